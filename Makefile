@@ -5,7 +5,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 # Debian packages: the interpreter's venv module for everything; foreign SP peers for the tests;
 # libnanomsg, nats-server, OpenSSL and a compiler for the comparison in `make bench`.
-TEST_PACKAGES := nanomsg-utils nng-utils qemu-system-arm firmware-microbit-micropython linux-image-amd64 qemu-system-x86 busybox-static kmod iproute2 can-utils tshark socat mosquitto mosquitto-clients systemd
+TEST_PACKAGES := nanomsg-utils nng-utils qemu-system-arm firmware-microbit-micropython linux-image-amd64 qemu-system-x86 busybox-static kmod iproute2 can-utils tshark socat mosquitto mosquitto-clients systemd chromium prometheus
 BENCH_PACKAGES := $(TEST_PACKAGES) libnanomsg5 nats-server gcc libc6-dev libssl-dev openssl
 
 define install
@@ -18,7 +18,7 @@ endef
 LOCKED := can uart i2c
 TOOLS := .venv/tools/bin
 
-.PHONY: demo test fuzz chaos mutants check format bench clean lock sbom audit takeovers soak deb deb-test image image-test
+.PHONY: demo test fuzz chaos mutants check format bench clean lock sbom audit takeovers soak site deb deb-test image image-test
 
 demo: .venv/demo
 	$(BIN)/buscoupler demo
@@ -73,6 +73,10 @@ bench: .venv/bench
 	$(BIN)/python -m benchmarks.queries
 	$(BIN)/python -m benchmarks.syndication
 	$(BIN)/python -m benchmarks.catalog
+
+# The pages of docs/ with a search, in build/site.
+site: .venv/docs
+	$(BIN)/mkdocs build --strict --quiet
 
 # A Debian package with an environment of its own (docs/install.md): `ARCH=arm64`, `PYTHON_VERSION=3.13`.
 deb: .venv/bin/python

@@ -4,9 +4,11 @@
 what those for test traffic share, `demo` the demo. `log` is what they log, `streams` their standard streams,
 and `interrupts` the signals that end them. `compose` builds and changes the `parts`; `serve` runs them,
 and `alone` a service without a topology.
-`reload` applies a changed file and `status` tells what runs, both at `local` sockets. `monitor` makes events,
+`reload` applies a changed file and `status` tells what runs, both at `local` sockets,
+and `web` over HTTP. `monitor` makes events,
 `ledger` prints counts, `trial` the outcome of a test run, `notify` tells the service manager, and `names`
 finds those of tokens. `here` finds what this `machine` lacks to run them, `plugged` what is plugged into it,
-and `service` makes services of systemd.
+and `service` makes services of systemd. `rehearsal` sends a frame through parts that are not open.
+`completion` makes scripts for shells, and `manual` the man pages.
 `layers` is for Scapy.
 """

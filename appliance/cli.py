@@ -3,6 +3,7 @@
 import argparse
 import logging
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from itertools import pairwise
 
@@ -22,8 +23,10 @@ COMMANDS = {
     "install": ("appliance.commands.install", "make a gateway a hardened service of systemd"),
     "uninstall": ("appliance.commands.uninstall", "take back what install wrote"),
     "show": ("appliance.commands.show", "draw a topology"),
+    "explain": ("appliance.commands.explain", "say where a frame would go, and what would stop or delay it"),
     "create": ("appliance.commands.create", "write a topology from answers and what is plugged in"),
     "schema": ("appliance.commands.schema", "print the JSON Schema of topologies, for editors"),
+    "completion": ("appliance.commands.completion", "print the completion script of a shell"),
     "demo": ("appliance.commands.demo", "run buses, media and a bridge, without hardware and root"),
     "device": ("appliance.commands.device", "run a raw device: a bus for all who connect, in one line"),
     "broker": ("appliance.commands.broker", "run a TMQ broker: clients publish and subscribe by pattern"),
@@ -94,7 +97,7 @@ def commands(selected: str | None = None) -> dict[str, tuple[str, str]]:
 def parser(selected: str | None = None) -> Parser:
     """Return the parser. Import only the selected command's module, so that the others take no time."""
     top = Parser(prog="buscoupler", description="A bus and bridge appliance for gateways.")
-    top.set_defaults(verbose=False, log=None)
+    top.set_defaults(verbose=False, log=None, described=described)
     top.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
     parsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (module, text) in commands(selected).items():
@@ -102,6 +105,14 @@ def parser(selected: str | None = None) -> Parser:
         if name == selected:
             import_module(module).arguments(sub)
     return top
+
+
+def described() -> Iterator[tuple[str, str, argparse.ArgumentParser]]:
+    """Yield all commands, with the help and the parser of each."""
+    for name, (_, text) in commands().items():
+        for action in parser(name)._actions:  # noqa: SLF001 - argparse has no other way to its parsers
+            if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+                yield name, text, action.choices[name]
 
 
 def main(arguments: list[str] | None = None) -> int:

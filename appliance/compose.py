@@ -12,15 +12,19 @@ from appliance.monitor import SCAN_S, Monitor
 from appliance.parts.bridge import BridgePart
 from appliance.parts.broker import BrokerPart
 from appliance.parts.bus import BusPart
-from appliance.parts.changes import Change, of_memory, of_names, of_told
+from appliance.parts.changes import Change, of_memory, of_names, of_page, of_told
 from appliance.parts.device import DevicePart, part_class
 from appliance.parts.outlets import Outlets
 from appliance.parts.site import Revision, Site
+from appliance.status.neighbours import Neighbours
 from appliance.status.snapshot import View
+from appliance.status.transit import Transit
+from appliance.web.service import StatusPage
 from bus.errors import TopologyError
 from bus.hub import Hub, Link
 from bus.transports import budget
 from topologies.ageing import ringed
+from topologies.drawing import draw
 from topologies.events import EVENTS, LOGS, publishing_buses
 from topologies.model import S, Topology, running
 from topologies.names import known, listed
@@ -165,6 +169,9 @@ class Appliance:
         self._outlets, self._telling = Outlets(time.monotonic), Telling(gateway)
         self._publish(topology)
         self._started_ns = time.time_ns()
+        self.page = StatusPage(topology.gateways[gateway].address)
+        self.neighbours, self._transit = Neighbours(gateway), Transit()
+        self._drawing: dict[str, Any] | None = None
 
     def _build(self, topology: Topology, kept: Mapping[str, Part]) -> Built:
         if self.gateway not in topology.gateways:
@@ -196,6 +203,7 @@ class Appliance:
         except BaseException:
             self.close()
             raise
+        self._show()
         self._scan()
 
     def _settle_budget(self) -> None:
@@ -203,9 +211,15 @@ class Appliance:
         limit_bytes = self.topology.gateways[self.gateway].memory_bytes
         budget.PROCESS.revise(budget.default_bytes() if limit_bytes is None else limit_bytes)
 
+    def _show(self) -> None:
+        """Serve the status page as the topology says."""
+        assert self._loop is not None
+        self.page.follow(self.topology.gateways[self.gateway].status, self.view(), self._loop)
+
     def _scan(self) -> None:
         assert self._loop is not None
         self.monitor.scan(self._loop.time())
+        self._transit.sample(self.hubs(), self._loop)
         self._timer = self._loop.call_later(SCAN_S, self._scan)
 
     def close(self) -> None:
@@ -213,6 +227,8 @@ class Appliance:
         if self._timer is not None:
             self._timer.cancel()
         self._telling.listen(False)
+        self._transit.close()
+        self.page.close()
         self._outlets.close()
         for part in reversed(self.parts.values()):
             part.close()
@@ -236,6 +252,20 @@ class Appliance:
         """Return the links to media, and the devices. Those of a bus only log: their peers come and go."""
         return [link for part in self.parts.values() for link in part.watched]
 
+    def claims(self) -> dict[str, int]:
+        """Return how long ago brokers here heard a claim of other gateways, in milliseconds."""
+        heard = dict[str, int]()
+        for broker in (broker for part in self.parts.values() for broker in part.brokers):
+            for candidate in (one for lease in broker.leases() for one in lease.candidates):
+                heard[candidate.name] = min(candidate.silent_ms, heard.get(candidate.name, 1 << 62))
+        return heard
+
+    def _picture(self) -> dict[str, Any]:
+        """Return the picture of the topology. It is drawn when somebody asks first."""
+        if self._drawing is None:
+            self._drawing = draw(self.topology).as_record()
+        return self._drawing
+
     def view(self) -> View:
         """Return what a status shows of this process."""
         return View(
@@ -245,7 +275,7 @@ class Appliance:
             gateways=lambda: {name: gateway.address for name, gateway in self.topology.gateways.items()},
             links=self.links,
             hubs=self.hubs,
-            brokers=lambda: [broker for part in self.parts.values() for broker in part.brokers],
+            brokers=lambda: [*(one for part in self.parts.values() for one in part.brokers), self.page],
             candidacies=lambda: [
                 part.candidacy
                 for part in self.parts.values()
@@ -254,6 +284,13 @@ class Appliance:
             events=lambda: self.monitor.events,
             names=lambda: self.names,
             started_ns=self._started_ns,
+            parts=lambda: self.parts.values(),
+            taps=lambda: [tap for part in self.parts.values() for tap in part.taps],
+            silent=lambda: self.neighbours.silent(self.topology, self.claims()),
+            page=lambda: self.page.url,
+            rates=lambda: self.monitor.rates.now,
+            transit=self._transit.told,
+            drawing=self._picture,
         )
 
     def foresee(self, topology: Topology) -> tuple[list[Change], list[str]]:
@@ -283,7 +320,9 @@ class Appliance:
         built.close(self.parts)
         self.parts, self.topology = built.parts, topology
         self.names, self._listed = following.names, following.listed
+        self._drawing = None
         self._settle_budget()
+        self._show()
         failed = built.open(self._loop)
         self._publish(topology)
         self._listen()
@@ -295,7 +334,7 @@ class Appliance:
         """Return what differs beside the parts."""
         found = of_names(self._listed, following.listed) + self._publishing.changes(following.publishing)
         here, there = self.topology.gateways[self.gateway], following.topology.gateways[self.gateway]
-        return found + of_memory(here, there)
+        return found + of_page(here, there) + of_memory(here, there)
 
 
 class _Following(NamedTuple):

@@ -3,11 +3,13 @@
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, TypeVar
 
+from appliance.status.rates import Rates
 from bus.events import Event
 from bus.hub import Hub, Link
+from bus.ledger import Account
 from bus.reasons import troubles
 from bus.watched import WatchedHub
 
@@ -40,6 +42,7 @@ class Monitor:
 
     def __init__(self, gateway: str, watched: Watched, clock_ns: Callable[[], int] = time.time_ns) -> None:
         self.events: deque[Event] = deque(maxlen=KEPT)
+        self.rates = Rates()
         self._gateway, self._watched, self._clock_ns = gateway, watched, clock_ns
         self._links: dict[Link, tuple[str, str, int]] = {}  # two may have one name
         self._loops: dict[str, int] = {}
@@ -67,7 +70,9 @@ class Monitor:
             self._scan_link(link)
         for hub in hubs:
             self._scan_loops(hub)
-        counts = _dropped(hubs)
+        accounts = {hub.name: hub.accounts() for hub in hubs}
+        self.rates.sample(accounts, now)
+        counts = _dropped(accounts)
         for name, dropped in counts.items():
             self._scan_drops(name, dropped, now)
         self._say(hubs, counts)
@@ -76,7 +81,8 @@ class Monitor:
         """Publish, and take what is dropped of that as known: else a drop would be told for ever."""
         waiting, self._waiting = self._waiting, []
         if self._watched.say(waiting):
-            for name, dropped in _dropped(hubs).items():
+            accounts = {hub.name: hub.accounts() for hub in hubs}
+            for name, dropped in _dropped(accounts).items():
                 own = Counter(dropped) - Counter(before.get(name, {}))
                 if own:
                     last_s, seen = self._drops.get(name, (float("-inf"), {}))
@@ -114,10 +120,10 @@ class Monitor:
             self.record("drop", name, "messages were dropped", **words)
 
 
-def _dropped(hubs: Iterable[Hub]) -> dict[str, dict[str, int]]:
+def _dropped(accounts: Mapping[str, Mapping[str, Account]]) -> dict[str, dict[str, int]]:
     """Return what all links of the hubs have dropped so far, by their names and by reason."""
-    accounts = ((hub.name, *one) for hub in hubs for one in hub.accounts().items())
-    return {f"{hub}/{link}": account.stats.dropped for hub, link, account in accounts}
+    rows = ((hub, *one) for hub, links in accounts.items() for one in links.items())
+    return {f"{hub}/{link}": account.stats.dropped for hub, link, account in rows}
 
 
 def _keep(known: dict[K, T], here: Iterable[K]) -> None:

@@ -1,4 +1,4 @@
-"""The YAML model of a whole system: `load` reads it, `check` checks it, `show` draws it.
+"""The YAML model of a whole system: `load` reads it, `check` checks it, `show` writes it as text.
 
 `document` parses the text into nodes with places, `variables` replaces those in values, and `loader` makes
 the `model` from them; `choices` are values by gateway, and `kinds` records of several kinds. `findings` are
@@ -9,4 +9,5 @@ sides of one bridge on one gateway, `ageing` the trunks that form rings, and `ev
 go. `names` are those of its tokens. `needs` are what a gateway needs of its machine. `choosing` says which
 gateway a machine is, by its host name. `reference` writes the page of all keys, `schema` the JSON Schema
 for editors, and `writing` new files.
+`drawing` is the layout of a picture, `svg` its text; `status` is the record of a gateway's status page.
 """

@@ -25,12 +25,27 @@ class _Opening(NamedTuple):
     advice: str
 
 
+def _of_pages(topology: Topology) -> Iterator[Finding]:
+    """Yield a warning for each status page that other machines can read, unless they show a certificate."""
+    for gateway in topology.gateways.values():
+        page = gateway.status
+        if not page.serve or page.is_local or page.proves:
+            continue
+        if page.token_file is None:
+            text = f"every machine that reaches the status page at {page.address} may read it"
+            yield warning(page.where, f"{text}: give it a token_file (docs/security.md)")
+        elif page.tls is None:
+            text = f"the token of the status page at {page.address} crosses the network unencrypted"
+            yield warning(page.where, f"{text}: listen on https:// (docs/security.md)")
+
+
 def find_exposed(topology: Topology) -> Iterator[Finding]:
     """Yield a warning for each address beyond loopback whose peers need no certificate and no key."""
     for opening in (*_of_buses(topology), *_of_sides(topology), *_of_services(topology)):
         if opening.host and not is_loopback(opening.host) and not proves(opening.tls):
             text = f"every machine that reaches {opening.at} is let in: {opening.advice}"
             yield warning(opening.where, f"{text} (docs/security.md)")
+    yield from _of_pages(topology)
 
 
 def proves(tls: Tls | None) -> bool:

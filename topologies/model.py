@@ -52,6 +52,7 @@ from bus.transports.peers import Peer, check_peers
 from bus.urls import BEACON, split_url
 from devices import DEVICES
 from devices.device import DeviceSpec
+from topologies.status import PLAIN, StatusSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,7 @@ class Gateway(Node):
         "what each of its processes may hold for all stream peers together; by default a quarter of the "
         "machine's memory",
     ] = None
+    status: Annotated[StatusSpec, "its status page and metrics (docs/status.md)"] = PLAIN
 
 
 OwnKeys = Annotated[

@@ -71,6 +71,8 @@ def run(options: argparse.Namespace) -> int:
     def announce() -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.on_signal)
         print(f"{topology.name}: {gateway} runs {', '.join(appliance.parts) or 'nothing'}", flush=True)
+        if appliance.page.url:
+            print(f"  status page at {appliance.page.url}", flush=True)
         for link in appliance.links():
             print(f"  {link.url}", flush=True)
 

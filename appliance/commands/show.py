@@ -1,17 +1,74 @@
-"""`buscoupler show FILE`: print a topology as a picture, in text or Mermaid."""
+"""`buscoupler show FILE`: print a topology as a picture, in text, Mermaid or SVG; planned or live."""
 
 import argparse
+import sys
+from collections.abc import Mapping
 
+from appliance.probe.words import page_url
 from topologies.loader import load
+from topologies.model import Topology
+from topologies.svg import Mark
+
+LIVE = ""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the topology; - is standard input")
-    parser.add_argument("--format", choices=["text", "mermaid"], default="text", help="(default: text)")
+    parser.add_argument(
+        "--format", choices=["text", "mermaid", "svg"], default="text", help="(default: text)"
+    )
+    parser.add_argument("--svg", dest="format", action="store_const", const="svg", help="as --format svg")
+    parser.add_argument(
+        "--live", nargs="?", const=LIVE, metavar="URL", type=lambda word: word and page_url(word),
+        help="show what goes on: as the gateways of this machine say, or the status page at URL",
+    )  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> int:
     from topologies.show import show
 
-    print(show(load(options.file), options.format))
+    topology = load(options.file)
+    marks = None if options.live is None else _live(topology, options.live)
+    if marks is not None and not marks:
+        print(f"buscoupler show: no gateway of {topology.name} answers: start one", file=sys.stderr)
+        return 1
+    if options.format == "svg":
+        print(_svg(topology, marks))
+        return 0
+    print(show(topology, options.format))
+    for line in _lines(marks or {}):
+        print(line)
     return 0
+
+
+def _svg(topology: Topology, marks: Mapping[str, Mark] | None) -> str:
+    from appliance.web.assets import asset
+    from topologies.drawing import draw
+    from topologies.svg import svg
+
+    return svg(draw(topology), marks, asset("drawing.css"))
+
+
+def _live(topology: Topology, url: str) -> dict[str, Mark]:
+    """Return the marks of all gateways that answer. What a gateway says of itself counts most."""
+    from appliance.commands.top import look
+    from appliance.status.marks import marks
+    from appliance.status.remote import ask_page
+
+    statuses = [ask_page(url)] if url else look(None)[0]
+    mine = [one for one in statuses if one["topology"] == topology.name and one["gateway"]]
+    found = dict[str, Mark]()
+    for status in mine:
+        found |= {name: mark for name, mark in marks(status).items() if name not in found}
+    for status in mine:
+        own = {part["id"] for part in status["parts"]} | {end["id"] for end in status["ends"]}
+        said = marks(status)
+        found |= {name: said[name] for name in (*own, f"gateway {status['gateway']}") if name in said}
+    return found
+
+
+def _lines(marks: Mapping[str, Mark]) -> list[str]:
+    """Return a line for each thing that is marked, for a picture of text."""
+    from topologies.svg import SIGNS
+
+    return [f"{SIGNS[mark.state]} {name}: {mark.text}" for name, mark in marks.items()]

@@ -1,4 +1,7 @@
-"""`buscoupler top`: show the processes of this machine: links, rates, drops, roles, leases, events."""
+"""`buscoupler top`: show the processes of this machine, or gateways over the network.
+
+It shows links, rates, drops, roles, leases and events.
+"""
 
 import argparse
 import json
@@ -9,30 +12,40 @@ from contextlib import suppress
 from pathlib import Path
 
 from appliance.local.places import is_of_program, runtime_directories
-from appliance.probe.words import above_zero
+from appliance.probe.words import above_zero, page_url
 from appliance.status.client import Status, ask, status_sockets
 from appliance.status.page import key_of, pages
 from appliance.status.silent import ENDED, UNREADABLE, Name, name_of, silent
+from bus.errors import words_of
 
 _HOME_AND_CLEAR = "\x1b[H\x1b[J"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
+        "urls", nargs="*", type=page_url, metavar="URL",
+        help="status pages to ask instead, such as http://10.0.0.11:9943; the token is in BUSCOUPLER_TOKEN",
+    )  # fmt: skip
+    parser.add_argument("--tls-ca", metavar="FILE", help="trust this authority (https://)")
+    parser.add_argument(
         "--run-directory", type=Path, metavar="DIR", help="the --run-directory of the gateway"
     )
     parser.add_argument("--once", action="store_true", help="show once, with totals instead of rates")
-    parser.add_argument("--json", action="store_true", help="print one JSON document for each process, once")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON document a line for each process, once"
+    )
+    parser.add_argument(
+        "--follow", action="store_true", help="with --json: again at each refresh, until stopped"
+    )
     parser.add_argument(
         "--seconds", type=above_zero, default=1.0, metavar="N", help="refresh every N seconds (1)"
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    statuses, left = look(options.run_directory)
+    statuses, left = found(options)
     if options.json:
-        for status in statuses:
-            print(json.dumps(status), flush=True)
+        say_json(options, statuses)
     elif options.once or not sys.stdout.isatty():
         print(pages(statuses, {}, list(silent(statuses, left, {})), columns()), flush=True)
     elif statuses:
@@ -40,6 +53,8 @@ def run(options: argparse.Namespace) -> int:
             watch(options, statuses)
     if statuses:
         return 0
+    if options.urls:
+        return 1
     where = options.run_directory or ", ".join(map(str, runtime_directories())) or "this user's directories"
     print(
         f"buscoupler top: nothing answers in {where}: start a gateway, a device or a broker, "
@@ -47,6 +62,37 @@ def run(options: argparse.Namespace) -> int:
         file=sys.stderr,
     )
     return 1
+
+
+def found(options: argparse.Namespace) -> tuple[list[Status], dict[Name, str]]:
+    """Return the statuses that were asked for, and why others have none. Pages that fail are told at once."""
+    return look_at(options.urls, options.tls_ca) if options.urls else look(options.run_directory)
+
+
+def look_at(urls: list[str], ca_file: str | None) -> tuple[list[Status], dict[Name, str]]:
+    """Return the statuses of some pages."""
+    from appliance.status.remote import ask_page  # late: it loads http.client
+
+    statuses = list[Status]()
+    for url in urls:
+        try:
+            statuses.append(ask_page(url, ca_file))
+        except (OSError, ValueError) as error:
+            why = f"{url}: {words_of(error)}" if isinstance(error, OSError) else str(error)
+            print(f"buscoupler top: {why}", file=sys.stderr)
+    return statuses, {}
+
+
+def say_json(options: argparse.Namespace, statuses: list[Status]) -> None:
+    """Print a line for each process; with --follow again at each refresh, until none answers."""
+    with suppress(KeyboardInterrupt):
+        while statuses:
+            for status in statuses:
+                print(json.dumps(status), flush=True)
+            if not options.follow:
+                return
+            time.sleep(max(0.1, options.seconds))
+            statuses, _ = found(options)
 
 
 def look(directory: Path | None) -> tuple[list[Status], dict[Name, str]]:
@@ -75,7 +121,7 @@ def watch(options: argparse.Namespace, before: list[Status]) -> None:
     seen = {name_of(status): status["time_ns"] for status in before if status["gateway"]}
     while before:
         time.sleep(max(0.1, options.seconds))
-        now, left = look(options.run_directory)
+        now, left = found(options)
         seen |= {name_of(status): status["time_ns"] for status in now if status["gateway"]}
         earlier = {key_of(status): status for status in before}
         print(_HOME_AND_CLEAR + pages(now, earlier, list(silent(now, left, seen)), columns()), flush=True)

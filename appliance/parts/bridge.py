@@ -19,6 +19,7 @@ from appliance.parts.bus import LIMITS, BusPart, bus_plan, certificates, stamped
 from appliance.parts.changes import Change, Draft, End, Plan, differing, settings_of
 from appliance.parts.patch import Patch
 from appliance.parts.site import BasePart, Revision, Site
+from appliance.status.snapshot import End as Shown
 from bridges.bridge import Bridge, Policy, Side
 from bridges.handover.gate import Place
 from bridges.handover.window import AGE_S
@@ -30,6 +31,7 @@ from bus.hub import Link
 from bus.keys import Keyring, ring_of
 from bus.transports.options import Tls
 from topologies.ageing import age_s
+from topologies.drawing import bridge_id
 from topologies.keys import keys_at, keys_of
 from topologies.model import BridgeSpec, Gateway, Shed
 from topologies.names import known
@@ -87,6 +89,17 @@ class BridgePart(BasePart):
     @property
     def links(self) -> list[Link]:
         return [leg.end.link for leg in self.legs if not isinstance(leg.end.link, Patch)]
+
+    @property
+    def id(self) -> str:
+        return bridge_id(self.name, self.site.gateway)
+
+    @property
+    def ends(self) -> list[Shown]:
+        return [
+            Shown(f"{self.id}/{number}", self.hub.name, leg.side.name, leg.end.link)
+            for number, leg in enumerate(self.legs)
+        ]
 
     @property
     def watched(self) -> list[Link]:

@@ -10,6 +10,7 @@ from appliance.parts.changes import Change, Draft, End, Plan
 from appliance.parts.greeting import Greeter
 from appliance.parts.site import BasePart, Revision, Site
 from appliance.status.snapshot import Broker
+from appliance.status.snapshot import End as Shown
 from bridges.bridge import Bridge
 from bridges.guard import GuardedHub
 from bus.hub import Hub, Link
@@ -21,6 +22,7 @@ from bus.urls import BEACON, split_url
 from bus.watched import WatchedHub
 from devices.beacon.sending import Announcement, announcement
 from topologies.ageing import age_s
+from topologies.drawing import joined_to
 from topologies.keys import keys_of
 from topologies.model import Address, BusSpec, Listen
 from topologies.reach import dials_of, has_trunk
@@ -39,6 +41,7 @@ class BusPart(BasePart):
         self.hub = self._make_hub(self.spec, site)
         self._ends = Draft[BusLink]([], list(self._plans(site))).ends
         self._announcer = Announcer()
+        self._joined: list[tuple[str, str, str]] | None = None  # found when somebody asks first
         self._greeter = Greeter(self.title)
 
     def _make_hub(self, spec: BusSpec, site: Site) -> Hub:
@@ -79,6 +82,15 @@ class BusPart(BasePart):
         """Return where the pipes of a link join: behind a guard, if its address has a list of peers."""
         hub, peers = self.hub_for(end.plan.settings["trunk"]), end.plan.settings["peers"]
         return GuardedHub(hub, peers) if peers else hub
+
+    @property
+    def ends(self) -> list[Shown]:
+        """The links to other buses of the file, and those at which other buses come in."""
+        if self._joined is None:
+            self._joined = joined_to(self.site.topology, self.name)
+        links = {end.plan.place: end.link for end in self._ends}
+        found = [(edge, links.get(f"{mode} {url}")) for edge, mode, url in self._joined]
+        return [Shown(edge, self.hub.name, link.name, link) for edge, link in found if link is not None]
 
     @property
     def brokers(self) -> list[Broker]:
@@ -130,7 +142,7 @@ class BusPart(BasePart):
 
     def _settle(self, spec: BusSpec, site: Site, draft: Draft[BusLink]) -> None:
         draft.close()
-        self.spec, self.site, self._ends = spec, site, draft.ends
+        self.spec, self.site, self._ends, self._joined = spec, site, draft.ends, None
         if has_trunk(spec) != isinstance(self.hub, Bridge):
             old, self.hub = self.hub, self._make_hub(spec, site)
             self.hub.inherit(old, _inside if isinstance(self.hub, Bridge) else _outside)

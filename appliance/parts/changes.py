@@ -58,6 +58,11 @@ def of_memory(old: Gateway, new: Gateway) -> list[Change]:
     )
 
 
+def of_page(old: Gateway, new: Gateway) -> list[Change]:
+    """Return the change of the gateway's status page."""
+    return [] if old.status == new.status else [Change("changed", "gateway", detail="status")]
+
+
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
     return ", ".join(map(written, names[:_NAMES])) + more

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats
-from bus.values import LastValues
+from bus.values import LastValues, Value
 from bus.wire.batch import Batch, from_payloads, payloads
 
 _AT_ONCE = 64  # values in one batch, so that a small queue takes the first of them
@@ -17,10 +17,10 @@ class Greeter(Pipe):
     It is on the bus only while there are such links.
     """
 
-    __slots__ = ("_hub", "_links", "link", "name", "stats", "values")
+    __slots__ = ("_bus", "_hub", "_links", "link", "name", "stats", "values")
 
     def __init__(self, bus: str) -> None:
-        self.name = f"last values of {bus}"
+        self._bus, self.name = bus.removeprefix("bus "), f"last values of {bus}"
         self.link = "last values"
         self.stats = Stats()
         self.values = LastValues()
@@ -74,6 +74,14 @@ class Greeter(Pipe):
     def leases(self) -> tuple[()]:
         """Return nothing: only brokers of bridges lease."""
         return ()
+
+    def listing(self, most: int) -> Mapping[str, tuple[()]]:
+        """Return nothing: values are no list of clients."""
+        return {}
+
+    def last_values(self) -> Mapping[str, Iterator[Value]]:
+        """Return what it keeps, by the name of the bus."""
+        return {self._bus: self.values.read()}
 
     def close(self) -> None:
         self._leave()

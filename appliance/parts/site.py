@@ -15,7 +15,7 @@ from bus.hub import Hub, Link
 from topologies.model import Gateway, Topology
 
 if TYPE_CHECKING:
-    from appliance.status.snapshot import Broker
+    from appliance.status.snapshot import Broker, End, TapLike
 
 
 class Site(NamedTuple):
@@ -86,6 +86,21 @@ class BasePart:
 
     @property
     def links(self) -> list[Link]:
+        return []
+
+    @property
+    def id(self) -> str:
+        """Its id in the picture of the topology."""
+        return self.title
+
+    @property
+    def ends(self) -> "list[End]":
+        """Links that are edges in the picture of the topology."""
+        return []
+
+    @property
+    def taps(self) -> "list[TapLike]":
+        """Recorders."""
         return []
 
     @property

@@ -11,6 +11,7 @@ from appliance.parts.bus import BusPart
 from appliance.parts.changes import Change
 from appliance.parts.device import DevicePart, Joined
 from appliance.parts.site import Revision, Site
+from appliance.status.snapshot import TapLike
 from bridges.bridge import Port
 from bus.hub import Hub, Link, Pipe, State, Tap
 from bus.patch import is_patch
@@ -45,6 +46,10 @@ class TapPart(DevicePart):
     @property
     def recorder(self) -> Recorder:
         return self._link.recorder
+
+    @property
+    def taps(self) -> list[TapLike]:
+        return [self.recorder]
 
     @property
     def links(self) -> list[Link]:

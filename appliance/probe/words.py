@@ -142,3 +142,14 @@ def frame_in(message: bytes) -> Frame | None:
     """Return the frame of a message, with or without an envelope; None if it holds no frame."""
     _, content, framed = take_apart(message)
     return unpack(content) if framed else None
+
+
+def page_url(word: str) -> str:
+    """Return the address of a status page."""
+    from topologies.status import check_page  # late: few commands need a topology
+
+    try:
+        check_page(word)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return word

@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from appliance.local.places import socket_name, sockets
-from appliance.status.shape import fits
+from appliance.status.shape import VERSION, fits
 
 Status = dict[str, Any]
 STATUS = "status"
-VERSION = 1
-"""Version of the document. It changes when a key goes or changes its meaning, not when one is added."""
 ANSWER_S = 2.0
 ANSWER_BYTES = 64 << 20
 

@@ -1,49 +1,178 @@
-"""The shape of a status document: what its readers rely on. Pure.
+"""The shape of a status document: what its readers rely on, with the words that describe it. Pure.
 
-Processes of other versions answer too, and any user's process may answer root.
+Processes of other versions answer too, and any user's process may answer root. The published JSON Schema and
+the table in docs/status.md are made from it.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
-_MOST = 1 << 62  # also as nanoseconds since 1970: the year 2116
-_NUMBER, _TEXT, _YES = int, str, bool
+VERSION: Final = 2
+"""Version of the document. It changes when a key goes or changes its meaning, not when one is added."""
+_MOST: Final = 1 << 62  # also as nanoseconds since 1970: the year 2116
+_NUMBER, _REAL, _TEXT, _YES = int, float, str, bool
 _COUNTS = {_TEXT: _NUMBER}
-_LINK = {"name": _TEXT, "live": _NUMBER, "received": _NUMBER, "sent": _NUMBER, "queued": _NUMBER} | {
+_RATES = {
+    "received_per_s": _REAL, "sent_per_s": _REAL, "received_bytes_per_s": _REAL, "sent_bytes_per_s": _REAL,
+}  # fmt: skip
+
+
+class Maybe(NamedTuple):
+    """A shape of a key that may be absent."""
+
+    shape: Any
+
+
+class Key(NamedTuple):
+    """A key at the top: the shape of its value, and the words that say what it has."""
+
+    shape: Any
+    doc: str
+
+
+_ACCOUNT = {
+    "received": _NUMBER, "received_bytes": Maybe(_NUMBER), "offered": Maybe(_NUMBER), "sent": _NUMBER,
+    "sent_bytes": Maybe(_NUMBER), "queued": _NUMBER, "queued_bytes": Maybe(_NUMBER),
     "dropped": _COUNTS, "rejected": _COUNTS, "balance": _NUMBER,
 }  # fmt: skip
-_STANDING = {"name": _TEXT, "order": _NUMBER, "ready": _YES, "holding": _YES, "silent_ms": _NUMBER}
-_LEASE = {"bridge": _TEXT, "holder": _TEXT, "epoch": _NUMBER, "candidates": [_STANDING]}
-_ROLE = {"bridge": _TEXT, "role": _TEXT, "ready": _YES, "cause": _TEXT} | {
-    "epoch": _NUMBER, "holder": _TEXT, "takeovers": _NUMBER,
+_ROW = {"name": _TEXT, "live": _NUMBER, "gone": Maybe(_NUMBER), "rates": Maybe(_RATES)} | _ACCOUNT
+_PIPE = {"name": _TEXT} | _ACCOUNT
+_LINK = {
+    "name": _TEXT, "state": Maybe(_TEXT), "condition": Maybe(_TEXT), "fault": Maybe(_TEXT),
+    "losses": Maybe(_NUMBER),
 }  # fmt: skip
-STATUS: dict[str, Any] = {
-    "time_ns": _NUMBER,
-    "started_ns": _NUMBER,
-    "pid": _NUMBER,
-    "program": _TEXT,
-    "topology": _TEXT,
-    "gateway": _TEXT,
-    "gateways": {_TEXT: _TEXT},
-    "links": [{"name": _TEXT}],
-    "hubs": [{"name": _TEXT, "cuts": [_TEXT], "links": [_LINK]}],
-    "brokers": [{"name": _TEXT, "urls": [_TEXT], "counts": _COUNTS, "rejected": _COUNTS, "leases": [_LEASE]}],
-    "candidates": [_ROLE],
-    "events": [{"time_ns": _NUMBER, "kind": _TEXT, "source": _TEXT, "cause": _TEXT, "counts": _COUNTS}],
-}
+_STANDING = {"name": _TEXT, "order": _NUMBER, "ready": _YES, "holding": _YES, "silent_ms": _NUMBER}
+_LEASE = {
+    "bridge": _TEXT, "pattern": Maybe([_NUMBER]), "holder": _TEXT, "epoch": _NUMBER,
+    "expires_ms": Maybe(_NUMBER), "candidates": [_STANDING],
+}  # fmt: skip
+_REGISTRATION = {"role": _TEXT, "pattern": _TEXT, "address": _TEXT}
+_SERVICE = {"name": _TEXT, "host": _TEXT, "function": _TEXT, "interfaces": [_TEXT], "suspect": _YES}
+_VALUE = {"on": _TEXT, "pattern": _TEXT, "data": _TEXT, "age_ms": _NUMBER}
+_BROKER = {
+    "name": _TEXT, "urls": [_TEXT], "counts": _COUNTS, "rejected": _COUNTS, "leases": [_LEASE],
+    "registrations": Maybe([_REGISTRATION]), "services": Maybe([_SERVICE]),
+}  # fmt: skip
+_ROLE = {
+    "bridge": _TEXT, "lease": Maybe(_TEXT), "pattern": Maybe([_NUMBER]), "name": Maybe(_TEXT), "role": _TEXT,
+    "ready": _YES, "cause": _TEXT, "epoch": _NUMBER, "holder": _TEXT, "takeovers": _NUMBER,
+    "brokers": Maybe([_TEXT]),
+}  # fmt: skip
+_EVENT = {"time_ns": _NUMBER, "kind": _TEXT, "source": _TEXT, "cause": _TEXT, "counts": _COUNTS}
+_TAP = {
+    "name": _TEXT, "state": _TEXT, "fault": _TEXT, "losses": _NUMBER, "captured": _NUMBER, "lost": _NUMBER,
+    "ring_bytes": _NUMBER, "waiting_bytes": _NUMBER, "written": _NUMBER, "files": _NUMBER, "deleted": _NUMBER,
+}  # fmt: skip
+_END = {
+    "id": _TEXT, "hub": _TEXT, "row": _TEXT, "state": _TEXT, "condition": _TEXT, "fault": _TEXT,
+}  # fmt: skip
+_BOX = {"gateway": _TEXT, "address": _TEXT, "x": _REAL, "y": _REAL, "width": _REAL, "height": _REAL}
+_NODE = {
+    "id": _TEXT, "kind": _TEXT, "name": _TEXT, "gateway": _TEXT, "detail": _TEXT, "x": _REAL, "y": _REAL,
+}  # fmt: skip
+_EDGE = {"id": _TEXT, "one": _TEXT, "other": _TEXT, "trunk": _YES, "standby": _YES, "path": [_REAL]}
+_DRAWING = {"width": _REAL, "height": _REAL, "boxes": [_BOX], "nodes": [_NODE], "edges": [_EDGE]}
+_TRANSIT = {
+    "hub": _TEXT, "one": _TEXT, "other": _TEXT, "bounds_s": [_REAL], "counts": [_NUMBER], "sum_s": _REAL,
+}  # fmt: skip
+
+KEYS: Final[Mapping[str, Key]] = {
+    "version": Key(_NUMBER, f"{VERSION}"),
+    "time_ns": Key(_NUMBER, "now, since 1970"),
+    "started_ns": Key(_NUMBER, "start of the process, since 1970"),
+    "pid": Key(_NUMBER, "the process"),
+    "product": Key(_TEXT, "version of buscoupler"),
+    "program": Key(_TEXT, "its command: `run`, `device`, `broker`, `syndicate` or `catalog`"),
+    "topology": Key(_TEXT, "name; for a command without a topology, its first address"),
+    "gateway": Key(_TEXT, 'name; "" for a command without a topology'),
+    "gateways": Key({_TEXT: _TEXT}, "the address of each gateway of the topology, by name"),
+    "silent": Key(
+        {_TEXT: _TEXT}, "why a gateway of the topology counts as silent, by its name, as seen from here"
+    ),
+    "page": Key(_TEXT, 'the address of the status page; "" if there is none'),
+    "parts": Key(
+        [{"id": _TEXT, "kind": _TEXT, "name": _TEXT, "state": _TEXT, "fault": _TEXT}],
+        "each part that runs here, with the worst state of its links and a fault",
+    ),
+    "ends": Key(
+        [_END], "links in the picture: the `id` of an edge, its state, and the `hub` and row that count it"
+    ),
+    "links": Key([_LINK], "each link with `state`, `condition`, `fault` and `losses`, if there are any"),
+    "hubs": Key(
+        [
+            {
+                "name": _TEXT, "cuts": [_TEXT], "links": [_ROW],
+                "pipes": Maybe([_PIPE]), "more_pipes": Maybe(_NUMBER),
+            }
+        ],
+        "each bus and bridge: `cuts` (pipes that carried a loop), `links` (totals since the start, and "
+        "`rates`), `pipes` (up to 64 live peers, the busiest first) and `more_pipes`",
+    ),
+    "totals": Key(
+        _ACCOUNT | {"rates": Maybe(_RATES)},
+        "the sum of all links of all buses and bridges: a message that crosses two of them counts in each",
+    ),
+    "transit": Key(
+        [_TRANSIT],
+        "how long sampled batches took from link `one` of a hub to link `other`: `counts` up to each "
+        "of `bounds_s` and beyond ([below](#transit))",
+    ),
+    "brokers": Key(
+        [_BROKER],
+        "brokers and services: `counts`, `rejected` by reason, `leases` with `holder`, `epoch`, "
+        "`expires_ms` and `candidates`; up to 64 `registrations` of a TMQ broker, "
+        "and `services` of a catalog",
+    ),
+    "candidates": Key(
+        [_ROLE],
+        "each failover group that this gateway is in: `bridge`, `lease` (the group, if it has one), "
+        "`role`, `ready`, `cause`, `epoch`, `holder`, `takeovers`, `brokers`",
+    ),
+    "taps": Key(
+        [_TAP],
+        "each recorder: messages `captured` and `lost`, `waiting_bytes` of the `ring_bytes`, rows `written`, "
+        "`files` finished and `deleted`",
+    ),
+    "values": Key(
+        [_VALUE],
+        "the newest frames of up to 64 patterns, newest first: of buses with `last_values`, and of caches",
+    ),
+    "memory": Key(
+        {"held_bytes": _NUMBER, "limit_bytes": _NUMBER},
+        "`held_bytes` that wait for its stream peers or have not come whole from them, and their "
+        "`limit_bytes` ([policies](policies.md))",
+    ),
+    "names": Key([_TEXT], "the names of tokens that the topology of a gateway knows"),
+    "events": Key([_EVENT], "the last 256 [events](log.md#events)"),
+    "drawing": Key(
+        Maybe(_DRAWING), "the topology as a picture: boxes, nodes and edges with ids and places in pixels"
+    ),
+}  # fmt: skip
+"""The keys at the top of a document, in their order."""
+STATUS: Final = {name: key.shape for name, key in KEYS.items()}
 
 
 def fits(value: object, shape: Any = STATUS) -> bool:
     """Return whether a value has at least what `shape` has.
 
-    A shape is a type; a list with the shape of its items; a record with a shape for each key that must be
-    there; or `{str: shape}`, for a table of any keys.
+    A shape is a type; a list with the shape of its items; a record with a shape for each key; or
+    `{str: shape}`, for a table of any keys. A key must be there unless its shape is a `Maybe`.
     """
+    if isinstance(shape, Maybe):
+        return fits(value, shape.shape)
     if isinstance(shape, list):
         return isinstance(value, list) and all(fits(item, shape[0]) for item in value)
-    if not isinstance(shape, dict):
-        return isinstance(value, shape) and (not isinstance(value, int) or abs(value) <= _MOST)
-    if not isinstance(value, dict):
-        return False
+    if isinstance(shape, dict):
+        return isinstance(value, dict) and _fits_record(value, shape)
+    if shape is float:
+        return isinstance(value, int | float) and abs(value) <= _MOST
+    return isinstance(value, shape) and (not isinstance(value, int) or abs(value) <= _MOST)
+
+
+def _fits_record(value: dict[str, Any], shape: dict[Any, Any]) -> bool:
     if str in shape:
         return all(fits(item, shape[str]) for item in value.values())
-    return all(name in value and fits(value[name], inner) for name, inner in shape.items())
+    return all(
+        fits(value[name], inner) if name in value else isinstance(inner, Maybe)
+        for name, inner in shape.items()
+    )

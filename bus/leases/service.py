@@ -15,8 +15,10 @@ from bus.leases.signed import Notary, unpack_ask
 from bus.leases.table import LeaseTable
 from bus.serving.connection import Connection
 from bus.tmq.broker import Broker
-from bus.tmq.wire import Address
+from bus.tmq.wire import Address, Tokens
 from bus.transports.options import Tls
+from bus.wire.frame import PUB, SUB
+from bus.wire.pattern import hexadecimal
 
 _TICK_S = 0.01  # at least, between two looks
 
@@ -76,6 +78,15 @@ class LeasingBroker:
     def rejected(self) -> dict[str, int]:
         """The counts of what was refused, by reason."""
         return self.broker.stats.rejected
+
+    def listing(self, most: int) -> Mapping[str, list[dict[str, str]]]:
+        """Return the first of what is registered, for a status page."""
+        found = self.broker.registry.first(most)
+        return {"registrations": [_registration(*one) for one in found]}
+
+    def last_values(self) -> Mapping[str, tuple[()]]:
+        """Return nothing: a broker keeps no frames."""
+        return {}
 
     @property
     def is_open(self) -> bool:
@@ -164,6 +175,15 @@ class LeasingBroker:
         if self._timer is not None:
             self._timer.cancel()
         self.broker.close()
+
+
+def _registration(role: int, tokens: Tokens, address: Address) -> dict[str, str]:
+    roles = {SUB: "subscriber", PUB: "publisher"}
+    return {
+        "role": roles.get(role, str(role)),
+        "pattern": "/".join(map(hexadecimal, tokens)) or "/",
+        "address": "{}:{}".format(*address),
+    }
 
 
 def _asks(tls: Mapping[str, Tls]) -> bool:

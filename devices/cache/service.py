@@ -3,10 +3,10 @@
 import time
 from asyncio import AbstractEventLoop, TimerHandle
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from bus.asking import Question, is_about_values, read
-from bus.values import LastValues
+from bus.values import LastValues, Value
 from devices.cache.answering import Answering
 from devices.cache.device import CacheSpec
 from devices.cache.subscribed import Subscribed
@@ -109,6 +109,9 @@ class Cache(Service):
         """Return the values by the names of their buses."""
         places = self._places.values()
         return {bus: place.values for bus, place in zip(self._spec.joins, places, strict=False)}
+
+    def last_values(self) -> Mapping[str, Iterable[Value]]:
+        return {bus: values.read() for bus, values in self.known().items()}
 
     def stop(self) -> None:
         for place in self._places.values():

@@ -2,6 +2,8 @@
 
 from asyncio import AbstractEventLoop
 from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any
 
 from bus.errors import LinkError
 from bus.ledger import Stats
@@ -11,6 +13,7 @@ from devices.catalog.bounds import Bounds
 from devices.catalog.device import CatalogSpec, records_of
 from devices.catalog.records import Records
 from devices.catalog.server import Address, Server
+from devices.catalog.services import Service as Listed
 from devices.device import DeviceSpec
 from devices.service import Service
 
@@ -52,6 +55,9 @@ class Catalog(Service):
     def ledgers(self) -> Mapping[str, Stats]:
         return {"peers": self.server.stats}
 
+    def listing(self, most: int) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+        return {"services": [_listed(one) for one in islice(self.server.registry.services, most)]}
+
     def start(self, loop: AbstractEventLoop) -> None:
         try:
             stored = self.records.open(loop) if self.records is not None else ()
@@ -92,6 +98,19 @@ class Catalog(Service):
         self.server.close()
         if self.records is not None:
             self.records.close()
+
+
+def _listed(service: Listed) -> dict[str, Any]:
+    """Return what a status says of a service that is listed."""
+    entry = service.entry
+    places = (
+        f"{name} {one['ip']}:{one['port']}" for name, one in islice(entry.fields["interfaces"].items(), 8)
+    )
+    function = entry.fields.get("function")
+    return {
+        "name": entry.name, "host": service.host, "function": function if isinstance(function, str) else "",
+        "interfaces": list(places), "suspect": service.suspect,
+    }  # fmt: skip
 
 
 def _address(url: str) -> Address:

@@ -116,6 +116,16 @@ class Recorder:
         writer.open(loop)
         self._ledger_timer = loop.call_later(LEDGER_S / _LOOKS, self._on_ledger)
 
+    @property
+    def ring_bytes(self) -> int:
+        """The size of the ring."""
+        return self.options.ring_bytes
+
+    @property
+    def waiting_bytes(self) -> int:
+        """What of the ring the writer has not taken yet."""
+        return 0 if self._ring is None else self._ring.waiting_bytes
+
     def know(self, names: Iterable[str]) -> None:
         """Write these names beside the capture too, within a minute."""
         self._names = tuple(names)

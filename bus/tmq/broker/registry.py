@@ -84,6 +84,10 @@ class Registry:
         """Return what `address` is registered for."""
         return list(self._by_address.get(address, ()))
 
+    def first(self, count: int) -> list[Key]:
+        """Return up to `count` of all registrations, those made longest ago."""
+        return list(islice(self._entries, count))
+
     def own(self) -> Iterator[Key]:
         """Yield what clients registered here: other brokers are told this."""
         return (key for key, entry in self._entries.items() if entry.host)

@@ -1,0 +1,49 @@
+"""Rates of links: what their totals gain in a second, sampled about once a second. Pure."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from bus.ledger import Account
+
+SAMPLE_S = 1.0
+
+
+class Rate(NamedTuple):
+    """What crossed a link in a second: messages and bytes, in and out."""
+
+    received_per_s: float = 0.0
+    sent_per_s: float = 0.0
+    received_bytes_per_s: float = 0.0
+    sent_bytes_per_s: float = 0.0
+
+
+Place = tuple[str, str]
+"""The names of a hub and of a link in its accounts."""
+
+
+class Rates:
+    """Rates by place. `sample` takes the accounts of all hubs, as often as you like."""
+
+    def __init__(self) -> None:
+        self.now: Mapping[Place, Rate] = {}
+        self._before: dict[Place, tuple[int, int, int, int]] = {}
+        self._at_s = float("-inf")
+
+    def sample(self, accounts: Mapping[str, Mapping[str, Account]], now_s: float) -> None:
+        """Work out the rates since the last sample, if that is a second ago. `now_s` is monotonic."""
+        span_s = now_s - self._at_s
+        if span_s < SAMPLE_S:
+            return
+        totals = {
+            (hub, link): (stats.received, stats.sent, stats.received_bytes, stats.sent_bytes)
+            for hub, links in accounts.items()
+            for link, stats in ((link, account.stats) for link, account in links.items())
+        }
+        self.now = {place: self._rate(place, new, span_s) for place, new in totals.items()}
+        self._before, self._at_s = totals, now_s
+
+    def _rate(self, place: Place, new: tuple[int, int, int, int], span_s: float) -> Rate:
+        old = self._before.get(place)
+        if old is None:
+            return Rate()
+        return Rate(*(round((b - a) / span_s, 2) for a, b in zip(old, new, strict=True)))

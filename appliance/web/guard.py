@@ -1,0 +1,85 @@
+"""Who may read a status page: the names it goes by, pages of other hosts, and the token. Pure."""
+
+import hmac
+from collections.abc import Collection
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlsplit
+
+from appliance.web.messages import Request, Response, text
+from bus.urls import is_ip, is_loopback, plain_host
+
+COOKIE: Final = "buscoupler_token"
+FREE: Final = ("/healthz",)
+"""Paths that tell nothing, and so need no token."""
+
+
+class Guard:
+    """`names` are those of the host, beside addresses. Readers must show the `token`, if any."""
+
+    def __init__(self, names: Collection[str], token: str = "") -> None:
+        self._names = frozenset(plain_host(name.lower()) for name in names)
+        self._token = token.encode()
+
+    def refusal(self, request: Request) -> Response | None:
+        """Return the answer to a request that is refused; None for one that is let in.
+
+        A hostile page can have a name of its own that leads to our address (DNS rebinding), so names are
+        checked; an address cannot be anybody else's name.
+        """
+        if len(request.hosts) != 1 or not (host := _host(request.hosts[0])):
+            return text(HTTPStatus.BAD_REQUEST, "a request needs one Host")
+        if not (is_ip(host) or is_loopback(host) or host in self._names):
+            return text(HTTPStatus.FORBIDDEN, "this is no name of this gateway: to allow it, add it to hosts")
+        if self._is_foreign(request):
+            return text(HTTPStatus.FORBIDDEN, "a page of another host may not read this")
+        if self._token and request.path not in FREE:
+            return self._unknown(request)
+        return None
+
+    def _is_foreign(self, request: Request) -> bool:
+        """Return whether a page of another origin asks for something; following a link is no asking."""
+        origin, headers = request.headers.get("origin"), request.headers
+        if origin is not None and origin.partition("://")[2].lower() != request.hosts[0].lower():
+            return True
+        elsewhere = headers.get("sec-fetch-site", "none") in ("cross-site", "same-site")
+        return elsewhere and headers.get("sec-fetch-mode") != "navigate"
+
+    def _unknown(self, request: Request) -> Response | None:
+        shown = request.query.get("token")
+        if shown is not None and self._is_token(shown) and request.path == "/":
+            cookie = f"{COOKIE}={shown}; Path=/; HttpOnly; SameSite=Strict"
+            headers = (("Location", "/"), ("Set-Cookie", cookie))  # so that it stays out of the history
+            return text(HTTPStatus.SEE_OTHER, "go on without the token")._replace(headers=headers)
+        bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if any(map(self._is_token, (bearer, _cookie(request.headers.get("cookie", ""))))):
+            return None
+        challenge = (("WWW-Authenticate", 'Bearer realm="buscoupler"'),)
+        words = "show the token: open /?token=TOKEN once, or send Authorization: Bearer TOKEN"
+        return text(HTTPStatus.UNAUTHORIZED, words)._replace(headers=challenge)
+
+    def _is_token(self, shown: str) -> bool:
+        return hmac.compare_digest(shown.encode(), self._token)
+
+
+def check_token(token: str) -> str:
+    """Return a token as it is shown. Raises ValueError for one that is too short or cannot be sent."""
+    token = token.strip()
+    good = 16 <= len(token) <= 256 and token.isascii() and token.replace("-", "").replace("_", "").isalnum()
+    if not good:
+        raise ValueError("a token has 16 to 256 letters, digits, - and _")
+    return token
+
+
+def _host(netloc: str) -> str:
+    """Return the host of HOST:PORT in small letters; "" if there is none."""
+    try:
+        host = urlsplit(f"//{netloc}").hostname or ""
+    except ValueError:
+        return ""
+    return plain_host(host) if host.isprintable() else ""
+
+
+def _cookie(header: str) -> str:
+    pairs = (pair.strip().partition("=") for pair in header.split(";"))
+    return next((value for name, _, value in pairs if name == COOKIE), "")

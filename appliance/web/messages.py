@@ -1,0 +1,29 @@
+"""Requests and answers of a status page. Pure."""
+
+from http import HTTPStatus
+from typing import NamedTuple
+
+
+class Request(NamedTuple):
+    """A request. `headers` has values by names in small letters; `hosts` all of `Host`."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    hosts: tuple[str, ...]
+
+
+class Response(NamedTuple):
+    """An answer. `streams`: its body goes on until one end closes."""
+
+    status: HTTPStatus
+    body: bytes = b""
+    kind: str = "text/plain; charset=utf-8"
+    headers: tuple[tuple[str, str], ...] = ()
+    streams: bool = False
+
+
+def text(status: HTTPStatus, words: str) -> Response:
+    """Return an answer of one line."""
+    return Response(status, f"{words}\n".encode())

@@ -1,0 +1,178 @@
+"""A status as OpenMetrics, by prometheus-client: worked out at each scrape, with labels by link."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+    StateSetMetricFamily,
+)
+from prometheus_client.exposition import choose_encoder
+
+Status = Mapping[str, Any]
+Family = CounterMetricFamily | GaugeMetricFamily
+_ROLES = ("active", "standby")
+_LINK = ("hub", "link")
+_COUNTERS = {
+    "received": ("buscoupler_messages_received", "Messages that came in by a link."),
+    "sent": ("buscoupler_messages_sent", "Messages that left by a link."),
+    "received_bytes": ("buscoupler_received_bytes", "Bytes of messages that came in by a link."),
+    "sent_bytes": ("buscoupler_sent_bytes", "Bytes of messages that left by a link."),
+}
+_GAUGES = {
+    "live": ("buscoupler_link_peers", "Peers of a link now."),
+    "queued": ("buscoupler_messages_queued", "Messages that wait to leave by a link."),
+    "balance": (
+        "buscoupler_messages_unaccounted",
+        "Messages that the ledger of a link does not account for.",
+    ),
+}
+_REASONS = {
+    "dropped": ("buscoupler_messages_dropped", "Messages that were not sent, by reason (docs/policies.md)."),
+    "rejected": ("buscoupler_input_rejected", "Input that became no message, by reason (docs/policies.md)."),
+}
+
+
+class _Collector:
+    """Gives the metrics of one status to a registry."""
+
+    def __init__(self, status: Status) -> None:
+        self._status = status
+
+    def collect(self) -> Iterable[Metric]:
+        status = self._status
+        yield from _process(status)
+        yield from _hubs(status)
+        yield from _links(status)
+        yield from _failover(status)
+        yield from _services(status)
+        yield from _taps(status)
+        yield from _transit(status)
+
+
+def render(status: Status, accept: str) -> tuple[bytes, str]:
+    """Return the metrics and their content type: OpenMetrics, or the older text for who asks for that."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Collector(status))
+    encode, kind = choose_encoder(accept or "application/openmetrics-text; version=1.0.0")
+    return encode(registry), kind
+
+
+def _process(status: Status) -> Iterator[Metric]:
+    about = {"version": status["product"], "topology": status["topology"], "gateway": status["gateway"]}
+    yield InfoMetricFamily("buscoupler", "The process.", about)
+    yield _gauge(
+        "process_start_time_seconds", "Start of the process, since 1970.", status["started_ns"] / 1e9
+    )
+    memory = status["memory"]
+    yield _gauge("buscoupler_held_bytes", "Bytes that wait for stream peers.", memory["held_bytes"])
+    yield _gauge("buscoupler_held_limit_bytes", "The bound of buscoupler_held_bytes.", memory["limit_bytes"])
+    yield _gauge("buscoupler_gateways_silent", "Gateways not seen from here.", len(status["silent"]))
+
+
+def _gauge(name: str, words: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, words, value=value)
+
+
+def _hubs(status: Status) -> Iterator[Metric]:
+    """Yield what hubs count. Two hubs of one name are added up."""
+    rows = [((hub["name"], row["name"]), row) for hub in status["hubs"] for row in hub["links"]]
+    for key, (name, words) in _COUNTERS.items():
+        yield _filled(CounterMetricFamily(name, words, labels=_LINK), _summed(rows, key))
+    for key, (name, words) in _GAUGES.items():
+        yield _filled(GaugeMetricFamily(name, words, labels=_LINK), _summed(rows, key))
+    for key, (name, words) in _REASONS.items():
+        counts = [((*at, reason), {key: n}) for at, row in rows for reason, n in row[key].items()]
+        yield _filled(CounterMetricFamily(name, words, labels=(*_LINK, "reason")), _summed(counts, key))
+    cuts = GaugeMetricFamily(
+        "buscoupler_pipes_cut", "Pipes that are cut, as they close a loop.", labels=["hub"]
+    )
+    yield _filled(
+        cuts, _summed([((hub["name"],), {"cuts": len(hub["cuts"])}) for hub in status["hubs"]], "cuts")
+    )
+
+
+def _summed(
+    rows: Iterable[tuple[tuple[str, ...], Mapping[str, Any]]], key: str
+) -> dict[tuple[str, ...], int]:
+    found = dict[tuple[str, ...], int]()
+    for labels, row in rows:
+        found[labels] = found.get(labels, 0) + row[key]
+    return found
+
+
+def _filled(family: Family, values: Mapping[tuple[str, ...], float]) -> Metric:
+    for labels, value in values.items():
+        family.add_metric(labels, value)
+    return family
+
+
+def _links(status: Status) -> Iterator[Metric]:
+    """Yield the states of links; of several with one name, the worst."""
+    up, losses = dict[tuple[str, ...], float](), dict[tuple[str, ...], float]()
+    for link in status["links"]:
+        name = (link["name"],)
+        up[name] = min(up.get(name, 1.0), float(link.get("state") == "up"))
+        losses[name] = losses.get(name, 0) + link.get("losses", 0)
+    yield _filled(GaugeMetricFamily("buscoupler_link_up", "Whether a link is up.", labels=["link"]), up)
+    lost = CounterMetricFamily("buscoupler_link_losses", "Times that a link was lost.", labels=["link"])
+    yield _filled(lost, losses)
+
+
+def _failover(status: Status) -> Iterator[Metric]:
+    role = StateSetMetricFamily("buscoupler_role", "Role of this gateway in a failover.", labels=["bridge"])
+    ready = GaugeMetricFamily("buscoupler_role_ready", "Whether it could forward.", labels=["bridge"])
+    epoch = GaugeMetricFamily(
+        "buscoupler_lease_epoch", "Epoch of the lease that it knows.", labels=["bridge"]
+    )
+    took = CounterMetricFamily("buscoupler_takeovers", "Times that it began to forward.", labels=["bridge"])
+    for one in status["candidates"]:
+        name = (one["bridge"],)
+        role.add_metric(name, {word: one["role"] == word for word in dict.fromkeys((*_ROLES, one["role"]))})
+        ready.add_metric(name, float(one["ready"]))
+        epoch.add_metric(name, one["epoch"])
+        took.add_metric(name, one["takeovers"])
+    yield from (role, ready, epoch, took)
+
+
+def _services(status: Status) -> Iterator[Metric]:
+    """Yield the counts of brokers and services. Some of them fall, so all are gauges."""
+    counts, refused = dict[tuple[str, ...], float](), dict[tuple[str, ...], float]()
+    for broker in status["brokers"]:
+        counts |= {(broker["name"], name): count for name, count in broker["counts"].items()}
+        refused |= {(broker["name"], reason): count for reason, count in broker["rejected"].items()}
+    words = "A count of a broker or service, such as its connections (docs/status.md)."
+    yield _filled(GaugeMetricFamily("buscoupler_service", words, labels=["service", "count"]), counts)
+    words = "What a broker or service refused, by reason."
+    yield _filled(
+        CounterMetricFamily("buscoupler_service_refused", words, labels=["service", "reason"]), refused
+    )
+
+
+def _taps(status: Status) -> Iterator[Metric]:
+    taps = [((tap["name"],), tap) for tap in status["taps"]]
+    for key, words in (
+        ("captured", "Messages that it recorded."),
+        ("lost", "Messages for which it had no room."),
+    ):
+        family = CounterMetricFamily(f"buscoupler_tap_{key}", words, labels=["tap"])
+        yield _filled(family, _summed(taps, key))
+    for key, words in (("waiting_bytes", "Bytes in its ring."), ("ring_bytes", "Size of its ring.")):
+        yield _filled(GaugeMetricFamily(f"buscoupler_tap_{key}", words, labels=["tap"]), _summed(taps, key))
+
+
+def _transit(status: Status) -> Iterator[Metric]:
+    words = "Time from a link of a hub to another, of sampled batches (docs/status.md)."
+    family = HistogramMetricFamily("buscoupler_transit_seconds", words, labels=["hub", "from", "to"])
+    for one in status["transit"]:
+        buckets, total = list[tuple[str, float]](), 0
+        for bound, count in zip((*map(str, one["bounds_s"]), "+Inf"), one["counts"], strict=True):
+            total += count
+            buckets.append((bound, total))
+        family.add_metric((one["hub"], one["one"], one["other"]), buckets, one["sum_s"])
+    yield family

@@ -1,0 +1,169 @@
+// The status page: takes a status a second by server-sent events and shows it. Names come from peers, so all of them go
+// into the page as text (textContent), never as markup.
+"use strict";
+
+const byId = (id) => document.getElementById(id);
+const set = (element, text) => { if (element.textContent !== text) element.textContent = text; };
+const attribute = (element, name, value) => { if (element.getAttribute(name) !== value) element.setAttribute(name, value); };
+const SIGNS = { ok: "●", ready: "◐", wait: "◌", bad: "▲", idle: "○" };
+const STATES = { "": "idle", up: "ok", opening: "wait", active: "ok", standby: "ready" };
+const stateOf = (word) => STATES[word] ?? (/not ready|opening|warning|passive/.test(word) ? "wait" : "bad");
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+
+// ---- tables: rows of cells, of which only those change that differ
+const marked = (word) => ({ text: word ? `${SIGNS[stateOf(word)]} ${word}` : "", state: stateOf(word) });
+const COLUMNS = {
+  roles: (r) => [r.bridge, marked(r.role), r.holder, r.epoch, r.takeovers, r.cause],
+  silent: (r) => [r[0], r[1]],
+  rows: (r) => [r.hub, { text: r.link, note: r.fault }, marked(r.state), r.peers, r.in, r.out, r.queued, r.dropped],
+  drops: (r) => [r.link, r.how, r.reason, r.count],
+  values: (r) => [r.pattern, r.data, r.on, age(r.age_ms)],
+  taps: (r) => [r.name, { ...marked(r.state), note: r.fault }, r.fill, r.captured, r.lost, r.written, r.files],
+  services: (r) => [r.name, r.at, r.counts, r.refused],
+  events: (r) => [{ text: clock.format(new Date(r.time)), time: true }, r.kind, r.source, r.cause],
+};
+const LISTS = Object.fromEntries([...document.querySelectorAll("table[data-list]")].map((table) => [table.dataset.list, {
+  body: table.tBodies[0], section: table.closest("section"), hides: table.closest("section").hidden,
+  heads: [...table.tHead.rows[0].cells].map((cell) => ({ label: cell.textContent.trim(), number: cell.className === "n" })),
+}]));
+
+function fill(name, items) {
+  const { body, section, hides, heads } = LISTS[name];
+  if (hides) section.hidden = !items.length;
+  while (body.rows.length > items.length) body.deleteRow(-1);
+  items.forEach((item, place) => {
+    const row = body.rows[place] ?? addRow(body, heads);
+    COLUMNS[name](item).forEach((value, column) => write(row.cells[column], value));
+  });
+}
+
+function addRow(body, heads) {
+  const row = body.insertRow();
+  for (const head of heads) {
+    const cell = row.insertCell();
+    cell.dataset.label = head.label;
+    if (head.number) cell.className = "n";
+    cell.append(document.createElement("span"));
+  }
+  return row;
+}
+
+function write(cell, value) {
+  const shown = typeof value === "object" ? value : { text: String(value) };
+  set(cell.firstChild, shown.text);
+  if (shown.state) { attribute(cell, "data-state", shown.state); attribute(cell, "class", "state"); }
+  if (shown.time) attribute(cell, "class", "time");
+  if ("note" in shown) {
+    if (!cell.firstChild.nextSibling) cell.append(document.createElement("small"));
+    set(cell.lastChild, shown.note);
+  }
+}
+
+function age(ms) { return ms < 1000 ? `${ms} ms` : ms < 120000 ? `${Math.round(ms / 1000)} s` : `${Math.round(ms / 60000)} min`; }
+
+function uptime(ns) {
+  const s = Math.floor(ns / 1e9), days = Math.floor(s / 86400);
+  const two = (n) => String(n).padStart(2, "0");
+  return `${days ? `${days}d ` : ""}${Math.floor(s / 3600) % 24}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}`;
+}
+
+// ---- the picture: drawn by the gateway, marked here by the ids in it
+let drawn = null, things = new Map(), marks = new Map();
+
+async function draw(which) {
+  drawn = which;
+  const answer = await fetch("topology.svg");
+  const parsed = new DOMParser().parseFromString(await answer.text(), "image/svg+xml");
+  if (!answer.ok || parsed.querySelector("parsererror")) { drawn = null; return; }
+  const picture = document.importNode(parsed.documentElement, true);
+  byId("picture").replaceChildren(picture);
+  things = new Map([...picture.querySelectorAll("[data-id]")].map((one) => [one.dataset.id, one]));
+  for (const [id, mark] of marks) mark_(id, mark);
+}
+
+function mark_(id, mark) {
+  const thing = things.get(id);
+  if (!thing) return;
+  for (const state of Object.keys(SIGNS)) thing.classList.toggle(state, state === mark.state);
+  const title = thing.querySelector("title"), sign = thing.querySelector(".sign"), live = thing.querySelector(".live");
+  if (title) set(title, `${id}: ${mark.text}`);
+  if (sign) set(sign, mark.sign);
+  if (live) set(live, mark.text.length > 24 ? `${mark.text.slice(0, 23)}…` : mark.text);
+  thing.querySelectorAll(".line").forEach((line, place) => set(line, mark.lines[place] ?? ""));
+}
+
+// ---- what a screen reader is told: roles and links that change, no more than once in three seconds
+let before = null, waiting = [], telling = 0;
+
+function tell(words) {
+  waiting.push(words);
+  if (telling) return;
+  telling = setTimeout(() => {
+    set(byId("told"), waiting.slice(0, 3).join(". ") + (waiting.length > 3 ? `. And ${waiting.length - 3} more` : ""));
+    waiting = [];
+    telling = 0;
+  }, 3000);
+}
+
+function compare(status) {
+  const now = new Map([...status.roles.map((r) => [`bridge ${r.bridge}`, r.role]),
+    ...status.rows.filter((r) => r.state).map((r) => [`link ${r.link}`, r.state])]);
+  if (before) for (const [what, word] of now) if (before.has(what) && before.get(what) !== word) tell(`${what} is ${word}`);
+  before = now;
+}
+
+// ---- one status
+let latest = null, frame = 0;
+
+function take(status) {
+  for (const [id, mark] of Object.entries(status.marks)) marks.set(id, mark);
+  latest = { ...status, marks: { ...(frame ? latest.marks : {}), ...status.marks } };
+  if (!frame) frame = requestAnimationFrame(show);
+}
+
+function show() {
+  frame = 0;
+  const status = latest, began = performance.now();
+  for (const key of ["in", "out", "queued", "dropped", "memory"]) set(byId(`t-${key}`), status.totals[key]);
+  set(byId("t-up"), uptime(status.time_ns - status.started_ns));
+  set(byId("topology"), status.topology);
+  set(byId("gateway"), status.gateway && `on ${status.gateway}`);
+  set(byId("about"), `buscoupler ${status.product}, process ${status.pid}`);
+  document.title = `${status.trouble ? `▲ ${status.trouble} ` : ""}${status.gateway || status.topology} – buscoupler`;
+  if (status.drawn !== drawn && status.drawn) draw(status.drawn);
+  for (const [id, mark] of Object.entries(status.marks)) mark_(id, mark);
+  for (const name of ["roles", "rows", "drops", "values", "taps", "services", "events"]) fill(name, status[name]);
+  fill("silent", Object.entries(status.silent));
+  set(byId("more-rows"), status.more_rows ? `and ${status.more_rows} quiet links more: see status.json` : "");
+  compare(status);
+  window.buscouplerFrameMs = performance.now() - began;
+}
+
+// ---- the connection
+function connection(state, text) {
+  attribute(byId("connection"), "data-state", state);
+  set(byId("connection-sign"), SIGNS[state]);
+  set(byId("connection-text"), text);
+}
+
+let heard = 0;
+const source = new EventSource("events");
+source.onmessage = (message) => { heard = Date.now(); connection("ok", "live"); take(JSON.parse(message.data)); };
+source.onerror = () => connection("bad", "no connection: what is shown is old");
+setInterval(() => { if (heard && Date.now() - heard > 5000) connection("bad", `old: ${age(Date.now() - heard)}`); }, 1000);
+
+// ---- the theme: as the system says, or as chosen here
+const THEMES = ["auto", "light", "dark"];
+function theme(name) {
+  if (name === "auto") delete document.documentElement.dataset.theme; else document.documentElement.dataset.theme = name;
+  set(byId("theme"), `Theme: ${name}`);
+  attribute(byId("theme"), "aria-label", name === "auto" ? "Colours: as the system" : `Colours: ${name}`);
+  try { localStorage.setItem("theme", name); } catch { /* a browser may forbid it */ }
+}
+let chosen = "auto";
+try { chosen = localStorage.getItem("theme") ?? "auto"; } catch { /* likewise */ }
+theme(THEMES.includes(chosen) ? chosen : "auto");
+byId("theme").addEventListener("click", () => {
+  const now = document.documentElement.dataset.theme ?? "auto";
+  theme(THEMES[(THEMES.indexOf(now) + 1) % THEMES.length]);
+});

@@ -1,0 +1,97 @@
+"""The answers of a status page by their paths."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from appliance.status.marks import marks
+from appliance.status.schema import text as schema
+from appliance.status.snapshot import View, snapshot
+from appliance.web.assets import asset
+from appliance.web.health import troubles
+from appliance.web.messages import Request, Response, text
+from topologies.drawing import from_record
+from topologies.svg import svg
+
+EVENTS = "/events"
+_HTML = "text/html; charset=utf-8"
+_FILES = {
+    "/": ("page.html", _HTML),
+    "/page.css": ("page.css", "text/css; charset=utf-8"),
+    "/drawing.css": ("drawing.css", "text/css; charset=utf-8"),
+    "/icon.svg": ("icon.svg", "image/svg+xml"),
+    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+}
+_JSON = "application/json"
+_ROBOTS = "User-agent: *\nDisallow: /\n"
+
+
+class Pages:
+    """Finds the answer to a request that is let in. What takes long runs beside the loop."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._made: Mapping[str, Callable[[Request], Any]] = {
+            "/status.json": self._status,
+            "/topology.svg": self._picture,
+            "/metrics": self._metrics,
+            "/ready": self._ready,
+        }
+
+    async def answer(self, request: Request) -> Response:
+        """Return the answer to a request, which may stream."""
+        path = request.path
+        if path in _FILES:
+            name, kind = _FILES[path]
+            return Response(HTTPStatus.OK, asset(name).encode(), kind)
+        if path in self._made:
+            found: Response = await self._made[path](request)
+            return found
+        if path == EVENTS:
+            return Response(HTTPStatus.OK, kind="text/event-stream", streams=True)
+        if path == "/healthz":
+            return text(HTTPStatus.OK, "ok")
+        if path == "/schema.json":
+            return Response(HTTPStatus.OK, schema().encode(), _JSON)
+        if path == "/robots.txt":
+            return Response(HTTPStatus.OK, _ROBOTS.encode())
+        return text(
+            HTTPStatus.NOT_FOUND, "nothing is here: see / for the page, /status.json, /metrics, /ready"
+        )
+
+    async def _status(self, _: Request) -> Response:
+        status = snapshot(self._view)
+        return Response(HTTPStatus.OK, await asyncio.to_thread(_json, status), _JSON)
+
+    async def _picture(self, request: Request) -> Response:
+        """Return the picture. `?alone` has its style in it, and what goes on."""
+        status = snapshot(self._view, 0)
+        if "drawing" not in status:
+            return text(HTTPStatus.NOT_FOUND, "this process has no topology")
+        drawing = from_record(status["topology"], status["drawing"])
+        style = asset("drawing.css") if "alone" in request.query else ""
+        shown = await asyncio.to_thread(svg, drawing, marks(status), style)
+        return Response(HTTPStatus.OK, shown.encode(), "image/svg+xml")
+
+    async def _metrics(self, request: Request) -> Response:
+        status = snapshot(self._view, 0)
+        body, kind = await asyncio.to_thread(_render, status, request.headers.get("accept", ""))
+        return Response(HTTPStatus.OK, body, kind)
+
+    async def _ready(self, _: Request) -> Response:
+        why = list(troubles(snapshot(self._view, 0)))
+        if why:
+            return text(HTTPStatus.SERVICE_UNAVAILABLE, "\n".join(why[:64]))
+        return text(HTTPStatus.OK, "ready")
+
+
+def _json(status: Mapping[str, Any]) -> bytes:
+    return json.dumps(status).encode() + b"\n"
+
+
+def _render(status: Mapping[str, Any], accept: str) -> tuple[bytes, str]:
+    from appliance.web.metrics import render  # late, and beside the loop: it takes 50 ms to load
+
+    return render(status, accept)

@@ -1,0 +1,149 @@
+"""The listener of a status page, by asyncio's streams: bounded in connections, bytes and time."""
+
+import asyncio
+import contextlib
+import socket
+from asyncio import AbstractEventLoop, StreamReader, StreamWriter
+from collections import Counter
+from importlib import import_module
+from ssl import SSLContext
+from typing import TYPE_CHECKING, Final
+
+from appliance.status.snapshot import View
+from appliance.web.guard import Guard
+from appliance.web.messages import Request, Response
+from appliance.web.stream import Stream
+
+if TYPE_CHECKING:
+    from appliance.web.exchange import Exchange
+
+CONNECTIONS: Final = 64
+REQUEST_S: Final = 10.0
+"""So long a client may take to send a whole request, also the next one, and to take its answer."""
+_READ_BYTES: Final = 4096
+_WAITING_BYTES: Final = 256 * 1024
+
+
+class Server:
+    """Answers on a socket that listens. `counts` and `refused` are for a status."""
+
+    def __init__(self, view: View, guard: Guard, security: SSLContext | None = None) -> None:
+        self._view, self._guard, self._security = view, guard, security
+        self._requests = 0
+        self._stream: Stream | None = None
+        self.refused = Counter[str]()
+        self._server: asyncio.Server | None = None
+        self._open: set[StreamWriter] = set()
+
+    async def open(self, sock: socket.socket, loop: AbstractEventLoop) -> None:
+        """Listen. `sock` is bound and not blocking."""
+        self._stream = Stream(self._view, loop, self._on_slow)
+        self._server = await asyncio.start_server(
+            self._serve,
+            sock=sock,
+            limit=_READ_BYTES,
+            ssl=self._security,
+            ssl_handshake_timeout=REQUEST_S if self._security else None,
+        )
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Plain numbers for a status: connections, pages that are open, and requests so far."""
+        viewers = 0 if self._stream is None else len(self._stream.viewers)
+        return {"connections": len(self._open), "viewers": viewers, "requests": self._requests}
+
+    def _on_slow(self) -> None:
+        self.refused["slow reader"] += 1
+
+    async def _serve(self, reader: StreamReader, writer: StreamWriter) -> None:
+        if len(self._open) >= CONNECTIONS:
+            self.refused["too many connections"] += 1
+            writer.transport.abort()
+            return
+        self._open.add(writer)
+        writer.transport.set_write_buffer_limits(_WAITING_BYTES)
+        try:
+            with contextlib.suppress(OSError, TimeoutError, asyncio.CancelledError):
+                await self._talk(reader, writer)
+        finally:
+            self._open.discard(writer)
+            writer.close()
+            asyncio.get_running_loop().call_later(REQUEST_S, writer.transport.abort)
+
+    async def _talk(self, reader: StreamReader, writer: StreamWriter) -> None:
+        """Answer one request after another."""
+        await asyncio.to_thread(import_module, "appliance.web.exchange")
+        from appliance.web.exchange import Exchange  # late: many gateways are never asked
+
+        exchange = Exchange()
+        found: Request | Response | None = None
+        while True:
+            async with asyncio.timeout(REQUEST_S):
+                while found is None:
+                    data = await reader.read(_READ_BYTES)
+                    found = exchange.feed(data)
+                    if not data and found is None:
+                        return
+            if not await self._answer(exchange, found, reader, writer):
+                return
+            found = exchange.turn()
+
+    async def _answer(
+        self, exchange: "Exchange", found: Request | Response, reader: StreamReader, writer: StreamWriter
+    ) -> bool:
+        """Answer a request, or say why it is none. Return whether another may follow."""
+        is_head = not isinstance(found, Response) and found.method == "HEAD"
+        response = found if isinstance(found, Response) else await self._response(found)
+        self._requests += 1
+        if response.status >= 400:
+            self.refused[f"{response.status.value} {response.status.phrase.lower()}"] += 1
+        writer.write(exchange.answer(response, is_head))
+        if response.streams and not is_head:
+            await self._watch(exchange, reader, writer)
+            return False
+        async with asyncio.timeout(REQUEST_S):
+            await writer.drain()
+        return not exchange.ended and not isinstance(found, Response) and not response.streams
+
+    async def _response(self, request: Request) -> Response:
+        from appliance.web.pages import Pages
+
+        return self._guard.refusal(request) or await Pages(self._view).answer(request)
+
+    async def _watch(self, exchange: "Exchange", reader: StreamReader, writer: StreamWriter) -> None:
+        """Feed a page until it closes. What it says meanwhile is no request, and ends it."""
+        assert self._stream is not None
+        viewer = _Viewer(exchange, writer)
+        self._stream.add(viewer)
+        try:
+            await reader.read(1)
+        finally:
+            self._stream.remove(viewer)
+
+    def close(self) -> None:
+        """Stop listening, and end all connections. Idempotent."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+            if self._stream is not None:
+                self._stream.close()
+            for writer in list(self._open):
+                writer.transport.abort()
+
+
+class _Viewer:
+    """A page that is open, at the end of its connection."""
+
+    def __init__(self, exchange: "Exchange", writer: StreamWriter) -> None:
+        self._exchange, self._writer = exchange, writer
+
+    @property
+    def waiting_bytes(self) -> int:
+        return self._writer.transport.get_write_buffer_size()
+
+    def give(self, data: bytes) -> None:
+        if not self._writer.transport.is_closing():
+            self._writer.write(self._exchange.more(data))
+
+    def close(self) -> None:
+        self._writer.transport.abort()

@@ -1,0 +1,73 @@
+"""Server-sent events for all status pages that are open: one status a second, made once for all of them."""
+
+import json
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from appliance.status.snapshot import View, snapshot
+from appliance.web.viewed import Viewed
+
+TICK_S: Final = 1.0
+QUEUE_BYTES: Final = 1 << 20
+"""A page that leaves more than this unread is closed. Browsers open it again."""
+
+
+class Viewer(Protocol):
+    """A page that is open."""
+
+    @property
+    def waiting_bytes(self) -> int: ...
+    def give(self, data: bytes) -> None: ...
+    def close(self) -> None: ...
+
+
+class Stream:
+    """Gives every viewer what is new, once a second while there are any. `slow` counts those closed."""
+
+    def __init__(self, view: View, loop: AbstractEventLoop, on_slow: Callable[[], None]) -> None:
+        self._view, self._loop, self._on_slow = view, loop, on_slow
+        self.viewers: dict[Viewer, None] = {}
+        self._viewed = Viewed()
+        self._timer: TimerHandle | None = None
+
+    def add(self, viewer: Viewer) -> None:
+        """Give the whole status to one more viewer, and then what changes."""
+        if self._timer is None:
+            self._tick()
+        self.viewers[viewer] = None
+        viewer.give(event(self._viewed.first()))
+
+    def remove(self, viewer: Viewer) -> None:
+        """Give it no more. It is no error if it is not there."""
+        self.viewers.pop(viewer, None)
+
+    def _tick(self) -> None:
+        told = event(self._viewed.take(snapshot(self._view, 0)))
+        for viewer in list(self.viewers):
+            if viewer.waiting_bytes > QUEUE_BYTES:
+                self._on_slow()
+                self.remove(viewer)
+                viewer.close()
+            else:
+                viewer.give(told)
+        self._timer = self._loop.call_later(TICK_S, self._next)
+
+    def _next(self) -> None:
+        self._timer = None
+        if self.viewers:
+            self._tick()
+
+    def close(self) -> None:
+        """End it for all viewers."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for viewer in list(self.viewers):
+            self.remove(viewer)
+            viewer.close()
+
+
+def event(fields: object) -> bytes:
+    """Return one server-sent event."""
+    return b"data: " + json.dumps(fields, separators=(",", ":")).encode() + b"\n\n"

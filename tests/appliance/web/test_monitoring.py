@@ -1,0 +1,116 @@
+"""Metrics: a real Prometheus scrapes a gateway, and its own tool checks format and rules."""
+
+import asyncio
+import json
+import shutil
+import subprocess
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from appliance.web.assets import asset
+from bus.wire.frame import PUB, pack
+from bus.wire.pattern import Pattern
+from tests.appliance.web.web_support import gateway, get
+from tests.helpers import ROOT
+from tests.helpers.peers import Ear, until
+from tests.helpers.ports import free_port
+
+needs_prometheus = pytest.mark.skipif(
+    shutil.which("prometheus") is None, reason="prometheus is missing: apt-get install prometheus"
+)
+CONFIG = """\
+global: {{scrape_interval: 1s, scrape_timeout: 1s}}
+rule_files: ["{rules}"]
+scrape_configs: [{{job_name: buscoupler, static_configs: [{{targets: ["{target}"]}}]}}]
+"""
+RECEIVED = 'buscoupler_messages_received_total{hub="plant",link="ear"}'
+
+
+async def test_counters_never_fall_when_a_peer_goes_and_have_no_label_of_it() -> None:
+    async with gateway() as running:
+        hub = running.parts["bus plant"].hub
+        near, far = Ear(hub), Ear(hub)
+        near.say(*[pack(PUB, Pattern("alert"), b"1")] * 5)
+        before = (await get(running.page.url, "/metrics")).body.decode()
+        near.close()
+        far.close()
+        after = (await get(running.page.url, "/metrics")).body.decode()
+        for line in before.splitlines():
+            name, _, value = line.rpartition(" ")
+            if name.partition("{")[0].endswith("_total") and "service" not in name:
+                assert f"{name} {value}" in after.splitlines()
+        assert " 5.0" in before
+
+
+async def test_open_metrics_ends_with_its_mark_and_has_transit_times() -> None:
+    async with gateway() as running:
+        hub = running.parts["bus plant"].hub
+        near, _ = Ear(hub), Ear(hub)
+        near.link, _.link = "near", "far"
+
+        async def scrape() -> str:
+            near.say(pack(PUB, Pattern("alert"), b"1"))
+            return (
+                await get(running.page.url, "/metrics", "Accept: application/openmetrics-text")
+            ).body.decode()
+
+        found = await scrape()
+        while 'buscoupler_transit_seconds_count{from="near",hub="plant",to="far"}' not in found:
+            found = await scrape()
+        assert found.endswith("# EOF\n")
+
+
+@needs_prometheus
+async def test_a_real_prometheus_scrapes_it_and_its_tool_finds_no_fault(tmp_path: Path) -> None:
+    async with gateway() as running:
+        Ear(running.parts["bus plant"].hub).say(pack(PUB, Pattern("alert"), b"1"))
+        metrics = (await get(running.page.url, "/metrics", "Accept: text/plain")).body
+        tool = ["promtool", "check", "metrics"]
+        checked = await asyncio.to_thread(subprocess.run, tool, input=metrics, capture_output=True)
+        assert (checked.returncode, checked.stderr) == (0, b"")
+        config, port = tmp_path / "prometheus.yml", free_port()
+        target, rules = running.page.url.rpartition("/")[2], ROOT / "appliance/web/alerts.yml"
+        config.write_text(CONFIG.format(target=target, rules=rules))
+        command = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'data'}"]
+        process = await asyncio.create_subprocess_exec(
+            *command, f"--web.listen-address=127.0.0.1:{port}", stderr=asyncio.subprocess.DEVNULL
+        )
+        try:
+            await until(lambda: ask(port, 'buscoupler_info{job="buscoupler"}'), 30)
+            rows = await asyncio.to_thread(ask, port, "buscoupler_messages_received_total")
+            assert any(row["value"][1] == "1" for row in rows)
+        finally:
+            process.terminate()
+            await process.wait()
+
+
+def ask(port: int, query: str) -> list[dict[str, list[str]]]:
+    """Return what Prometheus has for a query; nothing while it does not answer."""
+    url = f"http://127.0.0.1:{port}/api/v1/query?{urllib.parse.urlencode({'query': query})}"
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            found: list[dict[str, list[str]]] = json.load(answer)["data"]["result"]
+            return found
+    except OSError:
+        return []
+
+
+@needs_prometheus
+def test_the_rules_are_good() -> None:
+    tool = ["promtool", "check", "rules", str(ROOT / "appliance/web/alerts.yml")]
+    assert subprocess.run(tool, capture_output=True).returncode == 0
+
+
+async def test_the_dashboard_and_the_rules_ask_for_metrics_that_exist() -> None:
+    async with gateway() as running:
+        found = (await get(running.page.url, "/metrics")).body.decode()
+    known = {line.split()[2] for line in found.splitlines() if line.startswith("# TYPE")}
+    import re
+
+    for name in ("dashboard.json", "alerts.yml"):
+        for word in set(re.findall(r"\bbuscoupler_\w+", asset(name))):
+            family = re.sub("_(bucket|total|info)$", "", word)
+            assert family in known or word == "buscoupler_role", word

@@ -1,0 +1,59 @@
+"""A gateway of this process with a status page, and plain requests to it."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+from appliance.compose import Appliance
+from tests.helpers.ports import free_port
+from topologies.loader import loads
+
+TEXT = """\
+name: plant
+gateways: {{gw: {{address: 127.0.0.1, status: {status}}}, far: {{address: 10.9.9.9}}}}
+buses: {{plant: {{on: gw, listen: [{{url: "tcp://127.0.0.1:{port}", last_values: true}}]}}}}
+"""
+
+
+class Answer(NamedTuple):
+    status: int
+    head: str
+    body: bytes
+
+
+@asynccontextmanager
+async def gateway(status: str = "{{listen: 'http://127.0.0.1:{0}'}}") -> AsyncIterator[Appliance]:
+    """Run a gateway with a page, at a free port."""
+    text = TEXT.format(status=status.format(free_port()), port=free_port())
+    made = Appliance(loads(text, "t.yaml"), "gw")
+    made.open(asyncio.get_running_loop())
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+async def say(url: str, request: bytes) -> bytes:
+    """Return all that comes for some bytes, until the other end closes."""
+    host, port = url.rpartition("/")[2].split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(request)
+    try:
+        return await asyncio.wait_for(reader.read(-1), 20)
+    finally:
+        writer.close()
+
+
+async def get(url: str, path: str, *headers: str, method: str = "GET", host: str = "") -> Answer:
+    """Return the answer to one request."""
+    lines = [f"{method} {path} HTTP/1.1", f"Host: {host or url.rpartition('/')[2]}", "Connection: close"]
+    answer = await say(url, "\r\n".join([*lines, *headers, "", ""]).encode())
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return Answer(int(head.split()[1]), head.decode(), body)
+
+
+async def status_of(url: str) -> dict[str, object]:
+    found: dict[str, object] = json.loads((await get(url, "/status.json")).body)
+    return found
