@@ -129,3 +129,12 @@ def test_what_is_remembered_is_exact(steps: list[tuple[float, int]]) -> None:
 def test_a_rule_looks_at_as_many_bytes_as_its_longest_pattern_has() -> None:
     assert Rule().reach == 0
     assert Rule([(1,)], [(1, 2), (3,)]).reach == 8
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 255])
+def test_the_first_test_of_hot_loops_is_exact_where_one_rule_decides_alone(count: int) -> None:
+    """Else a frame with too few tokens would pass whose data look like the tokens that are missing."""
+    one = Rules(Rule([range(count)]))
+    assert (one.tokens_min, one.more) == (count, False)
+    assert Rules(Rule([range(count)]), Rule(deny=[(9,)])).more
+    assert (Rules().tokens_min, Rules().more) == (0, False)

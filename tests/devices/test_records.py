@@ -17,6 +17,7 @@ from devices.proxy.device import ProxySpec
 from devices.syndication.device import SyndicationSpec, database_of
 from devices.tap.device import TapSpec
 from devices.upload.device import UploadSpec
+from tests.topologies.support import said
 from topologies import reference
 
 ARROW = [Library("pyarrow", "pyarrow", "capture"), Library("numpy", "numpy", "capture")]
@@ -101,3 +102,12 @@ def test_the_bounds_of_a_catalog_are_those_of_its_page() -> None:
 def test_a_bound_of_a_catalog_is_above_zero(name: str) -> None:
     with pytest.raises(ValueError, match="above 0"):
         replace(Bounds(), **{name: 0})
+
+
+def test_a_syndication_broker_has_256_rules_of_each_kind_at_most() -> None:
+    head = "name: t\ngateways: {gw: }\nbuses: {b: {on: gw}}\ndevices:\n  s:\n    on: gw\n"
+    head += "    syndication: tcp://127.0.0.1:7\n    producers:\n"
+    rules = [f"      - {{bus: b, pattern: [{number}], codec: json}}\n" for number in range(257)]
+    most, more = said(head + "".join(rules[:256])), said(head + "".join(rules))
+    assert "256" not in most
+    assert "256" in more

@@ -298,10 +298,3 @@ def test_a_finding_is_one_line_without_what_moves_a_cursor() -> None:
         loads('name: "\\x1b[2J"\n"\\u009b1m\\n": 1\n')
     assert all(str(finding).isprintable() for finding in caught.value.findings)
     assert "\x1b" not in str(caught.value)
-
-
-def test_a_misspelt_kind_is_found_beside_right_keys() -> None:
-    text = "name: t\ngateways: {gw: }\nbuses: {b: {on: gw}}\nbridges: {x: {on: gw, join: [{bus: b}, {%s}]}}\n"
-    assert said(text % "pattern: [a], cna: can0") == (
-        't.yaml:4:55: error: bridges.x.join[1].cna: unknown key "cna"; did you mean "can"?'
-    )
