@@ -9,7 +9,7 @@ to its bucket.
 
 import time
 from asyncio import AbstractEventLoop
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -84,7 +84,7 @@ class Transit:
         for each in watched:
             due = each.gained() + _queued(each.pipe)
             if due:
-                self._look((hub, one, each.link), each, due, began_s, loop)
+                self._look((hub, one, each.link), each, due, began_s, 0, loop)
 
     def _look(
         self,
@@ -92,15 +92,22 @@ class Transit:
         watched: _Watched,
         due: int,
         began_s: float,
+        bound: int,
         loop: AbstractEventLoop,
     ) -> None:
+        """Count it if the batch has left, else look again at the next bound: that is number `bound` at least.
+
+        A timer may fire a little early, so the time alone does not say which bounds are over.
+        """
         took_s = self._clock() - began_s
-        later = next((bound for bound in BOUNDS_S if bound > took_s), None)
-        if watched.gained() >= due or later is None:
-            if later is None or watched.is_used():
+        bound = max(bound, bisect_right(BOUNDS_S, took_s))
+        is_over = bound == len(BOUNDS_S)
+        if watched.gained() >= due or is_over:
+            if is_over or watched.is_used():
                 self._count(pair, took_s)
         else:
-            loop.call_later(began_s + later - self._clock(), self._look, pair, watched, due, began_s, loop)
+            at_s = loop.time() + began_s + BOUNDS_S[bound] - self._clock()
+            loop.call_at(at_s, self._look, pair, watched, due, began_s, bound + 1, loop)
 
     def _count(self, pair: tuple[str, str, str], took_s: float) -> None:
         if pair in self.pairs or len(self.pairs) < _PAIRS:

@@ -1,6 +1,8 @@
 """Transit times: one batch is sampled, a slow link counts late, and nothing stays on the hub."""
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 
 from appliance.status.transit import BOUNDS_S, Transit
 from bus.hub import Hub
@@ -46,3 +48,30 @@ async def test_hubs_that_go_and_the_end_leave_no_tap() -> None:
     assert (one.taps, len(other.taps)) == ((), 1)
     transit.close()
     assert other.taps == ()
+
+
+def test_timers_that_fire_early_end_all_the_same() -> None:
+    hub, transit, looks = Hub("h"), Transit(lambda: 5.0), list[partial[None]]()
+
+    class Early:
+        """A loop whose timers fire at once."""
+
+        def time(self) -> float:
+            return 5.0
+
+        def call_soon(self, call: Callable[..., None], *args: object) -> None:
+            looks.append(partial(call, *args))
+
+        def call_at(self, _: float, call: Callable[..., None], *args: object) -> None:
+            looks.append(partial(call, *args))
+
+    near, slow = Ear(hub), Slow(hub)
+    near.link, slow.link = "near", "slow"
+    transit.sample([hub], Early())  # type: ignore[arg-type]
+    near.say(pack(1, (7,)))
+    turns = 0
+    while looks and turns < 100:
+        looks.pop(0)()
+        turns += 1
+    assert turns == 1 + len(BOUNDS_S)
+    assert sum(transit.pairs["h", "near", "slow"].counts) == 1
