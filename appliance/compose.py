@@ -163,30 +163,28 @@ class Appliance:
         self.names, self._listed = known(topology), listed(topology.names)
         self._only, self._sockets = frozenset(only), sockets if only else None
         self.monitor = Monitor(gateway, self)
-        self.parts = self._build(topology, {}).parts
+        site = self._site(topology)
+        self.parts = Builder(site, self._only, {}).build().parts
         self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
         self._outlets, self._telling = Outlets(time.monotonic), Telling(gateway)
-        self._publish(topology)
+        self._publish(site)
         self._started_ns = time.time_ns()
         self.page = StatusPage(topology.gateways[gateway].address)
         self.neighbours, self._transit = Neighbours(gateway), Transit()
         self._drawing: dict[str, Any] | None = None
 
-    def _build(self, topology: Topology, kept: Mapping[str, Part]) -> Built:
+    def _site(self, topology: Topology) -> Site:
         if self.gateway not in topology.gateways:
             known = ", ".join(topology.gateways)
             raise TopologyError(f'no gateway "{self.gateway}" in {topology.name}; it has {known}')
-        return Builder(self._site(topology), self._only, kept).build()
-
-    def _site(self, topology: Topology) -> Site:
         return Site(topology, self.gateway, self._sockets, self.monitor.record, ringed(topology))
 
-    def _publish(self, topology: Topology) -> None:
+    def _publish(self, site: Site) -> None:
         """Publish from now on what this process says itself where the topology wants it."""
-        self._publishing = Publishing.of(topology, self.gateway)
+        self._publishing = Publishing.of(site.topology, self.gateway)
         buses = [*self._publishing.events, *self._publishing.logs]
-        self._outlets.follow(self._site(topology), self.parts, buses)
+        self._outlets.follow(site, self.parts, buses)
 
     def _listen(self) -> None:
         """Keep what is logged from now on, if it is to be published."""
@@ -307,7 +305,8 @@ class Appliance:
     def _follow(self, topology: Topology) -> "_Following":
         names, in_list = known(topology), listed(topology.names)
         publishing = Publishing.of(topology, self.gateway)
-        return _Following(topology, names, in_list, publishing, self._build(topology, self.parts))
+        site = self._site(topology)
+        return _Following(site, names, in_list, publishing, Builder(site, self._only, self.parts).build())
 
     def change(self, topology: Topology) -> list[Change]:
         """Go over to another topology, link by link, between two batches: what stays keeps its pipes.
@@ -324,7 +323,7 @@ class Appliance:
         self._settle_budget()
         self._show()
         failed = built.open(self._loop)
-        self._publish(topology)
+        self._publish(following.site)
         self._listen()
         broken = {(change.part, change.end) for change in failed}
         whole = [one for one in differing if not broken & {(one.part, ""), (one.part, one.end)}]
@@ -333,14 +332,14 @@ class Appliance:
     def besides(self, following: "_Following") -> list[Change]:
         """Return what differs beside the parts."""
         found = of_names(self._listed, following.listed) + self._publishing.changes(following.publishing)
-        here, there = self.topology.gateways[self.gateway], following.topology.gateways[self.gateway]
+        here, there = self.topology.gateways[self.gateway], following.site.here
         return found + of_page(here, there) + of_memory(here, there)
 
 
 class _Following(NamedTuple):
     """What follows an appliance, before anything has changed."""
 
-    topology: Topology
+    site: Site
     names: list[str]
     listed: list[str]
     publishing: Publishing

@@ -115,6 +115,15 @@ def is_ip(host: str) -> bool:
     return _ip(host) is not None
 
 
+def host_in(netloc: str) -> str:
+    """Return the host of HOST:PORT in small letters; "" if there is none."""
+    try:
+        host = urlsplit(f"//{netloc}").hostname or ""
+    except ValueError:
+        return ""
+    return plain_host(host) if host.isprintable() else ""
+
+
 def plain_host(host: str) -> str:
     """Return an IP address in its usual form; a name as it is."""
     return str(_ip(host) or host)

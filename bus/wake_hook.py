@@ -54,6 +54,11 @@ class WakefulLoop(asyncio.SelectorEventLoop):
         self._waking.guards = tuple(g for g in self._waking.guards if g != function)
 
 
+def stood_still(slept_s: float) -> str:
+    """Return why what waits to be read is given up, in words."""
+    return f"this process stood still for {slept_s:.1f} s, so what came meanwhile is too old"
+
+
 class Standstill:
     """Calls `woke(slept_s)` before a loop handles any event, if it handled none for more than `limit_s`.
 

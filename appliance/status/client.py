@@ -34,7 +34,15 @@ def ask(path: Path, limit_s: float = ANSWER_S) -> Status:
         sock.settimeout(limit_s)
         sock.connect(str(path))
         with sock.makefile("rb") as answer:
-            status = json.loads(answer.read(ANSWER_BYTES))
+            return read_status(str(path), answer.read(ANSWER_BYTES))
+
+
+def read_status(where: str, body: bytes) -> Status:
+    """Return the status in an answer from `where`. Raises ValueError if it is none of this version."""
+    try:
+        status = json.loads(body)
+    except (ValueError, RecursionError):
+        status = None
     if not isinstance(status, dict) or status.get("version") != VERSION or not fits(status):
-        raise ValueError(f"{path}: a process of another version answers: use the `top` of that version")
+        raise ValueError(f"{where}: a process of another version answers: use the `top` of that version")
     return status

@@ -1,13 +1,11 @@
 """Asks a gateway for its status over the network: at its status page."""
 
 import http.client
-import json
 import os
 import ssl
 from typing import Final
 
-from appliance.status.client import ANSWER_BYTES, ANSWER_S, Status
-from appliance.status.shape import VERSION, fits
+from appliance.status.client import ANSWER_BYTES, ANSWER_S, Status, read_status
 from topologies.status import HTTPS, place_of
 
 TOKEN: Final = "BUSCOUPLER_TOKEN"
@@ -31,7 +29,7 @@ def ask_page(url: str, ca_file: str | None = None, limit_s: float = ANSWER_S) ->
     if answer.status != http.HTTPStatus.OK:
         words = body[:200].decode("utf-8", "replace").strip()
         raise ValueError(f"{url}: {answer.status} {answer.reason}: {words}")
-    return _read(url, body)
+    return read_status(url, body)
 
 
 def _connection(url: str, ca_file: str | None, limit_s: float) -> http.client.HTTPConnection:
@@ -45,13 +43,3 @@ def _connection(url: str, ca_file: str | None, limit_s: float) -> http.client.HT
 def _headers() -> dict[str, str]:
     token = os.environ.get(TOKEN, "")
     return {"Authorization": f"Bearer {token}"} if token else {}
-
-
-def _read(url: str, body: bytes) -> Status:
-    try:
-        status = json.loads(body)
-    except (ValueError, RecursionError):
-        status = None
-    if not isinstance(status, dict) or status.get("version") != VERSION or not fits(status):
-        raise ValueError(f"{url}: a process of another version answers: use the `top` of that version")
-    return status

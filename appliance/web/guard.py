@@ -4,10 +4,9 @@ import hmac
 from collections.abc import Collection
 from http import HTTPStatus
 from typing import Final
-from urllib.parse import urlsplit
 
 from appliance.web.messages import Request, Response, text
-from bus.urls import is_ip, is_loopback, plain_host
+from bus.urls import host_in, is_ip, is_loopback, plain_host
 
 COOKIE: Final = "buscoupler_token"
 FREE: Final = ("/healthz",)
@@ -27,7 +26,7 @@ class Guard:
         A hostile page can have a name of its own that leads to our address (DNS rebinding), so names are
         checked; an address cannot be anybody else's name.
         """
-        if len(request.hosts) != 1 or not (host := _host(request.hosts[0])):
+        if len(request.hosts) != 1 or not (host := host_in(request.hosts[0])):
             return text(HTTPStatus.BAD_REQUEST, "a request needs one Host")
         if not (is_ip(host) or is_loopback(host) or host in self._names):
             return text(HTTPStatus.FORBIDDEN, "this is no name of this gateway: to allow it, add it to hosts")
@@ -69,15 +68,6 @@ def check_token(token: str) -> str:
     if not good:
         raise ValueError("a token has 16 to 256 letters, digits, - and _")
     return token
-
-
-def _host(netloc: str) -> str:
-    """Return the host of HOST:PORT in small letters; "" if there is none."""
-    try:
-        host = urlsplit(f"//{netloc}").hostname or ""
-    except ValueError:
-        return ""
-    return plain_host(host) if host.isprintable() else ""
 
 
 def _cookie(header: str) -> str:

@@ -18,7 +18,7 @@ from bus.extras import lacking
 from bus.hub import Hub, Link, Pipe, State
 from bus.keys import Keyring
 from bus.ledger import Stats
-from bus.wake_hook import Standstill
+from bus.wake_hook import Standstill, stood_still
 from bus.wire.batch import Batch
 
 log = logging.getLogger("buscoupler.bridges")
@@ -262,7 +262,7 @@ class DeviceLink(Generic[D]):
     def _woke(self, slept_s: float) -> None:
         """Let go of the device: what has come by it meanwhile, and was not read, is too old."""
         if self.pipe is not None:
-            self.pipe.lose(f"this process stood still for {slept_s:.1f} s, so what came meanwhile is too old")
+            self.pipe.lose(stood_still(slept_s))
 
     def close(self) -> None:
         """Stop the link and close the device. Idempotent."""

@@ -24,7 +24,7 @@ from bus.transports.signing import signed
 from bus.transports.sockets import CLOSED_BY_PEER, Acceptor, OnPeer, connect_to, tune
 from bus.transports.stream import StreamPipe
 from bus.urls import BEACON, Url, split_url, with_host
-from bus.wake_hook import Standstill
+from bus.wake_hook import Standstill, stood_still
 from bus.wire.batch import Batch
 from bus.wire.signed import SIGNS, Session, begins_with_hello
 
@@ -180,7 +180,7 @@ class _StreamLink:
     def _woke(self, slept_s: float) -> None:
         """Close the peers: what has come from them and was not read may be too old."""
         for pipe in tuple(self.pipes):
-            pipe.close(f"this process stood still for {slept_s:.1f} s, so what came meanwhile is too old")
+            pipe.close(stood_still(slept_s))
 
     def close(self) -> None:
         """Stop, and close all peers. Idempotent."""

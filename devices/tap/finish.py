@@ -4,7 +4,6 @@
 and what went wrong, in JSON. A process of its own, because Arrow keeps the memory that this takes.
 """
 
-import fcntl
 import json
 import os
 import sys
@@ -19,7 +18,7 @@ from capture.batches import batches_of
 from capture.files import UNFINISHED_SUFFIX, capture_file, day_of
 from capture.schema import META_GATEWAY
 from devices.child import hide_pandas
-from devices.tap.journal import leftovers
+from devices.tap.journal import claimed, leftovers
 
 
 def finish_all(root: Path, gateway: str) -> tuple[int, str]:
@@ -38,17 +37,8 @@ def finish(root: Path, journal: Path) -> Path | None:
 
     Raises `OSError`; nothing is lost then: the journal stays, and the unfinished file goes.
     """
-    try:
-        file = os.open(journal, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return _finish(root, journal) if os.fstat(file).st_nlink else None
-    except BlockingIOError:
-        return None
-    finally:
-        os.close(file)
+    with claimed(journal) as file:
+        return None if file is None or not os.fstat(file).st_nlink else _finish(root, journal)
 
 
 def _finish(root: Path, journal: Path) -> Path | None:

@@ -5,6 +5,8 @@ A journal is an Arrow IPC stream (lz4): whole batches, appended and synced, lock
 
 import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 
@@ -71,19 +73,35 @@ def leftovers(root: Path, gateway: str) -> list[Path]:
     return sorted(journal_directory(root, gateway).glob(f"*{JOURNAL_SUFFIX}"))
 
 
-def is_free(path: Path) -> bool:
-    """Return whether a journal is there, and nobody writes it. Raises `OSError`."""
+@contextmanager
+def claimed(path: Path) -> Iterator[int | None]:
+    """Lock a journal that nobody writes, and yield its descriptor; None if one does, or it has gone.
+
+    Raises `OSError`.
+    """
     try:
         file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
-        return False
+        yield None
+        return
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    except BlockingIOError:
-        return False
+        yield file if _locks(file) else None
     finally:
         os.close(file)
+
+
+def _locks(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def is_free(path: Path) -> bool:
+    """Return whether a journal is there, and nobody writes it. Raises `OSError`."""
+    with claimed(path) as file:
+        return file is not None
 
 
 def resume(root: Path, gateway: str, boot: int) -> tuple[int, int]:

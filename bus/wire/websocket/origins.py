@@ -7,7 +7,7 @@ browsers send none; whom to let in of these is not decided here.
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from bus.urls import check_host, is_ip, is_loopback, plain_host
+from bus.urls import check_host, host_in, is_ip, is_loopback
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _SHOWN_CHARACTERS = 100
@@ -53,7 +53,7 @@ class Origins:
         """Return why a page is not let in, from the headers of its request; "" if it is."""
         if origin is None or plain_origin(origin) in self._allowed:
             return ""
-        page, here = _host(origin.partition("://")[2]), _host(host)
+        page, here = host_in(origin.partition("://")[2]), host_in(host)
         shown = "".join(filter(str.isprintable, origin))[:_SHOWN_CHARACTERS]
         if not here or page != here:
             return f"a page of {shown} may not connect here: to allow it, add that to origins"
@@ -62,12 +62,3 @@ class Origins:
         return (
             f"{here[:_SHOWN_CHARACTERS]} is no name of this bus: to allow its pages, add {shown} to origins"
         )
-
-
-def _host(netloc: str) -> str:
-    """Return the host of HOST:PORT; "" if there is none."""
-    try:
-        host = urlsplit(f"//{netloc}").hostname or ""
-    except ValueError:
-        return ""
-    return plain_host(host) if host.isprintable() else ""
