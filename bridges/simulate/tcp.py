@@ -194,19 +194,22 @@ class _Direction:
         )
 
     def _watch(self, writes: bool, reads: bool) -> None:
-        """Wait for room at the receiver, or for the sender's next bytes. Changes alone cost something."""
+        """Wait for room at the receiver, or for the sender's next bytes. Changes alone cost something.
+
+        The loop gets numbers: of a socket that it does not know, `selectors` would compose a text each time.
+        """
         if writes != self._writes:
             self._writes = writes
             if writes:
-                self._loop.add_writer(self._sink, self._on_writable)
+                self._loop.add_writer(self._sink.fileno(), self._on_writable)
             else:
-                self._loop.remove_writer(self._sink)
+                self._loop.remove_writer(self._sink.fileno())
         if reads != self._reads:
             self._reads = reads
             if reads:
-                self._loop.add_reader(self._source, self._on_readable)
+                self._loop.add_reader(self._source.fileno(), self._on_readable)
             else:
-                self._loop.remove_reader(self._source)
+                self._loop.remove_reader(self._source.fileno())
 
     def _on_readable(self) -> None:
         try:
@@ -234,15 +237,19 @@ class _Direction:
         self.go_on()
 
     def _come_out(self, data: bytes) -> None:
-        if not self._closed:
-            self._unread += data
-            self.go_on()
+        if self._closed:
+            return
+        self._unread += data
+        if self._connection.dead or self._receiver.clogged or self._writes:
+            return self.go_on()
+        self._on_writable()
 
     def _on_writable(self) -> None:
+        """Write what there is room for; wait for room for the rest."""
         try:
             taken = self._sink.send(self._unread)
         except BlockingIOError:
-            return
+            return self.go_on()
         except OSError:
             return self._end()
         self._wire.note(self._loop, self._receiver.name, "heard", self._unread[:taken])

@@ -31,13 +31,9 @@ def bounds(program: Program) -> Iterator[str]:
     """Queues, memories of keys, windows, tasks, timers and connections are bounded."""
     if program.loop is None or program.appliance is None:
         return
+    queued = [(n, a.stats.queued_bytes) for hub in program.hubs() for n, a in hub.accounts().items()]
     for link in program.appliance.links():
-        waiting = sum(
-            a.stats.queued_bytes
-            for hub in program.hubs()
-            for n, a in hub.accounts().items()
-            if _ends(n, link.name)
-        )
+        waiting = sum(queued_bytes for name, queued_bytes in queued if _ends(name, link.name))
         if waiting > 4 * (link.queue_bytes + _MESSAGE_BYTES):
             yield f"bound: {program.name}: {link.name}: {waiting} bytes wait"
     tasks = len(asyncio.all_tasks(program.loop))
@@ -57,8 +53,9 @@ def _ends(account: str, link: str) -> bool:
 
 
 def _memories(hub: Hub) -> Iterator[str]:
-    if len(hub.accounts()) > LINKS_MAX + 1:
-        yield f"{hub.name} has {len(hub.accounts())} accounts"
+    count = len(hub.accounts())
+    if count > LINKS_MAX + 1:
+        yield f"{hub.name} has {count} accounts"
     if isinstance(hub, Bridge):
         if len(hub.seen) > SEEN_MAX:
             yield f"{hub.name} remembers {len(hub.seen)} keys"
