@@ -3,8 +3,8 @@
 A gateway has 1,000 peers on 50 addresses, real connections on loopback, and ten messages a second go to each.
 Chromium opens the page and leaves it again, in turns. Printed are medians: what share of a core the gateway
 spends more while the page is open, and how long the browser's main thread works for one status, that is for
-script, style and layout. Both are processor time, which other load does not change. Ends with 1 if one is above
-its limit.
+script, style and layout. Both are processor time, which other load does not change. Ends with 1 if one is
+above its limit.
 """
 
 import argparse
