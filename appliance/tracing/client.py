@@ -34,7 +34,7 @@ class Start(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What the processes `watched` saw of the frame, in the order of time; `more` arrivals were not kept.
+    """What the processes `watched` saw of the frame, in the order of time. `more`: not all was kept.
 
     `known` are their links, by title. `failed` names processes that could not be asked in the end.
     """
@@ -45,7 +45,7 @@ class Trace:
     watched: tuple[str, ...]
     known: tuple[str, ...]
     hops: tuple[Hop, ...]
-    more: int
+    more: bool
     failed: tuple[str, ...] = ()
 
     @property
@@ -118,7 +118,7 @@ def trace(found: Sequence[Running], start: Start, frame: bytes, mark: str, secon
 
 
 def _collected(begun: Sequence[Running], start: Start, size: int, mark: str) -> Trace:
-    hops, more, failed = list[Hop](), 0, list[str]()
+    hops, more, failed = list[Hop](), False, list[str]()
     for one in begun:
         try:
             answer = _must(one, Question("collect", mark))
@@ -126,7 +126,7 @@ def _collected(begun: Sequence[Running], start: Start, size: int, mark: str) -> 
             failed.append(str(error))
             continue
         hops += answer.hops
-        more += answer.more
+        more = more or answer.more
     watched = tuple(one.answer.title for one in begun)
     known = tuple(link for one in begun for link in one.answer.links)
     return Trace(mark, start, size, watched, known, tuple(sorted(hops, key=_time)), more, tuple(failed))

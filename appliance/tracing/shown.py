@@ -14,7 +14,7 @@ def lines(trace: Trace, pattern: str, seconds: float) -> Iterator[str]:
     for hop in trace.hops:
         yield from _hop(hop, trace.began_ns)
     if trace.more:
-        yield f"  and {trace.more} more arrivals: it goes round in a loop"
+        yield "  and it came more often: only the first arrivals are kept"
     yield from (f"  not asked: {text}" for text in trace.failed)
     yield f"watched for {seconds:g} s: {', '.join(trace.watched)}"
 

@@ -37,7 +37,7 @@ class _Visitor(Pipe):
 class Watch:
     """Looks for `mark` in all that comes to `parts`. Times are those of the system's monotonic clock.
 
-    `more` counts arrivals beyond `SIGHTS_MAX`. Call `close` in the end.
+    `more`: there were more arrivals than `SIGHTS_MAX`. Call `close` in the end.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Watch:
         loop: AbstractEventLoop,
         clock_ns: Callable[[], int] = monotonic_ns,
     ) -> None:
-        self.mark, self.more = mark, 0
+        self.mark, self.more = mark, False
         self._loop, self._clock_ns = loop, clock_ns
         self._sights: list[Sight] = []
         self._timer: TimerHandle | None = None
@@ -104,7 +104,7 @@ class Watch:
     def _see(self, part: Part, origin: Pipe | None) -> Sight | None:
         """Begin to follow an arrival. Return None if there are too many."""
         if len(self._sights) >= SIGHTS_MAX:
-            self.more += 1
+            self.more = True
             return None
         made = Sight(part, origin, self._clock_ns())
         self._sights.append(made)

@@ -60,7 +60,7 @@ class Hop(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a process answers. `error` says why it refused. `more`: hops that it saw and did not keep."""
+    """What a process answers. `error` says why it refused. `more`: it saw more hops than it kept."""
 
     topology: str
     gateway: str
@@ -69,7 +69,7 @@ class Answer:
     error: str = ""
     links: tuple[str, ...] = ()
     hops: tuple[Hop, ...] = ()
-    more: int = 0
+    more: bool = False
 
     @property
     def title(self) -> str:
@@ -108,7 +108,7 @@ def unpack_answer(line: bytes) -> Answer:
     words = {name: text(found, name) or "" for name in ("topology", "gateway", "file", "error")}
     lists = {name: texts(found, name) for name in ("only", "links")}
     hops = tuple(map(_hop, records(found, "hops")))
-    return Answer(**words, **lists, hops=hops, more=number(found, "more") or 0)  # type: ignore[arg-type]
+    return Answer(**words, **lists, hops=hops, more=bool(found.get("more")))  # type: ignore[arg-type]
 
 
 def _hop(found: Record) -> Hop:

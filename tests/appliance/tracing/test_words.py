@@ -19,7 +19,7 @@ HOP = Hop("bus p", "gw", "listen tcp://[::]:1", 4, "hall", ("loop",), (WAY, Way(
 
 def test_questions_and_answers_come_out_as_they_went_in() -> None:
     question = Question("send", "trace 1", 1000, "bus p: dial ipc:///x", b"\x01\xff")
-    answer = Answer("t", "gw", ("p",), "/t.yaml", "busy", ("bus p: uart",), (HOP,), 3)
+    answer = Answer("t", "gw", ("p",), "/t.yaml", "busy", ("bus p: uart",), (HOP,), True)
     assert unpack_question(pack_question(question)) == question
     assert unpack_answer(pack_answer(answer)) == answer
     assert answer.title == "t on gw (p)"
