@@ -42,7 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--live", action="store_true",
         help="send the frame, with a mark behind its data, through the gateways that run on this machine, and"
-        " tell what happens to it there: all who hear the pattern get it",
+        " tell what happens to it there: all who hear the pattern get it; other machines are not asked",
     )  # fmt: skip
     parser.add_argument(
         "--seconds", type=above_zero, metavar="N",
