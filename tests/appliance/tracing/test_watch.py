@@ -50,6 +50,18 @@ class Slow(Ear):
         self.stats.queued = 0
 
 
+class Stage(Ear):
+    """A pipe that wraps another one, as those of shed policies and lists of peers do."""
+
+    def __init__(self, hub: Hub) -> None:
+        self.inner = Ear(Hub())
+        super().__init__(hub)
+
+    def send(self, batch: Batch) -> None:
+        super().send(batch)
+        self.inner.send(batch)
+
+
 class World:
     """A gateway in this process, and a watch on it."""
 
@@ -58,7 +70,12 @@ class World:
         self.gateway = Appliance(loads(TEXT.format(*self.ports)), "gw")
         self.gateway.open(asyncio.get_running_loop())
         self.parts = [part for part in self.gateway.parts.values() if isinstance(part, BusPart | BridgePart)]
-        self.watch = Watch(MARK, self.parts, asyncio.get_running_loop())
+        self.looks = 0
+        self.watch = Watch(MARK, self.parts, asyncio.get_running_loop(), self.now_ns)
+
+    def now_ns(self) -> int:
+        self.looks += 1
+        return self.looks
 
     def part(self, title: str) -> Part:
         return next(part for part in self.parts if part.title == title)
@@ -177,6 +194,28 @@ async def test_a_frame_waits_at_a_slow_peer_until_it_is_sent() -> None:
         assert waiting.remarks == ("still waits at 1 of 1",)
         slow.let()
         await until(lambda: way(w.hops()["bus q by bridge j"], w.listen(2)).at_ns)
+
+
+async def test_a_frame_that_waits_is_looked_at_until_it_has_gone_and_no_longer() -> None:
+    async with world() as w:
+        slow = w.ear("bus q", Slow)
+        assert isinstance(slow, Slow)
+        w.send("a/b")
+        before = w.looks
+        await until(lambda: w.looks > before + 5)
+        slow.let()
+        await until(lambda: w.watch._timer is None)  # noqa: SLF001
+
+
+async def test_a_frame_that_comes_from_the_only_peer_of_a_link_is_counted_at_each_of_its_stages() -> None:
+    """A pipe that is not accepted is the other end of its link: what comes in by that is from there."""
+    async with world() as w:
+        ear = w.ear("bus q", Stage)
+        w.send("a/b", "bus q")
+        assert ear.heard == []
+        assert ear.inner is not None
+        assert (ear.stats.received, ear.inner.stats.received) == (1, 1)
+        assert w.watch.hops()[0].by == w.listen(2)
 
 
 async def test_a_frame_that_is_dropped_while_it_waits_is_stopped() -> None:
