@@ -54,7 +54,7 @@ class Stage(Ear):
     """A pipe that wraps another one, as those of shed policies and lists of peers do."""
 
     def __init__(self, hub: Hub) -> None:
-        self.inner = Ear(Hub())
+        self.inner: Ear = Ear(Hub())
         super().__init__(hub)
 
     def send(self, batch: Batch) -> None:
@@ -212,8 +212,8 @@ async def test_a_frame_that_comes_from_the_only_peer_of_a_link_is_counted_at_eac
     async with world() as w:
         ear = w.ear("bus q", Stage)
         w.send("a/b", "bus q")
+        assert isinstance(ear, Stage)
         assert ear.heard == []
-        assert ear.inner is not None
         assert (ear.stats.received, ear.inner.stats.received) == (1, 1)
         assert w.watch.hops()[0].by == w.listen(2)
 
