@@ -25,7 +25,7 @@ demo: .venv/demo
 
 test: .venv/dev .venv/hermes/bin/python
 	$(call install,$(TEST_PACKAGES))
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder
 
 # Each parser gets INPUTS inputs (docs/fuzzing.md), and each property others than in `make test`.
 INPUTS ?= 1000000
