@@ -10,6 +10,7 @@ and `web` over HTTP. `monitor` makes events,
 finds those of tokens. `here` finds what this `machine` lacks to run them, `plugged` what is plugged into it,
 and `service` makes services of systemd. `rehearsal` sends a frame through parts that are not open, and
 `tracing` one through gateways that run.
-`completion` makes scripts for shells, and `manual` the man pages.
+`table` has all commands; `completion` makes scripts for shells of them, `manual` the man pages, and `page`
+the page of all commands.
 `layers` is for Scapy.
 """
