@@ -18,14 +18,15 @@ endef
 LOCKED := can uart i2c
 TOOLS := .venv/tools/bin
 
-.PHONY: demo test fuzz chaos mutants check format bench clean lock sbom audit takeovers soak site deb deb-test image image-test
+.PHONY: demo test fuzz chaos mutants check format generated bench clean lock sbom audit takeovers soak site deb deb-test image image-test
 
 demo: .venv/demo
 	$(BIN)/buscoupler demo
 
+# Hundreds of processes import what one of them has compiled. tests/helpers/rooms.py says who runs what, and when.
 test: .venv/dev .venv/hermes/bin/python
 	$(call install,$(TEST_PACKAGES))
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --no-loadscope-reorder
 
 # Each parser gets INPUTS inputs (docs/fuzzing.md), and each property others than in `make test`.
 INPUTS ?= 1000000
@@ -61,6 +62,15 @@ check: .venv/dev
 format: .venv/dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# All files that are made from the code. A test of each compares it.
+generated: .venv/dev
+	@mkdir -p build
+	$(BIN)/python -m topologies.schema > build/generated && cp build/generated topologies/topology.schema.json
+	$(BIN)/python -m appliance.status.schema > build/generated && cp build/generated appliance/status/schema.json
+	$(BIN)/python -m topologies.reference > build/generated && cp build/generated docs/topology.md
+	$(BIN)/python -m appliance.page > build/generated && cp build/generated docs/commands.md
+	$(BIN)/python -m appliance.manual docs/man
 
 bench: .venv/bench
 	$(call install,$(BENCH_PACKAGES))

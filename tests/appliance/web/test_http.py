@@ -215,7 +215,7 @@ def test_the_published_schema_is_that_of_the_shape_and_holds_for_a_status() -> N
     from tests.appliance.status.status_support import appliance, status_of
     from tests.helpers import ROOT
 
-    assert (ROOT / "appliance/status/schema.json").read_text() == text()
+    assert (ROOT / "appliance/status/schema.json").read_text() == text(), "run: make generated"
     assert table() in (ROOT / "docs/status.md").read_text()
     Draft202012Validator.check_schema(schema())
     validator = Draft202012Validator(schema())
