@@ -56,7 +56,16 @@ class Parser(argparse.ArgumentParser):
                 break  # the parser of the subcommand looks at the rest
             if word.startswith("--"):
                 self._check_option(word.partition("=")[0])
-        return super().parse_known_args(args, namespace)
+        found, rest = super().parse_known_args(args, namespace)
+        return found, self._placed(found, rest)
+
+    def _placed(self, found: argparse.Namespace, rest: list[str]) -> list[str]:
+        """Take a word that came after an option as the one that may be missing, as Python 3.13 does."""
+        for action in self._get_positional_actions():
+            late = action.nargs == argparse.OPTIONAL and vars(found).get(action.dest) is None
+            if late and rest and (rest[0] == "-" or not rest[0].startswith("-")):
+                setattr(found, action.dest, self._get_values(action, [rest.pop(0)]))
+        return rest
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """Print. Unlike the base class, do not hide that the standard output takes nothing."""

@@ -5,8 +5,15 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.helpers.rooms import turn
+
+if TYPE_CHECKING:
+    from xdist.remote import Producer
+    from xdist.scheduler import Scheduling
 
 with suppress(ModuleNotFoundError):  # the machine of tests/kernel has none
     from hypothesis import settings
@@ -17,12 +24,17 @@ with suppress(ModuleNotFoundError):  # the machine of tests/kernel has none
     settings.load_profile("steady")
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let one of the two processes of `make test` run the tests of the pipeline, which share one Spark."""
-    for item in items:
-        room = "pipeline" if "pipeline" in item.path.parts else "all else"
-        item.add_marker(pytest.mark.xdist_group(room))
+    """Let what takes longest begin first."""
+    items.sort(key=lambda item: turn(item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "Scheduling":
+    """Give each process of `make test` whole rooms."""
+    from tests.helpers.scheduler import Rooms
+
+    return Rooms(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)
