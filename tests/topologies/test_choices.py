@@ -108,7 +108,6 @@ def test_where_a_mapping_is_expected_its_keys_come_before_gateways_of_their_name
         ("one", "can: {channel: c, fd: {a: true, b: no}, data_bitrate: 1000000}", "on b: data_bitrate needs"),
         ("one", "can: {channel: c, node: {a: 1, b: 200}}", "node.b: 200 is out of range"),
         ("one", "{can: c, shed: {a: oldest, b: {polcy: newest}}}", 'shed.b.polcy: unknown key "polcy"'),
-        ("one", "{trunk: true, uartt: /dev/x}", 'uartt: unknown key "uartt"; did you mean "uart"?'),
         ("one", "{can: c, shed: {aa: oldest, b: newest}}", 'no gateway "aa"; did you mean "a"?'),
     ],
 )
