@@ -5,8 +5,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bus.logs import DATA_BYTES_MAX, LEVELS, PATTERN, Line, read_line
-from bus.wire.frame import PUB, SUB, pack, unpack
+from bus.logs import LEVELS, PATTERN, Line, read_line
+from bus.wire.frame import DATA_BYTES_MAX, PUB, SUB, pack, unpack
 from bus.wire.pattern import Pattern
 from tests.helpers import ROOT
 
