@@ -139,7 +139,10 @@ def prepare(root: Path) -> None:
     (root / "etc/buscoupler").mkdir()
     (root / "etc/buscoupler/plant.yaml").write_text(TOPOLOGY + (RECORDER if ARROW else ""))
     if ARROW is not None and ARROW.origin is not None:
-        shutil.copytree(Path(ARROW.origin).parent, root / "opt/arrow/pyarrow")
+        site = Path(ARROW.origin).parents[1]
+        for package in ("pyarrow", "numpy", "numpy.libs"):
+            if (site / package).exists():
+                shutil.copytree(site / package, root / "opt/arrow" / package)
     (root / "script").write_text(SCRIPT)
     units = root / "etc/systemd/system"
     (units / "script.service").write_text(UNIT)
