@@ -5,7 +5,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 # Debian packages: the interpreter's venv module for everything; foreign SP peers for the tests;
 # libnanomsg, nats-server, OpenSSL and a compiler for the comparison in `make bench`.
-TEST_PACKAGES := nanomsg-utils nng-utils qemu-system-arm firmware-microbit-micropython linux-image-amd64 qemu-system-x86 busybox-static kmod iproute2 can-utils tshark socat zsh fish man-db groff mandoc mosquitto mosquitto-clients systemd chromium prometheus
+TEST_PACKAGES := nanomsg-utils nng-utils qemu-system-arm firmware-microbit-micropython linux-image-amd64 qemu-system-x86 busybox-static kmod iproute2 can-utils tshark socat zsh fish man-db groff mandoc mosquitto mosquitto-clients systemd chromium prometheus pipx
 BENCH_PACKAGES := $(TEST_PACKAGES) libnanomsg5 nats-server gcc libc6-dev libssl-dev openssl
 
 define install
@@ -18,7 +18,7 @@ endef
 LOCKED := can uart i2c
 TOOLS := .venv/tools/bin
 
-.PHONY: demo test fuzz chaos mutants check format bench clean lock sbom audit takeovers soak site deb deb-test image image-test
+.PHONY: demo test fuzz chaos mutants check format generated bench clean lock sbom audit takeovers soak site deb deb-test image image-test
 
 demo: .venv/demo
 	$(BIN)/buscoupler demo
@@ -62,6 +62,15 @@ check: .venv/dev
 format: .venv/dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# All files that are made from the code. A test of each compares it.
+generated: .venv/dev
+	@mkdir -p build
+	$(BIN)/python -m topologies.schema > build/generated && cp build/generated topologies/topology.schema.json
+	$(BIN)/python -m appliance.status.schema > build/generated && cp build/generated appliance/status/schema.json
+	$(BIN)/python -m topologies.reference > build/generated && cp build/generated docs/topology.md
+	$(BIN)/python -m appliance.page > build/generated && cp build/generated docs/commands.md
+	$(BIN)/python -m appliance.manual docs/man
 
 bench: .venv/bench
 	$(call install,$(BENCH_PACKAGES))

@@ -8,7 +8,9 @@ and `alone` a service without a topology.
 and `web` over HTTP. `monitor` makes events,
 `ledger` prints counts, `trial` the outcome of a test run, `notify` tells the service manager, and `names`
 finds those of tokens. `here` finds what this `machine` lacks to run them, `plugged` what is plugged into it,
-and `service` makes services of systemd. `rehearsal` sends a frame through parts that are not open.
-`completion` makes scripts for shells, and `manual` the man pages.
+and `service` makes services of systemd. `rehearsal` sends a frame through parts that are not open, and
+`tracing` one through gateways that run.
+`table` has all commands; `completion` makes scripts for shells of them, `manual` the man pages, and `page`
+the page of all commands.
 `layers` is for Scapy.
 """

@@ -1,7 +1,7 @@
 """The man pages, generated from the parsers and from the model of topologies.
 
-`python -m appliance.manual docs/man` renews those that are shipped: buscoupler(1), one for each command, and
-buscoupler.yaml(5).
+`python -m appliance.manual docs/man` renews those that are shipped, and so does `make generated`:
+buscoupler(1), one for each command, and buscoupler.yaml(5).
 """
 
 import argparse
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from appliance import cli
+from appliance.parsing import Parser
 from topologies import reference
 
 _HEAD = '.TH {name} {section} "" "buscoupler" "buscoupler manual"'
@@ -32,13 +33,17 @@ def _overview() -> str:
     return _joined(lines)
 
 
-def _page(name: str, help_text: str, parser: argparse.ArgumentParser) -> str:
+def _page(name: str, help_text: str, parser: Parser) -> str:
     lines = [_HEAD.format(name=f"BUSCOUPLER-{name.upper()}", section=1), ".SH NAME"]
     lines += [f"buscoupler\\-{_text(name)} \\- {_text(help_text)}", ".SH SYNOPSIS"]
     usage = parser.format_usage().removeprefix("usage:")
     lines += [_text(" ".join(usage.split())), ".SH DESCRIPTION", _text(f"{parser.description}.")]
     arguments = list(_arguments(parser))
     lines += [".SH OPTIONS", *arguments] if arguments else []
+    lines += [".SH EXAMPLES", ".nf", *map(_text, parser.examples), ".fi"] if parser.examples else []
+    lines += [".SH EXIT STATUS", _text(f"1: {parser.problem}. Others: see buscoupler(1).")] * bool(
+        parser.problem
+    )
     lines += [".SH SEE ALSO", ".BR buscoupler (1),", ".BR buscoupler.yaml (5)"]
     return _joined(lines)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from appliance.compose import Appliance
 from appliance.parts.bridge import BridgePart, Leg
 from appliance.parts.bus import BusPart
-from bridges.permits import Permit
+from bridges.guard import REASON, refuses
 from bus.hub import Hub, Pipe
 from bus.ledger import Account, Stats
 from bus.schema import number
@@ -174,7 +174,7 @@ class Rehearsal:
 
     def _hop(self, probe: _Probe, batch: Batch, size: int, waiting: "deque[tuple[_Probe, Batch]]") -> Hop:
         part, others = probe.part, [one for one in self._probes if one.part is probe.part]
-        refused = _refused(probe.peers, batch, sending=True)
+        refused = (REASON,) if refuses(probe.peers, batch, sending=True) else ()
         before = part.hub.accounts()
         if not refused:
             probe.hub.publish(batch, probe)
@@ -195,7 +195,7 @@ class Rehearsal:
     ) -> Way:
         stopped = _new(after, before, probe.account, "dropped")
         taken, probe.taken = probe.taken, []
-        refused = tuple(one for batch in taken for one in _refused(probe.peers, batch, sending=False))
+        refused = tuple(REASON for batch in taken if refuses(probe.peers, batch, sending=False))
         if not refused:
             waiting += ((other, batch) for batch in taken for other in probe.others if other is not probe)
         return Way(probe.end, stopped or refused, (*probe.remarks, *self._wire_time(probe, size)))
@@ -236,14 +236,6 @@ def _lists(side: Side) -> Iterator[str]:
 
 def _address(listen: Listen) -> tuple[str, ...]:
     return ("trunk",) if listen.trunk else ()
-
-
-def _refused(peers: tuple[Peer, ...], batch: Batch, sending: bool) -> tuple[str, ...]:
-    """Return why nobody on the list of an address may send a batch, or hear it; () if somebody may."""
-    lists = [peer.send if sending else peer.hear for peer in peers]
-    if not peers or any(Permit(patterns).permitted(batch) is not None for patterns in lists):
-        return ()
-    return ("peers",)
 
 
 def _new(

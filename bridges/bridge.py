@@ -204,9 +204,10 @@ class Bridge(WatchedHub):
 class Side(Hub):
     """The hub that a link is opened on: translates between the link's medium and the bridge.
 
-    `ports` are the pipes as the bridge sees them. The accounts of the bridge include them and the pipes
-    behind them; a side has none of its own. `stats` counts what comes in by this side from no port: from the
-    appliance itself, or from a pipe that has left.
+    `taps` are called with every batch that comes in here, before any rule. `ports` are the pipes as the
+    bridge sees them. The accounts of the bridge include them and the pipes behind them; a side has none of
+    its own. `stats` counts what comes in by this side from no port: from the appliance itself, or from a pipe
+    that has left.
     """
 
     def __init__(
@@ -305,6 +306,8 @@ class Side(Hub):
         stats = self.stats if port is None else port.stats
         if origin is not None:
             (self if port is None else origin).stats.receive(batch)
+        for tap in self.taps:
+            tap(batch, origin)
         if self.bridge.cuts and port is not None and self.bridge.bars(port, batch):
             return
         if self.hold is not None:

@@ -19,6 +19,12 @@ REASON = "peers"
 """Why a message is not passed on: the list of the address does not let this peer send or hear it."""
 
 
+def refuses(peers: Sequence[Peer], batch: Batch, sending: bool) -> bool:
+    """Return whether no peer on the list of an address may send a batch, or hear it."""
+    lists = [peer.send if sending else peer.hear for peer in peers]
+    return bool(lists) and all(Permit(patterns).permitted(batch) is None for patterns in lists)
+
+
 class GuardedPipe(Pipe):
     """A stage in front of `inner`. Its `sent` counts the messages that it handed on."""
 

@@ -9,5 +9,5 @@ sides of one bridge on one gateway, `ageing` the trunks that form rings, and `ev
 go. `names` are those of its tokens. `needs` are what a gateway needs of its machine. `choosing` says which
 gateway a machine is, by its host name. `reference` writes the page of all keys, `schema` the JSON Schema
 for editors, and `writing` new files.
-`drawing` is the layout of a picture, `svg` its text; `status` is the record of a gateway's status page.
+`drawing` is a picture, `layout` its places, `svg` its text; `status` is the record of a status page.
 """

@@ -11,6 +11,7 @@ from topologies.findings import Finding, error
 from topologies.model import Topology
 from topologies.reach import machine
 from topologies.segments import joints
+from topologies.status import tcp_url
 
 
 class Use(NamedTuple):
@@ -46,6 +47,12 @@ def uses(topology: Topology) -> list[Use]:
 
 
 def _listeners(topology: Topology) -> Iterator[Use]:
+    for name, gateway in topology.gateways.items():
+        page = gateway.status
+        if page.serve and page.listen is not None:  # the default goes over to a free port
+            yield from _address(
+                topology, name, tcp_url(page.listen), f"the status page of {name}", page.where
+            )
     for name, bus in topology.buses.items():
         for listen in bus.listen:
             yield from _address(topology, bus.on, listen.url, f"bus {name}", listen.where)

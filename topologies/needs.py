@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
-from bus.needs import KeyFile, Need, dialling_needs, listening_needs
+from bus.needs import KeyFile, Need, Readable, Secret, dialling_needs, listening_needs
 from bus.schema import Where
 from topologies.keys import keys_at, keys_of
 from topologies.model import Topology, candidates_of, running
 from topologies.reach import address_of, dials_of, lease_places, peer_urls, with_addresses
 from topologies.segments import joints
+from topologies.status import tcp_url
 
 Placed = tuple[Where, Need]
 
@@ -21,6 +22,16 @@ def needs_of(topology: Topology, gateway: str) -> Iterator[Placed]:
         for url, where, tls in device.listens():
             yield from ((where, need) for need in listening_needs(url, tls))
         yield from ((device.where, need) for need in device.needs())
+    yield from _of_page(topology, gateway)
+
+
+def _of_page(topology: Topology, gateway: str) -> Iterator[Placed]:
+    """Yield the needs of a status page. The default port is none: if it is taken, a free one will do."""
+    page = topology.gateways[gateway].status
+    if page.serve and page.listen is not None:
+        yield from ((page.where, need) for need in listening_needs(tcp_url(page.listen), page.tls))
+    if page.serve and page.token_file is not None:
+        yield from ((page.where, need) for need in (Readable(page.token_file), Secret(page.token_file)))
 
 
 def _of_buses(topology: Topology, gateway: str) -> Iterator[Placed]:

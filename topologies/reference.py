@@ -39,7 +39,7 @@ INTRODUCTION = """# Topology files
 One YAML file describes the whole system; each gateway runs its part:
 `buscoupler run plant.yaml --gateway gw-a`. Without `--gateway` a machine runs the gateway that has its host
 name, else the only one of the file. `buscoupler check FILE` checks a file, `buscoupler show FILE`
-draws it. Commented examples are in `topologies/`. `python -m topologies.reference` writes this page.
+draws it. Commented examples are in `topologies/`. `make generated` writes this page.
 
 Reading is strict: an unknown key is an error, and so is a repeated one. Every error is reported with file,
 line, column and path. A word that YAML 1.1 reads as another type (`on`, `no`, `1.5`) needs quotes where text

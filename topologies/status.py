@@ -25,8 +25,13 @@ def check_page(text: str) -> None:
 
 def place_of(url: str) -> tuple[str, int]:
     """Return the host and the port of an address of a page. Raises ValueError for one without."""
-    parts = split_url("tcp" + url.rstrip("/")[url.index(":") :])  # it has the same form
+    parts = split_url(tcp_url(url))
     return parts.host, parts.port
+
+
+def tcp_url(url: str) -> str:
+    """Return the address of a page as that of a bus, which has the same form. Raises ValueError."""
+    return "tcp" + url.rstrip("/")[url.index(":") :]
 
 
 PageUrl = Annotated[str, Check(check_page, "an address such as http://127.0.0.1:9943")]

@@ -7,12 +7,15 @@ from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
-from topologies.drawing import NODE_HEIGHT, NODE_WIDTH, Box, Drawing, Edge, Node, gateway_id
+from topologies.drawing import gateway_id
+from topologies.layout import NODE_HEIGHT, Box, Drawing, Edge, Node
 
 State = Literal["ok", "ready", "wait", "bad", "idle"]
 SIGNS: Mapping[State, str] = {"ok": "●", "ready": "◐", "wait": "◌", "bad": "▲", "idle": "○"}
 """A sign for each state, so that colour does not tell it alone."""
-_CHARACTERS = {"name": 16, "detail": 20, "live": 23}  # that fit a node at their size of type
+_TYPE = {"name": (34, 8.2), "dim": (24, 6.4), "live": (24, 5.55)}
+"""Pixels at which no character of a line of a node can stand, and the width of a character."""
+_HEADER = (140, 13)  # the same for each of the two words at the head of a gateway
 _CORNERS = {"bus": 28, "bridge": 4, "device": 10, "broker": 10, "wire": 0}
 
 
@@ -37,15 +40,20 @@ def svg(drawing: Drawing, marks: Mapping[str, Mark] | None = None, style: str = 
 
     `style` is CSS that goes into it; without any, it needs the style of a page.
     """
-    known = marks or {}
+    known, live = marks or {}, _fitting("live", drawing.node_width)
     size = f'viewBox="0 0 {drawing.width:g} {drawing.height:g}"'
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="topology" role="img" {size} '
+        f'data-live="{live}" '
         f"aria-label={quoteattr(f'Topology {drawing.name}')}>",
         f"<style>{escape(style)}</style>" if style else "",
         *(_box(box, known.get(gateway_id(box.gateway), PLANNED)) for box in drawing.boxes),
         *(line for edge in drawing.edges for line in _edge(edge, known.get(edge.id, PLANNED))),
-        *(line for node in drawing.nodes for line in _node(node, known.get(node.id, PLANNED))),
+        *(
+            line
+            for node in drawing.nodes
+            for line in _node(node, known.get(node.id, PLANNED), drawing.node_width)
+        ),
         "</svg>",
     ]
     return "\n".join(filter(None, lines))
@@ -57,14 +65,21 @@ def shorten(text: str, characters: int) -> str:
     return text if len(text) <= characters else f"{text[: characters - 1 - half]}…{text[-half:]}"
 
 
+def _fitting(line: str, width: float) -> int:
+    """Return how many characters of a line fit a node."""
+    rim, character = _TYPE[line]
+    return int((width - rim) / character)
+
+
 def _box(box: Box, mark: Mark) -> str:
     place = f'x="{box.x:g}" y="{box.y:g}" width="{box.width:g}" height="{box.height:g}"'
     x, y = box.x + 14, box.y + 20
+    room = int((box.width - _HEADER[0]) / _HEADER[1])
     return (
         f'<g class="gateway-box {mark.state}" data-id={quoteattr(gateway_id(box.gateway))}>'
         f'<rect class="box" rx="10" {place}/>'
-        f'<text x="{x:g}" y="{y:g}"><tspan class="gateway">{escape(shorten(box.gateway, 24))}</tspan>'
-        f' <tspan class="dim">{escape(shorten(box.address, 24))}</tspan></text>'
+        f'<text x="{x:g}" y="{y:g}"><tspan class="gateway">{escape(shorten(box.gateway, room))}</tspan>'
+        f' <tspan class="dim">{escape(shorten(box.address, room))}</tspan></text>'
         f'<text class="live end" x="{box.x + box.width - 14:g}" y="{y:g}">{escape(mark.text)}</text></g>'
     )
 
@@ -81,19 +96,19 @@ def _edge(edge: Edge, mark: Mark) -> Iterator[str]:
     yield f'<tspan class="line" x="{x:g}" dy="19">{escape(second)}</tspan></text></g>'
 
 
-def _node(node: Node, mark: Mark) -> Iterator[str]:
+def _node(node: Node, mark: Mark, width: float) -> Iterator[str]:
     x, y = node.x, node.y
     detail = " ".join(filter(None, (node.kind if node.kind != "wire" else "", node.detail)))
     yield f'<g class="node {node.kind} {mark.state}" data-id={quoteattr(node.id)}>'
     yield f"<title>{escape(_title(node.id, mark))}</title>"
     yield (
-        f'<rect x="{x:g}" y="{y:g}" width="{NODE_WIDTH}" height="{NODE_HEIGHT}" '
+        f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{NODE_HEIGHT}" '
         f'rx="{min(_CORNERS.get(node.kind, 6), 18)}"/>'
     )
     for kind, dy, text in (("name", 18, node.name), ("dim", 33, detail), ("live", 48, mark.text)):
-        shown = shorten(text, _CHARACTERS.get(kind, _CHARACTERS["detail"]))
+        shown = shorten(text, _fitting(kind, width))
         yield f'<text class="{kind}" x="{x + 12:g}" y="{y + dy:g}">{escape(shown)}</text>'
-    yield f'<text class="sign" x="{x + NODE_WIDTH - 10:g}" y="{y + 18:g}">{SIGNS[mark.state]}</text></g>'
+    yield f'<text class="sign" x="{x + width - 10:g}" y="{y + 18:g}">{SIGNS[mark.state]}</text></g>'
 
 
 def _title(thing: str, mark: Mark) -> str:

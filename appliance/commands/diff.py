@@ -44,9 +44,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("new", metavar="B", help="the topology that is to run")
     parser.add_argument("--gateway", metavar="NAME", help="only this gateway; all by default")
     parser.add_argument("--json", action="store_true", help="print one JSON document for each gateway")
-    parser.epilog = (
-        "Exit status: 0 if a reload would change nothing, 1 if it would, 2 for a file with errors."
-    )
 
 
 def run(options: argparse.Namespace) -> int:

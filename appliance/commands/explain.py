@@ -1,63 +1,134 @@
-"""`buscoupler explain PATTERN --from LINK FILE`: where a frame would go, and what would stop or delay it."""
+"""`buscoupler explain PATTERN FILE --from LINK`: where a frame would go, and what would stop or delay it.
+
+With `--live` a marked frame is sent through gateways that run, and what happens to it is told.
+"""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from json import dumps
+from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from appliance.commands.run import checked
-from appliance.probe.words import argument
+from appliance.local.places import runtime_directories
+from appliance.probe.words import above_zero, argument
 from appliance.rehearsal import AGAIN, Hop, Rehearsal, Way
+from appliance.tracing.client import Start, new_mark, running, starts, trace
+from appliance.tracing.shown import lines, record
+from appliance.tracing.words import SECONDS_MAX
 from bus.errors import BusError
 from bus.spelling import nearest
 from bus.wire.frame import PUB, pack
 from bus.wire.notation import names_in, pattern_of, text_of
+
+TRACE_S = 1.0
+_LIVE = "seconds", "gateway", "run_directory"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "pattern", type=argument(names_in), metavar="PATTERN", help="the frame's, as fridge/temp"
     )
-    parser.add_argument("file", metavar="FILE", help="the topology; - is standard input")
+    parser.add_argument(
+        "file", nargs="?", metavar="FILE",
+        help="the topology; - is standard input. With --live: only gateways that run it; all by default",
+    )  # fmt: skip
     parser.add_argument(
         "--from", dest="start", metavar="LINK",
         help="where it comes in: a part of the name of a link; without it, the links are listed",
     )  # fmt: skip
     parser.add_argument("--data", default="", metavar="TEXT", help="the frame's data, for its time on wires")
+    parser.add_argument(
+        "--live", action="store_true",
+        help="send the frame, with a mark behind its data, through the gateways that run on this machine, and"
+        " tell what happens to it there: all who hear the pattern get it; other machines are not asked",
+    )  # fmt: skip
+    parser.add_argument(
+        "--seconds", type=above_zero, metavar="N",
+        help=f"with --live: watch for N seconds (1, at most {SECONDS_MAX})",
+    )  # fmt: skip
+    parser.add_argument("--gateway", metavar="NAME", help="with --live: it comes in at this gateway")
+    parser.add_argument(
+        "--run-directory", type=Path, metavar="DIR",
+        help="with --live: ask only the gateway that has this --run-directory",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.set_defaults(fail=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:
+    given = next((name for name in _LIVE if vars(options)[name] is not None), None)
+    if given is not None and not options.live:
+        options.fail(f"--{given.replace('_', '-')} needs --live")
+    if options.file is None and not options.live:
+        options.fail("FILE is needed, or --live")
+    if options.seconds is not None and options.seconds > SECONDS_MAX:
+        options.fail(f"--seconds may be {SECONDS_MAX} at most")
+    return _live(options) if options.live else _planned(options)
+
+
+def _planned(options: argparse.Namespace) -> int:
     rehearsal = Rehearsal(checked(options.file))
+    known = {name: f"--from {quote(name)}" for name in rehearsal.starts()}
     if options.start is None:
-        print("\n".join(rehearsal.starts()))
+        print("\n".join(known))
         return 0
-    start = chosen(rehearsal.starts(), options.start)
-    frame = pack(PUB, pattern_of(text_of(options.pattern)), options.data.encode())
-    hops = list(rehearsal.run(frame, start))
+    start = chosen(list(known), options.start, list(known.values()))
+    name, pattern = list(known)[start], text_of(options.pattern)
+    hops = list(rehearsal.run(pack(PUB, pattern_of(pattern), options.data.encode()), name))
     if options.json:
-        print(
-            dumps(
-                {"pattern": text_of(options.pattern), "from": start, "hops": [_record(hop) for hop in hops]}
-            )
-        )
+        print(dumps({"pattern": pattern, "from": name, "hops": [_record(hop) for hop in hops]}))
     else:
-        print(
-            "\n".join(
-                [f"{text_of(options.pattern)} from {start}", *(line for hop in hops for line in _lines(hop))]
-            )
-        )
+        print("\n".join([f"{pattern} from {name}", *(line for hop in hops for line in _lines(hop))]))
     return int(not any(not way.stopped for hop in hops for way in hop.ways))
 
 
-def chosen(starts: list[str], words: str) -> str:
-    """Return the link that is meant: by its name, or by a part that only one name has. Raises `BusError`."""
-    found = [name for name in starts if words == name] or [name for name in starts if words in name]
+def _live(options: argparse.Namespace) -> int:
+    found = running(options.run_directory)
+    known = list(starts(found, options.file, options.gateway))
+    if not known:
+        raise BusError(_nobody(options, [one.answer.title for one in found]))
+    if options.start is None:
+        print("\n".join(f"{start.link} (on {start.running.answer.gateway})" for start in known))
+        return 0
+    start = known[chosen([one.link for one in known], options.start, [_typed(one) for one in known])]
+    mark, seconds, pattern = new_mark(), options.seconds or TRACE_S, text_of(options.pattern)
+    frame = pack(PUB, pattern_of(pattern), f"{options.data}{mark}".encode())
+    seen = trace(found, start, frame, mark, seconds)
+    if options.json:
+        print(dumps(record(seen, pattern, seconds)))
+    else:
+        print("\n".join(lines(seen, pattern, seconds)))
+    return int(not seen.delivered)
+
+
+def _typed(start: Start) -> str:
+    return f"--from {quote(start.link)} --gateway {quote(start.running.answer.gateway)}"
+
+
+def _nobody(options: argparse.Namespace, others: list[str]) -> str:
+    """Return why there is nobody to ask, with what runs instead."""
+    wanted = [f"gateway {options.gateway}"] if options.gateway else ["gateway"]
+    wanted += [f"of {options.file}"] if options.file else []
+    where = options.run_directory or ", ".join(map(str, runtime_directories())) or "this user's directories"
+    hint = f"running: {'; '.join(others)}" if others else "start one with `buscoupler run`"
+    return f"no running {' '.join(wanted)} in {where}: {hint}"
+
+
+def chosen(names: Sequence[str], words: str, typed: Sequence[str]) -> int:
+    """Return the place of the link that is meant: by its name, or by a part that only one name has.
+
+    `typed` says how to choose each of them. Raises `BusError`.
+    """
+    every = range(len(names))
+    found = [n for n in every if names[n] == words] or [n for n in every if words in names[n]]
     if len(found) == 1:
         return found[0]
     if found:
-        raise BusError(f'several links are like "{words}": {"; ".join(found)}')
-    raise BusError(f'no link "{words}"{nearest(words, starts)}')
+        choices = "\n".join(f"  {typed[n]}" for n in found)
+        raise BusError(f'several links are like "{words}"; choose one with\n{choices}')
+    raise BusError(f'no link "{words}"{nearest(words, names)}')
 
 
 def _record(hop: Hop) -> dict[str, Any]:

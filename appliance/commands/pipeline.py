@@ -3,17 +3,20 @@
 import argparse
 
 from appliance.names import names_of
+from appliance.parsing import Parser
 from pipeline import jobs
 from pipeline.jobs import runner
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: Parser) -> None:
     word = parser.prog.rpartition(" ")[2]
     if word in jobs.NAMES:
         return jobs.find(word).add_arguments(parser, names_of)
     parsers = parser.add_subparsers(dest="job", required=True, metavar="JOB")
     for job in jobs.every():
-        job.add_arguments(parsers.add_parser(job.name, help=job.help, description=job.help), names_of)
+        below = parsers.add_parser(job.name, help=job.help, description=job.help)
+        below.tell(job.examples, job.problem)
+        job.add_arguments(below, names_of)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from appliance.local.places import runtime_directories
 from appliance.probe.words import above_zero
-from appliance.reload.client import ask, reload_sockets
+from appliance.reload.client import reload, reload_sockets
 from appliance.reload.outcome import Outcome, Request
 
 
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     found, good = list[Outcome](), True
     for path in reload_sockets(options.run_directory):
         try:
-            outcome = ask(path, request, options.timeout)
+            outcome = reload(path, request, options.timeout)
         except (OSError, ValueError) as error:
             good = False
             _complain(f"{path}: no answer: {error}")

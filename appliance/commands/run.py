@@ -18,6 +18,7 @@ from appliance.reload.reloader import Reloader
 from appliance.serve import serve
 from appliance.status.client import status_socket
 from appliance.status.door import status_door
+from appliance.tracing.door import trace_door, trace_socket
 from appliance.trial import say_outcome
 from bus.permissions import make_private
 from topologies.choosing import gateway_here
@@ -66,6 +67,7 @@ def run(options: argparse.Namespace) -> int:
     doors = (
         status_door(directory / status_socket(options.only), appliance.view()),
         reload_door(directory / reload_socket(options.only), reloader),
+        trace_door(directory / trace_socket(options.only), appliance, reloader.file, options.only),
     )
 
     def announce() -> None:

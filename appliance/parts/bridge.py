@@ -18,7 +18,7 @@ from appliance.parts.broker import (
 from appliance.parts.bus import LIMITS, BusPart, bus_plan, certificates, stamped
 from appliance.parts.changes import Change, Draft, End, Plan, differing, settings_of
 from appliance.parts.patch import Patch
-from appliance.parts.site import BasePart, Revision, Site
+from appliance.parts.site import BasePart, Entry, Revision, Site
 from appliance.status.snapshot import End as Shown
 from bridges.bridge import Bridge, Policy, Side
 from bridges.handover.gate import Place
@@ -35,6 +35,7 @@ from topologies.drawing import bridge_id
 from topologies.keys import keys_at, keys_of
 from topologies.model import BridgeSpec, Gateway, Shed
 from topologies.names import known
+from topologies.reach import bus_at
 from topologies.seats import Seat
 
 if TYPE_CHECKING:
@@ -89,6 +90,20 @@ class BridgePart(BasePart):
     @property
     def links(self) -> list[Link]:
         return [leg.end.link for leg in self.legs if not isinstance(leg.end.link, Patch)]
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The links by which messages come in and go out."""
+        return [self._entry(leg) for leg in self.legs]
+
+    def _entry(self, leg: Leg) -> Entry:
+        topology, here, medium = self.site.topology, self.site.gateway, leg.seat.side.medium
+        bus = leg.seat.side.bus
+        if medium is not None and medium.dials:
+            bus = bus_at(topology, medium.dials, here)
+        is_near = bus is not None and topology.buses[bus].on == here
+        away = "" if bus is None or is_near else bus
+        return Entry(leg.end.plan.place, leg.side, leg.end.link, (), is_near, away)
 
     @property
     def id(self) -> str:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from appliance.parts.announcing import Announcer, said_changes
 from appliance.parts.changes import Change, Draft, End, Plan
 from appliance.parts.greeting import Greeter
-from appliance.parts.site import BasePart, Revision, Site
+from appliance.parts.site import BasePart, Entry, Revision, Site
 from appliance.status.snapshot import Broker
 from appliance.status.snapshot import End as Shown
 from bridges.bridge import Bridge
@@ -25,7 +25,7 @@ from topologies.ageing import age_s
 from topologies.drawing import joined_to
 from topologies.keys import keys_of
 from topologies.model import Address, BusSpec, Listen
-from topologies.reach import dials_of, has_trunk
+from topologies.reach import bus_at, dials_of, has_trunk
 
 LIMITS = frozenset({"queue_bytes", "message_bytes", "origins", "keys", "age_s"})
 
@@ -68,6 +68,18 @@ class BusPart(BasePart):
     @property
     def links(self) -> list[Link]:
         return [end.link for end in self._ends]
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The links by which messages come in and go out."""
+        return [self._entry(end) for end in self._ends]
+
+    def _entry(self, end: End[BusLink]) -> Entry:
+        place, settings, site = end.plan.place, end.plan.settings, self.site
+        bus = bus_at(site.topology, settings["address"], site.gateway) if place.startswith("dial") else None
+        is_local = settings["address"] in [site.local_socket(self.name, trunk) for trunk in (False, True)]
+        hub, peers = self.hub_for(settings["trunk"]), settings["peers"] or ()
+        return Entry(place, hub, end.link, peers, is_local, bus or "")
 
     @property
     def plain(self) -> Hub:

@@ -12,6 +12,7 @@ from appliance.parts.changes import Change
 from bus.errors import LinkError
 from bus.events import Record
 from bus.hub import Hub, Link
+from bus.transports.peers import Peer
 from topologies.model import Gateway, Topology
 
 if TYPE_CHECKING:
@@ -39,6 +40,21 @@ class Site(NamedTuple):
     def local_socket(self, bus: str, trunk: bool) -> str | None:
         """Return the URL at which other processes of this gateway reach a bus, None if there are none."""
         return None if self.sockets is None else f"ipc://{self.sockets / bus}{'.trunk' if trunk else ''}.sock"
+
+
+class Entry(NamedTuple):
+    """A link of a part, by which messages come in and go out: its pipes are on `hub`.
+
+    `peers` is the list of its address, if it has one. `inside`: it leads to parts of the same gateway only.
+    `bus` is the bus of the file that it leads to otherwise, "" if it leads to none.
+    """
+
+    place: str
+    hub: Hub
+    link: Link
+    peers: tuple[Peer, ...] = ()
+    inside: bool = False
+    bus: str = ""
 
 
 def nothing() -> None:

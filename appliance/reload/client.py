@@ -1,9 +1,9 @@
 """Finds the gateways that run on this machine, and asks one to reload."""
 
-import socket
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from appliance.local.asking import ask
 from appliance.local.places import socket_name, sockets
 from appliance.reload.outcome import ANSWER_BYTES, Outcome, Request, pack, unpack_outcome
 
@@ -20,20 +20,10 @@ def reload_sockets(directory: Path | None) -> Iterator[Path]:
     return sockets(RELOAD, directory)
 
 
-def ask(path: Path, request: Request, limit_s: float) -> Outcome | None:
+def reload(path: Path, request: Request, limit_s: float) -> Outcome | None:
     """Ask a process to reload and wait for its outcome; None if nobody listens there.
 
     Raises `TimeoutError`, another `OSError`, or ValueError for an answer that is none.
     """
-    with socket.socket(socket.AF_UNIX) as sock:
-        sock.settimeout(limit_s)
-        try:
-            sock.connect(str(path))
-        except (ConnectionRefusedError, FileNotFoundError):
-            return None
-        sock.sendall(pack(request))
-        with sock.makefile("rb") as answer:
-            line = answer.readline(ANSWER_BYTES)
-    if not line:
-        raise ConnectionError("it ended, or refused the request")
-    return unpack_outcome(line)
+    line = ask(path, pack(request), limit_s, ANSWER_BYTES)
+    return None if line is None else unpack_outcome(line)

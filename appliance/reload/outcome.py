@@ -2,7 +2,8 @@
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
+
+from appliance.local.lines import record, text, texts
 
 ANSWER_BYTES = 16 << 20
 
@@ -49,36 +50,12 @@ def pack(message: Request | Outcome) -> bytes:
 
 def unpack_request(line: bytes) -> Request:
     """Raises ValueError for anything else."""
-    return Request(*(_text(_record(line), name) for name in ("file", "gateway")))
+    return Request(*(text(record(line), name) for name in ("file", "gateway")))
 
 
 def unpack_outcome(line: bytes) -> Outcome:
     """Raises ValueError for anything else."""
-    found = _record(line)
-    texts = {name: str(found.get(name, "")) for name in ("topology", "gateway", "file", "error")}
-    lists = {name: _texts(found, name) for name in ("only", "changes", "failed")}
-    return Outcome(**texts, **lists, meant=bool(found.get("meant")))  # type: ignore[arg-type]
-
-
-def _record(line: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(line.decode())
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-    if not isinstance(found, dict):
-        raise ValueError("not a record")
-    return found
-
-
-def _text(found: dict[str, Any], name: str) -> str | None:
-    value = found.get(name)
-    if value is not None and not isinstance(value, str):
-        raise ValueError(f"{name} is no text")
-    return value
-
-
-def _texts(found: dict[str, Any], name: str) -> tuple[str, ...]:
-    value = found.get(name) or []
-    if not isinstance(value, list):
-        raise ValueError(f"{name} is no list")
-    return tuple(map(str, value))
+    found = record(line)
+    words = {name: str(found.get(name, "")) for name in ("topology", "gateway", "file", "error")}
+    lists = {name: texts(found, name) for name in ("only", "changes", "failed")}
+    return Outcome(**words, **lists, meant=bool(found.get("meant")))  # type: ignore[arg-type]

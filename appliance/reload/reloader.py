@@ -31,7 +31,7 @@ class Reloader:
         only: Collection[str] = (),
     ) -> None:
         self._appliance, self._checked, self._only = appliance, checked, tuple(sorted(only))
-        self._file = STDIN if file == "-" else str(Path(file).absolute())
+        self.file = STDIN if file == "-" else str(Path(file).absolute())
         self._lock = asyncio.Lock()
         self._task: asyncio.Task[Outcome] | None = None
 
@@ -42,7 +42,7 @@ class Reloader:
     def is_meant(self, request: Request) -> bool:
         """Return whether a request is for this process."""
         file, gateway = request.file, request.gateway
-        same = file is None or os.path.realpath(file) == os.path.realpath(self._file)
+        same = file is None or os.path.realpath(file) == os.path.realpath(self.file)
         return same and gateway in (None, self._appliance.gateway)
 
     def outcome(self, changes: Collection[Change] = (), error: str = "", meant: bool = True) -> Outcome:
@@ -51,7 +51,7 @@ class Reloader:
             self._appliance.topology.name,
             self._appliance.gateway,
             self._only,
-            self._file,
+            self.file,
             tuple(change.line() for change in changes if change.verb != "failed"),
             tuple(change.line() for change in changes if change.verb == "failed"),
             error,
@@ -73,15 +73,15 @@ class Reloader:
         except BusError as error:
             return self.outcome(error=str(error))
         except Exception as error:  # a defect of ours must not end the gateway
-            log.exception("%s: the reload failed", self._file)
+            log.exception("%s: the reload failed", self.file)
             return self.outcome(error=f"the reload failed: {error!r}; the gateway's log has more")
 
     def _read(self) -> Topology:
-        if self._file == STDIN:
+        if self.file == STDIN:
             raise TopologyError(f"{STDIN} cannot be read again: run the topology from a file to reload it")
-        if Path(self._file).is_fifo():  # it would block this thread, and every reload after this one
-            raise TopologyError(f"{self._file}: a pipe cannot be read again")
-        return self._checked(self._file)
+        if Path(self.file).is_fifo():  # it would block this thread, and every reload after this one
+            raise TopologyError(f"{self.file}: a pipe cannot be read again")
+        return self._checked(self.file)
 
     def _log(self, outcome: Outcome) -> None:
         if outcome.error:

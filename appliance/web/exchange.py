@@ -101,7 +101,7 @@ def _request(event: h11.Request) -> Request | Response:
     pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in event.headers]
     try:
         parts = urlsplit(event.target.decode("ascii"))
-        query = dict(parse_qsl(parts.query, max_num_fields=_FIELDS))
+        query = dict(parse_qsl(parts.query, keep_blank_values=True, max_num_fields=_FIELDS))
     except ValueError:
         return text(HTTPStatus.BAD_REQUEST, "this target of a request cannot be read")
     return Request(method, parts.path or "/", query, dict(pairs), tuple(_of("host", pairs)))

@@ -14,11 +14,15 @@ FREE: Final = ("/healthz",)
 
 
 class Guard:
-    """`names` are those of the host, beside addresses. Readers must show the `token`, if any."""
+    """`names` are those of the host, beside addresses. Readers must show the `token`, if any.
 
-    def __init__(self, names: Collection[str], token: str = "") -> None:
+    `secure`: over https, and browsers show it nowhere else.
+    """
+
+    def __init__(self, names: Collection[str], token: str = "", secure: bool = False) -> None:
         self._names = frozenset(plain_host(name.lower()) for name in names)
         self._token = token.encode()
+        self._attributes = "Path=/; HttpOnly; SameSite=Strict" + ("; Secure" if secure else "")
 
     def refusal(self, request: Request) -> Response | None:
         """Return the answer to a request that is refused; None for one that is let in.
@@ -47,7 +51,7 @@ class Guard:
     def _unknown(self, request: Request) -> Response | None:
         shown = request.query.get("token")
         if shown is not None and self._is_token(shown) and request.path == "/":
-            cookie = f"{COOKIE}={shown}; Path=/; HttpOnly; SameSite=Strict"
+            cookie = f"{COOKIE}={shown}; {self._attributes}"
             headers = (("Location", "/"), ("Set-Cookie", cookie))  # so that it stays out of the history
             return text(HTTPStatus.SEE_OTHER, "go on without the token")._replace(headers=headers)
         bearer = request.headers.get("authorization", "").removeprefix("Bearer ")

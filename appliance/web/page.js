@@ -68,14 +68,18 @@ function uptime(ns) {
 }
 
 // ---- the picture: drawn by the gateway, marked here by the ids in it
-let drawn = null, things = new Map(), marks = new Map();
+const NARROW = matchMedia("(max-width: 700px)");
+let drawn = null, things = new Map(), marks = new Map(), room = 0;
 
 async function draw(which) {
   drawn = which;
-  const answer = await fetch("topology.svg");
+  const narrow = NARROW.matches;
+  const answer = await fetch(narrow ? "topology.svg?narrow" : "topology.svg");
   const parsed = new DOMParser().parseFromString(await answer.text(), "image/svg+xml");
+  if (narrow !== NARROW.matches) return;  // the window has changed, and another picture is on its way
   if (!answer.ok || parsed.querySelector("parsererror")) { drawn = null; return; }
   const picture = document.importNode(parsed.documentElement, true);
+  room = Number(picture.dataset.live);
   byId("picture").replaceChildren(picture);
   things = new Map([...picture.querySelectorAll("[data-id]")].map((one) => [one.dataset.id, one]));
   for (const [id, mark] of marks) mark_(id, mark);
@@ -88,9 +92,11 @@ function mark_(id, mark) {
   const title = thing.querySelector("title"), sign = thing.querySelector(".sign"), live = thing.querySelector(".live");
   if (title) set(title, `${id}: ${mark.text}`);
   if (sign) set(sign, mark.sign);
-  if (live) set(live, mark.text.length > 24 ? `${mark.text.slice(0, 23)}…` : mark.text);
+  if (live) set(live, mark.text.length > room && thing.matches(".node") ? `${mark.text.slice(0, room - 1)}…` : mark.text);
   thing.querySelectorAll(".line").forEach((line, place) => set(line, mark.lines[place] ?? ""));
 }
+
+NARROW.addEventListener("change", () => { if (drawn) draw(drawn); });
 
 // ---- what a screen reader is told: roles and links that change, no more than once in three seconds
 let before = null, waiting = [], telling = 0;

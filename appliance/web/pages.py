@@ -12,7 +12,7 @@ from appliance.status.snapshot import View, snapshot
 from appliance.web.assets import asset
 from appliance.web.health import troubles
 from appliance.web.messages import Request, Response, text
-from topologies.drawing import from_record
+from topologies.layout import NARROW, from_record, placed
 from topologies.svg import svg
 
 EVENTS = "/events"
@@ -66,11 +66,13 @@ class Pages:
         return Response(HTTPStatus.OK, await asyncio.to_thread(_json, status), _JSON)
 
     async def _picture(self, request: Request) -> Response:
-        """Return the picture. `?alone` has its style in it, and what goes on."""
+        """Return the picture. `?alone` has its style in it, and what goes on; `?narrow` is for a phone."""
         status = snapshot(self._view, 0)
         if "drawing" not in status:
             return text(HTTPStatus.NOT_FOUND, "this process has no topology")
         drawing = from_record(status["topology"], status["drawing"])
+        if "narrow" in request.query:
+            drawing = placed(drawing, NARROW)
         style = asset("drawing.css") if "alone" in request.query else ""
         shown = await asyncio.to_thread(svg, drawing, marks(status), style)
         return Response(HTTPStatus.OK, shown.encode(), "image/svg+xml")

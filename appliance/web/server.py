@@ -38,13 +38,7 @@ class Server:
     async def open(self, sock: socket.socket, loop: AbstractEventLoop) -> None:
         """Listen. `sock` is bound and not blocking."""
         self._stream = Stream(self._view, loop, self._on_slow)
-        self._server = await asyncio.start_server(
-            self._serve,
-            sock=sock,
-            limit=_READ_BYTES,
-            ssl=self._security,
-            ssl_handshake_timeout=REQUEST_S if self._security else None,
-        )
+        self._server = await asyncio.start_server(self._serve, sock=sock, limit=_READ_BYTES)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -64,11 +58,22 @@ class Server:
         writer.transport.set_write_buffer_limits(_WAITING_BYTES)
         try:
             with contextlib.suppress(OSError, TimeoutError, asyncio.CancelledError):
-                await self._talk(reader, writer)
+                if await self._is_secured(writer):
+                    await self._talk(reader, writer)
         finally:
             self._open.discard(writer)
             writer.close()
             asyncio.get_running_loop().call_later(REQUEST_S, writer.transport.abort)
+
+    async def _is_secured(self, writer: StreamWriter) -> bool:
+        """Take the TLS handshake if there is to be one. Connections count from before it."""
+        if self._security is not None:
+            try:
+                await writer.start_tls(self._security, ssl_handshake_timeout=REQUEST_S)
+            except OSError:
+                self.refused["failed TLS handshake"] += 1
+                return False
+        return True
 
     async def _talk(self, reader: StreamReader, writer: StreamWriter) -> None:
         """Answer one request after another."""

@@ -47,7 +47,7 @@ class StatusPage:
 
     def _open(self, spec: StatusSpec, view: View, loop: AbstractEventLoop) -> None:
         secure = None if spec.tls is None else context(spec.address, spec.tls, True)
-        guard = Guard((*spec.hosts, self._address, socket.gethostname()), _token(spec))
+        guard = Guard((*spec.hosts, self._address, socket.gethostname()), _token(spec), secure is not None)
         self._socket = sock = _listen(spec)
         self.url = _url(spec, sock, secure)
         log.info("status page at %s", self.url)

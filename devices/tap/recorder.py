@@ -307,8 +307,11 @@ class Recorder:
         if self._ring is None or self._told is None or self.writer is None:
             return
         self._put_ledgers()
+        if self.captured:  # a last row, by which a reader can tell that nothing was left out until here
+            self._put_gap(self._ring)
         for watch in self._watches:
             watch.close()
+        self._notice()
         self.writer.close()
         self._ring.close()
         self._told.close()

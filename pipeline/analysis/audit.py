@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipeline.analysis import causes, inventory, labels, sums, suspects, trunks, ways
+from pipeline.analysis import causes, inventory, labels, stand_ins, sums, suspects, trunks, ways
 from pipeline.analysis.clocks import at_one_clock, clocks_of
 from pipeline.analysis.episodes import counted, numbered, summarised
 from pipeline.analysis.expected import ENVELOPED_UNIT, Expected, learn
@@ -72,18 +72,21 @@ def audit(
     rows, taken, at = trunks.whole(rows, entries)
     frame_sums = cached(sums.sums(sums.keyed(rows, at), at, span))
     known = sums.signatures(frame_sums, at).collect()
-    expected = learn(known, at.words)
+    expected = learn(known, at.words, at.heard_in)
     wrong = sum(row["count"] for row in known) - sum(one.frames for one in expected.typical)
-    judged = Judged([], [], local_table(spark, _FINDING, []))
+    judged, moved = Judged([], [], local_table(spark, _FINDING, [])), 0
     if wrong:
-        picked = cached(suspects.picked(sums.with_key(rows, at), frame_sums, expected, at, wrong))
+        of_frames = sums.with_key(rows, at)
+        again = stand_ins.pairs(of_frames, frame_sums, expected, at)
+        moved = 0 if again is None else again.where("was_whole AND inside").count()
+        picked = cached(suspects.picked(of_frames, frame_sums, expected, at, wrong, again))
         its = causes.Recorded(rows, taken, at, clocks_of(picked, at))
         judged = judge(picked.where("home IS NULL"), expected, its, window_ms * 1_000_000, span)
     inside = inventory.counted(span.select(rows)).collect() if span.is_bounded else entries
     ledger = inventory.ledger(inside)
     both = labels.agreement(judged.groups, (dict(zip(inventory.LEDGER, row, strict=True)) for row in ledger))
     return Audit(
-        totals(rows, expected, judged.patterns, at),
+        totals(rows, expected, judged.patterns, at, moved),
         local_table(spark, labels.SUMMARY, labels.summary(judged.groups)),
         judged.findings,
         local_table(spark, inventory.LEDGER, ledger),
@@ -148,17 +151,18 @@ def findings(marked: "DataFrame", groups: Iterable[Group]) -> "DataFrame":
 
 
 def totals(
-    rows: "DataFrame", expected: Expected, patterns: Iterable[FaultPattern], at: Places
+    rows: "DataFrame", expected: Expected, patterns: Iterable[FaultPattern], at: Places, moved: int = 0
 ) -> "DataFrame":
     """Count the frames that entered: typical ones by how they were matched, and suspects one by one.
 
+    So many typical ones are `moved` to the suspects: a stand-in sent them again, with another envelope.
     `crossed` are those that are due on another segment, or on another bus by a trunk.
     """
     wide = {at.segments.index(name) for name in at.paths.hearers}
-    clean = sum(one.inside for one in expected.typical)
-    enveloped = sum(one.inside for one in expected.typical if one.is_enveloped())
+    clean = sum(one.inside for one in expected.typical) - moved
+    enveloped = sum(one.inside for one in expected.typical if one.is_enveloped()) - moved
     none = sum(one.inside for one in expected.typical if not one.rows // ENVELOPED_UNIT)
-    crossed = sum(one.inside for one in expected.typical if one.sent() or one.home() in wide)
+    crossed = sum(one.inside for one in expected.typical if one.sent() or one.home() in wide) - moved
     looked_at = sum(one.episodes * one.entered for one in patterns)
     table = {
         "frames": looked_at + clean, "crossed": looked_at + crossed, "typical": clean, "looked_at": looked_at,

@@ -1,7 +1,7 @@
 """Causes of faults that the counts of a frame do not show: what else was the matter when it passed.
 
-A recorder had a hole, a bridge that the frame had to pass was silent, or nobody put anything onto a segment.
-Each finds the episodes that it concerns; `marked` adds them up, one row an episode.
+A recorder had a hole or did not run, a bridge that the frame had to pass was silent, or nobody put anything
+onto a segment. Each finds the episodes that it concerns; `marked` adds them up, one row an episode.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipeline.analysis import events, gaps, holes, inventory, silent, ways
+from pipeline.analysis import absent, events, gaps, holes, inventory, silent, ways
 from pipeline.analysis.frames import local_table
 from pipeline.analysis.inventory import Places
 from pipeline.analysis.labels import CIRCUMSTANCES, FAULT_PATTERN, FaultPattern
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 _EPISODE: Final = ["key", "episode"]
 _NONE: Final = {
-    "unseen": "string", "silent": "array<string>", "last": "array<string>", "paused": "array<string>",
+    "unseen": "string", "absent": "array<string>", "silent": "array<string>", "last": "array<string>",
+    "paused": "array<string>",
 }  # fmt: skip
 _NAMED: Final = {"fault_pattern": int, "first": str, "flow": int, "begun": int, "name": str}
 
@@ -65,6 +66,7 @@ def marked(
     joined = episode_rows if unseen is None else episode_rows.join(unseen, _EPISODE, "left")
     seen = joined if unseen is None else joined.where("unseen IS NULL")
     found = [
+        _absent(seen, patterns, its),
         _silent(seen, numbered, patterns, its),
         _paused(seen, patterns, its) if are_parallel else None,
     ]
@@ -74,6 +76,13 @@ def marked(
     whole = joined.withColumns(missing) if missing else joined
     labelled = whole.withColumn("label", F.xxhash64(*FAULT_PATTERN, *CIRCUMSTANCES))
     return cached(labelled) if len(missing) < len(_NONE) else labelled
+
+
+def _absent(episode_rows: "DataFrame", patterns: Sequence[FaultPattern], its: Recorded) -> "DataFrame | None":
+    deaf = {gateway for one in patterns for gateway in one.deaf}
+    if not deaf:
+        return None
+    return absent.absent(episode_rows, list(absent.absences(its.taken, deaf, its.ahead)))
 
 
 def _unseen(episode_rows: "DataFrame", its: Recorded) -> "DataFrame | None":

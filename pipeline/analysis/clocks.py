@@ -24,7 +24,8 @@ def faultless(
     of_frames: "DataFrame", frame_sums: "DataFrame", expected: "Expected", at: "Places"
 ) -> "DataFrame":
     """Select the rows of frames without a fault: `key`, gateway, hub, bus, `segment`, dir, ts_ns, `home`."""
-    good = frame_sums.join(sums.typical(frame_sums, expected, at), sums.columns(at)).select("key", "home")
+    usual = sums.table_of(expected.typical, at, frame_sums.sparkSession)
+    good = frame_sums.join(usual, sums.columns(at)).select("key", "home")
     columns = ["key", "gateway", "hub", "bus", "segment", "dir", "ts_ns"]
     return of_frames.select(*columns).join(good, "key")
 

@@ -5,7 +5,8 @@ many rows of each sort there are. A capture of millions of frames has a few doze
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 SEGMENTS_A_WORD: Final = 31  # each has two bits: received from, put onto
@@ -17,10 +18,14 @@ PROOF: Final = 100
 """Frames with one sum, which prove that it is usual although each was put somewhere several times."""
 
 
+_NO_EARS: Final[Mapping[int, int]] = MappingProxyType({})
+
+
 class Signature(NamedTuple):
     """A sum that `frames` have, `inside` of them in the span that is looked at.
 
-    Bit n of `words` is "received from segment n", bit 31 + n "put onto segment n".
+    Bit n of `words` is "received from segment n", bit 31 + n "put onto segment n". If n is in `heard_in`, it
+    is no segment but a bus that hears one of several buses: the segment has the number `heard_in[n]`.
     """
 
     words: tuple[int, ...]
@@ -28,9 +33,10 @@ class Signature(NamedTuple):
     flow: int
     frames: int
     inside: int = 0
+    heard_in: Mapping[int, int] = _NO_EARS
 
     def received(self) -> set[int]:
-        return _bits(self.words, 0)
+        return {self.heard_in.get(number, number) for number in _bits(self.words, 0)}
 
     def sent(self) -> set[int]:
         return _bits(self.words, SEGMENTS_A_WORD)
@@ -40,6 +46,12 @@ class Signature(NamedTuple):
         segment."""
         homes = self.received() - self.sent()
         return homes.pop() if len(homes) == 1 else -1
+
+    def is_heard_by_all(self) -> bool:
+        """Return whether each bus heard what another one of its segment heard."""
+        heard = _bits(self.words, 0) & self.heard_in.keys()
+        segments = {self.heard_in[number] for number in heard}
+        return all(number in heard for number, segment in self.heard_in.items() if segment in segments)
 
     def is_enveloped(self) -> bool:
         """Return whether all of its rows have an envelope."""
@@ -68,28 +80,38 @@ class Signature(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """The segments that frames of a home and flow reach (`routes`), and signatures without fault
-    (`typical`)."""
+    """The segments that frames of a home and flow reach (`routes`), signatures without fault (`typical`), and
+    those of frames that were put somewhere and came from nowhere (`homeless`)."""
 
     routes: dict[tuple[int, int], frozenset[int]]
     typical: list[Signature]
+    homeless: list[Signature]
 
 
-def learn(signatures: Iterable[Sequence[int]], words: int) -> Expected:
-    """Learn from rows of (word..., rows, flow, count, inside).
+def learn(
+    signatures: Iterable[Sequence[int]], words: int, heard_in: Mapping[int, int] = _NO_EARS
+) -> Expected:
+    """Learn from rows of (word..., rows, flow, count, inside); `heard_in` as in `Signature`.
 
     A segment that one frame of a home and flow reached is expected of all of them. One that never got any is
     not a loss but a filter, or was never joined.
     """
-    known = [Signature(tuple(row[:words]), *row[words:]) for row in signatures]
+    known = [_signature(row, words, heard_in) for row in signatures]
     at_home = [one for one in known if one.home() >= 0]
     reached: dict[tuple[int, int], set[int]] = defaultdict(set)
     for one in at_home:
         reached[one.home(), one.flow] |= one.sent()
-    whole = [one for one in at_home if one.sent() == reached[one.home(), one.flow]]
+    arrived = (one for one in at_home if one.sent() == reached[one.home(), one.flow])
+    whole = [one for one in arrived if one.is_heard_by_all()]
     usual = _usual(whole)
     typical = [one for one in whole if one.rows == usual.get((one.home(), one.flow))]
-    return Expected({key: frozenset(value) for key, value in reached.items()}, typical)
+    homeless = [one for one in known if one.sent() and one.received() <= one.sent()]
+    return Expected({key: frozenset(value) for key, value in reached.items()}, typical, homeless)
+
+
+def _signature(row: Sequence[int], words: int, heard_in: Mapping[int, int]) -> Signature:
+    rows, flow, frames, inside = row[words:]
+    return Signature(tuple(row[:words]), rows, flow, frames, inside, heard_in)
 
 
 def _usual(whole: list[Signature]) -> dict[tuple[int, int], int]:

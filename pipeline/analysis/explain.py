@@ -15,6 +15,7 @@ from capture.schema import BRIDGE, Direction
 IN_BRIDGE: Final = "in bridge"
 AT_SENDER: Final = "at the sender"
 ON_THE_WAY: Final = "on the way"
+NOT_RECORDED: Final = "not recorded"
 NO_BRIDGE: Final = "no bridge"
 UPSTREAM: Final = "upstream"
 LOST: Final = "lost"
@@ -56,28 +57,44 @@ class Paths(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """`n` copies too few or too many on `segment`, with the `hub` to blame if there is one."""
+    """`n` copies too few or too many on `segment`, with the `hub` to blame if there is one.
+
+    `unheard`: `hub` is a bus that did not hear what another one of its segment heard.
+    """
 
     segment: str
     kind: str
     stage: str
     hub: Hub | None
     n: int
+    unheard: bool = False
 
 
 class Segment:
     """Counts of one segment: how many frames each bridge `put` there, and each hub `heard`, by name.
 
     Hubs of one name on several gateways are candidates for one bridge, and hear one after the other.
+    `of_buses` tells whether the segment is several buses. Then two candidates may put one frame onto two of
+    them, between which the trunk was cut: it is doubled if a bus heard it twice.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, of_buses: bool = False) -> None:
         self.put, self.heard = Counter[str](), Counter[str]()
+        self._of_buses, self._putters = of_buses, set[Hub]()
+
+    def add(self, one: Seen) -> None:
+        """Count what a hub saw there."""
+        counts = self.put if one.dir == Direction.TX else self.heard
+        counts[one.hub[1]] += one.n
+        if one.dir == Direction.TX:
+            self._putters.add(one.hub)
 
     @property
     def delivered(self) -> int:
         """Frames that bridges put there."""
-        return self.put.total()
+        put = self.put.total()
+        by_candidates = self._of_buses and len(self._putters) > len(self.put)
+        return min(put, max(self.heard.values(), default=put)) if by_candidates else put
 
     @property
     def entered(self) -> int:
@@ -91,12 +108,11 @@ class Segment:
         return max([self.entered, *others])
 
 
-def by_segment(seen: Iterable[Seen]) -> dict[str, Segment]:
-    found: dict[str, Segment] = defaultdict(Segment)
+def by_segment(seen: Iterable[Seen], hearers: Hearers = MappingProxyType({})) -> dict[str, Segment]:
+    found = dict[str, Segment]()
     for one in seen:
-        counts = found[one.segment].put if one.dir == Direction.TX else found[one.segment].heard
-        counts[one.hub[1]] += one.n
-    return dict(found)
+        found.setdefault(one.segment, Segment(one.segment in hearers)).add(one)
+    return found
 
 
 def homes(segments: Mapping[str, Segment], first: str, flow: int, routes: Routes) -> dict[str, int]:
@@ -214,14 +230,17 @@ def losses(
     return faults
 
 
-def unheard(segments: Mapping[str, Segment], hearers: Hearers) -> list[Fault]:
-    """Find the buses that did not hear what others of their segment heard: a trunk between them lost it."""
+def unheard(segments: Mapping[str, Segment], hearers: Hearers, entered: int) -> list[Fault]:
+    """Find the buses that did not hear what others of their segment heard: a trunk between them lost it.
+
+    Of the frames that `entered` each bus is due one copy, even if others heard more.
+    """
     faults = []
     for name, hubs in sorted(hearers.items()):
         counts = segments[name].heard if name in segments else Counter[str]()
-        most = max((counts[hub] for _, hub in hubs), default=0)
+        most = min(entered, max((counts[hub] for _, hub in hubs), default=0))
         faults += [
-            Fault(name, LOST, ON_THE_WAY, hub, most - counts[hub[1]])
+            Fault(name, LOST, ON_THE_WAY, hub, most - counts[hub[1]], unheard=True)
             for hub in sorted(hubs)
             if counts[hub[1]] < most
         ]
@@ -233,9 +252,9 @@ def explain(
 ) -> tuple[int, list[Fault]]:
     """Count the frames that entered, and find what went wrong with them."""
     seen = list(seen)
-    segments = by_segment(seen)
+    segments = by_segment(seen, paths.hearers)
     home = homes(segments, first, flow, routes)
-    faults = unheard(segments, paths.hearers)
+    faults = unheard(segments, paths.hearers, sum(home.values()))
     for target, difference in balance(segments, home, flow, routes).items():
         found = evidence(seen, target, segments, paths)
         if difference < 0:

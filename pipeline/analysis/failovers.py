@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.analysis import holes, inventory
+from pipeline.analysis import holes, inventory, trunks
 from pipeline.analysis.events import with_cause
 from pipeline.analysis.frames import bins, first_token, frames, on_bridge, received, sent
 from pipeline.analysis.service import BIN_NS, GAP_MS, are_missed, is_pause, is_served, is_whole_bin
 from pipeline.cache import cached
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, Row
 
 _SERVICE: Final = ("bus", "hub", "token")
 _EVENT: Final = (*_SERVICE, "from", "to", "start_ns", "end_ns", "gap_ns")
@@ -106,9 +106,9 @@ def proven(found: "DataFrame", came: "DataFrame") -> "DataFrame":
     return shown.select(*_EVENT, F.greatest(others - brought, F.lit(0)).alias("meanwhile"))
 
 
-def recorded(found: "DataFrame", rows: "DataFrame") -> "DataFrame":
+def recorded(found: "DataFrame", rows: "DataFrame", taken: "list[Row]") -> "DataFrame":
     """Leave out pauses in which the recorder of the gateway that served missed rows: nobody knows of them."""
-    unsure = holes.holes(rows, inventory.take(rows), {})
+    unsure = holes.holes(rows, taken, {})
     if unsure is None:
         return found
     inside = F.expr("unseen = `from` AND from_ns <= end_ns AND to_ns >= start_ns")
@@ -119,10 +119,12 @@ def recorded(found: "DataFrame", rows: "DataFrame") -> "DataFrame":
 def failovers(rows: "DataFrame", by_pattern: bool = True, gap_ms: int = GAP_MS) -> "DataFrame":
     """Find takeovers (`from` is not `to`) and service gaps (`to` is null: nobody came), in order of time.
 
+    Buses that trunks join are one segment: a candidate may serve it at another bus than the one before.
     `cause` is what the candidates said about it, where that is in the capture (`pipeline.analysis.events`).
     """
     token = first_token() if by_pattern else F.lit(-1).cast("bigint")
-    active = cached(activity(rows, token))
+    taken = inventory.take(rows)
+    active = cached(activity(trunks.in_rows(rows, trunks.joined(taken)), token))
     came = heard(active)
-    found = cached(recorded(breaks(runs(service(active), gap_ms), came, gap_ms), rows))
+    found = cached(recorded(breaks(runs(service(active), gap_ms), came, gap_ms), rows, taken))
     return with_cause(proven(found, came), rows).orderBy("start_ns", "bus", "hub", "token")

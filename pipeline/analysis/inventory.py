@@ -44,8 +44,21 @@ class Places(NamedTuple):
     filters: Patterns = ()
 
     @property
+    def ears(self) -> tuple[tuple[str, str], ...]:
+        """The buses that hear a segment of several, each with that segment. Their numbers follow those of
+        the segments."""
+        hearers = sorted(self.paths.hearers.items())
+        return tuple(sorted((hub, segment) for segment, hubs in hearers for _, hub in hubs))
+
+    @property
+    def heard_in(self) -> dict[int, int]:
+        """The numbers of the segments that ears hear, by the numbers of these."""
+        segments = (self.segments.index(segment) for _, segment in self.ears)
+        return dict(enumerate(segments, len(self.segments)))
+
+    @property
     def words(self) -> int:
-        return max(1, -(-len(self.segments) // SEGMENTS_A_WORD))
+        return max(1, -(-(len(self.segments) + len(self.ears)) // SEGMENTS_A_WORD))
 
 
 _SORT: Final = ("gateway", "boot", "hub", "bus", "dir", "kind", "verdict", "reason", "peer")

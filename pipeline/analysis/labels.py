@@ -15,6 +15,7 @@ from pipeline.analysis.explain import (
     LOST,
     NO_BRIDGE,
     NOT_CAPTURED,
+    NOT_RECORDED,
     ON_THE_WAY,
     RECORDER,
     Fault,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Row
 
 FAULT_PATTERN: Final = ("fault_pattern", "first", "flow", "begun")
-CIRCUMSTANCES: Final = ("unseen", "silent", "last", "paused")
+CIRCUMSTANCES: Final = ("unseen", "absent", "silent", "last", "paused")
 SUMMARY: Final = {
     "kind": str, "stage": str, "segment": str, "gateway": str, "hub": str, "matched": str,
     "count": int, "first_ns": int, "last_ns": int,
@@ -51,12 +52,17 @@ class FaultPattern(NamedTuple):
     @property
     def lost(self) -> set[str]:
         """Return the segments that the frames did not reach."""
-        return {fault.segment for fault in self.faults if fault.kind == LOST}
+        return {fault.segment for fault in self.faults if fault.kind == LOST and not fault.unheard}
 
     @property
     def lost_between(self) -> set[str]:
         """Return the segments that they did not reach although no bridge kept them."""
         return {fault.segment for fault in self.faults if _is_between(fault)}
+
+    @property
+    def deaf(self) -> set[str]:
+        """Return the gateways of buses that did not hear what others of their segment heard."""
+        return {fault.hub[0] for fault in self.faults if fault.unheard and fault.hub is not None}
 
     def bridges(self) -> set[str]:
         """Return the bridges that the lost frames had to pass."""
@@ -64,7 +70,7 @@ class FaultPattern(NamedTuple):
 
 
 def _is_between(fault: Fault) -> bool:
-    return fault.kind == LOST and fault.stage in (ON_THE_WAY, AT_SENDER)
+    return fault.kind == LOST and not fault.unheard and fault.stage in (ON_THE_WAY, AT_SENDER)
 
 
 class Label(NamedTuple):
@@ -81,9 +87,9 @@ class Label(NamedTuple):
 class Group(NamedTuple):
     """The `episodes` with one fault pattern and one set of circumstances, from `first_ns` to `last_ns`.
 
-    `label` is its number. `unseen` is the gateway of a recorder that had a hole then; `silent` are the
-    bridges that were silent, and `last` the gateways that passed something last; `paused` are segments onto
-    which nobody put anything.
+    `label` is its number. `unseen` is the gateway of a recorder that had a hole then; of those that are
+    `absent` nothing was recorded then. `silent` are the bridges that were silent, and `last` the gateways
+    that passed something last; `paused` are segments onto which nobody put anything.
     """
 
     label: int
@@ -93,6 +99,7 @@ class Group(NamedTuple):
     first_ns: int
     last_ns: int
     unseen: str | None
+    absent: Sequence[str]
     silent: Sequence[str]
     last: Sequence[str]
     paused: Sequence[str]
@@ -106,7 +113,9 @@ class Group(NamedTuple):
         label = Label(fault.kind, fault.stage, fault.segment, gateway, hub, fault.n)
         if self.unseen is not None:
             return label._replace(kind=NOT_CAPTURED, stage=RECORDER, gateway=self.unseen, hub=None)
-        if fault.kind != LOST:
+        if fault.unheard and gateway in self.absent:
+            return label._replace(kind=NOT_CAPTURED, stage=NOT_RECORDED)
+        if fault.kind != LOST or fault.unheard:
             return label
         its = self.pattern.needed.get(fault.segment, ())
         for bridge, gateway in zip(self.silent, self.last, strict=True):
@@ -123,7 +132,8 @@ def groups_of(found: "Iterable[Row]", patterns: Iterable[FaultPattern]) -> list[
     return [
         Group(
             row.label, known[tuple(row[name] for name in FAULT_PATTERN)], row.matched, row.episodes,
-            row.first_ns, row.last_ns, row.unseen, row.silent or (), row["last"] or (), row.paused or (),
+            row.first_ns, row.last_ns, row.unseen, row.absent or (), row.silent or (), row["last"] or (),
+            row.paused or (),
         )
         for row in found
     ]  # fmt: skip

@@ -45,7 +45,7 @@ def timed(rows: "DataFrame", sample: int = 1, recorded: int | None = None) -> "t
     if sample > 1:
         of_frames = of_frames.where(F.pmod(F.xxhash64("key"), F.lit(sample)) == 0)
     frame_sums = sums.sums(of_frames, at)
-    expected = learn(sums.signatures(frame_sums, at).collect(), at.words)
+    expected = learn(sums.signatures(frame_sums, at).collect(), at.words, at.heard_in)
     return faultless(of_frames, frame_sums, expected, at), at
 
 

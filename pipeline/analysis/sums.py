@@ -4,14 +4,14 @@ A frame is known by its envelope if every row has one. In a capture where some r
 its content. Events of gateways are left out: they are no traffic of applications.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from pipeline.analysis.expected import ENVELOPED_UNIT, PROOF, SEGMENTS_A_WORD, SENT_UNIT, SEVERAL, Expected
+from pipeline.analysis.expected import ENVELOPED_UNIT, PROOF, SEGMENTS_A_WORD, SENT_UNIT, SEVERAL, Signature
 from pipeline.analysis.filters import of_frame
 from pipeline.analysis.frames import (
     content,
@@ -27,25 +27,31 @@ from pipeline.analysis.inventory import Places
 from pipeline.input.span import WHOLE, Span
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 
 def keyed(rows: "DataFrame", at: Places) -> "DataFrame":
     """Add `key` and the number of the `segment` to rows of frames that enter, that a bridge receives, or that
-    it puts."""
+    it puts. `place` is that number too, or that of the bus that heard a segment of several."""
+    ears = {hub: number for number, (hub, _) in enumerate(at.ears, len(at.segments))}
+    return _in_segments(rows, at).withColumn("place", _number("hub", ears, F.col("segment")))
+
+
+def _in_segments(rows: "DataFrame", at: Places) -> "DataFrame":
     wanted = with_key(rows, at).where(~is_told())
     if at.words == 1:  # to compare a few names takes half the time of a join
-        return wanted.withColumn("segment", _number(at.segments))
+        names = {name: n for n, name in enumerate(at.segments)}
+        return wanted.withColumn("segment", _number("bus", names, F.lit(None).cast("bigint")))
     numbers = local_table(
         rows.sparkSession, {"bus": str, "segment": int}, [(name, n) for n, name in enumerate(at.segments)]
     )
     return wanted.join(F.broadcast(numbers), "bus")
 
 
-def _number(segments: Sequence[str]) -> "Column":
-    number = F.lit(None).cast("bigint")
-    for n, name in enumerate(segments):
-        number = F.when(F.col("bus") == name, F.lit(n).cast("bigint")).otherwise(number)
+def _number(column: str, names: Mapping[str, int], number: "Column") -> "Column":
+    """Return the number of the name in a column; of one that is not known, `number`."""
+    for name, n in names.items():
+        number = F.when(F.col(column) == name, F.lit(n).cast("bigint")).otherwise(number)
     return number
 
 
@@ -67,13 +73,13 @@ def sums(keyed_rows: "DataFrame", at: Places, span: Span = WHOLE) -> "DataFrame"
 
 
 def _in_word(number: int, words: int) -> "Column":
-    """Compute the bit of a row's segment, or 0 if it is in another word."""
+    """Compute the bit of a row's place, or 0 if it is in another word."""
     inside = F.lit(SEGMENTS_A_WORD) * number
-    shift = F.col("segment") - inside + F.when(sent(), F.lit(SEGMENTS_A_WORD)).otherwise(F.lit(0))
+    shift = F.col("place") - inside + F.when(sent(), F.lit(SEGMENTS_A_WORD)).otherwise(F.lit(0))
     bit = F.call_function("shiftleft", F.lit(1).cast("bigint"), shift.cast("int"))
     if words == 1:
         return bit
-    here = F.col("segment").between(inside, inside + SEGMENTS_A_WORD - 1)
+    here = F.col("place").between(inside, inside + SEGMENTS_A_WORD - 1)
     return F.when(here, bit).otherwise(F.lit(0).cast("bigint"))
 
 
@@ -104,8 +110,8 @@ def _are_several(at: Places) -> "Column":
     return ~is_enveloped & ((puts == 0) | (puts >= 2 * reduce(add, segments)))
 
 
-def typical(frame_sums: "DataFrame", expected: Expected, at: Places) -> "DataFrame":
-    """Make a table of the typical sums, with the number of the segment that each is of (`home`)."""
-    table = [[*one.words, one.rows, one.flow, one.home()] for one in expected.typical]
+def table_of(known: Iterable[Signature], at: Places, spark: "SparkSession") -> "DataFrame":
+    """Make a table of sums, with the number of the segment that each is of (`home`)."""
+    table = [[*one.words, one.rows, one.flow, one.home()] for one in known]
     names: dict[str, type] = dict.fromkeys([*columns(at), "home"], int)
-    return F.broadcast(local_table(frame_sums.sparkSession, names, table))
+    return F.broadcast(local_table(spark, names, table))

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from bus.reasons import kind_of
 from capture.schema import Direction
-from pipeline.analysis.explain import AT_SENDER, LOST, NOT_CAPTURED, UPSTREAM
+from pipeline.analysis.explain import AT_SENDER, LOST, NOT_CAPTURED, NOT_RECORDED, UPSTREAM
 
 Row = Any  # of a table: a mapping, or a row of pyspark
 Tables = Mapping[str, Sequence[Row]]
@@ -40,8 +40,13 @@ class Verdict(NamedTuple):
 def judge(tables: Tables) -> Verdict:
     """Judge the tables `totals`, `summary`, `ledger`, `agreement` and `capture` of an audit."""
     faults, dropped = _faults(tables), _drops(tables["ledger"])
-    unsure = sum(row["count"] for row in tables["summary"] if row["kind"] == NOT_CAPTURED)
-    excused = sum(row["count"] for row in tables["summary"]) - faults.total() - unsure
+    unsure = [row for row in tables["summary"] if row["kind"] == NOT_CAPTURED]
+    absent = Counter[str]()
+    for row in unsure:
+        if row["stage"] == NOT_RECORDED:
+            absent[f"{row['hub']} of {row['gateway']}"] += row["count"]
+    near = sum(row["count"] for row in unsure) - absent.total()
+    excused = sum(row["count"] for row in tables["summary"]) - faults.total() - near - absent.total()
     rejected = _rejects(tables["ledger"])
     missed = sum(row["missed"] + row["holes"] for row in tables["capture"])
     unintended = sum(count for reason, count in dropped.items() if kind_of(reason) != "policy")
@@ -54,10 +59,13 @@ def judge(tables: Tables) -> Verdict:
         parts.append(f"{rejected.total():,} inputs rejected ({_listed(rejected)})")
     if missed:
         parts.append(f"the recorders missed {missed:,} rows, so more may have passed than is checked here")
-    if unsure:
-        parts.append(f"{unsure:,} copies that passed near that are not judged")
-    amber = dropped or rejected or missed or is_blind
-    status = int(bool(faults or unintended or missed or is_blind))
+    if near:
+        parts.append(f"{near:,} copies that passed near that are not judged")
+    parts += [
+        f"{bus} was not recorded while {count:,} copies were due there" for bus, count in absent.items()
+    ]
+    amber = dropped or rejected or missed or absent or is_blind
+    status = int(bool(faults or unintended or missed or absent or is_blind))
     return Verdict("red" if faults else "amber" if amber else "green", "; ".join(filter(None, parts)), status)
 
 

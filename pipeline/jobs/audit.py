@@ -37,6 +37,7 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
 JOB: Final = Job(
     name="audit",
     help="check that every captured frame reached every other segment exactly once",
+    examples=("buscoupler audit capture --engine sail",),
     options=(
         option(
             "--window-ms",

@@ -59,6 +59,7 @@ def day(word: str) -> str:
 JOB: Final = Job(
     name="compact",
     help="merge the many small files of closed days into a few large ones",
+    examples=("buscoupler pipeline compact capture",),
     options=(
         option("directory", metavar="DIRECTORY", help="of a recorder"),
         option("--before", type=day, metavar="DAY", help="only days before this one, in UTC (today)"),

@@ -17,6 +17,7 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
 JOB: Final = Job(
     name="failovers",
     help="find service gaps and takeovers, and what their bridges said",
+    examples=("buscoupler failovers capture --gap-ms 500",),
     options=(option("--gap-ms", type=whole(1), default=100, metavar="MS", help="silence that counts (100)"),),
     tables=tables,
     has_names=True,

@@ -16,6 +16,7 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
 JOB: Final = Job(
     name="last",
     help="show the last captured value of each pattern",
+    examples=("buscoupler last capture --names plant.yaml",),
     options=(option("--limit", type=whole(0), default=100, metavar="N", help="patterns shown (100)"),),
     tables=tables,
     has_names=True,

@@ -20,6 +20,7 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
 JOB: Final = Job(
     name="latency",
     help="measure the time of captured frames per hop and end to end, clocks corrected",
+    examples=("buscoupler latency capture --sample 10",),
     options=(option("--sample", type=whole(1), default=1, metavar="N", help="look at one frame in N (all)"),),
     tables=tables,
     is_command=True,

@@ -53,6 +53,7 @@ def _table(url: str, is_delta: bool) -> "Table":
 JOB: Final = Job(
     name="load",
     help="add the files of a capture to a table of many captures, each row once",
+    examples=("buscoupler pipeline load capture --to captures",),
     options=(
         option("directory", metavar="DIRECTORY", help="of a recorder"),
         option("--to", required=True, metavar="TABLE", help="a directory or s3://BUCKET/PREFIX"),

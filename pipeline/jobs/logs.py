@@ -18,6 +18,7 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
 JOB: Final = Job(
     name="logs",
     help="show the captured log of all gateways, the newest line first",
+    examples=("buscoupler logs /var/lib/buscoupler/log --level error",),
     options=(
         option("--level", choices=LEVELS, default=LEVELS[0], help="show lines of this level and worse"),
         option("--limit", type=whole(0), default=1000, metavar="N", help="lines shown (1000)"),

@@ -26,6 +26,7 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
 JOB: Final = Job(
     name="quality",
     help="find what a capture lacks, has twice or got late, and clocks that went back",
+    examples=("buscoupler pipeline quality capture",),
     tables=tables,
     faults=("flaws",),
 )

@@ -33,6 +33,7 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
 JOB: Final = Job(
     name="rates",
     help="count captured frames and bytes by pattern and time; top talkers; how full the media are",
+    examples=("buscoupler rates capture --seconds 60 --depth 2",),
     options=(
         option("--seconds", type=above(0), default=10.0, metavar="S", help="length of a window (10)"),
         option("--depth", type=whole(1, 255), default=1, metavar="N", help="tokens of a prefix (1)"),

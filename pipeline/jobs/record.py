@@ -93,7 +93,8 @@ class OpenCapture(NamedTuple):
 
 class Job(NamedTuple):
     """A job: it makes `tables` of a capture, or does all with it in `run`, or needs none and has `process`.
-    `prepare` looks at the options, and does what must be done before the capture is looked for.
+    `prepare` looks at the options, and does what must be done before the capture is looked for. `examples`
+    are command lines.
 
     A row in one of the tables `faults` makes the exit status 1; or `verdict` judges the tables, is printed
     first, and has the exit status; the `legend` below it says what the tables count. `engines` are those that
@@ -105,6 +106,7 @@ class Job(NamedTuple):
 
     name: str
     help: str
+    examples: tuple[str, ...] = ()
     options: tuple[Option, ...] = ()
     tables: Callable[[argparse.Namespace, OpenCapture], list[Table]] | None = None
     run: Callable[[argparse.Namespace, OpenCapture], int] | None = None
@@ -118,6 +120,13 @@ class Job(NamedTuple):
     is_command: bool = False
     writes: tuple[str, ...] = ()
     follows: bool = False
+
+    @property
+    def problem(self) -> str:
+        """Return when the exit status is 1, besides that something cannot be done; empty: never."""
+        if self.verdict is not None:
+            return "the verdict is red, or amber for something that no policy intended"
+        return f"there is a row in the table {' or '.join(self.faults)}" if self.faults else ""
 
     def add_arguments(self, parser: argparse.ArgumentParser, read: ReadNames = given) -> None:
         """Add all options of the job to its parser. `read` reads what `--names` says."""

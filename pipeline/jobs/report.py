@@ -67,6 +67,7 @@ def by_time(findings: "DataFrame", seconds: float) -> "DataFrame":
 JOB: Final = Job(
     name="report",
     help="write one HTML page of all that the jobs find in a capture",
+    examples=("buscoupler report capture -o report.html",),
     options=(option("-o", "--output", default="report.html", metavar="FILE", help="(report.html)"),),
     run=run,
     has_names=True,

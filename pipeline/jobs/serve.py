@@ -16,6 +16,7 @@ def process(options: argparse.Namespace) -> int:
 JOB: Final = Job(
     name="serve",
     help="run a resident Spark Connect server for jobs with --remote",
+    examples=("buscoupler pipeline serve",),
     options=(option("--port", type=whole(0, 65535), default=15002, help="on loopback (15002)"),),
     process=process,
 )

@@ -17,6 +17,7 @@ def process(options: argparse.Namespace) -> int:
 JOB: Final = Job(
     name="stop",
     help="end the Spark that stays for ten minutes after a command",
+    examples=("buscoupler pipeline stop",),
     process=process,
     engines=(),
 )

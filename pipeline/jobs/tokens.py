@@ -19,6 +19,7 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
 JOB: Final = Job(
     name="tokens",
     help="find names that share a token, and captured tokens without a name",
+    examples=("buscoupler pipeline tokens capture --names plant.yaml",),
     tables=tables,
     faults=("collisions",),
     has_names=True,

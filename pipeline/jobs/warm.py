@@ -15,6 +15,7 @@ def process(options: argparse.Namespace) -> int:
 JOB: Final = Job(
     name="warm",
     help="make the class archive with which Spark starts in half the time, once",
+    examples=("buscoupler warm",),
     process=process,
     is_command=True,
 )

@@ -90,6 +90,7 @@ def show(options: argparse.Namespace, capture: OpenCapture) -> int:
 JOB: Final = Job(
     name="watch",
     help="keep rates, last values and an alert up to date as rows are recorded",
+    examples=("buscoupler pipeline watch capture --output live --alert 'value > 30'",),
     options=(
         option(
             "--output", required=True, metavar="DIR", help="tables and checkpoints; give it again to go on"

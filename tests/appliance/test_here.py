@@ -181,6 +181,19 @@ async def test_what_run_refuses_because_of_this_machine_is_found(
             Appliance(topology, "a").open(asyncio.get_running_loop())
 
 
+def test_the_port_and_the_files_of_the_status_page_are_looked_at(taken: int, tmp_path: Path) -> None:
+    text = "name: t\ngateways:\n  a: {status: {%s}}\nbuses: {p: {on: a}}\n"
+    page = f"listen: 'https://127.0.0.1:{taken}', tls: {{cert_file: /no/cert.pem}}, token_file: /no/token"
+    found = find_lacking(loads(text % page), None)
+    for words in (f"TCP port {taken}: it is in use", "/no/cert.pem: No such", "/no/token: No such"):
+        assert any(words in one.text and (one.level, one.line) == ("error", 3) for one in found), found
+    assert find_lacking(loads(text % "serve: false"), None) == []
+    (tmp_path / "token").write_text("0123456789abcdef")
+    (tmp_path / "token").chmod(0o644)
+    (one,) = find_lacking(loads(text % f"token_file: {tmp_path / 'token'}"), None)
+    assert (one.level, f"run chmod 0600 {tmp_path / 'token'}" in one.text) == ("warning", True)
+
+
 @pytest.mark.parametrize("place", ["buses", "devices"])
 def test_a_secret_that_others_can_read_is_a_warning(tmp_path: Path, place: str) -> None:
     own_tls(tmp_path)

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from appliance import notify
-from appliance.reload.client import ask as ask_reload
-from appliance.reload.client import reload_socket
+from appliance.reload.client import reload, reload_socket
 from appliance.reload.outcome import Request
 from appliance.status.client import ask, status_socket
 from tests.appliance.commands.test_run import COMMAND
@@ -98,7 +97,7 @@ async def test_a_reload_is_told_and_possible_as_soon_as_it_is_ready(
     async with started(manager, "run", str(file), "--gateway", "hub", *where):
         await until(lambda: manager.states() == ["READY=1"])
         door = tmp_path / "r" / reload_socket(())
-        assert await asyncio.to_thread(ask_reload, door, Request(), 20.0) is not None
+        assert await asyncio.to_thread(reload, door, Request(), 20.0) is not None
         await until(lambda: manager.states() == ["READY=1", "RELOADING=1", "READY=1"])
         assert any(word.startswith("MONOTONIC_USEC=") for word in manager.words)
     manager.close()

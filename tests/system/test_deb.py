@@ -9,6 +9,8 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -27,7 +29,7 @@ BASE = ROOT / "build/deb-base"
 INSIDE = "python3.11,libstdc++6,systemd,systemd-sysv,udev,iproute2"
 TOPOLOGY = """\
 name: plant
-gateways: {gw: {address: 127.0.0.1, node: 1}}
+gateways: {gw: {address: 127.0.0.1, node: 1, status: "http://127.0.0.1:99"}}
 buses:
   shop: {on: gw, listen: ["tcp://127.0.0.1:5555", "inproc://shop"]}
   yard: {on: gw, listen: ["tcp://127.0.0.1:5556", "ipc:///run/buscoupler/yard.sock"]}
@@ -40,6 +42,9 @@ bridges:
       - uart: {port: /dev/ttyUSB0, baud: 115200}
       - can: {interface: udp_multicast, channel: 239.74.163.9, fd: true}
 """
+RECORDER = "devices: {recorder: {on: gw, tap: shop, directory: /srv/capture, file_s: 1}}\n"
+# The package has no Arrow: these tests lend that of their own environment, if it fits the machine's Python.
+ARROW = find_spec("pyarrow") if sys.version_info[:2] == (3, 11) else None
 BOOT = """\
 set -e
 mount --bind $R $R
@@ -65,6 +70,7 @@ pid() { systemctl show -P MainPID buscoupler; }
 until_new() { for _ in $(seq 300); do p=$(pid); [ "$p" != 0 ] && [ "$p" != "$1" ] && \\
     systemctl -q is-active buscoupler && return; sleep 0.1; done; }
 say package; dpkg -i /buscoupler.deb; buscoupler --version
+export PYTHONPATH=/opt/arrow; systemctl set-environment PYTHONPATH=/opt/arrow
 say check; buscoupler check $FILE
 say install; buscoupler install $FILE | tee /next
 sed -n '/^  /p' /next | grep -v udevadm | grep -v 'systemctl status' > /next.sh; sh -e /next.sh
@@ -73,6 +79,14 @@ grep -E '^(Uid|Seccomp|NoNewPrivs)' /proc/$(pid)/status
 say crosses; buscoupler recv tcp://127.0.0.1:5556 --names a --count 1 > /got & receiver=$!
 until ss -tn state established '( dport = :5556 )' | grep -q 5556; do sleep 0.1; done
 buscoupler send tcp://127.0.0.1:5555 a --data 21.5; wait $receiver; cat /got
+say page; python3.11 -c 'import json, urllib.request as u
+status = json.load(u.urlopen("http://127.0.0.1:99/status.json"))
+print(status["gateway"], *(tap["name"] + " " + tap["state"] for tap in status["taps"]))'
+say captured; for _ in $(seq 300); do
+    find /srv/capture -name '*.parquet' | grep -q . && break; sleep 0.1; done
+find /srv/capture -name '*.parquet' -user buscoupler
+say writer; for p in $(cat /proc/$(pid)/task/*/children); do
+    grep -E '^(Uid|Seccomp|NoNewPrivs)' /proc/$p/status; done
 say device; (echo 0 > /sys/fs/cgroup/system.slice/buscoupler.service/cgroup.procs; : < /dev/ttyS0) 2>&1
 say reload; sed -i 's/yard.sock/other.sock/' $FILE; systemctl reload buscoupler; echo status $?
 journalctl -u buscoupler --no-pager -o cat | grep -i sock
@@ -123,7 +137,9 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def prepare(root: Path) -> None:
     shutil.copy(PACKAGE, root / "buscoupler.deb")
     (root / "etc/buscoupler").mkdir()
-    (root / "etc/buscoupler/plant.yaml").write_text(TOPOLOGY)
+    (root / "etc/buscoupler/plant.yaml").write_text(TOPOLOGY + (RECORDER if ARROW else ""))
+    if ARROW is not None and ARROW.origin is not None:
+        shutil.copytree(Path(ARROW.origin).parent, root / "opt/arrow/pyarrow")
     (root / "script").write_text(SCRIPT)
     units = root / "etc/systemd/system"
     (units / "script.service").write_text(UNIT)
@@ -145,6 +161,17 @@ def test_its_service_starts_in_its_sandbox_and_frames_cross(said: dict[str, str]
     assert "Seccomp:\t2" in lines
     assert not any(line.startswith("Uid:\t0") for line in lines)
     assert "21.5" in said["crosses"]
+
+
+def test_its_status_page_answers_at_a_low_port(said: dict[str, str]) -> None:
+    assert said["page"].split()[0] == "gw"
+
+
+@pytest.mark.skipif(ARROW is None, reason="needs pyarrow and Python 3.11, as in bookworm")
+def test_a_tap_records_in_the_sandbox(said: dict[str, str]) -> None:
+    assert "recorder up" in said["page"]
+    assert said["captured"].startswith("/srv/capture/"), said["journal"]
+    assert {"NoNewPrivs:\t1", "Seccomp:\t2"} <= set(said["writer"].splitlines())
 
 
 def test_it_opens_only_the_devices_of_its_topology(said: dict[str, str]) -> None:

@@ -83,6 +83,11 @@ BAD = {
         "b",
     ),
     # two things at one place
+    "a bus on the port of the status page": Bad(
+        "name: t\ngateways: {a: {status: 'http://127.0.0.1:5'}}\nbuses: {p: {on: a, listen: 'tcp://0.0.0.0:5'}}\n",
+        3,
+        "taken by the status page of a",
+    ),
     "two on one port": Bad(bus("listen: ['tcp://0.0.0.0:5', 'tcp://127.0.0.1:5']"), 3, "taken by bus p"),
     "bus and broker on one port": Bad(
         listen("tcp://127.0.0.1:5") + broker("listen: 'tcp://*:5'", ""), 4, "taken by bus"

@@ -1,32 +1,70 @@
 """The picture of a topology: every part has a place of its own, ids stay, and hostile text is text."""
 
+import re
 from pathlib import Path
 from xml.dom import minidom
 
 import pytest
 
 from tests.helpers import ROOT
-from topologies.drawing import NODE_HEIGHT, NODE_WIDTH, Node, draw, from_record
-from topologies.loader import load
+from topologies.drawing import draw
+from topologies.layout import NARROW, NODE_HEIGHT, WIDE, Box, Edge, Layout, Node, from_record, placed
+from topologies.loader import load, loads
 from topologies.svg import Mark, svg
 
 FILES = sorted((ROOT / "topologies").glob("*.yaml"))
 
 
+@pytest.mark.parametrize("layout", [WIDE, NARROW], ids=["wide", "narrow"])
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_nothing_overlaps_and_the_svg_is_whole(file: Path) -> None:
-    drawing = draw(load(str(file)))
+def test_nothing_overlaps_and_the_svg_is_whole(file: Path, layout: Layout) -> None:
+    drawing = placed(draw(load(str(file))), layout)
     nodes = drawing.nodes
-    assert not any(overlap(one, other) for one in nodes for other in nodes if one is not other)
-    assert all(one.x >= 0 and one.x + NODE_WIDTH <= drawing.width for one in nodes)
+    assert not any(overlap(one, other, layout) for one in nodes for other in nodes if one is not other)
+    assert all(one.x >= 0 and one.x + layout.node_width <= drawing.width for one in nodes)
     assert all(one.y + NODE_HEIGHT <= drawing.height for one in nodes)
+    assert all(0 <= x <= drawing.width for edge in drawing.edges for x in curve(edge))
+    boxes = {box.gateway: box for box in drawing.boxes}
+    for box in drawing.boxes:
+        inside = {one.gateway for one in nodes if is_in(one, box)}
+        assert inside <= {box.gateway}
+    assert all(is_in(one, boxes[one.gateway]) for one in nodes if one.gateway)
     assert {end for edge in drawing.edges for end in (edge.one, edge.other)} <= {one.id for one in nodes}
     assert len(minidom.parseString(svg(drawing)).getElementsByTagName("path")) == len(drawing.edges)
-    assert from_record(drawing.name, drawing.as_record()) == drawing
+    read = from_record(drawing.name, drawing.as_record())
+    assert read._replace(node_width=layout.node_width) == drawing
+    assert placed(read, WIDE) == draw(load(str(file)))
 
 
-def overlap(one: Node, other: Node) -> bool:
-    return abs(one.x - other.x) < NODE_WIDTH and abs(one.y - other.y) < NODE_HEIGHT
+def overlap(one: Node, other: Node, layout: Layout) -> bool:
+    return abs(one.x - other.x) < layout.node_width and abs(one.y - other.y) < NODE_HEIGHT
+
+
+def is_in(node: Node, box: Box) -> bool:
+    """Return whether a node and a box share any place."""
+    beside = node.x >= box.x + box.width or node.y >= box.y + box.height
+    return not beside and node.y + NODE_HEIGHT > box.y
+
+
+def curve(edge: Edge) -> list[float]:
+    """Return some x along an edge."""
+    x1, _, ax, _, bx, _, x2, _ = edge.path
+    steps = [step / 10 for step in range(11)]
+    return [
+        x1 * (1 - t) ** 3 + 3 * ax * t * (1 - t) ** 2 + 3 * bx * t**2 * (1 - t) + x2 * t**3 for t in steps
+    ]
+
+
+def test_long_names_end_before_the_sign_and_within_the_box() -> None:
+    name = "a" * 60
+    text = f"name: t\ngateways: {{{name}: {{address: {name}.example}}}}\nbuses: {{{name}: {{on: {name}}}}}\n"
+    for layout in (WIDE, NARROW):
+        shown = svg(placed(draw(loads(text)), layout), {f"bus {name}": Mark("bad", "waiting " * 9)})
+        (shortened,) = re.findall('class="name"[^>]*>([^<]*)', shown)
+        assert "…" in shortened
+        assert len(shortened) * 8 <= layout.node_width - 34
+        head = re.findall("<tspan[^>]*>([^<]*)", shown)
+        assert sum(map(len, head)) * 7 <= layout.box[1] - 110  # beside what is said of the gateway
 
 
 def test_each_gateway_has_its_copy_of_a_bridge_and_the_standby_is_dashed() -> None:

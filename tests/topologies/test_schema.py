@@ -66,7 +66,7 @@ def findings(source: str) -> list[str]:
 
 
 def test_the_shipped_file_is_what_the_classes_say() -> None:
-    assert FILE.read_text() == text(), "run: python -m topologies.schema > topologies/topology.schema.json"
+    assert FILE.read_text() == text(), "run: make generated"
 
 
 def test_the_command_prints_it_or_its_path(capsys: pytest.CaptureFixture[str]) -> None:

@@ -58,7 +58,7 @@ def test_mermaid_labels_cannot_break_out_of_their_quotes() -> None:
 
 
 def test_the_reference_page_is_current() -> None:
-    assert PAGE.read_text() == page(), "run: python -m topologies.reference > docs/topology.md"
+    assert PAGE.read_text() == page(), "run: make generated"
 
 
 def test_numbers_are_written_in_full_and_sizes_in_bytes_too() -> None:

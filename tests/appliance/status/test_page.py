@@ -112,6 +112,37 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     assert LONG in pages([status], {}, [], None), "a pipe gets whole names"
 
 
+def long_everywhere() -> dict[str, Any]:
+    """Return a status with long names and numbers in every section."""
+    status, name = status_of(appliance()), "the-northern-cold-store-" * 4
+    counts: dict[str, Any] = dict.fromkeys(("received", "sent", "queued", "live"), 987_654_321_000)
+    counts |= {"balance": 12, "dropped": {name: 1_234_567_890}, "rejected": {name: 2, "stale": 3}}
+    status |= {"topology": name, "gateway": name}
+    status["hubs"][0] |= {"name": name, "cuts": [f"{name}/{LONG}"], "links": [counts | {"name": LONG}]}
+    status["links"] = [{"name": LONG, "state": "waiting", "condition": "error-passive", "fault": name * 2}]
+    role = {"bridge": name, "lease": f"{name}group", "role": "standby", "ready": False, "cause": name}
+    status["candidates"] = [role | {"epoch": 4_294_967_295, "holder": name, "takeovers": 99_999}]
+    crowded = broker(lease((name, False, 123_456_789), holder=name))
+    crowded |= {"name": name, "urls": [LONG] * 3, "rejected": {name: 5, "slow reader": 7}}
+    status["brokers"] = [crowded]
+    event = {"time_ns": 0, "kind": "failover", "source": f"{name}/{name}", "cause": name, "counts": {name: 9}}
+    status["events"] = [event]
+    return status
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_every_section_fits_the_terminal_and_what_is_left_out_has_a_mark(width: int) -> None:
+    status, silent = long_everywhere(), [f"{'cold-chain ' * 9}: silent: {'word' * 30}"]
+    lines = pages([status], {}, silent, width).splitlines()
+    assert max(map(len, lines)) <= width
+    whole = "".join(pages([status], {}, silent, None).split())
+    shown = "".join("".join(lines).split())
+    before, *rest = shown.split("…")
+    assert len(rest) == 1, "only the label of the row is shortened"
+    assert whole.startswith(before)
+    assert whole.endswith(rest[0])
+
+
 def test_control_characters_of_peers_do_not_reach_the_terminal() -> None:
     status = status_of(appliance())
     status["links"] = [{"name": "tcp://\x1b[2J\u202e", "state": "up"}]

@@ -10,12 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from appliance.status.snapshot import View
+from appliance.web.service import StatusPage
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from tests.appliance.web.web_support import gateway
+from tests.helpers import ROOT
 from tests.helpers.browser import Page, browser, needs_chromium
 from tests.helpers.peers import Ear
 from tests.helpers.ports import free_port
+from topologies.drawing import draw
+from topologies.loader import load
+from topologies.status import StatusSpec
 
 pytestmark = [needs_chromium, pytest.mark.timeout(120)]
 PAIR = """\
@@ -114,7 +120,7 @@ def look(url: str) -> None:
         opened(page, url)
         page.until(f"document.body.textContent.includes({HOSTILE!r})")
         assert page.run("document.querySelectorAll('img, iframe, script:not([src])').length") == 0
-        assert page.run("document.documentElement.scrollWidth <= innerWidth")
+        fits_the_phone(page)
         assert page.run("document.querySelectorAll('th:not([scope])').length") == 0
         landmarks = "['header', 'main', 'footer', '#told[aria-live=polite]']"
         assert page.run(f"{landmarks}.every(one => document.querySelector(one))")
@@ -128,6 +134,41 @@ def look(url: str) -> None:
         page.run("document.querySelector('#theme').click()")
         assert page.run("document.documentElement.dataset.theme") == "light"
         assert page.said == []
+
+
+def fits_the_phone(page: Page) -> None:
+    """Check that nothing scrolls sideways, and that the smallest text in the picture can be read."""
+    wide = "[...document.querySelectorAll('*')].filter(one => one.scrollWidth > one.clientWidth + 1"
+    wide += " && getComputedStyle(one).overflowX === 'auto').map(one => one.id || one.textContent)"
+    assert page.run(wide) == []
+    assert page.run("document.documentElement.scrollWidth <= innerWidth")
+    sizes = "[...document.querySelectorAll('#picture text')].filter(one => one.textContent.trim())"
+    sizes += ".map(one => parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a)"
+    assert page.run(f"Math.min(...{sizes})") >= 9.5
+
+
+@pytest.mark.parametrize("file", ["cold-chain", "rooms"])
+async def test_a_topology_with_many_links_fits_a_phone_and_a_wide_window(file: str) -> None:
+    whole = draw(load(str(ROOT / f"topologies/{file}.yaml"))).as_record()
+    page = StatusPage("127.0.0.1")
+    spec = StatusSpec(listen=f"http://127.0.0.1:{free_port()}")
+    page.follow(spec, View(program="run", name=file, drawing=lambda: whole), asyncio.get_running_loop())
+    try:
+        await asyncio.to_thread(turned, page.url, len(whole["nodes"]))
+    finally:
+        page.close()
+
+
+def turned(url: str, nodes: int) -> None:
+    with browser() as page:
+        page.size(390, 844)
+        opened(page, url)
+        assert page.run("document.querySelectorAll('#picture .node').length") == nodes
+        fits_the_phone(page)
+        page.size(1000, 844)
+        page.until("document.querySelector('#picture svg').viewBox.baseVal.width > 700")
+        page.size(390, 844)
+        page.until("document.querySelector('#picture svg').viewBox.baseVal.width < 400")
 
 
 async def test_a_thousand_pipes_and_many_links_do_not_make_a_frame_long() -> None:

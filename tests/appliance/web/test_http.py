@@ -38,6 +38,17 @@ async def test_it_answers_the_whole_status_and_each_file() -> None:
         assert (await get(running.page.url, "/nothing")).status == 404
 
 
+async def test_the_picture_comes_alone_with_its_style_and_narrow() -> None:
+    async with gateway() as running:
+        wide, narrow, alone = [
+            (await get(running.page.url, f"/topology.svg{query}")).body for query in ("", "?narrow", "?alone")
+        ]
+        assert b'viewBox="0 0 772 ' in wide
+        assert b'viewBox="0 0 380 ' in narrow
+        assert b"<style>" in alone
+        assert b"<style>" not in wide
+
+
 async def test_health_and_readiness() -> None:
     async with gateway() as running:
         assert (await get(running.page.url, "/healthz")).body == b"ok\n"
@@ -212,7 +223,7 @@ def test_the_published_schema_is_that_of_the_shape_and_holds_for_a_status() -> N
     from tests.appliance.status.status_support import appliance, status_of
     from tests.helpers import ROOT
 
-    assert (ROOT / "appliance/status/schema.json").read_text() == text()
+    assert (ROOT / "appliance/status/schema.json").read_text() == text(), "run: make generated"
     assert table() in (ROOT / "docs/status.md").read_text()
     Draft202012Validator.check_schema(schema())
     validator = Draft202012Validator(schema())

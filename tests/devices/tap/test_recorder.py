@@ -78,6 +78,13 @@ async def test_all_that_passes_is_in_a_finished_file(tmp_path: Path) -> None:
     assert not hub.taps
 
 
+async def test_a_recorder_that_is_stopped_ends_with_a_row_that_says_so(tmp_path: Path) -> None:
+    async with recording(tmp_path) as (_, hub):
+        say(hub, joined(hub, "a"), numbered(0, 10))
+    last = max(rows_in(tmp_path), key=lambda row: row["cap_seq"])
+    assert (last["kind"], last["count"], last["reason"]) == (Kind.GAP, 0, "not captured")
+
+
 async def test_ledgers_are_rows_also_of_a_pipe_that_left(tmp_path: Path) -> None:
     async with recording(tmp_path) as (_, hub):
         a, b = joined(hub, "a"), joined(hub, "b")
@@ -87,7 +94,9 @@ async def test_ledgers_are_rows_also_of_a_pipe_that_left(tmp_path: Path) -> None
         hub.detach(b)
         say(hub, a, numbered(10, 5))
     told = {
-        (row["peer"], row["dir"], row["reason"]): row["count"] for row in rows_in(tmp_path) if row["kind"]
+        (row["peer"], row["dir"], row["reason"]): row["count"]
+        for row in rows_in(tmp_path)
+        if row["kind"] == Kind.LEDGER
     }
     assert told == {
         ("link of a", 0, "received"): 15,

@@ -1,0 +1,52 @@
+"""The page of all commands is what the parsers say, and its examples are such as they accept."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from appliance import cli, page
+from appliance.table import Command
+from pipeline import jobs
+from pipeline.jobs.record import Job
+from tests.helpers import ROOT
+
+RECORDS: list[tuple[str, Command | Job]] = [
+    *cli.commands().items(),
+    *((job.name, job) for job in jobs.every()),
+]
+
+
+def test_the_shipped_page_is_what_the_parsers_say() -> None:
+    assert page.PAGE.read_text() == page.page(), "run: make generated"
+
+
+def test_it_has_each_command_and_each_job_with_its_options() -> None:
+    text = page.page()
+    for name in cli.commands():
+        assert f"\n## {name}\n" in text
+    for name in ("key new", "pipeline watch", "pipeline tokens"):
+        assert f"\n### {name}\n" in text
+    assert "| `--interval S` | seconds between heartbeats (1) |" in text
+
+
+@pytest.mark.parametrize(("name", "record"), RECORDS, ids=[name for name, _ in RECORDS])
+def test_each_command_has_examples_that_its_parser_accepts(
+    name: str, record: Command | Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plant.yaml").write_text((ROOT / "topologies/field.yaml").read_text())
+    assert record.examples
+    for example in record.examples:
+        words = shlex.split(example.removeprefix('eval "$(').removesuffix(')"'))
+        assert words[0] == "buscoupler"
+        options = cli.parser(words[1]).parse_args(words[1 : words.index(">") if ">" in words else None])
+        assert name in (options.command, vars(options).get("job"))
+
+
+def test_help_ends_with_the_examples_and_the_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["diff", "--help"])
+    said = capsys.readouterr().out
+    assert "examples:\n  buscoupler diff plant.yaml plant-new.yaml\n" in said
+    assert "\nexit status 1: a reload would change something; it is 2 for a file with errors\n" in said
