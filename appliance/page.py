@@ -16,7 +16,7 @@ from appliance.parsing import Parser
 from pipeline import jobs
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "commands.md"
-WHY_NOT_RUN: Final = "an example for every command; other pages run them"
+WHY_NOT_RUN: Final = "names files and addresses of yours"
 EVERYWHERE: Final = ("help", "verbose", "log")
 _WIDTH: Final = 100
 

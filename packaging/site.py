@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 LINK = re.compile(r"\[([^\]]*)\]\(([^)\s#]+)((?:#[^)\s]*)?)\)")
 HEADING = re.compile(r"^\*\*(.+)\*\*$", re.MULTILINE)
 FENCE = re.compile(r"^```(\w+) (\w+)$", re.MULTILINE)
+REASON = re.compile(r"^ *<!-- not run: .* -->\n", re.MULTILINE)  # of tests
 BLOCK = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 BEGINS = re.compile(r"(?<=\S)\n(?=(?:[-*] |\d+\. |\|))")
 ITEM = re.compile(r"^\s*(?:[-*] |\d+\. |\||  )")
@@ -50,7 +51,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Write a page for mkdocs: its links, terminals of its blocks, blank lines before lists and tables."""
     path = page.file.src_uri
     source = path.removeprefix("files/") if path.startswith("files/") else f"docs/{path}"
-    parts = BLOCK.split(FENCE.sub(r"*\2 terminal*\n\n```\1", markdown))
+    parts = BLOCK.split(FENCE.sub(r"*\2 terminal*\n\n```\1", REASON.sub("", markdown)))
     return "".join(part if part.startswith("```") else _prose(part, source) for part in parts)
 
 

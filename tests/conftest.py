@@ -1,6 +1,7 @@
 """Fixtures that all tests share, and the room of each test."""
 
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -47,6 +48,13 @@ def own_directories() -> Iterator[None]:
         patch.setenv("TMPDIR", directory)
         yield
     shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_deaf_children() -> None:
+    """Let processes of tests hear SIGINT, which a shell has what it runs in the background ignore."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

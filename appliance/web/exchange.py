@@ -92,6 +92,8 @@ def _head(response: Response, ends: bool) -> h11.Response:
 
 
 def _request(event: h11.Request) -> Request | Response:
+    if not event.http_version.startswith(b"1."):
+        return text(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "this page speaks HTTP/1.1")
     method = event.method.decode("ascii", "replace")
     if method not in METHODS:
         allow = (("Allow", ", ".join(METHODS)),)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bus.logs import LEVELS, PATTERN, Line, read_line
-from bus.wire.frame import PUB, SUB, pack, unpack
+from bus.wire.frame import DATA_BYTES_MAX, PUB, SUB, pack, unpack
 from bus.wire.pattern import Pattern
 from tests.helpers import ROOT
 
@@ -32,6 +32,13 @@ def test_any_text_fits_and_is_cut_at_its_end(line: Line) -> None:
     assert found is not None
     assert (found.time_ns, found.level) == (line.time_ns, line.level)
     assert long.text.encode(errors="replace").decode().startswith(found.text)
+
+
+def test_a_line_that_just_fits_is_not_cut() -> None:
+    room = DATA_BYTES_MAX - len(unpack(LINE._replace(text="").frame()).data)
+    whole = LINE._replace(text="\0" * (room // 6) + "a" * (room % 6))
+    assert len(unpack(whole.frame()).data) == DATA_BYTES_MAX
+    assert read_line(whole.frame()) == whole
 
 
 def test_control_characters_and_surrogates_fit_as_well() -> None:

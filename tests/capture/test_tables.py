@@ -134,6 +134,7 @@ list(load(Path(days), table))
 """
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", ["plain", "delta"])
 def test_killed_at_twenty_moments(days: Path, tmp_path: Path, kind: str) -> None:
     """Each kill is one step later, while or after a file is stored; the next load repairs everything."""

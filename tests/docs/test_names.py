@@ -28,6 +28,7 @@ def code(page: Path) -> Iterator[str]:
     for language, block in re.findall(r"^```(\w*).*?\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         if language in ("", "sh"):
             yield from block.splitlines()
+        yield from (line for line in block.splitlines() if line.startswith("$ "))
     yield from re.findall(r"`(buscoupler [^`\n]+)`", text)
     yield from (line for line in text.splitlines() if line.startswith("    buscoupler "))
 

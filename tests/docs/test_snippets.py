@@ -2,23 +2,31 @@
 
 import re
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 import yaml
 
 from tests.helpers import ROOT
+from tests.helpers.shown import PAGES, blocks
 from topologies.checker import check
 from topologies.exposure import find_exposed
-from topologies.findings import Finding
+from topologies.findings import Finding, InvalidTopology
 from topologies.loader import loads
 
-YAML = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FOREIGN = re.compile(r"^scrape_configs:|\b(?:udp|mqtt):", re.MULTILINE)  # Prometheus, media in examples/
 SNIPPETS = [
-    pytest.param(text, id=f"{page.relative_to(ROOT)}-{number}")
+    pytest.param(block.text, id=f"{page.relative_to(ROOT)}-{block.line}")
     for page in PAGES
-    for number, text in enumerate(YAML.findall(page.read_text()))
+    for block in blocks(page)
+    if block.kind == "yaml" and not FOREIGN.search(block.text)
 ]
+FRAME = """
+name: t
+gateways: {gw: {}, gw-a: {address: 10.0.0.11}, gw-b: {address: 10.0.0.12}, b: {}, gw-hall: {}, gw-office: {}}
+buses: {plant: {on: gw-a}, hall: {on: gw}, office: {on: gw-b}, hall-a: {on: gw-a}, hall-b: {on: gw-b}}
+bridges: {fridge: {on: gw-a, join: [{bus: plant}, {can: can0}]}}
+"""
 COMING = ROOT / "docs/coming-from.md"
 PROGRAMS = ("ser2net", "cannelloni", "mosquitto bridges", "mavlink-router")
 
@@ -37,6 +45,30 @@ def test_check_accepts_each_whole_topology(text: str) -> None:
     assert [found for found in findings(text) if found.level == "error"] == []
 
 
+@pytest.mark.parametrize("text", [one for one in SNIPPETS if not whole(str(one.values[0]))])
+def test_each_piece_fits_into_a_topology(text: str) -> None:
+    frame = len(framed(text).splitlines()) - len(text.splitlines())
+    assert [fault for fault in refusals(framed(text)) if fault.line > frame] == []
+
+
+def refusals(text: str) -> list[Finding]:
+    """Return what the loader refuses in a topology."""
+    try:
+        loads(text)
+    except InvalidTopology as error:
+        return list(error.findings)
+    return []
+
+
+def framed(piece: str) -> str:
+    """Return a topology with a piece of one at its end, and before it what the pieces on pages name."""
+    if piece.startswith("join:"):
+        piece = "bridges:\n  one:\n    on: gw-a\n" + indent(piece, "    ")
+    keys = re.findall(r"^\w+(?=:)", piece, re.MULTILINE)
+    rest = [line for line in FRAME.splitlines() if line.partition(":")[0] not in keys]
+    return "\n".join([*rest, piece.replace("[..., ", '["tcp://0.0.0.0:5555", ')])
+
+
 def findings(text: str) -> list[Finding]:
     topology = loads(text)
     return [*check(topology), *find_exposed(topology)]
@@ -51,5 +83,5 @@ def sections(page: Path) -> dict[str, str]:
 def test_who_comes_from_another_program_has_a_table_and_a_topology_without_a_warning(program: str) -> None:
     text = sections(COMING)[program]
     assert "| there | here |" in text
-    (topology,) = YAML.findall(text)
+    (topology,) = re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert {found.level for found in findings(topology)} <= {"note"}

@@ -1,8 +1,6 @@
-"""What the page of the syndication broker says of buses is what the code does, and its programs run."""
+"""What the page of the syndication broker says of buses is what the code does."""
 
-import asyncio
 import re
-import sys
 from typing import get_args
 from uuid import uuid5
 
@@ -14,7 +12,6 @@ from bus.schema import settings, unwrap
 from bus.wire.pattern import Pattern
 from devices.syndication.buses.intake import NAMESPACE, producer_id
 from devices.syndication.buses.rules import METADATA_BYTES_MAX, ProducerRule
-from tests.devices.syndication.tcp_clients import home
 from tests.helpers import ROOT
 from topologies.checker import check
 from topologies.loader import loads
@@ -22,7 +19,6 @@ from topologies.loader import loads
 PAGE = (ROOT / "docs/syndication.md").read_text()
 SECTION = PAGE.partition("## On a bus\n")[2].partition("\n## ")[0]
 HEAD = "name: t\ngateways: {gw: }\nbuses: {hall: {on: gw, listen: 'tcp://127.0.0.1:5'}}\n"
-PROGRAM = re.compile(r"^```python\n(.*?)^```\n```text\n(.*?)^```", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```yaml\n(devices:.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -46,26 +42,3 @@ def test_its_codecs_and_bounds_are_those_of_the_records() -> None:
     rule = ProducerRule(bus="hall", pattern=())
     assert f"({rule.producers} by default" in SECTION
     assert (rule.idle_s, f"up to {METADATA_BYTES_MAX} bytes" in SECTION) == (3600, True)
-
-
-@pytest.mark.parametrize(("program", "printed"), PROGRAM.findall(PAGE))
-async def test_its_programs_print_what_it_says(program: str, printed: str) -> None:
-    pytest.importorskip("lark")
-    pytest.importorskip("re2")
-    async with home() as here:
-        text = program.replace("4444", str(here.address[1]))
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-u", "-c", text, cwd=ROOT, stdout=asyncio.subprocess.PIPE
-        )
-        try:
-            assert process.stdout is not None
-            async with asyncio.timeout(20.0):
-                lines = [await process.stdout.readline() for _ in printed.splitlines()]
-            assert b"".join(lines).decode() == printed
-        finally:
-            process.kill()
-            await process.wait()
-
-
-def test_it_has_two_programs() -> None:
-    assert len(PROGRAM.findall(PAGE)) == 2

@@ -27,6 +27,7 @@ def test_what_broke_a_parser_does_so_no_more(target: Target) -> None:
             judge(target, path.read_bytes(), Random(chance))
 
 
+@pytest.mark.timeout(600)  # the lines are counted, so a slow machine must not fail it
 @every_target
 def test_the_work_is_linear_in_the_input(target: Target) -> None:
     for once, twice in families(target, 2048):

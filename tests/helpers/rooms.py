@@ -8,7 +8,7 @@ what takes long is first: else one process would end minutes after the other.
 from typing import Final
 
 _SPARK: Final = "spark"
-_WITH_SPARK: Final = (
+WITH_SPARK: Final = (
     "tests/pipeline/",
     "tests/benchmarks/test_pipeline_sql.py",
     "tests/benchmarks/test_watch_year.py",
@@ -37,14 +37,14 @@ LONG: Final = (
     "tests/appliance/test_failover.py",
     "tests/system/test_tutorial.py",
 )
-"""The modules that take 15 s and more, longest first; of those that have `_WITH_SPARK`, none."""
+"""The modules that take 15 s and more, longest first; of those that have `WITH_SPARK`, none."""
 
 _TURNS: Final = {name: turn for turn, name in enumerate((_SPARK, *LONG))}
 
 
 def room(nodeid: str) -> str:
     """Return the name of the room of a test."""
-    return _SPARK if nodeid.startswith(_WITH_SPARK) else nodeid.split("::")[0]
+    return _SPARK if nodeid.startswith(WITH_SPARK) else nodeid.split("::")[0]
 
 
 def turn(nodeid: str) -> int:

@@ -1,28 +1,62 @@
-"""Blocks of pages: what a reader types, and what must then appear."""
+"""Blocks of pages: what a reader types, and what must then appear.
+
+A block has a language, and behind it perhaps the terminal in which it is typed or appears. A comment before
+it, `<!-- not run: REASON -->`, says why a test does not run it.
+"""
 
 import os
 import re
 import sys
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from textwrap import dedent
+from typing import Final, NamedTuple
 
 from tests.helpers import ROOT, alone
 from tests.helpers.ports import free_port
 
-_BLOCK = re.compile(r"^```(\w+)(?: (\w+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES: Final = (
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "examples").glob("*/README.md")),
+)
+_BLOCK: Final = re.compile(
+    r"(?:^ *<!-- not run: ([^\n]+) -->\n)?^( *)```(\w*)(?: (\w+))?\n(.*?)^\2```$", re.MULTILINE | re.DOTALL
+)
 
 
 class Block(NamedTuple):
-    """A block of a page: `sh` is typed, `text` appears; both in the terminal that it names, if it does."""
+    """A block of a page, at a line. `kind` is its language: `sh` and `python` are run, unless a `reason` is
+    given; `text` appears. Both are in the terminal that they name, if they do."""
 
     kind: str
     terminal: str
     text: str
+    reason: str
+    line: int
+
+    @property
+    def is_program(self) -> bool:
+        return self.kind in ("sh", "python")
+
+    @property
+    def is_run(self) -> bool:
+        return self.is_program and not self.reason
 
 
 def blocks(page: Path) -> list[Block]:
-    return [Block(*parts) for parts in _BLOCK.findall(page.read_text())]
+    """Return the blocks of a page, without what they are indented by."""
+    text = page.read_text()
+    return [
+        Block(
+            found[3],
+            found[4] or "",
+            dedent(found[5]),
+            found[1] or "",
+            text.count("\n", 0, found.start(3)) + 1,
+        )
+        for found in _BLOCK.finditer(text)
+    ]
 
 
 def end_of(expected: str, seen: str) -> int | None:
@@ -42,26 +76,33 @@ def _line(line: str) -> str:
 
 
 class Clone:
-    """A directory in which pages can be followed beside others who do the same: the command is on the PATH,
-    and ports and directories of pages and examples are replaced by free ones."""
+    """A directory in which pages can be followed beside others who do the same: the command is on the PATH
+    and in `.venv`, and ports and directories of pages and examples are replaced by free ones."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
         (home / "topologies").mkdir()
         for path in (ROOT / "topologies").glob("*.yaml"):
             (home / "topologies" / path.name).write_text(self.here(path.read_text()))
-        programs = home / "bin"
-        programs.mkdir()
-        (programs / "buscoupler").write_text(f'#!/bin/sh\nexec {sys.executable} -m buscoupler "$@"\n')
-        (programs / "buscoupler").chmod(0o755)
+        programs = home / ".venv" / "bin"
+        programs.mkdir(parents=True)
+        for name, words in (("buscoupler", f"{sys.executable} -m buscoupler"), ("python", sys.executable)):
+            (programs / name).write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+            (programs / name).chmod(0o755)
         search = f"{programs}{os.pathsep}{os.environ['PATH']}"
-        settings = {"PATH": search, "PYTHONPATH": str(ROOT), "TERM": "dumb"}
+        own = {"TMPDIR": str(home), "XDG_STATE_HOME": str(home)}
+        settings = {"PATH": search, "PYTHONPATH": str(ROOT), "TERM": "dumb", **own}
         self.environment: dict[str, str] = {**alone(), **settings}
 
     def here(self, text: str) -> str:
-        """Replace the ports and the directory of a page."""
-        text = text.replace("/tmp/tutorial", str(self.home / "tutorial"))
-        return re.sub(r"\b25[2-9]\d\d\b", lambda found: str(_port(found[0], str(self.home))), text)
+        """Replace the ports and the directories of a page."""
+        text = re.sub(r"/tmp/(?=tutorial|buscoupler-|bus\.sock)", f"{self.home}/", text)
+        return _PORT.sub(lambda found: str(_port(found[0], str(self.home))), text)
+
+
+_PORT: Final = re.compile(
+    r"""\b25[2-9]\d\d\b|(?:(?<=127\.0\.0\.1:)|(?<=127\.0\.0\.1", )|(?<=0\.0\.0\.0:))\d{4,5}\b"""
+)
 
 
 @cache

@@ -1,78 +1,25 @@
-"""What the pages for troubleshooting and operations, and the README, show is what the program says."""
+"""Lines of the log and reasons on the page for troubleshooting are those of the program."""
 
 import ast
 import re
-import subprocess
 from functools import cache
-from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
+from bus.reasons import DROPPED, REJECTED
 from tests.helpers import ROOT
-from tests.helpers.shown import Block, Clone, blocks, end_of
 
-PAGE, README = ROOT / "docs" / "troubleshooting.md", ROOT / "README.md"
-OPERATIONS = ROOT / "docs" / "operations.md"
-PAIRS = [
-    (typed.text, shown.text)
-    for page in (PAGE, OPERATIONS)
-    for typed, shown in pairwise(blocks(page))
-    if (typed.kind, shown.kind) == ("sh", "text")
-]
+PAGE = ROOT / "docs" / "troubleshooting.md"
+SYMPTOMS = PAGE.read_text().partition("## What the log says\n")[0]
+SAID = re.findall(r"(?:says|that of a gateway|^##) `([^`]+ [^`]+)`", SYMPTOMS, re.MULTILINE)
+COUNTED = re.findall(r"`(?:dropped|rejected) N ([a-z ]+)`", SYMPTOMS)
 LOGGED = re.findall(r"^\| `(.+?)` \|", PAGE.read_text().partition("## What the log says\n")[2], re.MULTILINE)
-
-
-@pytest.fixture
-def clone(tmp_path: Path) -> Clone:
-    return Clone(tmp_path)
-
-
-def typed(clone: Clone, text: str) -> str:
-    """Run the lines of a block in a shell. Return all that appeared."""
-    settings = clone.environment | {"COLUMNS": "80"}
-    done = subprocess.run(
-        ["bash", "-c", text], cwd=clone.home, env=settings, text=True, timeout=50,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
-    return done.stdout
-
-
-@pytest.mark.parametrize(("words", "expected"), PAIRS, ids=[words.splitlines()[0] for words, _ in PAIRS])
-def test_each_message_is_what_the_program_says(clone: Clone, words: str, expected: str) -> None:
-    pytest.importorskip("serial")
-    said = typed(clone, clone.here(words))
-    assert end_of(clone.here(expected), said) is not None, said
-
-
-def shown(beginning: str) -> Block:
-    (block,) = [block for block in blocks(README) if block.text.startswith(beginning)]
-    return block
-
-
-def test_the_picture_of_the_demo_is_what_it_prints(clone: Clone) -> None:
-    pytest.importorskip("rich")
-    said = typed(clone, "buscoupler demo --seconds 2 --rate 200 --capture capture")
-    assert end_of(shown("Frames received").text, said) is not None, said
-
-
-def test_the_way_of_a_frame_is_what_explain_says(clone: Clone) -> None:
-    said = typed(clone, "buscoupler explain fridge/temp topologies/field.yaml --from uart")
-    assert clone.here(shown("fridge/temp from").text) == said
-
-
-def test_the_picture_of_a_topology_is_what_show_draws(clone: Clone) -> None:
-    drawn = typed(clone, "buscoupler show topologies/field.yaml --format mermaid")
-    assert shown("flowchart").text.strip() == drawn.strip()
-    checked, *_ = shown("topologies/field.yaml: ok").text.partition("field: gw runs")
-    words = "buscoupler check topologies/field.yaml; buscoupler show topologies/field.yaml"
-    assert clone.here(checked).strip() == typed(clone, words).strip()
 
 
 @cache
 def texts() -> str:
     """Return all texts of the program's code, each on a line, with `...` for what is filled in."""
-    packages = ("bus", "bridges", "devices", "appliance")
+    packages = ("buscoupler", "bus", "bridges", "devices", "appliance")
     paths = (path for package in packages for path in (ROOT / package).rglob("*.py"))
     return "\n".join(text for path in paths for text in _texts(ast.parse(path.read_text())))
 
@@ -83,13 +30,28 @@ def _texts(tree: ast.AST) -> list[str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.JoinedStr)
     ]
-    plain = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    plain = (
+        node.value for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and id(node) not in documentation
+    )  # fmt: skip
     return [*texts, *(re.sub(r"%[sdg]", "...", text) for text in plain if isinstance(text, str))]
 
 
 @pytest.mark.parametrize("line", LOGGED)
 def test_each_line_of_the_log_is_in_the_code(line: str) -> None:
     assert line.removeprefix("... ") in texts()
+
+
+@pytest.mark.parametrize("line", SAID)
+def test_each_line_that_a_symptom_quotes_is_in_the_code(line: str) -> None:
+    words = re.split(r"\.\.\.|\b[A-Z]{4,}(?::PORT)?\b|'bus'", line)
+    assert all(part.strip(" :") in texts() for part in words), line
+
+
+@pytest.mark.parametrize("reason", COUNTED)
+def test_each_reason_that_a_symptom_names_is_one(reason: str) -> None:
+    assert reason in {one.word for one in (*DROPPED, *REJECTED)}
 
 
 def test_the_page_explains_lines_of_the_log() -> None:

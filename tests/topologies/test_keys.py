@@ -105,6 +105,26 @@ def test_a_side_that_is_a_trunk_has_the_keys_of_the_file_or_its_own() -> None:
         assert [need.path for need in needs if isinstance(need, KeyFile)] == list(keys)
 
 
+ON_TRUNKS = """\
+keys: k
+buses:
+  p: {on: a, listen: {url: 'tcp://0.0.0.0:5', trunk: true}}
+  q: {on: %s, listen: {url: 'tcp://0.0.0.0:6', trunk: true}}
+bridges: {x: {on: a, join: [{bus: p}, {bus: q}]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "places"),
+    [("b", ["buses.p.listen", "bridges.x.join[1]"]), ("a", ["buses.p.listen", "buses.q.listen"])],
+)
+def test_a_side_needs_keys_for_a_bus_that_it_dials_and_none_on_its_own_gateway(
+    other: str, places: list[str]
+) -> None:
+    needs = needs_of(loads(PAIR + ON_TRUNKS % other), "a")
+    assert [where.path for where, need in needs if isinstance(need, KeyFile)] == places
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [

@@ -47,9 +47,10 @@ def test_mermaid_draws_each_node_once_and_only_lines_between_drawn_ones(path: Pa
     assert sum(line.startswith("  subgraph") for line in lines) == lines.count("  end")
 
 
-def test_the_page_on_tmq_networks_has_the_drawing_of_its_example() -> None:
-    drawn = show(load(ROOT / "topologies" / "fridge.yaml"), "mermaid")
-    assert f"```mermaid\n{drawn}\n```" in (ROOT / "docs" / "tmq-side.md").read_text()
+@pytest.mark.parametrize(("page", "name"), [("docs/tmq-side.md", "fridge"), ("README.md", "field")])
+def test_a_page_has_the_drawing_of_its_example(page: str, name: str) -> None:
+    drawn = show(load(ROOT / "topologies" / f"{name}.yaml"), "mermaid")
+    assert f"```mermaid\n{drawn}\n```" in (ROOT / page).read_text()
 
 
 def test_mermaid_labels_cannot_break_out_of_their_quotes() -> None:

@@ -4,6 +4,7 @@ The library `websockets` reads and writes HTTP and checks what RFC 6455 asks for
 the subprotocol, the path, the origin, and a bound on the size of it all.
 """
 
+import re
 from http import HTTPStatus
 
 from websockets.client import ClientProtocol
@@ -21,6 +22,7 @@ HEAD_BYTES_MAX = 16 * 1024
 _READ_BYTES = 4096
 _END = b"\r\n\r\n"
 _SHOWN_CHARACTERS = 100
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 class _Upgrade(Handshake):
@@ -39,10 +41,14 @@ class _Upgrade(Handshake):
     def feed(self, data: bytes) -> bytes:
         self.begun = True
         searched = max(0, len(self._head) - len(_END))
+        known = len(self._head)
         self._head += data
-        end = self._head.find(_END, searched)
-        if end >= 0:
-            end += len(_END)
+        found = self._head.find(_END, searched)
+        end = len(self._head) if found < 0 else found + len(_END)
+        if _CONTROL.search(self._head, known, end):  # else noise would have a seat until its time is up
+            self.fault = "no WebSocket: control characters in the HTTP head"
+            return self._refuse()
+        if found >= 0:
             self.rest = bytes(self._head[end:])
             return self._judge(bytes(self._head[:end]))
         if len(self._head) >= HEAD_BYTES_MAX:
@@ -51,6 +57,10 @@ class _Upgrade(Handshake):
 
     def _judge(self, head: bytes) -> bytes:
         raise NotImplementedError
+
+    def _refuse(self) -> bytes:
+        """Return what answers bytes that are no HTTP."""
+        return b""
 
 
 class ServerUpgrade(_Upgrade):
@@ -66,13 +76,16 @@ class ServerUpgrade(_Upgrade):
         request = next(iter(protocol.events_received()), None)
         if not isinstance(request, Request):
             self.fault = f"no WebSocket: {_text(protocol.handshake_exc)}"
-            return protocol.reject(HTTPStatus.BAD_REQUEST, "This is no HTTP request.\n").serialize()
+            return self._refuse()
         response = self._refusal(protocol, request) or protocol.accept(request)
         if response.status_code == HTTPStatus.SWITCHING_PROTOCOLS:
             self.done = True
         elif not self.fault:
             self.fault = f"no WebSocket of a bus: {_text(protocol.handshake_exc)}"
         return response.serialize()
+
+    def _refuse(self) -> bytes:
+        return ServerProtocol().reject(HTTPStatus.BAD_REQUEST, "This is no HTTP request.\n").serialize()
 
     def _refusal(self, protocol: ServerProtocol, request: Request) -> Response | None:
         """Return the response to a request that is not for us, or None."""

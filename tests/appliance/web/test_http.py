@@ -78,6 +78,14 @@ async def test_what_is_no_request_is_refused_and_the_connection_ends(junk: bytes
         assert (await get(running.page.url, "/healthz")).status == 200
 
 
+async def test_another_http_than_1_is_refused_and_the_connection_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server, "REQUEST_S", 60.0)  # longer than `say` waits: the end does not come by it
+    async with gateway() as running:
+        assert b" 505 " in await say(running.page.url, b"GET / HTTP/2.0\r\nHost: localhost\r\n\r\n")
+
+
 async def test_names_of_others_and_pages_of_others_are_refused() -> None:
     async with gateway() as running:
         url = running.page.url

@@ -133,6 +133,7 @@ while one.storing._work():
 """
 
 
+@pytest.mark.timeout(300)
 def test_killed_at_twenty_moments(root: Path, tmp_path: Path) -> None:
     """Each kill is two of 38 steps later: before or after a file is taken or stored, or that is noted."""
     for steps in (*range(1, 38, 2), 38):

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.helpers import ROOT, alone
+from tests.helpers import ROOT, alone, s3
 from tests.helpers.ports import free_port
 
 pytest.importorskip("pyarrow")
@@ -37,15 +37,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(900)
 SAIL: Final = ("pysail==0.7.2", "pyspark-client==4.2.0", "pandas<3", "pyarrow", "numpy", "PyYAML", "pynng")
-MOTO: Final = ("moto[server,s3]", "boto3")
-UPLOAD: Final = """
-import os, pathlib, sys, boto3
-client = boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"], region_name=os.environ["AWS_REGION"])
-client.create_bucket(Bucket="plant")
-root = pathlib.Path(sys.argv[1])
-for path in root.rglob("*.parquet"):
-    client.upload_file(str(path), "plant", f"capture/{path.relative_to(root)}")
-"""
 ON_SAIL: Final = [name for name in TABLES if "sail" in jobs.find(name).engines]
 ALWAYS: Final = ("audit", "rates", "last", "tokens")
 ON_CLUSTER: Final = ("audit", "rates")
@@ -209,24 +200,19 @@ def test_a_cluster_of_four_workers_one_of_which_is_killed_gives_the_same(
             assert found.result() == {job: here[job] for job in ON_CLUSTER}
 
 
-def programs(config: pytest.Config, name: str, packages: tuple[str, ...]) -> Path:
-    """The programs of a separate environment, which is made once, by one of the processes that test."""
-    assert config.cache is not None
-    home = config.cache.mkdir(name)
-    with open(home.with_suffix(".lock"), "w") as lock:
+def client_alone() -> str:
+    """The Python of an environment with Spark's client, but not Spark, which is made once."""
+    home = Path(sys.prefix) / "sail"
+    with home.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return made_once(home, name, packages)
-
-
-def made_once(home: Path, name: str, packages: tuple[str, ...]) -> Path:
-    if not (home / "complete").exists():
-        venv.create(home, with_pip=True, clear=True)
-        words = [str(home / "bin" / "pip"), "install", "-q", *packages]
-        done = subprocess.run(words, capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"{name} cannot be installed here: {done.stderr[-300:]}")
-        (home / "complete").touch()
-    return home / "bin"
+        if not (home / "complete").exists():
+            venv.create(home, with_pip=True, clear=True)
+            words = [str(home / "bin" / "pip"), "install", "-q", *SAIL]
+            done = subprocess.run(words, capture_output=True, text=True)
+            if done.returncode:
+                pytest.skip(f"it cannot be installed here: {done.stderr[-300:]}")
+            (home / "complete").touch()
+    return str(home / "bin" / "python")
 
 
 def on_sail(directory: Path, python: str = sys.executable) -> Answers:
@@ -239,43 +225,23 @@ def test_sail_gives_the_same(spark: "SparkSession", directory: Path) -> None:
 
 
 @pytest.mark.slow
-def test_sail_gives_the_same_beside_a_client_alone(
-    directory: Path, here: Answers, pytestconfig: pytest.Config
-) -> None:
-    python = programs(pytestconfig, "sail", SAIL) / "python"
-    assert on_sail(directory, str(python)) == {job: here[job] for job in ON_SAIL}
+def test_sail_gives_the_same_beside_a_client_alone(directory: Path, here: Answers) -> None:
+    assert on_sail(directory, client_alone()) == {job: here[job] for job in ON_SAIL}
 
 
-@contextmanager
-def object_store(directory: Path, programs: Path, log: Path) -> Iterator[dict[str, str]]:
-    """Run an S3 server with the capture in bucket `plant`; yield the settings of its clients."""
-    port = free_port()
-    store = {
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
-        "AWS_REGION": "us-east-1",
-        "AWS_ALLOW_HTTP": "true",
-    }
-    store |= {"AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"}
-    with log.open("wb") as out:
-        words = [str(programs / "moto_server"), "-H", "127.0.0.1", "-p", str(port)]
-        server = subprocess.Popen(words, stdout=out, stderr=out)
-    try:
-        assert serve.listening(port, 60.0, server)
-        words = [str(programs / "python"), "-c", UPLOAD, str(directory / "capture")]
-        subprocess.run(words, check=True, env=os.environ | store, timeout=60)
-        yield store
-    finally:
-        server.terminate()
-        server.wait(20)
+@pytest.fixture(scope="module")
+def store(directory: Path) -> Iterator[dict[str, str]]:
+    """Settings of clients of a server of S3's protocol, with the capture in bucket `plant`."""
+    pytest.importorskip("moto")
+    with s3.served() as port:
+        s3.client(port).create_bucket(Bucket="plant")
+        s3.put(port, directory / "capture", "capture")
+        yield s3.environment(port)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("job", ["audit", "rates", "last", "failovers"])
-def test_sail_gives_the_same_from_an_object_store(
-    directory: Path, job: str, tmp_path: Path, pytestconfig: pytest.Config
-) -> None:
+def test_sail_gives_the_same_from_an_object_store(directory: Path, job: str, store: dict[str, str]) -> None:
     pytest.importorskip("pysail")
     words = ["-m", "buscoupler", job, "--json", "--quiet", "--engine", choice.SAIL]
-    with object_store(directory, programs(pytestconfig, "moto", MOTO), tmp_path / "log") as store:
-        found = tables(*words, "s3a://plant/capture", more=store)
-    assert found == tables(*words, str(directory))
+    assert tables(*words, "s3a://plant/capture", more=store) == tables(*words, str(directory))

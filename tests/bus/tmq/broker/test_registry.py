@@ -81,6 +81,15 @@ def test_the_dead_are_not_told_of_their_own_end() -> None:
     assert not registry.knows(S)
 
 
+def test_the_end_of_a_client_is_one_unit_of_work_for_each_look_and_each_telling() -> None:
+    registry = Registry()
+    said(registry, PUB, (1,), P)
+    for pattern in ((1,), (2,), (3,)):
+        said(registry, SUB, pattern, S)
+    work = [units for units, _ in registry.remove_address(S)]
+    assert work == 5 * [1]  # three patterns, a publisher of one of them that is looked at, and told
+
+
 def test_a_repeated_subscription_is_told_again() -> None:
     registry = Registry()
     said(registry, PUB, (1,), P)

@@ -80,6 +80,21 @@ def test_a_query_is_no_part_of_the_path_and_no_path_is_the_root(path: str) -> No
     assert far.done
 
 
+@pytest.mark.parametrize("noise", [b"\x00", b"\xff\x07", b"GET /\x7f", b"GET / HTTP/1.1\r\nHost: \x1b"])
+def test_noise_is_refused_before_the_head_has_an_end(noise: bytes) -> None:
+    far, near = server(), ClientUpgrade(URL)
+    assert feed(far, noise, 1).startswith(b"HTTP/1.1 400 ")
+    feed(near, noise, 1)
+    assert "control characters" in far.fault
+    assert "control characters" in near.fault
+
+
+def test_what_comes_behind_a_head_may_be_any_bytes() -> None:
+    far = server()
+    feed(far, REQUEST.encode() + b"\x00", 4096)
+    assert (far.done, far.rest) == (True, b"\x00")
+
+
 def test_a_head_without_an_end_is_bounded() -> None:
     for handshake in (server(), ClientUpgrade(URL)):
         feed(handshake, b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 100_000, 1000)

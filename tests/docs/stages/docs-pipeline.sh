@@ -1,0 +1,2 @@
+# a capture
+buscoupler demo --seconds 1 --capture capture > demo.txt

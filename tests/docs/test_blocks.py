@@ -1,0 +1,74 @@
+"""Each block of each page has a language. Programs in blocks are run, or a comment says why not."""
+
+import ast
+import json
+import re
+import shutil
+import tomllib
+from collections import Counter
+from collections.abc import Callable
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+
+from tests.docs.dry import faults
+from tests.docs.player import STAGES, follow, name_of, stage_of
+from tests.helpers.shown import PAGES, blocks
+
+LANGUAGES = {"sh", "python", "text", "yaml", "json", "toml", "ini", "mermaid"}
+READERS: dict[str, Callable[[str], object]] = {
+    "json": json.loads,
+    "toml": tomllib.loads,
+    "ini": lambda text: ConfigParser().read_string(text),
+}
+RUN = [page for page in PAGES if any(block.is_run for block in blocks(page))]
+each_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("page", RUN, ids=name_of)
+def test_the_page_works_as_it_is_written(page: Path, tmp_path: Path) -> None:
+    for package in ("pysail", "can", "serial", "rich", "msgpack"):
+        pytest.importorskip(package)
+    if not shutil.which("socat"):
+        pytest.skip("Debian package socat")
+    follow(page, tmp_path)
+
+
+@each_page
+def test_each_block_has_a_language(page: Path) -> None:
+    text, found = page.read_text(), blocks(page)
+    assert len(re.findall(r"^ *```", text, re.MULTILINE)) == 2 * len(found)
+    assert [(block.line, block.kind) for block in found if block.kind not in LANGUAGES] == []
+    assert text.count("<!-- not run") == sum(bool(block.reason) for block in found)
+
+
+@each_page
+def test_data_and_python_can_be_read(page: Path) -> None:
+    for block in blocks(page):
+        if block.kind in READERS:
+            READERS[block.kind](block.text)
+        elif block.kind == "python":
+            compile(block.text, f"{page}:{block.line}", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+@each_page
+def test_parsers_accept_what_is_not_run(page: Path, tmp_path: Path) -> None:
+    found = {
+        block.line: faults(block.text, tmp_path)
+        for block in blocks(page)
+        if block.kind == "sh" and block.reason
+    }
+    assert {line: wrong for line, wrong in found.items() if wrong} == {}
+
+
+def test_most_programs_on_pages_are_run() -> None:
+    found = [block for page in PAGES for block in blocks(page) if block.is_program]
+    reasons = Counter(block.reason for block in found if block.reason)
+    counted = "\n".join(f"{count:4} {reason}" for reason, count in reasons.most_common())
+    assert sum(reasons.values()) < 0.75 * len(found), counted
+
+
+def test_each_stage_is_of_a_page_that_is_run() -> None:
+    assert len(list(STAGES.iterdir())) == sum(bool(stage_of(page)) for page in RUN)

@@ -1,0 +1,39 @@
+"""The rooms of `make test`: what they name is there, and a process of several runs a whole one."""
+
+import re
+import subprocess
+import sys
+from collections import defaultdict
+
+import pytest
+
+from tests.helpers import ROOT
+from tests.helpers.rooms import LONG, WITH_SPARK, room, turn
+
+MODULES = ("tests/bus/wire/test_frame.py", "tests/bus/wire/test_handshake.py")
+
+
+@pytest.mark.parametrize("name", [*LONG, *WITH_SPARK])
+def test_what_a_room_names_is_there(name: str) -> None:
+    module, _, function = name.partition("::")
+    assert (ROOT / module).exists()
+    assert not function or f"def {function}" in (ROOT / module).read_text()
+
+
+def test_what_takes_long_is_first_and_spark_before_it() -> None:
+    names = ["tests/pipeline/jobs/test_x.py::test_y", f"{LONG[0]}::test_y[a::b]", f"{LONG[1]}::test_y"]
+    turns = [turn(name) for name in (*names, f"{MODULES[0]}::test_y")]
+    assert turns == sorted(set(turns))
+    assert room(names[0]) == room("tests/pipeline/test_z.py::test_y")
+    assert room(names[1]) == LONG[0]
+
+
+def test_two_processes_run_whole_modules() -> None:
+    words = ["-m", "pytest", "-p", "no:cacheprovider", "-n", "2", "--no-loadscope-reorder", "-vv", *MODULES]
+    done = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, timeout=50)
+    processes = defaultdict[str, set[str]](set)
+    for process, module in re.findall(r"^\[(gw\d+)\].* PASSED (\S+?)::", done.stdout, re.MULTILINE):
+        processes[module].add(process)
+    assert processes.keys() == set(MODULES), done.stdout + done.stderr
+    assert len(set.union(*processes.values())) == 2
+    assert {module: len(who) for module, who in processes.items()} == dict.fromkeys(MODULES, 1)
