@@ -13,7 +13,7 @@ from tests.helpers import ROOT
 PAGE = (ROOT / "docs/wire/values.md").read_text()
 HEX = re.compile(r"^((?:[0-9a-f]{2} )+) ", re.MULTILINE)
 EXAMPLES = [
-    bytes.fromhex("".join(HEX.findall(block))) for block in re.findall(r"```\n(.*?)```", PAGE, re.DOTALL)
+    bytes.fromhex("".join(HEX.findall(block))) for block in re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
 ]
 tokens = st.lists(st.integers(0, 0xFFFFFFFF), max_size=PATTERN_MAX).map(lambda found: Pattern(*found))
 u32 = st.integers(0, 0xFFFFFFFF)

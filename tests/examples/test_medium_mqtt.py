@@ -118,7 +118,7 @@ def test_the_two_minutes_of_the_page(installed: Installed) -> None:
     tcp, port = free_port(), free_port()
     page = (EXAMPLE / "README.md").read_text().split("## Two minutes")[1].split("\n## ")[0]
     blocks = [text.splitlines() for text in re.findall(r"```sh\n(.*?)```", page, re.DOTALL)]
-    printed = [text.splitlines() for text in re.findall(r"prints:\n```\n(.*?)```", page, re.DOTALL)]
+    printed = [text.splitlines() for text in re.findall(r"prints:\n```text\n(.*?)```", page, re.DOTALL)]
     file = installed.place / "page.yaml"
     text = (EXAMPLE / "topology.yaml").read_text().replace("5555", str(tcp)).replace("1883", str(port))
     file.write_text(text.replace("/tmp/buscoupler-mqtt-spool", str(installed.place / "page")))

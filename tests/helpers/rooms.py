@@ -35,7 +35,7 @@ LONG: Final = (
     "tests/appliance/commands/test_capture.py",
     "tests/appliance/test_tmq_takeovers.py",
     "tests/appliance/test_failover.py",
-    "tests/system/test_tutorial.py",
+    "tests/docs/test_blocks.py",
 )
 """The modules that take 15 s and more, longest first; of those that have `WITH_SPARK`, none."""
 

@@ -11,7 +11,10 @@ pytest.importorskip("lark", reason="the extra syndication is not installed")
 pytest.importorskip("re2", reason="the extra syndication is not installed")
 
 PAGE = (ROOT / "docs/query.md").read_text()
-BLOCKS = re.findall(r"^```text\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+BLOCKS = [
+    block for block in re.findall(r"^```text\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL) if "  " in block
+]
+"""The tables of queries; other blocks are what commands print."""
 MATCHES, ERRORS = ([re.split(r"  +", line, maxsplit=1) for line in block.splitlines()] for block in BLOCKS)
 PRODUCERS: dict[str, dict[str, Value]] = {
     "a": {
