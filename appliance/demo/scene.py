@@ -12,6 +12,7 @@ from typing import Any
 from appliance.demo.members import GREETING, Application, Foreign, LinkMember, Member
 from appliance.demo.nullmodem import NullModem
 from appliance.demo.readings import can_sensor, names, serial_sensor
+from appliance.status.client import ask, status_sockets
 from bridges.media.can.link import CanLink
 from bridges.media.can.medium import Can
 from bridges.media.uart.link import UartLink
@@ -19,6 +20,8 @@ from bridges.media.uart.medium import Uart
 
 PARTS = ("plant", "office", "coupler")
 STOP_S = 5.0
+JOIN_S = 5.0  # then the members start anyway, and the picture shows what is missing
+_LOOK_S = 0.02
 TOPOLOGY = """\
 # Written by `buscoupler demo`: two buses, a serial line and a CAN bus, joined into one.
 name: demo
@@ -98,8 +101,22 @@ class Scene:
     async def start(self) -> None:
         for part in PARTS:
             self._processes[part] = await self._run(part)
+        await self._joined()
         for member in self.members:
             await member.start()
+
+    async def _joined(self) -> None:
+        """Wait until the bridge has reached both buses and media: a frame before that goes nowhere else."""
+        end_s = asyncio.get_running_loop().time() + JOIN_S
+        while not await asyncio.to_thread(self._are_up) and asyncio.get_running_loop().time() < end_s:
+            await asyncio.sleep(_LOOK_S)
+
+    def _are_up(self) -> bool:
+        try:
+            found = [ask(path) for path in status_sockets(self._directory)]
+        except OSError:  # of a process that has ended: `failed` tells
+            return False
+        return all(link["state"] == "up" for status in found for link in status["links"])
 
     async def _run(self, part: str) -> Process:
         command = [sys.executable, "-P", "-m", "buscoupler", "run", str(self.file), "--only", part]
