@@ -1,6 +1,7 @@
 """The lines of JSON that cross a door: a record each, and the fields in it. Pure."""
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 Record = dict[str, Any]
@@ -52,3 +53,9 @@ def records(found: Record, name: str) -> list[Record]:
     if not all(isinstance(one, dict) for one in value):
         raise ValueError(f"{name} has something that is no record")
     return value
+
+
+def title(topology: str, gateway: str, only: Collection[str]) -> str:
+    """Name a process for people: what it runs, and the parts of that if they are not all."""
+    part = f" ({', '.join(only)})" if only else ""
+    return f"{topology} on {gateway}{part}"

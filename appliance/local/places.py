@@ -78,6 +78,12 @@ def sockets(word: str, directory: Path | None) -> Iterator[Path]:
         yield from sorted(root.glob(f"*/*/{word}*.sock"))
 
 
+def is_meant(file: str | None, gateway: str | None, its_file: str, its_gateway: str) -> bool:
+    """Return whether a process runs this file and gateway; None is any."""
+    same = file is None or os.path.realpath(file) == os.path.realpath(its_file)
+    return same and gateway in (None, its_gateway)
+
+
 def is_listening(path: Path) -> bool:
     """Return whether a process listens on the socket. Raises no error."""
     with socket.socket(socket.AF_UNIX) as probe:

@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict, dataclass
 
-from appliance.local.lines import record, text, texts
+from appliance.local.lines import record, text, texts, title
 
 ANSWER_BYTES = 16 << 20
 
@@ -36,8 +36,7 @@ class Outcome:
     @property
     def title(self) -> str:
         """Name the process."""
-        part = f" ({', '.join(self.only)})" if self.only else ""
-        return f"{self.topology} on {self.gateway}{part}"
+        return title(self.topology, self.gateway, self.only)
 
     @property
     def good(self) -> bool:

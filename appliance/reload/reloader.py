@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
-import os
 from collections.abc import Callable, Collection
 from pathlib import Path
 
 from appliance.compose import Appliance
+from appliance.local.places import is_meant
 from appliance.notify import reloading
 from appliance.parts.changes import Change
 from appliance.reload.outcome import Outcome, Request
@@ -41,9 +41,7 @@ class Reloader:
 
     def is_meant(self, request: Request) -> bool:
         """Return whether a request is for this process."""
-        file, gateway = request.file, request.gateway
-        same = file is None or os.path.realpath(file) == os.path.realpath(self.file)
-        return same and gateway in (None, self._appliance.gateway)
+        return is_meant(request.file, request.gateway, self.file, self._appliance.gateway)
 
     def outcome(self, changes: Collection[Change] = (), error: str = "", meant: bool = True) -> Outcome:
         """Return an outcome of this process."""

@@ -1,6 +1,5 @@
 """Finds the gateways that run on this machine, and has a marked frame go through them."""
 
-import os
 import secrets
 import time
 from collections.abc import Iterator, Sequence
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from appliance.local.asking import ask
-from appliance.local.places import sockets
+from appliance.local.places import is_meant, sockets
 from appliance.tracing.door import TRACE
 from appliance.tracing.words import ANSWER_BYTES, Answer, Hop, Question, Way, pack_question, unpack_answer
 from bus.errors import BusError
@@ -94,8 +93,7 @@ def running(directory: Path | None) -> list[Running]:
 def starts(found: Sequence[Running], file: str | None, gateway: str | None) -> Iterator[Start]:
     """Yield the links of the processes that run a topology, a gateway, or any."""
     for one in found:
-        same = file is None or os.path.realpath(file) == os.path.realpath(one.answer.file)
-        if same and gateway in (None, one.answer.gateway):
+        if is_meant(file, gateway, one.answer.file, one.answer.gateway):
             yield from (Start(one, link) for link in one.answer.links)
 
 

@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from appliance.local.lines import Record, number, record, records, text, texts
+from appliance.local.lines import Record, number, record, records, text, texts, title
 
 ANSWER_BYTES: Final = 16 << 20
 SECONDS_MAX: Final = 60
@@ -74,8 +74,7 @@ class Answer:
     @property
     def title(self) -> str:
         """Name the process."""
-        part = f" ({', '.join(self.only)})" if self.only else ""
-        return f"{self.topology} on {self.gateway}{part}"
+        return title(self.topology, self.gateway, self.only)
 
 
 def pack_question(question: Question) -> bytes:

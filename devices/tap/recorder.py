@@ -311,7 +311,6 @@ class Recorder:
             self._put_gap(self._ring)
         for watch in self._watches:
             watch.close()
-        self._notice()
         self.writer.close()
         self._ring.close()
         self._told.close()

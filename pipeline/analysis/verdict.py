@@ -40,12 +40,7 @@ class Verdict(NamedTuple):
 def judge(tables: Tables) -> Verdict:
     """Judge the tables `totals`, `summary`, `ledger`, `agreement` and `capture` of an audit."""
     faults, dropped = _faults(tables), _drops(tables["ledger"])
-    unsure = [row for row in tables["summary"] if row["kind"] == NOT_CAPTURED]
-    absent = Counter[str]()
-    for row in unsure:
-        if row["stage"] == NOT_RECORDED:
-            absent[f"{row['hub']} of {row['gateway']}"] += row["count"]
-    near = sum(row["count"] for row in unsure) - absent.total()
+    near, absent = _unsure(tables["summary"])
     excused = sum(row["count"] for row in tables["summary"]) - faults.total() - near - absent.total()
     rejected = _rejects(tables["ledger"])
     missed = sum(row["missed"] + row["holes"] for row in tables["capture"])
@@ -118,6 +113,17 @@ def _rejects(ledger: Sequence[Row]) -> Counter[str]:
         if row["dir"] == Direction.RX and kind_of(row["reason"]) == "trouble":
             found[row["reason"]] += row["count"]
     return found
+
+
+def _unsure(summary: Sequence[Row]) -> tuple[int, Counter[str]]:
+    """Count the copies that are not judged: near a hole, and by the bus that was not recorded."""
+    near, absent = 0, Counter[str]()
+    for row in (row for row in summary if row["kind"] == NOT_CAPTURED):
+        if row["stage"] == NOT_RECORDED:
+            absent[f"{row['hub']} of {row['gateway']}"] += row["count"]
+        else:
+            near += row["count"]
+    return near, absent
 
 
 def _faults(tables: Tables) -> Counter[str]:

@@ -34,6 +34,17 @@ class Ear(Pipe):
         self.hub.detach(self)
 
 
+class Slow(Ear):
+    """A pipe that queues what it is offered, until `let`."""
+
+    def send(self, batch: Batch) -> None:
+        self.stats.offered += batch.count
+        self.stats.queued += batch.count
+
+    def let(self) -> None:
+        self.stats.sent, self.stats.queued = self.stats.offered, 0
+
+
 class BareEar(Ear):
     """An `Ear` that keeps frames without their envelopes."""
 

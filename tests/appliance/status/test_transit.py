@@ -6,20 +6,8 @@ from functools import partial
 
 from appliance.status.transit import BOUNDS_S, Transit
 from bus.hub import Hub
-from bus.wire.batch import Batch
 from bus.wire.frame import pack
-from tests.helpers.peers import Ear, until
-
-
-class Slow(Ear):
-    """A pipe that queues what it is offered, until `let`."""
-
-    def send(self, batch: Batch) -> None:
-        self.stats.offered += batch.count
-        self.stats.queued += batch.count
-
-    def let(self) -> None:
-        self.stats.sent, self.stats.queued = self.stats.offered, 0
+from tests.helpers.peers import Ear, Slow, until
 
 
 async def test_a_sample_is_of_one_batch_and_takes_until_a_slow_link_has_sent_it() -> None:

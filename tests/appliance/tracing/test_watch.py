@@ -19,7 +19,7 @@ from bus.hub import Hub
 from bus.wire.batch import Batch
 from bus.wire.frame import PUB, pack
 from bus.wire.notation import pattern_of
-from tests.helpers.peers import Ear, until
+from tests.helpers.peers import Ear, Slow, until
 from tests.helpers.ports import free_port
 from topologies.loader import loads
 
@@ -35,15 +35,8 @@ bridges:
 """
 
 
-class Slow(Ear):
-    """A pipe that queues what it is offered, until `let` or `lose`."""
-
-    def send(self, batch: Batch) -> None:
-        self.stats.offered += batch.count
-        self.stats.queued += batch.count
-
-    def let(self) -> None:
-        self.stats.sent, self.stats.queued = self.stats.offered, 0
+class Losing(Slow):
+    """A slow pipe that may also lose what it was offered."""
 
     def lose(self) -> None:
         self.stats.drop("aged out", self.stats.queued)
@@ -220,8 +213,8 @@ async def test_a_frame_that_comes_from_the_only_peer_of_a_link_is_counted_at_eac
 
 async def test_a_frame_that_is_dropped_while_it_waits_is_stopped() -> None:
     async with world() as w:
-        slow = w.ear("bus q", Slow)
-        assert isinstance(slow, Slow)
+        slow = w.ear("bus q", Losing)
+        assert isinstance(slow, Losing)
         w.send("a/b")
         slow.lose()
         await until(lambda: way(w.hops()["bus q by bridge j"], w.listen(2)).stopped == ("aged out",))
