@@ -77,6 +77,7 @@ REJECTED: Final = (
     Reason("repeat", "elsewhere", "CAN: a controller sent a frame again that was received before"),
     Reason("fragment repeated", "elsewhere", "multicast: the fragment came before"),
     Reason("foreign", "elsewhere", "CAN: the frame is not ours"),
+    Reason("peer gone", "gone", "a broker: the candidate was gone when its claim was looked at"),
     Reason("unsigned", "trouble", "a trunk or broker with keys: the peer does not sign what it sends"),
     Reason(
         "forged",

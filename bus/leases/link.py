@@ -147,7 +147,7 @@ class BrokerLink:
             return
         if self._loop.time() - connection.heard_s > SILENT_LEASES * self._candidate.lease_s:
             # TCP retransmits at ever longer intervals: after a long outage, a new connection is faster.
-            if self._keys is not None and connection.ready:
+            if self._keys is not None and connection.ready and not self._was_granted():
                 self._warn("it does not answer to claims that are signed with the keys of this gateway")
             return connection.close("no answer")
         if not connection.ready or connection.queued_bytes:
@@ -158,6 +158,10 @@ class BrokerLink:
         with contextlib.suppress(FrameError):
             frame = pack_claim(claim)
             connection.say(frame if self._session is None else self._session.seal(frame))
+
+    def _was_granted(self) -> bool:
+        """Return whether a signed grant came on this connection, so that silence is no matter of keys."""
+        return self._session is not None and self._session.heard > 0
 
     def _on_frames(self, _: Connection, frames: list[bytes]) -> None:
         for frame in frames:

@@ -124,6 +124,8 @@ class LeasingBroker:
     def _on_bridge(self, frame: bytes, connection: Connection) -> None:
         if self._loop is None:
             return
+        if connection.closed:  # it ended while we answered what came before in the same batch
+            return self.broker.stats.reject("peer gone")
         if connection not in self._connections:
             self._connections.add(connection)
             connection.on_lost(self._on_lost)

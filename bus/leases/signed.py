@@ -59,15 +59,15 @@ def _data(kind: int, frame: bytes) -> bytes:
 class Session:
     """One end of a connection with signed claims and grants: `seal` what goes out, `open` what comes in.
 
-    `speaks` is the type of what goes out. A frame is `repeated` if its count is none above the last one.
-    After a wrong signature nothing is taken any more.
+    `speaks` is the type of what goes out. A frame is `repeated` if its count is none above the last one that
+    came, which is `heard` (0 before any). After a wrong signature nothing is taken any more.
     """
 
-    __slots__ = ("_broken", "_heard", "_keys", "_nonces", "_said", "_speaks", "_theirs")
+    __slots__ = ("_broken", "_keys", "_nonces", "_said", "_speaks", "_theirs", "heard")
 
     def __init__(self, keys: Keyring, asked: bytes, answered: bytes, speaks: int) -> None:
         self._nonces, self._speaks = (asked, answered), speaks
-        self._said = self._heard = 0
+        self._said = self.heard = 0
         self.revise(keys)
 
     def revise(self, keys: Keyring) -> None:
@@ -94,9 +94,9 @@ class Session:
         type, tokens, data = unpack(frame)
         end = len(data) - TAG_BYTES - _COUNT_BYTES
         count = int.from_bytes(data[end : end + _COUNT_BYTES], "big")
-        if count <= self._heard:
+        if count <= self.heard:
             return b"", "repeated"
-        self._heard = count
+        self.heard = count
         return pack(type, tokens, bytes((VERSION,)) + data[1:end]), ""
 
 

@@ -6,8 +6,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from bus.keys import SECRET_BYTES, Keyring
 from bus.leases.service import LeasingBroker
-from bus.leases.wire import Claim, Grant, pack_claim, unpack_grant
+from bus.leases.signed import NONCE_BYTES, Session, pack_ask, unpack_answer
+from bus.leases.wire import CLAIM_TYPE, Claim, Grant, pack_claim, unpack_grant
 from bus.tmq.wire import PUBLISH, SUBSCRIBE, UNSUBSCRIBE, Cutter, pack_address
 from bus.wire.frame import pack
 from tests.bridges.support import until
@@ -64,3 +66,20 @@ async def test_a_lease_that_runs_out_is_passed_on_without_another_claim(service:
         cutter = Cutter()
         assert not (await grants(standby, cutter))[0].granted
         assert (await grants(standby, cutter))[0].granted
+
+
+async def test_claims_of_a_candidate_that_has_gone_are_refused_as_such_and_not_as_unsigned() -> None:
+    keys, nonce = Keyring([bytes(SECRET_BYTES)]), bytes(NONCE_BYTES)
+    service = LeasingBroker(["tcp://127.0.0.1:0"], keys=keys)
+    service.open(asyncio.get_running_loop())
+    with dial(service) as sock:
+        sock.sendall(pack_ask(nonce))
+        sock.setblocking(False)
+        said = Cutter().cut(await asyncio.get_running_loop().sock_recv(sock, 4096))
+        (_, own), *_ = filter(None, map(unpack_answer, said))
+        session = Session(keys, nonce, own, CLAIM_TYPE)
+        sock.send(b"".join(session.seal(pack_claim(CLAIM)) for _ in range(9)))
+    await until(lambda: bool(service.rejected))
+    assert list(service.rejected) == ["peer gone"]
+    assert [lease.candidates for lease in service.leases()] == [()]
+    service.close()

@@ -211,6 +211,33 @@ async def test_ends_that_do_not_agree_are_refused_and_both_say_so(
     one.link.close()
 
 
+async def test_a_broker_that_falls_silent_after_its_grants_is_not_said_to_have_other_keys(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    grant = Grant((1,), "x", holder=8, epoch=5, lease_ms=20, number=1)
+    calls: list[asyncio.StreamWriter] = []
+
+    async def grant_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        calls.append(writer)
+        nonce = next(filter(None, map(unpack_ask, Cutter().cut(await reader.read(4096)))))
+        session = Session(Keyring([ONE]), nonce, A, GRANT_TYPE)
+        writer.write(pack_answer("nonce", A) + session.seal(pack_grant(grant)))
+
+    server = await asyncio.start_server(grant_once, "127.0.0.1", 0)
+    one = Standby(server.sockets[0].getsockname(), Keyring([ONE]))
+
+    def dialled_again() -> bool:
+        one.link.claim()
+        return len(calls) > 1
+
+    await until(dialled_again)
+    assert words(caplog, "buscoupler.failover") == []
+    one.link.close()
+    for writer in calls:
+        writer.close()
+    server.close()
+
+
 async def test_a_stranger_gets_neither_a_lease_nor_a_word_about_it(serve: Serve) -> None:
     service = serve(Keyring([ONE]))
     one = Standby(service.broker.addresses[0], Keyring([ONE]))
