@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from functools import cache
+from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from tests.test_layering import MAY_IMPORT, modules, pure_modules
 
 EXPLAINED = Path(__file__).parent / "explained.txt"
 CAUGHT_MIN = 0.95
+LEVELS = 3
 _OPTIONS = ("-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--hypothesis-profile", "mutants", "--no-header")
 _SLOW = {"kernel", "system", "docs", "conformance", "benchmarks", "commands", "embedded", "chaos"}
 _SLOW |= {"mutants", "test_layering.py"}
@@ -134,54 +136,67 @@ def try_with(files: tuple[str, ...], mutants: list[Mutant]) -> list[Mutant]:
     return [mutant for mutant in mutants if not caught[mutant.site.number]]
 
 
-def living(mutants: list[Mutant]) -> list[Mutant]:
+def living(mutants: list[Mutant], levels: int = LEVELS) -> list[Mutant]:
     """Return those of a module's mutants that no test notices. Far files judge what the near ones miss."""
-    for files in tests_of(mutants[0].module):
+    for files in tests_of(mutants[0].module)[:levels]:
         if mutants:
             mutants = try_with(files, mutants)
     return mutants
 
 
 def chosen(paths: list[str], count: int, seed: int) -> list[list[Mutant]]:
-    """Return `count` mutants of each module by chance, or all for 0, without those that are explained."""
+    """Return `count` mutants of each module by chance, or all for 0, without those that are explained.
+
+    A path may be followed by `:LINE`: then all changes are of that line.
+    """
     found = []
-    for module in paths:
+    for path in paths:
+        module, _, line = path.partition(":")
         every = [mutant for mutant in mutants_of(module) if not is_explained(mutant)]
+        every = [mutant for mutant in every if line in ("", str(mutant.site.line))]
         chance = random.Random(f"{seed} {module}")
         found.append(chance.sample(every, min(count, len(every))) if count else every)
     return [mutants for mutants in found if mutants]
 
 
-def judged(mutants: list[Mutant]) -> tuple[list[Mutant], str]:
+def judged(mutants: list[Mutant], levels: int) -> tuple[list[Mutant], str]:
     """Return what lives of a module's mutants; or all and the tests that fail without a change."""
     try:
-        return living(mutants), ""
+        return living(mutants, levels), ""
     except Red as red:
         return mutants, str(red)
 
 
-def hunt(groups: list[list[Mutant]], workers: int) -> Iterator[tuple[list[Mutant], list[Mutant], str]]:
+def hunt(
+    groups: list[list[Mutant]], workers: int, levels: int = LEVELS
+) -> Iterator[tuple[list[Mutant], list[Mutant], str]]:
     """Yield the mutants of each module, those that live, and the tests that are red, in order."""
     with ThreadPoolExecutor(workers) as pool:
-        for group, (lives, red) in zip(groups, pool.map(judged, groups), strict=True):
+        found = pool.map(judged, groups, repeat(levels))
+        for group, (lives, red) in zip(groups, found, strict=True):
             yield group, lives, red
 
 
 def main() -> int:
     """Print the mutants that live, and the share that was caught. Return 1 if it is too small."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("modules", nargs="*", help="paths; by default all without I/O that need no Spark")
+    parser.add_argument(
+        "modules", nargs="*", help="PATH or PATH:LINE; by default all without I/O that need no Spark"
+    )
     parser.add_argument("--count", type=int, default=5, help="mutants of each module (5); 0: all")
     parser.add_argument("--seed", type=int, default=1, help="for the choice among them (1)")
     parser.add_argument("--workers", type=int, default=2, help="modules at once (2)")
     parser.add_argument("--sample", type=int, help="try so many modules only, chosen by chance (all)")
+    parser.add_argument(
+        "--levels", type=int, default=LEVELS, help="1: only tests beside the module judge (3)"
+    )
     options = parser.parse_args()
     paths = options.modules or [path for path in pure_modules() if not path.startswith("pipeline")]
     if options.sample:
         paths = random.Random(options.seed).sample(paths, min(options.sample, len(paths)))
     groups = chosen(paths, options.count, options.seed)
     caught = reds = 0
-    for group, lives, red in hunt(groups, options.workers):
+    for group, lives, red in hunt(groups, options.workers, options.levels):
         caught, reds = caught + len(group) - len(lives), reds + bool(red)
         print(f"{group[0].module}: {len(group) - len(lives)} of {len(group)} caught", flush=True)
         if red:
