@@ -76,7 +76,7 @@ def test_a_group_takes_no_instruction_since_nothing_is_captured() -> None:
 def test_a_refused_pattern_is_said_once_and_not_on_the_standard_error(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    with pytest.raises(QueryError, match="character 1: .*missing"):
+    with pytest.raises(QueryError, match=r"character 1: .*missing"):
         compiled(Like("a", "(b"))
     assert capfd.readouterr() == ("", "")
 
