@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devices.zeromq import zmtp
-from devices.zeromq.limits import Limits
 from devices.zeromq.zmtp import FITS, Cutter, Hello, Ping, Ready
 
 START = zmtp.GREETING + zmtp.ready(zmtp.DEALER)
@@ -209,11 +208,3 @@ def test_a_command_that_is_not_known_says_nothing(unknown: bytes) -> None:
 
 def test_a_pong_has_the_context_of_the_ping() -> None:
     assert zmtp.pong(b"abc") == b"\4\x08\4PONGabc"
-
-
-def test_the_limits_of_a_socket_are_those_of_its_page() -> None:
-    """docs/wire/zmtp.md."""
-    one = Limits()
-    assert (one.message_bytes, one.frames, one.queue_bytes) == (64 << 10, 256, 4 << 20)
-    assert (one.connections, one.topics, one.topic_bytes) == (8192, 1024, 1 << 20)
-    assert (one.handshake_s, one.stalled_s) == (5, 30)
