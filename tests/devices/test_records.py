@@ -65,6 +65,41 @@ def _catalog(*urls: str) -> str | None:
     return Path(file).name if file else None
 
 
+def test_a_device_stores_where_its_settings_say_and_only_one_has_the_file() -> None:
+    catalog = CatalogSpec(on="gw", catalog=("tcp://h:1",), records="/r/../c.json")
+    broker = SyndicationSpec(on="gw", syndication=("tcp://h:1",), database="/d//b.db")
+    assert (records_of(catalog), database_of(broker)) == (Path("/r/../c.json"), Path("/d/b.db"))
+    assert [*catalog.takes(), *broker.takes()] == ["file /c.json", "file /d/b.db"]
+    assert list(broker.needs())[-1] == Directory("/d")
+
+
+@pytest.mark.parametrize("stored", ["none", None])
+def test_one_that_stores_nothing_or_in_its_own_place_takes_no_file_of_the_settings(
+    stored: str | None,
+) -> None:
+    catalog = CatalogSpec(on="gw", catalog=("tcp://h:1",), records=stored)
+    broker = SyndicationSpec(on="gw", syndication=("tcp://h:1",), database=stored)
+    assert [*catalog.takes(), *broker.takes()] == []
+    if stored:
+        assert (records_of(catalog), database_of(broker)) == (None, None)
+        assert [type(need) for need in broker.needs()] == [Library] * 3
+
+
+def test_a_syndication_broker_is_labelled_with_what_it_joins() -> None:
+    broker = SyndicationSpec(on="gw", syndication=("tcp://h:1",))
+    assert broker.label(()) == "syndication broker"
+    assert broker.label(("bus p", "bus q")) == "syndication broker on bus p, bus q"
+
+
+def test_a_proxy_that_listens_asks_the_other_end_for_its_certificate() -> None:
+    proxy = ProxySpec(on="gw", proxy="tcp://h:1", listen="tls+tcp://0.0.0.0:2", tls=TLS)
+    (listener,) = proxy.listens()
+    assert listener.tls == replace(TLS, require_peer_cert=True)
+    assert list(proxy.lets_in()) == ["127.0.0.1"]
+    dials = ProxySpec(on="gw", proxy="tcp://h:1", dial="tls+tcp://h:2", tls=TLS)
+    assert list(dials.listens()) == []
+
+
 def _syndication(*urls: str) -> str | None:
     file = database_of(SyndicationSpec(on="gw", syndication=urls))
     return Path(file).name if file else None

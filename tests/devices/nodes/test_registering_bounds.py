@@ -65,7 +65,7 @@ def test_a_denial_without_reasons_is_one_all_the_same() -> None:
     assert made.reasons == ("denied",)
     made.open(1.0)
     made.heard(APPROVED, 1.0)
-    assert made.reasons == ()
+    assert not made.reasons
 
 
 def test_who_is_listed_again_beats_in_the_interval_that_it_offers() -> None:
