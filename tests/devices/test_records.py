@@ -146,3 +146,16 @@ def test_a_syndication_broker_has_256_rules_of_each_kind_at_most() -> None:
     most, more = said(head + "".join(rules[:256])), said(head + "".join(rules))
     assert "256" not in most
     assert "256" in more
+
+
+@pytest.mark.parametrize(("parts", "mib"), [(1, 8), (2, 16), (4, 32), (5, 32)])
+def test_a_recorder_has_a_queue_of_8_mib_for_each_part_up_to_32(parts: int, mib: int) -> None:
+    tap = TapSpec(on="gw", tap=tuple("abcde"[:parts]), directory="/d")
+    assert tap.ring_bytes == mib << 20
+    assert replace(tap, queue_bytes=1 << 20).ring_bytes == 1 << 20
+
+
+def test_recorders_look_into_the_parts_that_they_join() -> None:
+    assert TapSpec.inside
+    assert LogSpec.inside
+    assert not CacheSpec.inside

@@ -92,13 +92,17 @@ def test_counts_are_of_those_that_are_present_and_of_those_that_are_not() -> Non
     assert (room.book.counts["producers"], room.book.counts["remembered"]) == (2, 1)
 
 
+def present(room: Room) -> list[str]:
+    return [producer.id for producer in room.book.producers.present]
+
+
 def test_one_that_comes_back_is_present_again() -> None:
     room = Room()
     room.publish("p", "a")
     room.leave("p")
-    assert len(room.book.producers.present) == 0
+    assert present(room) == []
     room.publish("p", "a")
-    assert [producer.id for producer in room.book.producers.present] == ["a"]
+    assert present(room) == ["a"]
 
 
 def test_what_another_broker_remembers_is_gone_here_since_it_was_there_or_since_now() -> None:
