@@ -9,7 +9,6 @@ from bus.needs import Certificate, Directory, Library, Listening, Lookup, Need, 
 from bus.transports.options import Tls
 from devices import ports
 from devices.cache.device import CacheSpec
-from devices.catalog.bounds import Bounds
 from devices.catalog.device import CatalogSpec, records_of
 from devices.device import DeviceSpec
 from devices.log.device import LogSpec
@@ -122,21 +121,6 @@ def test_the_ports_are_those_of_the_protocol() -> None:
     """docs/dbp.md: other programs look for them there."""
     assert (*range(5245, 5250),) == (ports.BEACON, ports.CATALOG, ports.BUS, ports.MONITOR, ports.PROXY)
     assert ports.ANNOUNCED == 5250
-
-
-def test_the_bounds_of_a_catalog_are_those_of_its_page() -> None:
-    """docs/wire/dbp.md, and the size of the file that follows from them."""
-    b = Bounds()
-    assert (b.frames, b.message_bytes, b.text_bytes, b.depth, b.items) == (64, 16 << 10, 200, 16, 1024)
-    assert (b.services, b.services_per_host, b.entry_bytes, b.all_entry_bytes) == (4096, 2048, 8192, 4 << 20)
-    assert (b.silenced, b.silence_s, b.interval_s) == (1024, 60, 1)
-    assert b.file_bytes == (4 << 20) + 4096 * (200 + 6 * 200)
-
-
-@pytest.mark.parametrize("name", ["frames", "services", "silence_s"])
-def test_a_bound_of_a_catalog_is_above_zero(name: str) -> None:
-    with pytest.raises(ValueError, match="above 0"):
-        replace(Bounds(), **{name: 0})
 
 
 def test_a_syndication_broker_has_256_rules_of_each_kind_at_most() -> None:
