@@ -59,8 +59,7 @@ class Registration:
         self._due_s = 0.0
         self._pause_s = DENIED_MIN_S
         self._restarted_s: float | None = None
-        self._pulse = Pulse(interval_s, 0.0)
-        self._watch = Watch(interval_s, True, 0.0)
+        self._renew_watch(0.0)  # read while it is listed only
 
     @property
     def interval_s(self) -> float:

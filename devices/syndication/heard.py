@@ -94,8 +94,7 @@ class HeardCutter:
         if self.fault or start >= len(self._rest):
             return False
         if FAMILY[self._rest[start]] not in (ARRAY, MAP):
-            self._doubt(start)
-            return False
+            return True  # it is no answer, however long
         whole = self._walk.go(self._rest)
         self.fault = self._walk.fault
         return whole

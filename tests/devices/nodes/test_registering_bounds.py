@@ -1,5 +1,6 @@
 """The times of a registration, each at its moment and just before it."""
 
+import json
 from typing import Any
 
 import pytest
@@ -151,3 +152,8 @@ def test_it_is_closed_before_it_is_opened() -> None:
     assert made.standing is Standing.CLOSED
     assert made.tick(100.0) == made.heard(APPROVED, 100.0) == NOTHING
     assert made.interval_s == 1
+
+
+def test_it_offers_its_interval_in_milliseconds() -> None:
+    (command,) = Registration("Rohan", {"liveliness": 7, "name": "x"}, 0.25).open(0.0).say
+    assert json.loads(command.body[0]) == {"liveliness": 250, "name": "Rohan"}

@@ -100,6 +100,14 @@ def test_what_no_broker_says(data: bytes, fault: str) -> None:
     assert cutter.cut(SAID[0]) == []
 
 
+@pytest.mark.parametrize(("depth", "fault"), [(256, ""), (257, "deeper than 256")])
+def test_what_a_broker_says_is_at_most_256_deep(depth: int, fault: str) -> None:
+    cutter = HeardCutter()
+    value = b"\x91" * (depth - 2) + b"\x90"
+    assert len(cutter.cut(b"\x93\xa1a\x80" + value)) == (not fault)
+    assert cutter.fault == fault
+
+
 @given(st.lists(st.binary(max_size=40)), st.booleans())
 def test_no_bytes_make_it_raise(pieces: list[bytes], small: bool) -> None:
     cutter = HeardCutter(Bounds(object_bytes=20, depth=2, items=5) if small else Bounds())
