@@ -34,13 +34,26 @@ def test_sixteen_questions_wait() -> None:
     assert answering.waits
 
 
-def test_a_part_ends_with_the_frame_that_makes_it_64_kib() -> None:
-    answering = holding(*(pack(PUB, (number,), bytes(1000)) for number in range(200)))
+def held(*sizes: int) -> Answering:
+    """Return one that has a question, whose answers are frames of so many bytes."""
+    empty = holding(pack(PUB, (1,), b""))
+    empty.take(question(1))
+    head = len(empty.part(10.0)[0])
+    answering = holding(*(pack(PUB, (number,), bytes(size - head)) for number, size in enumerate(sizes)))
     answering.take(question(1))
-    part = answering.part(10.0)
-    assert PART_BYTES == 64 << 10
-    assert sum(map(len, part[:-1])) < PART_BYTES <= sum(map(len, part))
+    return answering
+
+
+@pytest.mark.parametrize(
+    ("sizes", "first"),
+    [([1024] * 70, 64), ([1024] * 63 + [1023, 1024, 1024], 65), ([1024] * 63 + [1025, 1024], 64)],
+)
+def test_a_part_ends_with_the_frame_that_makes_it_64_kib(sizes: list[int], first: int) -> None:
+    answering = held(*sizes)
+    assert len(answering.part(10.0)) == first
     assert answering.waits
+    assert len(answering.part(10.0)) == len(sizes) - first + 1, "with the end"
+    assert PART_BYTES == 64 << 10
 
 
 def test_a_pattern_with_room_for_what_an_answer_adds_is_said_and_a_longer_one_is_counted() -> None:

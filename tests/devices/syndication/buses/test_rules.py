@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from devices.syndication.buses.rules import ProducerRule, QueryRule
+from tests.topologies.support import said
 
 
 def producers(**settings: Any) -> ProducerRule:
@@ -61,3 +62,15 @@ def test_metadata_of_exactly_the_bound_are_taken() -> None:
     assert producers(metadata={"k": "x" * 1014}).metadata
     with pytest.raises(ValueError, match="metadata: up to 1025 bytes of MessagePack; they may have 1024"):
         producers(metadata={"k": "x" * 1015})
+
+
+def test_a_rule_has_256_producers_which_leave_after_an_hour_unless_it_says_otherwise() -> None:
+    assert (producers().producers, producers().idle_s) == (256, 3600)
+
+
+def test_a_rule_has_64_keys_of_metadata_at_most() -> None:
+    head = "name: t\ngateways: {gw: }\nbuses: {b: {on: gw}}\ndevices:\n  s:\n    on: gw\n"
+    head += "    syndication: tcp://127.0.0.1:7\n    producers: [{bus: b, pattern: [], metadata: {%s}}]\n"
+    most, more = (said(head % ", ".join(f"k{number}: 1" for number in range(keys))) for keys in (64, 65))
+    assert "64" not in most
+    assert "64" in more
