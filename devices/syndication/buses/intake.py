@@ -37,7 +37,7 @@ class Source:
     def __init__(self, id: str) -> None:
         self.id = id
         self.heard_s = 0.0
-        self.renewal = -1
+        self.renewal: object = None
 
 
 class Speaker:
@@ -81,7 +81,7 @@ class Intake:
     ) -> None:
         self._known, self._names = known, Names(names)
         self._by_prefix = {_bytes(Pattern(*rule.pattern)): Speaker(rule) for rule in rules}
-        self._renewal = 0
+        self._renewal = object()
         self._lengths = sorted({len(prefix) for prefix in self._by_prefix}, reverse=True)
 
     @property
@@ -116,7 +116,7 @@ class Intake:
         if value is None:
             return speaker.codec.reason
         source = speaker.producers.get(key)
-        if source is not None and source.renewal == self._renewal:
+        if source is not None and source.renewal is self._renewal:
             return source, Publication(source.id, {}, value)
         if source is None and len(speaker.producers) >= speaker.rule.producers:
             return "producers of one rule"
@@ -140,7 +140,7 @@ class Intake:
 
     def renew(self) -> None:
         """Let each producer say all of its metadata again: others may have been remembered since."""
-        self._renewal += 1
+        self._renewal = object()
 
     def expire(self, now_s: float) -> Iterator[tuple[Speaker, list[str]]]:
         """Yield the ids of the producers of each rule that were silent for too long: they are gone."""

@@ -147,6 +147,21 @@ def test_metadata_of_the_longest_pattern_have_room(metadata: dict[str, Any]) -> 
     assert len(msgpack.packb(said)) <= Bounds().metadata_bytes
 
 
+def test_a_pattern_is_shown_by_its_names_while_these_are_no_longer_than_the_longest_in_numbers() -> None:
+    longest = "n" * (255 * len("0x00000000/"))
+    assert heard(intake(rule(longest)), frame(longest))[0]["Pattern"] == longest
+    longer = longest + "n"
+    assert heard(intake(rule(longer)), frame(longer))[0]["Pattern"] == f"0x{token(longer):08x}"
+
+
+def test_each_renewal_is_another() -> None:
+    rules = intake(rule("a"))
+    for _ in range(3):
+        assert heard(rules, frame("a"))[0]
+        assert heard(rules, frame("a"))[0] == {}
+        rules.renew()
+
+
 @given(st.lists(st.binary(max_size=40), max_size=20))
 def test_any_message_is_a_publication_or_refused(messages: list[bytes]) -> None:
     rules = intake(rule(codec="json", producers=3))
