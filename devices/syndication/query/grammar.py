@@ -103,7 +103,7 @@ class Builder:
         return negation(self.equals(parts))
 
     def like(self, parts: "tuple[str, Token]") -> Node:
-        return Like(parts[0], _unquoted(parts[1]), (parts[1].start_pos or 0) + 1)
+        return Like(parts[0], _unquoted(parts[1]), _position(parts[1]))
 
     def among(self, parts: "list[Scalar]") -> Node:
         *values, key = parts
@@ -119,6 +119,11 @@ class Builder:
         return token.lower() == "true" if token.type == "BOOLEAN" else _number(token)
 
 
+def _position(token: "Token") -> int:
+    """Return at which character a token begins, counted from 1. A key or a bracket stands before it."""
+    return (token.start_pos or 0) + 1
+
+
 def _unquoted(token: str) -> str:
     return _ESCAPED.sub(r"\1", token[1:-1])
 
@@ -126,7 +131,7 @@ def _unquoted(token: str) -> str:
 def _number(token: "Token") -> int | float:
     number = int(token) if token.lstrip("-").isdecimal() else float(token)
     if (number not in _INTEGERS) if isinstance(number, int) else isinf(number):
-        raise QueryError((token.start_pos or 0) + 1, "the number does not fit into 64 bits")
+        raise QueryError(_position(token), "the number does not fit into 64 bits")
     return number
 
 

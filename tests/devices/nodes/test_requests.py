@@ -54,6 +54,11 @@ def test_words_that_no_service_can_answer(word: str) -> None:
         check_word(word)
 
 
+def test_a_word_that_is_too_long_is_named_by_its_beginning() -> None:
+    with pytest.raises(ValueError, match=r"^'w{64}' cannot"):
+        check_word("w" * 1000)
+
+
 def test_words_that_a_service_can_answer() -> None:
     for word in ("heat", "error", "Ping", "w" * requests.WORD_BYTES):
         check_word(word)

@@ -46,7 +46,7 @@ def test_busy_is_more_than_three_quarters_of_a_core(used_s: float, rests: bool) 
     assert rest.over(11.0) is not rests
 
 
-@pytest.mark.parametrize(("passed_s", "rests"), [(0.04, False), (0.0625, True)])
+@pytest.mark.parametrize(("passed_s", "rests"), [(0.04, False), (0.05, True)])
 def test_a_look_counts_from_50_ms_after_the_last_on(passed_s: float, rests: bool) -> None:
     rest = Rest()
     rest.look(0.0, 0.0)

@@ -51,6 +51,7 @@ def said(text: str) -> str:
         ("a = -0.0", "a = 0"),
         ("a = 1e300", "a = 1e+300"),
         ("a = 18446744073709551615", "a = 18446744073709551615"),
+        ("a = -9223372036854775808", "a = -9223372036854775808"),
         ("a = TRUE or a = false", "[false, true] in a"),
         ("'a b' = 1", '"a b" = 1'),
         ("andere = 1 and Hash = 2 and inner like 'x'", 'andere = 1 and Hash = 2 and inner like "x"'),
