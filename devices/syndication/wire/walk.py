@@ -82,9 +82,10 @@ class Walk:
             first = data[at]
             items, size = 0, SIZE[first]
             if not size:
-                size, items = self._announced(data, at, first)
-                if not size:
+                announced = self._announced(data, at, first)
+                if announced is None:
                     break
+                size, items = announced
             if len(left) == 2:
                 marks.append(at)
             at += size
@@ -97,29 +98,29 @@ class Walk:
         self._judge()
         return not left and at <= end and not self.fault
 
-    def _announced(self, data: bytes | bytearray, at: int, first: int) -> tuple[int, int]:
-        """Return the size of an element or of a container's header, and its items; (0, 0): not known."""
+    def _announced(self, data: bytes | bytearray, at: int, first: int) -> tuple[int, int] | None:
+        """Return the size of an element or of a container's header, and its items; None: not known."""
         length_bytes = LENGTH_BYTES.get(first)
         if length_bytes is None:
             self.fault = f"0x{first:02x} is no MessagePack"
-            return 0, 0
+            return None
         head = 1 + length_bytes
         if at + head > len(data):
-            return 0, 0
+            return None
         count = int.from_bytes(data[at + 1 : at + head], "big") if length_bytes else first & 15
         family = FAMILY[first]
         if family < ARRAY:
             return head + (first in _EXT) + count, 0
         return self._opened(head, count * 2 if family == MAP else count)
 
-    def _opened(self, head: int, items: int) -> tuple[int, int]:
+    def _opened(self, head: int, items: int) -> tuple[int, int] | None:
         """Return what `_announced` does, for a container within the bounds."""
         self._items += items
         if self._items > self._bounds.items:
             self.fault = f"more than {self._bounds.items} items"
         elif len(self._left) > self._bounds.depth:
             self.fault = f"deeper than {self._bounds.depth}"
-        return (0, 0) if self.fault else (head, items)
+        return None if self.fault else (head, items)
 
     def _judge(self) -> None:
         if not self.fault and self.at - self._start > self._bounds.object_bytes:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from devices.syndication.bounds import Bounds
-from devices.syndication.wire.walk import ARRAY, FAMILY, MAP, STRING, Walk
+from devices.syndication.wire.walk import ARRAY, FAMILY, LENGTH_BYTES, MAP, SIZE, STRING, Walk
 
 WIDE = Bounds(object_bytes=1 << 20, items=1 << 20, depth=100)
 
@@ -81,6 +81,54 @@ def test_families_are_what_msgpack_makes_of_each_first_byte() -> None:
         except (ValueError, msgpack.FormatError):
             expected = 0
         assert FAMILY[first] == expected, hex(first)
+
+
+def fixed_size(first: int) -> int:
+    """Return the bytes of an element that says no length, by msgpack; 0 if there is none."""
+    for size in range(1, 40):
+        unpacker = msgpack.Unpacker()
+        unpacker.feed(bytes([first]) + bytes(size - 1))
+        try:
+            unpacker.unpack()
+        except msgpack.OutOfData:
+            continue
+        except msgpack.FormatError:
+            return 0
+        return size
+    raise AssertionError(hex(first))
+
+
+def test_sizes_are_what_msgpack_reads_where_neither_a_length_nor_items_follow() -> None:
+    headed = LENGTH_BYTES.keys()
+    assert list(SIZE) == [0 if first in headed else fixed_size(first) for first in range(256)]
+    assert headed == {first for first in range(256) if not SIZE[first]} - {0xC1}
+    assert len(FAMILY) == 256
+
+
+def test_a_walk_goes_on_when_what_stood_before_its_object_is_no_longer_there() -> None:
+    packed = msgpack.packb(["x" * 20, [1, 2], {"a": 3}])
+    walk = Walk(Bounds(object_bytes=len(packed)))
+    walk.begin(100)
+    data = bytes(100) + packed
+    assert not walk.go(data[:122])
+    marks = walk.marks
+    walk.shift(0)
+    assert (walk.at, walk.marks) == (122, marks)
+    walk.shift(60)
+    assert not walk.go(data[60:124])
+    walk.shift(40)
+    assert walk.go(packed)
+    assert (walk.at, walk.marks) == (len(packed), [1, 22, 25])
+    assert walk.fault == ""
+
+
+def test_the_bound_of_an_object_counts_from_its_beginning() -> None:
+    walk = Walk(Bounds(object_bytes=10))
+    walk.begin(5)
+    assert walk.go(bytes(5) + msgpack.packb("x" * 9))
+    walk.begin(5)
+    assert not walk.go(bytes(5) + msgpack.packb("x" * 10))
+    assert walk.fault == "longer than 10 bytes"
 
 
 @pytest.mark.parametrize("first", ["db", "c6", "c9", "dd", "df"])
