@@ -364,11 +364,11 @@ async def trial(
                 try:
                     outcomes.append(await one.run(fault))
                 except TimeoutError:
-                    say(_latest_words(rig))
+                    say(latest_words(rig))
                     raise
                 say(f"{title(medium, envelopes):24} {_brief(outcomes[-1])}")
                 if outcomes[-1].lost:
-                    say(_latest_words(rig))
+                    say(latest_words(rig))
             await load.stop()
             load.recount()
             stats = far.hub.pipes[-1].stats
@@ -381,7 +381,8 @@ async def trial(
     return outcomes
 
 
-def _latest_words(rig: Rig) -> str:
+def latest_words(rig: Rig) -> str:
+    """Return the last lines that each gateway has logged."""
     return "\n".join(line for name in ("gw-a", "gw-b") for line in (name, *rig.programs[name].said[-25:]))
 
 

@@ -16,7 +16,7 @@ from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from devices.child import settle
-from pipeline.analysis.audit import audit
+from pipeline.analysis.audit.findings import audit
 from pipeline.input import read
 from tests.bridges.support import until
 from tests.devices.tap.tap_support import member

@@ -37,15 +37,14 @@ def pairs(
     """Find the keys under which frames were sent again: `key`, and `one_key`, under which each was before.
 
     `was_whole` tells whether nothing was wrong with it as it was before, and `inside` whether that is to be
-    counted. `of_frames` and `frame_sums` as in `pipeline.analysis.suspects.picked`. None if there are none.
+    counted. `of_frames` and `frame_sums` as in `suspects.picked`. None if there are none.
     """
     if not (expected.homeless and _are_there(at)):
         return None
-    spark = frame_sums.sparkSession
-    homeless = frame_sums.join(sums.table_of(expected.homeless, at, spark).drop("home"), sums.columns(at))
+    homeless = sums.alike(frame_sums, expected.homeless, at)
     on_bridges = of_frames.where(on_bridge()).withColumn("content", content())
     again = cached(_again(on_bridges.join(F.broadcast(homeless.select("key")), "key")))
-    whole = frame_sums.join(sums.table_of(expected.typical, at, spark), sums.columns(at))
+    whole = sums.alike(frame_sums, expected.typical, at)
     before = _before(on_bridges, again).join(whole.select("key", "home", "inside"), "key", "left")
     return cached(_matched(again, before))
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from pipeline.analysis import filters, stand_ins, sums
+from pipeline.analysis import filters, sums
+from pipeline.analysis.audit import stand_ins
 from pipeline.analysis.expected import Expected
 from pipeline.analysis.inventory import Places
 from pipeline.analysis.service import BIN_NS
@@ -36,10 +37,10 @@ def picked(
     `of_frames` are the rows of all frames with their `key` (`pipeline.analysis.sums.with_key`). Rows of one
     key that one peer of a hub has within a bin of time become one: `n` rows, from `first_ns` to `last_ns`.
     What the tokens of a frame say is taken from its sums: so tokens are not read again if envelopes are keys.
-    Frames that were sent `again` (`pipeline.analysis.stand_ins.pairs`) are one with what they were before.
+    Frames that were sent `again` (`stand_ins.pairs`) are one with what they were before.
     """
-    usual = sums.table_of(expected.typical, at, frame_sums.sparkSession)
-    judged = filters.with_all(frame_sums.join(usual, sums.columns(at), "left")).select("key", "home", *_ITS)
+    usual = sums.alike(frame_sums, expected.typical, at, "left")
+    judged = filters.with_all(usual).select("key", "home", *_ITS)
     wanted = judged.where(F.col("home").isNull() | _is_in_sample(expected, at))
     if again is not None:
         before = judged.join(F.broadcast(again.select(F.col("one_key").alias("key"))), "key", "left_semi")

@@ -2,9 +2,9 @@
 
 All frames are summed up in one pass (`pipeline.analysis.sums`). Their usual sums are learned
 (`pipeline.analysis.expected`); frames with any other sum are *suspects*. Only these, a few in a thousand, are
-counted hub by hub (`pipeline.analysis.suspects`, `episodes`). Suspects with equal counts have the same *fault
-pattern*, which is explained once (`pipeline.analysis.explain`). What else was the matter at the time
-(`pipeline.analysis.causes`) corrects the explanation of those that it concerns.
+counted hub by hub (`suspects`, `episodes`). Suspects with equal counts have the same *fault pattern*, which
+is explained once (`pipeline.analysis.explain`). What else was the matter at the time (`causes`) corrects the
+explanation of those that it concerns.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipeline.analysis import causes, inventory, labels, stand_ins, sums, suspects, trunks, ways
+from pipeline.analysis import inventory, sums, trunks
+from pipeline.analysis.audit import causes, labels, stand_ins, suspects, ways
+from pipeline.analysis.audit.episodes import counted, numbered, summarised
+from pipeline.analysis.audit.labels import CIRCUMSTANCES, FAULT_PATTERN, FaultPattern, Group
 from pipeline.analysis.clocks import at_one_clock, clocks_of
-from pipeline.analysis.episodes import counted, numbered, summarised
 from pipeline.analysis.expected import ENVELOPED_UNIT, Expected, learn
 from pipeline.analysis.explain import Seen, explain
 from pipeline.analysis.frames import local_table
 from pipeline.analysis.inventory import Places
-from pipeline.analysis.labels import CIRCUMSTANCES, FAULT_PATTERN, FaultPattern, Group
 from pipeline.cache import cached
 from pipeline.input.span import WHOLE, Span
 

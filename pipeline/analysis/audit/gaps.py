@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from capture.schema import BRIDGE, Direction, Kind
+from pipeline.analysis.audit.quiet import lost_in, spells
 from pipeline.analysis.frames import frames, on_bridge, sent
-from pipeline.analysis.quiet import lost_in, spells
 from pipeline.analysis.service import GAP_MS, is_pause, is_served
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def served(taken: "Iterable[Row]") -> set[str]:
 def pauses(
     rows: "DataFrame", segments: Collection[str], ahead: Mapping[str, int], end_ns: int
 ) -> "DataFrame":
-    """Find the pauses of `segments` (`pipeline.analysis.quiet.spells`); to the end if nobody came back."""
+    """Find the pauses of `segments` (`quiet.spells`); to the end if nobody came back."""
     put = frames(rows).where(on_bridge() & sent() & F.col("bus").isin(sorted(segments)))
     return spells(put, F.col("bus"), ahead, end_ns).where(is_pause(F.col("to_ns") - F.col("from_ns"), GAP_MS))
 

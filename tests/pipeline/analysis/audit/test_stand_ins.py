@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
-from pipeline.analysis.audit import Audit, audit
+from pipeline.analysis.audit.findings import Audit, audit
 from pipeline.analysis.failovers import failovers
 from pipeline.cache import release
 from tests.pipeline.analysis.hand_made import RX, TX, Capture, frame

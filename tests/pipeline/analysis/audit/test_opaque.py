@@ -11,7 +11,7 @@ from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import pack
 from capture.pcapng import Packet
 from capture.schema import DDL_PARTITIONED, Direction
-from pipeline.analysis import audit
+from pipeline.analysis.audit import findings
 from pipeline.input.source import row
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def capture(spark: "SparkSession", stamped: bool, lost: int) -> "DataFrame":
 @pytest.mark.parametrize("stamped", [False, True])
 @pytest.mark.parametrize("lost", [0, 3])
 def test_what_field_media_do_not_carry_is_not_lost(spark: "SparkSession", stamped: bool, lost: int) -> None:
-    found = audit.audit(capture(spark, stamped, lost))
+    found = findings.audit(capture(spark, stamped, lost))
     faults = [(one.kind, one.segment, one["count"]) for one in found.summary.collect()]
     assert faults == ([("lost", "bus two", lost)] if lost else [])
     (totals,) = found.totals.collect()

@@ -22,7 +22,7 @@ _OF_FRAME: Final = ("origin", "seq", "token", "flow", "begun")
 
 
 def numbered(rows: "DataFrame", at: Places, window_ns: int, span: Span = WHOLE) -> "DataFrame":
-    """Number the episodes of suspects (`pipeline.analysis.suspects`) that have `first_at` and `last_at`.
+    """Number the episodes of suspects (`suspects`) that have `first_at` and `last_at`.
 
     A new `episode` begins after silence for the window. Rows of one envelope are in one episode, however late
     some of them are. Equal frames that never pause are divided at the bounds of the span.

@@ -15,7 +15,7 @@ from pyspark.sql import functions
 from benchmarks import pipeline_sql
 from benchmarks.pipeline_work import counted
 from benchmarks.planted import CAPTURES, generate, plan_of
-from pipeline.analysis.audit import audit
+from pipeline.analysis.audit.findings import audit
 from pipeline.cache import release
 from pipeline.engine.choice import SAIL, VARIABLE
 from pipeline.input import read as capture

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from pipeline.analysis.audit.quiet import SLACK_NS, lost_in, spells
 from pipeline.analysis.clocks import at_one_clock
 from pipeline.analysis.events import takeovers
 from pipeline.analysis.frames import frames, on_bridge, received
-from pipeline.analysis.quiet import SLACK_NS, lost_in, spells
 from pipeline.analysis.service import BIN_NS, GAP_MS, is_pause
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _BEGAN_INSIDE: Final = f"began_ns BETWEEN from_ns AND to_ns + {SLACK_NS}"
 def silences(
     rows: "DataFrame", bridges: Collection[str], ahead: Mapping[str, int], end_ns: int, has_events: bool
 ) -> "DataFrame":
-    """Find when `bridges` passed nothing for longer than a pause (`pipeline.analysis.quiet.spells`).
+    """Find when `bridges` passed nothing for longer than a pause (`quiet.spells`).
 
     If the capture `has_events`, a shorter silence counts too if a candidate took over at its end: nobody was
     in charge until then.

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.analysis.verdict import Verdict, judge
+from pipeline.analysis.audit.verdict import Verdict, judge
 
 BRIDGE = {"gateway": "gw", "hub": "bridge field"}
 
