@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.command import Command, run_as_command
-from benchmarks.takeover_rig import Rig, until
-from benchmarks.takeovers import Load, Outcome, Station, Trial, far_link, latest_words
+from benchmarks.takeovers.load import Load, Outcome
+from benchmarks.takeovers.rig import Rig, until
+from benchmarks.takeovers.stations import Station, far_link
+from benchmarks.takeovers.trial import Trial, latest_words
 from bus.transports.links import make_link
 
 FAULTS = ("freeze", "link down", "broker down", "all brokers down", "partition")

@@ -12,8 +12,8 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import functions
 
-from benchmarks import pipeline_sql
-from benchmarks.pipeline_work import counted
+from benchmarks.pipeline import sql
+from benchmarks.pipeline.work import counted
 from benchmarks.planted import CAPTURES, generate, plan_of
 from pipeline.analysis.audit.findings import audit
 from pipeline.cache import release
@@ -31,8 +31,8 @@ def test_both_find_the_same_faults(spark: "SparkSession", tmp_path: Path, sort: 
     release()
     generate(tmp_path, plan_of(sort, 30_000, seed=7, lost=0.005, doubled=0.003, echoed=0.002))
     ours = audit(capture.read(spark, capture.root(str(tmp_path)))).summary.select(*COLUMNS).collect()
-    db = pipeline_sql.connect(tmp_path, 2, "1GB", tmp_path / "spilled")
-    pipeline_sql.audit(db)
+    db = sql.connect(tmp_path, 2, "1GB", tmp_path / "spilled")
+    sql.audit(db)
     theirs = db.execute(f"SELECT {', '.join(COLUMNS)} FROM summary").fetchall()
     assert len(ours) > 10
     assert sorted(map(repr, map(tuple, ours))) == sorted(map(repr, theirs))

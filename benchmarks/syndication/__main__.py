@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from benchmarks.command import DOCS, Command, run_as_command, written
 from benchmarks.report import machine, spread, table
-from benchmarks.syndication_rig import (
+from benchmarks.syndication.rig import (
     BATCHED,
     BUS,
     CHANGES,
@@ -197,7 +197,7 @@ Machine: {machine}.
 {targets}
 Figures are medians, with the smallest and largest in brackets; a ratio is taken within a repeat. Broker
 and load share the machine and loopback, and no process is pinned to a core. The clients are one thread in
-C (`benchmarks/syndication_load.c`). Processor time is that of the whole broker, with the kernel's part.
+C (`benchmarks/syndication/load.c`). Processor time is that of the whole broker, with the kernel's part.
 
 ## The original's evaluation
 Its authors measured three brokers with 30 subscribers and 360 producers, each on a connection of its own,

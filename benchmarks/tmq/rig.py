@@ -10,16 +10,16 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks.systems import free_port
-from benchmarks.takeover_rig import BROKERS, Rig, until
-from benchmarks.takeovers import Notes, Station
-from benchmarks.tmq_program import BODY, ENVIRONMENT
+from benchmarks.takeovers.rig import BROKERS, Rig, until
+from benchmarks.takeovers.stations import Notes, Station
+from benchmarks.tmq.program import BODY, ENVIRONMENT
 from bus.hub import Link
 from bus.leases.wire import LEASE_MS
 from bus.tmq import Client as Modern
 
 NEAR, FAR = 1, 2
 """The second tokens of what is sent from the TMQ network, and from the other side."""
-_PROGRAM = (sys.executable, "-m", "benchmarks.tmq_program")
+_PROGRAM = (sys.executable, "-m", "benchmarks.tmq.program")
 _BRIDGE = """\
 bridges:
   motor:

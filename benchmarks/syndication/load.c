@@ -1,7 +1,7 @@
 /* Clients of a syndication broker, as many as a load has, in one thread with one epoll; prints one JSON line.
  *
- * usage: syndication_load fanout     PORT FILE SUBSCRIBERS single|batched|RATE WARMUP_S SECONDS PID
- *        syndication_load evaluation PORT SECONDS HASTE PID
+ * usage: load fanout     PORT FILE SUBSCRIBERS single|batched|RATE WARMUP_S SECONDS PID
+ *        load evaluation PORT SECONDS HASTE PID
  *
  * fanout: FILE has MessagePack of untagged clients: a query for each subscriber, a publication that is sent once, and
  * publications that one producer then sends again and again: as fast as the broker reads, one a write or 64 KiB a
@@ -317,5 +317,5 @@ int main(int argc, char **argv) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (argc == 9 && !strcmp(argv[1], "fanout")) return fanout(argv + 2);
     if (argc == 6 && !strcmp(argv[1], "evaluation")) return evaluation(argv + 2);
-    return fprintf(stderr, "syndication_load: see the head of syndication_load.c\n"), 2;
+    return fprintf(stderr, "load: see the head of syndication/load.c\n"), 2;
 }

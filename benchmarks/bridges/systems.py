@@ -11,14 +11,14 @@ from typing import NamedTuple
 from benchmarks.systems import COMMAND, HERE, build
 
 GROUP = "239.255.77.4"
-PREFIX, PATTERNS, REFUSED = 1000, 50, 45  # as in bridge_load.c
+PREFIX, PATTERNS, REFUSED = 1000, 50, 45  # as in bridges/load.c
 OUT_OF_SCOPE = "ours alone"
 
 
 class BridgeLoad(NamedTuple):
     """A load on a bridge.
 
-    `medium`: trunk, trunk-bus, multicast, multicast-plain. `size` and `writes` as in bridge_load.c.
+    `medium`: trunk, trunk-bus, multicast, multicast-plain. `size` and `writes` as in bridges/load.c.
     `refused` says which tenth of the frames the bridge filters: those "outside" of its prefix, or "inside" it
     and denied.
     """
@@ -94,7 +94,7 @@ def _ours(load: BridgeLoad, ports: Ports) -> list[str]:
 
 
 def _foreign(kind: str) -> Callable[[BridgeLoad, Ports], list[str]]:
-    return lambda _, ports: [sys.executable, str(HERE / "bridge_foreign.py"), kind, *map(str, ports[:2])]
+    return lambda _, ports: [sys.executable, str(HERE / "bridges/foreign.py"), kind, *map(str, ports[:2])]
 
 
 def _unfit(module: str, package: str) -> Callable[[BridgeLoad], str]:
@@ -137,8 +137,8 @@ def generator(load: BridgeLoad, system: BridgeSystem, ports: Ports, seconds: flo
     """Return the command that loads the bridge with process id `pid`, and prints one JSON line."""
     times = [str(min(0.5, seconds)), str(seconds), str(pid)]
     if system.protocol == "zenoh":
-        script = str(HERE / "bridge_zenoh.py")
+        script = str(HERE / "bridges/zenoh_load.py")
         return [sys.executable, script, str(ports.intake), load.size, load.refused, *times]
     medium = "zmtp" if system.protocol == "zmtp" else load.medium.removesuffix("-bus")
     what = [medium, load.size, load.refused, load.writes]
-    return [str(build("bridge_load")), str(ports.intake), system.protocol, str(ports.outlet), *what, *times]
+    return [str(build("bridges/load")), str(ports.intake), system.protocol, str(ports.outlet), *what, *times]

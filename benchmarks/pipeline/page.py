@@ -29,7 +29,7 @@ class Cold(NamedTuple):
 
 class Warm(NamedTuple):
     """Jobs in one process: hashes of their `answers`, their best times, peak memory, and the work of Spark
-    for an audit (`benchmarks.pipeline_work`)."""
+    for an audit (`benchmarks.pipeline.work`)."""
 
     answers: Mapping[str, str]
     best_s: Mapping[str, float]
@@ -168,8 +168,8 @@ def _audits(results: Results) -> list[str]:
         "The audit is all that `buscoupler audit` does once its engine has started: inventory, sums of "
         "frames, usual sums, suspects, clocks, episodes, counts of each hub, an explanation of every fault, "
         "silences of bridges, ledgers, and the tables that it shows. For DuckDB all of this is SQL "
-        "(`benchmarks/audit_sql`); Python in between reads the filters in the topology. In none of these "
-        "captures do two bridges carry the same frames, so no engine looks for pauses of segments.", "",
+        "(`benchmarks/pipeline/audit_sql`); Python in between reads the filters in the topology. In none of "
+        "these captures do two bridges carry the same frames, so no engine looks for pauses of segments.", "",
     ]  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """The brokers that the benchmark of syndication starts itself.
 
-`python -m benchmarks.syndication_brokers plain PORT` is the least that can be called a broker, as a
+`python -m benchmarks.syndication.brokers plain PORT` is the least that can be called a broker, as a
 yardstick: what a client publishes goes to all that have sent a string. `... wide PORT` is ours, with bounds
 for 10,000 subscribers.
 """

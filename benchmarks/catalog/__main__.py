@@ -12,7 +12,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from benchmarks.catalog_rig import INTERVAL_S, SERVICES, Life, catalog, echo, echoed, lives, running
+from benchmarks.catalog.rig import INTERVAL_S, SERVICES, Life, catalog, echo, echoed, lives, running
 from benchmarks.command import DOCS, Command, run_as_command, written
 from benchmarks.report import machine, spread, table
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from benchmarks.bridge_systems import BridgeLoad, BridgeSystem
+from benchmarks.bridges.systems import BridgeLoad, BridgeSystem
 from benchmarks.report import MILLION, Results, Target, machine, spread, table
 from benchmarks.run import Sample
 
@@ -17,7 +17,7 @@ METHOD = """\
   share of its core that it used. If this is below 1, either another process was on the core, or the load was
   the limit. Then "a core" (frames in for each second of processor time) is the better figure; it is also the
   one to compare with other machines.
-- `benchmarks/bridge_load.c` sends TMQ frames as fast as the bridge reads, 64 KiB a write ("batched") or
+- `benchmarks/bridges/load.c` sends TMQ frames as fast as the bridge reads, 64 KiB a write ("batched") or
   one frame a write. Their two tokens take 50 values in random order. 5 of these must not come out: they
   are outside of the prefix that the bridge carries, or denied inside it. The receiver checks the size and
   content of every frame, each envelope (its magic, hops, length, origin; a gap in the sequence is a
@@ -30,7 +30,7 @@ METHOD = """\
   if frames inside the prefix are denied, because ZeroMQ cannot deny. It does not change messages and does
   not number them. Its high-water marks are raised from 1000 to 1,000,000 messages.
 - The zenoh router is a session in router mode of eclipse-zenoh. Its clients, publisher and subscriber, are
-  Python on top of its Rust library (`benchmarks/bridge_zenoh.py`), with one call for each put and each
+  Python on top of its Rust library (`benchmarks/bridges/zenoh_load.py`), with one call for each put and each
   sample, on the other core. They are the limit, not the router, so look at "a core". A publisher of zenoh
   does not send frames that nobody subscribed to; such frames still count as in. zenoh has no option "one
   message a write". Its 64 B are the payload, without the key.

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("lark", reason="the extra syndication is not installed")
 pytest.importorskip("re2", reason="the extra syndication is not installed")
 
-from benchmarks.syndication_store import report
+from benchmarks.syndication.store import report
 
 
 def test_both_have_a_row(tmp_path: Path) -> None:

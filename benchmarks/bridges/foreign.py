@@ -1,4 +1,4 @@
-"""The bridges of other libraries, one in a process: `bridge_foreign.py zmq|zenoh INTAKE OUTLET`."""
+"""The bridges of other libraries, one in a process: `foreign.py zmq|zenoh INTAKE OUTLET`."""
 
 import json
 import sys

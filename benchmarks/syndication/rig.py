@@ -47,12 +47,12 @@ OURS_FIRST: Final = OURS._replace(
 PLAIN: Final = OURS._replace(
     name="plain",
     label="asyncio and msgpack, no queries",
-    command=lambda port: [*_HERE, "benchmarks.syndication_brokers", "plain", str(port)],
+    command=lambda port: [*_HERE, "benchmarks.syndication.brokers", "plain", str(port)],
 )
 WIDE: Final = OURS._replace(
     name="wide",
     label="ours, with room for more",
-    command=lambda port: [*_HERE, "benchmarks.syndication_brokers", "wide", str(port)],
+    command=lambda port: [*_HERE, "benchmarks.syndication.brokers", "wide", str(port)],
 )
 BUS: Final = SYSTEMS[0]._replace(name="bus", label="buscoupler device, a bus")
 pack = msgpack.packb
@@ -66,8 +66,8 @@ def _may_be_first() -> bool:
 
 
 def load(*arguments: object, before: Sequence[str] = ()) -> dict[str, float]:
-    """Run syndication_load.c, which describes its arguments. Raises `BenchError` if it fails."""
-    command = [*before, str(build("syndication_load")), *map(str, arguments)]
+    """Run syndication/load.c, which describes its arguments. Raises `BenchError` if it fails."""
+    command = [*before, str(build("syndication/load")), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     if done.returncode:
         raise BenchError(done.stderr.strip() or f"the load ended with {done.returncode}")

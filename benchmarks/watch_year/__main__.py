@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from benchmarks.command import Command, run_as_command
-from benchmarks.watch_year_files import DAY_H, VALUE_MOST, Year
-from benchmarks.watch_year_rig import Memory, Watch, memory, size
+from benchmarks.watch_year.files import DAY_H, VALUE_MOST, Year
+from benchmarks.watch_year.rig import Memory, Watch, memory, size
 from pipeline.analysis import watched
 
 MONTHS: Final = 12

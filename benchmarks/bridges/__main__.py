@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from appliance.status.client import ask, status_socket
-from benchmarks.bridge_report import page
-from benchmarks.bridge_systems import (
+from benchmarks.bridges.report import page
+from benchmarks.bridges.systems import (
     OUT_OF_SCOPE,
     SYSTEMS,
     BridgeLoad,

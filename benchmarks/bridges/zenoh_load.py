@@ -1,7 +1,7 @@
 """The load on a zenoh router: a publisher and a subscriber in one Python process, each with its own session.
 
-`bridge_zenoh.py PORT SIZE outside|inside WARMUP_S SECONDS PID` prints the fields of bridge_load.c. The keys
-are frames/1000/N and frames/2000/N; the payload is a frame as in bridge_load.c. Zenoh's transport is Rust,
+`zenoh_load.py PORT SIZE outside|inside WARMUP_S SECONDS PID` prints the fields of bridges/load.c. The keys
+are frames/1000/N and frames/2000/N; the payload is a frame as in bridges/load.c. Zenoh's transport is Rust,
 but each put and each sample passes through Python, which limits the rate: compare the router's CPU time.
 """
 
@@ -98,7 +98,7 @@ def run_until(end: float, sender: Sender) -> None:
 
 
 def measure(sender: Sender, receiver: Receiver, warmup: float, seconds: float, pid: int) -> dict[str, float]:
-    """Return the same fields as bridge_load.c prints."""
+    """Return the same fields as bridges/load.c prints."""
     settle(sender, receiver)
     run_until(time.monotonic() + warmup, sender)
     began, rounds, out, cpu, own = (

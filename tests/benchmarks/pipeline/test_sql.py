@@ -13,8 +13,8 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import Row
 
-from benchmarks import pipeline_sql
 from benchmarks.exact import found, hard, planted
+from benchmarks.pipeline import sql
 from benchmarks.planted import CAPTURES, Plan, generate, plan_of
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ SMALL: Final[dict[str, Any]] = {
 
 
 def opened(directory: Path) -> "duckdb.DuckDBPyConnection":
-    return pipeline_sql.connect(directory, 2, "1GB", directory / "spilled")
+    return sql.connect(directory, 2, "1GB", directory / "spilled")
 
 
 def summary(db: "duckdb.DuckDBPyConnection") -> Iterator[Row]:
@@ -51,7 +51,7 @@ def plans() -> dict[str, Plan]:
 def test_it_finds_every_fault_and_no_other(tmp_path: Path, plan: Plan) -> None:
     truth = generate(tmp_path, plan)
     db = opened(tmp_path)
-    pipeline_sql.audit(db)
+    sql.audit(db)
     counts, due = found(summary(db)), planted(truth)
     assert counts == due
     assert all(count.total() > 0 for count in due.values())
@@ -61,4 +61,4 @@ def test_it_finds_every_fault_and_no_other(tmp_path: Path, plan: Plan) -> None:
 def test_it_refuses_holes_of_which_it_does_not_know(tmp_path: Path) -> None:
     generate(tmp_path, plan_of("all", 30_000, rate=400.0, holes=1))
     with pytest.raises(ValueError, match="does not know captures with holes"):
-        pipeline_sql.audit(opened(tmp_path))
+        sql.audit(opened(tmp_path))

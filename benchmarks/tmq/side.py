@@ -1,4 +1,4 @@
-"""`python -m benchmarks.tmq_side --frames 10000 --count 40`: measure the TMQ side of a bridge.
+"""`python -m benchmarks.tmq.side --frames 10000 --count 40`: measure the TMQ side of a bridge.
 
 Numbered frames go both ways between a program on a TMQ client of 2015 and CAN, a serial line or a bus,
 through two redundant gateways: first without a fault, then while processes are killed and frozen, and links
@@ -19,10 +19,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.command import Command, run_as_command
-from benchmarks.takeover_rig import until
-from benchmarks.takeovers import FAULTS, Load, Outcome, Trial, far_link, percentile
-from benchmarks.tmq_program import ENVIRONMENT
-from benchmarks.tmq_rig import Client, Field, TmqRig
+from benchmarks.takeovers.__main__ import percentile
+from benchmarks.takeovers.load import Load, Outcome
+from benchmarks.takeovers.rig import until
+from benchmarks.takeovers.stations import far_link
+from benchmarks.takeovers.trial import FAULTS, Trial
+from benchmarks.tmq.program import ENVIRONMENT
+from benchmarks.tmq.rig import Client, Field, TmqRig
 from bus.hub import Link
 from bus.leases.wire import LEASE_MS
 from bus.transports.links import make_link
@@ -201,7 +204,7 @@ def _say(line: str) -> None:
 
 
 def main() -> int:
-    parser = Command("benchmarks.tmq_side", __doc__)
+    parser = Command("benchmarks.tmq.side", __doc__)
     parser.add_argument("--frames", type=int, default=5000, help="frames each way without a fault (5000)")
     parser.add_argument("--count", type=int, default=0, help="number of faults after that, in all (0)")
     parser.add_seed()

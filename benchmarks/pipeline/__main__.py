@@ -1,7 +1,7 @@
 """`python -m benchmarks.pipeline`: time the whole audit on Spark, Sail and DuckDB, on the same files.
 
 Each engine does all that `buscoupler audit` does once it has started, DuckDB in SQL written for this
-benchmark (`benchmarks.pipeline_sql`); and rates in windows of ten seconds by first token. They must find the
+benchmark (`benchmarks.pipeline.sql`); and rates in windows of ten seconds by first token. They must find the
 same faults. "Warm" is the best of several runs in one process, after a first one for the JIT compiler; "cold"
 is a process that does it once. Memory is the peak of that process, and for Spark also of its Java.
 """
@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.command import DOCS, Command, run_as_command, written
-from benchmarks.pipeline_engines import ENGINES, Answer
-from benchmarks.pipeline_page import Cold, Measured, Warm, markdown
+from benchmarks.pipeline.engines import ENGINES, Answer
+from benchmarks.pipeline.page import Cold, Measured, Warm, markdown
 from benchmarks.planted import CAPTURES, generate, plan_of
 from benchmarks.systems import free_port
 

@@ -1,6 +1,6 @@
 /* The load on a bridge: frames into one side, the other side's receiver, one thread, one epoll; one JSON line.
  *
- * usage: bridge_load INTAKE sp|zmtp OUTLET trunk|plain|zmtp|multicast|multicast-plain SIZE outside|inside
+ * usage: load INTAKE sp|zmtp OUTLET trunk|plain|zmtp|multicast|multicast-plain SIZE outside|inside
  *                    single|batched WARMUP_S SECONDS PID
  * INTAKE and OUTLET are ports of 127.0.0.1; a multicast OUTLET is a port of the group 239.255.77.4 on the
  * loopback interface. SIZE is a frame's bytes, or "mixed" (octaves 16..2048 B, each carrying the same bytes).
@@ -328,7 +328,7 @@ static int measure(struct sender *s, double warmup, double seconds, int pid) {
 
 int main(int argc, char **argv) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (argc != 11) return fprintf(stderr, "load: see the head of bridge_load.c\n"), 2;
+    if (argc != 11) return fprintf(stderr, "load: see the head of bridges/load.c\n"), 2;
     const char *kind = argv[4];
     int intake = atoi(argv[1]), outlet = atoi(argv[3]);
     zmtp = !strcmp(argv[2], "zmtp"), inside = !strcmp(argv[6], "inside"), datagrams = !strncmp(kind, "multicast", 9);

@@ -1,6 +1,6 @@
 """The engines that `benchmarks.pipeline` compares: each answers the whole audit, and rates in windows.
 
-Spark and Sail run our jobs as the commands do, DuckDB runs `benchmarks.pipeline_sql`.
+Spark and Sail run our jobs as the commands do, DuckDB runs `benchmarks.pipeline.sql`.
 """
 
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
-from benchmarks.pipeline_work import KEPT, counted
+from benchmarks.pipeline.work import KEPT, counted
 
 if TYPE_CHECKING:
     from pipeline.engine.choice import Where
@@ -119,15 +119,15 @@ class DuckDb:
     """The same in SQL, written for this benchmark as users of DuckDB would."""
 
     def __init__(self, directory: Path, memory: str) -> None:
-        from benchmarks import pipeline_sql
+        from benchmarks.pipeline import sql
 
         self.temporary = TemporaryDirectory(prefix="buscoupler-duckdb-")
-        self.db = pipeline_sql.connect(directory, _THREADS, f"{memory}b", Path(self.temporary.name))
+        self.db = sql.connect(directory, _THREADS, f"{memory}b", Path(self.temporary.name))
 
     def audit(self) -> Answer:
-        from benchmarks import pipeline_sql
+        from benchmarks.pipeline import sql
 
-        pipeline_sql.audit(self.db)
+        sql.audit(self.db)
         self.db.execute(
             f"FROM findings ORDER BY ts_ns, segment, kind, key, stage LIMIT {FINDINGS}"
         ).fetchall()

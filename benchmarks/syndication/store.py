@@ -1,6 +1,6 @@
 """A measurement of what it costs the loop of a syndication broker to store metadata.
 
-    python -m benchmarks.syndication_store
+    python -m benchmarks.syndication.store
 
 An event loop takes publications that change the metadata of 1000 producers in turn, 100 at a time, at 10,000
 a second, without the store and with it, in turn. One standing query names the key. It prints the processor's
@@ -93,7 +93,7 @@ def report(directory: Path, rate: int, seconds: float) -> str:
 
 def main() -> None:
     """Print the table."""
-    options = Command("benchmarks.syndication_store", __doc__)
+    options = Command("benchmarks.syndication.store", __doc__)
     options.add_seconds(3.0)
     options.add_argument("--rate", type=int, default=10_000, help="changes of metadata a second (10000)")
     options.add_argument("--directory", type=Path, help="where the file is")
