@@ -43,7 +43,8 @@ def test_what_is_none_of_them() -> None:
         pack(SUB, question.tokens, question.data), pack(PUB, question.tokens, b"abc"),
         pack(PUB, question.tokens[:-1]), pack(PUB, (*question.tokens, 1)),
         pack(PUB, question.tokens, bytes(2044)), pack(PUB, question.tokens, bytes(1024)),
-        pack(PUB, (*PATTERN, *Pattern("end"), 7, 8), bytes(8)), pack(PUB, (*PATTERN, *Pattern("x"), 7), bytes(8)),
+        pack(PUB, (*PATTERN, *Pattern("end"), 7, 8), bytes(8)),
+        pack(PUB, (*PATTERN, *Pattern("other"), 7), bytes(8)),
         pack(PUB, (*PATTERN, *Pattern("end"), 7), b"1234567"), pack(PUB, (*PATTERN, *Pattern("value"), 7)),
     ]  # fmt: skip
     assert [read(message) for message in odd] == [None] * len(odd)
