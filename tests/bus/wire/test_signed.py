@@ -81,6 +81,19 @@ def test_a_record_costs_twelve_bytes_and_the_length() -> None:
     assert many.count == -(-64_000 // RECORD_BYTES) + (64_000 // RECORD_BYTES * RECORD_BYTES < 64_000) - 1
 
 
+def test_the_longest_record_holds_16_kib_or_one_longer_message() -> None:
+    room = RECORD_BYTES - LENGTH_BYTES
+    assert RECORD_BYTES == 16_384
+    assert record_bytes(0) == record_bytes(room) == RECORD_BYTES + 12
+    assert record_bytes(room + 1) == RECORD_BYTES + 13
+
+
+def test_no_messages_are_no_record() -> None:
+    signer, _ = joined()
+    records = signer.records(from_payloads(()))
+    assert (records.count, records.data) == (0, b"")
+
+
 def flipped(records: list[bytes], chance: random.Random) -> list[bytes]:
     number = chance.randrange(len(records))
     bit = chance.randrange(8 * len(records[number]))
