@@ -131,8 +131,11 @@ def test_a_message_in_a_buffer_ends_where_it_is_said_to() -> None:
     assert message_bytes(data, 4 + len(WIRE)) == len(FRAME)
     assert message_bytes(FRAME, 0, len(FRAME)) == len(FRAME)
     assert message_bytes(FRAME, 0, len(FRAME) - 1) == message_bytes(FRAME[:3]) == message_bytes(b"") == 0
+    assert message_bytes(FRAME) == len(FRAME)
+    assert message_bytes(bytes(20) + WIRE[:1], 20) == 0
     assert message_bytes(WIRE[:12]) == message_bytes(WIRE[:13]) == 0
 
 
 def test_the_longest_message_is_the_longest_frame_in_its_envelope() -> None:
-    assert len(wrap(pack(1, [7] * 255, bytes(2048)), Envelope(1, 2))) == MESSAGE_BYTES_MAX == 3084
+    longest = wrap(pack(1, [7] * 255, bytes(2048)), Envelope(1, 2))
+    assert len(longest) == message_bytes(longest + b"junk") == MESSAGE_BYTES_MAX == 3084
