@@ -129,7 +129,7 @@ class ShedQueue:
         self.shed, self._conflate, self._next_s = shed, shed.policy == "conflate", -inf
         for came, message in waiting:
             self._last += 1
-            key: Hashable = topic(message) if self._conflate else self._last
+            key: Hashable = (self._conflate and topic(message)) or self._last
             if (forerunner := self._waiting.pop(key, None)) is not None:
                 self._lose(forerunner[1], "conflated")
             self._waiting[key] = came, message
@@ -153,7 +153,7 @@ class ShedQueue:
         self._waiting[key] = now, message
         self._stats.queued += 1
         self._stats.queued_bytes += size
-        while self._is_full(0) and len(self._waiting) > 1:  # never drop the new message
+        while self._is_full() and len(self._waiting) > 1:  # never drop the new message
             oldest = next(other for other in self._waiting if other != key)
             self._lose(self._waiting.pop(oldest)[1], self.shed.full)
         return None
@@ -170,10 +170,10 @@ class ShedQueue:
         if self._on_lost is not None:
             self._on_lost(message, reason)
 
-    def _is_full(self, more_bytes: int) -> bool:
-        """Return whether so many bytes more would be too many; also if there are too many tiny messages."""
-        bound = self.shed.queue_bytes
-        return self._stats.queued_bytes + more_bytes > bound or FRAME_BYTES_MIN * len(self._waiting) > bound
+    def _is_full(self, *more_bytes: int) -> bool:
+        """Return whether messages of such sizes more would be too much; a tiny one counts for 4 bytes."""
+        waiting, bound = len(self._waiting) + len(more_bytes), self.shed.queue_bytes
+        return self._stats.queued_bytes + sum(more_bytes) > bound or FRAME_BYTES_MIN * waiting > bound
 
     def expire(self, now: float, settle: Settle | None = None) -> None:
         """Drop messages that waited too long. Calls `settle`, if given, instead of the queue's own method."""

@@ -56,9 +56,9 @@ def task() -> Task:
     return Task(path, [int(number) for number in numbers.split(",")], Path(results))
 
 
-def exit_code(pid: int) -> int:
+def exit_code(pid: int, limit_s: float | None = _LIMIT_S) -> int:
     """Wait for a process; kill it if it hangs."""
-    if not select.select([os.pidfd_open(pid)], [], [], _LIMIT_S)[0]:
+    if not select.select([os.pidfd_open(pid)], [], [], limit_s)[0]:
         os.kill(pid, signal.SIGKILL)
     return os.waitpid(pid, 0)[1]
 
@@ -90,7 +90,7 @@ def pytest_load_initial_conftests() -> None:
     asked = task()
     if not (pid := os.fork()):
         return
-    if exit_code(pid):
+    if exit_code(pid, None):  # it tries most mutants, however long that takes
         os._exit(1)
     for number in sorted(set(asked.numbers) - set(asked.done())):
         if not (pid := os.fork()):
@@ -129,5 +129,6 @@ def _chosen(items: list[pytest.Item], names: set[str], took_s: dict[str, float])
     """Return the tests with these names, none of which may take much longer than it did."""
     chosen = [item for item in items if item.nodeid in names]
     for item in chosen:
-        item.add_marker(pytest.mark.timeout(max(_PATIENCE_MIN_S, _PATIENCE * took_s[item.nodeid])))
+        limit_s = max(_PATIENCE_MIN_S, _PATIENCE * took_s[item.nodeid])
+        item.add_marker(pytest.mark.timeout(limit_s, method="thread"))  # ends a try of hypothesis too
     return chosen
