@@ -67,14 +67,12 @@ def fitting(messages: Sequence[bytes], stats: Stats) -> list[bytes]:
     """Return the messages of legal size; drop the others as `oversize`, `short` or `empty`."""
     fit = []
     for message in messages:
-        if FRAME_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
-            fit.append(message)
-        elif not message:
-            stats.drop("empty")
-        elif len(message) < FRAME_BYTES_MIN:
-            stats.drop("short")
-        else:
+        if len(message) > MESSAGE_BYTES_MAX:
             stats.drop("oversize")
+        elif len(message) < FRAME_BYTES_MIN:
+            stats.drop("short" if message else "empty")
+        else:
+            fit.append(message)
     return fit
 
 

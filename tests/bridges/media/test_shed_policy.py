@@ -174,6 +174,11 @@ def test_a_timer_that_fires_10_ms_late_does_not_lower_the_rate() -> None:
         waiting.take(now)
         times.append(waiting._next_s)  # noqa: SLF001
     assert times == [1.25, 1.5, 1.75, 2.0625]
+    waiting.revise(Shed(rate=4.0))
+    keep(waiting, stats, A, A, now=-0.25)
+    waiting.take(-0.25)
+    waiting.take(0.01)
+    assert waiting._next_s == 0.25  # noqa: SLF001
 
 
 def test_a_message_waits_for_the_very_moment_that_the_rate_allows() -> None:
@@ -198,6 +203,23 @@ def test_what_is_put_back_stays_in_front_in_order() -> None:
     keep(waiting, stats, A, now=3.0)
     assert contents(waiting) == [A, B, C, A]
     assert (waiting.oldest_s, len(waiting), stats.queued) == (0.0, 4, 4)
+
+
+def test_what_is_put_back_does_not_count_for_the_rate() -> None:
+    waiting, stats = queue("newest", rate=4.0)
+    keep(waiting, stats, A)
+    found = waiting.take(1.0)
+    assert found
+    waiting.put_back(*found)
+    assert (waiting.ready_s(), waiting.take(1.0), waiting._next_s) == (1.0, found, 1.25)  # noqa: SLF001
+
+
+def test_after_a_change_of_policy_what_comes_goes_behind_what_waits() -> None:
+    waiting, stats = queue("newest")
+    keep(waiting, stats, A, B, C)
+    waiting.revise(Shed("oldest"))
+    keep(waiting, stats, C, B, A)
+    assert contents(waiting) == [A, B, C, C, B, A]
 
 
 def test_what_is_put_back_is_conflated_with_what_has_come_since() -> None:
