@@ -5,6 +5,7 @@ Pure: time is an argument, in seconds. docs/policies.md explains the policies to
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from itertools import count
 from math import inf
 from typing import Literal, NamedTuple, get_args
 
@@ -114,7 +115,7 @@ class ShedQueue:
         self._stats, self._on_lost = stats, on_lost
         self._conflate = shed.policy == "conflate"
         self._waiting: OrderedDict[Hashable, tuple[float, bytes]] = OrderedDict()
-        self._last = self._first = 0  # keys of the last one put at the end, in front
+        self._numbers = count()  # keys of messages that nothing takes the place of
         self._next_s = -inf
 
     def __len__(self) -> int:
@@ -126,8 +127,7 @@ class ShedQueue:
         self._waiting.clear()
         self.shed, self._conflate, self._next_s = shed, shed.policy == "conflate", -inf
         for came, message in waiting:
-            self._last += 1
-            key: Hashable = (self._conflate and topic(message)) or self._last
+            key: Hashable = (self._conflate and topic(message)) or next(self._numbers)
             if (forerunner := self._waiting.pop(key, None)) is not None:
                 self._lose(forerunner[1], "conflated")
             self._waiting[key] = came, message
@@ -144,8 +144,7 @@ class ShedQueue:
             return self._stats.drop("empty")
         if size > bound or (self.shed.policy == "newest" and self._is_full(size)):
             return self._refuse(message)
-        self._last += 1
-        key: Hashable = (self._conflate and topic(message)) or self._last
+        key: Hashable = (self._conflate and topic(message)) or next(self._numbers)
         if (forerunner := self._waiting.get(key)) is not None:
             self._lose(forerunner[1], "conflated")
         self._waiting[key] = now, message
@@ -200,8 +199,7 @@ class ShedQueue:
         """Put a message that was taken but not sent back at the front of the queue."""
         if self.shed.rate is not None:
             self._next_s -= 1 / self.shed.rate
-        self._first -= 1
-        key: Hashable = (self._conflate and topic(message)) or self._first
+        key: Hashable = (self._conflate and topic(message)) or next(self._numbers)
         if key in self._waiting:
             return self._lose(message, "conflated")
         self._waiting[key] = came, message
