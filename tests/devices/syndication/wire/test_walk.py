@@ -122,6 +122,18 @@ def test_a_walk_goes_on_when_what_stood_before_its_object_is_no_longer_there() -
     assert walk.fault == ""
 
 
+def test_the_bound_of_an_object_holds_when_its_beginning_moves() -> None:
+    walk = Walk(Bounds(object_bytes=10))
+    walk.begin(5)
+    assert not walk.go(bytes(5) + msgpack.packb("x" * 9)[:4])
+    walk.shift(5)
+    assert walk.go(msgpack.packb("x" * 9))
+    walk.begin(5)
+    walk.shift(5)
+    assert not walk.go(msgpack.packb("x" * 10))
+    assert walk.fault == "longer than 10 bytes"
+
+
 def test_the_bound_of_an_object_counts_from_its_beginning() -> None:
     walk = Walk(Bounds(object_bytes=10))
     walk.begin(5)
