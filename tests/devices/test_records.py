@@ -120,7 +120,7 @@ def test_the_page_of_topology_files_tells_the_bounds_and_defaults_of_devices() -
 def test_the_ports_are_those_of_the_protocol() -> None:
     """docs/dbp.md: other programs look for them there."""
     assert (*range(5245, 5250),) == (ports.BEACON, ports.CATALOG, ports.BUS, ports.MONITOR, ports.PROXY)
-    assert ports.ANNOUNCED == 5250
+    assert (ports.ANNOUNCED, ports.TRIES) == (5250, 64)
 
 
 def test_a_syndication_broker_has_256_rules_of_each_kind_at_most() -> None:
