@@ -155,7 +155,10 @@ def test_a_line_is_as_the_worst_of_its_ends(ends: list[dict[str, Any]], state: A
 
 def test_a_line_has_the_rates_of_all_its_ends() -> None:
     hubs = [
-        {"name": "p", "links": [row("l", 1, 2, 3), row("1 tmq/l", 1, 20, 30), row("l/peer"), row("ll", 1, 9)]},
+        {
+            "name": "p",
+            "links": [row("l", 1, 2, 3), row("1 tmq/l", 1, 20, 30), row("l/peer"), row("ll", 1, 9)],
+        },
         {"name": "q", "links": [row("l", 1, 200, 300)]},
     ]
     ends = [end("up"), end("up", hub="q"), end("up", hub="gone"), end("up", row="x", id="other")]

@@ -1,4 +1,4 @@
-"""Who may read a page: the hosts it is called by, pages of other hosts, and the token in each of its places."""
+"""Who may read a page: by which hosts it is called, pages of others, and the token in each of its places."""
 
 from typing import Any
 
@@ -17,7 +17,10 @@ def refused(guard: Guard = OPEN, path: str = "/status", host: str = "localhost:1
 
 
 def request(
-    path: str = "/", hosts: tuple[str, ...] = ("localhost",), headers: dict[str, str] | None = None, **query: str
+    path: str = "/",
+    hosts: tuple[str, ...] = ("localhost",),
+    headers: dict[str, str] | None = None,
+    **query: str,
 ) -> Request:
     named = {name.replace("_", "-"): value for name, value in (headers or {}).items()}
     return Request("GET", path, query, named, hosts)
@@ -116,7 +119,9 @@ def test_by_default_the_cookie_is_for_http_too_and_there_is_no_token() -> None:
     assert refused(OPEN) == 0
 
 
-@pytest.mark.parametrize(("path", "token"), [("/", "wrong"), ("/", ""), ("/status", TOKEN), ("/metrics", TOKEN)])
+@pytest.mark.parametrize(
+    ("path", "token"), [("/", "wrong"), ("/", ""), ("/status", TOKEN), ("/metrics", TOKEN)]
+)
 def test_a_wrong_token_or_another_address_with_it_gets_no_cookie(path: str, token: str) -> None:
     assert status(CLOSED.refusal(request(path, token=token))) == 401
 

@@ -159,7 +159,9 @@ def test_the_number_of_frames_is_bounded_alone_and_their_bytes_begin_anew_after_
 
 
 def test_the_bounds_are_those_of_the_page() -> None:
-    assert f"at most {COUNT:,} frames and {BYTES / (1 << 20):g} MiB" in (ROOT / "docs/failover.md").read_text()
+    assert (
+        f"at most {COUNT:,} frames and {BYTES / (1 << 20):g} MiB" in (ROOT / "docs/failover.md").read_text()
+    )
 
 
 def test_each_of_several_equal_frames_has_its_copy() -> None:
