@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from appliance import cli, page
+from appliance.parsing import Parser
 from appliance.table import Command
 from pipeline import jobs
 from pipeline.jobs.record import Job
@@ -50,3 +51,11 @@ def test_help_ends_with_the_examples_and_the_exit_status(capsys: pytest.CaptureF
     said = capsys.readouterr().out
     assert "examples:\n  buscoupler diff plant.yaml plant-new.yaml\n" in said
     assert "\nexit status 1: a reload would change something; it is 2 for a file with errors\n" in said
+
+
+def test_an_option_with_many_choices_stays_whole_in_its_usage() -> None:
+    parser = Parser(prog="buscoupler x")
+    choices = [f"form-{number}-of-some-length" for number in range(8)]
+    parser.add_argument("--form", choices=choices, help="a form")
+    parser.add_argument("--another-form", help="another")
+    assert f"[--form {{{','.join(choices)}}}]" in "\n".join(page._usage(parser))  # noqa: SLF001
