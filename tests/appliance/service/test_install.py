@@ -242,3 +242,10 @@ def test_ports_below_1024_are_low_and_any_port_is_none(port: int, low: bool) -> 
 def test_the_watchdog_waits_for_four_leases(lease_ms: int, watchdog_s: int) -> None:
     text = TEXT.replace("{on: gw-a, listen:", f"{{on: gw-a, lease_ms: {lease_ms}, listen:", 1)
     assert plan(text=text).watchdog_s == watchdog_s
+
+
+def test_any_port_of_an_address_is_no_low_port() -> None:
+    """A TMQ side listens where its host says, for the connections of clients."""
+    side = "bridges:\n  nets: {on: gw-b, join: [bus: other, tmq: {brokers: 'tcp://127.0.0.1:9', host: 127.0.0.1}]}"
+    text = TEXT.replace("127.0.0.1:80", "127.0.0.1:8080").replace("bridges:", side)
+    assert not plan("gw-b", text).low_ports
