@@ -246,6 +246,7 @@ def test_the_watchdog_waits_for_four_leases(lease_ms: int, watchdog_s: int) -> N
 
 def test_any_port_of_an_address_is_no_low_port() -> None:
     """A TMQ side listens where its host says, for the connections of clients."""
-    side = "bridges:\n  nets: {on: gw-b, join: [bus: other, tmq: {brokers: 'tcp://127.0.0.1:9', host: 127.0.0.1}]}"
-    text = TEXT.replace("127.0.0.1:80", "127.0.0.1:8080").replace("bridges:", side)
+    tmq = "tmq: {brokers: 'tcp://127.0.0.1:9', host: 127.0.0.1}"
+    bridges = f"bridges:\n  nets: {{on: gw-b, join: [bus: other, {tmq}]}}"
+    text = TEXT.replace("127.0.0.1:80", "127.0.0.1:8080").replace("bridges:", bridges)
     assert not plan("gw-b", text).low_ports

@@ -1,4 +1,4 @@
-"""The rows of the page of `top`, number by number: columns, rates, faults, events, and how long lines are folded."""
+"""The rows of the page of `top`, number by number: columns, rates, faults, events, and folded lines."""
 
 from typing import Any
 
