@@ -1,6 +1,8 @@
 """The page of all commands is what the parsers say, and its examples are such as they accept."""
 
+import runpy
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -59,3 +61,12 @@ def test_an_option_with_many_choices_stays_whole_in_its_usage() -> None:
     parser.add_argument("--form", choices=choices, help="a form")
     parser.add_argument("--another-form", help="another")
     assert f"[--form {{{','.join(choices)}}}]" in "\n".join(page._usage(parser))  # noqa: SLF001
+
+
+@pytest.mark.parametrize(("name", "prints"), [("__main__", True), ("appliance.page", False)])
+def test_it_is_printed_only_where_it_runs_as_a_program(
+    name: str, prints: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "appliance.page")
+    runpy.run_module("appliance.page", run_name=name)
+    assert capsys.readouterr().out == (page.page() if prints else "")

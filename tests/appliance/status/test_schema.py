@@ -1,6 +1,11 @@
 """The schema of a status document: its version, and what must be there."""
 
-from appliance.status.schema import schema
+import runpy
+import sys
+
+import pytest
+
+from appliance.status.schema import schema, text
 from appliance.status.shape import KEYS
 
 
@@ -16,3 +21,16 @@ def test_lists_tables_and_records_have_their_types() -> None:
     assert properties["names"]["items"] == {"type": "string"}
     assert properties["gateways"]["additionalProperties"] == {"type": "string"}
     assert properties["pid"]["type"] == "integer"
+
+
+@pytest.mark.parametrize(("name", "prints"), [("__main__", True), ("appliance.status.schema", False)])
+def test_it_is_printed_only_where_it_runs_as_a_program(
+    name: str, prints: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "appliance.status.schema")
+    runpy.run_module("appliance.status.schema", run_name=name)
+    assert capsys.readouterr().out == (text() if prints else "")
+
+
+def test_the_published_file_has_an_indent_of_one() -> None:
+    assert text().startswith('{\n "$schema": ')
