@@ -1,5 +1,7 @@
 """The list of services: room for names, and who is suspect at first."""
 
+import json
+
 from devices.catalog.bounds import Bounds
 from devices.catalog.entry import Entry, read
 from devices.catalog.life import Watch
@@ -37,3 +39,15 @@ def test_a_change_that_has_no_room_takes_none() -> None:
     assert services.change(one, service("a", "x" * (size + 1)).entry) == "services full"
     services.remove(one)
     assert services.add(service("a", "x" * size)) == ""
+
+
+def test_the_replies_are_json_of_all_or_of_some_with_a_warning() -> None:
+    services, a, b = Services(Bounds()), service('a "é"'), service("b")
+    assert services.every() == b"{}"
+    services.add(a)
+    services.add(b)
+    assert json.loads(services.every()) == {'a "é"': a.entry.fields, "b": b.entry.fields}
+    assert services.every() is services.every()
+    assert json.loads(services.some(["b", "b"])) == {"b": b.entry.fields}
+    assert json.loads(services.some(["x", "b", "y", "x"])) == {"b": b.entry.fields, "Error": "inactive: x, y"}
+    assert json.loads(services.some(["x"])) == {"Error": "inactive: x"}

@@ -514,6 +514,14 @@ def test_what_was_stored_completes_what_was_said_since() -> None:
     assert room.kept == {"a": Entry("a", whole, None), "b": Entry("b", whole, 5.0)}
 
 
+def test_counts_are_of_those_that_are_present_and_of_those_that_are_not() -> None:
+    room = Room()
+    for client, id in ("pa", "pb", "qc"):
+        room.publish(client, id)
+    room.leave("q")
+    assert (room.book.counts["producers"], room.book.counts["remembered"]) == (2, 1)
+
+
 # against a model
 
 CLIENTS, IDS, KEYS = "pqr", "abc", ("x", "y")

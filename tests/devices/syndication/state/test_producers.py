@@ -84,14 +84,6 @@ def test_what_a_gone_producer_said_is_forgotten_at_the_end_of_its_time() -> None
     assert producers.forgotten == {"age": 2, "room": 0}
 
 
-def test_counts_are_of_those_that_are_present_and_of_those_that_are_not() -> None:
-    room = Room()
-    for client, id in ("pa", "pb", "qc"):
-        room.publish(client, id)
-    room.leave("q")
-    assert (room.book.counts["producers"], room.book.counts["remembered"]) == (2, 1)
-
-
 def present(room: Room) -> list[str]:
     return [producer.id for producer in room.book.producers.present]
 
