@@ -160,6 +160,26 @@ def test_a_turn_under_way_is_not_disturbed_by_a_message() -> None:
         mail.send(20.0, SHORT)
 
 
+def test_a_poll_that_has_just_begun_is_not_left_for_a_message() -> None:
+    mail = quiet(16.0)
+    mail.wake(16.0)
+    assert mail.next(16.0) == POLL
+    mail.send(16.0, SHORT)
+    assert mail.next(16.0) == POLL
+
+
+def test_a_message_that_was_not_begun_goes_in_the_next_epoch() -> None:
+    mail = quiet(16.0)
+    assert mail.next(20.0) == POLL
+    mail.send(20.0, SHORT)
+    mail.done(20.0, b"\0\0")
+    answer(mail, 20.0, 0)
+    assert (mail.resets, mail.outcome) == (1, None)
+    assert wrote(mail, 20.0, b"\0\2")
+    answer(mail, mail.due_s, 2)
+    assert wrote(mail, mail.due_s, segment(SOT | EOT | TOG | 2, seal(SHORT)))
+
+
 def test_a_long_message_goes_segment_by_segment() -> None:
     mail = quiet(16.0)
     mail.send(16.0, LONG)
@@ -230,6 +250,24 @@ def test_a_linked_target_that_was_absent_is_up_when_it_answers() -> None:
     assert (mail.state, mail.links, mail.due_s) == ("up", 1, 26.0 + IDLE_S)
 
 
+def test_a_message_does_not_wake_an_absent_target() -> None:
+    mail = quiet(16.0)
+    mail.due_s = 18.0
+    mail.next(18.0)
+    mail.failed(18.0)
+    mail.send(18.5, SHORT)
+    assert (mail.resting, mail.due_s) == (True, 18.0 + REST_S)
+
+
+def test_one_odd_answer_in_a_later_epoch_is_read_again_whatever_it_is() -> None:
+    mail = linked(epoch=2)
+    for odd in (0, 1, 3):
+        now = mail.due_s
+        answer(mail, now, odd)
+        answer(mail, now, 2)
+    assert (mail.resets, mail.links) == (0, 1)
+
+
 def test_a_message_for_an_absent_target_stalls() -> None:
     mail = quiet(16.0)
     mail.send(16.0, SHORT)
@@ -279,15 +317,15 @@ def test_a_segment_that_reads_otherwise_the_second_time_is_not_taken(first: tupl
     assert mail.next(mail.due_s) == Access(0x20, 26)
 
 
-def test_a_segment_that_stays_up_is_acknowledged_again_after_half_a_second() -> None:
-    mail = quiet(16.0)
-    ctl, read = SOT | EOT | TOG | 1, bytes((SOT | EOT | TOG | 1, 24)) + seal(SHORT)
-    answer(mail, 20.0, ctl, 24)
-    assert mail.done(20.0, read) == SHORT
+@pytest.mark.parametrize("data", [seal(SHORT), b"x"])
+def test_a_segment_that_stays_up_is_acknowledged_again_after_half_a_second(data: bytes) -> None:
+    mail, ctl, size = quiet(16.0), SOT | TOG | 1, len(data)
+    answer(mail, 20.0, ctl, size)
+    assert mail.done(20.0, bytes((ctl, size)) + data) is None
     assert wrote(mail, 20.0, bytes((0, ACK | 1)))
     for now, again in ((20.5 - TICK_S, False), (20.5, True)):
         mail.due_s = now
-        answer(mail, now, ctl, 24)
+        answer(mail, now, ctl, size)
         assert mail.resting != again
     assert wrote(mail, 20.5, bytes((0, ACK | 1)))
     mail.due_s = 30.0
