@@ -160,6 +160,12 @@ def test_several_messages_lie_in_one_datagram_at_multiples_of_four() -> None:
     assert list(parse(odd + other + last)) == [End(0), LinkNews(7, "", UP, 0, False)]
 
 
+def test_each_message_of_a_datagram_has_its_own_attributes() -> None:
+    first, second = link(attribute(NAME, b"eth0\0")), link(attribute(MTU, pack("=I", 1500)))
+    found = list(parse(message(NEW_LINK, first) + message(NEW_LINK, second) + message(DONE, b"")))
+    assert found == [LinkNews(7, "eth0", UP, 0, False), LinkNews(7, "", UP, 1500, False), End(0)]
+
+
 def test_a_message_without_a_header_s_length_ends_the_datagram() -> None:
     assert list(parse(pack("=IHHII", 15, DONE, 0, 0, 0) + message(DONE, b""))) == []
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridges.media.tcp.frames import CobsDecoder, FramesDecoder, cut, extent, join, join_cobs
+from bridges.media.tcp.frames import ILLEGAL, CobsDecoder, FramesDecoder, cut, extent, join, join_cobs
 from bridges.media.uart.codec import encode
 from bus.wire.batch import from_payloads, payloads
 from bus.wire.envelope import Envelope, wrap
@@ -139,6 +139,51 @@ def test_extent_tells_before_the_message_is_whole() -> None:
     assert extent(MESSAGE, 0, 15) == 0
     assert extent(MESSAGE, 0, 16) == len(MESSAGE)
     assert extent(FRAME, 0, 4) == len(FRAME)
+
+
+@pytest.mark.parametrize("before", [b"", b"xyz", FRAME])
+def test_extent_looks_only_at_what_there_is(before: bytes) -> None:
+    start = len(before)
+    for message, needed in ((FRAME, 4), (MESSAGE, 16)):
+        data = before + message
+        assert [extent(data, start, start + size) for size in range(needed)] == [0] * needed
+        assert extent(data, start, start + needed) == len(message)
+
+
+@pytest.mark.parametrize(
+    ("head", "size"),
+    [
+        ("e108f804" + 8 * "00" + "01000800", 12 + 2052),
+        ("e108f805" + 8 * "00" + "01000801", ILLEGAL),  # 2049 data bytes
+        ("e108fc00" + 8 * "00" + "01ff0800", 12 + 3072),
+        ("e108fc01" + 8 * "00" + "01ff0800", ILLEGAL),
+        ("e108f004" + 8 * "00" + "01000000", 12 + 4),
+        ("e108f000" + 8 * "00" + "01000000", ILLEGAL),
+        ("e108efff" + 8 * "00" + "01000fff", ILLEGAL),
+        ("e008f004" + 8 * "00" + "01000000", ILLEGAL),
+        ("01000800", 4 + 2048),
+        ("01ff0800", 4 + 4 * 255 + 2048),
+        ("e1080000", 4 + 4 * 8),
+    ],
+)
+def test_the_length_of_a_message_by_its_header(head: str, size: int) -> None:
+    assert extent(bytes.fromhex(head), 0, len(head) // 2) == size
+
+
+def test_what_has_begun_waits() -> None:
+    for made, stream in ((decoder(), MESSAGE), (CobsDecoder(bytearray(99), {}), encode(MESSAGE)[:-1])):
+        assert made.waiting == 0
+        feed(made, stream[:20])
+        assert made.waiting == (20 if stream is MESSAGE else 19)
+        made.revise(4)
+        assert feed(made, stream[20:] + b"\0") == [MESSAGE]
+        assert made.waiting == (stream is MESSAGE)
+
+
+def test_cobs_carries_messages_of_4_to_3084_bytes() -> None:
+    sizes = (3, 4, 3084, 3085)
+    stream, count = join_cobs(from_payloads([bytes(size) for size in sizes]))
+    assert (stream, count) == (encode(bytes(4)) + encode(bytes(3084)), 2)
 
 
 @pytest.mark.parametrize("bad", [b"", b"abc", FRAME + b"x", FRAME[:-1], b"\xe2\x05\xff\x00", MESSAGE[:-1]])
