@@ -36,12 +36,12 @@ Way = TypeVar("Way")
 
 
 class _Content:
-    """One content in one generation: how often it came, by which pipe first, and by how many pipes."""
+    """One content in one generation: how often it came, by which pipe first, and whether by others too."""
 
-    __slots__ = ("by", "count", "ways")
+    __slots__ = ("by", "count", "crossed")
 
     def __init__(self, by: object) -> None:
-        self.by, self.count, self.ways = by, 0, 1
+        self.by, self.count, self.crossed = by, 0, False
 
 
 class LoopWatch(Generic[Way]):
@@ -72,23 +72,23 @@ class LoopWatch(Generic[Way]):
         if content is None:
             content = self._contents[digest] = _Content(by)
         if content.by is not by:
-            content.ways = 2
-        content.count += copies if content.ways > 1 else 1
+            content.crossed = True
+        content.count += copies if content.crossed else 1
         if content.count < RETURNS:
             return False
         return self._judge(content, message, now)
 
     def _judge(self, content: _Content, message: Buffer, now: float) -> bool:
         self.expire(now)
-        if content.count < (RETURNS if content.ways > 1 else REPEATS):
+        if content.count < (RETURNS if content.crossed else REPEATS):
             return False
-        if now < self._rest_s and (content.ways == 1 or content.count < STORM):
+        if now < self._rest_s and (not content.crossed or content.count < STORM):
             return False
         if self.suspect is None:
             self.suspect = bytes(message)
             self._due_s = now + self._jitter(0, DELAY_S)
         self.copies = max(self.copies, content.count)
-        if content.count < QUARANTINE or content.ways == 1:
+        if content.count < QUARANTINE or not content.crossed:
             if content.count >= URGENT:
                 self._due_s = min(self._due_s, now)
             return False

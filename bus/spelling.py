@@ -9,7 +9,7 @@ _LISTED = 24
 
 def closest(word: str, known: Iterable[str], likeness: float = 0.5) -> str:
     """Return the known word that is most like `word`; "" if none is at least so like it, from 0 to 1."""
-    return next(iter(get_close_matches(word[:_LONGEST], sorted(known), 1, likeness)), "")
+    return next(iter(get_close_matches(word[:_LONGEST], sorted(known), cutoff=likeness)), "")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

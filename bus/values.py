@@ -60,14 +60,9 @@ class LastValues:
             old = known.pop(key, None)
             known[key] = Value(message, now_s)
             self.bytes += size - (len(old.frame) if old is not None else 0)
-            if self.bytes > self.values_bytes or len(known) > self.values:
-                self._forget()
-
-    def _forget(self) -> None:
-        known = self._all
-        while known and (self.bytes > self.values_bytes or len(known) > self.values):
-            self.bytes -= len(known.pop(next(iter(known))).frame)
-            self.forgotten += 1
+            while self.bytes > self.values_bytes or len(known) > self.values:
+                self.bytes -= len(known.pop(next(iter(known))).frame)
+                self.forgotten += 1
 
     def read(self, pattern: Pattern = Pattern()) -> Iterator[Value]:  # noqa: B008 (a tuple)
         """Yield the values whose tokens start with `pattern`, the one heard longest ago first."""

@@ -55,8 +55,10 @@ def long_run(count: Callable[[int], int], most: int) -> int:
 
     It looks in steps that grow, so that the work is proportional to what it finds, whatever follows.
     """
+    if most < WORTH:
+        return 0
     limit = WORTH
-    run = count(limit) if most >= limit else 0
+    run = count(limit)
     while run == limit < most:
         limit = min(_GROWTH * limit, most)
         run = count(limit)

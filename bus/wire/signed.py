@@ -106,9 +106,9 @@ class Verifier:
         """Return the messages in records, up to the first record that is wrong, and whether there is none."""
         bodies, count = list[bytes](), 0
         for record in payloads(records):
-            body = self.verify(record)
-            found = 0 if body is None else count_messages(body, message_bytes)
-            if body is None or not found:
+            body = self.verify(record) or b""
+            found = count_messages(body, message_bytes)
+            if not found:
                 break
             bodies.append(body)
             count += found

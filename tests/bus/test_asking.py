@@ -2,10 +2,12 @@
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bus.asking import PATTERN, PATTERN_MAX, Answer, End, Question, ask, end, read, say
+from bus.errors import FrameError
 from bus.wire.frame import PUB, SUB, Frame, pack, unpack
 from bus.wire.pattern import Pattern
 from tests.helpers import ROOT
@@ -40,10 +42,27 @@ def test_what_is_none_of_them() -> None:
         b"", b"text", pack(PUB, (1,)), pack(PUB, PATTERN), pack(PUB, (*PATTERN, 1, 2, 3)),
         pack(SUB, question.tokens, question.data), pack(PUB, question.tokens, b"abc"),
         pack(PUB, question.tokens[:-1]), pack(PUB, (*question.tokens, 1)),
-        pack(PUB, question.tokens, bytes(2044)),
+        pack(PUB, question.tokens, bytes(2044)), pack(PUB, question.tokens, bytes(1024)),
+        pack(PUB, (*PATTERN, *Pattern("end"), 7, 8), bytes(8)),
+        pack(PUB, (*PATTERN, *Pattern("other"), 7), bytes(8)),
         pack(PUB, (*PATTERN, *Pattern("end"), 7), b"1234567"), pack(PUB, (*PATTERN, *Pattern("value"), 7)),
     ]  # fmt: skip
     assert [read(message) for message in odd] == [None] * len(odd)
+
+
+def test_the_longest_pattern_of_a_question_and_of_an_answer() -> None:
+    longest = Question(7, Pattern(*range(255)))
+    assert read(ask(longest)) == longest
+    assert PATTERN_MAX == 250
+    told = Frame(PUB, tuple(range(PATTERN_MAX)), b"21.5")
+    assert read(say(7, 0, told)) == Answer(7, 0, Pattern(*told.tokens), told.data)
+    with pytest.raises(FrameError):
+        say(7, 0, Frame(PUB, tuple(range(PATTERN_MAX + 1)), b"21.5"))
+
+
+def test_an_age_ends_at_its_largest() -> None:
+    for age_ms in (0xFFFFFFFF, 0x100000000, 1 << 40):
+        assert read(say(7, age_ms, Frame(PUB, (1,)))) == Answer(7, 0xFFFFFFFF, Pattern(1), b"")
 
 
 @given(st.binary(max_size=80), st.integers(0, 40))

@@ -113,6 +113,16 @@ def test_a_device_s_ledger_goes_on_and_is_counted_once() -> None:
     assert imbalances([hub]) == []
 
 
+def test_a_device_that_comes_back_at_once_loses_no_count() -> None:
+    hub, stats = Hub("plant"), Stats()
+    speaker, device = Peer(hub, "tcp"), Peer(hub, "can", stats)
+    speaker.say(2)
+    device.close()
+    Peer(hub, "can", stats)
+    assert hub.accounts()["can"].stats.dropped == {"closed": 2}
+    assert imbalances([hub]) == []
+
+
 def test_a_patch_counts_as_a_link_of_its_name() -> None:
     plant, office = Hub("plant"), Hub("office")
     speaker, ear = Peer(plant, "tcp"), Peer(office, "tcp")
@@ -129,7 +139,7 @@ def test_names_of_links_are_bounded() -> None:
     for number in range(LINKS_MAX + 50):
         Peer(hub, f"tcp:{number}").close()
     accounts = hub.accounts()
-    assert len(accounts) == LINKS_MAX + 1
+    assert len(accounts) == LINKS_MAX + 1 == 1025
     assert accounts[OTHERS].gone == 50
 
 

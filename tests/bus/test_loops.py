@@ -200,6 +200,17 @@ def test_the_canary_looks_like_its_suspect_so_that_filters_let_it_by() -> None:
     assert watch.canaries(WAYS, 6.0) is None
 
 
+def test_a_canary_of_a_full_frame_takes_the_place_of_its_last_token() -> None:
+    watch = watching()
+    canaries = suspicious(watch, 5.0, pack(1, range(255)))
+    assert canaries
+    assert unpack(canaries[0]).tokens == (*range(254), TOKEN)
+
+
+def test_a_canary_may_go_out_at_once() -> None:
+    assert suspicious(watching(lambda low, high: low), 5.0)
+
+
 def test_a_canary_tells_by_which_way_it_went_out() -> None:
     watch = watching()
     canaries = suspicious(watch, 5.0)
@@ -233,7 +244,8 @@ def test_a_canary_that_does_not_come_back_clears_the_suspect_for_a_while() -> No
     watch = watching()
     assert suspicious(watch, 5.0)
     assert suspicious(watch, 5.0 + 2 * CANARY_S) is None
-    assert suspicious(watch, 5.0 + 2 * CANARY_S + 1.01 * PAUSE_S) is not None
+    assert suspicious(watch, 5.0 + CANARY_S + PAUSE_S - 0.001) is None
+    assert suspicious(watch, 5.0 + CANARY_S + PAUSE_S)
 
 
 def test_a_message_that_is_no_frame_has_a_canary_too() -> None:
@@ -494,6 +506,12 @@ def test_a_run_of_equal_messages_from_one_pipe_is_not_suspected() -> None:
     for _ in range(100):
         near.say(*[READING] * 100)
     assert far.heard == [READING] * 10_000
+
+
+def test_nothing_is_suspected_before_a_message_came() -> None:
+    watch = watching()
+    assert (watch.suspect, watch.copies, watch.alert) == (None, 0, False)
+    assert NONCE_BYTES == 12
 
 
 def counting_watch() -> LoopWatch[str]:

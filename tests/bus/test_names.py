@@ -21,6 +21,8 @@ def test_names_that_share_a_token_are_all_shown() -> None:
     one, other = TWINS
     assert Names([other, one, "fridge"]).show(Pattern("fridge", one)) == f"fridge/{one}|{other}"
     assert Names(TWINS).get(token(one)) == f"{one} | {other}"
+    assert Names([other, one, "fridge"]).collisions() == {token(one): [one, other]}
+    assert Names(["fridge"]).collisions() == {}
 
 
 def test_a_file_has_a_name_a_line() -> None:

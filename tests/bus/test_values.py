@@ -53,6 +53,25 @@ def test_what_is_no_value() -> None:
     assert values.bytes == 0
 
 
+def test_the_longest_frame_is_a_value() -> None:
+    values, longest = LastValues(), pack(PUB, range(255), bytes(2048))
+    values.take([longest], 0)
+    assert frames(values) == [longest]
+
+
+def test_4096_patterns_and_1_mib_of_frames_are_remembered() -> None:
+    values = LastValues()
+    values.take((pack(PUB, (number,)) for number in range(4096)), 0)
+    assert (len(values), values.forgotten) == (4096, 0)
+    values.take([pack(PUB, (4096,))], 0)
+    assert (len(values), values.forgotten, frames(values, 0)) == (4096, 1, [])
+    values = LastValues()
+    values.take((pack(PUB, (number,), bytes(1016)) for number in range(1024)), 0)
+    assert (len(values), values.bytes, values.forgotten) == (1024, 1 << 20, 0)
+    values.take([pack(PUB, (1024,))], 0)
+    assert (len(values), values.forgotten) == (1024, 1)
+
+
 sequences = st.lists(
     st.tuples(st.lists(st.integers(0, 3), min_size=1, max_size=2).map(tuple), st.binary(max_size=9)),
     max_size=60,
@@ -63,7 +82,7 @@ sequences = st.lists(
 def test_bounds_hold_and_the_newest_are_kept(
     said: list[tuple[tuple[int, ...], bytes]], most: int, most_bytes: int
 ) -> None:
-    values, model = LastValues(most, most_bytes), dict[tuple[int, ...], bytes]()
+    values, model, forgotten = LastValues(most, most_bytes), dict[tuple[int, ...], bytes](), 0
     for number, (tokens, data) in enumerate(said):
         frame = pack(PUB, tokens, data)
         values.take([frame], number)
@@ -71,5 +90,7 @@ def test_bounds_hold_and_the_newest_are_kept(
         model[tokens] = frame
         while len(model) > most or sum(map(len, model.values())) > most_bytes:
             del model[next(iter(model))]
+            forgotten += 1
         assert frames(values) == list(model.values())
         assert values.bytes == sum(map(len, model.values()))
+        assert values.forgotten == forgotten

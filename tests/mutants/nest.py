@@ -17,15 +17,24 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from tests.mutants.plant import Function, changed_functions, plant_file, plant_functions, tell
 
 _PHASES = [Phase.explicit, Phase.generate]  # what failed need not be made small
-settings.register_profile("mutants", deadline=None, derandomize=True, phases=_PHASES, max_examples=30)
-_LIMIT_S = 300
+settings.register_profile(
+    "mutants",
+    deadline=None,
+    derandomize=True,
+    phases=_PHASES,
+    max_examples=30,
+    suppress_health_check=[HealthCheck.too_slow],  # of a busy machine, tests of no mutant would fail
+)
+_LIMIT_S = 300  # for the tests without a change, or with one of what runs while the module is loaded
+_ALL_S = 24 * 3600  # for all changes of a module
 _PATIENCE = 10
 _PATIENCE_MIN_S = 10.0
+_RUN_MIN_S = 60.0  # the timer of a test ends only the first of Hypothesis's repetitions, so a run has one too
 
 
 class Task(NamedTuple):
@@ -39,9 +48,9 @@ class Task(NamedTuple):
         """Return which mutants were tried, and whether they were noticed."""
         return read_results(self.results)
 
-    def judge(self, number: int, pid: int) -> None:
+    def judge(self, number: int, pid: int, limit_s: float) -> None:
         """Wait for the run of a mutant and note what became of it."""
-        word = "lives" if exit_code(pid) == 0 else "caught"
+        word = "lives" if exit_code(pid, limit_s) == 0 else "caught"
         with self.results.open("a") as file:
             file.write(f"{number} {word}\n")
 
@@ -56,7 +65,7 @@ def task() -> Task:
     return Task(path, [int(number) for number in numbers.split(",")], Path(results))
 
 
-def exit_code(pid: int, limit_s: float | None = _LIMIT_S) -> int:
+def exit_code(pid: int, limit_s: float = _LIMIT_S) -> int:
     """Wait for a process; kill it if it hangs."""
     if not select.select([os.pidfd_open(pid)], [], [], limit_s)[0]:
         os.kill(pid, signal.SIGKILL)
@@ -90,14 +99,14 @@ def pytest_load_initial_conftests() -> None:
     asked = task()
     if not (pid := os.fork()):
         return
-    if exit_code(pid, None):  # it tries most mutants, however long that takes
+    if exit_code(pid, _ALL_S):
         os._exit(1)
     for number in sorted(set(asked.numbers) - set(asked.done())):
         if not (pid := os.fork()):
             plant_file(asked.path, number)
             os.environ["MUTANTS"] = ""
             return
-        asked.judge(number, pid)
+        asked.judge(number, pid, _LIMIT_S)
     os._exit(0)
 
 
@@ -121,7 +130,7 @@ def pytest_runtestloop(session: pytest.Session) -> object:
             session.items[:] = _chosen(session.items, reached, took_s)
             return None
         if reached:
-            asked.judge(number, pid)
+            asked.judge(number, pid, max(_RUN_MIN_S, _PATIENCE * sum(took_s[test] for test in reached)))
     return True
 
 
@@ -129,6 +138,5 @@ def _chosen(items: list[pytest.Item], names: set[str], took_s: dict[str, float])
     """Return the tests with these names, none of which may take much longer than it did."""
     chosen = [item for item in items if item.nodeid in names]
     for item in chosen:
-        limit_s = max(_PATIENCE_MIN_S, _PATIENCE * took_s[item.nodeid])
-        item.add_marker(pytest.mark.timeout(limit_s, method="thread"))  # ends a try of hypothesis too
+        item.add_marker(pytest.mark.timeout(max(_PATIENCE_MIN_S, _PATIENCE * took_s[item.nodeid])))
     return chosen

@@ -7,7 +7,19 @@ from hypothesis import strategies as st
 from bus.errors import FrameError
 from bus.leases.candidate import Candidate
 from bus.leases.table import LeaseTable
-from bus.leases.wire import Claim, Grant, pack_claim, pack_grant, unpack_claim, unpack_grant
+from bus.leases.wire import (
+    ANOTHER,
+    LEASE_MS,
+    Claim,
+    Grant,
+    heartbeat_ms_of,
+    lease_s_of,
+    pack_claim,
+    pack_grant,
+    unpack_claim,
+    unpack_grant,
+)
+from bus.wire.frame import pack, unpack
 
 
 @given(
@@ -61,3 +73,48 @@ def test_the_worked_example_of_the_wire_page() -> None:
     assert pack_grant(grant).hex() == (
         "8001001b1122334401090001a1b2c3d40000000800fa002a0666726964676567772d62"
     )
+
+
+@pytest.mark.parametrize(
+    ("lease_ms", "heartbeat_ms"),
+    [(250, 100), (10, 4), (9, 4), (0, 4), (25, 10), (65_535, 26_214), (65_536, 26_214), (600_000, 26_214)],
+)
+def test_a_lease_is_renewed_with_two_and_a_half_heartbeats(lease_ms: int, heartbeat_ms: int) -> None:
+    assert heartbeat_ms_of(lease_ms) == heartbeat_ms
+    assert LEASE_MS == 250
+
+
+@pytest.mark.parametrize(
+    ("heartbeat_ms", "lease_s"),
+    [(100, 0.25), (4, 0.01), (1, 0.01), (6, 0.015), (26_214, 65.535), (26_215, 65.535), (65_535, 65.535)],
+)
+def test_a_lease_lasts_from_10_ms_to_what_a_grant_can_say(heartbeat_ms: int, lease_s: float) -> None:
+    assert lease_s_of(heartbeat_ms) == lease_s
+
+
+def test_the_id_of_a_claim_is_of_a_candidate_and_its_heartbeat_is_not_0() -> None:
+    claim = Claim((1,), "x", 1, heartbeat_ms=1)
+    for id in (1, ANOTHER - 1):
+        assert unpack_claim(pack_claim(claim._replace(id=id))) == claim._replace(id=id)
+    for wrong in (claim._replace(id=0), claim._replace(id=ANOTHER), claim._replace(heartbeat_ms=0)):
+        assert unpack_claim(pack_claim(wrong)) is None
+    assert ANOTHER == 0xFFFFFFFF
+
+
+def test_names_have_255_bytes_at_most_and_longer_ones_are_cut() -> None:
+    claim = Claim((), "b" * 255, 7, name="n" * 255)
+    assert unpack_claim(pack_claim(claim)) == claim
+    assert unpack_claim(pack_claim(claim._replace(bridge="b" * 256, name="n" * 256))) == claim
+
+
+def test_what_is_no_claim() -> None:
+    type, tokens, data = unpack(pack_claim(Claim((1,), "bridge", 7, name="n" * 255)))
+    head = len(data) - 255 - len("bridge")
+    whole = pack(type, tokens, data)
+    odd = [b"", whole[:-1], pack(type, tokens, data[: head - 1]), pack(type, tokens, data[: head + 5])]
+    odd += [pack(type, tokens, data + b"n"), pack(type, tokens, b"\x02" + data[1:])]
+    odd += [pack(0x80, tokens, data), pack(type, tokens, data[:head] + b"\xff" * 6)]
+    assert unpack_claim(whole)
+    assert unpack_claim(pack(type, tokens, data[: head + 6]))
+    assert [unpack_claim(frame) for frame in odd] == [None] * len(odd)
+    assert [unpack_grant(frame) for frame in (whole, *odd[:-2])] == [None] * (len(odd) - 1)

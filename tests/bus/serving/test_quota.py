@@ -50,6 +50,35 @@ def test_one_that_moves_counts_for_its_new_host() -> None:
     assert quota.take("a", "h") == ""
 
 
+def test_weight_may_fill_the_bound_and_shrink_again() -> None:
+    quota = Quota[str](total=9, per_key=9, per_host=9, weight=100)
+    assert quota.take("a", "h", 100) == ""
+    assert quota.grow(1) == quota.take("a", "h", 1) == "registrations full"
+    assert quota.grow(0) == quota.grow(-1) == quota.grow(1) == ""
+    assert quota.grow(1) == "registrations full"
+    quota.give_back("a", "h", 99)
+    assert [quota.take("a", "h"), quota.take("a", "h", 99), quota.take("a", "h", 1)] == [
+        "", "", "registrations full",
+    ]  # fmt: skip
+
+
+def test_what_weighs_nothing_gives_nothing_back() -> None:
+    quota = Quota[str](total=9, per_key=9, per_host=9, weight=10)
+    quota.take("a", "h", 10)
+    quota.take("a", "h")
+    quota.give_back("a", "h")
+    assert quota.grow(1) == "registrations full"
+
+
+def test_what_was_taken_for_no_host_is_handed_over_within_the_bound_of_one() -> None:
+    quota = Quota[str](total=9, per_key=9, per_host=2, weight=9)
+    assert [quota.take("a", ""), quota.take("a", ""), quota.take("a", "")] == ["", "", ""]
+    assert [quota.hand_over("h") for _ in range(3)] == ["", "", "registrations of one host"]
+    assert quota.take("a", "h") == "registrations of one host"
+    quota.give_back("a", "h")
+    assert quota.hand_over("h") == ""
+
+
 def test_what_is_given_back_can_be_taken_again_whatever_the_order() -> None:
     source, quota = random.Random(4), Quota[int](total=40, per_key=5, per_host=15, weight=200)
     for _ in range(20):

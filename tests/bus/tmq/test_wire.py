@@ -7,8 +7,19 @@ from hypothesis import strategies as st
 from bus.errors import FrameError
 from bus.tmq.wire import (
     ADD,
+    ANSWER,
+    ANSWERED,
+    DEAD,
+    FORGET,
+    HELLO,
+    HELLO_MASK,
+    MESSAGE,
     PACKET_BYTES,
+    PUBLISH,
+    SHARED,
     SUBSCRIBE,
+    UNPUBLISH,
+    UNSUBSCRIBE,
     Cutter,
     Hello,
     address_frames,
@@ -17,6 +28,7 @@ from bus.tmq.wire import (
     pack_addresses,
     pack_hello,
     pack_shared,
+    prefixes,
     tokens_of,
     unpack_addresses,
     unpack_hello,
@@ -40,13 +52,68 @@ def test_worked_examples() -> None:
     assert unpack_hello(data_of(pack_hello(hello))) == hello
 
 
+def test_the_types_of_packets() -> None:
+    assert (SUBSCRIBE, UNSUBSCRIBE, PUBLISH, UNPUBLISH) == (0x46, 0x4E, 0x45, 0x4D)
+    assert (ADD, FORGET, DEAD, MESSAGE) == (0x05, 0x0D, 0x4F, 0x02)
+    assert (HELLO, SHARED, HELLO_MASK) == (0x10, 0x20, 0x3F)
+    assert (ANSWER, ANSWERED) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("hello", "read"),
+    [
+        (Hello(0, 1), Hello(0, 1)),
+        (Hello(0xFFFFFFFF, 0xFFFF, 3), Hello(0xFFFFFFFF, 0xFFFF, 3)),
+        (Hello(1, 0x10000), Hello(1, 0xFFFF)),
+        (Hello(1, 0), Hello(1, 0xFFFF)),  # nobody may be silent for ever
+        (Hello(1, 5, 0, ("0.0.0.0", 0)), Hello(1, 5, 0, ("0.0.0.0", 0))),
+    ],
+)
+def test_a_greeting_says_who_and_after_what_silence_to_give_up(hello: Hello, read: Hello) -> None:
+    assert unpack_hello(data_of(pack_hello(hello))) == read
+
+
+def test_a_greeting_may_be_longer_than_it_is_today_but_not_shorter() -> None:
+    data = data_of(pack_hello(Hello(1, 3000)))
+    address = pack_address(("10.0.0.1", 5))
+    assert unpack_hello(data) == unpack_hello(data + bytes(7)) == Hello(1, 3000)
+    assert unpack_hello(data + address + b"later") == Hello(1, 3000, 0, ("10.0.0.1", 5))
+    assert unpack_hello(b"\x02" + data[1:]) == Hello(1, 3000)
+    assert unpack_hello(data[:-1]) is None
+    assert unpack_hello(b"\0" + data[1:]) is None
+
+
+def test_a_registration_for_another_broker_holds_for_18_hours_at_most() -> None:
+    for lifetime_s, told_s in ((30, 30), (0xFFFF, 0xFFFF), (0x10000, 0xFFFF)):
+        (frame,) = pack_shared(SUBSCRIBE, (1,), [], lifetime_s)
+        assert unpack_shared(data_of(frame)) == (told_s, [], "")
+    assert unpack_shared(b"") == unpack_shared(b"\0") == (0, [], "address cut short")
+    assert unpack_shared(b"\0\0") == (0, [], "")
+
+
+def test_the_patterns_that_tokens_start_with() -> None:
+    assert list(prefixes((1, 2, 3), (0, 2, 3, 4))) == [(), (1, 2), (1, 2, 3)]
+    assert list(prefixes((), (0, 1))) == [()]
+
+
 @given(addresses)
 def test_addresses_return(given: list[tuple[str, int]]) -> None:
     assert unpack_addresses(pack_addresses(given)) == (given, "")
 
 
 @pytest.mark.parametrize(
-    "bad", [("1.2.3", 4), ("1.2.3.256", 4), ("::1", 4), ("1.2.3.4", 65536), ("host", 1), (None, 1)]
+    "bad",
+    [
+        ("1.2.3", 4),
+        ("1.2.3.256", 4),
+        ("1.2.3.-1", 4),
+        ("1.2.3.4.5", 4),
+        ("::1", 4),
+        ("1.2.3.4", -1),
+        ("1.2.3.4", 65536),
+        ("host", 1),
+        (None, 1),
+    ],
 )
 def test_an_address_that_is_not_ipv4_is_refused(bad: tuple[str, int]) -> None:
     with pytest.raises(FrameError, match="not an IPv4 address"):
@@ -113,6 +180,24 @@ def test_a_stream_is_cut_wherever_it_was_split(sent: list[bytes], splits: list[i
     assert found == sent
     assert not cutter.waiting
     assert not cutter.fault
+
+
+def test_what_waits_is_a_frame_that_is_not_whole() -> None:
+    cutter, longest = Cutter(), pack(2, range(255), bytes(2048))
+    assert cutter.cut(longest[:3]) == []
+    assert cutter.waiting == 3
+    assert cutter.cut(longest[3:-1]) == []
+    assert cutter.waiting == 3071
+    assert cutter.cut(longest[-1:] + b"\x02") == [longest]
+    assert cutter.waiting == 1
+
+
+@pytest.mark.parametrize("length", [0x0801, 0x0900, 0xFFFF])
+def test_a_length_above_2048_is_told(length: int) -> None:
+    cutter = Cutter()
+    assert cutter.cut(b"\x02\x00" + length.to_bytes(2, "big")) == []
+    assert cutter.fault == f"data length {length} of at most 2048"
+    assert cutter.waiting == 0
 
 
 def test_an_illegal_length_ends_a_stream() -> None:

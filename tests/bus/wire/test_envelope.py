@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from bus.errors import FrameError
 from bus.wire.envelope import (
+    FLAG_FRAGMENT,
     MESSAGE_BYTES_MAX,
     Envelope,
     Parts,
@@ -75,10 +76,41 @@ def test_what_only_looks_like_an_envelope_is_part_of_the_message(wire: bytes) ->
     assert take_apart(wire) == Parts(None, wire, False)
 
 
-@pytest.mark.parametrize("envelope", [Envelope(1 << 32, 0), Envelope(0, -1), Envelope(0, 0, 16)])
+@pytest.mark.parametrize(
+    "envelope",
+    [
+        Envelope(1 << 32, 0),
+        Envelope(-1, 0),
+        Envelope(0, 1 << 32),
+        Envelope(0, -1),
+        Envelope(0, 0, 16),
+        Envelope(0, 0, -1),
+        Envelope(0, 0, 0, 16),
+        Envelope(0, 0, 0, -1),
+    ],
+)
 def test_fields_that_do_not_fit(envelope: Envelope) -> None:
     with pytest.raises(FrameError):
         wrap(FRAME, envelope)
+
+
+@pytest.mark.parametrize(
+    ("envelope", "head"),
+    [
+        (Envelope(0, 0, 0), "e100f000" + "00" * 8),
+        (Envelope(0xFFFFFFFF, 0xFFFFFFFF, 15, 15), "e1fff000" + "ff" * 8),
+        (Envelope(1, 2, 3, FLAG_FRAGMENT), "e183f000" + "0000000100000002"),
+    ],
+)
+def test_fields_that_just_fit(envelope: Envelope, head: str) -> None:
+    wire = wrap(b"hello", envelope)
+    assert wire == bytes.fromhex(head) + b"hello"
+    assert (take_apart(wire).envelope == envelope) == (envelope.flags == 0)
+
+
+def test_a_message_is_told_by_its_origin_and_sequence() -> None:
+    assert Envelope(1, 2, 3).key == Envelope(1, 2, 4).key == 0x1_0000_0002
+    assert Envelope(0xFFFFFFFF, 0xFFFFFFFF).key == (1 << 64) - 1
 
 
 @given(st.binary(max_size=40))
@@ -97,7 +129,13 @@ def test_a_message_in_a_buffer_ends_where_it_is_said_to() -> None:
     assert message_bytes(data, 4, 4 + len(WIRE)) == message_bytes(data, 4) == len(WIRE)
     assert message_bytes(data, 4, 3 + len(WIRE)) == 0
     assert message_bytes(data, 4 + len(WIRE)) == len(FRAME)
+    assert message_bytes(FRAME, 0, len(FRAME)) == len(FRAME)
+    assert message_bytes(FRAME, 0, len(FRAME) - 1) == message_bytes(FRAME[:3]) == message_bytes(b"") == 0
+    assert message_bytes(FRAME) == len(FRAME)
+    assert message_bytes(bytes(20) + WIRE[:1], 20) == 0
+    assert message_bytes(WIRE[:12]) == message_bytes(WIRE[:13]) == 0
 
 
 def test_the_longest_message_is_the_longest_frame_in_its_envelope() -> None:
-    assert len(wrap(pack(1, [7] * 255, bytes(2048)), Envelope(1, 2))) == MESSAGE_BYTES_MAX == 3084
+    longest = wrap(pack(1, [7] * 255, bytes(2048)), Envelope(1, 2))
+    assert len(longest) == message_bytes(longest + b"junk") == MESSAGE_BYTES_MAX == 3084

@@ -3,7 +3,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bus.errors import FrameError
-from bus.wire.frame import BRIDGE, FRAME_BYTES_MAX, frame_bytes, is_frame, pack, unpack
+from bus.wire.frame import (
+    BRIDGE,
+    BROKER,
+    CACHE,
+    FRAME_BYTES_MAX,
+    PUB,
+    REMOVE,
+    SUB,
+    frame_bytes,
+    is_frame,
+    pack,
+    unpack,
+)
 
 EXAMPLE = bytes.fromhex("02020005112233445566778868656c6c6f")
 u32 = st.integers(0, 0xFFFFFFFF)
@@ -12,6 +24,10 @@ u32 = st.integers(0, 0xFFFFFFFF)
 def test_worked_example() -> None:
     assert pack(2, (0x11223344, 0x55667788), b"hello") == EXAMPLE
     assert unpack(EXAMPLE) == (2, (0x11223344, 0x55667788), b"hello")
+
+
+def test_types_are_bits() -> None:
+    assert (PUB, SUB, CACHE, REMOVE, BROKER, BRIDGE) == (0x01, 0x02, 0x04, 0x08, 0x40, 0x80)
 
 
 def test_fields_are_unsigned_and_reach_their_limits() -> None:
@@ -35,6 +51,8 @@ def test_round_trip(kind: int, tokens: list[int], data: bytes) -> None:
         (1, (), bytes(2049), "2049 data bytes"),
         (1, (1 << 32,), b"", "token 4294967296"),
         (1, ("fridge",), b"", "token 'fridge'"),
+        (0, (0, 0xFFFFFFFF, -1), b"", "token -1"),
+        (255, [0] * 254 + [1 << 32], bytes(2048), "token 4294967296"),
     ],
 )
 def test_every_limit_has_a_clear_error(kind: int, tokens: list[int], data: bytes, text: str) -> None:
@@ -49,6 +67,8 @@ def test_every_limit_has_a_clear_error(kind: int, tokens: list[int], data: bytes
         (EXAMPLE[:-1], "announces 17"),
         (EXAMPLE + b"x", "announces 17"),
         (bytes.fromhex("01000801") + bytes(2049), "data length 2049"),
+        (bytes.fromhex("01010000"), r"^4 bytes, but the header announces 8 \(1 tokens, 0 data bytes\)$"),
+        (bytes.fromhex("01000800"), "^4 bytes, but the header announces 2052"),
     ],
 )
 def test_what_is_not_a_frame_says_why(wire: bytes, text: str) -> None:
@@ -66,6 +86,10 @@ def test_any_bytes_are_a_frame_or_refused(wire: bytes) -> None:
             unpack(wire)
 
 
-def test_announced_length_of_an_incomplete_header_is_zero() -> None:
+def test_announced_length_of_an_incomplete_or_illegal_header_is_zero() -> None:
     assert frame_bytes(EXAMPLE[:3]) == 0
+    assert frame_bytes(EXAMPLE, len(EXAMPLE) - 3) == 0
+    assert frame_bytes(bytes.fromhex("01000801")) == 0
+    assert frame_bytes(bytes.fromhex("01000800")) == 2052
+    assert not is_frame(b"")
     assert frame_bytes(EXAMPLE[:4]) == len(EXAMPLE)

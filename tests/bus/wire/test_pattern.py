@@ -27,7 +27,8 @@ def test_what_is_no_token_is_refused(bad: object) -> None:
         Pattern(bad)  # type: ignore[arg-type]
 
 
-def test_too_many_tokens() -> None:
+def test_a_pattern_has_at_most_255_tokens() -> None:
+    assert Pattern(*range(255)) == tuple(range(255))
     with pytest.raises(TokenError, match="256"):
         Pattern(*range(256))
 

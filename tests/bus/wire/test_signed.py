@@ -81,6 +81,19 @@ def test_a_record_costs_twelve_bytes_and_the_length() -> None:
     assert many.count == -(-64_000 // RECORD_BYTES) + (64_000 // RECORD_BYTES * RECORD_BYTES < 64_000) - 1
 
 
+def test_the_longest_record_holds_16_kib_or_one_longer_message() -> None:
+    room = RECORD_BYTES - LENGTH_BYTES
+    assert RECORD_BYTES == 16_384
+    assert record_bytes(0) == record_bytes(room) == RECORD_BYTES + 12
+    assert record_bytes(room + 1) == RECORD_BYTES + 13
+
+
+def test_no_messages_are_no_record() -> None:
+    signer, _ = joined()
+    records = signer.records(from_payloads(()))
+    assert (records.count, records.data) == (0, b"")
+
+
 def flipped(records: list[bytes], chance: random.Random) -> list[bytes]:
     number = chance.randrange(len(records))
     bit = chance.randrange(8 * len(records[number]))
@@ -178,6 +191,7 @@ def test_a_session_knows_the_keys_that_it_relies_on() -> None:
     assert far.prove(proof)
     assert set(far.keys) == {*OLD.names, *NEW.names}
     assert far.is_trusted(Keyring((b"x" * 32, b"n" * 32, b"o" * 32)))
+    assert far.is_trusted(Keyring((b"n" * 32, b"o" * 32)))
     assert not far.is_trusted(NEW)
     assert not far.is_trusted(None)
 
@@ -196,6 +210,14 @@ def test_a_record_of_the_other_end_that_holds_no_whole_messages_is_refused() -> 
     found, good = verifier.messages(from_payloads((signer.sign(whole),)), 5)
     assert good
     assert isinstance(found, Batch)
+
+
+def test_each_message_of_a_record_may_be_as_long_as_the_longest() -> None:
+    signer, verifier = joined()
+    said = [b"12345", b"", b"54321", b"123"]
+    found, whole = verifier.messages(signer.records(from_payloads(said)), 5)
+    assert (whole, found and payloads(found)) == (True, said)
+    assert verifier.messages(signer.records(from_payloads([*said, b"123456"])), 5) == (None, False)
 
 
 def test_the_page_has_the_bytes() -> None:

@@ -8,7 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bus.wire.batch import Batch, from_payloads, payloads
-from bus.wire.sp import HANDSHAKE, Decoder, add_lead, handshake_fault, scan, walk
+from bus.wire.sp import (
+    HANDSHAKE,
+    LEAD_IPC,
+    SCRATCH_BYTES,
+    Decoder,
+    add_lead,
+    divide,
+    handshake_fault,
+    scan,
+    walk,
+)
 
 SIZES = st.one_of(st.integers(0, 40), st.sampled_from([16, 16, 16, 64, 300, 3000]))
 bodies = st.lists(SIZES.map(lambda n: bytes(i & 0xFF for i in range(n))), max_size=60)
@@ -98,6 +108,8 @@ def test_handshake_in_pieces_or_wrong() -> None:
     for n in range(1, 9):
         assert handshake_fault(HANDSHAKE[:n]) is None
     assert "not an SP peer" in str(handshake_fault(b"GET "))
+    assert "wrong SP protocol: 0x1070" in str(handshake_fault(bytes.fromhex("0053500010700000")))
+    assert "bad SP handshake" in str(handshake_fault(bytes.fromhex("0053500000700100")))
     assert "wrong SP protocol: 0x0010" in str(handshake_fault(bytes.fromhex("0053500000100000")))
     assert "bad SP handshake" in str(handshake_fault(bytes.fromhex("0053500000700001")))
     assert "not an SP peer" in str(handshake_fault(bytes.fromhex("00535001")))
@@ -184,3 +196,57 @@ def test_no_mix_of_sizes_makes_the_scan_look_at_more_than_there_is(run: int, lea
     data = Counted(add_lead(batch) if lead else batch.keep())
     assert scan(data, len(data), lead) == (len(sizes), len(data))
     assert data.copied < 2 * len(data)
+
+
+@given(bodies, st.sampled_from([0, 1]))
+def test_what_was_sent_is_divided_into_its_messages(messages: list[bytes], lead: int) -> None:
+    batch = from_payloads(messages)
+    wire = add_lead(batch) if lead else batch.keep()
+    ends = list(itertools.accumulate(lead + 8 + len(message) for message in messages))
+    assert list(divide(wire, lead)) == list(zip(ends, messages, strict=True))
+    if not lead:
+        assert list(divide(wire)) == list(divide(wire, 0))
+
+
+@pytest.mark.parametrize("lead", [0, 1])
+@pytest.mark.parametrize("message_bytes", [0, 5, 4087, 4088, 10_000])
+def test_no_more_is_read_at_once_than_the_longest_message(message_bytes: int, lead: int) -> None:
+    longest = min(4096, message_bytes + 8 + lead)
+    decoder = Decoder(bytearray(4096), message_bytes, lead)
+    assert len(decoder.buffer()) == longest
+    other = Decoder(bytearray(4096), 77, lead)
+    other.revise(message_bytes)
+    assert len(other.buffer()) == longest
+
+
+@pytest.mark.parametrize("lead", [b"", LEAD_IPC])
+def test_what_waits_is_what_has_come_of_a_message_that_is_not_whole(lead: bytes) -> None:
+    decoder = Decoder(bytearray(4096), 5000, len(lead))
+    wire, waiting = lead + (4000).to_bytes(8, "big") + bytes(4000), 0
+    whole = lead + (1).to_bytes(8, "big") + b"x"
+    assert put(decoder, whole + wire[:5]) == 1
+    assert decoder.waiting == 5
+    for start in range(5, 1000, 199):
+        assert put(decoder, wire[start : start + 199]) == 0
+        waiting = start + 199
+    assert decoder.waiting >= waiting
+    assert put(decoder, wire[waiting:]) == 1
+    assert decoder.waiting == 0
+
+
+def put(decoder: Decoder, data: bytes) -> int:
+    """Give a decoder what fits into its window at once; return how many messages are whole then."""
+    decoder.buffer()[: len(data)] = data
+    found = decoder.feed(len(data))
+    return found.count if found else 0
+
+
+@pytest.mark.parametrize(("size", "fits"), [(100, True), (101, False)])
+def test_a_message_may_be_announced_that_is_just_as_long_as_allowed(size: int, fits: bool) -> None:
+    decoder = Decoder(bytearray(4096), 100)
+    assert put(decoder, size.to_bytes(8, "big")) == 0
+    assert (decoder.fault is None) == fits
+
+
+def test_the_buffer_of_a_link_has_half_a_mebibyte() -> None:
+    assert SCRATCH_BYTES == 524_288

@@ -1,0 +1,225 @@
+"""Markers of settings: which values they allow, bound by bound, and what they say of others."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, TypeVar
+
+import pytest
+
+from bus import schema
+from bus.kinds import Kinds
+from bus.schema import ByGateway, Check, Key, Length, Node, Notation, OneOf, Range, Ref, Where
+from bus.urls import check_listen
+
+M = TypeVar("M")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (1024, "1024"),
+        (1 << 30, "1073741824 (1 GiB)"),
+        ((1 << 30) + 1, "1073741825"),
+        (3 << 31, "6442450944 (6 GiB)"),
+        (1 << 40, "1099511627776 (1 TiB)"),
+        (0.001, "0.001"),
+    ],
+)
+def test_a_number_that_must_be_a_size_is_written_in_bytes_too(value: float, text: str) -> None:
+    assert schema.number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"),
+    [
+        (1, "1 bytes"),
+        (1023, "1023 bytes"),
+        (1024, "1 KiB"),
+        (1025, "1025 bytes"),
+        (3 << 19, "1536 KiB"),
+        (8 << 20, "8 MiB"),
+        (5 << 30, "5 GiB"),
+        (2 << 40, "2 TiB"),
+        (1 << 50, "1024 TiB"),
+    ],
+)
+def test_a_size_has_the_largest_unit_that_divides_it(size_bytes: int, text: str) -> None:
+    assert schema.size(size_bytes) == text
+
+
+@pytest.mark.parametrize(("value", "allowed"), [(1, False), (2, True), (5, True), (6, False)])
+def test_the_bounds_of_ranges_and_lengths_are_included(value: int, allowed: bool) -> None:
+    assert schema.problem(Range(2, 5), value) == ("" if allowed else f"{value} is out of range: 2 to 5")
+    assert schema.problem(Length(2, 5), "x" * value) == ("" if allowed else f"{value} given; it takes 2 to 5")
+
+
+def test_a_reference_may_be_an_address_where_that_is_said() -> None:
+    by_name, by_both = Ref("bus", ("buses",)), Ref("bus", ("buses",), Check(check_listen, "an address"))
+    assert [by_name.is_name(text) for text in ("plant", "tcp://h:5")] == [True, True]
+    assert [by_both.is_name(text) for text in ("plant", "tcp://h:5")] == [True, False]
+    assert schema.problem(by_name, "nonsense://") == schema.problem(by_both, "plant") == ""
+    assert schema.problem(by_both, "tcp://h:5") == ""
+    assert "must start with" in schema.problem(by_both, "nonsense://h")
+
+
+def test_exactly_one_key_of_several_is_given() -> None:
+    kinds = Kinds[Node]("buscoupler.none", {"can": "tests.bus.test_schema:Record"})
+    choice = OneOf("a link", kinds, ("url",))
+    assert schema.KindOf("a link", kinds).problem(["can"]) == ""
+    assert schema.KindOf("a link", kinds).problem([]) == "a link is one of can; found none"
+    assert choice.problem(["url"]) == ""
+    assert choice.problem([]) == "a link is one of url, can; found none"
+    assert choice.problem(["url", "can"]) == "a link is one of url, can; found url, can"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record(Node):
+    """A record with a setting of each kind."""
+
+    level: Annotated[Literal["low", "high"], "one of two texts"] = "low"
+    ports: Annotated[tuple[schema.Port, ...], Length(0, 3), "a list"] = ()
+    token: Annotated[schema.Token | None, "nothing by default"] = None
+    from_: Annotated[int, Key("from"), Range(1, 9), "reserved in Python"]
+    names: Annotated[list[str], "made anew by default"] = field(default_factory=lambda: ["a"])
+
+
+def test_a_record_s_settings_have_their_keys_in_the_file_and_no_place() -> None:
+    found = schema.settings(Record)
+    assert list(found) == ["level", "ports", "token", "from", "names"]
+    assert [one.required for one in found.values()] == [False, False, False, True, False]
+    assert found["from"].annotation == Annotated[int, Range(1, 9)]
+    assert found["from"].doc == "reserved in Python"
+    assert (schema.default_of(found["ports"]), schema.default_of(found["names"])) == ((), ["a"])
+    assert schema.alternatives(Record) is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice(Node):
+    """A record with a field that stands for several keys."""
+
+    link: Annotated[Record, OneOf("a link", Kinds[Node]("buscoupler.none", {}), ("url",))]
+    name: Annotated[str, "its name"] = ""
+
+
+def test_a_field_that_stands_for_several_keys_is_no_key_itself() -> None:
+    name, marker = schema.alternatives(Choice) or ("", None)
+    assert name == "link"
+    assert marker is not None
+    assert marker.keys() == ("url",)
+    assert list(schema.settings(Choice)) == ["name"]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        lambda: schema.check_name("-" * 70),
+        lambda: schema.check_fields(Record(from_=1, token="-" * 70 + "/b")),
+    ],
+)
+def test_a_long_text_is_said_in_part(told: Callable[[], None]) -> None:
+    with pytest.raises(ValueError, match=f'"{"-" * 64}" is (no name|a pattern.*write \\[{"-" * 64}\\])'):
+        told()
+
+
+def test_a_record_s_place_is_no_part_of_it() -> None:
+    here = Record(from_=1, where=Where("file", 2, 3, "path"))
+    assert here == Record(from_=1)
+    assert Record(from_=1) != Record(from_=2)
+    assert "where" not in repr(here)
+    assert Where() == ("", 0, 0, "")
+
+
+@pytest.mark.parametrize(
+    ("record", "text"),
+    [
+        (Record(from_=1), ""),
+        (Record(from_=0), "from: 0 is out of range: 1 to 9"),
+        (Record(from_=1, level="mid"), "level: expected low or high, found 'mid'"),  # type: ignore[arg-type]
+        (Record(from_=1, ports=(1, 65535)), ""),
+        (Record(from_=1, ports=(1, 65536)), "ports: 65536 is out of range: 1 to 65535"),
+        (Record(from_=1, ports=(1,) * 4), "ports: 4 given; it takes 0 to 3"),
+        (Record(from_=1, token=schema.TOKEN_MAX), ""),
+        (Record(from_=1, token=0), ""),
+        (Record(from_=1, token=-1), "token: -1 is no token: a number must be 0 to 4294967295"),
+        (Record(from_=1, token=1 << 32), "token: 4294967296 is no token: a number must be 0 to 4294967295"),
+        (Record(from_=1, token=""), "token: a token cannot be empty text; / is the pattern that matches all"),
+        (
+            Record(from_=1, token="a/b"),
+            'token: "a/b" is a pattern, and a name is expected here: write [a, b]',
+        ),
+    ],
+)
+def test_the_first_fault_of_a_record_is_told(record: Record, text: str) -> None:
+    assert fault(record) == text
+
+
+def fault(record: Record) -> str:
+    """Return what is wrong with a record; "" if nothing is."""
+    try:
+        schema.check_fields(record)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def test_a_type_without_none_and_a_union_as_it_is() -> None:
+    assert schema.present(int | None) is int
+    assert schema.present(int | str) == int | str
+    assert schema.present(int) is int
+    assert schema.members(int) == (int,)
+    assert schema.members(int | str) == (int, str)
+    assert schema.unwrap(Annotated[int, "help"]) == (int, ("help",))
+    assert schema.unwrap(int) == (int, ())
+
+
+@pytest.mark.parametrize("name", ["a", "A1", "_", "a" * 63, "a.b-c_d"])
+def test_names(name: str) -> None:
+    schema.check_name(name)
+
+
+@pytest.mark.parametrize("name", ["", "-a", ".a", "a" * 64, "a b", "ü"])
+def test_what_is_no_name(name: str) -> None:
+    with pytest.raises(ValueError, match="is no name: up to 63"):
+        schema.check_name(name)
+
+
+def marker(annotation: Any, kind: type[M]) -> M:
+    """Return the marker of one kind that a shared annotation has."""
+    return next(one for one in schema.unwrap(annotation)[1] if isinstance(one, kind))
+
+
+def test_a_path_is_neither_empty_nor_holds_a_zero_byte() -> None:
+    check = marker(schema.Path, Check)
+    assert schema.problem(check, "a/b") == ""
+    assert schema.problem(check, "") == schema.problem(check, "a\0b") != ""
+
+
+def test_a_pattern_in_a_file_is_one_text_with_slashes_or_a_name() -> None:
+    read = marker(schema.Names, Notation).function
+    assert (read("a/7"), read("7"), read("/")) == (("a", 7), ("7",), ())
+    with pytest.raises(ValueError, match="wildcard"):
+        read("#")
+
+
+def test_what_may_differ_between_gateways_is_read_for_one() -> None:
+    assert ByGateway({"a": 1, "b": 2}).at("b") == 2
+
+
+@pytest.mark.parametrize(
+    ("annotation", "low", "high"),
+    [
+        (schema.Names, 0, 255),
+        (schema.Patterns, 0, 4096),
+        (schema.Port, 1, 65_535),
+        (schema.CanNode, 1, 127),
+        (schema.Milliseconds, 1, 86_400_000),
+        (schema.Delay, 0.001, 86_400_000),
+        (schema.Seconds, 1, 86_400),
+        (schema.Bytes, 1, 1 << 40),
+        (schema.QueueBytes, 3084, 1 << 40),
+    ],
+)
+def test_the_bounds_of_shared_types(annotation: Any, low: float, high: float) -> None:
+    kind = Length if annotation in (schema.Names, schema.Patterns) else Range
+    assert marker(annotation, kind) == (low, high)
