@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bridges.media.tcp import frames
 from bridges.media.tcp.frames import ILLEGAL, CobsDecoder, FramesDecoder, cut, extent, join, join_cobs
 from bridges.media.uart.codec import encode
 from bus.wire.batch import from_payloads, payloads
@@ -12,15 +13,15 @@ from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import pack
 from tests.bridges.support import FRAME, MESSAGE, SIZES, frame
 
-frames = st.builds(
+bare_frames = st.builds(
     pack,
     st.integers(0, 255),
     st.lists(st.integers(0, 2**32 - 1), max_size=6),
     st.binary(max_size=40),
 )
 u32 = st.integers(0, 2**32 - 1)
-envelopes = st.builds(wrap, frames, st.builds(Envelope, u32, u32, st.integers(0, 15), st.just(0)))
-messages = st.one_of(frames, envelopes)
+envelopes = st.builds(wrap, bare_frames, st.builds(Envelope, u32, u32, st.integers(0, 15), st.just(0)))
+messages = st.one_of(bare_frames, envelopes)
 runs = st.tuples(messages, st.integers(1, 40)).map(lambda pair: [pair[0]] * pair[1])
 streams = st.lists(runs, max_size=6).map(lambda parts: [message for part in parts for message in part])
 
@@ -159,6 +160,9 @@ def test_extent_looks_only_at_what_there_is(before: bytes) -> None:
         ("e108fc01" + 8 * "00" + "01ff0800", ILLEGAL),
         ("e108f004" + 8 * "00" + "01000000", 12 + 4),
         ("e108f000" + 8 * "00" + "01000000", ILLEGAL),
+        ("e108f000", 0),  # an envelope may come
+        ("e108f000" + 8 * "00" + "010000", 0),
+        ("e108efff", ILLEGAL),
         ("e108efff" + 8 * "00" + "01000fff", ILLEGAL),
         ("e008f004" + 8 * "00" + "01000000", ILLEGAL),
         ("01000800", 4 + 2048),
@@ -168,6 +172,24 @@ def test_extent_looks_only_at_what_there_is(before: bytes) -> None:
 )
 def test_the_length_of_a_message_by_its_header(head: str, size: int) -> None:
     assert extent(bytes.fromhex(head), 0, len(head) // 2) == size
+
+
+@pytest.mark.parametrize("size", [4, 5, 64, 3072])
+def test_16_equal_messages_are_joined_without_a_step_for_each(size: int) -> None:
+    for count, quick in ((15, False), (16, True), (17, True), (300, True)):
+        said = [frame(size, seed) for seed in range(count)] if size < 99 else [frame(size)] * count
+        batch = from_payloads(said)
+        assert frames._join_equal(batch.keep(), count) == (b"".join(said) if quick else None)  # noqa: SLF001
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_the_longest_message_passes(count: int) -> None:
+    longest = wrap(frame(3072), Envelope(7, 1))
+    stream, joined = join(from_payloads([longest] * count))
+    assert (len(longest), stream, joined) == (3084, longest * count, count)
+    batch, taken, legal = cut(stream)
+    assert batch
+    assert (payloads(batch), taken, legal) == ([longest] * count, len(stream), True)
 
 
 def test_what_has_begun_waits() -> None:
