@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from bridges.media.tcp import frames
 from bridges.media.tcp.frames import ILLEGAL, CobsDecoder, FramesDecoder, cut, extent, join, join_cobs
 from bridges.media.uart.codec import encode
-from bus.wire.batch import from_payloads, payloads
+from bus.wire.batch import LENGTH, from_payloads, payloads
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import pack
 from tests.bridges.support import FRAME, MESSAGE, SIZES, frame
@@ -125,6 +125,7 @@ def test_noise_never_raises_and_what_came_before_it_is_kept(said: list[bytes], n
     [
         bytes.fromhex("01000801"),  # 2049 data bytes
         bytes.fromhex("0100ffff"),
+        b"\xff" * 200,
         bytes.fromhex("e108e011"),
         MESSAGE[:3] + b"\x12" + MESSAGE[4:],  # an envelope that announces another length than its frame
     ],
@@ -133,6 +134,7 @@ def test_an_illegal_header_is_a_fault_with_its_bytes(head: bytes) -> None:
     faulty = decoder()
     assert feed(faulty, FRAME + head) == [FRAME]
     assert faulty.fault == f"not a frame: {head[:4].hex(' ')}"
+    assert feed(decoder(), head) == []
 
 
 def test_extent_tells_before_the_message_is_whole() -> None:
@@ -180,6 +182,14 @@ def test_16_equal_messages_are_joined_without_a_step_for_each(size: int) -> None
         said = [frame(size, seed) for seed in range(count)] if size < 99 else [frame(size)] * count
         batch = from_payloads(said)
         assert frames._join_equal(batch.keep(), count) == (b"".join(said) if quick else None)  # noqa: SLF001
+
+
+def test_messages_that_imitate_a_run_are_not_taken_for_one() -> None:
+    """Every 160 bytes there seem to be the same length and a frame; the lengths between them do not fit."""
+    blocks = (LENGTH.pack(2244) + pack(1, [], bytes(148))) * 16
+    batch = from_payloads([blocks[8:2252], *[b""] * 14, blocks[2372:]])
+    assert len(batch.data) == len(blocks) == 16 * 160
+    assert join(batch) == (b"", 0)
 
 
 @pytest.mark.parametrize("count", [1, 40])
