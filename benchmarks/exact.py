@@ -45,7 +45,7 @@ def planted(truth: Truth) -> Counts:
 
 def wrong(rows: "DataFrame", truth: Truth) -> list[str]:
     """Audit a capture. Return what is not as planted, a line each."""
-    from pipeline.analysis.audit import audit
+    from pipeline.analysis.audit.findings import audit
 
     tables = audit(rows)
     (totals,) = tables.totals.collect()

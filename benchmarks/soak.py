@@ -1,19 +1,23 @@
 """`python -m benchmarks.soak --hours 2`: two gateways as real processes for hours, under load and faults.
 
 It has the rig of `benchmarks.takeovers`, and the faults that leave the gateways' processes alive, with quiet
-times between. It prints frames, losses, and what the gateways hold at the start and the end.
+times between. It prints frames, losses, and what the gateways hold at the start and the end; for each loss at
+once the frames, what the gateways logged, and how many datagrams the kernel had no room for.
 """
 
 import asyncio
 import os
 import random
+import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.command import Command, run_as_command
-from benchmarks.takeover_rig import Rig, until
-from benchmarks.takeovers import Load, Outcome, Station, Trial, far_link
+from benchmarks.takeovers.load import Load, Outcome
+from benchmarks.takeovers.rig import Rig, until
+from benchmarks.takeovers.stations import Station, far_link
+from benchmarks.takeovers.trial import Trial, latest_words
 from bus.transports.links import make_link
 
 FAULTS = ("freeze", "link down", "broker down", "all brokers down", "partition")
@@ -57,8 +61,8 @@ async def soak(hours: float, seed: int, rate: float, quiet_s: float, envelopes: 
             first, end_s = sizes(rig), loop.time() + 3600 * hours
             trial = Trial(rig, load, chance)
             while loop.time() < end_s:
-                outcomes.append(await trial.run(chance.choice(FAULTS)))
-                await _rest(load, outcomes, quiet_s)
+                _note(rig, outcomes, await trial.run(chance.choice(FAULTS)))
+                _note(rig, outcomes, await _rest(load, quiet_s))
             await load.stop()
             load.recount()
             last = sizes(rig)
@@ -69,11 +73,31 @@ async def soak(hours: float, seed: int, rate: float, quiet_s: float, envelopes: 
     return [*_table(hours, outcomes), *_held(first, last)]
 
 
-async def _rest(load: Load, outcomes: list[Outcome], quiet_s: float) -> None:
+async def _rest(load: Load, quiet_s: float) -> Outcome:
     """Let quiet time pass, and account for its frames as for those of a fault."""
     loop, marks = asyncio.get_running_loop(), load.mark()
     await asyncio.sleep(quiet_s)
-    outcomes.append(await load.account("quiet", marks, loop.time()))
+    return await load.account("quiet", marks, loop.time())
+
+
+def _note(rig: Rig, outcomes: list[Outcome], outcome: Outcome) -> None:
+    """Keep an outcome, and tell at once of what it lost."""
+    outcomes.append(outcome)
+    if outcome.lost:
+        print(f"{outcome.fault}: lost {', '.join(outcome.missing)}", file=sys.stderr)
+        print(
+            latest_words(rig),
+            f"datagrams without room: {_overflows(rig)}",
+            sep="\n",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def _overflows(rig: Rig) -> int:
+    """Return how many datagrams of the CAN bus the kernel dropped, as a socket was full."""
+    rows = [line.split() for line in Path("/proc/net/udp").read_text().splitlines()[1:]]
+    return sum(int(row[-1]) for row in rows if row[1].endswith(f":{rig.can_port:04X}"))
 
 
 def _table(hours: float, outcomes: list[Outcome]) -> list[str]:

@@ -47,15 +47,18 @@ class BenchError(Exception):
 def build(name: str) -> Path:
     """Compile `name`.c into the cache if it or a header is newer than the program there; return its path.
 
+    `name` may have a directory.
+
     Raises `BenchError` with the compiler's error output.
     """
-    source, program = HERE / f"{name}.c", CACHE / name
+    source, program = HERE / f"{name}.c", CACHE / name.replace("/", "-")
     changed = max(path.stat().st_mtime for path in (source, HERE / "load.c", *HERE.glob("*.h")))
     if program.exists() and program.stat().st_mtime >= changed:
         return program
     CACHE.mkdir(parents=True, exist_ok=True)
-    fresh = program.with_name(f"{name}.{os.getpid()}")
-    command = ["cc", "-O2", "-Wall", "-Wextra", "-o", str(fresh), str(source), *LIBRARIES.get(name, ())]
+    fresh = program.with_name(f"{program.name}.{os.getpid()}")
+    flags = ["-O2", "-Wall", "-Wextra", f"-I{HERE}"]
+    command = ["cc", *flags, "-o", str(fresh), str(source), *LIBRARIES.get(name, ())]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise BenchError(f"{' '.join(command)}:\n{done.stderr}")

@@ -67,7 +67,7 @@ def select(batch: Batch, skip: int, rules: Rules, stats: Stats) -> Batch | None:
     data, kept, position, left = batch.keep(), Kept(), 0, batch.count
     while left:
         run = find(data, position, left)
-        if run is not None and run.frame == LENGTH_BYTES + skip:
+        if run is not None:
             keep_run(data, run, rules, kept)
             position, left = run.stop, left - run.messages
         else:

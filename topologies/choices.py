@@ -10,14 +10,12 @@ from bus.schema import Single, alternatives, present, settings, unwrap
 from bus.spelling import nearest
 
 
-def is_choice(node: Node, annotation: Any, gateways: Collection[str]) -> bool:
-    """Return whether a node gives a value by gateway, where a value of this type is expected.
+def is_choice(node: MappingNode, annotation: Any, gateways: Collection[str]) -> bool:
+    """Return whether a mapping gives a value by gateway, where a value of this type is expected.
 
     A key that is a gateway says so, with two exceptions. Where a mapping is expected, a key of that mapping
     says that it is one. Where any keys are allowed, all keys must be gateways, with a mapping for each.
     """
-    if not isinstance(node, MappingNode):
-        return False
     keys = [str(key.value) for key, _ in node.value if isinstance(key, ScalarNode)]
     bare = _expected(annotation)
     if get_origin(bare) is Mapping:

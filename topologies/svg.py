@@ -16,7 +16,7 @@ SIGNS: Mapping[State, str] = {"ok": "●", "ready": "◐", "wait": "◌", "bad":
 _TYPE = {"name": (34, 8.2), "dim": (24, 6.4), "live": (24, 5.55)}
 """Pixels at which no character of a line of a node can stand, and the width of a character."""
 _HEADER = (140, 13)  # the same for each of the two words at the head of a gateway
-_CORNERS = {"bus": 28, "bridge": 4, "device": 10, "broker": 10, "wire": 0}
+_CORNERS = {"bus": 18, "bridge": 4, "device": 10, "broker": 10, "wire": 0}
 
 
 class Mark(NamedTuple):
@@ -103,7 +103,7 @@ def _node(node: Node, mark: Mark, width: float) -> Iterator[str]:
     yield f"<title>{escape(_title(node.id, mark))}</title>"
     yield (
         f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{NODE_HEIGHT}" '
-        f'rx="{min(_CORNERS.get(node.kind, 6), 18)}"/>'
+        f'rx="{_CORNERS.get(node.kind, 6)}"/>'
     )
     for kind, dy, text in (("name", 18, node.name), ("dim", 33, detail), ("live", 48, mark.text)):
         shown = shorten(text, _fitting(kind, width))

@@ -11,7 +11,7 @@ from shlex import quote
 from typing import Any
 
 from appliance.commands.run import checked
-from appliance.local.places import runtime_directories
+from appliance.local.places import nobody
 from appliance.probe.words import above_zero, argument
 from appliance.rehearsal import AGAIN, Hop, Rehearsal, Way
 from appliance.tracing.client import Start, new_mark, running, starts, trace
@@ -85,17 +85,19 @@ def _planned(options: argparse.Namespace) -> int:
 
 
 def _live(options: argparse.Namespace) -> int:
-    found = running(options.run_directory)
+    found, failed = running(options.run_directory)
     known = list(starts(found, options.file, options.gateway))
     if not known:
-        raise BusError(_nobody(options, [one.answer.title for one in found]))
+        others = [one.answer.title for one in found]
+        told = nobody(options.file, options.gateway, options.run_directory, others)
+        raise BusError("\n".join([told, *failed]))
     if options.start is None:
         print("\n".join(f"{start.link} (on {start.running.answer.gateway})" for start in known))
         return 0
     start = known[chosen([one.link for one in known], options.start, [_typed(one) for one in known])]
     mark, seconds, pattern = new_mark(), options.seconds or TRACE_S, text_of(options.pattern)
     frame = pack(PUB, pattern_of(pattern), f"{options.data}{mark}".encode())
-    seen = trace(found, start, frame, mark, seconds)
+    seen = trace(found, start, frame, mark, seconds, failed)
     if options.json:
         print(dumps(record(seen, pattern, seconds)))
     else:
@@ -105,15 +107,6 @@ def _live(options: argparse.Namespace) -> int:
 
 def _typed(start: Start) -> str:
     return f"--from {quote(start.link)} --gateway {quote(start.running.answer.gateway)}"
-
-
-def _nobody(options: argparse.Namespace, others: list[str]) -> str:
-    """Return why there is nobody to ask, with what runs instead."""
-    wanted = [f"gateway {options.gateway}"] if options.gateway else ["gateway"]
-    wanted += [f"of {options.file}"] if options.file else []
-    where = options.run_directory or ", ".join(map(str, runtime_directories())) or "this user's directories"
-    hint = f"running: {'; '.join(others)}" if others else "start one with `buscoupler run`"
-    return f"no running {' '.join(wanted)} in {where}: {hint}"
 
 
 def chosen(names: Sequence[str], words: str, typed: Sequence[str]) -> int:

@@ -3,11 +3,12 @@
 import argparse
 import os
 import sys
+from collections.abc import Collection
 from dataclasses import asdict
 from json import dumps
 from pathlib import Path
 
-from appliance.local.places import runtime_directories
+from appliance.local.places import nobody
 from appliance.probe.words import above_zero
 from appliance.reload.client import reload, reload_sockets
 from appliance.reload.outcome import Outcome, Request
@@ -30,21 +31,32 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     file = None if options.file is None else os.path.realpath(options.file)
     request = Request(file, options.gateway)
-    found, good = list[Outcome](), True
+    found, silent = list[Outcome](), list[Path]()
     for path in reload_sockets(options.run_directory):
         try:
             outcome = reload(path, request, options.timeout)
         except (OSError, ValueError) as error:
-            good = False
+            silent.append(path)
             _complain(f"{path}: no answer: {error}")
             continue
         if outcome is not None:
             found.append(outcome)
             _show(outcome, options.json)
     meant = [outcome for outcome in found if outcome.meant]
-    if not meant and good:
-        _complain(_nobody(options, found))
-    return 0 if good and meant and all(outcome.good for outcome in meant) else 1
+    if not meant and not silent:
+        others = [f"{one.title} from {one.file}" for one in found]
+        _complain(nobody(options.file, options.gateway, options.run_directory, others))
+    answered = not any(_is_concerned(path, options, meant) for path in silent)
+    return 0 if answered and meant and all(outcome.good for outcome in meant) else 1
+
+
+def _is_concerned(path: Path, options: argparse.Namespace, meant: Collection[Outcome]) -> bool:
+    """Return whether a process that gave no answer may be meant. Its directory is TOPOLOGY/GATEWAY."""
+    if options.run_directory is not None:
+        return True
+    topology = path.parent.parent.name
+    same = options.file is None or topology in [outcome.topology for outcome in meant]
+    return same and options.gateway in (None, path.parent.name)
 
 
 def _show(outcome: Outcome, as_json: bool) -> None:
@@ -57,16 +69,6 @@ def _show(outcome: Outcome, as_json: bool) -> None:
     else:
         lines = [*outcome.changes, *outcome.failed] or ["nothing differs"]
         print("\n".join([f"{outcome.title}:", *(f"  {line}" for line in lines)]), flush=True)
-
-
-def _nobody(options: argparse.Namespace, others: list[Outcome]) -> str:
-    """Return why there is nobody to ask, with what runs instead."""
-    wanted = [f"gateway {options.gateway}"] if options.gateway else ["gateway"]
-    wanted += [f"of {options.file}"] if options.file else []
-    where = options.run_directory or ", ".join(map(str, runtime_directories())) or "this user's directories"
-    running = "; ".join(f"{one.title} from {one.file}" for one in others)
-    hint = f"running: {running}" if running else "start one with `buscoupler run`, or give --run-directory"
-    return f"no running {' '.join(wanted)} in {where}: {hint}"
 
 
 def _complain(text: str) -> None:

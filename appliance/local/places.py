@@ -84,6 +84,19 @@ def is_meant(file: str | None, gateway: str | None, its_file: str, its_gateway: 
     return same and gateway in (None, its_gateway)
 
 
+def nobody(file: str | None, gateway: str | None, directory: Path | None, others: Collection[str]) -> str:
+    """Return what to say if no process runs a file and gateway; `others` are the titles of those that run."""
+    wanted = [f"gateway {gateway}"] if gateway else ["gateway"]
+    wanted += [f"of {file}"] if file else []
+    where = directory or ", ".join(map(str, runtime_directories())) or "this user's directories"
+    hint = (
+        f"running: {'; '.join(others)}"
+        if others
+        else "start one with `buscoupler run`, or give --run-directory"
+    )
+    return f"no running {' '.join(wanted)} in {where}: {hint}"
+
+
 def is_listening(path: Path) -> bool:
     """Return whether a process listens on the socket. Raises no error."""
     with socket.socket(socket.AF_UNIX) as probe:

@@ -35,7 +35,7 @@ class Start(NamedTuple):
 class Trace:
     """What the processes `watched` saw of the frame, in the order of time. `more`: not all was kept.
 
-    `known` are their links, by title. `failed` names processes that could not be asked in the end.
+    `known` are their links, by title. `failed` names processes that could not be asked, or not in the end.
     """
 
     mark: str
@@ -81,13 +81,20 @@ def new_mark() -> str:
     return f"trace {secrets.token_hex(8)}"
 
 
-def running(directory: Path | None) -> list[Running]:
+def running(directory: Path | None) -> tuple[list[Running], list[str]]:
     """Return the processes in one gateway's directory, or in all that the caller may look into.
 
-    Raises `BusError` if one does not answer.
+    After them come lines about those that do not answer.
     """
-    found = [(path, _asked(path, Question("links"))) for path in sockets(TRACE, directory)]
-    return [Running(path, answer) for path, answer in found if answer is not None]
+    found, failed = list[Running](), list[str]()
+    for path in sockets(TRACE, directory):
+        try:
+            answer = _asked(path, Question("links"))
+        except BusError as error:
+            failed.append(str(error))
+            continue
+        found += [] if answer is None else [Running(path, answer)]
+    return found, failed
 
 
 def starts(found: Sequence[Running], file: str | None, gateway: str | None) -> Iterator[Start]:
@@ -97,26 +104,40 @@ def starts(found: Sequence[Running], file: str | None, gateway: str | None) -> I
             yield from (Start(one, link) for link in one.answer.links)
 
 
-def trace(found: Sequence[Running], start: Start, frame: bytes, mark: str, seconds: float) -> Trace:
+def trace(
+    found: Sequence[Running],
+    start: Start,
+    frame: bytes,
+    mark: str,
+    seconds: float,
+    failed: Sequence[str] = (),
+) -> Trace:
     """Have all processes watch for a mark, send the frame that has it, and return what they saw.
 
-    Raises `BusError` if one of them refuses; then nothing is watched any more.
+    One that is gone or refuses is named in `Trace.failed`, after those of `failed`. Raises `BusError` if it
+    is the one where the frame comes in; then nothing is watched any more.
     """
-    begun = list[Running]()
+    begun, others = list[Running](), list(failed)
     try:
         for one in found:
-            _must(one, Question("watch", mark, watch_ms=round(seconds * 1000)))
-            begun.append(one)
+            try:
+                _must(one, Question("watch", mark, watch_ms=round(seconds * 1000)))
+            except BusError as error:
+                if one == start.running:
+                    raise
+                others.append(str(error))
+            else:
+                begun.append(one)
         _must(start.running, Question("send", mark, link=start.link, frame=frame))
         time.sleep(seconds)
     except BaseException:
         _end(begun, mark)
         raise
-    return _collected(begun, start, len(frame), mark)
+    return _collected(begun, start, len(frame), mark, others)
 
 
-def _collected(begun: Sequence[Running], start: Start, size: int, mark: str) -> Trace:
-    hops, more, failed = list[Hop](), False, list[str]()
+def _collected(begun: Sequence[Running], start: Start, size: int, mark: str, failed: list[str]) -> Trace:
+    hops, more = list[Hop](), False
     for one in begun:
         try:
             answer = _must(one, Question("collect", mark))

@@ -119,7 +119,6 @@ class Window:
 
     def _sit(self, sides: Sequence[SideRules]) -> None:
         self._sides = tuple(sides)
-        self._all = (1 << len(self._sides)) - 1
         self._trunks = sum(1 << n for n, side in enumerate(self._sides) if side.trunk)
         self._hearing = sum(1 << n for n, side in enumerate(self._sides) if not side.deaf)
 
@@ -229,7 +228,7 @@ class Window:
         return "standby"
 
     def _note(self, side: int, noted: _Noted) -> str:
-        frame, others = noted.frame, self._all & ~(1 << side)
+        frame, others = noted.frame, ~(1 << side)
         outward = self._outward(frame)
         admitted = self._sides[side].inward(frame)
         due = outward & others & self._hearing if admitted else 0

@@ -86,13 +86,13 @@ class Seals:
         self._told = set[str]()
 
     def seal(self, data: bytes) -> bytes:
-        """Return `data` with a seal of its own. Its time is later than that of any before."""
-        self._last = max(self._now(), self._last + 1)
+        """Return `data` with a seal of its own. Its time is later than that of any before, until 2059."""
+        self._last = min(max(self._now(), self._last + 1), _TIME_MAX)
         body = data + _STAMP.pack(self._sender, self._last >> 32, self._last & 0xFFFFFFFF)
         return body + self._ring.sign(body)
 
     def _now(self) -> int:
-        return min(int(self._clock() * _UNITS), _TIME_MAX)
+        return int(self._clock() * _UNITS)
 
     def opened(self, sealed: Iterable[bytes]) -> list[bytes]:
         """Return the messages that a sender with our keys has just said, without their seals."""

@@ -5,6 +5,7 @@ Pure: time is an argument, in seconds. docs/policies.md explains the policies to
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from itertools import count
 from math import inf
 from typing import Literal, NamedTuple, get_args
 
@@ -67,14 +68,12 @@ def fitting(messages: Sequence[bytes], stats: Stats) -> list[bytes]:
     """Return the messages of legal size; drop the others as `oversize`, `short` or `empty`."""
     fit = []
     for message in messages:
-        if FRAME_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
-            fit.append(message)
-        elif not message:
-            stats.drop("empty")
-        elif len(message) < FRAME_BYTES_MIN:
-            stats.drop("short")
-        else:
+        if len(message) > MESSAGE_BYTES_MAX:
             stats.drop("oversize")
+        elif len(message) < FRAME_BYTES_MIN:
+            stats.drop("short" if message else "empty")
+        else:
+            fit.append(message)
     return fit
 
 
@@ -116,7 +115,7 @@ class ShedQueue:
         self._stats, self._on_lost = stats, on_lost
         self._conflate = shed.policy == "conflate"
         self._waiting: OrderedDict[Hashable, tuple[float, bytes]] = OrderedDict()
-        self._last = self._first = 0  # keys of the last one put at the end, in front
+        self._numbers = count()  # keys of messages that nothing takes the place of
         self._next_s = -inf
 
     def __len__(self) -> int:
@@ -128,8 +127,7 @@ class ShedQueue:
         self._waiting.clear()
         self.shed, self._conflate, self._next_s = shed, shed.policy == "conflate", -inf
         for came, message in waiting:
-            self._last += 1
-            key: Hashable = topic(message) if self._conflate else self._last
+            key: Hashable = (self._conflate and topic(message)) or next(self._numbers)
             if (forerunner := self._waiting.pop(key, None)) is not None:
                 self._lose(forerunner[1], "conflated")
             self._waiting[key] = came, message
@@ -146,14 +144,13 @@ class ShedQueue:
             return self._stats.drop("empty")
         if size > bound or (self.shed.policy == "newest" and self._is_full(size)):
             return self._refuse(message)
-        self._last += 1
-        key: Hashable = (self._conflate and topic(message)) or self._last
+        key: Hashable = (self._conflate and topic(message)) or next(self._numbers)
         if (forerunner := self._waiting.get(key)) is not None:
             self._lose(forerunner[1], "conflated")
         self._waiting[key] = now, message
         self._stats.queued += 1
         self._stats.queued_bytes += size
-        while self._is_full(0) and len(self._waiting) > 1:  # never drop the new message
+        while self._is_full() and len(self._waiting) > 1:  # never drop the new message
             oldest = next(other for other in self._waiting if other != key)
             self._lose(self._waiting.pop(oldest)[1], self.shed.full)
         return None
@@ -170,10 +167,10 @@ class ShedQueue:
         if self._on_lost is not None:
             self._on_lost(message, reason)
 
-    def _is_full(self, more_bytes: int) -> bool:
-        """Return whether so many bytes more would be too many; also if there are too many tiny messages."""
-        bound = self.shed.queue_bytes
-        return self._stats.queued_bytes + more_bytes > bound or FRAME_BYTES_MIN * len(self._waiting) > bound
+    def _is_full(self, *more_bytes: int) -> bool:
+        """Return whether messages of such sizes more would be too much; a tiny one counts for 4 bytes."""
+        waiting, bound = len(self._waiting) + len(more_bytes), self.shed.queue_bytes
+        return self._stats.queued_bytes + sum(more_bytes) > bound or FRAME_BYTES_MIN * waiting > bound
 
     def expire(self, now: float, settle: Settle | None = None) -> None:
         """Drop messages that waited too long. Calls `settle`, if given, instead of the queue's own method."""
@@ -202,8 +199,7 @@ class ShedQueue:
         """Put a message that was taken but not sent back at the front of the queue."""
         if self.shed.rate is not None:
             self._next_s -= 1 / self.shed.rate
-        self._first -= 1
-        key: Hashable = (self._conflate and topic(message)) or self._first
+        key: Hashable = (self._conflate and topic(message)) or next(self._numbers)
         if key in self._waiting:
             return self._lose(message, "conflated")
         self._waiting[key] = came, message

@@ -129,7 +129,7 @@ class Registry:
             return _denied(*entry)
         service = self.services.find(entry.name)
         if service is None:
-            service = Service(entry, host, self._watch(entry, now_s))
+            service = Service(entry, host, self._watch(entry, now_s), heard.binary_time)
             refused = self.services.add(service)
         else:
             refused = self._return(service, entry, host, now_s)
@@ -275,9 +275,7 @@ class Registry:
             return entry[0]
         if self.services.find(entry.name) is not None:
             return ""
-        service = Service(entry, host, self._watch(entry, now_s))
-        service.binary_time = binary_time
-        return self.services.add(service)
+        return self.services.add(Service(entry, host, self._watch(entry, now_s), binary_time))
 
 
 def _life(service: Service, now_s: float) -> dict[str, Any]:

@@ -19,9 +19,9 @@ class Service:
 
     __slots__ = ("binary_time", "entry", "host", "peer", "suspect", "watch")
 
-    def __init__(self, entry: Entry, host: str, watch: Watch) -> None:
-        self.entry, self.host, self.watch = entry, host, watch
-        self.peer, self.binary_time, self.suspect = b"", True, False
+    def __init__(self, entry: Entry, host: str, watch: Watch, binary_time: bool) -> None:
+        self.entry, self.host, self.watch, self.binary_time = entry, host, watch, binary_time
+        self.peer, self.suspect = b"", False
 
 
 class Services:

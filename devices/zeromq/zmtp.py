@@ -194,7 +194,7 @@ class Cutter:
             self._frames, self._frames_bytes = [], 0
 
     def _take_command(self, content: bytes, said: list[Said]) -> None:
-        size = content[0] if content else 0
+        size = int.from_bytes(content[:1], "big")
         name, data = content[1 : 1 + size], content[1 + size :]
         if not self._is_ready:
             self._take_ready(name, data, said)

@@ -24,8 +24,7 @@ def faultless(
     of_frames: "DataFrame", frame_sums: "DataFrame", expected: "Expected", at: "Places"
 ) -> "DataFrame":
     """Select the rows of frames without a fault: `key`, gateway, hub, bus, `segment`, dir, ts_ns, `home`."""
-    usual = sums.table_of(expected.typical, at, frame_sums.sparkSession)
-    good = frame_sums.join(usual, sums.columns(at)).select("key", "home")
+    good = sums.alike(frame_sums, expected.typical, at).select("key", "home")
     columns = ["key", "gateway", "hub", "bus", "segment", "dir", "ts_ns"]
     return of_frames.select(*columns).join(good, "key")
 
@@ -61,7 +60,7 @@ def offsets(pairs: "Iterable[Row]", gateways: Sequence[str]) -> dict[str, int | 
 
 def clocks_of(picked: "DataFrame", at: "Places") -> dict[str, int]:
     """Measure how far clocks are ahead, in ns, by the frames without a fault among those `picked`
-    (`pipeline.analysis.suspects`).
+    (`pipeline.analysis.audit.suspects`).
 
     Clocks that cannot be compared are left out, and so are all if there is one gateway only.
     """

@@ -27,7 +27,7 @@ from pipeline.analysis.inventory import Places
 from pipeline.input.span import WHOLE, Span
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
 
 
 def keyed(rows: "DataFrame", at: Places) -> "DataFrame":
@@ -110,8 +110,12 @@ def _are_several(at: Places) -> "Column":
     return ~is_enveloped & ((puts == 0) | (puts >= 2 * reduce(add, segments)))
 
 
-def table_of(known: Iterable[Signature], at: Places, spark: "SparkSession") -> "DataFrame":
-    """Make a table of sums, with the number of the segment that each is of (`home`)."""
+def alike(frame_sums: "DataFrame", known: Iterable[Signature], at: Places, how: str = "inner") -> "DataFrame":
+    """Join the sums of frames with `home`: the number of the segment of the known sums that they equal.
+
+    With `how` "left", frames with other sums stay, without a home.
+    """
     table = [[*one.words, one.rows, one.flow, one.home()] for one in known]
     names: dict[str, type] = dict.fromkeys([*columns(at), "home"], int)
-    return F.broadcast(local_table(spark, names, table))
+    homes = F.broadcast(local_table(frame_sums.sparkSession, names, table))
+    return frame_sums.join(homes, columns(at), how)

@@ -3,14 +3,14 @@
 import argparse
 from typing import Final
 
-from pipeline.analysis.verdict import judge
+from pipeline.analysis.audit.verdict import judge
 from pipeline.input.span import MARGIN_NS
 from pipeline.jobs.ranges import whole
 from pipeline.jobs.record import Job, OpenCapture, Table, option
 
 
 def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
-    from pipeline.analysis.audit import audit
+    from pipeline.analysis.audit.findings import audit
 
     found = audit(capture.rows(MARGIN_NS), options.window_ms, capture.span, capture.recorded)
     first = found.findings.orderBy("ts_ns", "segment", "kind", "key", "stage")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from bus.names import Names
 from capture.names import given
-from pipeline.analysis.verdict import Tables, Verdict
+from pipeline.analysis.audit.verdict import Tables, Verdict
 from pipeline.engine import choice
 from pipeline.engine.choice import Engine
 from pipeline.input import span

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pipeline.analysis.verdict import judge
+from pipeline.analysis.audit.verdict import judge
 from pipeline.errors import PipelineError
 from pipeline.jobs import audit, failovers, last, latency, rates
 from pipeline.jobs.record import Job, OpenCapture, Table, collected, option

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from capture.files import CaptureError, listed
 from capture.locks import reading
-from pipeline.analysis.verdict import Verdict
+from pipeline.analysis.audit.verdict import Verdict
 from pipeline.engine import sail, session
 from pipeline.engine.choice import SAIL, Where, decide
 from pipeline.engine.sail import Sail

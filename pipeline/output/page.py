@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from bus.names import Names
-from pipeline.analysis.verdict import judge
+from pipeline.analysis.audit.verdict import judge
 from pipeline.output import svg
 from pipeline.output.names import labelled
 from pipeline.output.tables import cell, head

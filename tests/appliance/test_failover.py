@@ -10,7 +10,7 @@ import pytest
 from appliance.compose import Appliance
 from appliance.parts.bridge import BridgePart
 from appliance.parts.broker import BrokerPart
-from benchmarks.takeovers import trial
+from benchmarks.takeovers.trial import trial
 from bus.hub import Hub
 from bus.keys import new_key
 from bus.leases.candidacy import Candidacy

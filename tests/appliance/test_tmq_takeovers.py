@@ -1,11 +1,11 @@
-"""Clients of 2015 and another side, through two gateways: the short form of `benchmarks.tmq_side`."""
+"""Clients of 2015 and another side, through two gateways: the short form of `benchmarks.tmq.side`."""
 
 import os
 
 import pytest
 
-from benchmarks.tmq_program import ENVIRONMENT
-from benchmarks.tmq_side import NONE, trial
+from benchmarks.tmq.program import ENVIRONMENT
+from benchmarks.tmq.side import NONE, trial
 
 LEASE_MS = 600  # a machine that also runs other tests can stall for longer than the default 250
 FRAMES = 200

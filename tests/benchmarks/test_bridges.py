@@ -10,9 +10,9 @@ from contextlib import closing
 
 import pytest
 
-from benchmarks.bridge_report import page, remarks
-from benchmarks.bridge_systems import PREFIX, SYSTEMS, BridgeLoad, BridgeSystem, Ports, generator, topology
-from benchmarks.bridges import LOADS, generating, measure
+from benchmarks.bridges.__main__ import LOADS, generating, measure
+from benchmarks.bridges.report import page, remarks
+from benchmarks.bridges.systems import PREFIX, SYSTEMS, BridgeLoad, BridgeSystem, Ports, generator, topology
 from benchmarks.report import Results
 from benchmarks.run import Sample
 from benchmarks.systems import BenchError

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.catalog import ECHO, LIVES, page
-from benchmarks.catalog_rig import Life, catalog, echo, echoed, lives, running
+from benchmarks.catalog.__main__ import ECHO, LIVES, page
+from benchmarks.catalog.rig import Life, catalog, echo, echoed, lives, running
 
 
 @pytest.mark.parametrize("life", LIVES)

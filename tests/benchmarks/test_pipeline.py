@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from benchmarks.pipeline import PAGE, digest, remarks
-from benchmarks.pipeline_page import Cold, Measured, Warm, aims, growth, markdown, skews
+from benchmarks.pipeline.__main__ import PAGE, digest, remarks
+from benchmarks.pipeline.page import Cold, Measured, Warm, aims, growth, markdown, skews
 
 
 def measured(sort: str, millions: int, spark_s: float, duckdb_s: float, read: int = 2) -> Measured:

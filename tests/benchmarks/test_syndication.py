@@ -10,8 +10,8 @@ pytest.importorskip("msgpack")
 pytest.importorskip("lark")
 pytest.importorskip("re2")
 
-from benchmarks.syndication import Results, page
-from benchmarks.syndication_rig import OURS, OURS_FIRST, PACED, PLAIN, SUBSCRIBERS, evaluation, fanout
+from benchmarks.syndication.__main__ import Results, page
+from benchmarks.syndication.rig import OURS, OURS_FIRST, PACED, PLAIN, SUBSCRIBERS, evaluation, fanout
 
 built = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (cc)")
 SECONDS = 0.05

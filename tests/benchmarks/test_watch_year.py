@@ -7,9 +7,9 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
-from benchmarks.watch_year import Sample, verdict
-from benchmarks.watch_year_files import DAY_H, Year
-from benchmarks.watch_year_rig import Memory
+from benchmarks.watch_year.__main__ import Sample, verdict
+from benchmarks.watch_year.files import DAY_H, Year
+from benchmarks.watch_year.rig import Memory
 from capture.files import days_directory, listed
 from capture.live import Live, Position, latest, pieces
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from benchmarks.takeovers import CATCH_UP_S, FAULTS
+from benchmarks.takeovers.load import CATCH_UP_S
+from benchmarks.takeovers.trial import FAULTS
 from bus.leases.candidacy import Candidacy
 from tests.chaos.clock import begin, clock
 from tests.chaos.plant import Plant, Program

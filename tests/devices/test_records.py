@@ -9,7 +9,6 @@ from bus.needs import Certificate, Directory, Library, Listening, Lookup, Need, 
 from bus.transports.options import Tls
 from devices import ports
 from devices.cache.device import CacheSpec
-from devices.catalog.bounds import Bounds
 from devices.catalog.device import CatalogSpec, records_of
 from devices.device import DeviceSpec
 from devices.log.device import LogSpec
@@ -65,6 +64,41 @@ def _catalog(*urls: str) -> str | None:
     return Path(file).name if file else None
 
 
+def test_a_device_stores_where_its_settings_say_and_only_one_has_the_file() -> None:
+    catalog = CatalogSpec(on="gw", catalog=("tcp://h:1",), records="/r/../c.json")
+    broker = SyndicationSpec(on="gw", syndication=("tcp://h:1",), database="/d//b.db")
+    assert (records_of(catalog), database_of(broker)) == (Path("/r/../c.json"), Path("/d/b.db"))
+    assert [*catalog.takes(), *broker.takes()] == ["file /c.json", "file /d/b.db"]
+    assert list(broker.needs())[-1] == Directory("/d")
+
+
+@pytest.mark.parametrize("stored", ["none", None])
+def test_one_that_stores_nothing_or_in_its_own_place_takes_no_file_of_the_settings(
+    stored: str | None,
+) -> None:
+    catalog = CatalogSpec(on="gw", catalog=("tcp://h:1",), records=stored)
+    broker = SyndicationSpec(on="gw", syndication=("tcp://h:1",), database=stored)
+    assert [*catalog.takes(), *broker.takes()] == []
+    if stored:
+        assert (records_of(catalog), database_of(broker)) == (None, None)
+        assert [type(need) for need in broker.needs()] == [Library] * 3
+
+
+def test_a_syndication_broker_is_labelled_with_what_it_joins() -> None:
+    broker = SyndicationSpec(on="gw", syndication=("tcp://h:1",))
+    assert broker.label(()) == "syndication broker"
+    assert broker.label(("bus p", "bus q")) == "syndication broker on bus p, bus q"
+
+
+def test_a_proxy_that_listens_asks_the_other_end_for_its_certificate() -> None:
+    proxy = ProxySpec(on="gw", proxy="tcp://h:1", listen="tls+tcp://0.0.0.0:2", tls=TLS)
+    (listener,) = proxy.listens()
+    assert listener.tls == replace(TLS, require_peer_cert=True)
+    assert list(proxy.lets_in()) == ["127.0.0.1"]
+    dials = ProxySpec(on="gw", proxy="tcp://h:1", dial="tls+tcp://h:2", tls=TLS)
+    assert list(dials.listens()) == []
+
+
 def _syndication(*urls: str) -> str | None:
     file = database_of(SyndicationSpec(on="gw", syndication=urls))
     return Path(file).name if file else None
@@ -89,21 +123,6 @@ def test_the_ports_are_those_of_the_protocol() -> None:
     assert ports.ANNOUNCED == 5250
 
 
-def test_the_bounds_of_a_catalog_are_those_of_its_page() -> None:
-    """docs/wire/dbp.md, and the size of the file that follows from them."""
-    b = Bounds()
-    assert (b.frames, b.message_bytes, b.text_bytes, b.depth, b.items) == (64, 16 << 10, 200, 16, 1024)
-    assert (b.services, b.services_per_host, b.entry_bytes, b.all_entry_bytes) == (4096, 2048, 8192, 4 << 20)
-    assert (b.silenced, b.silence_s, b.interval_s) == (1024, 60, 1)
-    assert b.file_bytes == (4 << 20) + 4096 * (200 + 6 * 200)
-
-
-@pytest.mark.parametrize("name", ["frames", "services", "silence_s"])
-def test_a_bound_of_a_catalog_is_above_zero(name: str) -> None:
-    with pytest.raises(ValueError, match="above 0"):
-        replace(Bounds(), **{name: 0})
-
-
 def test_a_syndication_broker_has_256_rules_of_each_kind_at_most() -> None:
     head = "name: t\ngateways: {gw: }\nbuses: {b: {on: gw}}\ndevices:\n  s:\n    on: gw\n"
     head += "    syndication: tcp://127.0.0.1:7\n    producers:\n"
@@ -111,3 +130,16 @@ def test_a_syndication_broker_has_256_rules_of_each_kind_at_most() -> None:
     most, more = said(head + "".join(rules[:256])), said(head + "".join(rules))
     assert "256" not in most
     assert "256" in more
+
+
+@pytest.mark.parametrize(("parts", "mib"), [(1, 8), (2, 16), (4, 32), (5, 32)])
+def test_a_recorder_has_a_queue_of_8_mib_for_each_part_up_to_32(parts: int, mib: int) -> None:
+    tap = TapSpec(on="gw", tap=tuple("abcde"[:parts]), directory="/d")
+    assert tap.ring_bytes == mib << 20
+    assert replace(tap, queue_bytes=1 << 20).ring_bytes == 1 << 20
+
+
+def test_recorders_look_into_the_parts_that_they_join() -> None:
+    assert TapSpec.inside
+    assert LogSpec.inside
+    assert not CacheSpec.inside

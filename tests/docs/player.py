@@ -51,6 +51,7 @@ def terminals(clone: Clone, shown: Sequence[Block]) -> Iterator[dict[str, Termin
     finally:
         for terminal in opened.values():
             terminal.close()
+        clone.clear()
 
 
 def _answered(block: Block, later: Sequence[Block]) -> bool:

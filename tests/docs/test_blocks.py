@@ -15,6 +15,7 @@ import pytest
 from tests.docs.dry import faults
 from tests.docs.player import STAGES, follow, name_of, stage_of
 from tests.helpers.shown import PAGES, blocks
+from tests.system.namespaces import why_not
 
 LANGUAGES = {"sh", "python", "text", "yaml", "json", "toml", "ini", "mermaid"}
 READERS: dict[str, Callable[[str], object]] = {
@@ -33,6 +34,8 @@ def test_the_page_works_as_it_is_written(page: Path, tmp_path: Path) -> None:
         pytest.importorskip(package)
     if not shutil.which("socat"):
         pytest.skip("Debian package socat")
+    if any("ip netns" in block.text for block in blocks(page)) and (why := why_not()):
+        pytest.skip(why)
     follow(page, tmp_path)
 
 

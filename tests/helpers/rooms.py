@@ -10,7 +10,7 @@ from typing import Final
 _SPARK: Final = "spark"
 WITH_SPARK: Final = (
     "tests/pipeline/",
-    "tests/benchmarks/test_pipeline_sql.py",
+    "tests/benchmarks/pipeline/test_sql.py",
     "tests/benchmarks/test_watch_year.py",
     "tests/examples/test_questions.py",
     "tests/appliance/commands/test_run.py::test_the_last_line_of_the_demo",

@@ -6,6 +6,8 @@ it, `<!-- not run: REASON -->`, says why a test does not run it.
 
 import os
 import re
+import secrets
+import subprocess
 import sys
 from functools import cache
 from pathlib import Path
@@ -77,10 +79,10 @@ def _line(line: str) -> str:
 
 class Clone:
     """A directory in which pages can be followed beside others who do the same: the command is on the PATH
-    and in `.venv`, and ports and directories of pages and examples are replaced by free ones."""
+    and in `.venv`, and ports, directories and hosts of pages and examples are replaced by free ones."""
 
     def __init__(self, home: Path) -> None:
-        self.home = home
+        self.home, self._hosts = home, f"bc-{secrets.token_hex(4)}-"
         (home / "topologies").mkdir()
         for path in (ROOT / "topologies").glob("*.yaml"):
             (home / "topologies" / path.name).write_text(self.here(path.read_text()))
@@ -95,9 +97,16 @@ class Clone:
         self.environment: dict[str, str] = {**alone(), **settings}
 
     def here(self, text: str) -> str:
-        """Replace the ports and the directories of a page."""
+        """Replace the ports, the directories and the network namespaces of a page."""
         text = re.sub(r"/tmp/(?=tutorial|buscoupler-|bus\.sock)", f"{self.home}/", text)
+        text = re.sub(r"\btutorial-(?=[ab]\b)", self._hosts, text)
         return _PORT.sub(lambda found: str(_port(found[0], str(self.home))), text)
+
+    def clear(self) -> None:
+        """Delete the network namespaces of a page, if it made some and has not deleted them."""
+        for name in [f"{self._hosts}{host}" for host in "ab"]:
+            if Path("/run/netns", name).exists():
+                subprocess.run(["ip", "netns", "del", name], check=True)
 
 
 _PORT: Final = re.compile(

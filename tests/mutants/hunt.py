@@ -120,7 +120,7 @@ class Red(Exception):
 def try_with(files: tuple[str, ...], mutants: list[Mutant]) -> list[Mutant]:
     """Run test files for some mutants of one module, and return those that nothing notices."""
     numbers = ",".join(str(mutant.site.number) for mutant in mutants)
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
         results = Path(directory) / "results"
         environment = os.environ | {
             "MUTANTS": f"{ROOT / mutants[0].module}:{numbers}:{results}",

@@ -17,12 +17,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from tests.mutants.plant import Function, changed_functions, plant_file, plant_functions, tell
 
 _PHASES = [Phase.explicit, Phase.generate]  # what failed need not be made small
-settings.register_profile("mutants", deadline=None, derandomize=True, phases=_PHASES, max_examples=30)
+settings.register_profile(
+    "mutants",
+    deadline=None,
+    derandomize=True,
+    phases=_PHASES,
+    max_examples=30,
+    suppress_health_check=[HealthCheck.too_slow],  # of a busy machine, tests of no mutant would fail
+)
 _LIMIT_S = 300  # for the tests without a change, or with one of what runs while the module is loaded
 _ALL_S = 24 * 3600  # for all changes of a module
 _PATIENCE = 10

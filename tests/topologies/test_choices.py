@@ -1,12 +1,19 @@
 """Values by gateway: each gateway has plain ones, and every mistake is found once, with its place."""
 
+from collections.abc import Mapping
+from typing import Annotated, Any
+
 import pytest
+import yaml
+from yaml.nodes import MappingNode
 
 from bridges.media.can.medium import Can
 from bridges.media.uart.medium import Uart
+from bus.schema import Single
 from tests.topologies.support import findings, said
+from topologies.choices import is_choice, wrong_keys
 from topologies.loader import loads
-from topologies.model import Filter, Shed, Side
+from topologies.model import Filter, Listen, Shed, Side
 
 TEXT = """\
 name: t
@@ -126,3 +133,52 @@ def test_what_is_wrong_is_said_once(bus: str, side: str) -> None:
 def test_wrong_gateways_of_the_bridge_raise_nothing_but_findings() -> None:
     for text in ("on: [a, z]", "on: z", "on: {a: 1}", "onn: a", "on: []"):
         assert findings(paired("{a: one, b: two}", "can: {a: {channel: c}}").replace("on: [a, b]", text))
+
+
+def mapping(text: str) -> MappingNode:
+    node = yaml.compose(text)
+    assert isinstance(node, MappingNode)
+    return node
+
+
+@pytest.mark.parametrize(
+    ("text", "choice"),
+    [
+        ("{}", False),
+        ("{a: {k: 1}}", True),
+        ("{a: {k: 1}, b: {k: 2}}", True),
+        ("{a: {k: 1}, c: {k: 2}}", False),
+        ("{a: {k: 1}, [b]: {k: 2}}", False),
+        ("{a: {k: 1}, b: 2}", False),
+    ],
+)
+def test_where_any_keys_are_allowed_a_choice_has_gateways_only_with_a_mapping_for_each(
+    text: str, choice: bool
+) -> None:
+    assert is_choice(mapping(text), Mapping[str, Any], ["a", "b"]) is choice
+
+
+@pytest.mark.parametrize(
+    ("annotation", "choice"),
+    [
+        (Listen, False),
+        (Annotated[tuple[Listen, ...], Single()], False),
+        (Annotated[Annotated[tuple[Listen, ...], Single()] | None, "words"], False),
+        (Annotated[Annotated[tuple[Listen, ...], "words"] | None, Single()], False),
+        (tuple[Listen, ...], True),
+        (str, True),
+    ],
+)
+def test_a_key_of_the_only_item_of_a_list_comes_before_a_gateway_of_its_name(
+    annotation: Any, choice: bool
+) -> None:
+    """A list that needs its brackets is no mapping, so there the key can only be a gateway."""
+    assert is_choice(mapping("{url: x}"), annotation, ["url"]) is choice
+
+
+@pytest.mark.parametrize(
+    ("on", "known"), [(["a", "b"], "; known here: a, b"), ([], "; known here: a, b, gw")]
+)
+def test_an_unknown_gateway_is_told_with_those_that_may_stand_there(on: list[str], known: str) -> None:
+    ((_, text),) = wrong_keys(mapping("x" * 100 + ": 1"), ["a", "b", "gw"], on)
+    assert text == f'no gateway "{"x" * 64}"{known}'

@@ -7,7 +7,7 @@ from xml.dom import minidom
 import pytest
 
 from tests.helpers import ROOT
-from topologies.drawing import draw
+from topologies.drawing import draw, joined_to
 from topologies.layout import NARROW, NODE_HEIGHT, WIDE, Box, Edge, Layout, Node, from_record, placed
 from topologies.loader import load, loads
 from topologies.svg import Mark, svg
@@ -95,3 +95,57 @@ def test_the_picture_in_the_docs_is_that_of_the_file() -> None:
 
     made = svg(draw(load(str(ROOT / "topologies/failover.yaml"))), None, asset("drawing.css"))
     assert (ROOT / "docs/failover.svg").read_text() == made + "\n"
+
+
+LINKED = """\
+name: t
+gateways: {a: {address: 10.0.0.1}, b: {address: 10.0.0.2}}
+brokers: {m: {on: a, listen: 'tcp://10.0.0.1:9'}}
+buses:
+  p: {on: a, listen: ['tcp://0.0.0.0:4', 'tcp://0.0.0.0:5']}
+  q: {on: b, dial: ['tcp://10.0.0.1:5', 'tcp://192.0.2.9:1']}
+  alone: {on: a}
+bridges:
+  x: {on: a, join: [bus: p, tmq: {brokers: [m, 'tcp://192.0.2.7:9']}]}
+devices:
+  w: {on: a, tap: [p, x], directory: /x}
+"""
+
+
+@pytest.mark.parametrize(
+    ("bus", "ends"),
+    [
+        ("p", [("bus p -> bus q", "listen", "tcp://0.0.0.0:5")]),
+        (
+            "q",
+            [
+                ("bus p -> bus q", "dial", "tcp://10.0.0.1:5"),
+                ("bus q -> url tcp://192.0.2.9:1", "dial", "tcp://192.0.2.9:1"),
+            ],
+        ),
+        ("alone", []),
+    ],
+)
+def test_a_bus_knows_its_lines_by_the_address_that_it_has_there(
+    bus: str, ends: list[tuple[str, str, str]]
+) -> None:
+    topology = loads(LINKED)
+    assert joined_to(topology, bus) == ends
+    assert {edge for edge, _, _ in ends} <= {edge.id for edge in draw(topology).edges}
+
+
+def test_brokers_and_devices_have_lines_to_what_they_join_and_an_address_outside_to_no_broker() -> None:
+    drawing = draw(loads(LINKED))
+    assert [edge.id for edge in drawing.edges if edge.one.startswith(("broker", "device"))] == [
+        "broker m -> tmq m",
+        "device w -> bus p",
+        "device w -> bridge x@a",
+    ]
+
+
+def test_a_bridge_tells_its_place_among_candidates_and_none_if_it_is_alone() -> None:
+    failover = draw(load(str(ROOT / "topologies/failover.yaml")))
+    details = {node.id: node.detail for node in (*failover.nodes, *draw(loads(LINKED)).nodes)}
+    assert details["bridge motor@gw-a"] == "1 of 2"
+    assert details["bridge motor@gw-b"] == "2 of 2"
+    assert details["bridge x@a"] == ""

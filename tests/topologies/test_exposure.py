@@ -102,3 +102,35 @@ def test_loopback_sockets_files_and_certificates_are_in_order(text: str) -> None
 def test_all_examples_that_need_no_hardware_are_for_this_machine_only() -> None:
     found = {path.stem for path in ROOT.glob("topologies/*.yaml") if list(find_exposed(load(path)))}
     assert found == {"cold-chain"}
+
+
+PAGE = "name: t\ngateways: {a: {status: %s}}\nbuses: {p: {on: a}}\n"
+OPEN, SECURE = "http://0.0.0.0:8080", "https://0.0.0.0:8080"
+READ, UNENCRYPTED = "every machine that reaches", "the token of"
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        (f"{{listen: '{OPEN}', open: true}}", [f"{READ} the status page at {OPEN} may read it: give it a"]),
+        (f"{{listen: '{SECURE}', tls: {{{CERT}}}, open: true}}", [f"{READ} the status page at {SECURE} may"]),
+        (f"{{listen: '{OPEN}', token_file: /t}}", [f"{UNENCRYPTED} the status page at {OPEN} crosses"]),
+        (f"{{listen: '{SECURE}', tls: {{{CERT}}}, token_file: /t}}", []),
+        (f"{{listen: '{SECURE}', tls: {PROVEN}}}", []),
+        (f"{{listen: '{OPEN}', open: true, serve: false}}", []),
+        ("{listen: 'http://127.0.0.1:8080'}", []),
+        ("{}", []),
+    ],
+)
+def test_a_status_page_that_others_can_read_or_whose_token_they_see_is_told(
+    page: str, words: list[str]
+) -> None:
+    found = [finding.text for finding in find_exposed(loads(PAGE % page))]
+    assert len(found) == len(words)
+    assert all(text.startswith(start) for text, start in zip(found, words, strict=True))
+
+
+@pytest.mark.parametrize("text", [broker(f"{{{CERT}}}"), bus("tls+tcp://0.0.0.0:5", f"{{{CERT}}}")])
+def test_keys_are_no_advice_for_what_is_no_trunk(text: str) -> None:
+    (said,) = exposed(text)
+    assert said.endswith("give its tls a ca_file and require_peer_cert: true (docs/security.md)")

@@ -105,6 +105,14 @@ def test_a_side_that_is_a_trunk_has_the_keys_of_the_file_or_its_own() -> None:
         assert [need.path for need in needs if isinstance(need, KeyFile)] == list(keys)
 
 
+@pytest.mark.parametrize(
+    ("words", "idle"), [("trunk: true", 0), ("trunk: true, keys: b", 1), ("trunk: false", 1)]
+)
+def test_the_keys_of_the_file_have_an_effect_on_a_side_without_its_own(words: str, idle: int) -> None:
+    found = warnings(SIDE % ("keys: a", f"url: 'tcp://192.0.2.1:5', {words}"))
+    assert sum("keys have no effect" in one for one in found) == idle
+
+
 ON_TRUNKS = """\
 keys: k
 buses:

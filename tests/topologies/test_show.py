@@ -73,3 +73,38 @@ def test_the_reference_page_has_no_dead_link() -> None:
     text = page()
     heads = {line[3:].lower() for line in text.split("\n") if line.startswith("## ")}
     assert set(re.findall(r"\(#(\w+)\)", text)) <= heads
+
+
+TMQ = "name: t\ngateways: {g: }\nbridges: {x: {on: g, join: [uart: /dev/b, %s]}}"
+
+
+@pytest.mark.parametrize(
+    ("patterns", "shown"),
+    [("a", "a"), ("a, b, c", "a, b, c"), ("a, b, c, d", "a, b, c and 1 more"), ("", "nothing")],
+)
+def test_three_patterns_of_a_side_are_shown_and_others_are_counted(patterns: str, shown: str) -> None:
+    topology = loads(TMQ % f"tmq: {{brokers: 'tcp://192.0.2.1:1', subscribe: [{patterns}]}}")
+    assert f"subscribe {shown}  " in next(line for line in show(topology).split("\n") if "tmq" in line) + "  "
+    assert f'|"subscribe {shown}"|' in show(topology, "mermaid")
+
+
+LINES = """\
+name: t
+gateways: {g: , h: }
+buses:
+  p: {on: g, listen: {url: 'tcp://*:1', trunk: true}}
+  q: {on: h, dial: [{url: 'tcp://127.0.0.1:1', trunk: true}, 'tcp://192.0.2.3:1']}
+devices: {t: {on: g, tap: p, directory: /x}, l: {on: g, cache: p}}
+"""
+
+
+def test_thick_lines_are_trunks_and_dotted_ones_are_of_devices_inside_their_bus() -> None:
+    lines = show(loads(LINES), "mermaid").split("\n")
+    ends = {m[1]: m[2] for line in lines if (m := re.match(r'  (n\d+)\W+"([^"]+)"', line))}
+    drawn = [m.groups() for line in lines if (m := re.fullmatch(r"  (n\d+) (\S+) (n\d+)", line))]
+    assert sorted((ends[one], arrow, ends[other]) for one, arrow, other in drawn) == [
+        ("bus p", "---", "device l"),
+        ("bus p", "-.->", "device t"),
+        ("bus q", "-->", "tcp://192.0.2.3:1"),
+        ("bus q", "==>", "bus p"),
+    ]

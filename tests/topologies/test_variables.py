@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+import yaml
+from yaml.nodes import ScalarNode
 
 from appliance.cli import main
 from bridges.media.uart.medium import Uart
@@ -11,6 +13,7 @@ from topologies.choosing import gateway_here
 from topologies.document import CHARACTERS_MAX
 from topologies.findings import InvalidTopology
 from topologies.loader import loads
+from topologies.variables import Expanded, Use, expanded, uses_in
 
 HEAD = "name: t\ngateways: {gw: {address: 127.0.0.1}}\nbuses: {p: {on: gw}}\n"
 LINE = HEAD + "bridges:\n  b:\n    on: gw\n    join:\n      - bus: p\n      - uart:\n"
@@ -117,3 +120,43 @@ def test_a_machine_is_the_gateway_of_its_name_or_the_only_one() -> None:
     with pytest.raises(TopologyError, match="this host, c: choose one with --gateway: a, b"):
         gateway_here(two, "c")
     assert gateway_here(loads(HEAD), "c") == "gw"
+
+
+def scalar(text: str) -> ScalarNode:
+    node = yaml.compose(text)
+    assert isinstance(node, ScalarNode)
+    return node
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "plain"),
+    [("${N}", "int", "int"), ("'${N}'", "str", "int"), ('"a${N}"', "str", "str"), ("a${N}", "str", "str")],
+)
+def test_a_value_without_quotes_is_read_again_and_one_in_quotes_is_text_that_may_be_so_read(
+    text: str, kind: str, plain: str
+) -> None:
+    made, _ = expanded(scalar(text), {"N": "42"})
+    assert isinstance(made, Expanded)
+    assert (made.tag, made.plain_tag) == (f"tag:yaml.org,2002:{kind}", f"tag:yaml.org,2002:{plain}")
+
+
+def test_a_value_without_variables_stays_as_it_is() -> None:
+    node = scalar("$42")
+    assert expanded(node, {}) == (node, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "variables", "use"),
+    [
+        ("a ${N}", {"N": "v"}, Use(2, "N", "v", False)),
+        ("a ${N:-d}", {"N": "v"}, Use(2, "N", "v", False)),
+        ("a ${N:-d}", {"N": ""}, Use(2, "N", "d", True)),
+        ("a ${N:-d}", {}, Use(2, "N", "d", True)),
+        ("a ${N:-}", {}, Use(2, "N", "", True)),
+        ("${N}", {"N": ""}, Use(0, "N", "", False)),
+    ],
+)
+def test_a_use_tells_its_place_and_whether_its_default_stands_there(
+    text: str, variables: dict[str, str], use: Use
+) -> None:
+    assert list(uses_in(text, variables)) == [use]

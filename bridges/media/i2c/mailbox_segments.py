@@ -70,7 +70,7 @@ class Outbox:
 
         A transfer of which no segment was sent yet stays, unless `drop` is True.
         """
-        lost = self.busy and (drop or self.placed or self._position > 0)
+        lost = self.busy and (drop or self.placed or bool(self._position))
         if lost:
             self._transfer = b""
         self.placed, self.toggle = False, 0

@@ -76,8 +76,10 @@ class Target:
     def send(self, message: bytes) -> bool:
         """Queue a message. Return False and count a drop if its size is illegal or the queue is full."""
         self.offered += 1
-        if not FRAME_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
-            return self._drop("oversize" if message else "empty")
+        if len(message) < FRAME_BYTES_MIN:
+            return self._drop("short" if message else "empty")
+        if len(message) > MESSAGE_BYTES_MAX:
+            return self._drop("oversize")
         if self._queued_bytes + len(message) > self.queue_bytes:
             return self._drop("queue full")
         self._queue.append(message)

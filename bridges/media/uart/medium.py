@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from bridges.media.medium import CLOCK_S, SEAL_BYTES, Medium, Taken, Word
 from bridges.media.uart.address import SERVERS, check_port, scheme_of, server_of
+from bridges.media.uart.codec import wire_bytes_max
 from bus.needs import Device, Library, Need, Probe, host_needs
 from bus.schema import Check, Delay, Length, Node, Path, QueueBytes, Range, check_fields
 from bus.wire.envelope import ENVELOPE_BYTES
@@ -113,5 +114,4 @@ class Uart(Medium):
 
     def seconds(self, size: int, trunk: bool) -> float | None:
         """Return the line time of a message and its CRC-32 in COBS between two zeros, as the line is set."""
-        coded = size + 4 + (ENVELOPE_BYTES if trunk else 0)
-        return (coded + coded // 254 + 1 + 2) * self.byte_s
+        return wire_bytes_max(size + (ENVELOPE_BYTES if trunk else 0)) * self.byte_s

@@ -3,6 +3,7 @@
 It turns bytes of the connection into bytes of the line; `replies` collects what must be sent to the server.
 """
 
+import re
 from struct import Struct
 
 IAC = b"\xff"
@@ -19,6 +20,7 @@ _NO_FLOW, _HARDWARE_FLOW, _DTR_ON, _RTS_ON = 1, 3, 8, 11
 _PURGE_BOTH = 3
 _NAMES = {_BAUD: "baud rate", _DATA: "data bits", _PARITY: "parity", _STOP: "stop bits"}
 _COMMAND_BYTES_MAX = 512
+_SUBNEGOTIATION = re.compile(rb"\xff\xfa(?:[^\xff]|\xff\xff)*+\xff[^\xff]")
 _VALUE_BYTES_MAX = 4
 _REPLY_BYTES_MAX = 4096
 _U32 = Struct(">I")
@@ -90,13 +92,10 @@ class Client:
 
     def _subnegotiation_bytes(self, data: bytes, at: int) -> int:
         """Return the length as `_command_bytes` does; the most for one that does not end so soon."""
-        stop = min(len(data), at + _COMMAND_BYTES_MAX)
-        position = data.find(IAC, at + 2, stop - 1)
-        while position >= 0 and data[position + 1] == _IAC:
-            position = data.find(IAC, position + 2, stop - 1)
-        if position >= 0:
-            return position + 2 - at
-        return _COMMAND_BYTES_MAX if stop - at == _COMMAND_BYTES_MAX else 0
+        stop = at + _COMMAND_BYTES_MAX
+        if whole := _SUBNEGOTIATION.match(data, at, stop):
+            return whole.end() - at
+        return _COMMAND_BYTES_MAX if len(data) >= stop else 0
 
     def _obey(self, command: bytes) -> None:
         verb = command[0]

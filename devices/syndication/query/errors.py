@@ -66,7 +66,7 @@ def expected(terminals: Iterable[str]) -> str:
 def _found(rest: str) -> str:
     if not rest.strip():
         return "the end"
-    word = rest.split(maxsplit=1)[0]
+    word = rest.split()[0]
     return repr(word if len(word) <= _FOUND_LETTERS else word[:_FOUND_LETTERS] + "...")
 
 

@@ -92,9 +92,8 @@ def negation(part: Node) -> Node:
     return part.part if isinstance(part, Not) else Not(part)
 
 
-def both(parts: Iterable[Node]) -> Node:
-    whole = tuple(inner for part in parts for inner in (part.parts if isinstance(part, And) else (part,)))
-    return whole[0] if len(whole) == 1 else And(whole)
+def both(parts: Iterable[Node]) -> And:
+    return And(tuple(inner for part in parts for inner in (part.parts if isinstance(part, And) else (part,))))
 
 
 def either(parts: Iterable[Node]) -> Node:

@@ -51,7 +51,7 @@ class Sets(Generic[C]):
 
     def refusal(self, more: int) -> str:
         """Return why there is no room for so many more members; "": there is."""
-        return "sets full" if more > 0 and self.members + more > self._bounds.members else ""
+        return "sets full" if self.members + more > self._bounds.members else ""
 
     def refusal_of(self, moves: Moves[C]) -> str:
         """Return why there is no room for what a producer changes, or why it takes too long; "": there is."""

@@ -99,7 +99,7 @@ async def test_a_frame_is_followed_over_three_gateways(tmp_path: Path) -> None:
         times = [hop["at_us"] for hop in seen["hops"]]
         assert times == sorted(times)
         assert times[0] == 0
-        assert len(seen["watched"]) == 3
+        assert len([title for title in seen["watched"] if title.startswith(world.name)]) == 3
         await until(lambda: ear.heard)
         assert [unpack(one).data.decode() for one in ear.heard] == [seen["mark"]]
 
@@ -122,6 +122,21 @@ async def test_a_frame_is_followed_over_three_gateways(tmp_path: Path) -> None:
         status, _, errors = await world.trace("motor", "--from", "nowhere")
         assert status == 1
         assert 'no link "nowhere"' in errors
+
+
+@pytest.mark.timeout(90)
+async def test_a_gateway_that_does_not_answer_is_named_and_the_others_tell(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    silent = runtime_directory() / world.name / "mute" / "trace.sock"
+    async with world.running():
+        silent.parent.mkdir()
+        server = await asyncio.start_unix_server(lambda _, writer: writer.close(), silent)
+        status, seen = await world.traced("pump")
+        server.close()
+    silent.unlink(missing_ok=True)
+    silent.parent.rmdir()
+    assert (status, [hop["part"] for hop in seen["hops"]][:1]) == (1, ["bus left"])
+    assert [text for text in seen["failed"] if text.startswith(f"{silent}: no answer: ")]
 
 
 @pytest.mark.parametrize(

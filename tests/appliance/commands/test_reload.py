@@ -6,19 +6,21 @@ import os
 import signal
 import socket
 import struct
-from collections.abc import AsyncIterator
+import tempfile
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pynng
 import pytest
 
+from appliance.cli import main
 from appliance.commands.run import checked
 from appliance.compose import Appliance
-from appliance.local.places import is_listening
+from appliance.local.places import is_listening, runtime_directory
 from appliance.reload.outcome import Outcome, Request, pack, unpack_outcome, unpack_request
 from appliance.reload.reloader import Reloader
-from tests.appliance.commands.test_run import COMMAND, TWO, ear_on, hears
+from tests.appliance.commands.test_run import COMMAND, TWO, ear_on, hears, process
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from topologies.loader import loads
@@ -175,6 +177,31 @@ async def test_nobody_to_ask_and_no_answer_are_problems(world: World) -> None:
         status, _, errors = await world.reload("--timeout", "0.2")
         program.send_signal(signal.SIGCONT)
         assert (status, "no answer" in errors) == (1, True)
+
+
+@pytest.fixture
+def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return where the gateways of this user are found: a short path, as that of a socket must be."""
+    with tempfile.TemporaryDirectory() as directory:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", directory)
+        runtime_directory().mkdir(0o700)
+        yield runtime_directory()
+
+
+@pytest.mark.parametrize(("place", "expected"), [("other/here", 0), ("two/there", 1)])
+async def test_only_a_gateway_of_the_same_topology_must_answer(
+    world: World, runtime: Path, place: str, expected: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    silent = runtime / place / "reload.sock"
+    silent.parent.mkdir(parents=True)
+    server = await asyncio.start_unix_server(lambda _, writer: writer.close(), silent)
+    async with process("run", str(world.file)):
+        await until(lambda: is_listening(runtime / "two" / "here" / "reload.sock"))
+        assert await asyncio.to_thread(main, ["reload", str(world.file)]) == expected
+    output, errors = capsys.readouterr()
+    assert "two on here:" in output
+    assert f"{silent}: no answer" in errors
+    server.close()
 
 
 @pytest.mark.parametrize("line", [b"", b"[]\n", b'{"file": 7}\n', b"x" * 70000, b"\xff\xfe\n"])

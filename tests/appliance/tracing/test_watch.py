@@ -43,6 +43,14 @@ class Losing(Slow):
         self.stats.queued = 0
 
 
+class Narrow(Ear):
+    """A pipe of a medium that carries shorter messages only."""
+
+    def send(self, batch: Batch) -> None:
+        self.stats.offered += batch.count
+        self.stats.drop("oversize", batch.count)
+
+
 class Stage(Ear):
     """A pipe that wraps another one, as those of shed policies and lists of peers do."""
 
@@ -218,6 +226,14 @@ async def test_a_frame_that_is_dropped_while_it_waits_is_stopped() -> None:
         w.send("a/b")
         slow.lose()
         await until(lambda: way(w.hops()["bus q by bridge j"], w.listen(2)).stopped == ("aged out",))
+
+
+async def test_a_frame_that_a_medium_cannot_carry_is_stopped_on_that_way() -> None:
+    async with world() as w:
+        w.ear("bus q", Narrow)
+        w.send("a/b")
+        out = way(w.hops()["bus q by bridge j"], w.listen(2))
+        assert (out.stopped, out.at_ns) == (("oversize",), None)
 
 
 async def test_a_standby_is_named() -> None:

@@ -29,6 +29,7 @@ EVERY = {"can": CAN, "i2c": I2C, "multicast": GROUP, "url": BUS, "tcp": STREAM, 
 def facts(medium: Medium) -> set[str]:
     named = {
         "deaf": medium.deaf,
+        "named": medium.named,
         "opaque": medium.opaque,
         "plain": medium.plain,
         "selective": medium.selective,
@@ -58,6 +59,12 @@ def test_this_is_about_all_of_them() -> None:
 )
 def test_facts(medium: Medium, expected: set[str]) -> None:
     assert facts(medium) == expected
+
+
+@pytest.mark.parametrize("medium", EVERY.values(), ids=EVERY)
+def test_a_seal_takes_18_bytes_and_needs_clocks_that_differ_by_less_than_60_s(medium: Medium) -> None:
+    sealed = medium in (CAN, GROUP, LINE)
+    assert (medium.seal_bytes, medium.clock_s) == ((18, 60.0) if sealed else (0, 0.0))
 
 
 @pytest.mark.parametrize("medium", EVERY.values(), ids=EVERY)
@@ -94,6 +101,7 @@ def test_who_takes_what() -> None:
         Taken("CAN node id 9 (subject 0x1234)", on_wire=True)
     ]
     assert list(CAN.takes(None)) == []
+    assert not Taken("TCP port 9").on_wire
     assert [taken.what for taken in I2C.takes(7)] == ["I2C bus 1, target 0x42,", "I2C bus 1, target 0x43,"]
     assert list(STREAM.takes(7)) == []
     assert list(Tcp(host="h", port=9, mode="listen").takes(7)) == [Taken("TCP port 9", "h")]
@@ -142,6 +150,8 @@ def test_a_bus_needs_a_free_port_to_listen_at_or_a_name_to_dial() -> None:
 def test_a_trunk_takes_longer_by_the_envelopes() -> None:
     assert (LINE.seconds(100, True) or 0) / LINE.byte_s == pytest.approx(100 + 12 + 4 + 1 + 2)
     assert (LINE.seconds(100, False) or 0) / LINE.byte_s == pytest.approx(100 + 4 + 1 + 2)
+    assert (LINE.seconds(250, False) or 0) / LINE.byte_s == pytest.approx(254 + 1 + 2)
+    assert (LINE.seconds(251, False) or 0) / LINE.byte_s == pytest.approx(255 + 2 + 2)
     assert LINE.byte_s * LINE.baud == 10
     assert Uart(port="/x", parity="E", stopbits=2).byte_s * LINE.baud == 12
 

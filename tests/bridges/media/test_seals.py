@@ -97,6 +97,47 @@ def test_times_grow_whatever_the_clock_does() -> None:
     assert all(one < other for one, other in pairwise(times))
 
 
+def test_from_2059_on_the_time_stays_as_it_is_and_nothing_raises() -> None:
+    near, far = End(1, now_s=3e9), End(2, now_s=3e9)
+    said = near.say(FRAME, MESSAGE)
+    assert [one[-14:-8].hex() for one in said] == ["ffffffffffff"] * 2
+    far.hears(said)
+    assert set(far.rejected) == {"clock"}
+
+
+def test_a_clock_may_be_off_by_just_60_s() -> None:
+    for off_s in (CLOCK_S, -CLOCK_S):
+        assert CLOCK_S == 60
+        assert End(2).hears(End(1, now_s=NOW_S + off_s).say(FRAME)) == [FRAME]
+        assert End(2).hears(End(1, now_s=NOW_S + off_s + 0.0001 * off_s).say(FRAME)) == []
+
+
+def test_the_last_64_of_a_sender_may_overtake_each_other() -> None:
+    near, far = End(1), End(2)
+    first, *others = near.say(*SAID[:66])
+    assert far.hears([first, *others[2:]]) == [SAID[0], *SAID[3:66]]  # 64 of them
+    assert far.hears([others[1]]) == SAID[2:3]
+    assert far.hears([first]) == []
+    assert far.hears([others[0]]) == SAID[1:2], "only the first of all was older than 64"
+    assert far.hears([others[0], others[1]]) == []
+
+
+def test_a_seal_of_nothing_is_verified_too() -> None:
+    near, far = End(1), End(2)
+    (sealed,) = near.say(b"")
+    assert len(sealed) == SEAL_BYTES
+    assert far.hears([sealed]) == [b""]
+
+
+def test_reasons_are_told_again_after_a_change_of_keys_and_an_echo_never() -> None:
+    end = End(1)
+    for _ in range(2):
+        end.hears([FRAME, FRAME, *end.say(FRAME)])
+        end.seals.rekey(OLD)
+    assert end.told == ["unsigned", "unsigned"]
+    assert end.rejected == {"unsigned": 4, "echo": 2}
+
+
 def test_only_verified_senders_are_kept_and_a_bounded_number() -> None:
     far = End(2)
     sealed = [End(number + 10).say(FRAME)[0] for number in range(SENDERS + 5)]

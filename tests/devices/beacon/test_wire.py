@@ -75,3 +75,27 @@ def test_no_bytes_raise(data: bytes) -> None:
 def test_what_no_beacon_can_say_is_an_error(beacon: Beacon) -> None:
     with pytest.raises(ValueError, match="no beacon"):
         pack(beacon)
+
+
+HEAD = b"SHALOM 1 bus tcp "
+
+
+def test_a_datagram_and_a_name_of_exactly_their_bounds() -> None:
+    """docs/wire/beacon.md: 256 bytes, and a name of 200."""
+    assert (wire.DATAGRAM_BYTES, wire.NAME_BYTES) == (256, 200)
+    assert parse(HEAD + b"n" * 200) == Beacon("bus", 1, "tcp", "n" * 200)
+    assert parse(HEAD + "é".encode() * 100) == Beacon("bus", 1, "tcp", "é" * 100)
+    assert parse(HEAD + "é".encode() * 101) == "name"
+    assert parse(HEAD + b"n" * (256 - len(HEAD))) == "name"
+    assert parse(HEAD + b"n" * (257 - len(HEAD))) == "size"
+
+
+@pytest.mark.parametrize("port", [1, 9, 10, 65535])
+def test_ports(port: int) -> None:
+    assert parse(b"SHALOM %d" % port) == Beacon("catalog", port)
+    assert parse(b"SHALOM %d broker wss a b c" % port) == Beacon("broker", port, "wss", "a b c")
+
+
+def test_a_beacon_says_where_it_is() -> None:
+    assert Beacon("catalog", 5246).url("10.0.0.7") == "tcp://10.0.0.7:5246"
+    assert Beacon("bus", 1, "wss", "x").url("10.0.0.7") == "wss://10.0.0.7:1"

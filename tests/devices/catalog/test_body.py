@@ -93,3 +93,17 @@ def test_text_without_an_end_is_read_once() -> None:
 def test_no_bytes_raise(noise: bytes) -> None:
     found = read_objects(noise, Bounds())
     assert found is None or read_objects(pack_object(found), Bounds()) == found
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": [[[]]]}', '{"a": [{}, {}, [[]]]}', '{"a": {}, "b": [], "c": {"d": [0]}}']
+)
+def test_depth_is_that_of_the_deepest_container_whatever_ended_before(text: str) -> None:
+    deepest = next(depth for depth in range(1, 9) if read(text, depth=depth) is not None)
+    assert deepest == (3 if '"c"' in text else 4)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_a_number_that_is_not_finite_is_not_packed(number: float) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        pack_object({"a": number})

@@ -114,3 +114,20 @@ def test_no_beat_beside_traffic() -> None:
         pulse.said(step / 4)
         assert not pulse.due(step / 4 + 0.99)
     assert pulse.due(39 / 4 + 1.0)
+
+
+def test_two_questions_are_not_enough_to_be_gone() -> None:
+    watch = Watch(1.0, True, 0.0)
+    assert [watch.ask(now_s) for now_s in (100.0, 101.0)] == [True, True]
+    assert watch.state(110.0) is SUSPECT
+    assert watch.ask(110.0)
+    assert [watch.state(110.99), watch.state(111.0)] == [SUSPECT, GONE]
+
+
+@pytest.mark.parametrize(
+    ("at_s", "silence_ms"), [(7.0, 0), (7.0009, 0), (7.25, 250), (6.5, 0), (3607.0, 3_600_000)]
+)
+def test_silence_is_told_in_whole_milliseconds_and_never_below_zero(at_s: float, silence_ms: int) -> None:
+    watch = Watch(1.0, True, 0.0)
+    watch.heard(7.0)
+    assert watch.silence_ms(at_s) == silence_ms

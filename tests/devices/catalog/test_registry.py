@@ -196,7 +196,7 @@ def test_a_silenced_peer_is_forgotten_when_it_is_quiet_for_long(room: Room) -> N
     room.hear(b"q", [])
     room.wait(59)
     assert len(room.registry.silenced) == 1
-    room.wait(2)
+    room.wait(1)
     assert len(room.registry.silenced) == 0
 
 

@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 
 from devices.catalog import wire
-from devices.catalog.registry import Ask, Outcome
+from devices.catalog.bounds import Bounds
+from devices.catalog.entry import LIVENESS
+from devices.catalog.registry import Ask, Outcome, Registry
 from devices.catalog.wire import Command, parse
 from tests.devices.catalog import original
-from tests.devices.catalog.room import DISCONNECT, HOST, Room, denied
+from tests.devices.catalog.room import DISCONNECT, HOST, Room, answer, denied
 
 
 def test_a_beat_over_tcp_is_acknowledged(room: Room) -> None:
@@ -127,3 +129,32 @@ def test_a_service_without_a_router_is_asked_over_its_connection(room: Room) -> 
 def test_one_that_is_silent_from_the_start_is_suspect(room: Room) -> None:
     room.hear(b"1", original.REGISTRATION)
     assert room.registry.tick(room.now_s + 2.5).suspect == tuple(room.listed())
+
+
+def test_an_update_changes_when_it_is_asked_and_a_refused_one_does_not() -> None:
+    room = Room(all_entry_bytes=300)
+    room.register("a", 1, liveliness=4000)
+    assert (
+        denied(room.req(wire.UPDATE, {"name": "a", "liveliness": 1000, "more": "x" * 300})) == "services full"
+    )
+    assert room.wait(3) == []
+    room.req(wire.UPDATE, {"name": "a", "liveliness": 1000})
+    assert room.wait(1.75) == []
+    assert [ask.name for ask in room.wait(0.25)] == ["a"]
+
+
+def test_the_life_of_services_is_told_in_whole_milliseconds(room: Room) -> None:
+    room.register("a", 1, liveliness=1500.6)
+    room.register("b", 2)
+    room.now_s += 3.25
+    life = answer(room.req(wire.INFO_REQUEST, LIVENESS.encode()))
+    assert life == {
+        "a": {"state": "suspect", "silence_ms": 3250, "interval_ms": 1501, "host": HOST, "beats": True},
+        "b": {"state": "suspect", "silence_ms": 3250, "interval_ms": 1000, "host": HOST, "beats": False},
+    }
+
+
+def test_a_registry_is_not_strict_unless_it_is_told() -> None:
+    registry = Registry(Bounds())
+    outcome = registry.take(b"1", HOST, parse(original.REGISTRATION, Bounds()), 0.0)
+    assert outcome.reply == Command(wire.APPROVED)

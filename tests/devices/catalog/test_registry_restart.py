@@ -80,3 +80,19 @@ def test_the_deepest_and_the_largest_service_is_restored(room: Room) -> None:
 def test_a_record_that_is_no_service(room: Room, record: bytes, reason: str) -> None:
     assert room.registry.restore(record, 0.0) == reason
     assert room.listed() == {}
+
+
+def record(depth: int = 4, items: int = 10) -> bytes:
+    """Return a record with so many containers within each other, and so many containers and commas."""
+    deep = "[" * (depth - 2) + "]" * (depth - 2)
+    head = '{"name": "a", "host": "", "binary_time": true, "fields": '
+    head += '{"interfaces": {"x": {"ip": "10.1.1.1", "port": 1}}, "deep": ' + deep + ', "wide": [0'
+    wide = ",0" * (items - sum(map(head.count, ",{[")))
+    return (head + wide + "]}}").encode()
+
+
+def test_a_record_may_be_one_level_deeper_than_a_message_and_have_8_items_more(room: Room) -> None:
+    depth, items = room.bounds.depth + 1, room.bounds.items + 8
+    assert room.registry.restore(record(depth, items), 0.0) == ""
+    assert room.registry.restore(record(depth + 1), 0.0) == "record"
+    assert room.registry.restore(record(4, items + 1), 0.0) == "record"

@@ -1,5 +1,6 @@
 """The frames of mirrors, and what is none; no bytes make their reading raise."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,3 +45,21 @@ def test_lives_without_what_is_none() -> None:
     life = Life("alive", 12, 1000, "10.0.0.7", True)
     told = {"Rohan": life._asdict(), "Error": "inactive", "odd": {"state": 1}, "older": {"state": "alive"}}
     assert read_lives(told) == {"Rohan": life}
+
+
+@pytest.mark.parametrize(
+    ("port", "legal"), [(-1, False), (0, False), (1, True), (65535, True), (65536, False)]
+)
+def test_the_port_of_a_grant(port: int, legal: bool) -> None:
+    grant = Grant("10.0.0.7", port, 5000)
+    assert read_grant(grant.pack()) == (grant if legal else None)
+
+
+@pytest.mark.parametrize(("said_ms", "lease_ms"), [(-5, 1000), (999, 1000), (1000, 1000), (1001, 1001)])
+def test_a_lease_is_at_least_a_second(said_ms: int, lease_ms: int) -> None:
+    assert read_grant(Grant("", 1, said_ms).pack()) == Grant("", 1, lease_ms)
+
+
+def test_the_least_that_is_a_message_that_passed() -> None:
+    assert parse([b"", b"in", b"0", b"\xff"]) == Passed("", "in", 0.0, "\ufffd", ())
+    assert parse([b"\xff", b"out", b"1.5", b"", b"a", b"b"]) == Passed("\ufffd", "out", 1.5, "", (b"a", b"b"))

@@ -89,3 +89,41 @@ def test_a_service_that_ends_disappears_from_every_catalog(joints: list[tuple[in
     del catalogs[0]["s"]
     settle()
     assert [catalog for catalog in catalogs if "s" in catalog] == []
+
+
+def test_at_most_eight_proxies_stand_in_a_row_and_256_services_cross() -> None:
+    """docs/proxy.md"""
+    assert (HOPS_MAX, SERVICES_MAX) == (8, 256)
+    near = listed(a={VIA: ["x"] * 7}, b={VIA: ["x"] * 8})
+    assert offers_of(near, ("*",), "own", "far").services["a"][VIA] == [*["x"] * 7, "own"]
+    assert "b" not in offers_of(near, ("*",), "own", "far").services
+    router = {"interfaces": ["router"]}
+    far = {"a": {**router, VIA: ["x"] * 8}, "b": {**router, VIA: ["x"] * 9}}
+    assert list(takes_of(far, ("*",), "own")) == ["a"]
+
+
+def test_a_service_that_came_by_either_proxy_is_offered_by_none() -> None:
+    near = listed(a={VIA: ["own", "x"]}, b={VIA: ["far"]}, c={})
+    assert list(offers_of(near, ("*",), "own", "far").services) == ["c"]
+
+
+def test_of_too_many_the_first_by_name_cross() -> None:
+    names = [f"s{number:03}" for number in range(SERVICES_MAX + 2)]
+    near = listed(**{name: {} for name in reversed(names)})
+    assert list(offers_of(near, ("*",), "own", "far").services) == names[:-2]
+    far = {name: {"interfaces": ["router"]} for name in reversed(names)}
+    assert list(takes_of(far, ("*",), "own")) == names[:-2]
+
+
+def test_of_one_service_16_interfaces_are_taken() -> None:
+    interfaces = [f"i{number}" for number in range(17)]
+    assert takes_of({"a": {"interfaces": interfaces}}, ("*",), "own")["a"].interfaces == tuple(
+        interfaces[:16]
+    )
+    assert takes_of({"a": {"interfaces": ["", "i"]}}, ("*",), "own") == {}
+
+
+def test_what_is_no_list_of_texts_names_no_proxy() -> None:
+    near = listed(a={VIA: "own"}, b={VIA: [5, "x"]})
+    offered = offers_of(near, ("*",), "own", "far").services
+    assert (offered["a"][VIA], offered["b"][VIA]) == (["own"], ["x", "own"])

@@ -135,3 +135,28 @@ def test_many_that_end_one_after_the_other_are_no_recursion(exchange: Exchange) 
     clients[0].publish("0")
     exchange.deliver()
     assert exchange.book.counts == {**exchange.book.counts, "producers": 0, "subscriptions": 0}
+
+
+def test_a_refused_query_is_answered_with_what_is_wrong_or_with_the_bound(rejected: dict[str, int]) -> None:
+    reject = Rejections("x", rejected, logging.getLogger("x"))
+    exchange = Exchange(Bounds(queries=1), reject, lambda: 0.0, NOWHERE)
+    first, second = Fake(exchange), Fake(exchange)
+    assert not first.subscribe("Room =")
+    assert first.heard() == [
+        "character 7: expected a value (text in quotes, a number, true or false), but found the end"
+    ]
+    assert first.subscribe("")
+    assert not second.subscribe("")
+    assert second.heard() == ["queries full"]
+
+
+def test_a_closed_exchange_tells_nobody_anything_more(exchange: Exchange) -> None:
+    client, producer = Fake(exchange), Fake(exchange)
+    client.subscribe("")
+    exchange.deliver()
+    client.heard()
+    exchange.close()
+    producer.publish("a")
+    exchange.leave(producer)
+    exchange.deliver()
+    assert client.heard() == []

@@ -1,5 +1,7 @@
 """A recorder that cannot keep up rests only while the data path is busy."""
 
+import pytest
+
 from devices.tap.rest import REST_S, Rest
 
 
@@ -33,3 +35,25 @@ def test_a_look_too_soon_says_nothing() -> None:
     rest.look(10.5, 5.3)
     rest.begin(20.0)
     assert rest.over(20.0)
+
+
+@pytest.mark.parametrize(("used_s", "rests"), [(0.75, False), (0.76, True)])
+def test_busy_is_more_than_three_quarters_of_a_core(used_s: float, rests: bool) -> None:
+    rest = Rest()
+    rest.look(10.0, 5.0)
+    rest.look(11.0, 5.0 + used_s)
+    rest.begin(11.0)
+    assert rest.over(11.0) is not rests
+
+
+@pytest.mark.parametrize(("passed_s", "rests"), [(0.04, False), (0.0625, True)])
+def test_a_look_counts_from_50_ms_after_the_last_on(passed_s: float, rests: bool) -> None:
+    rest = Rest()
+    rest.look(0.0, 0.0)
+    rest.look(passed_s, passed_s)
+    rest.begin(passed_s)
+    assert rest.over(passed_s) is not rests
+
+
+def test_a_rest_takes_six_seconds() -> None:
+    assert REST_S == 6

@@ -168,20 +168,6 @@ def walk(child: "subprocess.Popen[str]", steps: int | None) -> None:
         steps = None if steps is None else steps - 1
 
 
-@pytest.mark.parametrize(
-    ("to", "more", "words"),
-    [
-        ("gs://b/c", "", '"gs://" is not known here'),
-        ("s3://key:secret@b/c", "", "credentials in an address end in logs"),
-        ("s3://", "", "names no place"),
-        ("/d", ", credentials: /c", "credentials are for s3://"),
-        ("/r/x/../capture", "", "to is within the directory that is uploaded"),
-    ],
-)
-def test_settings_that_cannot_be_are_refused(to: str, more: str, words: str) -> None:
-    assert [finding for finding in findings(text(Path("/r"), to, more)) if words in finding.text]
-
-
 def test_check_says_where_nobody_writes() -> None:
     recorder = "recorder: {on: gw-0, tap: p, directory: /captures/}"
     head = "name: t\ngateways: {gw-0: }\nbuses: {p: {on: gw-0}}\n"

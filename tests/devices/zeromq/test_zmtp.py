@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devices.zeromq import zmtp
-from devices.zeromq.limits import Limits
 from devices.zeromq.zmtp import FITS, Cutter, Hello, Ping, Ready
 
 START = zmtp.GREETING + zmtp.ready(zmtp.DEALER)
@@ -95,26 +94,117 @@ def test_a_fault_ends_it_after_what_was_right(data: bytes, fault: str) -> None:
     assert one.cut(b"more") == []
 
 
-def test_an_identity_is_told() -> None:
-    def property_of(name: bytes, value: bytes) -> bytes:
-        return bytes([len(name)]) + name + len(value).to_bytes(4, "big") + value
+def property_of(name: bytes, value: bytes) -> bytes:
+    return bytes([len(name)]) + name + len(value).to_bytes(4, "big") + value
 
-    def said(identity: bytes) -> tuple[object, str]:
-        one = cutter()
-        body = property_of(b"socket-type", b"REQ") + property_of(b"identity", identity)
-        return one.cut(zmtp.GREETING + zmtp.command(b"READY", body))[-1], one.fault
 
-    assert said(b"node") == (Ready(b"node"), "")
-    assert said(b"x" * 256)[1] == said(b"\0x")[1] == "an illegal identity"
+REQ = property_of(b"socket-type", b"REQ")
+
+
+def answer_to(properties: bytes) -> tuple[object, str]:
+    """Return the last thing that a peer with these properties has said, and the fault."""
+    one = cutter()
+    return one.cut(zmtp.GREETING + zmtp.command(b"READY", properties))[-1], one.fault
+
+
+@pytest.mark.parametrize("identity", [b"node", b"x" * 255])
+def test_an_identity_is_told(identity: bytes) -> None:
+    assert answer_to(REQ + property_of(b"identity", identity)) == (Ready(identity), "")
+
+
+@pytest.mark.parametrize("identity", [b"x" * 256, b"\0x", b"\0"])
+def test_an_identity_is_at_most_255_bytes_and_does_not_begin_with_a_zero(identity: bytes) -> None:
+    assert answer_to(REQ + property_of(b"identity", identity)) == (Hello(), "an illegal identity")
+
+
+@pytest.mark.parametrize(
+    ("properties", "identity"),
+    [
+        (property_of(b"identity", b"a") + property_of(b"identity", b"") + REQ, b""),
+        (REQ + property_of(b"identity", b"a") + property_of(b"identity", b""), b""),
+        (REQ + property_of(b"identity", b"abc")[:-1], b""),
+        (REQ + property_of(b"identity", b"abc")[:-4], b""),
+        (REQ + b"\x08identity", b""),
+        (property_of(b"", b"any") + property_of(b"Identity", b"a") + REQ, b"a"),
+        (property_of(b"X-Own", b"x" * 300) + REQ, b""),
+    ],
+)
+def test_of_equal_properties_the_last_holds_and_one_that_is_cut_is_none(
+    properties: bytes, identity: bytes
+) -> None:
+    assert answer_to(properties) == (Ready(identity), "")
+
+
+@pytest.mark.parametrize(
+    ("byte", "fault"), [(0x01, ""), (0x7F, ""), (0xFD, ""), (0x02, "no ZMTP"), (0xFE, "no ZMTP")]
+)
+def test_the_last_bit_of_the_signature_tells_zmtp(byte: int, fault: str) -> None:
+    one = cutter()
+    said = one.cut(b"\xff" + bytes(8) + bytes([byte]))
+    assert (said, one.fault) == ([] if fault else [Hello()], fault)
+
+
+@pytest.mark.parametrize(("version", "fault"), [(2, "ZMTP 2"), (3, ""), (4, "")])
+def test_a_version_from_3_on_is_spoken_to(version: int, fault: str) -> None:
+    one = cutter()
+    one.cut(zmtp.GREETING[:10] + bytes([version]) + zmtp.GREETING[11:])
+    assert one.fault == fault
+
+
+def test_the_mechanism_is_all_20_bytes() -> None:
+    one = cutter()
+    one.cut(zmtp.GREETING[:31] + b"x" + zmtp.GREETING[32:])
+    assert one.fault == "another mechanism than NULL"
+    one = cutter()
+    one.cut(zmtp.GREETING[:11] + b"\1" + zmtp.GREETING[12:32] + b"\1" * 32)
+    assert one.fault == "", "the minor version, whether it is a server, and the filler say nothing here"
+
+
+def greeted(message_bytes: int = 1000, frames: int = 8) -> Cutter:
+    one = cutter(message_bytes, frames)
+    one.cut(START)
+    return one
+
+
+@pytest.mark.parametrize("frames", [[b"x" * 1000], [b"x" * 400, b"x" * 600], [b"x" * 125] * 8, [b""] * 8])
+def test_a_message_of_exactly_the_bounds_passes(frames: list[bytes]) -> None:
+    one = greeted()
+    assert one.cut(zmtp.pack(frames) + zmtp.pack(frames)) == [frames, frames]
+    assert one.fault == ""
+
+
+def test_a_command_of_exactly_the_bound_passes() -> None:
+    one = greeted()
+    data = bytes(zmtp.COMMAND_BYTES - 5)
+    assert one.cut(zmtp.command(b"PING", data)) == [Ping(bytes(16))]
+    assert (one.fault, zmtp.COMMAND_BYTES) == ("", 1024)
+
+
+@pytest.mark.parametrize("size", [0, 1, 255, 256, 300])
+def test_a_frame_may_have_the_long_form_whatever_its_size(size: int) -> None:
+    one = greeted()
+    long = b"\3" + size.to_bytes(8, "big") + bytes(size)
+    assert one.cut(long + b"\0\0") == [[bytes(size), b""]]
+    assert one.cut(b"\6" + (5).to_bytes(8, "big") + b"\4PING") == [Ping(b"")]
+    assert zmtp.pack([bytes(size)])[0] == (2 if size > 255 else 0)
+
+
+def test_what_waits_is_what_has_come_of_a_message() -> None:
+    one = greeted()
+    one.cut(zmtp.pack([b"one", b"three"])[:-1])
+    assert one.waiting == len(b"one") + 2 + len(b"thre")
+
+
+def test_a_ping_has_two_bytes_of_time_and_at_most_16_of_context() -> None:
+    one = greeted()
+    assert one.cut(zmtp.command(b"PING", b"\0\1" + bytes(range(17)))) == [Ping(bytes(range(16)))]
+
+
+@pytest.mark.parametrize("unknown", [b"\4\0", zmtp.command(b"", b""), zmtp.command(b"SUBSCRIBE", b"x")])
+def test_a_command_that_is_not_known_says_nothing(unknown: bytes) -> None:
+    one = greeted()
+    assert one.cut(unknown + zmtp.pack([b"a"])) == [[b"a"]]
 
 
 def test_a_pong_has_the_context_of_the_ping() -> None:
     assert zmtp.pong(b"abc") == b"\4\x08\4PONGabc"
-
-
-def test_the_limits_of_a_socket_are_those_of_its_page() -> None:
-    """docs/wire/zmtp.md."""
-    one = Limits()
-    assert (one.message_bytes, one.frames, one.queue_bytes) == (64 << 10, 256, 4 << 20)
-    assert (one.connections, one.topics, one.topic_bytes) == (8192, 1024, 1 << 20)
-    assert (one.handshake_s, one.stalled_s) == (5, 30)

@@ -10,11 +10,11 @@ pytest.importorskip("pyspark")
 
 from bus.wire.pattern import Pattern
 from pipeline.analysis import inventory, rates, sums
-from pipeline.analysis.audit import audit
+from pipeline.analysis.audit.findings import audit
+from pipeline.analysis.audit.gaps import paused
 from pipeline.analysis.expected import SEVERAL
 from pipeline.analysis.failovers import failovers
 from pipeline.analysis.frames import local_table
-from pipeline.analysis.gaps import paused
 from pipeline.analysis.last import last
 from pipeline.cache import release
 from tests.pipeline.analysis.hand_made import MS, RX, TX, Capture, frame

@@ -17,7 +17,7 @@ from bus.logs import Line, read_line
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, pack
 from devices.child import settle
-from pipeline.analysis.audit import audit
+from pipeline.analysis.audit.findings import audit
 from pipeline.analysis.logs import lines
 from pipeline.input import read
 from pipeline.jobs import find

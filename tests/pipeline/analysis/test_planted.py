@@ -20,7 +20,8 @@ from bus.events import PATTERN as EVENT
 from bus.names import Names
 from bus.wire.pattern import Pattern, token
 from capture.names import read
-from pipeline.analysis import audit, failovers, hops, last, latency, rates, tokens
+from pipeline.analysis import failovers, hops, last, latency, rates, tokens
+from pipeline.analysis.audit import findings
 from pipeline.analysis.expected import SEGMENTS_A_WORD
 from pipeline.cache import release
 from pipeline.input import read as capture
@@ -72,8 +73,8 @@ def case(
 
 
 @pytest.fixture(scope="module")
-def audited(case: Planted) -> audit.Audit:
-    return audit.audit(case.rows)
+def audited(case: Planted) -> findings.Audit:
+    return findings.audit(case.rows)
 
 
 def test_the_cases_differ_in_what_they_are_to_show() -> None:
@@ -81,7 +82,7 @@ def test_the_cases_differ_in_what_they_are_to_show() -> None:
     assert len({plan.envelope for plan in CASES.values()}) == 2
 
 
-def test_the_audit_finds_every_fault_and_no_other(case: Planted, audited: audit.Audit) -> None:
+def test_the_audit_finds_every_fault_and_no_other(case: Planted, audited: findings.Audit) -> None:
     counts = found(audited.summary.collect())
     assert bool(counts.pop("not captured", None)) == bool(case.plan.holes)
     assert min(map(len, counts.values())) > 0
@@ -89,7 +90,7 @@ def test_the_audit_finds_every_fault_and_no_other(case: Planted, audited: audit.
 
 
 def test_the_audit_counts_all_frames_and_says_how_they_were_matched(
-    case: Planted, audited: audit.Audit
+    case: Planted, audited: findings.Audit
 ) -> None:
     (row,) = audited.totals.collect()
     assert row.frames == case.truth.frames
@@ -103,12 +104,12 @@ def test_events_of_gateways_are_no_traffic_that_is_audited(planted: Planted) -> 
     strays = planted.rows.where("kind = 0").limit(40)
     tokens = functions.array(*map(functions.lit, Pattern(*EVENT, "link"))).cast("array<bigint>")
     events = strays.withColumns({"tokens": tokens, "origin": functions.lit(None).cast("bigint")})
-    found, clean = audit.audit(planted.rows.unionByName(events)), audit.audit(planted.rows)
+    found, clean = findings.audit(planted.rows.unionByName(events)), findings.audit(planted.rows)
     assert found.summary.collect() == clean.summary.collect()
     assert found.totals.collect() == clean.totals.collect()
 
 
-def test_the_ledgers_are_read_and_beside_the_traffic(case: Planted, audited: audit.Audit) -> None:
+def test_the_ledgers_are_read_and_beside_the_traffic(case: Planted, audited: findings.Audit) -> None:
     drops, at_sender = Counter[str](), Counter[str]()
     for row in audited.ledger.collect():
         drops[f"{row.gateway} {row.bus} {row.reason}"] += row["count"]
@@ -119,7 +120,7 @@ def test_the_ledgers_are_read_and_beside_the_traffic(case: Planted, audited: aud
     assert at_sender.total() > 0
 
 
-def test_what_the_recorders_missed_is_counted(case: Planted, audited: audit.Audit) -> None:
+def test_what_the_recorders_missed_is_counted(case: Planted, audited: findings.Audit) -> None:
     rows = audited.capture.collect()
     assert sum(row.rows for row in rows) == case.truth.rows
     missed = Counter({row.gateway: row.holes for row in rows})

@@ -13,7 +13,7 @@ pytest.importorskip("pyspark")
 
 from benchmarks.planted import START_NS, Plan, Truth, generate
 from capture import files
-from pipeline.analysis.audit import Audit, audit
+from pipeline.analysis.audit.findings import Audit, audit
 from pipeline.cache import release
 from pipeline.errors import PipelineError
 from pipeline.input import read as capture

@@ -104,12 +104,12 @@ def test_ctrl_c_ends_command_and_sail(tmp_path: Path) -> None:
 KILLED: Final = """
 import sys
 from appliance.cli import main
-from pipeline.analysis import audit
+from pipeline.analysis.audit import findings
 from pipeline.engine import sail
 
-made, connect, work = [], sail.Sail.connect, audit.audit
+made, connect, work = [], sail.Sail.connect, findings.audit
 sail.Sail.connect = lambda self: made.append(self) or connect(self)
-audit.audit = lambda *words: (made[0].process.kill(), work(*words))
+findings.audit = lambda *words: (made[0].process.kill(), work(*words))
 sys.exit(main(["audit", sys.argv[1], "--engine", "sail", "-q"]))
 """
 

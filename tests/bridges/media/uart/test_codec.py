@@ -12,6 +12,7 @@ from bridges.media.uart.codec import (
     cobs_decode,
     cobs_encode,
     encode,
+    wire_bytes_max,
 )
 from bus.wire.envelope import MESSAGE_BYTES_MAX
 from tests.bridges.support import FRAME, MESSAGE, SIZES, frame
@@ -47,7 +48,12 @@ def test_worked_examples(message: bytes, wire: str) -> None:
         ("11220033", "0311220233"),
         ("11000000", "0211010101"),
         ("aa" * 253, "fe" + "aa" * 253),
+        ("aa" * 253 + "00bb", "fe" + "aa" * 253 + "02bb"),
         ("aa" * 254, "ff" + "aa" * 254),
+        ("aa" * 254 + "00bb", "ff" + "aa" * 254 + "0102bb"),
+        ("aa" * 508, "ff" + "aa" * 254 + "ff" + "aa" * 254),
+        ("aa" * 508 + "00", "ff" + "aa" * 254 + "ff" + "aa" * 254 + "0101"),
+        ("aa" * 509 + "00", "ff" + "aa" * 254 + "ff" + "aa" * 254 + "02aa01"),
         ("aa" * 254 + "00", "ff" + "aa" * 254 + "0101"),
         ("aa" * 255, "ff" + "aa" * 254 + "02aa"),
         ("00" + "aa" * 254, "01ff" + "aa" * 254),
@@ -79,6 +85,46 @@ def test_longest() -> None:
     assert len(encode(longest)) == WIRE_BYTES_MAX == 3121
     assert len(encode(longest[:MESSAGE_BYTES_MAX])) == 3103
     assert one_by_one(encode(longest), Decoder()) == [longest]
+
+
+@pytest.mark.parametrize(("size", "wire"), [(4, 11), (250, 257), (251, 259), (504, 512), (505, 514)])
+def test_a_message_takes_a_byte_more_for_each_254_bytes_and_its_crc_that_it_begins(
+    size: int, wire: int
+) -> None:
+    assert wire_bytes_max(size) == wire
+    assert len(encode(b"\xaa" * size)) <= wire
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_run_may_have_3119_bytes(more: int) -> None:
+    run = b"\x01" * (3119 + more) + b"\0"
+    for decoder, feed in (
+        (whole := Decoder(), whole.feed),
+        (cut := Decoder(), lambda data: one_by_one(data, cut)),
+    ):
+        assert feed(b"\0" + run + encode(MESSAGE)) == [MESSAGE]
+        assert decoder.rejected == {("oversize" if more else "crc"): 1}
+
+
+def test_what_has_begun_waits_and_noise_that_is_too_long_does_not() -> None:
+    decoder = Decoder()
+    waiting = []
+    for data in (b"", b"\0abc", b"de", b"\0", b"\x01" * 3119, b"\x01", b"\x01", b"\0ab"):
+        decoder.feed(data)
+        waiting.append(decoder.waiting)
+    assert waiting == [0, 3, 5, 0, 3119, 0, 0, 2]
+    assert decoder.rejected == {"cobs": 1, "oversize": 1}
+    counted = dict[str, int]()
+    Decoder(counted).feed(b"x\0")
+    assert counted == {"cobs": 1}
+
+
+def test_in_one_piece_a_run_that_is_too_long_is_counted_and_the_last_part_held() -> None:
+    decoder = Decoder()
+    assert decoder.feed(b"\x01" * 3120 + b"\0" + encode(FRAME) + b"\x01" * 3120) == [FRAME]
+    assert (decoder.rejected, decoder.waiting) == ({"oversize": 2}, 0)
+    assert decoder.feed(b"\x01" * 3120 + encode(FRAME)) == [FRAME]
+    assert decoder.rejected == {"oversize": 2}
 
 
 @pytest.mark.parametrize("size", [0, 3, SEALED_BYTES_MAX + 1])

@@ -1,7 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridges.media.uart.echo import EchoCanceller
+from bridges.media.uart.codec import Decoder, encode
+from bridges.media.uart.echo import EchoCanceller, without_echo
+from tests.bridges.support import FRAME, MESSAGE
 
 
 def test_what_was_sent_is_expected_back_once() -> None:
@@ -48,6 +50,53 @@ def test_garbage_with_nothing_expected_is_forgotten() -> None:
     echoes.sent(b"B", 9)
     assert echoes.heard(b"B", 1)
     assert echoes.heard(b"A", 1)
+
+
+def test_as_many_earlier_echoes_are_lost_as_runs_were_damaged() -> None:
+    echoes = EchoCanceller()
+    assert (len(echoes), echoes.lost) == (0, 0)
+    for message in (b"A", b"B", b"C", b"D", b"E"):
+        echoes.sent(message, 9)
+    echoes.garbled(2)
+    assert echoes.heard(b"D", 1)
+    assert (len(echoes), echoes.lost) == (2, 2)
+    assert echoes.heard(b"E", 1), "of the damaged runs none is left, so C may still come"
+    assert echoes.heard(b"C", 1)
+    assert echoes.lost == 2
+
+
+def test_no_more_runs_can_have_been_echoes_than_are_expected() -> None:
+    echoes = EchoCanceller()
+    echoes.sent(b"A", 9)
+    echoes.garbled(7)
+    assert echoes.heard(b"A", 1)
+    for message in (b"B", b"C"):
+        echoes.sent(message, 9)
+    assert echoes.heard(b"C", 1)
+    assert (len(echoes), echoes.lost) == (1, 0)
+
+
+def test_an_echo_that_is_given_up_was_one_of_the_damaged_runs() -> None:
+    echoes = EchoCanceller()
+    echoes.sent(b"A", 1)
+    for message in (b"B", b"C"):
+        echoes.sent(message, 9)
+    echoes.garbled()
+    echoes.expire(2)
+    assert echoes.heard(b"C", 2)
+    assert (len(echoes), echoes.lost) == (1, 1)
+
+
+def test_our_own_are_taken_out_of_what_is_decoded_and_counted() -> None:
+    assert without_echo(Decoder(), encode(FRAME), None, 0) == [FRAME]
+    decoder, echoes = Decoder(), EchoCanceller()
+    for message in (MESSAGE, FRAME, FRAME):
+        echoes.sent(message, 9)
+    assert without_echo(decoder, b"\0noise" + encode(FRAME) + encode(MESSAGE), echoes, 1) == [MESSAGE]
+    assert (decoder.rejected, echoes.lost) == ({"cobs": 1, "echo": 1}, 1)
+    assert without_echo(decoder, encode(FRAME) + encode(FRAME), echoes, 1) == [FRAME]
+    assert without_echo(decoder, encode(FRAME), echoes, 1) == [FRAME]
+    assert (decoder.rejected, echoes.lost) == ({"cobs": 1, "echo": 2}, 1)
 
 
 def test_bounded() -> None:

@@ -1,26 +1,13 @@
-"""The RFC 2217 client against pyserial's own server, whose port is a pty."""
+"""The RFC 2217 client, byte by byte: what it asks, answers, refuses and skips."""
 
-import os
-import select
-import socket
-from asyncio import get_running_loop
-from collections.abc import Iterator
-from threading import Thread
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import serial
-import serial.rfc2217
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridges.media.uart.codec import Decoder, encode
 from bridges.media.uart.port import Rfc2217Port
 from bridges.media.uart.rfc2217 import Client, escape
-from bus.hub import Hub
-from tests.bridges.support import MESSAGE, SIZES, PtyPair, frame, recorder, say, until
-from tests.helpers.links import uart_link
 
 DO_COM_PORT = b"\xff\xfd\x2c"
 DO_BINARY = b"\xff\xfd\x00"
@@ -47,6 +34,86 @@ def test_negotiation_word_by_word() -> None:
     assert client.ready
 
 
+def asked(client: Client) -> list[str]:
+    """Return the commands that the client sends when the server allows RFC 2217, in hexadecimal."""
+    client.replies.clear()
+    client.feed(DO_COM_PORT)
+    return [part.hex() for part in bytes(client.replies).removesuffix(b"\xff\xf0").split(b"\xff\xf0")]
+
+
+def test_what_is_set_by_default() -> None:
+    """8N1 without flow control, both lines on, and what was buffered before is purged (RFC 2217)."""
+    settings = ["0100002580", "0208", "0301", "0401"]
+    lines = ["0501", "0508", "050b", "0c03"]
+    assert asked(Client(9600)) == ["fffa2c" + command for command in settings + lines]
+
+
+@pytest.mark.parametrize(
+    ("settings", "commands"),
+    [
+        ({"parity": "O"}, ["0302"]),
+        ({"parity": "E"}, ["0303"]),
+        ({"parity": "M"}, ["0304"]),
+        ({"parity": "S"}, ["0305"]),
+        ({"stopbits": 2}, ["0402"]),
+        ({"stopbits": 1.5}, ["0403"]),
+        ({"rtscts": True}, ["0503"]),
+    ],
+)
+def test_settings_by_the_numbers_of_rfc_2217(settings: dict[str, Any], commands: list[str]) -> None:
+    usual = asked(Client(9600))
+    assert [command for command in asked(Client(9600, **settings)) if command not in usual] == [
+        "fffa2c" + command for command in commands
+    ]
+
+
+def test_with_rtscts_the_server_moves_the_rts_line() -> None:
+    assert [command[6:] for command in asked(Client(9600, rtscts=True))][4:] == ["0503", "0508", "0c03"]
+
+
+def test_the_settings_are_sent_once() -> None:
+    client = Client(9600)
+    assert asked(client) != [""]
+    assert asked(client) == [""]
+
+
+@pytest.mark.parametrize("missing", [0, 2, 3, 4, 5])
+def test_it_is_ready_when_the_server_agreed_to_everything(missing: int) -> None:
+    parts = [DO_BINARY, DO_COM_PORT, *(agreed().removeprefix(DO_BINARY + DO_COM_PORT).split(b"\xff\xf0"))]
+    said = [part + b"\xff\xf0" if part.startswith(b"\xff\xfa") else part for part in parts[:6]]
+    client = Client(115200)
+    client.feed(b"".join(part for part in said if part is not said[missing]))
+    assert not client.ready
+    client.feed(said[missing])
+    assert client.ready
+
+
+@pytest.mark.parametrize(
+    ("said", "replies"),
+    [
+        ("fffe03", "fffc03"),  # it does not want our suppress-go-ahead: we stop
+        ("fffe03 fffe03", "fffc03"),
+        ("fffe03 fffd03", "fffc03 fffb03"),  # and begin again
+        ("fffe18", ""),  # what we never offered
+        ("fffd01", "fffc01"),  # an echo by us
+        ("fffd2d", "fffc2d"),
+        ("fffc03", "fffe03"),  # it stops its own
+        ("fffc03 fffc03", "fffe03"),
+        ("fffc03 fffb03", "fffe03 fffd03"),
+        ("fffc01", ""),
+        ("fffb2c", "fffd2c"),
+        ("fffb22", "fffe22"),
+        ("fff1 fff9 fff0", ""),  # commands without an option
+    ],
+)
+def test_each_option_is_answered_once(said: str, replies: str) -> None:
+    client = Client(9600)
+    client.replies.clear()
+    assert client.feed(bytes.fromhex(said) + b"x") == b"x"
+    assert client.replies == bytes.fromhex(replies)
+    assert not client.refused
+
+
 def test_agreement_is_not_answered_again() -> None:
     client = Client(115200)
     client.feed(agreed())
@@ -63,14 +130,31 @@ def test_agreement_is_not_answered_again() -> None:
         (b"\xff\xfe\x2c", "refuses RFC 2217"),
         (b"\xff\xfe\x00", "refuses binary"),
         (DO_COM_PORT + answer(1, (9600).to_bytes(4, "big")), "baud rate 9600, not 115200"),
+        (DO_COM_PORT + answer(2, b"\x07"), "data bits 7, not 8"),
         (DO_COM_PORT + answer(3, b"\x02"), "parity 2, not 1"),
+        (DO_COM_PORT + answer(4, b"\x02"), "stop bits 2, not 1"),
+        (DO_COM_PORT + answer(1, b"\0\0\0\1\xee"), "baud rate 1, not 115200"),  # a value of at most 4 bytes
+        (DO_COM_PORT + answer(1, b""), "baud rate 0, not 115200"),
     ],
 )
 def test_refused(said: bytes, words: str) -> None:
     client = Client(115200)
     client.feed(said)
     assert words in client.refused
+    client.feed(agreed())
     assert not client.ready
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"\x2c", b"\x2d\x6c", b"\x2c\x6b\0", b"\x2c\x01\0", b"\x18\x65\0\0\0\1"]
+)
+def test_answers_about_something_else_change_nothing(body: bytes) -> None:
+    client = Client(115200)
+    client.replies.clear()
+    client.feed(b"\xff\xfa" + body + b"\xff\xf0")
+    assert (client.suspended, client.refused, bytes(client.replies)) == (False, "", b"")
+    client.feed(agreed())
+    assert client.ready
 
 
 def test_a_setting_that_holds_the_escape_byte() -> None:
@@ -110,6 +194,42 @@ def test_noise_never_raises_and_is_bounded(pieces: list[bytes]) -> None:
         assert len(client._held) <= 512 + 900  # noqa: SLF001
 
 
+def test_replies_to_a_server_that_never_reads_are_bounded() -> None:
+    client = Client(115200)
+    client.replies.clear()
+    for _ in range(2000):
+        client.feed(b"\xff\xfd\x18")
+    assert len(client.replies) == 4095  # the next would be the 4098th byte
+    client.replies += b"x"
+    client.feed(b"\xff\xfd\x18")
+    assert len(client.replies) == 4096
+    client.replies[:] = bytes(4093)
+    client.feed(b"\xff\xfd\x18")
+    assert len(client.replies) == 4096
+
+
+@pytest.mark.parametrize(
+    ("size", "obeyed", "left"), [(511, True, b""), (512, False, b""), (513, False, b"\xf0")]
+)
+def test_a_command_of_512_bytes_or_more_is_skipped_up_to_there(size: int, obeyed: bool, left: bytes) -> None:
+    command = b"\xff\xfa\x2c\x6c" + bytes(size - 6) + b"\xff\xf0"
+    client = Client(9600)
+    assert client.feed(command + b"hello") == left + b"hello"
+    assert client.suspended == obeyed
+
+
+@given(st.lists(st.sampled_from(b"\xff\xfa\xf0\xf1\xfb\xfe\x2c\x6c\0a"), max_size=30), st.integers(0, 540))
+def test_commands_of_any_kind_are_cut_anywhere(tail: list[int], padding: int) -> None:
+    stream = b"\xff\xfa" + b"x" * padding + bytes(tail) + b"hello\xff\xf0"
+    whole, cut = Client(9600), Client(9600)
+    assert whole.feed(stream) == b"".join(cut.feed(bytes((byte,))) for byte in stream)
+    assert (whole.suspended, whole.replies) == (cut.suspended, cut.replies)
+
+
+def test_an_escaped_byte_at_the_end_of_what_was_read_is_given_at_once() -> None:
+    assert Client(9600).feed(b"a\xff\xff") == b"a\xff"
+
+
 def test_an_endless_subnegotiation_is_given_up() -> None:
     client = Client(115200)
     client.feed(b"\xff\xfa" + b"x" * 600)
@@ -141,131 +261,3 @@ def test_an_escape_cut_in_two_is_finished(data: bytes, takes: list[int]) -> None
     while left:
         left = left[port.write(left) :]
     assert sock.wire == escape(data + b"\0")
-
-
-class _PtySerial(serial.Serial):  # type: ignore[misc, unused-ignore]
-    """A serial port without modem lines, because a pty has none."""
-
-    cts = dsr = ri = cd = False
-
-    def _update_dtr_state(self) -> None:
-        pass
-
-    def _update_rts_state(self) -> None:
-        pass
-
-
-class Server:
-    """pyserial's PortManager between one connection at a time and a serial port, as its example server."""
-
-    def __init__(self, path: str) -> None:
-        self._serial: Any = _PtySerial(path, timeout=0)
-        self._listening: Any = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listening.getsockname()[1]
-        self._stop, self._stopped = os.pipe()
-        self._kick, self._kicked = os.pipe()
-        self._thread = Thread(target=self._serve, daemon=True)
-        self._thread.start()
-
-    def _serve(self) -> None:
-        while True:
-            ready, _, _ = select.select([self._listening, self._stop], (), ())
-            if self._stop in ready:
-                return
-            connection, _ = self._listening.accept()
-            with connection:
-                if not self._talk(connection):
-                    return
-
-    def _talk(self, connection: socket.socket) -> bool:
-        writer: Any = SimpleNamespace(write=connection.sendall)
-        manager = serial.rfc2217.PortManager(self._serial, writer)
-        while True:
-            ready, _, _ = select.select([connection, self._serial, self._stop, self._kick], [], [])
-            if self._stop in ready:
-                return False
-            if self._kick in ready:
-                os.read(self._kick, 1)
-                return True
-            if self._serial in ready:
-                connection.sendall(b"".join(manager.escape(self._serial.read(4096))))
-            if connection in ready:
-                data = connection.recv(4096)
-                if not data:
-                    return True
-                self._write(b"".join(manager.filter(data)))
-
-    def _write(self, data: bytes) -> None:
-        while data:
-            select.select([], [self._serial], [])
-            data = data[os.write(self._serial.fileno(), data) :]
-
-    def hang_up(self) -> None:
-        os.write(self._kicked, b"x")
-
-    def close(self) -> None:
-        os.write(self._stopped, b"x")
-        self._thread.join(10)
-        self._serial.close()
-        self._listening.close()
-        for fd in (self._stop, self._stopped, self._kick, self._kicked):
-            os.close(fd)
-
-
-@pytest.fixture
-def server(line: PtyPair) -> Iterator[Server]:
-    served = Server(str(line.path))
-    yield served
-    served.close()
-
-
-async def test_both_ways_through_pyserial_s_server(line: PtyPair, server: Server) -> None:
-    hub, decoder, found = Hub(), Decoder(), list[bytes]()
-    heard = recorder(hub)
-    messages = [frame(size) for size in SIZES] + [b"\xff" * 400, bytes(400)]
-    link = uart_link(f"rfc2217://127.0.0.1:{server.port}", 57600, retry_min_s=0.01, retry_max_s=0.02)
-    link.open(hub, get_running_loop())
-    await until(lambda: link.state == "up")
-    say(hub, heard, *messages)
-
-    def all_read() -> bool:
-        found.extend(decoder.feed(line.read()))
-        return len(found) == len(messages)
-
-    await until(all_read)
-    assert found == messages
-    for message in messages:
-        data = encode(message)
-        expected = len(heard.messages) + 1
-        os.write(line.master, data)
-        await until(lambda expected=expected: len(heard.messages) == expected)  # type: ignore[misc]
-    assert heard.messages == messages
-    assert link.stats.balance() == 0
-    link.close()
-
-
-async def test_hung_up_and_dialled_again(line: PtyPair, server: Server) -> None:
-    hub = Hub()
-    heard = recorder(hub)
-    link = uart_link(f"rfc2217://127.0.0.1:{server.port}", retry_min_s=0.01, retry_max_s=0.02)
-    link.open(hub, get_running_loop())
-    await until(lambda: link.state == "up")
-    server.hang_up()
-    await until(lambda: link.losses == 1)
-    await until(lambda: link.state == "up")
-    os.write(line.master, encode(MESSAGE))
-    await until(lambda: heard.messages == [MESSAGE])
-    link.close()
-
-
-async def test_a_server_that_does_not_speak_it_is_a_state() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as plain:
-        plain.setblocking(False)
-        link = uart_link(f"rfc2217://127.0.0.1:{plain.getsockname()[1]}")
-        link.open(Hub(), get_running_loop())
-        peer, _ = await get_running_loop().sock_accept(plain)
-        with peer:
-            peer.sendall(b"\xff\xfe\x2c")
-            await until(lambda: link.state == "waiting")
-            assert "refuses RFC 2217" in link.fault
-        link.close()

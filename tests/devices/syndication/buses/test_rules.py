@@ -54,3 +54,10 @@ def test_the_pattern_of_a_query_leaves_room_for_the_id(length: int) -> None:
     with pytest.raises(ValueError, match="the pattern of a query has 1 to 254 names"):
         QueryRule(query="", bus="hall", pattern=(1,) * length)
     QueryRule(query="", bus="hall", pattern=(1,) * 254)
+
+
+def test_metadata_of_exactly_the_bound_are_taken() -> None:
+    """3 bytes around each key and text, and 3 more for each pair."""
+    assert producers(metadata={"k": "x" * 1014}).metadata
+    with pytest.raises(ValueError, match="metadata: up to 1025 bytes of MessagePack; they may have 1024"):
+        producers(metadata={"k": "x" * 1015})

@@ -425,6 +425,14 @@ def test_a_change_that_would_be_compared_for_too_long_is_refused() -> None:
     assert room.publish("p", "a", L=["x"] * 500).refused == ""
 
 
+def test_only_lists_of_more_than_eight_elements_cost_anything_to_compare() -> None:
+    room = Room(change_cost=39)
+    room.subscribe("s", "K != a")
+    assert room.publish("p", "a", K="x").refused == ""
+    assert room.publish("p", "a", K=["x"] * 8).refused == ""
+    assert room.publish("p", "a", K=["x"] * 9).refused == "metadata too costly"
+
+
 def test_the_lists_of_a_producer_have_a_bound_together() -> None:
     room = Room(metadata_elements=10)
     assert room.publish("p", "a", K=["x"] * 6, L=["x"] * 4, M="x" * 100).refused == ""

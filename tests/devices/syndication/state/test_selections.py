@@ -385,6 +385,25 @@ def test_a_value_counts_once_for_each_producer_that_has_it_and_once_more_for_eac
     assert rooms.book.sets.members == 0
 
 
+@pytest.mark.parametrize(("packed_bytes", "members"), [(99, 1), (100, 2), (199, 2), (200, 3)])
+def test_a_long_value_counts_once_more_for_each_whole_100_bytes(packed_bytes: int, members: int) -> None:
+    rooms = Rooms()
+    rooms.select("s", "Room")
+    rooms.publish("p", "a", Room="x" * (packed_bytes - 2))
+    assert rooms.book.sets.selections.members == members
+    rooms.leave("s")
+    assert rooms.book.sets.members == 0
+
+
+def test_a_selection_gives_back_the_memory_of_its_query_and_of_its_key() -> None:
+    rooms = Rooms(all_query_bytes=9)
+    for _ in range(3):
+        assert rooms.select("s", "Room", "has x").refused == ""
+        assert rooms.select("t", None, "y").refused == "queries full"
+        rooms.leave("s")
+    assert rooms.select("s", "Room2", "has x").refused == "queries full"
+
+
 def test_a_change_that_brings_values_to_too_many_selections_is_refused() -> None:
     rooms = Rooms(change_values=6)
     for number in range(3):

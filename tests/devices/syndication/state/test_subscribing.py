@@ -189,3 +189,8 @@ def test_the_key_of_a_subscription_takes_memory_too() -> None:
     room = filled(all_query_bytes=12)
     assert room.book.subscribe("s", "", FakeQuery("has x"), "k" * 8).refused == "queries full"
     assert room.book.subscribe("s", "", FakeQuery("has x"), "k" * 7).refused == ""
+
+
+def test_sets_may_have_exactly_as_many_members_as_the_bound() -> None:
+    assert filled(members=3).subscribe("s", "x = 1").refused == ""
+    assert filled(members=2).subscribe("s", "x = 1").refused == "sets full"

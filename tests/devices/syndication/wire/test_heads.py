@@ -12,6 +12,7 @@ from devices.syndication.bounds import Bounds
 from devices.syndication.wire.cutter import Cutter
 from devices.syndication.wire.heads import HEAD_BYTES, HEADS, Heads
 from devices.syndication.wire.messages import Form, Publication
+from tests.helpers import ROOT
 
 pack = msgpack.packb
 VALUES = [None, True, 0, -1, 200, 2**63, 1.5, "", "x" * 31, "x" * 32, b"y", [], [1, 2], {}, {"a": 1}]
@@ -95,6 +96,21 @@ def test_the_bounds_of_what_is_remembered() -> None:
     for number in range(HEADS):
         assert knows(heads, HEAD + bytes([number]))
     assert not list(heads.repeated(bytes(HEAD_BYTES) + b"\1", 0))
+
+
+def test_the_one_that_has_no_room_is_the_only_one_that_is_remembered() -> None:
+    heads = Heads(1 << 16)
+    for number in range(HEADS):
+        heads.learn(HEAD + bytes([number]), "i", True)
+    assert [bool(list(heads.repeated(HEAD + bytes([n, 1]), 0))) for n in range(HEADS)] == [True] * HEADS
+    heads.learn(HEAD + bytes([HEADS]), "i", True)
+    assert [n for n in range(HEADS + 1) if list(heads.repeated(HEAD + bytes([n, 1]), 0))] == [HEADS]
+
+
+def test_the_page_says_what_is_remembered() -> None:
+    page = (ROOT / "docs/wire/syndication.md").read_text()
+    assert f"remembers up to {HEADS} beginnings of publications" in page
+    assert f"of at most {HEAD_BYTES} bytes" in page
 
 
 def knows(heads: Heads, head: bytes) -> bool:

@@ -1,0 +1,1 @@
+"""The catalog with a thousand services: `rig` has its processes."""

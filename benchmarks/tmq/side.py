@@ -1,0 +1,230 @@
+"""`python -m benchmarks.tmq.side --frames 10000 --count 40`: measure the TMQ side of a bridge.
+
+Numbered frames go both ways between a program on a TMQ client of 2015 and CAN, a serial line or a bus,
+through two redundant gateways: first without a fault, then while processes are killed and frozen, and links
+and brokers go down. It counts lost, doubled and echoed frames, and the longest wait (docs/tmq-side.md).
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from math import inf
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.command import Command, run_as_command
+from benchmarks.takeovers.__main__ import percentile
+from benchmarks.takeovers.load import Load, Outcome
+from benchmarks.takeovers.rig import until
+from benchmarks.takeovers.stations import far_link
+from benchmarks.takeovers.trial import FAULTS, Trial
+from benchmarks.tmq.program import ENVIRONMENT
+from benchmarks.tmq.rig import Client, Field, TmqRig
+from bus.hub import Link
+from bus.leases.wire import LEASE_MS
+from bus.transports.links import make_link
+
+NONE = "none"
+USUAL = tuple(fault for fault in FAULTS if fault != "all brokers down")
+"""Without the one after which nobody remembers the clients of 2015."""
+SETUPS = (("can", False, True), ("can", True, False), ("uart", False, False), ("bus", False, True))
+"""Medium, envelopes there, and whether the TMQ side names its patterns."""
+
+
+class Result(NamedTuple):
+    """The outcomes on one rig, and what must be said with them."""
+
+    outcomes: list[Outcome]
+    failed: int
+    blocked_ms: float
+    again: int
+    trouble: list[str]
+    ledgers: list[str]
+
+
+def title(medium: str, envelopes: bool, filtered: bool) -> str:
+    return f"{medium}{', envelopes' if envelopes else ''}{'' if filtered else ', everything'}"
+
+
+def end_link(rig: TmqRig) -> Link:
+    return make_link(f"tcp://127.0.0.1:{rig.bus}", "dial") if rig.medium == "bus" else far_link(rig)
+
+
+async def quiet(load: Load, frames: int) -> Outcome:
+    """Let `frames` frames go each way without a fault."""
+    marks = load.mark()
+    seconds = 10 + 2 * frames / load.rate
+    await until(lambda: len(load.near.sent) - marks[0] >= frames, seconds, f"{frames} frames")
+    return await load.account(NONE, marks, inf)
+
+
+async def trial(
+    setup: tuple[str, bool, bool],
+    frames: int,
+    faults: Sequence[str],
+    seed: int,
+    rate: float,
+    say: Callable[[str], None],
+    lease_ms: int = LEASE_MS,
+    reference: str = "",
+) -> Result:
+    """Run `frames` each way without a fault, then `faults` one after another, on one rig.
+
+    `reference`: the directory of a clone of the reference; without one, clients of the tests stand for it.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        rig = TmqRig(Path(directory), *setup, lease_ms)
+        near, far = Client(rig.brokers[0], reference), None
+        outcomes: list[Outcome] = []
+        try:
+            await rig.open()
+            await near.start()
+            far = Field(end_link(rig), rig.envelopes)
+            await until(lambda: far is not None and len(far.hub.pipes) == 2, what="the station's link")
+            load = Load(near, far, rate)
+            load.start()
+            await until(lambda: len(near.heard) > 20 and len(far.heard) > 20, what="frames both ways")
+            outcomes += await _outcomes(rig, load, frames, faults, seed, lambda o: say(_brief(setup, o)))
+            await load.stop()
+            load.recount()
+            await near.stop()
+        except TimeoutError:
+            say("\n".join([*_latest_words(rig), *near.trouble]))
+            raise
+        finally:
+            near.close()
+            if far is not None:
+                far.close()
+            await rig.close()
+        return Result(outcomes, near.failed, near.blocked_ms, far.again, near.trouble, _ledgers(rig))
+
+
+async def _outcomes(
+    rig: TmqRig,
+    load: Load,
+    frames: int,
+    faults: Sequence[str],
+    seed: int,
+    say: Callable[[Outcome], None],
+) -> list[Outcome]:
+    outcomes = []
+    if frames:
+        outcomes.append(await quiet(load, frames))
+        say(outcomes[-1])
+    one = Trial(rig, load, random.Random(seed))
+    for fault in faults:
+        outcomes.append(await one.run(fault))
+        say(outcomes[-1])
+    return outcomes
+
+
+def _latest_words(rig: TmqRig) -> list[str]:
+    return [line for name, program in rig.programs.items() for line in (name, *program.said[-25:])]
+
+
+def _ledgers(rig: TmqRig) -> list[str]:
+    """Return the last lines of the two gateways."""
+    found = []
+    for name in rig.links:
+        said = [line.partition(" ")[2] for line in rig.programs[name].said]
+        starts = [n for n, line in enumerate(said) if line.startswith("ledger of")]
+        found += [f"{name}: {line}" for line in said[starts[-1] :]] if starts else [f"{name}: no ledger"]
+    return found
+
+
+def _brief(setup: tuple[str, bool, bool], o: Outcome) -> str:
+    counts = f"lost {o.lost}, doubled {o.doubled}, echoed {o.strays} of {o.sent}, {o.wait_ms:.0f} ms"
+    return f"{title(*setup):24} {o.fault:18} {counts} {o.note} {', '.join(o.missing[:4])}"
+
+
+def table(results: dict[str, Result]) -> str:
+    """Return a text table with a line for each setup and fault."""
+    lines = [
+        f"{'setup':22} {'fault':18}    n   frames  lost twice  echo  p50 ms  worst ms",
+    ]
+    for setup, result in results.items():
+        for fault in (NONE, *FAULTS):
+            some = [outcome for outcome in result.outcomes if outcome.fault == fault]
+            if some:
+                waits = [outcome.wait_ms for outcome in some]
+                lines.append(
+                    f"{setup:22} {fault:18} {len(some):4} {sum(o.sent for o in some):8} "
+                    f"{sum(o.lost for o in some):5} {sum(o.doubled for o in some):5} "
+                    f"{sum(o.strays for o in some):5} {percentile(waits, 0.5):7.0f} {max(waits):9.0f}"
+                )
+        lines.append(
+            f"{setup:22} sends that failed: {result.failed}, for {result.blocked_ms:.0f} ms at most; frames "
+            f"that came again because of that: {result.again}"
+        )
+        copies = [copy for outcome in result.outcomes for copy in outcome.copies[:20]]
+        lines += [f"{setup:22} {line}" for line in (*copies, *result.trouble, *result.ledgers)]
+    return "\n".join(lines)
+
+
+def bad(result: Result) -> bool:
+    """Return whether something was lost, doubled or echoed, or a program or a ledger had a fault."""
+    wrong = any(o.lost or o.doubled or o.strays or o.note for o in result.outcomes)
+    return wrong or bool(result.trouble) or any("NOT" in line for line in result.ledgers)
+
+
+def plan(count: int, seed: int, kinds: Sequence[str], setups: Sequence[str]) -> list[list[str]]:
+    """Return the faults for each setup, in a seeded order."""
+    chance = random.Random(seed)
+    faults = [kinds[number % len(kinds)] for number in range(count)]
+    chance.shuffle(faults)
+    return [faults[number :: len(setups)] for number in range(len(setups))]
+
+
+async def run(options: argparse.Namespace) -> dict[str, Result]:
+    results = {}
+    chosen = [setup for setup in SETUPS if not options.setup or title(*setup) in options.setup]
+    faults = plan(options.count, options.seed, options.fault or USUAL, [title(*setup) for setup in chosen])
+    for number, setup in enumerate(chosen):
+        results[title(*setup)] = await trial(
+            setup,
+            options.frames,
+            faults[number],
+            options.seed + number,
+            options.rate,
+            _say,
+            options.lease_ms,
+            os.environ.get(ENVIRONMENT, ""),
+        )
+    return results
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    parser = Command("benchmarks.tmq.side", __doc__)
+    parser.add_argument("--frames", type=int, default=5000, help="frames each way without a fault (5000)")
+    parser.add_argument("--count", type=int, default=0, help="number of faults after that, in all (0)")
+    parser.add_seed()
+    parser.add_argument("--rate", type=float, default=100, help="frames a second each way (100)")
+    parser.add_argument("--lease-ms", type=int, default=LEASE_MS, help=f"duration of a lease ({LEASE_MS})")
+    names = [title(*setup) for setup in SETUPS]
+    parser.add_argument("--setup", action="append", default=[], choices=names, help="only this (repeatable)")
+    parser.add_argument("--fault", action="append", default=[], choices=FAULTS, help="only this (repeatable)")
+    parser.add_argument("--json", action="store_true", help="print the outcomes as JSON")
+    options = parser.parse_args()
+    place = os.environ.get(ENVIRONMENT)
+    print(f"clients of 2015: {f'the reference in {place}' if place else 'those of the tests'}", flush=True)
+    results = asyncio.run(run(options))
+    shown = {
+        name: {**result._asdict(), "outcomes": [asdict(o) for o in result.outcomes]}
+        for name, result in results.items()
+    }
+    print(json.dumps(shown) if options.json else table(results))
+    return int(any(bad(result) for result in results.values()))
+
+
+if __name__ == "__main__":
+    run_as_command(main)

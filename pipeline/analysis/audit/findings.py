@@ -1,0 +1,172 @@
+"""The audit: did every frame reach every other segment exactly once, and its own not at all?
+
+All frames are summed up in one pass (`pipeline.analysis.sums`). Their usual sums are learned
+(`pipeline.analysis.expected`); frames with any other sum are *suspects*. Only these, a few in a thousand, are
+counted hub by hub (`suspects`, `episodes`). Suspects with equal counts have the same *fault pattern*, which
+is explained once (`pipeline.analysis.explain`). What else was the matter at the time (`causes`) corrects the
+explanation of those that it concerns.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pyspark.sql import functions as F
+
+from pipeline.analysis import inventory, sums, trunks
+from pipeline.analysis.audit import causes, labels, stand_ins, suspects, ways
+from pipeline.analysis.audit.episodes import counted, numbered, summarised
+from pipeline.analysis.audit.labels import CIRCUMSTANCES, FAULT_PATTERN, FaultPattern, Group
+from pipeline.analysis.clocks import at_one_clock, clocks_of
+from pipeline.analysis.expected import ENVELOPED_UNIT, Expected, learn
+from pipeline.analysis.explain import Seen, explain
+from pipeline.analysis.frames import local_table
+from pipeline.analysis.inventory import Places
+from pipeline.cache import cached
+from pipeline.input.span import WHOLE, Span
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row
+
+WINDOW_MS: Final = 2000
+
+_LABEL: Final = {"kind": str, "stage": str, "segment": str, "gateway": str, "hub": str, "count": int}
+_OF_FRAME: Final = {"matched": str, "origin": int, "seq": int, "token": int, "key": int, "episode": int}
+_FINDING: Final = {"ts_ns": int, **_LABEL, **_OF_FRAME, "last_ns": int}
+
+
+class Audit(NamedTuple):
+    """The tables of an audit.
+
+    `totals`: frames, by how they were matched. `summary`: findings by kind, stage and place. `findings`: one
+    row for each bad frame and segment. `ledger`: drops as the bridges' own ledgers have them. `agreement`:
+    these beside the frames that are missing, for each bridge. `capture`: rows that the recorders themselves
+    missed.
+    """
+
+    totals: "DataFrame"
+    summary: "DataFrame"
+    findings: "DataFrame"
+    ledger: "DataFrame"
+    agreement: "DataFrame"
+    capture: "DataFrame"
+
+
+class Judged(NamedTuple):
+    """The faults of suspects: their `patterns`, the `groups` of these, and the `findings` one by one."""
+
+    patterns: Sequence[FaultPattern]
+    groups: Sequence[Group]
+    findings: "DataFrame"
+
+
+def audit(
+    rows: "DataFrame", window_ms: int = WINDOW_MS, span: Span = WHOLE, recorded: int | None = None
+) -> Audit:
+    """Audit a capture of `recorded` rows, if that is known.
+
+    Small tables are collected: the inventory, the sums of frames, the fault patterns, and their groups. If
+    `span` has bounds, the frames are counted of which the first row is inside. `rows` then have a margin
+    (`pipeline.input.span.MARGIN_NS`), in which others begin or end.
+    """
+    spark = rows.sparkSession
+    entries = inventory.take(rows, recorded)
+    rows, taken, at = trunks.whole(rows, entries)
+    frame_sums = cached(sums.sums(sums.keyed(rows, at), at, span))
+    known = sums.signatures(frame_sums, at).collect()
+    expected = learn(known, at.words, at.heard_in)
+    wrong = sum(row["count"] for row in known) - sum(one.frames for one in expected.typical)
+    judged, moved = Judged([], [], local_table(spark, _FINDING, [])), 0
+    if wrong:
+        of_frames = sums.with_key(rows, at)
+        again = stand_ins.pairs(of_frames, frame_sums, expected, at)
+        moved = 0 if again is None else again.where("was_whole AND inside").count()
+        picked = cached(suspects.picked(of_frames, frame_sums, expected, at, wrong, again))
+        its = causes.Recorded(rows, taken, at, clocks_of(picked, at))
+        judged = judge(picked.where("home IS NULL"), expected, its, window_ms * 1_000_000, span)
+    inside = inventory.counted(span.select(rows)).collect() if span.is_bounded else entries
+    ledger = inventory.ledger(inside)
+    both = labels.agreement(judged.groups, (dict(zip(inventory.LEDGER, row, strict=True)) for row in ledger))
+    return Audit(
+        totals(rows, expected, judged.patterns, at, moved),
+        local_table(spark, labels.SUMMARY, labels.summary(judged.groups)),
+        judged.findings,
+        local_table(spark, inventory.LEDGER, ledger),
+        local_table(spark, labels.AGREEMENT, both),
+        local_table(spark, inventory.CAPTURE, inventory.uncaptured(inside)),
+    )
+
+
+def judge(
+    suspect: "DataFrame", expected: Expected, its: causes.Recorded, window_ns: int, span: Span
+) -> Judged:
+    """Find what is wrong with the rows of suspects."""
+    homes = {its.at.segments[home] for home, _ in expected.routes}
+    timed = at_one_clock(suspect, its.ahead, {"first_at": "first_ns", "last_at": "last_ns"})
+    in_episodes = numbered(timed, its.at, window_ns, span)
+    episode_rows = cached(summarised(counted(in_episodes), homes, span))
+    explained = list(explanations(fault_patterns(episode_rows).collect(), expected, its.at))
+    known = causes.ways_of([one for one in explained if one.lost], its.taken, its.at)
+    patterns = causes.with_needed(explained, known)
+    are_parallel = any(map(ways.are_parallel, known.values()))
+    marked = causes.marked(episode_rows, in_episodes, patterns, its, are_parallel)
+    groups = labels.groups_of(grouped(marked).collect(), patterns)
+    return Judged(patterns, groups, findings(marked, groups))
+
+
+def fault_patterns(episode_rows: "DataFrame") -> "DataFrame":
+    """Reduce episodes to fault patterns, a few dozen as a rule: what each hub has `seen` of them, and how
+    many `episodes` are inside the span."""
+    return episode_rows.groupBy(*FAULT_PATTERN).agg(
+        F.first("seen").alias("seen"), F.count(F.when(F.col("inside"), 1)).alias("episodes")
+    )
+
+
+def explanations(found: "Iterable[Row]", expected: Expected, at: Places) -> "Iterable[FaultPattern]":
+    """Explain each fault pattern, from the rows of `fault_patterns`."""
+    name = at.segments
+    routes = {(name[h], flow): frozenset(name[s] for s in to) for (h, flow), to in expected.routes.items()}
+    for row in found:
+        counts = [Seen((one.gateway, one.hub), one.bus, one.dir, one.n) for one in row.seen]
+        found_out = explain(counts, row.first, row.flow, routes, at.paths)
+        yield FaultPattern(tuple(row[name] for name in FAULT_PATTERN), row.episodes, *found_out)
+
+
+def grouped(marked: "DataFrame") -> "DataFrame":
+    """Group the episodes inside the span by fault pattern and circumstances, a few hundred as a rule."""
+    return (
+        marked.where("inside")
+        .groupBy("label", *FAULT_PATTERN, *CIRCUMSTANCES, "matched")
+        .agg(
+            F.count(F.lit(1)).alias("episodes"),
+            F.min("ts_ns").alias("first_ns"),
+            F.max("ts_ns").alias("last_ns"),
+        )
+    )
+
+
+def findings(marked: "DataFrame", groups: Iterable[Group]) -> "DataFrame":
+    """Make the findings that users read: one for each episode inside the span, and fault."""
+    table = {(group.label, *label): None for group in groups for label in group.labels()}
+    named = local_table(marked.sparkSession, {"label": int, **_LABEL}, list(table))
+    return marked.where("inside").join(F.broadcast(named), "label").select(*_FINDING)
+
+
+def totals(
+    rows: "DataFrame", expected: Expected, patterns: Iterable[FaultPattern], at: Places, moved: int = 0
+) -> "DataFrame":
+    """Count the frames that entered: typical ones by how they were matched, and suspects one by one.
+
+    So many typical ones are `moved` to the suspects: a stand-in sent them again, with another envelope.
+    `crossed` are those that are due on another segment, or on another bus by a trunk.
+    """
+    wide = {at.segments.index(name) for name in at.paths.hearers}
+    clean = sum(one.inside for one in expected.typical) - moved
+    enveloped = sum(one.inside for one in expected.typical if one.is_enveloped()) - moved
+    none = sum(one.inside for one in expected.typical if not one.rows // ENVELOPED_UNIT)
+    crossed = sum(one.inside for one in expected.typical if one.sent() or one.home() in wide) - moved
+    looked_at = sum(one.episodes * one.entered for one in patterns)
+    table = {
+        "frames": looked_at + clean, "crossed": looked_at + crossed, "typical": clean, "looked_at": looked_at,
+        "by_envelope": enveloped, "by_content": none, "by_both": clean - enveloped - none,
+    }  # fmt: skip
+    return local_table(rows.sparkSession, dict.fromkeys(table, int), [list(table.values())])

@@ -1,0 +1,63 @@
+"""Answers part by part, without a bus: how many questions wait, how long a part is, and what is left out."""
+
+import pytest
+
+from bus.asking import PATTERN_MAX, Answer, End, Question, read
+from bus.values import LastValues
+from bus.wire.frame import PUB, pack
+from bus.wire.pattern import Pattern
+from devices.cache.answering import PART_BYTES, QUESTIONS, Answering
+
+
+def holding(*frames: bytes, at_s: float = 10.0) -> Answering:
+    values = LastValues()
+    values.take(list(frames), at_s)
+    return Answering(values)
+
+
+def question(number: int) -> Question:
+    return Question(number, Pattern())
+
+
+def answers(answering: Answering, now_s: float = 10.0) -> list[Answer | End]:
+    said = [read(frame) for frame in answering.part(now_s)]
+    return [one for one in said if isinstance(one, Answer | End)]
+
+
+def test_sixteen_questions_wait() -> None:
+    answering = holding()
+    assert [answering.take(question(number)) for number in range(QUESTIONS + 1)] == [True] * 16 + [False]
+    assert answering.take(question(3)), "it waits already"
+    assert answers(answering) == [End(number, 0, 0) for number in range(16)]
+    assert not answering.waits
+    assert answering.take(question(16))
+    assert answering.waits
+
+
+def test_a_part_ends_with_the_frame_that_makes_it_64_kib() -> None:
+    answering = holding(*(pack(PUB, (number,), bytes(1000)) for number in range(200)))
+    answering.take(question(1))
+    part = answering.part(10.0)
+    assert PART_BYTES == 64 << 10
+    assert sum(map(len, part[:-1])) < PART_BYTES <= sum(map(len, part))
+    assert answering.waits
+
+
+def test_a_pattern_with_room_for_what_an_answer_adds_is_said_and_a_longer_one_is_counted() -> None:
+    longest, longer = Pattern(*range(PATTERN_MAX)), Pattern(*range(PATTERN_MAX + 1))
+    answering = holding(pack(PUB, longest, b"a"), pack(PUB, longer, b"b"), pack(PUB, (*longer[1:], 7), b"c"))
+    answering.take(question(5))
+    first, last = answers(answering)
+    assert isinstance(first, Answer)
+    assert (first.pattern, last) == (longest, End(5, 1, 2))
+
+
+@pytest.mark.parametrize(
+    ("now_s", "age_ms"), [(10.0, 0), (10.0009, 0), (10.25, 250), (9.0, 0), (70.0, 60_000)]
+)
+def test_an_age_is_in_whole_milliseconds_and_never_below_zero(now_s: float, age_ms: int) -> None:
+    answering = holding(pack(PUB, (1,), b"x"))
+    answering.take(question(5))
+    first, _ = answers(answering, now_s)
+    assert isinstance(first, Answer)
+    assert first.age_ms == age_ms

@@ -1,0 +1,55 @@
+"""The audit in SQL, with which the benchmark compares, finds what ours finds; and Spark's work is counted."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("duckdb")
+pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
+
+from pyspark.sql import functions
+
+from benchmarks.pipeline import sql
+from benchmarks.pipeline.work import counted
+from benchmarks.planted import CAPTURES, generate, plan_of
+from pipeline.analysis.audit.findings import audit
+from pipeline.cache import release
+from pipeline.engine.choice import SAIL, VARIABLE
+from pipeline.input import read as capture
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COLUMNS = ["kind", "stage", "segment", "gateway", "hub", "count"]
+
+
+@pytest.mark.parametrize("sort", CAPTURES)
+def test_both_find_the_same_faults(spark: "SparkSession", tmp_path: Path, sort: str) -> None:
+    release()
+    generate(tmp_path, plan_of(sort, 30_000, seed=7, lost=0.005, doubled=0.003, echoed=0.002))
+    ours = audit(capture.read(spark, capture.root(str(tmp_path)))).summary.select(*COLUMNS).collect()
+    db = sql.connect(tmp_path, 2, "1GB", tmp_path / "spilled")
+    sql.audit(db)
+    theirs = db.execute(f"SELECT {', '.join(COLUMNS)} FROM summary").fetchall()
+    assert len(ours) > 10
+    assert sorted(map(repr, map(tuple, ours))) == sorted(map(repr, theirs))
+
+
+@pytest.mark.skipif(os.environ.get(VARIABLE) == SAIL, reason="Sail counts nothing")
+def test_the_work_of_spark_is_counted(spark: "SparkSession", tmp_path: Path) -> None:
+    generate(tmp_path, plan_of("all", 10_000))
+    rows = capture.read(spark, capture.root(str(tmp_path)))
+    every = rows.count()
+    hubs = rows.select("hub").distinct()
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    work = counted(
+        spark, lambda: rows.join(functions.broadcast(hubs), "hub").groupBy("hub").count().collect()
+    )
+    spark.conf.unset("spark.sql.adaptive.enabled")
+    number = hubs.count()
+    assert work.read == 2 * every
+    assert (work.collected, work.broadcast) == (number, number)
+    assert 1 <= work.jobs <= 4

@@ -1,0 +1,90 @@
+"""Two gateways stand in for each other at a CAN bus, each with a bus of its own; one of them dies."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
+
+from pipeline.analysis.audit.findings import Audit, audit
+from pipeline.analysis.failovers import failovers
+from pipeline.cache import release
+from tests.pipeline.analysis.hand_made import RX, TX, Capture, frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TAKEN_OVER, FRAMES, STEP_MS = 30, 60, 100
+AGAIN = 1000
+"""Added to the number of a frame that the stand-in sends again: it gives it an envelope of its own."""
+
+
+@pytest.fixture(autouse=True)
+def small() -> Iterator[None]:
+    yield
+    release()
+
+
+def carry(made: Capture, number: int, of: str, ms: float, buses: str, again: bool = False) -> None:
+    """Carry a frame from CAN onto the buses, which a trunk joins, by the candidate of gateway `of`."""
+    content, key = frame("motor", str(number)), number + AGAIN * again
+    if not again:
+        made.seen(ms, f"gw-{of}", "bridge field", "can", RX, content, key)
+    made.seen(ms + 1, f"gw-{of}", "bridge field", f"bus {of}", TX, content, key)
+    for bus in buses:
+        way = TX if bus == of else RX
+        made.seen(ms + 2, f"gw-{bus}", f"bus {bus}", f"bus {bus}", way, content, key)
+
+
+def stood_in(cut: range, heard_twice: int = 0) -> Capture:
+    """gw-a dies after 30 of 60 frames. The trunk had been cut for some of them: gw-b sends these again, and
+    `heard_twice` more that its bus had heard."""
+    made = Capture()
+    made.topology("gw-a", {"bus a": {"gateways": ["gw-a"], "trunks": ["bus b"]}})
+    for number in range(TAKEN_OVER):
+        carry(made, number, "a", STEP_MS * number, "a" if number in cut else "ab")
+    for number in (*cut, *range(heard_twice)):
+        carry(made, number, "b", STEP_MS * TAKEN_OVER - 50, "b", again=True)
+    for number in range(TAKEN_OVER, FRAMES):
+        carry(made, number, "b", STEP_MS * number, "b")
+    return made
+
+
+def faults(found: Audit) -> dict[tuple[str, str, str, str], int]:
+    rows = found.summary.collect()
+    return {(row.kind, row.stage, row.gateway, row.hub): row["count"] for row in rows}
+
+
+ABSENT = ("not captured", "not recorded", "gw-a", "bus a")
+
+
+def test_what_a_stand_in_sends_again_is_the_frame_that_entered_before(spark: "SparkSession") -> None:
+    found = audit(stood_in(range(20, 30)).rows(spark))
+    [totals] = found.totals.collect()
+    assert (totals.frames, totals.crossed) == (FRAMES, FRAMES)
+    assert faults(found) == {ABSENT: FRAMES - TAKEN_OVER}
+
+
+def test_what_a_bus_heard_under_both_envelopes_is_doubled(spark: "SparkSession") -> None:
+    """As it was first, such a frame has no fault."""
+    found = audit(stood_in(range(20, 30), heard_twice=3).rows(spark))
+    [totals] = found.totals.collect()
+    assert totals.frames == FRAMES
+    assert faults(found) == {
+        ABSENT: FRAMES - TAKEN_OVER,
+        ("duplicate", "in bridge", "gw-b", "bridge field"): 3,
+    }
+
+
+def test_a_bus_that_recorded_and_did_not_hear_lost_it(spark: "SparkSession") -> None:
+    made = stood_in(range(0))
+    made.missed(STEP_MS * FRAMES + 1000, "gw-a", 0)  # a recorder that is stopped ends with this row
+    lost = ("lost", "on the way", "gw-a", "bus a")
+    assert faults(audit(made.rows(spark))) == {lost: FRAMES - TAKEN_OVER}
+
+
+def test_a_candidate_takes_over_at_another_bus_of_the_segment(spark: "SparkSession") -> None:
+    [row] = failovers(stood_in(range(0)).rows(spark)).collect()
+    assert (row.bus, row["from"], row.to) == ("bus a + bus b", "gw-a", "gw-b")
