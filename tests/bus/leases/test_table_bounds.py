@@ -84,3 +84,26 @@ def test_the_group_without_candidates_for_longest_makes_room() -> None:
     table.lost("g0", 0.0)
     assert table.heard(claim(2), "late", 0.0)
     assert {lease.pattern for lease in table.leases(0.0)} == {(0,), (2,)}
+
+
+def test_the_place_of_an_old_connection_is_not_taken_by_one_that_has_a_candidate_there() -> None:
+    table = LeaseTable()
+    table.heard(claim(0, 1, ready=True, holding=True), "one", 1.0)
+    table.heard(claim(0, 2, ready=True), "two", 1.0)
+    table.heard(claim(0, 1, ready=True, holding=True), "two", 1.0)
+    table.heard(claim(0, 1, ready=True, holding=True), "one", 1.1875)
+    table.heard(claim(0, 2, ready=True), "two", 1.1875)
+    table.lost("one", 1.25)
+    assert len(table.leases(1.25)[0].candidates) == 1
+
+
+def test_the_place_of_an_old_connection_is_not_taken_by_one_that_has_64_groups() -> None:
+    table = LeaseTable()
+    table.heard(claim(0, 1, ready=True), "one", 1.0)
+    for number in range(64):
+        table.heard(claim(number + 1), "greedy", 1.0)
+    table.heard(claim(0, 1, ready=True), "greedy", 1.0)
+    assert table.rejected == {"id of another connection": 1}
+    assert table.lost("one", 1.125) == []
+    assert table.leases(1.125)[0].candidates == ()
+    assert table.heard(claim(0, 1), "new", 1.125)
