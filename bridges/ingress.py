@@ -171,8 +171,7 @@ def admit_stamped(
 
 def _stamp_run(data: bytes, run: Run, admission: Admission, made: _Stamped, stats: Stats) -> bool:
     frames = cut_admitted(data, run, verdicts(data, run, admission.rules), LENGTH_BYTES)
-    if len(frames) < run.messages:
-        stats.reject("pattern", run.messages - len(frames))
+    stats.reject("pattern", run.messages - len(frames))
     if frames:
         made.sequence = stamp(frames, admission.origin, made.sequence, made.parts)
         made.stamped += len(frames)

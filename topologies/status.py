@@ -1,5 +1,6 @@
 """The record of a gateway's status page: where it listens, and who may read it. Pure."""
 
+import re
 from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -10,6 +11,7 @@ from bus.urls import check_host, is_loopback, split_url
 
 HTTP, HTTPS = "http", "https"
 DEFAULT = "http://127.0.0.1:9943"
+_PORT = re.compile(r":[^]:]+$")
 
 
 def check_page(text: str) -> None:
@@ -17,6 +19,8 @@ def check_page(text: str) -> None:
     parts = urlsplit(text)
     if parts.scheme not in (HTTP, HTTPS) or f"{parts.scheme}://{parts.netloc}" != text.rstrip("/"):
         raise ValueError(f'"{text}" is no address of a page: write one such as {DEFAULT}')
+    if not _PORT.search(parts.netloc):
+        raise ValueError(f'"{text}" has no port: write one such as {DEFAULT}')
     check_host(place_of(text)[0])
 
 

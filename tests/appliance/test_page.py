@@ -1,11 +1,14 @@
 """The page of all commands is what the parsers say, and its examples are such as they accept."""
 
+import runpy
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
 
 from appliance import cli, page
+from appliance.parsing import Parser
 from appliance.table import Command
 from pipeline import jobs
 from pipeline.jobs.record import Job
@@ -50,3 +53,20 @@ def test_help_ends_with_the_examples_and_the_exit_status(capsys: pytest.CaptureF
     said = capsys.readouterr().out
     assert "examples:\n  buscoupler diff plant.yaml plant-new.yaml\n" in said
     assert "\nexit status 1: a reload would change something; it is 2 for a file with errors\n" in said
+
+
+def test_an_option_with_many_choices_stays_whole_in_its_usage() -> None:
+    parser = Parser(prog="buscoupler x")
+    choices = [f"form-{number}-of-some-length" for number in range(8)]
+    parser.add_argument("--form", choices=choices, help="a form")
+    parser.add_argument("--another-form", help="another")
+    assert f"[--form {{{','.join(choices)}}}]" in "\n".join(page._usage(parser))  # noqa: SLF001
+
+
+@pytest.mark.parametrize(("name", "prints"), [("__main__", True), ("appliance.page", False)])
+def test_it_is_printed_only_where_it_runs_as_a_program(
+    name: str, prints: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "appliance.page")
+    runpy.run_module("appliance.page", run_name=name)
+    assert capsys.readouterr().out == (page.page() if prints else "")

@@ -41,6 +41,7 @@ SINGLE = {
 RULES = {
     "all": Rules(),
     "some": Rules(Rule([(7, 1)])),
+    "either": Rules(Rule([(8, 1), (7, 1)])),
     "denied": Rules(Rule(deny=[(8,)])),
     "two rules": Rules(Rule([(7,)]), Rule(deny=[(7, 2)])),
 }
@@ -66,9 +67,13 @@ def batches() -> Iterator[list[bytes]]:
     for one in kinds:
         yield many(one, RUN_MIN)
         yield many(one, 2 * RUN_MIN, 2)
-        yield from ([*many(one, RUN_MIN), other, *many(one, RUN_MIN, 3)] for other in kinds)
+        yield from ([*many(one, RUN_MIN), other, *many(one, RUN_MIN, 3)] for other in kinds[1::4])
     yield (kinds * WALK)[: 2 * WALK + 3] + many(WANTED, RUN_MIN)
     yield [*many(SINGLE["hops 15"], RUN_MIN), *many(SINGLE["spent"], RUN_MIN)] * 2
+    alike = pack(1, (8, 1), b"x")
+    yield [WANTED, alike, alike] * RUN_MIN
+    yield [*[alike] * RUN_MIN, WANTED]
+    yield [wrap(WANTED if n % 3 else alike, Envelope(0xC, n // 2)) for n in range(2 * RUN_MIN)]
     mixed = many(SINGLE["hops 15"], 2 * RUN_MIN)
     for at, odd in product((0, 5, 2 * RUN_MIN - 1), ("last hop", "spent", "ours", "flags")):
         yield [*mixed[:at], numbered(SINGLE[odd], 99), *mixed[at + 1 :]]

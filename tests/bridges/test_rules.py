@@ -138,3 +138,82 @@ def test_the_first_test_of_hot_loops_is_exact_where_one_rule_decides_alone(count
     assert (one.tokens_min, one.more) == (count, False)
     assert Rules(Rule([range(count)]), Rule(deny=[(9,)])).more
     assert (Rules().tokens_min, Rules().more) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("rule", "heads", "opaque"),
+    [
+        (Rule(), (), True),
+        (Rule([()]), (b"",), True),
+        (Rule([(1,), (2,)]), (b"\0\0\0\1", b"\0\0\0\2"), False),
+        (Rule([(1,), (2, 3)]), (), False),
+        (Rule([(1,), ()]), (), True),
+        (Rule(deny=[(1,)]), (), True),
+        (Rule([(1,)], [(1, 2)]), (), False),
+    ],
+)
+def test_a_rule_knows_what_decides_alone_and_whether_other_messages_pass(
+    rule: Rule, heads: tuple[bytes, ...], opaque: bool
+) -> None:
+    assert (rule.heads, rule.opaque) == (heads, opaque)
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 5, 9])
+def test_data_are_not_taken_for_the_last_token_of_any_pattern(count: int) -> None:
+    rules = Rules(Rule([range(count + 1)]), Rule(deny=[(9,)]))
+    assert not rules.admit(pack(1, range(count), count.to_bytes(4, "big") * 2))
+    assert rules.admit(pack(1, range(count + 1)))
+
+
+def test_different_keys_without_hops_left_are_different() -> None:
+    seen = Seen()
+    assert seen.add_spent(7)
+    assert seen.add_spent(8)
+    assert seen.add_spent(0)
+
+
+@pytest.mark.parametrize(("cap", "left"), [(3, 1), (4, 2), (5, 2), (100, 50)])
+def test_the_older_half_is_forgotten_to_make_room(cap: int, left: int) -> None:
+    seen = Seen(cap=cap)
+    assert all(seen.add(key) for key in range(cap + 1))
+    assert len(seen) == left + 1
+    assert not any(seen.add(key) for key in range(cap - left, cap + 1))
+
+
+def test_what_is_young_is_not_lost_when_the_older_half_is_forgotten() -> None:
+    seen = Seen(cap=4)
+    seen.advance(0.0)
+    assert all(seen.add(key) for key in range(3))
+    seen.advance(5.0)
+    assert seen.add(3)
+    assert seen.add(4)
+    assert not any(seen.add(key) for key in (2, 3, 4))
+    seen.advance(10.0)
+    assert len(seen) == 2
+    seen.advance(15.0)
+    assert len(seen) == 0
+
+
+def test_by_default_65536_keys_are_remembered() -> None:
+    assert Seen().cap == 65_536
+
+
+def test_after_exactly_ten_seconds_all_is_forgotten_and_its_time_begins_anew() -> None:
+    seen = Seen()
+    seen.advance(100.0)
+    seen.add(7)
+    seen.advance(110.0)
+    assert seen.add(7)
+    for now in (110.1, 115.1, 119.9):
+        seen.advance(now)
+        assert not seen.add(7)
+
+
+def test_a_late_turn_does_not_make_a_key_live_longer() -> None:
+    seen = Seen()
+    seen.advance(100.0)
+    seen.add(7)
+    seen.advance(109.0)
+    assert not seen.add(7)
+    seen.advance(110.0)
+    assert seen.add(7)

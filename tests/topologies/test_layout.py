@@ -127,3 +127,9 @@ def test_a_line_between_two_wires_goes_around_them_like_any_in_one_column() -> N
     made = placed(Drawing("t", 0, 0, BOXES[:1], (PARTS[3], *wires), edges), WIDE)
     x1, _, one, _, other, _, x2, _ = made.edges[2].path
     assert (x1, one, other, x2) == (758, 798, 798, 758)
+
+
+@pytest.mark.parametrize("layout", [WIDE, NARROW])
+def test_columns_at_one_place_have_one_side_for_lines(layout: Layout) -> None:
+    assert len(set(zip(layout.columns, layout.sides, strict=True))) == len(set(layout.columns))
+    assert set(layout.sides) <= {-1, 1}

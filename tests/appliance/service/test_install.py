@@ -102,6 +102,7 @@ def test_the_watchdog_leaves_a_lease_the_time_to_go_to_another_gateway() -> None
         ("/dev/ttyAMA0", ("/dev/char/204:64",)),
         ("/dev/gpiochip0", ("char-gpiochip",)),
         ("/dev/sensor", ("/dev/sensor",)),
+        ("/dev/ttyACM1", ("/dev/char/166:1",)),
         ("/dev/ttyX9", ("/dev/ttyX9",)),
     ],
 )
@@ -229,3 +230,23 @@ def test_a_gateway_that_is_not_there_is_refused(
 ) -> None:
     assert main([word.replace("gw-a", "gw-x") for word in world[1]]) == 1
     assert 'no gateway "gw-x" in plant: gw-a, gw-b' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("port", "low"), [(0, False), (1, True), (1023, True), (1024, False)])
+def test_ports_below_1024_are_low_and_any_port_is_none(port: int, low: bool) -> None:
+    text = TEXT.replace("127.0.0.1:80", f"127.0.0.1:{port}")
+    assert plan("gw-b", text).low_ports is low
+
+
+@pytest.mark.parametrize(("lease_ms", "watchdog_s"), [(2500, 10), (2501, 11), (30_000, 120)])
+def test_the_watchdog_waits_for_four_leases(lease_ms: int, watchdog_s: int) -> None:
+    text = TEXT.replace("{on: gw-a, listen:", f"{{on: gw-a, lease_ms: {lease_ms}, listen:", 1)
+    assert plan(text=text).watchdog_s == watchdog_s
+
+
+def test_any_port_of_an_address_is_no_low_port() -> None:
+    """A TMQ side listens where its host says, for the connections of clients."""
+    tmq = "tmq: {brokers: 'tcp://127.0.0.1:9', host: 127.0.0.1}"
+    bridges = f"bridges:\n  nets: {{on: gw-b, join: [bus: other, {tmq}]}}"
+    text = TEXT.replace("127.0.0.1:80", "127.0.0.1:8080").replace("bridges:", bridges)
+    assert not plan("gw-b", text).low_ports

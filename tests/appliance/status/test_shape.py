@@ -73,3 +73,19 @@ def reply(listener: socket.socket, answer: bytes) -> None:
 def test_numbers_have_a_bound_on_both_sides() -> None:
     assert all(fits(number, int) for number in (-(1 << 62), 0, 1 << 62))
     assert not any(fits(number, int) for number in (-(1 << 62) - 1, (1 << 62) + 1))
+
+
+@pytest.mark.parametrize(
+    ("value", "fit"),
+    [
+        (1.5, True),
+        (1, True),
+        (2.0**62, True),
+        (-(2.0**62), True),
+        (2.0**63, False),
+        ("1", False),
+        (None, False),
+    ],
+)
+def test_a_real_number_is_bounded_too(value: object, fit: bool) -> None:
+    assert fits(value, float) is fit

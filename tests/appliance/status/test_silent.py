@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from appliance.status.silent import ENDED, UNREADABLE, Name, silent
 from tests.appliance.status.status_support import appliance, broker, lease, status_of
 
@@ -50,3 +52,9 @@ def test_gateways_with_one_cause_share_a_line() -> None:
     both = status() | {"gateway": "", "topology": "cold-chain"}
     (line,) = silent([both], {}, {})
     assert "gw-a (10.0.0.11), gw-b (10.0.0.12)" in line
+
+
+@pytest.mark.parametrize(("silent_ms", "heard"), [(9_999, True), (10_000, False)])
+def test_a_claim_proves_life_for_ten_seconds(silent_ms: int, heard: bool) -> None:
+    (line,) = silent([status(broker(lease(("gw-b", True, silent_ms))))], {}, {})
+    assert ("a broker here hears its claims" in line) is heard

@@ -3,6 +3,7 @@
 import pytest
 
 from appliance.tracing.words import (
+    ANSWER_BYTES,
     Answer,
     Hop,
     Question,
@@ -52,3 +53,19 @@ def test_what_is_no_question_is_not_taken(line: bytes) -> None:
 def test_what_is_no_answer_is_not_taken(line: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - whatever its words are
         unpack_answer(line)
+
+
+def test_what_is_left_out_has_its_default() -> None:
+    assert unpack_question(b'{"verb": "links"}') == Question("links", "", 0, "", b"")
+    assert (Question("links").watch_ms, Way("can")[1:4], Answer("t", "", (), "").more) == (
+        0,
+        (None, 0, False),
+        False,
+    )
+    (hop,) = unpack_answer(b'{"hops": [{"ways": [{}]}]}').hops
+    assert hop == Hop("", "", "", 0, "", (), (Way("", None, 0, False),))
+
+
+def test_an_answer_with_many_hops_is_read_whole() -> None:
+    hops = (HOP._replace(ways=(WAY,) * 100),) * 100
+    assert len(pack_answer(Answer("t", "gw", (), "/t.yaml", hops=hops))) < ANSWER_BYTES

@@ -1,4 +1,4 @@
-"""Who may read a page: the hosts it is called by, pages of other hosts, and the token in each of its places."""
+"""Who may read a page: by which hosts it is called, pages of others, and the token in each of its places."""
 
 from typing import Any
 
@@ -11,7 +11,12 @@ TOKEN = "a-token_of-20-letters"
 OPEN, CLOSED = Guard(["Plant", "192.0.2.7"]), Guard(["plant"], TOKEN)
 
 
-def refused(guard: Guard = OPEN, path: str = "/status", host: str = "localhost:1", **headers: str) -> int:
+def refused(
+    guard: Guard = OPEN,
+    path: str = "/status",
+    host: str = "localhost:1",
+    headers: dict[str, str] | None = None,
+) -> int:
     """Return the status of a refusal, 0 if there is none. In names of headers, `_` stands for `-`."""
     return status(guard.refusal(request(path, (host,), headers)))
 
@@ -66,7 +71,7 @@ def test_a_request_has_one_host(hosts: tuple[str, ...]) -> None:
     ],
 )
 def test_a_page_of_another_host_may_link_to_it_and_read_nothing(headers: dict[str, str], answer: int) -> None:
-    assert refused(**headers) == answer
+    assert refused(headers=headers) == answer
 
 
 @pytest.mark.parametrize(
@@ -83,7 +88,7 @@ def test_a_page_of_another_host_may_link_to_it_and_read_nothing(headers: dict[st
     ],
 )
 def test_a_reader_shows_the_token_in_a_header_or_a_cookie(headers: dict[str, str], answer: int) -> None:
-    assert refused(CLOSED, **headers) == answer
+    assert refused(CLOSED, headers=headers) == answer
 
 
 def test_health_needs_no_token_but_a_name_of_this_host() -> None:

@@ -1,0 +1,34 @@
+"""Rates of links: over the time since the last sample, which is at least a second ago."""
+
+from appliance.status.rates import Rate, Rates
+from bus.ledger import Account, Stats
+
+
+def accounts(count: int) -> dict[str, dict[str, Account]]:
+    stats = Stats(received=count, sent=2 * count, received_bytes=3 * count, sent_bytes=4 * count)
+    return {"bus p": {"tcp": Account(stats)}}
+
+
+def test_a_link_has_no_rate_before_the_second_sample() -> None:
+    rates = Rates()
+    assert rates.now == {}
+    rates.sample(accounts(1000), 500.0)
+    assert rates.now == {("bus p", "tcp"): Rate(0.0, 0.0, 0.0, 0.0)}
+
+
+def test_rates_are_over_the_time_since_the_last_sample_that_counted() -> None:
+    rates, place = Rates(), ("bus p", "tcp")
+    rates.sample(accounts(1000), 500.0)
+    rates.sample(accounts(1010), 500.999)  # too soon
+    assert rates.now[place] == Rate()
+    rates.sample(accounts(1030), 501.0)
+    assert rates.now[place] == Rate(30.0, 60.0, 90.0, 120.0)
+    rates.sample(accounts(1031), 504.0)
+    assert rates.now[place] == Rate(0.33, 0.67, 1.0, 1.33)
+
+
+def test_a_link_that_has_gone_has_none() -> None:
+    rates = Rates()
+    rates.sample(accounts(1000), 500.0)
+    rates.sample({"bus p": {}}, 502.0)
+    assert rates.now == {}
