@@ -203,15 +203,16 @@ def test_no_more_messages_are_counted_than_were_asked_for() -> None:
     assert [walk(data, 0, len(data), limit) for limit in (0, 3, 5, 6)] == [(0, 0), (3, 27), (5, 50), (5, 50)]
 
 
-def test_a_length_that_is_not_whole_yet_is_not_read() -> None:
-    data = add_lead(from_payloads([b"", b"one"]))
+@pytest.mark.parametrize("messages", [[], [b"one", b""], [b"one"] * 300])
+def test_a_length_that_is_not_whole_yet_is_not_read(messages: list[bytes]) -> None:
+    data = add_lead(from_payloads(messages))
     for rest in range(9):
-        assert scan(data + bytes(rest), len(data) + rest, 1) == (2, len(data))
+        assert scan(data + bytes(rest), len(data) + rest, 1) == (len(messages), len(data))
 
 
 @pytest.mark.parametrize("come", [8, 9])
 def test_a_lower_limit_lets_a_message_end_of_which_only_the_length_has_come(come: int) -> None:
-    decoder, wire = Decoder(bytearray(4096), 2000), from_payloads([bytes(1000)]).keep()
+    decoder, wire = Decoder(bytearray(4096), 3000), from_payloads([bytes(1000)]).keep()
     assert put(decoder, wire[:come]) == 0
     decoder.revise(500)
     assert put(decoder, wire[come:]) == 1
