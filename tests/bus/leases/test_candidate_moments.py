@@ -217,3 +217,12 @@ def test_it_says_why_it_is_in_a_state() -> None:
         "fenced: the lease ran out",
         "fenced: the lease ran out",
     ]
+
+
+@pytest.mark.parametrize(("first", "then"), [(7, 8), (8, 7)])
+def test_the_broker_heard_last_names_who_forwards(first: int, then: int) -> None:
+    one = candidate(2)
+    for broker, holder in ((0, first), (1, then)):
+        grant = Grant((1,), "x", acting=True, holder=holder, name=f"gw-{holder}")
+        one.heard(broker, grant, 1.0 + broker)
+        assert one.holder_name == f"gw-{holder}"
