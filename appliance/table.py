@@ -76,7 +76,7 @@ COMMANDS: Final = {
         "operations.md#where-would-a-frame-go",
         "say where a frame would go, and what would stop or delay it",
         ("buscoupler explain fridge/temp plant.yaml --from can0",),
-        "the frame goes out nowhere",
+        "the frame goes out nowhere; with --live, also if only buses and bridges that were watched got it",
     ),
     "create": Command(
         f"{_IN}.create",
@@ -145,7 +145,7 @@ COMMANDS: Final = {
     "monitor": Command(
         f"{_IN}.monitor",
         "nodes.md#what-passes-and-who-lives",
-        "show how the services of a catalog live, or what passes at a socket of one of them",
+        "show which services of a catalog are alive, or what passes at a socket of one of them",
         ("buscoupler monitor", "buscoupler monitor thermometer --count 10"),
     ),
     "find": Command(

@@ -15,7 +15,7 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(r"\[([^\]]*)\]\(([^)\s#]+)((?:#[^)\s]*)?)\)")
 HEADING = re.compile(r"^\*\*(.+)\*\*$", re.MULTILINE)
-FENCE = re.compile(r"^```(\w+) (\w+)$", re.MULTILINE)
+TERMINAL = re.compile(r"^(\*\w+ terminal\*)\n```", re.MULTILINE)
 REASON = re.compile(r"^ *<!-- not run: .* -->\n", re.MULTILINE)  # of tests
 BLOCK = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 BEGINS = re.compile(r"(?<=\S)\n(?=(?:[-*] |\d+\. |\|))")
@@ -51,7 +51,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Write a page for mkdocs: its links, terminals of its blocks, blank lines before lists and tables."""
     path = page.file.src_uri
     source = path.removeprefix("files/") if path.startswith("files/") else f"docs/{path}"
-    parts = BLOCK.split(FENCE.sub(r"*\2 terminal*\n\n```\1", REASON.sub("", markdown)))
+    parts = BLOCK.split(TERMINAL.sub(r"\n\1\n\n```", REASON.sub("", markdown)))
     return "".join(part if part.startswith("```") else _prose(part, source) for part in parts)
 
 

@@ -64,8 +64,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (__doc__ or "").partition("\n\n")[2]
     parser.set_defaults(fail=parser.error)
     parser.add_argument(
-        "words", nargs="+", metavar="WORD", help="endpoints, as `send` and `recv` take them; or as below"
-    )
+        "words", nargs="+", metavar="WORD",
+        help="endpoints, as `send` and `recv` take them; or the words of a form below",
+    )  # fmt: skip
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--directory", type=Path, metavar="DIR", help="write Parquet files under DIR")
     where.add_argument("--pcapng", metavar="FILE", help="write pcapng; - is the standard output")

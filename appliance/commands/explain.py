@@ -28,7 +28,10 @@ _LIVE = "seconds", "gateway", "run_directory"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "pattern", type=argument(names_in), metavar="PATTERN", help="the frame's, as fridge/temp"
+        "pattern",
+        type=argument(names_in),
+        metavar="PATTERN",
+        help="the pattern of the frame, like fridge/temp",
     )
     parser.add_argument(
         "file", nargs="?", metavar="FILE",
@@ -36,19 +39,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--from", dest="start", metavar="LINK",
-        help="where it comes in: a part of the name of a link; without it, the links are listed",
+        help="the link by which the frame comes in, or a part of its name; without it, the links are listed",
     )  # fmt: skip
-    parser.add_argument("--data", default="", metavar="TEXT", help="the frame's data, for its time on wires")
+    parser.add_argument(
+        "--data", default="", metavar="TEXT", help="the data of the frame; longer data takes longer"
+    )
     parser.add_argument(
         "--live", action="store_true",
-        help="send the frame, with a mark behind its data, through the gateways that run on this machine, and"
-        " tell what happens to it there: all who hear the pattern get it; other machines are not asked",
+        help="send a real frame, with a mark behind its data, through the gateways that run on this machine,"
+        " and tell what happens to it there. All who hear the pattern get it. Other machines are not asked",
     )  # fmt: skip
     parser.add_argument(
         "--seconds", type=above_zero, metavar="N",
         help=f"with --live: watch for N seconds (1, at most {SECONDS_MAX})",
     )  # fmt: skip
-    parser.add_argument("--gateway", metavar="NAME", help="with --live: it comes in at this gateway")
+    parser.add_argument("--gateway", metavar="NAME", help="with --live: the frame comes in at this gateway")
     parser.add_argument(
         "--run-directory", type=Path, metavar="DIR",
         help="with --live: ask only the gateway that has this --run-directory",

@@ -46,7 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--run-directory",
         type=Path,
         metavar="DIR",
-        help="directory of the local sockets by which parts of one gateway connect",
+        help="directory of the local sockets: those of status and reload, and between parts of one gateway",
     )
     parser.add_argument(
         "--test", action="store_true",

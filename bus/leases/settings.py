@@ -18,7 +18,9 @@ class BrokerSettings(Node):
         f"how long a bridge may forward on one lease; it renews a lease {HEARTBEATS:g} times in this time",
     ] = LEASE_MS
     exact: Annotated[
-        bool, "give clients of 2015 only patterns that they asked for to the letter; some end otherwise"
+        bool,
+        "give clients of 2015 only messages whose pattern is exactly the one that they subscribed to; "
+        "a longer one makes some of them fail",
     ] = False
     foreign_hosts: Annotated[
         bool, "clients may register addresses of other hosts than their own, which the broker then dials"

@@ -53,8 +53,7 @@ def find() -> Java:
     found = f" ({'; '.join(old)})" if old else ""
     raise PipelineError(
         f"Spark needs Java {OLDEST} or later, and none was found{found}: run {install('pipeline')}; "
-        f"audit, rates, last, failovers and tokens run without Java after {install('sail')}, "
-        "with --engine sail"
+        f"all jobs but watch run without Java after {install('sail')}, with --engine sail"
     )
 
 

@@ -133,8 +133,9 @@ class Job(NamedTuple):
         parser.set_defaults(job=self.name)
         if self.process is None:
             parser.add_argument(
-                "directory", metavar="DIRECTORY", help="of a recorder; or hdfs://, s3a:// ... on a cluster"
-            )
+                "directory", metavar="DIRECTORY",
+                help="the directory of a recorder; or a remote one, such as s3a:// or hdfs://",
+            )  # fmt: skip
             choice.arguments(parser)
             parser.add_argument("-q", "--quiet", action="store_true", help="no progress on standard error")
         if self.engines:
@@ -142,7 +143,7 @@ class Job(NamedTuple):
                 "--memory", default="4g", metavar="SIZE", help="for Spark or Sail on this machine (4g)"
             )
         if self.tables is not None:
-            parser.add_argument("--json", action="store_true", help="one object, for programs")
+            parser.add_argument("--json", action="store_true", help="print one JSON object")
             parser.add_argument("--parquet", metavar="DIR", help="also write each table to DIR/JOB/TABLE")
             parser.add_argument(
                 "--skip-bad", action="store_true",
@@ -152,7 +153,7 @@ class Job(NamedTuple):
         if self.has_names:
             parser.add_argument(
                 "--names", type=reader(read), action="append", default=[], metavar="FILE|A,B,C",
-                help="show tokens by these names too: a topology, a file with one a line, a list",
+                help="show tokens by these names too: a topology, a file with one name a line, or a list",
             )  # fmt: skip
         for names, settings in self.options:
             parser.add_argument(*names, **settings)

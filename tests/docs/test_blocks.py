@@ -45,6 +45,7 @@ def test_each_block_has_a_language(page: Path) -> None:
     assert len(re.findall(r"^ *```", text, re.MULTILINE)) == 2 * len(found)
     assert [(block.line, block.kind) for block in found if block.kind not in LANGUAGES] == []
     assert text.count("<!-- not run") == sum(bool(block.reason) for block in found)
+    assert re.findall(r"^ *\*\w+ terminal\*\n(?! *```)", text, re.MULTILINE) == []
 
 
 @each_page

@@ -1,7 +1,8 @@
 """Blocks of pages: what a reader types, and what must then appear.
 
-A block has a language, and behind it perhaps the terminal in which it is typed or appears. A comment before
-it, `<!-- not run: REASON -->`, says why a test does not run it.
+A block has a language. A line before it may name the terminal in which it is typed or appears, as in
+`*first terminal*`; without one, a block right behind another one has the terminal of that. A comment before
+all this, `<!-- not run: REASON -->`, says why a test does not run the block.
 """
 
 import os
@@ -23,7 +24,8 @@ PAGES: Final = (
     *sorted((ROOT / "examples").glob("*/README.md")),
 )
 _BLOCK: Final = re.compile(
-    r"(?:^ *<!-- not run: ([^\n]+) -->\n)?^( *)```(\w*)(?: (\w+))?\n(.*?)^\2```$", re.MULTILINE | re.DOTALL
+    r"(?:^ *<!-- not run: ([^\n]+) -->\n)?(?:^ *\*(\w+) terminal\*\n)?^( *)```(\w*)\n(.*?)^\3```$",
+    re.MULTILINE | re.DOTALL,
 )
 
 
@@ -48,17 +50,14 @@ class Block(NamedTuple):
 
 def blocks(page: Path) -> list[Block]:
     """Return the blocks of a page, without what they are indented by."""
-    text = page.read_text()
-    return [
-        Block(
-            found[3],
-            found[4] or "",
-            dedent(found[5]),
-            found[1] or "",
-            text.count("\n", 0, found.start(3)) + 1,
-        )
-        for found in _BLOCK.finditer(text)
-    ]
+    text, made, end = page.read_text(), list[Block](), 0
+    for found in _BLOCK.finditer(text):
+        reason, terminal, _, kind, body = found.groups(default="")
+        if made and not terminal and not text[end : found.start()].strip():
+            terminal = made[-1].terminal
+        made.append(Block(kind, terminal, dedent(body), reason, text.count("\n", 0, found.start(4)) + 1))
+        end = found.end()
+    return made
 
 
 def end_of(expected: str, seen: str) -> int | None:
