@@ -35,7 +35,7 @@ WORDS = {
 def is_message(data: bytes) -> bool:
     """Tell whether these bytes are one whole message, with nothing behind it but padding."""
     size = message_bytes(data)
-    return size > 0 and not any(data[size:])
+    return bool(size) and not any(data[size:])
 
 
 class _Heard:

@@ -32,7 +32,7 @@ def alike(data: bytes | bytearray, start: int, stride: int, count: int, offsets:
         if count < 2:
             break
         at = start + offset
-        column = data[at : at + (count - 1) * stride + 1 : stride]
+        column = data[at : at + count * stride : stride]
         if column.count(column[0]) < count:  # several times faster than to strip all of it
             count -= len(column.lstrip(column[:1]))
     return count

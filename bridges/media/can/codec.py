@@ -88,14 +88,13 @@ def _fd_data_bits(count: int) -> int:
 class _Slot:
     """The state of one source node: the transfer being collected, and the last accepted transfer."""
 
-    __slots__ = ("accepted", "accepted_s", "buffer", "frames", "heard_s", "message", "open", "tid", "toggle")
+    __slots__ = ("accepted", "accepted_s", "buffer", "heard_s", "message", "open", "tid", "toggle")
 
     def __init__(self) -> None:
         self.buffer = bytearray()
         self.open = False
-        self.tid = self.toggle = self.frames = 0
+        self.tid = self.toggle = self.accepted = 0
         self.heard_s = 0.0
-        self.accepted = -1
         self.accepted_s = 0.0
         self.message = b""
 
@@ -137,7 +136,7 @@ class Reassembler:
         if not tail & TOGGLE:  # UAVCAN v0, another protocol on the same bus, starts its transfers with 0
             return self._reject("toggle")
         if slot.open:
-            if slot.frames == 1 and slot.tid == tail & TID and slot.buffer == data[:-1]:
+            if slot.tid == tail & TID and slot.buffer == data[:-1]:
                 return self._reject("repeat")
             self._abandon(slot, "unfinished")
         if not tail & EOT and len(data) < 8:
@@ -146,7 +145,7 @@ class Reassembler:
         if tail & EOT:
             return self._accept(slot, now, data[:-1])
         slot.buffer[:] = data[:-1]
-        slot.open, slot.frames, slot.toggle, slot.heard_s = True, 1, TOGGLE, now
+        slot.open, slot.toggle, slot.heard_s = True, TOGGLE, now
         return None
 
     def _go_on(self, slot: _Slot, now: float, data: bytes | bytearray) -> bytes | None:
@@ -169,7 +168,6 @@ class Reassembler:
         if len(buffer) > _BUFFER_BYTES_MAX:
             return self._abandon(slot, "oversize")
         slot.toggle ^= TOGGLE
-        slot.frames += 1
         slot.heard_s = now
         if not tail & EOT:
             return None

@@ -8,7 +8,7 @@ from struct import Struct
 
 _HEADER, _LINK, _ATTRIBUTE, _RESULT = Struct("=IHHII"), Struct("=BxHiII"), Struct("=HH"), Struct("=i")
 _NEWLINK, _ERROR = 16, 2
-_REQUEST_AND_ACKNOWLEDGE = 0x01 | 0x04
+_REQUEST_AND_ACKNOWLEDGE = 0x05
 _LINKINFO, _INFO_KIND, _INFO_DATA, _CAN_RESTART = 18, 1, 2, 7
 
 
@@ -28,5 +28,5 @@ def result(answer: bytes) -> int | None:
 
 
 def _attribute(kind: int, value: bytes) -> bytes:
-    padding = bytes(-len(value) % 4)
-    return _ATTRIBUTE.pack(_ATTRIBUTE.size + len(value), kind) + value + padding
+    # No padding: each value here is a multiple of four bytes.
+    return _ATTRIBUTE.pack(_ATTRIBUTE.size + len(value), kind) + value

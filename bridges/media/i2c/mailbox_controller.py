@@ -6,7 +6,6 @@ from bridges.media.i2c.mailbox_segments import ACK, DATA_END, EPOCH, TARGET_CTL,
 
 _ACTIVE_S = 0.25
 """A target counts as active for this time after its last progress, in seconds."""
-_IN_STEP = -1
 
 MailState = Literal["linking", "up", "stalled", "absent"]
 
@@ -44,7 +43,8 @@ class Controller:
         self.due_s = 0.0
         self.links = self.resets = self.nacks = 0
         self.inbox, self._out = Inbox(rejected=rejected), Outbox()
-        self._epoch, self._seen = 0, _IN_STEP
+        self._epoch = 0
+        self._seen: int | None = None  # bits that are out of step, or a segment's ctl and n
         self._linked = self._dirty = self._moved = False
         self._access: Access | None = None
         self._pause_s = 0.0
@@ -124,7 +124,7 @@ class Controller:
         ack = int(ctl & ACK != 0)
         if not self._epoch or ctl & EPOCH != self._epoch or (self._linked and not self._out.in_step(ack)):
             return self._out_of_step(now, ctl & (ACK | EPOCH))
-        self._seen, self._polled_s = _IN_STEP, now
+        self._seen, self._polled_s = None, now
         if not self._linked:
             self._link_up(now)
         if self._out.take_ack(ack):

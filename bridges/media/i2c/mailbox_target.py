@@ -42,7 +42,6 @@ class Target:
         self.dropped: dict[str, int] = {}
         self.inbox, self._out = Inbox(message_bytes), Outbox()
         self._queue: deque[bytes] = deque()
-        self._queued_bytes = 0
         self._changes: list[tuple[int, bytes]] = []
         self.boot()
 
@@ -66,7 +65,7 @@ class Target:
         self._drop(reason, self.queued)
         self._queue.clear()
         self._queued_bytes = 0
-        self._out.reset(drop=True)
+        self._out.reset()
         self.inbox.reset()
         self.epoch = self._epoch_before = 0
         self._waits_s = 0.0
@@ -122,7 +121,7 @@ class Target:
         self._reset("reset")
 
     def _reset(self, reason: str) -> None:
-        if self._out.reset(drop=reason == "stalled"):
+        if self._out.reset():
             self._drop(reason)
         self.inbox.reset()
 

@@ -10,7 +10,7 @@ NEW_ADDRESS, DELETE_ADDRESS, GET_ADDRESS = 20, 21, 22
 DONE, ERROR = 3, 2
 UP, LOOPBACK, RUNNING, MULTICAST = 0x1, 0x8, 0x40, 0x1000
 TENTATIVE, FAILED = 0x40, 0x08
-GROUPS = 0x1 | 0x10 | 0x100  # links, IPv4 addresses, IPv6 addresses
+GROUPS = 0x111  # links, IPv4 addresses, IPv6 addresses
 
 _HEADER = Struct("=IHHII")
 _LINK = Struct("=BxHiII")
@@ -18,7 +18,7 @@ _ADDRESS = Struct("=BBBBI")
 _ATTRIBUTE = Struct("=HH")
 _ERRNO = Struct("=i")
 _U32 = Struct("=I")
-_DUMP = 0x1 | 0x300  # NLM_F_REQUEST | NLM_F_DUMP
+_DUMP = 0x301  # NLM_F_REQUEST | NLM_F_DUMP
 _IFLA_NAME, _IFLA_MTU = 3, 4
 _IFA_ADDRESS, _IFA_LOCAL, _IFA_FLAGS = 1, 2, 8
 

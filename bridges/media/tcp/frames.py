@@ -56,7 +56,7 @@ def cut(data: bytes) -> tuple[Batch | None, int, bool]:
     Returns them, the number of their bytes, and whether the bytes after them can be a message.
     """
     parts: list[bytes] = []
-    position, total, size, stop = 0, 0, 0, len(data)
+    position, total, stop = 0, 0, len(data)
     while True:
         count, position, run = _equal_run(data, position, stop, parts)
         total += count
@@ -92,7 +92,7 @@ def _walk(data: bytes, start: int, stop: int, parts: list[bytes]) -> tuple[int, 
         _, tokens, size = unpack(data, start)
         size = FRAME_BYTES_MIN + 4 * tokens + size if size <= DATA_BYTES_MAX else extent(data, start, stop)
         end = start + size
-        if size <= 0 or end > stop:
+        if size < FRAME_BYTES_MIN or end > stop:
             break
         parts += (prefixes[size], data[start:end])
         start = end
@@ -138,7 +138,7 @@ def _join_each(data: bytes, count: int) -> tuple[bytes, int]:
 
 
 def _is_message(data: bytes, start: int, stop: int) -> bool:
-    return extent(data, start, stop) == stop - start > 0
+    return start < stop and extent(data, start, stop) == stop - start
 
 
 class FramesDecoder:

@@ -82,7 +82,8 @@ class Master:
         self._due = dict.fromkeys(nodes, -inf)
         self._pause_s = dict.fromkeys(nodes, idle_s)
         self._asked: int | None = None
-        self._until = self._latest = -inf  # when an answer is missed: if no more is heard, and at the latest
+        # when an answer is missed: if no more is heard, but not before its time is over; and at the latest
+        self._until = self._latest = -inf
         self._line_free = self._quiet = -inf  # when our bytes are sent; when the others' turnaround ends
         self._own_turn = False
 
@@ -127,7 +128,7 @@ class Master:
         """Note that the driver accepted all `size` bytes: of our own `message`, or, if None, of the poll."""
         self._line_free = max(self._line_free, now) + size * self._byte_s
         self._latest = self._line_free + self._answer_s + 2 * WIRE_BYTES_MAX * self._byte_s
-        self._until = self._line_free + self._answer_s
+        self._until = self._line_free
         if self.echoes is not None:
             last_polled = self._order[-1]
             self.echoes.sent(message or control(last_polled, POLL), self._line_free + ECHO_S)
@@ -204,7 +205,7 @@ class Node:
     def put(self, messages: Iterable[bytes]) -> int:
         """Queue `messages` up to the bound. Return how many of them found room."""
         room = self._queue_messages - len(self._queue)
-        taken = list(messages)[: max(0, room)]
+        taken = list(messages)[:room]
         self._queue += taken
         return len(taken)
 

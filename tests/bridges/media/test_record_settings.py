@@ -5,15 +5,18 @@ from typing import Any
 
 import pytest
 
+from bridges.media.can.link import CanLink
 from bridges.media.can.medium import Can
 from bridges.media.i2c.medium import I2c, parse_alert
 from bridges.media.medium import Medium
 from bridges.media.multicast.medium import Multicast
+from bridges.media.shed_pipe import ShedLink
 from bridges.media.sp.medium import Sp
 from bridges.media.tcp.medium import Tcp
 from bridges.media.tmq.medium import Tmq
 from bridges.media.uart.medium import Rs485, Uart
 from bus.needs import Device, Library, Listening, Lookup, Probe, Sockets
+from bus.transports.tcp import DialLink
 
 
 def can(**settings: Any) -> Can:
@@ -120,7 +123,7 @@ def test_up_to_64_pages_of_other_hosts() -> None:
         (lambda: Rs485(nodes=(3, 3)), "a node is listed twice"),
         (lambda: line(stopbits=3), "stopbits are 1, 1.5 or 2, not 3"),
         (lambda: line(port="socket://h:1", rtscts=True), "rtscts has no effect here"),
-        (lambda: line(port="loop://"), "loop:// has no descriptor"),
+        (lambda: line(port="loop://"), "loop:// has no descriptor .*'socket', 'rfc2217', 'hwgrep'"),
         (lambda: line(port="socket://h"), "write it as socket://host:port"),
         (lambda: line(port="socket://h:1/x"), "write it as socket://host:port"),
         (lambda: line(port="rfc2217://h:1?x=1"), "write it as rfc2217://host:port"),
@@ -224,3 +227,24 @@ def test_how_a_side_is_named() -> None:
         "multicast 239.9.42.1:9943 on eth0",
         "multicast 239.9.42.1:9943",
     )
+
+
+def test_a_can_link_has_the_node_id_of_its_side_or_of_its_gateway() -> None:
+    for record, node_id in ((can(), 7), (can(node=9), 9)):
+        link = record.link(7)
+        assert isinstance(link, CanLink)
+        assert link.options.node == node_id
+
+
+def test_a_link_to_an_address_has_room_for_envelopes_and_is_wary() -> None:
+    """It may be a trunk, which only its side of the bridge knows; without keys it closes peers that sign."""
+    link = Sp(address="tcp://h:1", queue_bytes=2_000_000).link()
+    assert isinstance(link, ShedLink)
+    assert link.queue_bytes == 2_000_012
+    assert isinstance(link.link, DialLink)
+    assert link.link._wary  # noqa: SLF001
+
+
+def test_of_a_long_address_a_message_shows_64_characters() -> None:
+    with pytest.raises(ValueError, match='"fe80::1%' + 56 * "e" + '" is an IPv6 address'):
+        Tmq(host="fe80::1%" + 80 * "e")

@@ -97,6 +97,16 @@ def test_times_grow_whatever_the_clock_does() -> None:
     assert all(one < other for one, other in pairwise(times))
 
 
+def test_the_numbers_of_the_document() -> None:
+    assert (SEAL_BYTES, SENDERS, RECENT) == (18, 256, 64)
+
+
+def test_a_time_is_that_of_the_clock_or_the_last_and_one() -> None:
+    for now_s, times in ((0.0, ["000000000001", "000000000002"]), (1.5, ["0000000249f0", "0000000249f1"])):
+        said = End(1, now_s=now_s).say(FRAME, FRAME)
+        assert [one[-14:-8].hex() for one in said] == times
+
+
 def test_from_2059_on_the_time_stays_as_it_is_and_nothing_raises() -> None:
     near, far = End(1, now_s=3e9), End(2, now_s=3e9)
     said = near.say(FRAME, MESSAGE)

@@ -250,3 +250,13 @@ def test_an_epoch_is_believed_up_to_half_of_all_at_first_and_one_further_afterwa
     assert [group.believed(claim(5, epoch=epoch)).epoch for epoch in (half, half + 1)] == [half, half]
     group = acting()
     assert [group.believed(claim(5, epoch=epoch)).epoch for epoch in (4, 5, 6, 7)] == [4, 5, 6, 6]
+
+
+def test_long_leases_are_told_in_milliseconds() -> None:
+    group = new_group()
+    member = Member("a", claim(5, epoch=3), 1.0)
+    group.candidates[5] = member
+    member.heard(claim(5, epoch=3, holding=True), 1.0, 60.0)
+    group.take(member, 1.0)
+    assert answers(group, 1.0)["a"].lease_ms == 60_000
+    assert group.lease(1.0).expires_ms == 60_000

@@ -69,6 +69,13 @@ def test_a_claim_that_is_not_signed_counts_without_keys_or_with_a_certificate(
     assert Notary(None, bytes).open(CLAIM, "a") == (CLAIM, "")
 
 
+def test_a_broker_is_not_strict_and_a_connection_not_proven_unless_that_is_said() -> None:
+    notary = Notary(None, bytes, strict=True)
+    assert notary.open(CLAIM, "a") == (b"", "unsigned")
+    notary.revise(None)
+    assert notary.open(CLAIM, "a") == (CLAIM, "")
+
+
 def test_a_claim_that_is_signed_is_refused_where_there_are_no_keys() -> None:
     sealed = Session(KEYS, NONCE, NONCE, CLAIM_TYPE).seal(CLAIM)
     for proven in (False, True):

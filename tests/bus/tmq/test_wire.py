@@ -161,6 +161,13 @@ def test_shared_registrations_return(given: list[tuple[str, int]]) -> None:
     assert [a for _, some, _ in found for a in some] == given
 
 
+@pytest.mark.parametrize(("tokens", "full"), [(0, 256), (1, 256), (2, 255), (3, 255), (255, 129)])
+def test_a_packet_has_as_many_addresses_as_it_has_room_for(tokens: int, full: int) -> None:
+    many = [(f"10.0.{n >> 8}.{n & 255}", 1 + n) for n in range(1000)]
+    made = address_frames(ADD, (1,) * tokens, many)
+    assert {len(unpack_addresses(data_of(frame))[0]) for frame in made[:-1]} == {full}
+
+
 @pytest.mark.parametrize("tokens", [0, 1, 2])
 def test_a_packet_is_as_full_as_it_may_be(tokens: int) -> None:
     many = [(f"10.0.{n >> 8}.{n & 255}", 1 + n) for n in range(1000)]
@@ -192,10 +199,11 @@ def test_what_waits_is_a_frame_that_is_not_whole() -> None:
     assert cutter.waiting == 1
 
 
-@pytest.mark.parametrize("length", [0x0801, 0x0900, 0xFFFF])
-def test_a_length_above_2048_is_told(length: int) -> None:
+@pytest.mark.parametrize("before", [[], [pack(2, (1, 2), b"abc")]])
+@pytest.mark.parametrize("length", [0x0801, 0x0900, 0x1000, 0xFFFF])
+def test_a_length_above_2048_is_told(length: int, before: list[bytes]) -> None:
     cutter = Cutter()
-    assert cutter.cut(b"\x02\x00" + length.to_bytes(2, "big")) == []
+    assert cutter.cut(b"".join(before) + b"\x02\x00" + length.to_bytes(2, "big") + bytes(9)) == before
     assert cutter.fault == f"data length {length} of at most 2048"
     assert cutter.waiting == 0
 

@@ -108,7 +108,7 @@ def test_handshake_in_pieces_or_wrong() -> None:
     for n in range(1, 9):
         assert handshake_fault(HANDSHAKE[:n]) is None
     assert "not an SP peer" in str(handshake_fault(b"GET "))
-    assert "wrong SP protocol: 0x1070" in str(handshake_fault(bytes.fromhex("0053500010700000")))
+    assert "wrong SP protocol: 0x1070, a bus" in str(handshake_fault(bytes.fromhex("0053500010700000")))
     assert "bad SP handshake" in str(handshake_fault(bytes.fromhex("0053500000700100")))
     assert "wrong SP protocol: 0x0010" in str(handshake_fault(bytes.fromhex("0053500000100000")))
     assert "bad SP handshake" in str(handshake_fault(bytes.fromhex("0053500000700001")))
@@ -196,6 +196,27 @@ def test_no_mix_of_sizes_makes_the_scan_look_at_more_than_there_is(run: int, lea
     data = Counted(add_lead(batch) if lead else batch.keep())
     assert scan(data, len(data), lead) == (len(sizes), len(data))
     assert data.copied < 2 * len(data)
+
+
+def test_no_more_messages_are_counted_than_were_asked_for() -> None:
+    data = from_payloads([bytes(size) for size in range(5)]).keep()
+    assert [walk(data, 0, len(data), limit) for limit in (0, 3, 5, 6)] == [(0, 0), (3, 27), (5, 50), (5, 50)]
+
+
+@pytest.mark.parametrize("messages", [[], [b"one", b""], [b"one"] * 300])
+def test_a_length_that_is_not_whole_yet_is_not_read(messages: list[bytes]) -> None:
+    data = add_lead(from_payloads(messages))
+    for rest in range(9):
+        assert scan(data + bytes(rest), len(data) + rest, 1) == (len(messages), len(data))
+
+
+@pytest.mark.parametrize("come", [8, 9])
+def test_a_lower_limit_lets_a_message_end_of_which_only_the_length_has_come(come: int) -> None:
+    decoder, wire = Decoder(bytearray(4096), 3000), from_payloads([bytes(1000)]).keep()
+    assert put(decoder, wire[:come]) == 0
+    decoder.revise(500)
+    assert put(decoder, wire[come:]) == 1
+    assert decoder.fault is None
 
 
 @given(bodies, st.sampled_from([0, 1]))

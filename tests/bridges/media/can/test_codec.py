@@ -187,6 +187,7 @@ def test_rejected(frames: list[bytes], times: tuple[float, ...], reason: str) ->
         (can_id(0x1235, 5), "foreign"),
         (ID | 1 << 25, "foreign"),
         (ID | 1 << 7, "foreign"),
+        (ID | 1 << 23, "foreign"),
         (ID | 1 << 24, "anonymous"),
     ],
 )
@@ -206,7 +207,7 @@ def test_a_pause_of_a_second_is_none_too_long() -> None:
 
 def test_a_transfer_is_doubled_up_to_two_seconds_later() -> None:
     reassembler = Reassembler()
-    times = (0.0, 2.0, 2.5)
+    times = (10.0, 12.0, 12.5)
     found = [feed_all(reassembler, segment(MESSAGE, 3), now) for now in times]
     assert found == [[MESSAGE], [], [MESSAGE]]
 
@@ -226,6 +227,13 @@ def test_all_but_the_last_frame_are_full() -> None:
     assert reassembler.rejected == {"width": 1}
     assert reassembler.feed(0.0, ID, first) is None
     assert reassembler.rejected == {"width": 1}
+
+
+@pytest.mark.parametrize("fd", [False, True])
+def test_what_stands_behind_a_message_is_given_with_it_and_no_padding(fd: bool) -> None:
+    reassembler = Reassembler(more_bytes=3)
+    assert feed_all(reassembler, segment(MESSAGE + b"abc", 3, fd)) == [MESSAGE + b"abc"]
+    assert feed_all(reassembler, segment(MESSAGE + b"abcdefg", 4, fd)) == [MESSAGE + b"abc"]
 
 
 def test_nodes_are_told_apart() -> None:

@@ -1,111 +1,23 @@
-"""The gateway's end of the I2C mailbox, access by access; times are exact in binary."""
+"""The gateway's end of the I2C mailbox: polls and their pauses, and messages in both directions."""
 
 import pytest
 
 from bridges.media.i2c.mailbox_controller import POLL, Access, Controller
 from bridges.media.i2c.mailbox_segments import ACK, EOT, SOT, TOG, Timing, seal
-from tests.bridges.support import frame
-
-POLL_S, IDLE_S, RESEND_S, STALL_S, REST_S = 2.0**-4, 4.0, 0.5, 2.0, 8.0
-TICK_S = 2.0**-20
-SHORT, LONG = frame(20), frame(40)  # in one segment, and in two
-
-
-def controller() -> Controller:
-    return Controller(Timing(POLL_S, IDLE_S, RESEND_S, STALL_S, REST_S))
-
-
-def answer(mail: Controller, now: float, ctl: int, size: int = 0) -> None:
-    """Let the controller poll, as it must now, and read this."""
-    assert mail.next(now) == POLL
-    assert mail.done(now, bytes((ctl, size))) is None
-
-
-def wrote(mail: Controller, now: float, data: bytes) -> bool:
-    """Tell whether the controller writes just this now, data, n and ctl; it succeeds."""
-    right = mail.next(now) == Access(0x1E + 2 - len(data), 0, data)
-    assert mail.done(now) is None
-    return right
-
-
-def linked(now: float = 0.0, epoch: int = 1) -> Controller:
-    mail = controller()
-    answer(mail, now, epoch - 1)
-    mail.done(now)
-    answer(mail, mail.due_s, mail._epoch)  # noqa: SLF001
-    return mail
-
-
-def quiet(until: float = 16.0) -> Controller:
-    """Return a linked controller that rests, last polled at `until`."""
-    mail = linked()
-    for now in (1.0, until):
-        mail.due_s = now
-        answer(mail, now, 1)
-    assert mail.due_s == until + IDLE_S
-    return mail
-
-
-def segment(flags: int, data: bytes) -> bytes:
-    return data + bytes((len(data), flags))
-
-
-def test_linking_takes_the_next_epoch_and_then_it_is_up() -> None:
-    mail = controller()
-    assert (mail.state, mail.ready, mail.resting, mail.links) == ("linking", False, True, 0)
-    assert mail.next(0.0) == POLL == Access(0x20, 2)
-    assert not mail.resting
-    mail.done(0.0, b"\0\0")
-    assert wrote(mail, 0.0, b"\0\1")
-    assert (mail.state, mail.ready, mail.resting) == ("linking", False, True)
-    assert mail.due_s == POLL_S / 8
-    assert mail.next(POLL_S / 8 - TICK_S) is None
-    answer(mail, POLL_S / 8, 1)
-    assert (mail.state, mail.ready, mail.resting, mail.links) == ("up", True, True, 1)
-    assert (mail.resets, mail.nacks, mail.outcome) == (0, 0, None)
-    assert mail.due_s == POLL_S / 8, "at once after progress"
-
-
-@pytest.mark.parametrize(("seen", "epoch"), [(0, 1), (1, 2), (2, 1), (15, 1)])
-def test_the_new_epoch_is_never_the_one_that_the_target_shows(seen: int, epoch: int) -> None:
-    mail = controller()
-    answer(mail, 0.0, seen)
-    assert wrote(mail, 0.0, bytes((0, epoch)))
-
-
-def test_epochs_go_from_15_to_1() -> None:
-    mail, epochs = controller(), []
-    for now in range(17):
-        mail.due_s = now
-        answer(mail, now, 0)
-        if now:
-            answer(mail, now, 0)
-        epochs.append(mail.next(now).data[1])  # type: ignore[union-attr]
-        mail.done(now)
-        mail.due_s = now
-        answer(mail, now, epochs[-1])
-    assert epochs == [*range(1, 16), 1, 2]
-    assert (mail.links, mail.resets) == (17, 16)
-
-
-def test_while_linking_the_epoch_is_written_again_after_half_a_second_or_another_answer() -> None:
-    mail = controller()
-    answer(mail, 0.0, 0)
-    assert wrote(mail, 0.0, b"\0\1")
-    for now, seen, again in ((0.5 - TICK_S, 0, False), (0.5, 0, True), (0.625, 7, True), (0.75, 7, False)):
-        mail.due_s = now
-        answer(mail, now, seen)
-        assert mail.resting != again
-        assert mail.resting or wrote(mail, now, b"\0\1")
-    mail.due_s = 2.0 - TICK_S
-    answer(mail, 2.0 - TICK_S, 0x1F)
-    assert wrote(mail, 2.0, b"\0\1")
-    before = mail.state
-    mail.due_s = 2.0
-    answer(mail, 2.0, 0)
-    assert (before, mail.state) == ("linking", "stalled")
-    assert wrote(mail, 2.0, b"\0\1")
-    assert mail.due_s == 2.0 + REST_S
+from tests.bridges.media.i2c.mailbox_access import (
+    IDLE_S,
+    LONG,
+    POLL_S,
+    REST_S,
+    SHORT,
+    TICK_S,
+    answer,
+    controller,
+    linked,
+    quiet,
+    segment,
+    wrote,
+)
 
 
 def test_pauses_of_an_active_target_double_up_to_poll_ms_and_end_after_a_quarter_of_a_second() -> None:
@@ -160,6 +72,14 @@ def test_a_turn_under_way_is_not_disturbed_by_a_message() -> None:
         mail.send(20.0, SHORT)
 
 
+def test_a_poll_that_has_just_begun_is_not_left_for_a_message() -> None:
+    mail = quiet(16.0)
+    mail.wake(16.0)
+    assert mail.next(16.0) == POLL
+    mail.send(16.0, SHORT)
+    assert mail.next(16.0) == POLL
+
+
 def test_a_long_message_goes_segment_by_segment() -> None:
     mail = quiet(16.0)
     mail.send(16.0, LONG)
@@ -207,27 +127,13 @@ def test_a_transfer_stalls_after_2_s_without_progress_and_a_new_epoch_begins() -
     assert (mail.state, mail.links) == ("up", 2)
 
 
-def test_a_target_is_absent_after_2_s_without_an_answer() -> None:
-    mail = controller()
-    for now, state in ((5.0, "linking"), (7.0 - TICK_S, "linking"), (7.0, "absent")):
-        mail.due_s = now
-        assert mail.next(now) == POLL
-        mail.failed(now)
-        assert mail.state == state
-    assert (mail.nacks, mail.resting, mail.due_s) == (3, True, 7.0 + REST_S)
-    answer(mail, 15.0, 0)
-    assert mail.state == "linking"
-    assert wrote(mail, 15.0, b"\0\1")
-
-
-def test_a_linked_target_that_was_absent_is_up_when_it_answers() -> None:
+def test_a_message_does_not_wake_an_absent_target() -> None:
     mail = quiet(16.0)
     mail.due_s = 18.0
-    assert mail.next(18.0) == POLL
+    mail.next(18.0)
     mail.failed(18.0)
-    assert (mail.state, mail.nacks) == ("absent", 1)
-    answer(mail, 26.0, 1)
-    assert (mail.state, mail.links, mail.due_s) == ("up", 1, 26.0 + IDLE_S)
+    mail.send(18.5, SHORT)
+    assert (mail.resting, mail.due_s) == (True, 18.0 + REST_S)
 
 
 def test_a_message_for_an_absent_target_stalls() -> None:
@@ -279,48 +185,20 @@ def test_a_segment_that_reads_otherwise_the_second_time_is_not_taken(first: tupl
     assert mail.next(mail.due_s) == Access(0x20, 26)
 
 
-def test_a_segment_that_stays_up_is_acknowledged_again_after_half_a_second() -> None:
-    mail = quiet(16.0)
-    ctl, read = SOT | EOT | TOG | 1, bytes((SOT | EOT | TOG | 1, 24)) + seal(SHORT)
-    answer(mail, 20.0, ctl, 24)
-    assert mail.done(20.0, read) == SHORT
+@pytest.mark.parametrize("data", [seal(SHORT), b"x"])
+def test_a_segment_that_stays_up_is_acknowledged_again_after_half_a_second(data: bytes) -> None:
+    mail, ctl, size = quiet(16.0), SOT | TOG | 1, len(data)
+    answer(mail, 20.0, ctl, size)
+    assert mail.done(20.0, bytes((ctl, size)) + data) is None
     assert wrote(mail, 20.0, bytes((0, ACK | 1)))
     for now, again in ((20.5 - TICK_S, False), (20.5, True)):
         mail.due_s = now
-        answer(mail, now, ctl, 24)
+        answer(mail, now, ctl, size)
         assert mail.resting != again
     assert wrote(mail, 20.5, bytes((0, ACK | 1)))
     mail.due_s = 30.0
     answer(mail, 30.0, TOG | 1, 0)
     assert mail.resting
-
-
-@pytest.mark.parametrize("odd", [2, 0, ACK | 1])
-def test_one_odd_answer_is_read_again_and_the_second_one_begins_a_new_epoch(odd: int) -> None:
-    mail = quiet(16.0)
-    answer(mail, 20.0, odd)
-    answer(mail, 20.0, 1)
-    assert (mail.resting, mail.resets, mail.links) == (True, 0, 1)
-    mail.due_s = 21.0
-    answer(mail, 21.0, odd)
-    answer(mail, 21.0, odd)
-    assert (mail.resets, mail.state, mail.ready) == (1, "linking", False)
-    assert wrote(mail, 21.0, bytes((0, 3 if odd == 2 else 2)))
-    answer(mail, mail.due_s, 3 if odd == 2 else 2)
-    assert (mail.links, mail.state) == (2, "up")
-
-
-def test_a_reset_loses_what_was_begun_and_half_a_message() -> None:
-    mail = quiet(16.0)
-    mail.send(16.0, SHORT)
-    mail.done(16.0)
-    answer(mail, 16.0, SOT | TOG | 1, 30)
-    mail.done(16.0, bytes((SOT | TOG | 1, 30)) + bytes(30))
-    mail.done(16.0)
-    for _ in range(2):
-        answer(mail, 16.0, 0)
-    assert (mail.outcome, mail.inbox.rejected, mail.resets) == ("reset", {"reset": 1}, 1)
-    assert wrote(mail, 16.0, b"\0\2"), "with both bits 0"
 
 
 def test_a_wake_polls_now_and_soon_again() -> None:

@@ -55,6 +55,8 @@ def test_the_same_epoch_again_changes_nothing_and_another_begins_anew() -> None:
     assert target.memory[0x20] == ACK | 1
     target.written(0.0, 0x1E, b"\0\1")
     assert target.memory[0x20] == ACK | 1
+    target.written(0.0, 0x1E, b"\0\0")
+    assert target.memory[0x20] == ACK | 1, "0 is no epoch to begin"
     target.written(0.0, 0x1E, b"\0\2")
     assert target.memory[0x20] == 2
     assert target.rejected == {"reset": 1}
@@ -166,9 +168,10 @@ def test_the_queue_has_room_for_64_kib_and_is_free_when_a_transfer_begins() -> N
 
 def test_messages_of_4_to_3084_bytes_are_taken_and_the_others_counted() -> None:
     target = Target()
-    assert [target.send(bytes(size)) for size in (0, 3, 4, 3084, 3085)] == [False, False, True, True, False]
-    assert target.dropped == {"empty": 1, "short": 1, "oversize": 1}
-    assert target.offered == 5
+    sizes = (0, 1, 3, 4, 3084, 3085)
+    assert [target.send(bytes(size)) for size in sizes] == [False, False, False, True, True, False]
+    assert target.dropped == {"empty": 1, "short": 2, "oversize": 1}
+    assert target.offered == 6
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,20 @@ def test_at_the_edge_of_a_datagram(off_by: int) -> None:
     assert decode(encode([message])) == [message]
 
 
+def test_messages_of_different_sizes_fill_datagrams_to_the_byte() -> None:
+    pair = [frame(100), frame(1296)]
+    assert [len(datagram) for datagram in encode(pair * 3)] == [1400] * 3
+    assert [len(datagram) for datagram in encode([frame(100), frame(1297)])] == [104, 1301]
+
+
+def test_flags_within_a_run_are_seen() -> None:
+    message = enveloped(pack(1, [1], bytes(2)))
+    flagged = message[:1] + b"\x18" + message[2:]
+    decoder = Decoder()
+    assert decode([sealed(message * 2 + flagged + message * 2)], decoder) == []
+    assert decoder.rejected == {"malformed": 1}
+
+
 @pytest.mark.parametrize("wrapper", [bytes, enveloped])
 @pytest.mark.parametrize("count", [1, 3, 4, 20, 21, 22, 100, 2000])
 def test_equal_sizes_share_datagrams(count: int, wrapper: type[bytes]) -> None:
@@ -194,6 +208,8 @@ def sealed(body: bytes) -> bytes:
         (WHOLE[:-1], "crc"),
         (WHOLE[:-1] + b"\0", "crc"),
         (b"M-SEARCH * HTTP/1.1\r\n", "crc"),
+        (b"12345678", "crc"),
+        (b"1234567", "short"),
         (sealed(FRAME + b"x"), "malformed"),
         (sealed(FRAME * 5 + FRAME[:-1]), "malformed"),
         (sealed(FRAME * 5 + FRAME[:2] + b"\xff" + FRAME[3:]), "malformed"),

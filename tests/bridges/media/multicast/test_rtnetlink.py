@@ -14,11 +14,16 @@ from bridges.media.multicast.rtnetlink import (
     DELETE_LINK,
     DONE,
     ERROR,
+    FAILED,
     GET_ADDRESS,
     GET_LINK,
+    GROUPS,
     LOOPBACK,
+    MULTICAST,
     NEW_ADDRESS,
     NEW_LINK,
+    RUNNING,
+    TENTATIVE,
     UP,
     AddressNews,
     End,
@@ -60,6 +65,22 @@ def link(*attributes: bytes, family: int = 0) -> bytes:
 
 def address(*attributes: bytes, flags: int = 0x80) -> bytes:
     return pack("=BBBBI", 2, 24, flags, 0, 7) + b"".join(attributes)
+
+
+def test_the_numbers_of_linux() -> None:
+    """linux/rtnetlink.h, linux/netlink.h, linux/if.h and linux/if_addr.h."""
+    assert (NEW_LINK, DELETE_LINK, GET_LINK) == (16, 17, 18)
+    assert (NEW_ADDRESS, DELETE_ADDRESS, GET_ADDRESS) == (20, 21, 22)
+    assert (DONE, ERROR) == (3, 2)
+    assert (UP, LOOPBACK, RUNNING, MULTICAST) == (0x1, 0x8, 0x40, 0x1000)
+    assert (TENTATIVE, FAILED) == (0x40, 0x08)
+    assert GROUPS == 0x1 | 0x10 | 0x100, "links, IPv4 addresses, IPv6 addresses"
+
+
+@pytest.mark.parametrize(("kind", "body_bytes"), [(GET_LINK, 16), (GET_ADDRESS, 8)])
+def test_a_request_asks_for_all_whatever_they_are(kind: int, body_bytes: int) -> None:
+    """A header with NLM_F_REQUEST and NLM_F_DUMP and number 1; the rest is zero: of any family and index."""
+    assert request(kind) == pack("=IHHII", 16 + body_bytes, kind, 0x301, 1, 0) + bytes(body_bytes)
 
 
 def test_this_kernel_tells_of_its_loopback() -> None:
@@ -137,6 +158,12 @@ def test_a_dump_ends_well_or_with_the_kernel_s_error() -> None:
 def test_several_messages_lie_in_one_datagram_at_multiples_of_four() -> None:
     odd, other, last = message(DONE, b"\0" * 5), message(99, b"abc"), message(NEW_LINK, link())
     assert list(parse(odd + other + last)) == [End(0), LinkNews(7, "", UP, 0, False)]
+
+
+def test_each_message_of_a_datagram_has_its_own_attributes() -> None:
+    first, second = link(attribute(NAME, b"eth0\0")), link(attribute(MTU, pack("=I", 1500)))
+    found = list(parse(message(NEW_LINK, first) + message(NEW_LINK, second) + message(DONE, b"")))
+    assert found == [LinkNews(7, "eth0", UP, 0, False), LinkNews(7, "", UP, 1500, False), End(0)]
 
 
 def test_a_message_without_a_header_s_length_ends_the_datagram() -> None:

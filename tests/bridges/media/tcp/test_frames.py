@@ -5,22 +5,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridges.media.tcp.frames import CobsDecoder, FramesDecoder, cut, extent, join, join_cobs
+from bridges.media.tcp import frames
+from bridges.media.tcp.frames import ILLEGAL, CobsDecoder, FramesDecoder, cut, extent, join, join_cobs
 from bridges.media.uart.codec import encode
-from bus.wire.batch import from_payloads, payloads
+from bus.wire.batch import LENGTH, from_payloads, payloads
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import pack
 from tests.bridges.support import FRAME, MESSAGE, SIZES, frame
 
-frames = st.builds(
+bare_frames = st.builds(
     pack,
     st.integers(0, 255),
     st.lists(st.integers(0, 2**32 - 1), max_size=6),
     st.binary(max_size=40),
 )
 u32 = st.integers(0, 2**32 - 1)
-envelopes = st.builds(wrap, frames, st.builds(Envelope, u32, u32, st.integers(0, 15), st.just(0)))
-messages = st.one_of(frames, envelopes)
+envelopes = st.builds(wrap, bare_frames, st.builds(Envelope, u32, u32, st.integers(0, 15), st.just(0)))
+messages = st.one_of(bare_frames, envelopes)
 runs = st.tuples(messages, st.integers(1, 40)).map(lambda pair: [pair[0]] * pair[1])
 streams = st.lists(runs, max_size=6).map(lambda parts: [message for part in parts for message in part])
 
@@ -124,6 +125,7 @@ def test_noise_never_raises_and_what_came_before_it_is_kept(said: list[bytes], n
     [
         bytes.fromhex("01000801"),  # 2049 data bytes
         bytes.fromhex("0100ffff"),
+        b"\xff" * 200,
         bytes.fromhex("e108e011"),
         MESSAGE[:3] + b"\x12" + MESSAGE[4:],  # an envelope that announces another length than its frame
     ],
@@ -132,6 +134,7 @@ def test_an_illegal_header_is_a_fault_with_its_bytes(head: bytes) -> None:
     faulty = decoder()
     assert feed(faulty, FRAME + head) == [FRAME]
     assert faulty.fault == f"not a frame: {head[:4].hex(' ')}"
+    assert feed(decoder(), head) == []
 
 
 def test_extent_tells_before_the_message_is_whole() -> None:
@@ -139,6 +142,80 @@ def test_extent_tells_before_the_message_is_whole() -> None:
     assert extent(MESSAGE, 0, 15) == 0
     assert extent(MESSAGE, 0, 16) == len(MESSAGE)
     assert extent(FRAME, 0, 4) == len(FRAME)
+
+
+@pytest.mark.parametrize("before", [b"", b"xyz", FRAME])
+def test_extent_looks_only_at_what_there_is(before: bytes) -> None:
+    start = len(before)
+    for message, needed in ((FRAME, 4), (MESSAGE, 16)):
+        data = before + message
+        assert [extent(data, start, start + size) for size in range(needed)] == [0] * needed
+        assert extent(data, start, start + needed) == len(message)
+
+
+@pytest.mark.parametrize(
+    ("head", "size"),
+    [
+        ("e108f804" + 8 * "00" + "01000800", 12 + 2052),
+        ("e108f805" + 8 * "00" + "01000801", ILLEGAL),  # 2049 data bytes
+        ("e108fc00" + 8 * "00" + "01ff0800", 12 + 3072),
+        ("e108fc01" + 8 * "00" + "01ff0800", ILLEGAL),
+        ("e108f004" + 8 * "00" + "01000000", 12 + 4),
+        ("e108f000" + 8 * "00" + "01000000", ILLEGAL),
+        ("e108f000", 0),  # an envelope may come
+        ("e108f000" + 8 * "00" + "010000", 0),
+        ("e108efff", ILLEGAL),
+        ("e108efff" + 8 * "00" + "01000fff", ILLEGAL),
+        ("e008f004" + 8 * "00" + "01000000", ILLEGAL),
+        ("01000800", 4 + 2048),
+        ("01ff0800", 4 + 4 * 255 + 2048),
+        ("e1080000", 4 + 4 * 8),
+    ],
+)
+def test_the_length_of_a_message_by_its_header(head: str, size: int) -> None:
+    assert extent(bytes.fromhex(head), 0, len(head) // 2) == size
+
+
+@pytest.mark.parametrize("size", [4, 5, 64, 3072])
+def test_16_equal_messages_are_joined_without_a_step_for_each(size: int) -> None:
+    for count, quick in ((15, False), (16, True), (17, True), (300, True)):
+        said = [frame(size, seed) for seed in range(count)] if size < 99 else [frame(size)] * count
+        batch = from_payloads(said)
+        assert frames._join_equal(batch.keep(), count) == (b"".join(said) if quick else None)  # noqa: SLF001
+
+
+def test_messages_that_imitate_a_run_are_not_taken_for_one() -> None:
+    """Every 160 bytes there seem to be the same length and a frame; the lengths between them do not fit."""
+    blocks = (LENGTH.pack(2244) + pack(1, [], bytes(148))) * 16
+    batch = from_payloads([blocks[8:2252], *[b""] * 14, blocks[2372:]])
+    assert len(batch.data) == len(blocks) == 16 * 160
+    assert join(batch) == (b"", 0)
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_the_longest_message_passes(count: int) -> None:
+    longest = wrap(frame(3072), Envelope(7, 1))
+    stream, joined = join(from_payloads([longest] * count))
+    assert (len(longest), stream, joined) == (3084, longest * count, count)
+    batch, taken, legal = cut(stream)
+    assert batch
+    assert (payloads(batch), taken, legal) == ([longest] * count, len(stream), True)
+
+
+def test_what_has_begun_waits() -> None:
+    for made, stream in ((decoder(), MESSAGE), (CobsDecoder(bytearray(99), {}), encode(MESSAGE)[:-1])):
+        assert made.waiting == 0
+        feed(made, stream[:20])
+        assert made.waiting == (20 if stream is MESSAGE else 19)
+        made.revise(4)
+        assert feed(made, stream[20:] + b"\0") == [MESSAGE]
+        assert made.waiting == (stream is MESSAGE)
+
+
+def test_cobs_carries_messages_of_4_to_3084_bytes() -> None:
+    sizes = (3, 4, 3084, 3085)
+    stream, count = join_cobs(from_payloads([bytes(size) for size in sizes]))
+    assert (stream, count) == (encode(bytes(4)) + encode(bytes(3084)), 2)
 
 
 @pytest.mark.parametrize("bad", [b"", b"abc", FRAME + b"x", FRAME[:-1], b"\xe2\x05\xff\x00", MESSAGE[:-1]])

@@ -85,6 +85,21 @@ def test_an_echo_that_is_given_up_was_one_of_the_damaged_runs() -> None:
     echoes.expire(2)
     assert echoes.heard(b"C", 2)
     assert (len(echoes), echoes.lost) == (1, 1)
+    echoes.sent(b"D", 9)
+    echoes.garbled(2)
+    assert echoes.heard(b"D", 2)
+    assert (len(echoes), echoes.lost) == (0, 2)
+
+
+def test_each_echo_that_is_given_up_was_one_damaged_run() -> None:
+    echoes = EchoCanceller()
+    echoes.sent(b"A", 1)
+    for message in (b"B", b"C", b"D"):
+        echoes.sent(message, 9)
+    echoes.garbled(2)
+    echoes.expire(2)
+    assert echoes.heard(b"D", 2)
+    assert (len(echoes), echoes.lost) == (1, 2)
 
 
 def test_our_own_are_taken_out_of_what_is_decoded_and_counted() -> None:
@@ -97,6 +112,10 @@ def test_our_own_are_taken_out_of_what_is_decoded_and_counted() -> None:
     assert without_echo(decoder, encode(FRAME) + encode(FRAME), echoes, 1) == [FRAME]
     assert without_echo(decoder, encode(FRAME), echoes, 1) == [FRAME]
     assert (decoder.rejected, echoes.lost) == ({"cobs": 1, "echo": 2}, 1)
+    for message in (MESSAGE, FRAME):
+        echoes.sent(message, 9)
+    assert without_echo(decoder, encode(FRAME), echoes, 1) == []
+    assert (len(echoes), echoes.lost) == (1, 1), "no run was damaged since"
 
 
 def test_bounded() -> None:

@@ -117,6 +117,12 @@ def test_an_answer_may_take_the_time_of_two_of_the_longest_messages() -> None:
     assert master.nodes[1].missed == 1
 
 
+def test_noise_before_the_first_poll_does_not_put_it_off() -> None:
+    master = pair(1)
+    master.hear(b"\x55", 0.0)
+    assert poll(master, 0.0) == 1
+
+
 def test_after_an_answer_the_pair_is_silent_for_the_turnaround() -> None:
     master = pair(1, 2)
     poll(master, 0.0)
@@ -217,7 +223,7 @@ def test_another_control_message_is_no_answer(said: bytes) -> None:
 def test_own_bytes_that_come_back_are_no_answer_up_to_a_quarter_of_a_second() -> None:
     for late_s, lost in ((0.0, 0), (TICK_S, 1)):
         echoes = EchoCanceller()
-        master = pair(1, 2, echoes=echoes)
+        master = pair(1, 2, 3, echoes=echoes)
         poll(master, 0.0)
         assert master.hear(encode(control(1, POLL)), 16 * BYTE_S + ECHO_S + late_s) == []
         assert (echoes.lost, len(echoes)) == (lost, 0)
@@ -266,6 +272,7 @@ def test_a_node_that_is_not_polled_says_nothing() -> None:
 def test_a_node_gives_the_messages_that_found_room_in_order() -> None:
     node = Node(7)
     assert node.put([bytes((number, 0, 0, 0)) for number in range(20)]) == 16
+    assert node.put([FRAME]) == 0
     found = []
     for now in range(17):
         node.hear(encode(control(7, POLL)), now)
@@ -289,4 +296,8 @@ def test_a_node_with_echo_takes_its_own_answer_for_none_for_a_second_and_a_quart
         assert node.step(1.25) == encode(FRAME)
         assert node.hear(encode(FRAME), 1.25 + 1.25 + late_s) == heard
         assert node.hear(encode(FRAME), 1.25) == [FRAME]
-    assert Node(7).hear(encode(FRAME), 0.0) == [FRAME]
+    node = Node(7)
+    node.hear(encode(control(7, POLL)), 1.0)
+    node.put([FRAME])
+    assert node.step(1.01) == encode(FRAME)
+    assert node.hear(encode(FRAME), 1.25) == [FRAME], "without echo it is of another"
