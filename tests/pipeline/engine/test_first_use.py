@@ -87,7 +87,7 @@ def test_no_java(
     no_java(monkeypatch, tmp_path)
     told = complaint(capsys, "latency", str(tmp_path))
     assert told.startswith("buscoupler: Spark needs Java 17 or later, and none was found: run ")
-    assert "install 'buscoupler[pipeline]'; audit" in told  # a job that runs without it
+    assert "install 'buscoupler[pipeline]'; all jobs but watch run without Java after" in told
     monkeypatch.setattr(sail, "find_spec", lambda name: None)
     assert "needs Java" in complaint(capsys, "audit", str(tmp_path))
 

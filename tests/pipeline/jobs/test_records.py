@@ -10,6 +10,7 @@ import pytest
 from appliance import cli
 from appliance.table import COMMANDS
 from pipeline import jobs
+from pipeline.engine.choice import SAIL
 from tests.helpers import ROOT
 
 RECORDS = list(jobs.every())
@@ -32,6 +33,10 @@ def test_each_job_does_one_thing_in_one_way() -> None:
         assert [job.tables is None, job.run is None, job.process is None].count(False) == 1, job.name
         assert job.tables or not job.faults, job.name
         assert job.process is None or not job.has_names, job.name
+
+
+def test_all_jobs_but_watch_run_without_java_as_the_message_about_a_missing_one_says() -> None:
+    assert [job.name for job in RECORDS if job.engines and SAIL not in job.engines] == ["watch"]
 
 
 def test_commands_of_their_own_are_jobs_of_the_pipeline() -> None:
