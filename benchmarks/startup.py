@@ -19,6 +19,8 @@ from pathlib import Path
 from statistics import median
 from typing import Final, NamedTuple
 
+from benchmarks.systems import BenchError
+
 START_S: Final = 0.4
 GATEWAY_MIB: Final = 36.0
 WRITER_MIB: Final = 80.0
@@ -84,17 +86,24 @@ def gateway(text: str, directory: Path, port: int) -> Iterator[tuple[subprocess.
         manager.settimeout(20.0)
         words = [sys.executable, "-m", "buscoupler", "run", str(file), "--run-directory", f"{directory}/run"]
         environment = os.environ | {"NOTIFY_SOCKET": str(directory / "notify")}
-        start_s = time.monotonic()
-        process = subprocess.Popen(
-            words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        start_s, errors = time.monotonic(), directory / "errors"
+        with errors.open("wb") as log:
+            process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=log)
         try:
-            while manager.recv(4096) != b"READY=1":
-                pass
+            _wait_for_ready(manager, errors)
             yield process, time.monotonic() - start_s
         finally:
             process.terminate()
             process.wait()
+
+
+def _wait_for_ready(manager: socket.socket, errors: Path) -> None:
+    """Wait for the word that systemd waits for. Raises `BenchError` with what the gateway said instead."""
+    try:
+        while manager.recv(4096) != b"READY=1":
+            pass
+    except TimeoutError:
+        raise BenchError(f"the gateway did not start:\n{errors.read_text()}") from None
 
 
 def start(port: int = _PORT) -> Start:

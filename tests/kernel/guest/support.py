@@ -91,9 +91,12 @@ def listeners(channel: str) -> int:
 
 @asynccontextmanager
 async def candump(channel: str) -> AsyncIterator[asyncio.StreamReader]:
-    """Run candump in its log format; yield once it listens."""
+    """Run candump in its log format; yield once it listens.
+
+    Its socket has room for all frames of a test: a slow machine runs it late, and the kernel drops the rest.
+    """
     before = listeners(channel)
-    async with program("candump", "-L", channel) as process:
+    async with program("candump", "-L", "-r", str(4 << 20), channel) as process:
         await until(lambda: listeners(channel) > before, PATIENCE_S)
         assert process.stdout is not None
         yield process.stdout
