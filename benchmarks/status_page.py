@@ -21,10 +21,10 @@ from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from benchmarks.startup import gateway
-from benchmarks.systems import free_port
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, pack
 from bus.wire.sp import HANDSHAKE
+from tests.helpers.ports import free_port
 
 if TYPE_CHECKING:
     from tests.helpers.browser import Page

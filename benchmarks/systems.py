@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from benchmarks import foreign
+from tests.helpers.ports import free_port
 
 HERE = Path(__file__).parent
 CACHE = HERE.parent / "build" / "bench"
@@ -112,20 +113,6 @@ def raise_file_limit(count: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (count, max(hard, count)))
     except (OSError, ValueError) as error:
         raise BenchError(f"{count} open files are needed, the limit is {hard}: raise ulimit -n") from error
-
-
-def free_port() -> int:
-    """Return a free port that this process was not given before: the kernel may repeat itself."""
-    while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = int(probe.getsockname()[1])
-        if port not in _given:
-            _given.add(port)
-            return port
-
-
-_given: Final = set[int]()
 
 
 def _accepts(port: int) -> bool:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from benchmarks.command import DOCS, Command, run_as_command, written
 from benchmarks.report import machine
 from benchmarks.run import generate
-from benchmarks.systems import CACHE, BenchError, free_port
+from benchmarks.systems import CACHE, BenchError
 from bus.hub import Hub, Pipe
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, pack
@@ -34,6 +34,7 @@ from devices.child import settle
 from devices.raw import RawDevice
 from devices.tap.recorder import Options, Recorder
 from devices.tap.rest import REST_S
+from tests.helpers.ports import free_port
 
 PAGE = DOCS / "performance-tap.md"
 LOADS = (("64 B, batched", "64", "batched"), ("1 KiB, batched", "1024", "batched"),

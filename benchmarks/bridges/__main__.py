@@ -24,7 +24,8 @@ from benchmarks.bridges.systems import (
 from benchmarks.command import run_as_command
 from benchmarks.plan import plan, status
 from benchmarks.run import Sample, in_turn
-from benchmarks.systems import BenchError, System, free_port, started
+from benchmarks.systems import BenchError, System, started
+from tests.helpers.ports import free_port
 
 MARGIN_S = 40.0
 

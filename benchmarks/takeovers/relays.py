@@ -10,7 +10,7 @@ from asyncio import StreamReader, StreamWriter, Task
 from collections import deque
 from pathlib import Path
 
-from benchmarks.systems import free_port
+from tests.helpers.ports import free_port
 
 _OVERRUN_S = 0.5
 

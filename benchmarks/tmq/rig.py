@@ -9,13 +9,13 @@ from asyncio import Task
 from collections import Counter
 from pathlib import Path
 
-from benchmarks.systems import free_port
 from benchmarks.takeovers.rig import BROKERS, Rig, until
 from benchmarks.takeovers.stations import Notes, Station
 from benchmarks.tmq.program import BODY, ENVIRONMENT
 from bus.hub import Link
 from bus.leases.wire import LEASE_MS
 from bus.tmq import Client as Modern
+from tests.helpers.ports import free_port
 
 NEAR, FAR = 1, 2
 """The second tokens of what is sent from the TMQ network, and from the other side."""
