@@ -127,10 +127,14 @@ class ShedQueue:
         self._waiting.clear()
         self.shed, self._conflate, self._next_s = shed, shed.policy == "conflate", -inf
         for came, message in waiting:
-            key: Hashable = (self._conflate and topic(message)) or next(self._numbers)
+            key = self._key(message)
             if (forerunner := self._waiting.pop(key, None)) is not None:
                 self._lose(forerunner[1], "conflated")
             self._waiting[key] = came, message
+
+    def _key(self, message: bytes) -> Hashable:
+        """Return what a message that takes its place would share: its topic; else a number of its own."""
+        return (self._conflate and topic(message)) or next(self._numbers)
 
     def put(self, now: float, messages: Sequence[bytes]) -> None:
         """Queue the messages. Drop new or waiting ones, as the policy says, if there is no room."""
@@ -142,9 +146,9 @@ class ShedQueue:
         size, bound = len(message), self.shed.queue_bytes
         if not size and not self._empty:
             return self._stats.drop("empty")
-        if size > bound or (self.shed.policy == "newest" and self._is_full(size)):
+        if size > bound or (self.shed.policy == "newest" and self._is_full(1, size)):
             return self._refuse(message)
-        key: Hashable = (self._conflate and topic(message)) or next(self._numbers)
+        key = self._key(message)
         if (forerunner := self._waiting.get(key)) is not None:
             self._lose(forerunner[1], "conflated")
         self._waiting[key] = now, message
@@ -167,10 +171,10 @@ class ShedQueue:
         if self._on_lost is not None:
             self._on_lost(message, reason)
 
-    def _is_full(self, *more_bytes: int) -> bool:
-        """Return whether messages of such sizes more would be too much; a tiny one counts for 4 bytes."""
-        waiting, bound = len(self._waiting) + len(more_bytes), self.shed.queue_bytes
-        return self._stats.queued_bytes + sum(more_bytes) > bound or FRAME_BYTES_MIN * waiting > bound
+    def _is_full(self, more: int = 0, more_bytes: int = 0) -> bool:
+        """Return whether so many messages and bytes more would be too much; a tiny one counts for 4 bytes."""
+        waiting, bound = len(self._waiting) + more, self.shed.queue_bytes
+        return self._stats.queued_bytes + more_bytes > bound or FRAME_BYTES_MIN * waiting > bound
 
     def expire(self, now: float, settle: Settle | None = None) -> None:
         """Drop messages that waited too long. Calls `settle`, if given, instead of the queue's own method."""
@@ -199,7 +203,7 @@ class ShedQueue:
         """Put a message that was taken but not sent back at the front of the queue."""
         if self.shed.rate is not None:
             self._next_s -= 1 / self.shed.rate
-        key: Hashable = (self._conflate and topic(message)) or next(self._numbers)
+        key = self._key(message)
         if key in self._waiting:
             return self._lose(message, "conflated")
         self._waiting[key] = came, message
