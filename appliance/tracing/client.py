@@ -119,21 +119,29 @@ def trace(
     """
     begun, others = list[Running](), list(failed)
     try:
-        for one in found:
-            try:
-                _must(one, Question("watch", mark, watch_ms=round(seconds * 1000)))
-            except BusError as error:
-                if one == start.running:
-                    raise
-                others.append(str(error))
-            else:
-                begun.append(one)
+        for one in _watching(found, start, Question("watch", mark, watch_ms=round(seconds * 1000)), others):
+            begun.append(one)
         _must(start.running, Question("send", mark, link=start.link, frame=frame))
         time.sleep(seconds)
     except BaseException:
         _end(begun, mark)
         raise
     return _collected(begun, start, len(frame), mark, others)
+
+
+def _watching(
+    found: Sequence[Running], start: Start, question: Question, failed: list[str]
+) -> Iterator[Running]:
+    """Have processes watch, and yield each that does. A line about another goes to `failed`; see `trace`."""
+    for one in found:
+        try:
+            _must(one, question)
+        except BusError as error:
+            if one == start.running:
+                raise
+            failed.append(str(error))
+        else:
+            yield one
 
 
 def _collected(begun: Sequence[Running], start: Start, size: int, mark: str, failed: list[str]) -> Trace:

@@ -13,18 +13,13 @@ from devices.syndication.query.parse import (
     TEXT_BYTES,
 )
 from devices.syndication.query.tree import Like
+from tests.devices.syndication.query.refusals import said
 from tests.helpers import ROOT
 
 pytest.importorskip("lark", reason="the extra syndication is not installed")
 pytest.importorskip("re2", reason="the extra syndication is not installed")
 
 PAGE = (ROOT / "docs/query.md").read_text()
-
-
-def said(text: str) -> str:
-    with pytest.raises(QueryError) as caught:
-        parse(text)
-    return str(caught.value)
 
 
 @pytest.mark.parametrize(

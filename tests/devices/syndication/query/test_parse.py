@@ -17,17 +17,11 @@ from devices.syndication.query.parse import (
     TEXT_BYTES,
 )
 from devices.syndication.query.tree import Node, text_of
+from tests.devices.syndication.query.refusals import said
 from tests.devices.syndication.query.trees import TREES
 
 pytest.importorskip("lark", reason="the extra syndication is not installed")
 pytest.importorskip("re2", reason="the extra syndication is not installed")
-
-
-def said(text: str) -> str:
-    with pytest.raises(QueryError) as caught:
-        parse(text)
-    assert str(caught.value).startswith(f"character {caught.value.position}: ")
-    return str(caught.value)
 
 
 @pytest.mark.parametrize(
