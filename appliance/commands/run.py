@@ -21,10 +21,9 @@ from appliance.status.door import status_door
 from appliance.tracing.door import trace_door, trace_socket
 from appliance.trial import say_outcome
 from bus.permissions import make_private
-from topologies.choosing import gateway_here
 from topologies.findings import Finding, InvalidTopology
-from topologies.loader import load
-from topologies.model import Topology
+from topologies.loading.loader import load
+from topologies.model import Topology, gateway_here
 
 log = logging.getLogger("buscoupler")
 TEST_S = 10.0
@@ -87,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
 
 def checked(file: str) -> Topology:
     """Load and check a topology; log its warnings. Raises `InvalidTopology` if it has errors."""
-    from topologies.checker import check
+    from topologies.checks.checker import check
 
     topology = load(file)
     findings: list[Finding] = check(topology)

@@ -12,8 +12,8 @@ from appliance.status.snapshot import View, snapshot
 from appliance.web.assets import asset
 from appliance.web.health import troubles
 from appliance.web.messages import Request, Response, text
-from topologies.layout import NARROW, from_record, placed
-from topologies.svg import svg
+from topologies.picture.layout import NARROW, from_record, placed
+from topologies.picture.svg import svg
 
 EVENTS = "/events"
 _HTML = "text/html; charset=utf-8"

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from appliance.status.marks import marks, short
 from appliance.web.health import troubles
-from topologies.svg import SIGNS, Mark
+from topologies.picture.svg import SIGNS, Mark
 
 ROWS: Final = 100
 EVENTS: Final = 30

@@ -22,7 +22,7 @@ from bus.wire.frame import DATA_BYTES_MAX, pack, unpack
 from bus.wire.pattern import Pattern
 from tests.bridges.support import RecordingPipe
 from tests.helpers.peers import Ear
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 NOW_NS = 1_700_000_000_000_000_000
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from appliance.status.marks import is_of, marks, short
-from topologies.svg import Mark
+from topologies.picture.svg import Mark
 
 EMPTY: dict[str, Any] = {
     "gateways": [],
