@@ -52,7 +52,7 @@ def _svg(topology: Topology, marks: Mapping[str, Mark] | None) -> str:
 def _live(topology: Topology, url: str) -> dict[str, Mark]:
     """Return the marks of all gateways that answer. What a gateway says of itself counts most."""
     from appliance.commands.top import look
-    from appliance.status.marks import marks
+    from appliance.status.overlay import marks
     from appliance.status.remote import ask_page
 
     statuses = [ask_page(url)] if url else look(None)[0]

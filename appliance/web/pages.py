@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from appliance.status.marks import marks
+from appliance.status.overlay import marks
 from appliance.status.schema import text as schema
 from appliance.status.snapshot import View, snapshot
 from appliance.web.assets import asset

@@ -3,14 +3,14 @@
 import asyncio
 from pathlib import Path
 
-from appliance.local.door import Door
+from appliance.local.responder import Responder
 from appliance.reload.outcome import pack, unpack_request
 from appliance.reload.reloader import Reloader
 
 REQUEST_S = 5.0
 
 
-def reload_door(path: Path, reloader: Reloader) -> Door:
+def reload_responder(path: Path, reloader: Reloader) -> Responder:
     """Make the socket. Each connection is one request and one outcome."""
 
     async def answer(reader: asyncio.StreamReader) -> bytes:
@@ -20,4 +20,4 @@ def reload_door(path: Path, reloader: Reloader) -> Door:
             return pack(reloader.outcome(meant=False))
         return pack(await reloader.reload())
 
-    return Door(path, answer, "send SIGHUP instead of `buscoupler reload`")
+    return Responder(path, answer, "send SIGHUP instead of `buscoupler reload`")

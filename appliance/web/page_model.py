@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from heapq import nlargest
 from typing import Any, Final
 
-from appliance.status.marks import marks, short
+from appliance.status.overlay import marks, short
 from appliance.web.health import troubles
 from topologies.picture.svg import SIGNS, Mark
 
@@ -15,24 +15,24 @@ NAMES: Final = 40  # silent gateways
 Status = Mapping[str, Any]
 
 
-class Viewed:
+class PageModel:
     """Makes the events for all pages that are open. `first` is for a page that has just come."""
 
     def __init__(self) -> None:
         self._marks: dict[str, Mark] = {}
-        self._rest: dict[str, Any] = {}
+        self._fields: dict[str, Any] = {}
 
     def take(self, status: Status) -> dict[str, Any]:
         """Return what all pages get of the next status: changed marks, and the rest of it."""
         now = marks(status)
         changed = {name: mark for name, mark in now.items() if self._marks.get(name) != mark}
         gone = {name: Mark("idle") for name in self._marks if name not in now}
-        self._marks, self._rest = now, rest(status)
-        return self._rest | {"marks": _told(changed | gone)}
+        self._marks, self._fields = now, page_fields(status)
+        return self._fields | {"marks": _told(changed | gone)}
 
     def first(self) -> dict[str, Any]:
         """Return the whole last status that was taken."""
-        return self._rest | {"marks": _told(self._marks)}
+        return self._fields | {"marks": _told(self._marks)}
 
 
 def _told(marks: Mapping[str, Mark]) -> dict[str, dict[str, Any]]:
@@ -45,7 +45,7 @@ def _told(marks: Mapping[str, Mark]) -> dict[str, dict[str, Any]]:
     }  # fmt: skip
 
 
-def rest(status: Status) -> dict[str, Any]:
+def page_fields(status: Status) -> dict[str, Any]:
     """Return all that a page shows beside the picture, with texts that are ready to be shown."""
     rows = list(_rows(status))
     shown = nlargest(ROWS, rows, key=lambda row: row["weight"])

@@ -4,14 +4,14 @@ import json
 from asyncio import StreamReader
 from pathlib import Path
 
-from appliance.local.door import Door
+from appliance.local.responder import Responder
 from appliance.status.snapshot import View, snapshot
 
 
-def status_door(path: Path, view: View) -> Door:
+def status_responder(path: Path, view: View) -> Responder:
     """Make the socket. Each connection gets one snapshot."""
 
     async def answer(_: StreamReader) -> bytes:
         return json.dumps(snapshot(view)).encode() + b"\n"
 
-    return Door(path, answer, "`buscoupler top` will not show this process")
+    return Responder(path, answer, "`buscoupler top` will not show this process")

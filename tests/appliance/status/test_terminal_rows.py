@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from appliance.status.page import fold, page
+from appliance.status.terminal import fold, page
 from tests.appliance.status.status_support import broker
 
 LONG = "tcp://" + "gateway-of-the-north." * 5 + "example:25703"

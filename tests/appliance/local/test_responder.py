@@ -1,4 +1,4 @@
-"""Doors: a client that takes no answer keeps no connection, and a socket file of another stays."""
+"""Responders: a client that takes no answer keeps no connection, and a socket file of another stays."""
 
 import asyncio
 import socket
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.local import door
-from appliance.local.door import Door
+from appliance.local import responder
+from appliance.local.responder import Responder
 from tests.helpers.peers import until
 
 
@@ -19,8 +19,8 @@ async def much(_: StreamReader) -> bytes:
 async def test_a_client_that_does_not_read_is_let_go(
     socket_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(door, "TAKE_S", 0.05)
-    here = Door(socket_path, much, "")
+    monkeypatch.setattr(responder, "TAKE_S", 0.05)
+    here = Responder(socket_path, much, "")
     await here.open()
     loop = asyncio.get_running_loop()
     with socket.socket(socket.AF_UNIX) as client:
@@ -45,7 +45,7 @@ def is_reset(client: socket.socket) -> bool:
 
 
 async def test_a_socket_file_that_another_has_taken_over_stays(socket_path: Path) -> None:
-    here = Door(socket_path, much, "")
+    here = Responder(socket_path, much, "")
     await here.open()
     socket_path.unlink()
     with socket.socket(socket.AF_UNIX) as other:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from appliance.status.page import fold, key_of, page, pages, shorten
+from appliance.status.terminal import fold, key_of, page, pages, shorten
 from bus.wire.frame import pack
 from tests.appliance.status.status_support import appliance, broker, lease, status_of
 from tests.helpers.peers import Ear

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from appliance.web.viewed import Viewed, rest
+from appliance.web.page_model import PageModel, page_fields
 
 
 def row(name: str, received: int = 0, sent: int = 0, **more: Any) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def status(*rows: dict[str, Any], hub: str = "p", **more: Any) -> dict[str, Any]
 
 
 def only_row(one: dict[str, Any]) -> dict[str, Any]:
-    (found,) = rest(one)["rows"]
+    (found,) = page_fields(one)["rows"]
     return dict(found)
 
 
@@ -98,14 +98,14 @@ def test_of_many_rows_those_with_trouble_or_traffic_are_shown_in_their_order() -
     rows[0] |= rates(0.5, 0)
     rows[1] |= rates(0, 0.5)
     bad = [{"name": "r2", "state": "waiting"}, {"name": "r3", "state": "up"}, {"name": "r4", "state": ""}]
-    made = rest(status(*rows, links=bad))
+    made = page_fields(status(*rows, links=bad))
     assert made["more_rows"] == 1
     assert [one["link"] for one in made["rows"]] == [f"r{number}" for number in range(101) if number != 3]
 
 
 def test_what_crossed_both_ways_weighs_alike() -> None:
     rows = [row(f"r{number}", 5, 5) for number in range(100)]
-    made = rest(status(row("in only", 9), row("out only", 0, 11), *rows))
+    made = page_fields(status(row("in only", 9), row("out only", 0, 11), *rows))
     names = [one["link"] for one in made["rows"]]
     assert "out only" in names
     assert "in only" not in names
@@ -115,14 +115,14 @@ def test_what_crossed_both_ways_weighs_alike() -> None:
 def test_totals_are_rates_if_there_are_any(totals: dict[str, Any], shown: tuple[str, str]) -> None:
     one = status()
     one["totals"] |= totals
-    made = rest(one)["totals"]
+    made = page_fields(one)["totals"]
     assert (made["in"], made["out"]) == shown
     assert (made["queued"], made["dropped"], made["memory"]) == ("7", "3", "1.2 MB")
 
 
 def test_drops_are_told_by_link_and_reason() -> None:
     one = status(row("x", dropped={"stale": 1}, rejected={"echo": 2}))
-    assert rest(one)["drops"] == [
+    assert page_fields(one)["drops"] == [
         {"link": "p | x", "how": "dropped", "reason": "stale", "count": 1},
         {"link": "p | x", "how": "rejected", "reason": "echo", "count": 2},
     ]
@@ -144,12 +144,12 @@ def test_troubles_are_counted() -> None:
             "cause": "c",
         }
     ]
-    made = rest(status(parts=parts, candidates=roles))
+    made = page_fields(status(parts=parts, candidates=roles))
     assert made["trouble"] == 2
     (role,) = made["roles"]
     assert (role["role"], role["holder"]) == ("standby, not ready", "nobody")
     ready = [roles[0] | {"ready": True, "holder": "gw"}]
-    (role,) = rest(status(candidates=ready))["roles"]
+    (role,) = page_fields(status(candidates=ready))["roles"]
     assert (role["role"], role["holder"]) == ("standby", "gw")
 
 
@@ -161,7 +161,7 @@ def test_brokers_tell_what_they_counted_and_refused() -> None:
         "rejected": {"full": 3},
     }
     broker |= {"leases": []}
-    assert rest(status(brokers=[broker]))["services"] == [
+    assert page_fields(status(brokers=[broker]))["services"] == [
         {"name": "broker m", "at": "a, b", "counts": "x 1, z 2", "refused": "full 3"}
     ]
 
@@ -171,7 +171,7 @@ def test_brokers_tell_what_they_counted_and_refused() -> None:
 )
 def test_a_tap_tells_how_full_it_is(waiting: int, ring: int, fill: str) -> None:
     tap = dict.fromkeys(("name", "state", "fault", "captured", "lost", "written", "files"), 0)
-    (made,) = rest(status(taps=[tap | {"waiting_bytes": waiting, "ring_bytes": ring}]))["taps"]
+    (made,) = page_fields(status(taps=[tap | {"waiting_bytes": waiting, "ring_bytes": ring}]))["taps"]
     assert made == tap | {"fill": fill}
 
 
@@ -187,7 +187,7 @@ def test_the_last_thirty_events_come_latest_first_with_what_they_counted() -> No
         for number in range(32)
     ]
     events[-1]["counts"] = {"a": 1, "b": 2}
-    made = rest(status(events=events))["events"]
+    made = page_fields(status(events=events))["events"]
     assert [one["source"] for one in made] == [f"s{number}" for number in range(31, 1, -1)]
     assert made[0]["cause"] == "up (a 1, b 2)"
     assert made[1] | {"source": ""} == {
@@ -199,7 +199,7 @@ def test_the_last_thirty_events_come_latest_first_with_what_they_counted() -> No
 
 
 def test_forty_silent_gateways_are_named_and_all_are_counted() -> None:
-    made = rest(status(silent={f"g{number}": "c" for number in range(42)}))
+    made = page_fields(status(silent={f"g{number}": "c" for number in range(42)}))
     assert (list(made["silent"]), made["silent_count"]) == ([f"g{number}" for number in range(40)], 42)
 
 
@@ -208,9 +208,9 @@ def drawing(*edges: str) -> dict[str, Any]:
 
 
 def test_the_picture_has_a_text_that_differs_when_it_does() -> None:
-    one, same, other = (rest(status(drawing=drawing(*edges)))["drawn"] for edges in ("ab", "ab", "ac"))
+    one, same, other = (page_fields(status(drawing=drawing(*edges)))["drawn"] for edges in ("ab", "ab", "ac"))
     assert one == same != other
-    assert rest(status())["drawn"] == rest(status(drawing=None))["drawn"] == ""
+    assert page_fields(status())["drawn"] == page_fields(status(drawing=None))["drawn"] == ""
 
 
 def gone(*names: str) -> dict[str, Any]:
@@ -218,10 +218,10 @@ def gone(*names: str) -> dict[str, Any]:
 
 
 def test_pages_get_the_marks_that_changed_and_a_new_page_all() -> None:
-    viewed = Viewed()
-    assert viewed.first() == {"marks": {}}
-    assert set(viewed.take(gone())["marks"]) == {"gateway gw", "gateway other", "gateway third"}
-    second = viewed.take(gone("other"))
+    model = PageModel()
+    assert model.first() == {"marks": {}}
+    assert set(model.take(gone())["marks"]) == {"gateway gw", "gateway other", "gateway third"}
+    second = model.take(gone("other"))
     assert second["marks"] == {
         "gateway other": {
             "state": "bad",
@@ -232,10 +232,10 @@ def test_pages_get_the_marks_that_changed_and_a_new_page_all() -> None:
         }
     }
     assert second["pid"] == 7
-    third = viewed.take(gone("other") | {"gateways": {"gw": ""}})
+    third = model.take(gone("other") | {"gateways": {"gw": ""}})
     assert {name: mark["state"] for name, mark in third["marks"].items()} == {
         "gateway other": "idle",
         "gateway third": "idle",
     }
-    assert viewed.first() == third | {"marks": viewed.first()["marks"]}
-    assert set(viewed.first()["marks"]) == {"gateway gw"}
+    assert model.first() == third | {"marks": model.first()["marks"]}
+    assert set(model.first()["marks"]) == {"gateway gw"}

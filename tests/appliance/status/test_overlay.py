@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from appliance.status.marks import is_of, marks, short
+from appliance.status.overlay import is_of, marks, short
 from topologies.picture.svg import Mark
 
 EMPTY: dict[str, Any] = {

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from appliance.compose import Appliance
-from appliance.local.door import Door
 from appliance.local.places import socket_name
+from appliance.local.responder import Responder
 
 if TYPE_CHECKING:
     from appliance.tracing.tracer import Tracer
@@ -21,7 +21,7 @@ def trace_socket(only: Collection[str]) -> str:
     return socket_name(TRACE, only)
 
 
-def trace_door(path: Path, appliance: Appliance, file: str, only: Collection[str]) -> Door:
+def trace_responder(path: Path, appliance: Appliance, file: str, only: Collection[str]) -> Responder:
     """Make the socket of a process that runs `only` of `file`. Each connection is one question."""
     made: Tracer | None = None
 
@@ -36,4 +36,4 @@ def trace_door(path: Path, appliance: Appliance, file: str, only: Collection[str
             question = unpack_question(await reader.readline())
         return pack_answer(made.answer(question))
 
-    return Door(path, answer, "`buscoupler explain --live` will not see this process")
+    return Responder(path, answer, "`buscoupler explain --live` will not see this process")

@@ -1,4 +1,4 @@
-"""A door: a local socket at which a running process answers its user and root."""
+"""A responder: a local socket at which a running process answers its user and root."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ Answer = Callable[[asyncio.StreamReader], Awaitable[bytes]]
 """Reads a request, if there is one, and returns the answer. May raise OSError, TimeoutError or ValueError."""
 
 
-class Door:
+class Responder:
     """Listens on `path` and gives each connection one answer. `without` is said if it fails."""
 
     def __init__(self, path: Path, answer: Answer, without: str) -> None:
@@ -80,38 +80,38 @@ def _user(sock: socket.socket) -> int:
 
 
 class Attended:
-    """A service with doors. It also runs if a door cannot be opened."""
+    """A service with responders. It also runs if a responder cannot be opened."""
 
-    def __init__(self, service: Service, *doors: Door) -> None:
-        self._service, self._doors = service, doors
+    def __init__(self, service: Service, *responders: Responder) -> None:
+        self._service, self._responders = service, responders
 
     def hubs(self) -> Iterable[Hub]:
         """Return the hubs of the service."""
         return self._service.hubs()
 
     def open(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Open the service, then its doors. Raises as the service does."""
+        """Open the service, then its responders. Raises as the service does."""
         self._service.open(loop)
-        self._task = loop.create_task(self._open_doors())
+        self._task = loop.create_task(self._open_responders())
 
     async def opened(self) -> None:
-        """Wait until the doors are open, as far as they can be."""
+        """Wait until the responders are open, as far as they can be."""
         await self._task
 
-    async def _open_doors(self) -> None:
-        for door in self._doors:
+    async def _open_responders(self) -> None:
+        for responder in self._responders:
             try:
-                if is_of_program(door.path):
-                    sweep(door.path.parent.parent.name)
-                await door.open()
+                if is_of_program(responder.path):
+                    sweep(responder.path.parent.parent.name)
+                await responder.open()
             except OSError as error:
-                log.warning("cannot open a local socket: %s; %s", error, door.without)
+                log.warning("cannot open a local socket: %s; %s", error, responder.without)
 
     def close(self) -> None:
         """Close all. A directory that is empty then goes too."""
-        for door in self._doors:
-            door.close()
+        for responder in self._responders:
+            responder.close()
         self._service.close()
-        for door in self._doors:
+        for responder in self._responders:
             with contextlib.suppress(OSError):
-                door.path.parent.rmdir()
+                responder.path.parent.rmdir()
