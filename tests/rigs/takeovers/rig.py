@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from appliance.status.client import status_socket
-from benchmarks.takeovers.relays import Line, Relay, Relays
 from bus.leases.wire import LEASE_MS
 from tests.helpers.ports import free_port
+from tests.rigs.takeovers.relays import Line, Relay, Relays
 
 COMMAND = [sys.executable, "-m", "buscoupler", "-v", "run"]
 LIMIT_S = 30.0
