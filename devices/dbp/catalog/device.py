@@ -10,8 +10,7 @@ from bus.needs import Directory, Need
 from bus.schema import BrokerUrl, Length, Path, Port, Single
 from bus.urls import split_url
 from devices.dbp.ports import MONITOR
-from devices.device import DeviceSpec, Listener
-from devices.places import state_directory
+from devices.device import DeviceSpec, Listener, state_directory
 
 NO_RECORDS: Final = "none"
 """The records of a catalog that stores nothing."""
