@@ -66,9 +66,9 @@ format: .venv/dev
 # All files that are made from the code. A test of each compares it.
 generated: .venv/dev
 	@mkdir -p build
-	$(BIN)/python -m topologies.schema > build/generated && cp build/generated topologies/topology.schema.json
+	$(BIN)/python -m topologies.writing.schema > build/generated && cp build/generated topologies/topology.schema.json
 	$(BIN)/python -m appliance.status.schema > build/generated && cp build/generated appliance/status/schema.json
-	$(BIN)/python -m topologies.reference > build/generated && cp build/generated docs/topology.md
+	$(BIN)/python -m topologies.writing.reference > build/generated && cp build/generated docs/topology.md
 	$(BIN)/python -m appliance.page > build/generated && cp build/generated docs/commands.md
 	$(BIN)/python -m appliance.manual docs/man
 

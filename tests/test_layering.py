@@ -178,8 +178,8 @@ def test_records_of_media_and_devices_load_no_link_and_no_driver() -> None:
 import sys
 from bridges.media import MEDIA
 from devices import DEVICES
-from topologies.checker import check
-from topologies.loader import load
+from topologies.checks.checker import check
+from topologies.loading.loader import load
 assert all(MEDIA.find(key).key == key for key in MEDIA.ours())
 assert all(DEVICES.find(key).key == key for key in DEVICES.ours())
 print(*sys.modules)

@@ -21,11 +21,11 @@ from bus.transports.peers import Peer
 from bus.urls import BEACON, split_url
 from bus.watched import WatchedHub
 from devices.dbp.beacon.sending import Announcement, announcement
-from topologies.ageing import age_s
-from topologies.drawing import joined_to
-from topologies.keys import keys_of
+from topologies.checks.keys import keys_of
 from topologies.model import Address, BusSpec, Listen
-from topologies.reach import bus_at, dials_of, has_trunk
+from topologies.picture.drawing import joined_to
+from topologies.wiring.reach import bus_at, dials_of, has_trunk
+from topologies.wiring.rings import age_s
 
 LIMITS = frozenset({"queue_bytes", "message_bytes", "origins", "keys", "age_s"})
 

@@ -24,7 +24,7 @@ from devices.child import settle
 from tests.helpers.certificates import own_tls
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_port
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 LEASE_MS = 600  # a machine that also runs other tests can stall for longer than the default 250
 

@@ -17,7 +17,7 @@ from devices.syndication.device import SyndicationSpec, database_of
 from devices.tap.device import TapSpec
 from devices.upload.device import UploadSpec
 from tests.topologies.support import said
-from topologies import reference
+from topologies.writing import reference
 
 ARROW = [Library("pyarrow", "pyarrow", "capture"), Library("numpy", "numpy", "capture")]
 TLS = Tls(ca_file="ca.pem", cert_file="own.pem")

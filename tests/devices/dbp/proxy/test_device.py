@@ -12,9 +12,9 @@ from devices.dbp.nodes.client import Client
 from devices.dbp.nodes.service import Service
 from tests.helpers.ports import free_port
 from tests.topologies.support import said
-from topologies.checker import check
-from topologies.loader import loads
-from topologies.show import show
+from topologies.checks.checker import check
+from topologies.loading.loader import loads
+from topologies.picture.show import show
 
 HEAD = "name: t\ngateways: {gw: }\ndevices:\n  p: {on: gw, proxy: 'tcp://127.0.0.1:5', %s}\n"
 TLS = "tls: {ca_file: ca.pem, cert_file: own.pem}"
