@@ -20,7 +20,7 @@ from bus.transports.options import Tls
 from bus.transports.peers import Peer
 from bus.urls import BEACON, split_url
 from bus.watched import WatchedHub
-from devices.beacon.sending import Announcement, announcement
+from devices.dbp.beacon.sending import Announcement, announcement
 from topologies.model import Address, BusSpec, Listen
 from topologies.picture.drawing import joined_to
 from topologies.wiring.keys import keys_of
@@ -235,7 +235,7 @@ def _maker(url: str) -> Callable[..., BusLink] | None:
     """Return the function that makes a link that finds its bus by beacon; None for others."""
     if split_url(url).scheme != BEACON:
         return None
-    from devices.beacon.link import beacon_link  # late: few buses look for others
+    from devices.dbp.beacon.link import beacon_link  # late: few buses look for others
 
     return beacon_link
 

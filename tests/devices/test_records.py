@@ -7,12 +7,12 @@ import pytest
 
 from bus.needs import Certificate, Directory, Library, Listening, Lookup, Need, Readable, Secret
 from bus.transports.options import Tls
-from devices import ports
 from devices.cache.device import CacheSpec
-from devices.catalog.device import CatalogSpec, records_of
+from devices.dbp import ports
+from devices.dbp.catalog.device import CatalogSpec, records_of
+from devices.dbp.proxy.device import ProxySpec
 from devices.device import DeviceSpec
 from devices.log.device import LogSpec
-from devices.proxy.device import ProxySpec
 from devices.syndication.device import SyndicationSpec, database_of
 from devices.tap.device import TapSpec
 from devices.upload.device import UploadSpec
