@@ -5,11 +5,11 @@ from asyncio import AbstractEventLoop
 from collections.abc import Iterable
 
 from appliance.ledger import say_ledger
-from appliance.local.door import Attended
 from appliance.local.places import process_directory
+from appliance.local.responder import Attended
 from appliance.serve import serve
 from appliance.status.client import status_socket
-from appliance.status.door import status_door
+from appliance.status.responder import status_responder
 from appliance.status.snapshot import View
 from bus.hub import Hub
 from devices.service import Service
@@ -49,5 +49,5 @@ def serve_alone(service: Service, program: str, title: str) -> int:
         brokers=lambda: [service],
         started_ns=time.time_ns(),
     )
-    door = status_door(process_directory(program) / status_socket(()), view)
-    return serve(Attended(alone, door), announce, lambda: say_ledger(alone.hubs()))
+    responder = status_responder(process_directory(program) / status_socket(()), view)
+    return serve(Attended(alone, responder), announce, lambda: say_ledger(alone.hubs()))

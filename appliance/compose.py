@@ -23,12 +23,12 @@ from appliance.web.service import StatusPage
 from bus.errors import TopologyError
 from bus.hub import Hub, Link
 from bus.transports import budget
-from topologies.ageing import ringed
-from topologies.drawing import draw
-from topologies.events import EVENTS, LOGS, publishing_buses
 from topologies.model import S, Topology, running
 from topologies.names import known, listed
-from topologies.seats import seats_at
+from topologies.picture.drawing import draw
+from topologies.resolved.sides import seats_at
+from topologies.wiring.events import EVENTS, LOGS, publishing_buses
+from topologies.wiring.rings import ringed
 
 log = logging.getLogger("buscoupler")
 

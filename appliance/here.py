@@ -10,10 +10,9 @@ from appliance.status.client import status_socket
 from bus.needs import Directory, Secret
 from bus.permissions import distrust
 from bus.urls import IPC_PATH_BYTES_MAX
-from topologies.choosing import gateway_named
+from topologies.checks.needs import needs_of
 from topologies.findings import Finding, error, warning
-from topologies.model import Topology
-from topologies.needs import needs_of
+from topologies.model import Topology, gateway_named
 
 
 def find_lacking(topology: Topology, wanted: str | None) -> list[Finding]:

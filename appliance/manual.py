@@ -11,7 +11,7 @@ from pathlib import Path
 
 from appliance import cli
 from appliance.parsing import Parser
-from topologies import reference
+from topologies.writing import reference
 
 _HEAD = '.TH {name} {section} "" "buscoupler" "buscoupler manual"'
 

@@ -29,7 +29,7 @@ def names_of(word: str) -> list[int | str]:
         return names_from(sys.stdin.read().splitlines())
     if Path(word).suffix not in TOPOLOGIES:
         return given(word)
-    from topologies.loader import load  # late: the jobs need no YAML
+    from topologies.loading.loader import load  # late: the jobs need no YAML
     from topologies.names import known
 
     return [*known(load(word))]

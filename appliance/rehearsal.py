@@ -20,8 +20,8 @@ from bus.transports.peers import Peer
 from bus.wire.batch import Batch, from_payloads
 from bus.wire.notation import text_of
 from topologies.model import Listen, Side, Topology, candidates_of
-from topologies.reach import bus_at, dials_of, listen_at
-from topologies.segments import joined
+from topologies.wiring.reach import bus_at, dials_of, listen_at
+from topologies.wiring.segments import joined
 
 AGAIN = "comes a second time"
 """Why a rehearsal ends at a link: plain links make a loop, or two ways lead there."""

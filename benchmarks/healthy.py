@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from benchmarks.command import Command, run_as_command
 from devices.child import settle
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 if TYPE_CHECKING:
     from topologies.model import Topology

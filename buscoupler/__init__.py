@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from bus.names import Names
     from bus.wire.frame import Frame
     from bus.wire.pattern import Pattern, token
-    from devices.nodes.client import Client, Publication
-    from devices.nodes.listing import Listed
-    from devices.nodes.presence import NodeError
-    from devices.nodes.requests import Request
-    from devices.nodes.service import Service
+    from devices.dbp.nodes.client import Client, Publication
+    from devices.dbp.nodes.listing import Listed
+    from devices.dbp.nodes.presence import NodeError
+    from devices.dbp.nodes.requests import Request
+    from devices.dbp.nodes.service import Service
 
     __version__: str
 
@@ -60,11 +60,11 @@ _ROOMS = {
     "bus.names": ("Names",),
     "bus.wire.frame": ("Frame",),
     "bus.wire.pattern": ("Pattern", "token"),
-    "devices.nodes.client": ("Client", "Publication"),
-    "devices.nodes.listing": ("Listed",),
-    "devices.nodes.requests": ("Request",),
-    "devices.nodes.presence": ("NodeError",),
-    "devices.nodes.service": ("Service",),
+    "devices.dbp.nodes.client": ("Client", "Publication"),
+    "devices.dbp.nodes.listing": ("Listed",),
+    "devices.dbp.nodes.requests": ("Request",),
+    "devices.dbp.nodes.presence": ("NodeError",),
+    "devices.dbp.nodes.service": ("Service",),
 }
 _ROOM = {name: room for room, names in _ROOMS.items() for name in names}
 

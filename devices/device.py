@@ -4,8 +4,10 @@ Records are pure and fast to import: what runs a device is imported only when it
 classes in strings, because their modules import the record.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, ClassVar, NamedTuple
 
 from bus.needs import Need
@@ -94,3 +96,14 @@ class DeviceSpec(Node):
     def needs(self) -> Iterator[Need]:
         """Yield what else it needs of its machine, such as a package, a directory or the name of a host."""
         yield from ()
+
+
+def state_directory() -> Path:
+    """Return this user's directory for files of devices that survive a restart. It may not exist."""
+    given = os.environ.get("XDG_STATE_HOME", "")
+    home = os.path.expanduser("~/.local/state")
+    if given.startswith("/"):  # others are to be ignored, as the standard says
+        return Path(f"{given}/buscoupler")
+    if os.geteuid() == 0 or not home.startswith("/"):
+        return Path("/var/lib/buscoupler")
+    return Path(f"{home}/buscoupler")

@@ -68,6 +68,7 @@ PURE = [  # beside every module whose docstring claims it
     "bridges/media/uart/rfc2217.py",
     "devices/device.py",
     "devices/*/device.py",
+    "devices/dbp/*/device.py",
     "devices/tap/rest.py",
 ]
 CLAIM = re.compile(r"\bpure\b|\b(no|without|sans)[ -]I/O\b", re.IGNORECASE)
@@ -81,7 +82,7 @@ ONLY_IN = {
     "websockets": "bus/wire/websocket/*.py",
     "pyspark": "pipeline/*.py",
 }
-MADE = re.compile(r"bridges\.media\.\w+\.link|appliance\.parts\.\w+|devices\.\w+\.service")
+MADE = re.compile(r"bridges\.media\.\w+\.link|appliance\.parts\.\w+|devices(\.dbp)?\.\w+\.service")
 CIRCLES = 0
 
 
@@ -123,7 +124,12 @@ def named(path: Path) -> set[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             found.add(node.value.partition(":")[0])
-    records = ("bridges/media/*/medium.py", "devices/device.py", "devices/*/device.py")
+    records = (
+        "bridges/media/*/medium.py",
+        "devices/device.py",
+        "devices/*/device.py",
+        "devices/dbp/*/device.py",
+    )
     is_record = any(path.relative_to(ROOT).match(record) for record in records)
     return {name for name in found if not (is_record and MADE.fullmatch(name))}
 
@@ -172,8 +178,8 @@ def test_records_of_media_and_devices_load_no_link_and_no_driver() -> None:
 import sys
 from bridges.media import MEDIA
 from devices import DEVICES
-from topologies.checker import check
-from topologies.loader import load
+from topologies.checks.checker import check
+from topologies.loading.loader import load
 assert all(MEDIA.find(key).key == key for key in MEDIA.ours())
 assert all(DEVICES.find(key).key == key for key in DEVICES.ours())
 print(*sys.modules)

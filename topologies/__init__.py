@@ -1,13 +1,7 @@
-"""The YAML model of a whole system: `load` reads it, `check` checks it, `show` writes it as text.
+"""The YAML model of a whole system, and what follows from a topology file; beside it the example topologies.
 
-`document` parses the text into nodes with places, `variables` replaces those in values, and `loader` makes
-the `model` from them; `choices` are values by gateway, and `kinds` records of several kinds. `findings` are
-the faults. `checker` calls `cycles`, `returns` (of what devices say), `exclusive`, `addresses`, `failover`
-and `budgets`, which use `filters`, and `messages` about those that cannot cross; `exposure` is about who is
-let in. `reach` finds the bus at an address, `segments` the wire that each side of a bridge joins, `seats` the
-sides of one bridge on one gateway, `ageing` the trunks that form rings, and `events` where events of gateways
-go. `names` are those of its tokens. `needs` are what a gateway needs of its machine. `choosing` says which
-gateway a machine is, by its host name. `reference` writes the page of all keys, `schema` the JSON Schema
-for editors, and `writing` new files.
-`drawing` is a picture, `layout` its places, `svg` its text; `status` is the record of a status page.
+`model` has the records of a file. `loading` reads one: `loading.loader.load`. `checks` search it for
+faults: `checks.checker.check` returns all `findings`. `wiring` finds what is connected with what,
+`resolved` what each part of a gateway needs, and `names` those of tokens. `picture` shows a topology, and
+`writing` generates the reference page, the JSON Schema and new files.
 """

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from bus.errors import TokenError, TopologyError
 from bus.names import names_from, texts
-from topologies.filters import all_names
 from topologies.model import NamesSpec, Topology
+from topologies.wiring.filters import all_names
 
 FILE_BYTES = 1 << 20
 

@@ -4,11 +4,11 @@ import argparse
 import time
 
 from appliance.ledger import say_ledger
-from appliance.local.door import Attended
 from appliance.local.places import process_directory
+from appliance.local.responder import Attended
 from appliance.serve import serve
 from appliance.status.client import status_socket
-from appliance.status.door import status_door
+from appliance.status.responder import status_responder
 from appliance.status.snapshot import View
 from bus.keys import ring_of
 from bus.leases.service import LeasingBroker
@@ -85,5 +85,5 @@ def run(options: argparse.Namespace) -> int:
         brokers=lambda: [service],
         started_ns=time.time_ns(),
     )
-    door = status_door(process_directory("broker") / status_socket(()), view)
-    return serve(Attended(service, door), announce, lambda: say_ledger(service.hubs()))
+    responder = status_responder(process_directory("broker") / status_socket(()), view)
+    return serve(Attended(service, responder), announce, lambda: say_ledger(service.hubs()))

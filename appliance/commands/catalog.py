@@ -3,9 +3,9 @@
 import argparse
 
 from appliance.alone import serve_alone
-from devices import ports
-from devices.catalog.device import CatalogSpec
-from devices.catalog.service import Catalog
+from devices.dbp import ports
+from devices.dbp.catalog.device import CatalogSpec
+from devices.dbp.catalog.service import Catalog
 
 NAME = "catalog"
 DEFAULT = f"tcp://127.0.0.1:{ports.CATALOG}"

@@ -4,11 +4,11 @@ import argparse
 import json
 
 from appliance.here import find_lacking
-from topologies.checker import check
-from topologies.exposure import find_exposed
+from topologies.checks.checker import check
+from topologies.checks.exposure import find_exposed
+from topologies.checks.messages import find_frames_only
 from topologies.findings import Finding, InvalidTopology
-from topologies.loader import STDIN, load_noted
-from topologies.messages import find_frames_only
+from topologies.loading.loader import STDIN, load_noted
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from appliance.commands.service import catalog_argument
 from appliance.probe.words import above_zero, columns
 from bus.printable import plain, plain_lines
-from devices.nodes.client import TIMEOUT_S, Client
-from devices.nodes.listing import Listed
+from devices.dbp.nodes.client import TIMEOUT_S, Client
+from devices.dbp.nodes.listing import Listed
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

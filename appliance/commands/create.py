@@ -15,11 +15,11 @@ from appliance.probe.words import argument
 from bridges.media.medium import Medium
 from bus.errors import BusError
 from bus.schema import NAME
-from topologies import schema
-from topologies.checker import check
+from topologies.checks.checker import check
 from topologies.findings import InvalidTopology
-from topologies.loader import loads
-from topologies.writing import New, written
+from topologies.loading.loader import loads
+from topologies.writing import schema
+from topologies.writing.files import New, written
 
 LISTEN = "tcp://127.0.0.1:5555"
 Ask = Callable[[str, str], str]

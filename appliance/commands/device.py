@@ -4,11 +4,11 @@ import argparse
 import time
 
 from appliance.ledger import say_ledger
-from appliance.local.door import Attended
 from appliance.local.places import process_directory
+from appliance.local.responder import Attended
 from appliance.serve import serve
 from appliance.status.client import status_socket
-from appliance.status.door import status_door
+from appliance.status.responder import status_responder
 from appliance.status.snapshot import View
 from bus.urls import SCHEMES
 from devices.raw import RawDevice
@@ -39,5 +39,5 @@ def run(options: argparse.Namespace) -> int:
         hubs=device.hubs,
         started_ns=time.time_ns(),
     )
-    door = status_door(process_directory("device") / status_socket(()), view)
-    return serve(Attended(device, door), announce, lambda: say_ledger(device.hubs()))
+    responder = status_responder(process_directory("device") / status_socket(()), view)
+    return serve(Attended(device, responder), announce, lambda: say_ledger(device.hubs()))

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from appliance.probe.words import above_zero, columns
-from devices.beacon.finding import WITHIN_S, Found, find
+from devices.dbp.beacon.finding import WITHIN_S, Found, find
 
 STATUS_NOTHING = 1
 

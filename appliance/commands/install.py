@@ -11,7 +11,7 @@ from appliance.service.plan import NAME, plan_of
 from appliance.service.texts import files_of
 from bus.errors import TopologyError
 from bus.extras import DISTRIBUTION
-from topologies.choosing import gateway_here
+from topologies.model import gateway_here
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

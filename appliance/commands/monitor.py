@@ -10,10 +10,10 @@ from datetime import datetime
 from appliance.commands.client import client_arguments
 from appliance.probe.words import above_zero, columns, shown, whole_above_zero
 from bus.printable import plain
-from devices.catalog.entry import ROUTER
-from devices.monitor.wire import Life, Passed
-from devices.nodes.client import Client
-from devices.nodes.watching import lives, mirrored
+from devices.dbp.catalog.entry import ROUTER
+from devices.dbp.monitor.wire import Life, Passed
+from devices.dbp.nodes.client import Client
+from devices.dbp.nodes.watching import lives, mirrored
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,22 +9,21 @@ from pathlib import Path
 
 from appliance.compose import Appliance
 from appliance.ledger import say_ledger
-from appliance.local.door import Attended
 from appliance.local.places import runtime_directory
+from appliance.local.responder import Attended
 from appliance.probe.words import above_zero
 from appliance.reload.client import reload_socket
-from appliance.reload.door import reload_door
 from appliance.reload.reloader import Reloader
+from appliance.reload.responder import reload_responder
 from appliance.serve import serve
 from appliance.status.client import status_socket
-from appliance.status.door import status_door
-from appliance.tracing.door import trace_door, trace_socket
+from appliance.status.responder import status_responder
+from appliance.tracing.responder import trace_responder, trace_socket
 from appliance.trial import say_outcome
 from bus.permissions import make_private
-from topologies.choosing import gateway_here
 from topologies.findings import Finding, InvalidTopology
-from topologies.loader import load
-from topologies.model import Topology
+from topologies.loading.loader import load
+from topologies.model import Topology, gateway_here
 
 log = logging.getLogger("buscoupler")
 TEST_S = 10.0
@@ -64,10 +63,10 @@ def run(options: argparse.Namespace) -> int:
     directory = sockets_directory(options.run_directory, topology.name, gateway)
     appliance = Appliance(topology, gateway, options.only, directory)
     reloader = Reloader(appliance, options.file, checked, options.only)
-    doors = (
-        status_door(directory / status_socket(options.only), appliance.view()),
-        reload_door(directory / reload_socket(options.only), reloader),
-        trace_door(directory / trace_socket(options.only), appliance, reloader.file, options.only),
+    responders = (
+        status_responder(directory / status_socket(options.only), appliance.view()),
+        reload_responder(directory / reload_socket(options.only), reloader),
+        trace_responder(directory / trace_socket(options.only), appliance, reloader.file, options.only),
     )
 
     def announce() -> None:
@@ -78,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         for link in appliance.links():
             print(f"  {link.url}", flush=True)
 
-    attended = Attended(appliance, *doors)
+    attended = Attended(appliance, *responders)
     if options.test:
         seconds = options.seconds or TEST_S
         return serve(attended, announce, lambda: say_outcome(appliance.hubs(), appliance.links()), seconds)
@@ -87,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
 
 def checked(file: str) -> Topology:
     """Load and check a topology; log its warnings. Raises `InvalidTopology` if it has errors."""
-    from topologies.checker import check
+    from topologies.checks.checker import check
 
     topology = load(file)
     findings: list[Finding] = check(topology)

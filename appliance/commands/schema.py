@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from topologies import schema
+from topologies.writing import schema
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 from appliance.probe.words import above_zero
 from appliance.serve import Stop
-from devices import ports
-from devices.nodes.presence import NodeError
-from devices.nodes.requests import Request
-from devices.nodes.service import Service
+from devices.dbp import ports
+from devices.dbp.nodes.presence import NodeError
+from devices.dbp.nodes.requests import Request
+from devices.dbp.nodes.service import Service
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,9 +5,9 @@ import sys
 from collections.abc import Mapping
 
 from appliance.probe.words import page_url
-from topologies.loader import load
+from topologies.loading.loader import load
 from topologies.model import Topology
-from topologies.svg import Mark
+from topologies.picture.svg import Mark
 
 LIVE = ""
 
@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from topologies.show import show
+    from topologies.picture.show import show
 
     topology = load(options.file)
     marks = None if options.live is None else _live(topology, options.live)
@@ -43,8 +43,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _svg(topology: Topology, marks: Mapping[str, Mark] | None) -> str:
     from appliance.web.assets import asset
-    from topologies.drawing import draw
-    from topologies.svg import svg
+    from topologies.picture.drawing import draw
+    from topologies.picture.svg import svg
 
     return svg(draw(topology), marks, asset("drawing.css"))
 
@@ -52,7 +52,7 @@ def _svg(topology: Topology, marks: Mapping[str, Mark] | None) -> str:
 def _live(topology: Topology, url: str) -> dict[str, Mark]:
     """Return the marks of all gateways that answer. What a gateway says of itself counts most."""
     from appliance.commands.top import look
-    from appliance.status.marks import marks
+    from appliance.status.overlay import marks
     from appliance.status.remote import ask_page
 
     statuses = [ask_page(url)] if url else look(None)[0]
@@ -69,6 +69,6 @@ def _live(topology: Topology, url: str) -> dict[str, Mark]:
 
 def _lines(marks: Mapping[str, Mark]) -> list[str]:
     """Return a line for each thing that is marked, for a picture of text."""
-    from topologies.svg import SIGNS
+    from topologies.picture.svg import SIGNS
 
     return [f"{SIGNS[mark.state]} {name}: {mark.text}" for name, mark in marks.items()]

@@ -14,8 +14,8 @@ from pathlib import Path
 from appliance.local.places import is_of_program, runtime_directories
 from appliance.probe.words import above_zero, page_url
 from appliance.status.client import Status, ask, status_sockets
-from appliance.status.page import key_of, pages
 from appliance.status.silent import ENDED, UNREADABLE, Name, name_of, silent
+from appliance.status.terminal import key_of, pages
 from bus.errors import words_of
 
 _HOME_AND_CLEAR = "\x1b[H\x1b[J"

@@ -1,4 +1,4 @@
-"""Asks a running process at its door: one line each way."""
+"""Asks a running process at its local socket: one line each way."""
 
 import socket
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The lines of JSON that cross a door: a record each, and the fields in it. Pure."""
+"""The lines of JSON that cross a local socket: a record each, and the fields in it. Pure."""
 
 import json
 from collections.abc import Collection

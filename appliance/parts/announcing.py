@@ -4,7 +4,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Iterable, Iterator, Sequence
 
 from appliance.parts.changes import Change, differing
-from devices.beacon.sending import Announcement, Sender
+from devices.dbp.beacon.sending import Announcement, Sender
 from topologies.model import BrokerAddress, Listen
 
 Said = BrokerAddress | Listen

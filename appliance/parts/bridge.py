@@ -30,13 +30,13 @@ from bus.errors import LinkError
 from bus.hub import Link
 from bus.keys import Keyring, ring_of
 from bus.transports.options import Tls
-from topologies.ageing import age_s
-from topologies.drawing import bridge_id
-from topologies.keys import keys_at, keys_of
+from topologies.checks.keys import keys_at, keys_of
 from topologies.model import BridgeSpec, Gateway, Shed
 from topologies.names import known
-from topologies.reach import bus_at
-from topologies.seats import Seat
+from topologies.picture.drawing import bridge_id
+from topologies.resolved.sides import Seat
+from topologies.wiring.reach import bus_at
+from topologies.wiring.rings import age_s
 
 if TYPE_CHECKING:
     from bus.leases.candidacy import Candidacy

@@ -22,9 +22,9 @@ from bus.transports.options import Tls
 from bus.transports.secure import Security
 from bus.urls import split_url
 from bus.wire.pattern import Pattern
-from devices.beacon.sending import announcement
+from devices.dbp.beacon.sending import announcement
 from topologies.model import BrokerSpec, candidates_of
-from topologies.reach import lease_places, peer_urls
+from topologies.wiring.reach import lease_places, peer_urls
 
 if TYPE_CHECKING:
     from bus.leases.service import LeasingBroker

@@ -20,12 +20,12 @@ from bus.transports.options import Tls
 from bus.transports.peers import Peer
 from bus.urls import BEACON, split_url
 from bus.watched import WatchedHub
-from devices.beacon.sending import Announcement, announcement
-from topologies.ageing import age_s
-from topologies.drawing import joined_to
-from topologies.keys import keys_of
+from devices.dbp.beacon.sending import Announcement, announcement
+from topologies.checks.keys import keys_of
 from topologies.model import Address, BusSpec, Listen
-from topologies.reach import bus_at, dials_of, has_trunk
+from topologies.picture.drawing import joined_to
+from topologies.wiring.reach import bus_at, dials_of, has_trunk
+from topologies.wiring.rings import age_s
 
 LIMITS = frozenset({"queue_bytes", "message_bytes", "origins", "keys", "age_s"})
 
@@ -235,7 +235,7 @@ def _maker(url: str) -> Callable[..., BusLink] | None:
     """Return the function that makes a link that finds its bus by beacon; None for others."""
     if split_url(url).scheme != BEACON:
         return None
-    from devices.beacon.link import beacon_link  # late: few buses look for others
+    from devices.dbp.beacon.link import beacon_link  # late: few buses look for others
 
     return beacon_link
 

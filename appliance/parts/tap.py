@@ -18,10 +18,10 @@ from bus.patch import is_patch
 from capture.schema import Direction
 from devices.tap.device import RecorderSpec
 from devices.tap.recorder import Locate, LocateLink, Options, Recorder
-from topologies.filters import tokens
 from topologies.model import Side, Topology
 from topologies.names import known
-from topologies.segments import edges_of, reachable
+from topologies.wiring.filters import tokens
+from topologies.wiring.segments import edges_of, reachable
 
 _DAY_S = 86_400
 Seen = tuple[Hub, dict[str, str]]

@@ -146,7 +146,7 @@ def frame_in(message: bytes) -> Frame | None:
 
 def page_url(word: str) -> str:
     """Return the address of a status page."""
-    from topologies.status import check_page  # late: few commands need a topology
+    from topologies.model.status import check_page  # late: few commands need a topology
 
     try:
         check_page(word)

@@ -11,7 +11,7 @@ from appliance.notify import reloading
 from appliance.parts.changes import Change
 from appliance.reload.outcome import Outcome, Request
 from bus.errors import BusError, TopologyError
-from topologies.loader import STDIN
+from topologies.loading.loader import STDIN
 from topologies.model import Topology
 
 log = logging.getLogger("buscoupler")

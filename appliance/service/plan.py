@@ -21,8 +21,8 @@ from bus.needs import (
     SocketFile,
     Sockets,
 )
+from topologies.checks.needs import needs_of
 from topologies.model import Topology
-from topologies.needs import needs_of
 
 NAME: Final = "buscoupler"
 _NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,30}")

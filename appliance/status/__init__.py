@@ -1,7 +1,8 @@
 """The status of running processes: each answers on a local socket with one JSON document.
 
-`snapshot` makes the document, `door` answers with it, `client` asks, and `shape` is what an answer must have;
-`schema` makes the published JSON Schema from that. `remote` asks over the network. `rates` and `transit` are
-sampled for it, and `neighbours` says which other gateways are silent. `marks` says what a picture of the
-topology shows of it. For `top`, `page` makes text of it, and `silent` says which gateways do not answer.
+`snapshot` makes the document and `responder` answers with it. `client` asks on this machine, `remote` over
+the network. `shape` is what readers rely on in a document, and `schema` makes the published JSON Schema of
+it. `rates` and `transit` are sampled for the document, and `neighbours` tells which other gateways are
+silent. `overlay` is the live part of a picture of the topology. `terminal` makes the text of `top`, and
+`silent` its lines about gateways that do not answer.
 """

@@ -6,7 +6,7 @@ import ssl
 from typing import Final
 
 from appliance.status.client import ANSWER_BYTES, ANSWER_S, Status, read_status
-from topologies.status import HTTPS, place_of
+from topologies.model.status import HTTPS, place_of
 
 TOKEN: Final = "BUSCOUPLER_TOKEN"
 """The variable of the environment with the token that is shown."""

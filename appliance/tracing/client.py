@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from appliance.local.asking import ask
 from appliance.local.places import is_meant, sockets
-from appliance.tracing.door import TRACE
+from appliance.tracing.responder import TRACE
 from appliance.tracing.words import ANSWER_BYTES, Answer, Hop, Question, Way, pack_question, unpack_answer
 from bus.errors import BusError
 

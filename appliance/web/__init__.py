@@ -1,7 +1,7 @@
-"""The status page of a gateway over HTTP: `server` listens and `service` is what the gateway opens.
+"""The status page of a gateway over HTTP: `server` listens, and `service` opens it for the gateway.
 
-`exchange` reads requests, which are `messages` as are answers. `guard` says who may read, `pages` finds the
-answer, and `stream` feeds the pages that are open; `viewed` is what they get of a status. `metrics` writes
-OpenMetrics, `health` says whether the gateway is ready, and `assets` has the files: the page, its style and
-script, the style of drawings, and for monitoring a dashboard of Grafana and rules of Prometheus.
+`exchange` reads requests and writes answers, which `messages` defines. `guard` refuses readers, `pages`
+finds the answer to a path, and `stream` feeds the pages that are open with the fields of `page_model`.
+`metrics` writes OpenMetrics, and `health` tells whether the gateway is ready. `assets` has the files: the
+page, its style and script, the style of drawings, a dashboard for Grafana and rules for Prometheus.
 """

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from appliance.status.marks import marks
+from appliance.status.overlay import marks
 from appliance.status.schema import text as schema
 from appliance.status.snapshot import View, snapshot
 from appliance.web.assets import asset
 from appliance.web.health import troubles
 from appliance.web.messages import Request, Response, text
-from topologies.layout import NARROW, from_record, placed
-from topologies.svg import svg
+from topologies.picture.layout import NARROW, from_record, placed
+from topologies.picture.svg import svg
 
 EVENTS = "/events"
 _HTML = "text/html; charset=utf-8"

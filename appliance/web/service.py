@@ -14,7 +14,7 @@ from appliance.web.guard import Guard, check_token
 from appliance.web.server import Server
 from bus.errors import BusError, words_of
 from bus.transports.secure import context
-from topologies.status import StatusSpec, place_of
+from topologies.model.status import StatusSpec, place_of
 
 log = logging.getLogger("buscoupler")
 

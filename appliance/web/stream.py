@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from appliance.status.snapshot import View, snapshot
-from appliance.web.viewed import Viewed
+from appliance.web.page_model import PageModel
 
 TICK_S: Final = 1.0
 QUEUE_BYTES: Final = 1 << 20
@@ -28,7 +28,7 @@ class Stream:
     def __init__(self, view: View, loop: AbstractEventLoop, on_slow: Callable[[], None]) -> None:
         self._view, self._loop, self._on_slow = view, loop, on_slow
         self.viewers: dict[Viewer, None] = {}
-        self._viewed = Viewed()
+        self._model = PageModel()
         self._timer: TimerHandle | None = None
 
     def add(self, viewer: Viewer) -> None:
@@ -36,14 +36,14 @@ class Stream:
         if self._timer is None:
             self._tick()
         self.viewers[viewer] = None
-        viewer.give(event(self._viewed.first()))
+        viewer.give(event(self._model.first()))
 
     def remove(self, viewer: Viewer) -> None:
         """Give it no more. It is no error if it is not there."""
         self.viewers.pop(viewer, None)
 
     def _tick(self) -> None:
-        told = event(self._viewed.take(snapshot(self._view, 0)))
+        told = event(self._model.take(snapshot(self._view, 0)))
         for viewer in list(self.viewers):
             if viewer.waiting_bytes > QUEUE_BYTES:
                 self._on_slow()

@@ -12,8 +12,8 @@ from subprocess import PIPE, Popen
 from typing import Final, Literal, NamedTuple
 
 from benchmarks.systems import COMMAND, BenchError, raise_file_limit
-from devices.zeromq.limits import Limits
-from devices.zeromq.sockets import Message, Socket
+from devices.dbp.zeromq.limits import Limits
+from devices.dbp.zeromq.sockets import Message, Socket
 from tests.helpers.ports import free_port
 
 HOST: Final = "127.0.0.1"

@@ -12,11 +12,11 @@ from bus.ledger import Stats
 from bus.serving.rejections import Rejections
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
-from devices.nodes.client import Client
-from devices.nodes.listing import Address, Listed
-from devices.nodes.presence import NodeError
-from devices.zeromq.limits import Limits
-from devices.zeromq.sockets import Message, Socket
+from devices.dbp.nodes.client import Client
+from devices.dbp.nodes.listing import Address, Listed
+from devices.dbp.nodes.presence import NodeError
+from devices.dbp.zeromq.limits import Limits
+from devices.dbp.zeromq.sockets import Message, Socket
 
 log = logging.getLogger("buscoupler.cache")
 

@@ -10,8 +10,7 @@ from bus.needs import Directory, Library, Need
 from bus.schema import BrokerUrl, Length, Path, Single
 from bus.urls import split_url
 from bus.wire.pattern import Pattern
-from devices.device import DeviceSpec, Flow, Listener
-from devices.places import state_directory
+from devices.device import DeviceSpec, Flow, Listener, state_directory
 from devices.syndication.buses.rules import ProducerRule, QueryRule
 
 EXTRA = "syndication"

@@ -10,8 +10,8 @@ import asyncio
 from contextlib import AsyncExitStack
 
 from buscoupler import Client, Request, Service
-from devices.catalog.device import CatalogSpec
-from devices.catalog.service import Catalog
+from devices.dbp.catalog.device import CatalogSpec
+from devices.dbp.catalog.service import Catalog
 
 NAMES = ("Rohan", "Gondor", "Mordor", "Shire", "Bree", "Moria", "Lorien", "Isengard", "Erebor", "Mirkwood")
 

@@ -25,9 +25,9 @@ from bus.schema import (
     unwrap,
 )
 from bus.urls import check_listen
-from topologies.checker import check
+from topologies.checks.checker import check
 from topologies.findings import InvalidTopology
-from topologies.loader import loads
+from topologies.loading.loader import loads
 from topologies.model import Topology
 
 NAMES = {

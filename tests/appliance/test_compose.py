@@ -13,7 +13,7 @@ from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_port
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 REMOTE = """\
 name: remote

@@ -26,10 +26,10 @@ from tests.devices.tap.tap_support import member
 from tests.helpers import ROOT
 from tests.helpers.ports import free_port
 from tests.topologies.support import errors, findings, said
-from topologies import reference
-from topologies.loader import loads
+from topologies.loading.loader import loads
 from topologies.names import known
-from topologies.show import show
+from topologies.picture.show import show
+from topologies.writing import reference
 
 HEAD = "name: t\ngateways: {gw: }\n"
 VALUE = "tests.devices.echo:EchoSpec"

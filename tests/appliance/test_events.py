@@ -13,7 +13,7 @@ from bus.wire.frame import PUB, pack, unpack
 from bus.wire.pattern import Pattern
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_port
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 TEXT = """\
 name: two

@@ -17,8 +17,8 @@ from tests.appliance.examples import EXAMPLES, RUNNABLE, frame, outside, relocat
 from tests.helpers import ROOT
 from tests.helpers.peers import Ear, until
 from tests.helpers.tmq import ReferenceClient, processed
-from topologies.checker import check
-from topologies.loader import load, loads
+from topologies.checks.checker import check
+from topologies.loading.loader import load, loads
 
 OWN_TEST = ("browser", "fridge", "slow-line")  # these filter or shed frames
 

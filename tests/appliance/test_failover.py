@@ -1,4 +1,4 @@
-"""Redundant gateways as real processes: the short form of `benchmarks.takeovers`."""
+"""Redundant gateways as real processes: a short run of `benchmarks.takeovers`."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,7 +10,6 @@ import pytest
 from appliance.compose import Appliance
 from appliance.parts.bridge import BridgePart
 from appliance.parts.broker import BrokerPart
-from benchmarks.takeovers.trial import trial
 from bus.hub import Hub
 from bus.keys import new_key
 from bus.leases.candidacy import Candidacy
@@ -24,7 +23,8 @@ from devices.child import settle
 from tests.helpers.certificates import own_tls
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_port
-from topologies.loader import loads
+from tests.rigs.takeovers.trial import trial
+from topologies.loading.loader import loads
 
 LEASE_MS = 600  # a machine that also runs other tests can stall for longer than the default 250
 

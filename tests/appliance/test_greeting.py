@@ -15,7 +15,7 @@ from tests.bridges.support import until
 from tests.devices.tap.tap_support import member
 from tests.helpers.ports import free_port
 from tests.topologies.support import said
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 TEXT = """\
 name: t

@@ -15,9 +15,9 @@ from appliance.local.places import runtime_directory
 from bus.errors import BusError
 from bus.needs import Device, Directory, Library, Listening, Lookup, Probe, Readable
 from tests.helpers.certificates import own_tls
-from topologies.checker import check
-from topologies.loader import loads
-from topologies.needs import needs_of
+from topologies.checks.checker import check
+from topologies.checks.needs import needs_of
+from topologies.loading.loader import loads
 
 WHOLE = """\
 name: whole

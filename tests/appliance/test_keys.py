@@ -23,7 +23,7 @@ from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from tests.helpers.peers import Ear, SpPeer, until
 from tests.helpers.ports import free_port
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 TEXT = """
 name: t

@@ -13,7 +13,7 @@ from bus.wire.pattern import Pattern
 from tests.bridges.support import until
 from tests.devices.tap.tap_support import member
 from tests.helpers.ports import free_port
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 TEXT = """\
 name: two

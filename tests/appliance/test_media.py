@@ -7,8 +7,8 @@ import pytest
 from appliance.parts.bridge import medium_link
 from bridges.media.shed_pipe import ShedLink
 from bridges.media.shedding import Shed
-from topologies.checker import check
-from topologies.loader import loads
+from topologies.checks.checker import check
+from topologies.loading.loader import loads
 
 SIDES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("uart: {port: /dev/x, baud: 9600, echo: true}", "UartLink", "uart:/dev/x", {"baud": 9600, "echo": True}),

@@ -12,7 +12,7 @@ from appliance.commands.top import look
 from appliance.compose import Appliance
 from appliance.monitor import Monitor
 from appliance.status.client import ask, status_socket
-from appliance.status.door import status_door
+from appliance.status.responder import status_responder
 from bridges.bridge import Bridge
 from bus.events import PATTERN, Event, read_event
 from bus.hub import Hub, Link, State
@@ -22,7 +22,7 @@ from bus.wire.frame import DATA_BYTES_MAX, pack, unpack
 from bus.wire.pattern import Pattern
 from tests.bridges.support import RecordingPipe
 from tests.helpers.peers import Ear
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 NOW_NS = 1_700_000_000_000_000_000
 
@@ -237,10 +237,10 @@ TEXT = "name: t\ngateways: {gw: {address: 127.0.0.1}}\nbuses: {b: {on: gw, liste
 async def test_the_status_socket_answers_and_goes_with_its_process(socket_path: Path) -> None:
     appliance = Appliance(loads(TEXT, "t.yaml"), "gw")
     path = socket_path.parent / status_socket(["b"])
-    server = status_door(path, appliance.view())
+    server = status_responder(path, appliance.view())
     await server.open()
     with pytest.raises(FileExistsError):
-        await status_door(path, appliance.view()).open()
+        await status_responder(path, appliance.view()).open()
     loop = asyncio.get_running_loop()
     status = await loop.run_in_executor(None, ask, path)
     assert (status["gateway"], [hub["name"] for hub in status["hubs"]]) == ("gw", ["b"])
@@ -253,7 +253,7 @@ async def test_the_status_socket_answers_and_goes_with_its_process(socket_path: 
 async def test_a_socket_left_behind_is_taken_over(socket_path: Path) -> None:
     appliance = Appliance(loads(TEXT, "t.yaml"), "gw")
     socket_path.touch()
-    server = status_door(socket_path, appliance.view())
+    server = status_responder(socket_path, appliance.view())
     await server.open()
     server.close()
 

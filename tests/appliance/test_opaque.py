@@ -19,7 +19,7 @@ from bus.wire.frame import PUB, pack
 from devices.raw import RawDevice
 from tests.helpers.peers import Ear, SpPeer, until
 from tests.helpers.ports import free_port
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 TWO = """\
 name: two

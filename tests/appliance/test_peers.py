@@ -19,7 +19,7 @@ from bus.wire.pattern import Pattern
 from tests.helpers.certificates import named_tls
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_port
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 TEXT = """\
 name: t

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from appliance.commands.run import sockets_directory
-from appliance.local.door import Door
 from appliance.local.places import runtime_directories, runtime_directory
+from appliance.local.responder import Responder
 from bus.wire.batch import from_payloads
 from tests.bridges.support import until
 from tests.capture.capture_support import FRAMES
@@ -91,12 +91,12 @@ async def test_no_door_is_opened_where_others_can_change_it(
         return b""
 
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    door = Door(runtime_directory() / "device" / "1" / "status.sock", silent, "")
-    await door.open()
-    door.close()
+    responder = Responder(runtime_directory() / "device" / "1" / "status.sock", silent, "")
+    await responder.open()
+    responder.close()
     runtime_directory().chmod(0o777)
     with pytest.raises(PermissionError, match="can be changed by other users"):
-        await door.open()
+        await responder.open()
 
 
 @as_root

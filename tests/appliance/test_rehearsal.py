@@ -16,7 +16,7 @@ from bus.wire.notation import pattern_of
 from tests.helpers import ROOT
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_port
-from topologies.loader import load, loads
+from topologies.loading.loader import load, loads
 
 TEXT = """\
 name: t

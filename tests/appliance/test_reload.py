@@ -23,7 +23,7 @@ from tests.bridges.support import PtyPair
 from tests.helpers.links import can_link
 from tests.helpers.peers import Ear, SpPeer, until
 from tests.helpers.ports import free_port
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 BURST = 20
 

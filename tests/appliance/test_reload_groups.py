@@ -16,7 +16,7 @@ from bus.wire.pattern import Pattern
 from tests.appliance.test_failover import LEASE_MS, TWO, Pair, forwarding
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 BURST = 10
 TEXT = TWO.replace("main: {{on: hub,", f"main: {{{{on: hub, lease_ms: {LEASE_MS},")

@@ -14,8 +14,8 @@ from bus.wire.frame import PUB, pack
 from devices.raw import RawDevice
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_port
-from topologies.checker import check
-from topologies.loader import loads
+from topologies.checks.checker import check
+from topologies.loading.loader import loads
 
 STORM = 4000  # copies: a storm exceeds this at once, and a watched hub lets far fewer through
 

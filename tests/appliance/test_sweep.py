@@ -18,7 +18,7 @@ import pytest
 from appliance import cli
 from pipeline import jobs
 from tests.helpers import ROOT
-from topologies.loader import load
+from topologies.loading.loader import load
 
 COMMANDS = [[name] for name in cli.commands()] + [["pipeline", name] for name in jobs.NAMES]
 TWO = """\

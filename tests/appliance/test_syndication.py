@@ -27,7 +27,7 @@ from tests.devices.syndication.tcp_clients import TcpGuest, difference, publishe
 from tests.devices.tap.tap_support import member
 from tests.helpers import ROOT
 from tests.helpers.peers import until
-from topologies.loader import loads
+from topologies.loading.loader import loads
 from topologies.model import Topology
 
 TEMP = Pattern("room-410", "temp")

@@ -23,8 +23,8 @@ from devices.tap.device import TapSpec
 from tests.bridges.support import until
 from tests.devices.tap.tap_support import files_in, member
 from tests.helpers.ports import free_port
-from topologies.checker import check
-from topologies.loader import loads
+from topologies.checks.checker import check
+from topologies.loading.loader import loads
 
 TEXT = """\
 name: two

@@ -14,7 +14,7 @@ from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from tests.appliance.test_failover import TWO, Pair, forwarding
 from tests.helpers.peers import until
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 TEXT = TWO.replace(
     "pattern: [motor], join: [{{bus: left}},", "join: [{{tmq: {{subscribe: [in], publish: [out]}}}},"

@@ -22,7 +22,7 @@ from bus.wire.pattern import Pattern
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_port
 from tests.helpers.tmq import MESSAGE, ReferenceClient, packet, processed, say
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 TEXT = """\
 name: t

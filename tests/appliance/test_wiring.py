@@ -20,8 +20,8 @@ from bus.wire.frame import PUB, pack
 from bus.wire.notation import pattern_of
 from tests.helpers.peers import BareEar, Ear, until
 from tests.helpers.ports import free_port
-from topologies.checker import check
-from topologies.loader import loads
+from topologies.checks.checker import check
+from topologies.loading.loader import loads
 
 
 class Plant:

@@ -17,8 +17,8 @@ from benchmarks.report import Results
 from benchmarks.run import Sample
 from benchmarks.systems import BenchError
 from bus.wire.envelope import Envelope, wrap
-from topologies.checker import check
-from topologies.loader import loads
+from topologies.checks.checker import check
+from topologies.loading.loader import loads
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (cc)")
 

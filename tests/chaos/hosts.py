@@ -18,7 +18,7 @@ from bridges.simulate.tcp import TcpEnd, TcpWire
 from bridges.simulate.wire import Wire, trouble
 from bus.transports import sockets
 from tests.chaos.loops import ProgramLoop, Scheduler, become, current
-from topologies.ageing import RING_AGE_S
+from topologies.wiring.rings import RING_AGE_S
 
 _SYN_S = (1, 2, 4, 8, 16, 32)  # Linux repeats the first segment of a connection after these pauses
 _PREFIX = "10.0.0."

@@ -18,8 +18,8 @@ from bus.leases.candidacy import Candidacy
 from tests.chaos.clock import clock
 from tests.chaos.hosts import Host, Network, brief
 from tests.chaos.loops import ProgramLoop, Scheduler
-from topologies.checker import check
-from topologies.loader import loads
+from topologies.checks.checker import check
+from topologies.loading.loader import loads
 from topologies.model import Topology
 
 PLANT = """\

@@ -7,17 +7,17 @@ import pytest
 
 from bus.needs import Certificate, Directory, Library, Listening, Lookup, Need, Readable, Secret
 from bus.transports.options import Tls
-from devices import ports
 from devices.cache.device import CacheSpec
-from devices.catalog.device import CatalogSpec, records_of
+from devices.dbp import ports
+from devices.dbp.catalog.device import CatalogSpec, records_of
+from devices.dbp.proxy.device import ProxySpec
 from devices.device import DeviceSpec
 from devices.log.device import LogSpec
-from devices.proxy.device import ProxySpec
 from devices.syndication.device import SyndicationSpec, database_of
 from devices.tap.device import TapSpec
 from devices.upload.device import UploadSpec
 from tests.topologies.support import said
-from topologies import reference
+from topologies.writing import reference
 
 ARROW = [Library("pyarrow", "pyarrow", "capture"), Library("numpy", "numpy", "capture")]
 TLS = Tls(ca_file="ca.pem", cert_file="own.pem")

@@ -9,10 +9,10 @@ import yaml
 
 from tests.helpers import ROOT
 from tests.helpers.shown import PAGES, blocks
-from topologies.checker import check
-from topologies.exposure import find_exposed
+from topologies.checks.checker import check
+from topologies.checks.exposure import find_exposed
 from topologies.findings import Finding, InvalidTopology
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 FOREIGN = re.compile(r"^scrape_configs:|\b(?:udp|mqtt):", re.MULTILINE)  # Prometheus, media in examples/
 SNIPPETS = [

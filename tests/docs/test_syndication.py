@@ -13,8 +13,8 @@ from bus.wire.pattern import Pattern
 from devices.syndication.buses.intake import NAMESPACE, producer_id
 from devices.syndication.buses.rules import METADATA_BYTES_MAX, ProducerRule
 from tests.helpers import ROOT
-from topologies.checker import check
-from topologies.loader import loads
+from topologies.checks.checker import check
+from topologies.loading.loader import loads
 
 PAGE = (ROOT / "docs/syndication.md").read_text()
 SECTION = PAGE.partition("## On a bus\n")[2].partition("\n## ")[0]

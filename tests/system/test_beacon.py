@@ -87,7 +87,7 @@ async def test_a_topology_joins_a_bus_that_it_knows_by_name_alone(net: Network, 
 
 
 def test_the_port_is_the_one_of_the_protocol() -> None:
-    from devices import ports
+    from devices.dbp import ports
 
     assert (ports.BEACON, ports.CATALOG, ports.BUS, ports.MONITOR, ports.PROXY) == (
         5245,

@@ -1,8 +1,8 @@
 """Helpers for short topologies in tests."""
 
-from topologies.checker import check
+from topologies.checks.checker import check
 from topologies.findings import Finding, InvalidTopology
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 GATEWAY = "name: t\ngateways: {gw: {node: 1}}\n"
 PAIR = "name: t\ngateways: {a: {address: 10.0.0.1, node: 1}, b: {address: 10.0.0.2, node: 2}}\n"

@@ -6,8 +6,8 @@ import pytest
 
 from bus.errors import TopologyError
 from tests.topologies.support import GATEWAY, PAIR, errors, findings, warnings
-from topologies.checker import check
-from topologies.loader import load, loads
+from topologies.checks.checker import check
+from topologies.loading.loader import load, loads
 from topologies.names import known
 
 TWINS = ("axjgjz", "ziieqj")  # one token

@@ -6,10 +6,10 @@ from buscoupler_udp.medium import Udp
 
 from appliance.probe.endpoint import parse_endpoint
 from bus.errors import LinkError
-from topologies.checker import check
+from topologies.checks.checker import check
 from topologies.findings import InvalidTopology
-from topologies.loader import loads
-from topologies.show import show
+from topologies.loading.loader import loads
+from topologies.picture.show import show
 
 MESSAGE = bytes.fromhex("010000023432")
 TOPOLOGY = """

@@ -16,7 +16,7 @@ from bus.transports.options import Tls
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from tests.helpers.tmq import ReferenceClient
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 
 async def test_clients_meet_through_it() -> None:

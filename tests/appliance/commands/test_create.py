@@ -11,7 +11,7 @@ import pytest
 from appliance import plugged
 from appliance.cli import main
 from appliance.commands import create
-from topologies.loader import load, loads
+from topologies.loading.loader import load, loads
 
 Out = pytest.CaptureFixture[str]
 

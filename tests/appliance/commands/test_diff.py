@@ -9,7 +9,7 @@ import pytest
 from appliance.cli import main
 from appliance.compose import Appliance
 from tests.helpers.ports import free_port
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 TEXT = """\
 name: t

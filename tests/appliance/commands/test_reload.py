@@ -23,7 +23,7 @@ from appliance.reload.reloader import Reloader
 from tests.appliance.commands.test_run import COMMAND, TWO, ear_on, hears, process
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 LOAD = 4000
 

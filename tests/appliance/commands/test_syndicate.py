@@ -20,9 +20,9 @@ from bus.balance import imbalances
 from tests.appliance.commands.test_run import process
 from tests.devices.syndication.tcp_clients import TcpGuest, difference
 from tests.helpers.peers import until
-from topologies.checker import check
-from topologies.loader import loads
-from topologies.show import show
+from topologies.checks.checker import check
+from topologies.loading.loader import loads
+from topologies.picture.show import show
 
 Out = pytest.CaptureFixture[str]
 

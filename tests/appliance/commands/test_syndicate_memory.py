@@ -22,8 +22,8 @@ from appliance.status.snapshot import snapshot
 from tests.appliance.commands.test_run import COMMAND, process
 from tests.devices.syndication.tcp_clients import TcpGuest, difference
 from tests.helpers.peers import until
-from topologies.checker import check
-from topologies.loader import loads
+from topologies.checks.checker import check
+from topologies.loading.loader import loads
 
 ROOM = 'Room = "410"'
 

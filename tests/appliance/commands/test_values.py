@@ -16,7 +16,7 @@ from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import command, device
 from tests.devices.tap.tap_support import member
 from tests.helpers.ports import free_port
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 TEXT = """\
 name: t

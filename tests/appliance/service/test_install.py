@@ -11,7 +11,7 @@ from appliance.cli import main
 from appliance.service.plan import Plan, plan_of
 from appliance.service.texts import files_of, nodes, quoted
 from bus.errors import TopologyError
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 UNIT = "/etc/systemd/system/buscoupler.service"
 RULES = "/etc/udev/rules.d/99-buscoupler.rules"

@@ -6,7 +6,7 @@ from typing import Any
 from appliance.compose import Appliance
 from appliance.status.snapshot import snapshot
 from bus.leases.service import LeasingBroker
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 TEXT = """\
 name: cold-chain

@@ -13,7 +13,7 @@ from appliance.tracing.words import Question
 from bus.wire.frame import PUB, pack
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 MARK = "trace 0123456789abcdef"
 FRAME = pack(PUB, (7,), MARK.encode())

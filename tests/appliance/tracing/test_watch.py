@@ -21,7 +21,7 @@ from bus.wire.frame import PUB, pack
 from bus.wire.notation import pattern_of
 from tests.helpers.peers import Ear, Slow, until
 from tests.helpers.ports import free_port
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 MARK = b"trace 0123456789abcdef"
 TEXT = """\

@@ -19,9 +19,9 @@ from tests.helpers import ROOT
 from tests.helpers.browser import Page, browser, needs_chromium
 from tests.helpers.peers import Ear
 from tests.helpers.ports import free_port
-from topologies.drawing import draw
-from topologies.loader import load
-from topologies.status import StatusSpec
+from topologies.loading.loader import load
+from topologies.model.status import StatusSpec
+from topologies.picture.drawing import draw
 
 pytestmark = [needs_chromium, pytest.mark.timeout(120)]
 PAIR = """\

@@ -12,9 +12,9 @@ from appliance.status.shape import fits
 from appliance.web import server, stream
 from tests.appliance.web.web_support import gateway, get, say, status_of
 from tests.helpers.peers import Ear, until
-from topologies.exposure import find_exposed
+from topologies.checks.exposure import find_exposed
 from topologies.findings import InvalidTopology
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 
 async def test_it_answers_the_whole_status_and_each_file() -> None:
@@ -119,7 +119,7 @@ async def test_a_token_is_asked_for_in_three_ways(tmp_path: Path) -> None:
 
 async def test_it_takes_a_free_port_if_the_default_one_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        monkeypatch.setattr("topologies.status.DEFAULT", f"http://127.0.0.1:{taken.getsockname()[1]}")
+        monkeypatch.setattr("topologies.model.status.DEFAULT", f"http://127.0.0.1:{taken.getsockname()[1]}")
         async with gateway("{{}}") as running:
             assert running.page.url
             assert not running.page.url.endswith(f":{taken.getsockname()[1]}")

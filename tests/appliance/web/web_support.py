@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from appliance.compose import Appliance
 from tests.helpers.ports import free_port
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 TEXT = """\
 name: plant

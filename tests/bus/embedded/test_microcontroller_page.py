@@ -15,8 +15,8 @@ from tests.bridges.support import recorder, say, until
 from tests.bus.embedded.microbit import MISSING, Microbit
 from tests.helpers import ROOT
 from tests.helpers.links import uart_link
-from topologies.checker import check
-from topologies.loader import loads
+from topologies.checks.checker import check
+from topologies.loading.loader import loads
 
 PAGE = ROOT / "docs" / "microcontroller.md"
 

@@ -12,9 +12,9 @@ from bus.wire.pattern import Pattern
 from devices.cache.device import CacheSpec
 from devices.cache.service import Cache
 from devices.cache.subscribed import frame_of
-from devices.catalog.device import CatalogSpec
-from devices.catalog.service import Catalog
-from devices.nodes.service import Service
+from devices.dbp.catalog.device import CatalogSpec
+from devices.dbp.catalog.service import Catalog
+from devices.dbp.nodes.service import Service
 from tests.helpers.peers import Ear, until
 
 

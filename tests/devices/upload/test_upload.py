@@ -22,8 +22,8 @@ from tests.bridges.support import until
 from tests.devices.upload.captures import GATEWAY, PARTS, mine, planted, rows
 from tests.helpers import ROOT
 from tests.topologies.support import findings, warnings
-from topologies.loader import loads
-from topologies.show import show
+from topologies.loading.loader import loads
+from topologies.picture.show import show
 
 WAIT_S = 60.0
 

@@ -6,16 +6,16 @@ from typing import Any, Final
 
 import msgpack
 
-from devices.beacon import wire as beacon
-from devices.catalog import wire
-from devices.catalog.body import pack_object, read_objects
-from devices.catalog.bounds import Bounds
-from devices.catalog.entry import read as read_entry
-from devices.catalog.wire import Command, Refused
-from devices.monitor import wire as monitor
-from devices.nodes import requests
-from devices.nodes.listing import read_listing
-from devices.proxy.offers import takes_of
+from devices.dbp.beacon import wire as beacon
+from devices.dbp.catalog import wire
+from devices.dbp.catalog.body import pack_object, read_objects
+from devices.dbp.catalog.bounds import Bounds
+from devices.dbp.catalog.entry import read as read_entry
+from devices.dbp.catalog.wire import Command, Refused
+from devices.dbp.monitor import wire as monitor
+from devices.dbp.nodes import requests
+from devices.dbp.nodes.listing import read_listing
+from devices.dbp.proxy.offers import takes_of
 from devices.syndication.buses.codecs import codec
 from devices.syndication.buses.rules import Coded
 from tests.fuzz.target import Pieces, Target, recorded, records

@@ -19,12 +19,12 @@ from bus.wire.websocket.decoder import Decoder as WebSocketDecoder
 from bus.wire.websocket.frames import control
 from bus.wire.websocket.origins import Origins
 from bus.wire.websocket.upgrade import ClientUpgrade, ServerUpgrade
-from devices.proxy import wire as proxy
+from devices.dbp.proxy import wire as proxy
+from devices.dbp.zeromq import zmtp
 from devices.syndication.bounds import Bounds
 from devices.syndication.heard import HeardCutter
 from devices.syndication.wire.cutter import Cutter as SyndicationCutter
 from devices.syndication.wire.messages import BrokerRequest, Publication, Refused, Subscription
-from devices.zeromq import zmtp
 from tests.fuzz.target import Pieces, Target
 
 FRAMES: Final = (pack(PUB, (1, 2), b"21.5"), pack(PUB, (), b""), pack(0x45, (7,) * 9, b"x" * 70))

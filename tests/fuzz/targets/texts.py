@@ -18,9 +18,9 @@ from devices.syndication.query.parse import subscription
 from pipeline.jobs.ranges import whole
 from tests.fuzz.target import Pieces, Target
 from tests.helpers import ROOT
-from topologies.checker import check
+from topologies.checks.checker import check
 from topologies.findings import InvalidTopology
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 
 def _text(pieces: Pieces) -> str:

@@ -25,7 +25,7 @@ from pipeline.jobs.record import OpenCapture
 from pipeline.output.tables import Progress
 from tests.bridges.support import until
 from tests.devices.tap.tap_support import member
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

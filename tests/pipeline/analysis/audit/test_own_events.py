@@ -20,7 +20,7 @@ from pipeline.analysis.audit.findings import audit
 from pipeline.input import read
 from tests.bridges.support import until
 from tests.devices.tap.tap_support import member
-from topologies.loader import loads
+from topologies.loading.loader import loads
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

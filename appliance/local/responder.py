@@ -1,0 +1,117 @@
+"""A responder: a local socket at which a running process answers its user and root."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import struct
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+
+from appliance.local.places import is_listening, is_of_program, runtime_directory, sweep
+from appliance.serve import Service
+from bus.hub import Hub
+from bus.permissions import make_private
+from bus.transports.sockets import file_of, unlink_own
+
+log = logging.getLogger("buscoupler")
+
+REQUEST_BYTES = 1 << 16
+TAKE_S = 5.0
+"""So long a client may take to read its answer."""
+_CREDENTIALS = struct.Struct("3i")  # process, user and group of a peer
+
+Answer = Callable[[asyncio.StreamReader], Awaitable[bytes]]
+"""Reads a request, if there is one, and returns the answer. May raise OSError, TimeoutError or ValueError."""
+
+
+class Responder:
+    """Listens on `path` and gives each connection one answer. `without` is said if it fails."""
+
+    def __init__(self, path: Path, answer: Answer, without: str) -> None:
+        self.path, self.without = path, without
+        self._answer = answer
+        self._server: asyncio.AbstractServer | None = None
+        self._file: tuple[int, int] | None = None
+
+    async def open(self) -> None:
+        """Listen, even if a dead process left its socket file there. Raises `OSError`."""
+        make_private(self.path.parent, runtime_directory())
+        if is_listening(self.path):
+            raise FileExistsError(f"{self.path}: another process listens there")
+        self.path.unlink(missing_ok=True)
+        sock = _bound(self.path)
+        self._file = file_of(str(self.path))
+        self._server = await asyncio.start_unix_server(self._serve, sock=sock, limit=REQUEST_BYTES)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, TimeoutError, ValueError):
+            if _user(writer.get_extra_info("socket")) in (os.geteuid(), 0):
+                writer.write(await self._answer(reader))
+        writer.close()
+        asyncio.get_running_loop().call_later(TAKE_S, writer.transport.abort)
+
+    def close(self) -> None:
+        """Stop listening, and remove the socket file if it is still ours."""
+        if self._server is not None:
+            self._server.close()
+            unlink_own(str(self.path), self._file)
+
+
+def _bound(path: Path) -> socket.socket:
+    """Return a socket at `path` that only this user can connect to from its first moment on."""
+    sock = socket.socket(socket.AF_UNIX)
+    before = os.umask(0o177)
+    try:
+        sock.bind(str(path))
+        sock.listen()  # at once: who sees the file can connect
+    except BaseException:
+        sock.close()
+        raise
+    finally:
+        os.umask(before)
+    return sock
+
+
+def _user(sock: socket.socket) -> int:
+    found = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return int(_CREDENTIALS.unpack(found)[1])
+
+
+class Attended:
+    """A service with responders. It also runs if a responder cannot be opened."""
+
+    def __init__(self, service: Service, *responders: Responder) -> None:
+        self._service, self._responders = service, responders
+
+    def hubs(self) -> Iterable[Hub]:
+        """Return the hubs of the service."""
+        return self._service.hubs()
+
+    def open(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Open the service, then its responders. Raises as the service does."""
+        self._service.open(loop)
+        self._task = loop.create_task(self._open_responders())
+
+    async def opened(self) -> None:
+        """Wait until the responders are open, as far as they can be."""
+        await self._task
+
+    async def _open_responders(self) -> None:
+        for responder in self._responders:
+            try:
+                if is_of_program(responder.path):
+                    sweep(responder.path.parent.parent.name)
+                await responder.open()
+            except OSError as error:
+                log.warning("cannot open a local socket: %s; %s", error, responder.without)
+
+    def close(self) -> None:
+        """Close all. A directory that is empty then goes too."""
+        for responder in self._responders:
+            responder.close()
+        self._service.close()
+        for responder in self._responders:
+            with contextlib.suppress(OSError):
+                responder.path.parent.rmdir()

@@ -1,0 +1,152 @@
+"""What an open status page gets of a status: bounded, and of the marks only those that changed. Pure."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from heapq import nlargest
+from typing import Any, Final
+
+from appliance.status.overlay import marks, short
+from appliance.web.health import troubles
+from topologies.picture.svg import SIGNS, Mark
+
+ROWS: Final = 100
+EVENTS: Final = 30
+NAMES: Final = 40  # silent gateways
+Status = Mapping[str, Any]
+
+
+class PageModel:
+    """Makes the events for all pages that are open. `first` is for a page that has just come."""
+
+    def __init__(self) -> None:
+        self._marks: dict[str, Mark] = {}
+        self._fields: dict[str, Any] = {}
+
+    def take(self, status: Status) -> dict[str, Any]:
+        """Return what all pages get of the next status: changed marks, and the rest of it."""
+        now = marks(status)
+        changed = {name: mark for name, mark in now.items() if self._marks.get(name) != mark}
+        gone = {name: Mark("idle") for name in self._marks if name not in now}
+        self._marks, self._fields = now, page_fields(status)
+        return self._fields | {"marks": _told(changed | gone)}
+
+    def first(self) -> dict[str, Any]:
+        """Return the whole last status that was taken."""
+        return self._fields | {"marks": _told(self._marks)}
+
+
+def _told(marks: Mapping[str, Mark]) -> dict[str, dict[str, Any]]:
+    return {
+        name: {
+            "state": mark.state, "sign": SIGNS[mark.state], "text": mark.text,
+            "lines": list(mark.lines), "word": mark.word,
+        }
+        for name, mark in marks.items()
+    }  # fmt: skip
+
+
+def page_fields(status: Status) -> dict[str, Any]:
+    """Return all that a page shows beside the picture, with texts that are ready to be shown."""
+    rows = list(_rows(status))
+    shown = nlargest(ROWS, rows, key=lambda row: row["weight"])
+    places = {id(row): place for place, row in enumerate(rows)}
+    shown.sort(key=lambda row: places[id(row)])
+    shown = [{key: value for key, value in row.items() if key != "weight"} for row in shown]
+    return {
+        "time_ns": status["time_ns"], "started_ns": status["started_ns"],
+        "topology": status["topology"], "gateway": status["gateway"], "product": status["product"],
+        "pid": status["pid"], "trouble": sum(1 for _ in troubles(status)),
+        "drawn": _drawn(status), "totals": _totals(status),
+        "rows": shown, "more_rows": len(rows) - len(shown),
+        "drops": list(_drops(status)), "roles": list(_roles(status)),
+        "services": [_service(broker) for broker in status["brokers"]],
+        "taps": [_tap(tap) for tap in status["taps"]], "values": status["values"],
+        "events": [_event(event) for event in reversed(status["events"][-EVENTS:])],
+        "silent": dict(list(status["silent"].items())[:NAMES]),
+        "silent_count": len(status["silent"]),
+    }  # fmt: skip
+
+
+def _drawn(status: Status) -> str:
+    """Return a text that differs when the picture does."""
+    drawing = status.get("drawing")
+    return str(hash(tuple(edge["id"] for edge in drawing["edges"]))) if drawing else ""
+
+
+def _totals(status: Status) -> dict[str, str]:
+    totals, rates = status["totals"], status["totals"].get("rates")
+    memory = status["memory"]
+    return {
+        "in": f"{short(rates['received_per_s'])}/s" if rates else str(totals["received"]),
+        "out": f"{short(rates['sent_per_s'])}/s" if rates else str(totals["sent"]),
+        "queued": str(totals["queued"]),
+        "dropped": str(sum(totals["dropped"].values())),
+        "memory": f"{memory['held_bytes'] / 1e6:.1f} MB",
+    }
+
+
+def _rows(status: Status) -> Iterator[dict[str, Any]]:
+    """Yield the links: each that is counted. Those with trouble or traffic weigh most."""
+    ends = {(end["hub"], end["row"]): end for end in status["ends"]}
+    states = {link["name"]: link for link in status["links"]}
+    for hub in status["hubs"]:
+        for row in hub["links"]:
+            link = _link_of(row["name"], hub["name"], ends) or states.get(row["name"].rpartition("/")[2], {})
+            link = link or states.get(row["name"].partition("/")[2], {})
+            rates = row.get("rates", {})
+            crossing = [rates.get(key, 0.0) for key in ("received_per_s", "sent_per_s")]
+            condition = link.get("condition", "")
+            state = link.get("state", "") if condition in ("", "unknown") else condition
+            yield {
+                "hub": hub["name"], "link": row["name"], "state": state,
+                "fault": link.get("fault", "") if link.get("state") != "up" else "",
+                "peers": row["live"], "in": f"{short(crossing[0])}/s", "out": f"{short(crossing[1])}/s",
+                "queued": row["queued"], "dropped": sum(row["dropped"].values()),
+                "weight": (state not in ("", "up"), sum(crossing), row["received"] + row["sent"]),
+            }  # fmt: skip
+
+
+def _link_of(row: str, hub: str, ends: Mapping[tuple[str, str], Status]) -> Status:
+    return ends.get((hub, row)) or ends.get((hub, row.partition("/")[0]), {})
+
+
+def _drops(status: Status) -> Iterator[dict[str, Any]]:
+    for hub in status["hubs"]:
+        for row in hub["links"]:
+            for how in ("dropped", "rejected"):
+                for reason, count in row[how].items():
+                    yield {
+                        "link": f"{hub['name']} | {row['name']}",
+                        "how": how,
+                        "reason": reason,
+                        "count": count,
+                    }
+
+
+def _roles(status: Status) -> Iterator[dict[str, Any]]:
+    for one in status["candidates"]:
+        yield {
+            "bridge": one["bridge"], "role": one["role"] if one["ready"] else f"{one['role']}, not ready",
+            "holder": one["holder"] or "nobody", "epoch": one["epoch"], "takeovers": one["takeovers"],
+            "cause": one["cause"],
+        }  # fmt: skip
+
+
+def _service(broker: Status) -> dict[str, str]:
+    counts = ", ".join(f"{name} {count}" for name, count in broker["counts"].items() if count)
+    refused = ", ".join(f"{name} {count}" for name, count in broker["rejected"].items())
+    return {"name": broker["name"], "at": ", ".join(broker["urls"]), "counts": counts, "refused": refused}
+
+
+def _tap(tap: Status) -> dict[str, Any]:
+    fill = 100 * tap["waiting_bytes"] / max(1, tap["ring_bytes"])
+    return {key: tap[key] for key in ("name", "state", "fault", "captured", "lost", "written", "files")} | {
+        "fill": f"{fill:.0f} %",
+    }  # fmt: skip
+
+
+def _event(event: Status) -> dict[str, str]:
+    counts = ", ".join(f"{name} {count}" for name, count in event["counts"].items())
+    time = datetime.fromtimestamp(event["time_ns"] / 1e9, UTC).isoformat(timespec="seconds")
+    words = event["cause"] + (f" ({counts})" if counts else "")
+    return {"time": time, "kind": event["kind"], "source": event["source"], "cause": words}

@@ -1,0 +1,164 @@
+"""Listens for beacons, and collects what they announce."""
+
+import asyncio
+import socket
+from asyncio import AbstractEventLoop
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from bus.errors import LinkError, words_of
+from devices.dbp import ports
+from devices.dbp.beacon.interfaces import interfaces
+from devices.dbp.beacon.sending import GROUP
+from devices.dbp.beacon.wire import DATAGRAM_BYTES, Beacon, parse
+
+WITHIN_S: Final = 3.0
+FOUND_MAX: Final = 1024
+FOUND_PER_HOST: Final = 64
+_READS: Final = 256  # datagrams taken in one wake-up
+
+
+class Found(NamedTuple):
+    """Something that was announced. `host` is the address that its beacon came from."""
+
+    beacon: Beacon
+    host: str
+
+    @property
+    def url(self) -> str:
+        return self.beacon.url(self.host)
+
+
+class Listener:
+    """Hears the beacons of both ports. `heard(found)` is called for each; `refused` counts the others.
+
+    Several processes of a machine can listen, and each hears all.
+    """
+
+    def __init__(self, heard: Callable[[Found], object]) -> None:
+        self.refused: dict[str, int] = {}
+        self._heard = heard
+        self._sockets: list[socket.socket] = []
+
+    def open(self, loop: AbstractEventLoop) -> None:
+        """Listen, on the interfaces that are there now. Raises `LinkError` if a port is taken."""
+        self._loop = loop
+        addresses = [one.address for one in interfaces() if not one.is_loopback]
+        for port in (ports.BEACON, ports.ANNOUNCED):
+            try:
+                sock = _listen(port, addresses)
+            except OSError as error:
+                self.close()
+                raise LinkError(f"udp port {port}: cannot listen: {words_of(error)}") from error
+            self._sockets.append(sock)
+            loop.add_reader(sock, self._on_readable, sock)
+
+    def _on_readable(self, sock: socket.socket) -> None:
+        for _ in range(_READS):
+            if sock not in self._sockets:
+                return
+            try:
+                data, (host, _) = sock.recvfrom(DATAGRAM_BYTES + 1)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                continue
+            self._take(data, host)
+
+    def _take(self, data: bytes, host: str) -> None:
+        beacon = parse(data)
+        if isinstance(beacon, Beacon):
+            self._heard(Found(beacon, host))
+        else:
+            self.refused[beacon] = self.refused.get(beacon, 0) + 1
+
+    def close(self) -> None:
+        """Stop. Idempotent."""
+        for sock in self._sockets:
+            self._loop.remove_reader(sock)
+            sock.close()
+        self._sockets = []
+
+
+def _listen(port: int, addresses: list[str]) -> socket.socket:
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        sock.setblocking(False)
+        for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):  # others share a port by one of the two
+            sock.setsockopt(socket.SOL_SOCKET, option, 1)
+        sock.bind(("", port))
+    except OSError:
+        sock.close()
+        raise
+    for address in addresses:
+        with suppress(OSError):  # an interface without multicast, or more than the kernel lets us join
+            member = socket.inet_aton(GROUP) + socket.inet_aton(address)
+            sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, member)
+    return sock
+
+
+class Findings:
+    """Collects what is found, each thing once. Bounded, also for each host; `left_out` counts what is beyond.
+
+    A catalog in the first form is the same as one with a name at the same address.
+    """
+
+    def __init__(self) -> None:
+        self.left_out = 0
+        self._found: dict[Found, None] = {}
+        self._per_host: dict[str, int] = {}
+
+    def __call__(self, found: Found) -> None:
+        if found in self._found:
+            return
+        count = self._per_host.get(found.host, 0)
+        if len(self._found) >= FOUND_MAX or count >= FOUND_PER_HOST:
+            self.left_out += 1
+            return
+        self._per_host[found.host] = count + 1
+        self._found[found] = None
+
+    def all(self) -> list[Found]:
+        """Return what was found, by kind, name and address."""
+        named = {(one.url, one.beacon.kind) for one in self._found if one.beacon.name}
+        kept = [one for one in self._found if one.beacon.name or (one.url, one.beacon.kind) not in named]
+        return sorted(kept, key=lambda one: (one.beacon.kind, one.beacon.name, one.url))
+
+
+async def find(within_s: float = WITHIN_S) -> list[Found]:
+    """Listen for so long, and return all that is in reach. Raises `LinkError` if a port is taken."""
+    findings = Findings()
+    listener = Listener(findings)
+    listener.open(asyncio.get_running_loop())
+    try:
+        await asyncio.sleep(within_s)
+    finally:
+        listener.close()
+    return findings.all()
+
+
+async def first(matches: Callable[[Found], bool], within_s: float | None) -> Found:
+    """Return the first announcement that matches. Raises `TimeoutError` after `within_s`, or `LinkError`."""
+    loop = asyncio.get_running_loop()
+    result: asyncio.Future[Found] = loop.create_future()
+
+    def heard(found: Found) -> None:
+        if matches(found) and not result.done():
+            result.set_result(found)
+
+    listener = Listener(heard)
+    listener.open(loop)
+    try:
+        async with asyncio.timeout(within_s):
+            return await result
+    finally:
+        listener.close()
+
+
+async def find_catalog(within_s: float = WITHIN_S) -> str:
+    """Return the URL of the first catalog that is heard. Raises `LinkError` if there is none."""
+    try:
+        return (await first(lambda found: found.beacon.kind == "catalog", within_s)).url
+    except TimeoutError:
+        raise LinkError(f"no catalog announced itself within {within_s:g} s: name its address") from None

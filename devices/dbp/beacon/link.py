@@ -1,0 +1,37 @@
+"""Dials a bus that is named by its beacon: `beacon://SYSTEM/BUS`."""
+
+import errno
+import socket
+from asyncio import AbstractEventLoop
+from typing import Any
+
+from bus.errors import LinkError
+from bus.transports.sockets import connect_to
+from bus.transports.tcp import DialLink
+from bus.urls import split_url
+from devices.dbp.beacon.finding import Found, first
+
+HEARD_S = 5.0  # for so long it waits for a beacon, before it says that there is none
+
+
+def beacon_link(url: str, **options: Any) -> DialLink:
+    """Make the link to the trunk with that name, not yet open. `options` are those of `DialLink`.
+
+    It looks for the beacon each time before it connects, so the bus may move.
+    """
+    name = split_url(url).path
+
+    def matches(found: Found) -> bool:
+        beacon = found.beacon
+        return (beacon.kind, beacon.transport, beacon.name) == ("trunk", "tcp", name)
+
+    async def connect(loop: AbstractEventLoop) -> socket.socket:
+        try:
+            found = await first(matches, HEARD_S)
+        except TimeoutError:
+            raise OSError(errno.EHOSTUNREACH, f"no beacon of a trunk {name} was heard") from None
+        except LinkError as error:
+            raise OSError(errno.EADDRINUSE, str(error)) from None
+        return await connect_to(loop, socket.AF_INET, (found.host, found.beacon.port))
+
+    return DialLink(url, connect=connect, **options)

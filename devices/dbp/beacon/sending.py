@@ -1,0 +1,126 @@
+"""Announces once a second, on each interface, what is there to be found."""
+
+import socket
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from bus.errors import words_of
+from bus.urls import is_wildcard, split_url
+from devices.dbp import ports
+from devices.dbp.beacon.interfaces import Interface, interfaces
+from devices.dbp.beacon.wire import Beacon, Kind, pack
+
+GROUP: Final = "239.255.52.45"  # of the site-local scope, RFC 2365; with a TTL of 1 it stays on the LAN
+INTERVAL_S: Final = 1.0
+
+
+class Announcement(NamedTuple):
+    """A beacon, and the address where its service listens: `host` "" stands for every interface."""
+
+    host: str
+    beacon: Beacon
+
+
+def announcement(kind: Kind, url: str, name: str) -> Announcement | None:
+    """Return the announcement for a URL; None if a beacon cannot name it: no host, no port, IPv6."""
+    try:
+        parts = split_url(url)
+        beacon = Beacon(kind, parts.port, parts.scheme, name)
+        pack(beacon)
+    except ValueError:
+        return None
+    host = "" if is_wildcard(parts.host) else parts.host
+    return None if ":" in host else Announcement(host, beacon)
+
+
+class Sender:
+    """Sends the beacons. `fault` says why one could not be sent; "" if all could.
+
+    Interfaces are read each time, so that those that come later are served.
+    """
+
+    def __init__(self, announcements: Collection[Announcement], interval_s: float = INTERVAL_S) -> None:
+        self.fault = ""
+        self.sent = 0
+        self._announcements, self._interval_s = tuple(announcements), interval_s
+        self._sockets: dict[str, socket.socket] = {}
+        self._timer: TimerHandle | None = None
+
+    def open(self, loop: AbstractEventLoop) -> None:
+        """Begin. A network that is not there is no error: it may come."""
+        self._loop = loop
+        self._announcements = tuple(one._replace(host=_ipv4(one.host)) for one in self._announcements)
+        self._beat()
+
+    def _beat(self) -> None:
+        self._timer = self._loop.call_later(self._interval_s, self._beat)
+        self.fault = ""
+        found = interfaces()
+        self._forget({one.address for one in found})
+        for interface in found:
+            for datagram, port in _datagrams(self._announcements, interface):
+                self._say(interface, datagram, port)
+
+    def _say(self, interface: Interface, datagram: bytes, port: int) -> None:
+        try:
+            sock = self._sockets.get(interface.address) or self._open(interface)
+        except OSError as error:
+            self.fault = f"{interface.address}: {words_of(error)}"
+            return
+        for to in _targets(interface):
+            try:
+                sock.sendto(datagram, (to, port))
+            except OSError as error:
+                self.fault = f"{interface.address}: {words_of(error)}"
+            else:
+                self.sent += 1
+
+    def _open(self, interface: Interface) -> socket.socket:
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+            sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 1)
+            sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(interface.address))
+            sock.bind((interface.address, 0))
+        except OSError:
+            sock.close()
+            raise
+        self._sockets[interface.address] = sock
+        return sock
+
+    def _forget(self, present: Collection[str]) -> None:
+        for address in [address for address in self._sockets if address not in present]:
+            self._sockets.pop(address).close()
+
+    def close(self) -> None:
+        """Stop. Idempotent."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._forget(())
+
+
+def _datagrams(announcements: Collection[Announcement], interface: Interface) -> Iterator[tuple[bytes, int]]:
+    """Yield what is said on an interface, and to which port."""
+    for host, beacon in announcements:
+        if host in ("", interface.address):
+            yield pack(beacon), ports.ANNOUNCED
+            if beacon.kind == "catalog":
+                yield pack(Beacon("catalog", beacon.port)), ports.BEACON
+
+
+def _targets(interface: Interface) -> Iterator[str]:
+    if interface.broadcast:
+        yield interface.broadcast
+    if not interface.is_loopback:
+        yield GROUP
+
+
+def _ipv4(host: str) -> str:
+    """Return the address of a host name. One that cannot be looked up is announced nowhere."""
+    if host:
+        with suppress(OSError, UnicodeError):
+            return str(socket.getaddrinfo(host, None, socket.AF_INET)[0][4][0])
+    return host

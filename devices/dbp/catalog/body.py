@@ -1,0 +1,68 @@
+"""JSON bodies of DBP commands: objects, bounded before they are built. Pure."""
+
+import json
+import re
+from itertools import accumulate
+from math import isfinite
+from typing import Any, Final
+
+from devices.dbp.catalog.bounds import Bounds
+
+_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)  # also one without an end: linear for any text
+_BLANK: Final = re.compile(r"[ \t\n\r]*")
+_STEPS: Final = {"{": 1, "[": 1, "}": -1, "]": -1}
+
+
+def read_objects(raw: bytes, bounds: Bounds) -> dict[str, Any] | None:
+    """Return the keys of one or more JSON objects back to back; of equal keys the last holds.
+
+    None: not UTF-8, no object, beyond the bounds, or with a number that is not finite.
+    """
+    try:
+        text = raw.decode()
+        return _merged(text) if _within(text, bounds) else None
+    except (ValueError, RecursionError):  # bounds can be set beyond Python's own
+        return None
+
+
+def pack_object(fields: dict[str, Any]) -> bytes:
+    """Return an object as JSON in ASCII, with the blanks that the original has."""
+    return json.dumps(fields, allow_nan=False).encode()
+
+
+def _within(text: str, bounds: Bounds) -> bool:
+    """Return whether depth and number of items are within the bounds, without building them."""
+    bare = _STRING.sub("", text)
+    depth = max(accumulate(_STEPS[letter] for letter in bare if letter in _STEPS), default=0)
+    return depth <= bounds.depth and sum(map(bare.count, ",{[")) <= bounds.items
+
+
+def _merged(text: str) -> dict[str, Any] | None:
+    merged: dict[str, Any] | None = None
+    at = _skip(text, 0)
+    while at < len(text):
+        fields, end = _DECODER.raw_decode(text, at)
+        if not isinstance(fields, dict):
+            return None
+        merged = {**(merged or {}), **fields}
+        at = _skip(text, end)
+    return merged
+
+
+def _skip(text: str, at: int) -> int:
+    blank = _BLANK.match(text, at)
+    return blank.end() if blank else at
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not isfinite(number):
+        raise ValueError(digits)
+    return number
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(constant)
+
+
+_DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse)  # no NaN, no Infinity

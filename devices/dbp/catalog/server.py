@@ -1,0 +1,199 @@
+"""The catalog at its sockets: a ROUTER and UDP for each address, the clock, and connections to services."""
+
+import logging
+import time
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from bus.errors import LinkError
+from bus.ledger import Stats
+from bus.serving.rejections import Rejections
+from devices.dbp import ports
+from devices.dbp.catalog import wire
+from devices.dbp.catalog.asks import Asks
+from devices.dbp.catalog.bounds import Bounds
+from devices.dbp.catalog.datagrams import Datagrams
+from devices.dbp.catalog.entry import ROUTER
+from devices.dbp.catalog.registry import Registry, Round
+from devices.dbp.catalog.wire import Command, Heard, Refused
+from devices.dbp.monitor.mirror import Mirror, Who
+from devices.dbp.monitor.wire import Grant
+from devices.dbp.zeromq.limits import Limits
+from devices.dbp.zeromq.sockets import Message, Socket
+
+TICK_S = 0.25
+"""So often at least services are judged; four times in the shortest interval, if that is below a second."""
+
+NAMED = 8  # services in one line of the log
+
+Address = tuple[str, int]
+log = logging.getLogger("buscoupler.catalog")
+
+
+class Server:
+    """Serves one registry. `changed()` is called when what is to be stored has changed.
+
+    `stats` is the ledger of all that is said over TCP; its `rejected` counts what was refused, over UDP too.
+    `mirrors`: who may have copies of what passes at the ROUTER, from `monitor_port` on.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        bounds: Bounds,
+        strict: bool,
+        changed: Callable[[], object],
+        mirrors: Who = "host",
+        monitor_port: int = ports.MONITOR,
+    ) -> None:
+        self.name = name
+        self.registry = Registry(bounds, strict)
+        self._bounds, self._changed = bounds, changed
+        self._router = Socket("router", self._on_messages, _limits(bounds), name)
+        self.stats: Stats = self._router.stats
+        self._reject = Rejections(name, self.stats.rejected, log)
+        self._mirrors, self._monitor_port = mirrors, monitor_port
+        self._mirror = Mirror(name, {}, "", "nobody")
+        self._asks = Asks(bounds, self._on_answer)
+        self._datagrams: list[Datagrams] = []
+        self._bound: list[Address] = []
+        self._timer: TimerHandle | None = None
+        self._found: Round = Round((), (), ())
+
+    @property
+    def addresses(self) -> Sequence[Address]:
+        """Where it listens, with the ports that were bound."""
+        return tuple(self._bound)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Plain numbers for a status page."""
+        services = list(self.registry.services)
+        return {
+            "services": len(services),
+            "suspect": sum(service.suspect for service in services),
+            "pings": self._asks.asked,
+            "connections": self._router.peers,
+            "silenced": len(self.registry.silenced),
+        }
+
+    @property
+    def asked_now(self) -> int:
+        """The connections to services that it has."""
+        return len(self._asks)
+
+    def open(self, loop: AbstractEventLoop, addresses: Collection[Address], tries: int = 1) -> None:
+        """Listen at each address, and if its port is taken, at the next ones, `tries` in all.
+
+        Raises `LinkError`, with none open.
+        """
+        self._loop = loop
+        self._router.open(loop)
+        try:
+            for host, port in addresses:
+                self._bind(host, port, tries)
+        except LinkError:
+            self.close()
+            raise
+        watched = {ROUTER: self._router}
+        self._mirror = Mirror(self.name, watched, self._bound[0][0], self._mirrors, self._monitor_port)
+        self._tick()
+
+    def _bind(self, host: str, port: int, tries: int) -> None:
+        bound = self._router.bind(host, port, tries)
+        self._datagrams.append(Datagrams(self._on_datagram))
+        self._datagrams[-1].open(self._loop, host, bound)
+        self._bound.append((host, bound))
+
+    def _on_messages(self, messages: list[Message]) -> None:
+        for (peer, *frames), host in messages:
+            self._take(peer, frames, host)
+
+    def _take(self, peer: bytes, frames: list[bytes], host: str) -> None:
+        heard = wire.parse(frames, self._bounds)
+        outcome = self.registry.take(peer, host, heard, self._loop.time())
+        if outcome.refused:
+            self._reject(outcome.refused, host)
+        if outcome.reply is not None and isinstance(heard, Heard):
+            self._say(peer, outcome.reply, heard.binary_time)
+        if outcome.kept:
+            self._changed()
+        if isinstance(heard, Heard) and heard.word == wire.MONITOR and not outcome.refused:
+            self._say(peer, self._mirrored(heard, host), heard.binary_time)
+
+    def _mirrored(self, heard: Heard, host: str) -> Command:
+        """Return the answer to who asks for a mirror of the ROUTER."""
+        granted = self._mirror.ask("".join(heard.texts), host, self._loop)
+        if isinstance(granted, Grant):
+            return Command(wire.MONITOR, (granted.pack(),))
+        self._reject(granted, host)
+        return Command(wire.DENIED, (granted.encode(),))
+
+    def _say(self, peer: bytes, command: Command, binary_time: bool) -> None:
+        self._router.send([peer, *wire.pack(command, binary_time, time.time())])
+
+    def _on_datagram(self, data: bytes, host: str) -> bytes:
+        heard = wire.parse_datagram(data, self._bounds)
+        if isinstance(heard, Refused):
+            self._reject(heard.reason, host)
+            return b""
+        if heard.word != wire.HEARTBEAT:
+            self._reject("unexpected", host)
+            return b""
+        (name,) = heard.texts
+        refused = self.registry.beat(name, host, self._loop.time())
+        if refused:
+            self._reject(refused, host)
+        return wire.pack_datagram(wire.DISCONNECT if refused else wire.HEARTBEAT, name, time.time())
+
+    def _on_answer(self, name: str, heard: Heard | Refused) -> None:
+        refused = self.registry.answered(name, heard, self._loop.time())
+        if refused:
+            self._reject(refused)
+
+    def _tick(self) -> None:
+        found = self.registry.tick(self._loop.time())
+        for ask in found.asks:
+            if ask.address is not None:
+                self._asks.ask(self._loop, ask, ask.address)
+            elif ask.peer:
+                self._say(ask.peer, Command(wire.PING), ask.binary_time)
+        self._tell(found)
+        self._timer = self._loop.call_later(min(TICK_S, self.registry.shortest_s / 4), self._tick)
+
+    def _tell(self, found: Round) -> None:
+        if found.suspect:
+            log.info("%s: suspect, for nothing was heard: %s", self.name, _some(found.suspect))
+        for name in found.gone:
+            self._asks.drop(name)
+        if found.gone:
+            log.warning("%s: gone, for they gave no sign of life: %s", self.name, _some(found.gone))
+            self._changed()
+
+    def close(self) -> None:
+        """Stop listening and asking. Idempotent."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for datagrams in self._datagrams:
+            datagrams.close()
+        self._mirror.close()
+        self._router.close()
+        self._asks.close()
+        self._datagrams.clear()
+        self._bound.clear()
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are: a network that fails ends a thousand at once."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
+
+
+def _limits(bounds: Bounds) -> Limits:
+    """Return limits that a message may reach which the registry refuses, with a reason."""
+    return Limits(
+        message_bytes=2 * bounds.message_bytes,
+        frames=2 * bounds.frames,
+        queue_bytes=2 * (bounds.all_entry_bytes + bounds.services * (6 + 3 * bounds.text_bytes)),
+    )

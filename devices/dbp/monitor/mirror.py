@@ -1,0 +1,121 @@
+"""Publishes copies of what passes at the sockets of a node, on a port of its own, while somebody asks."""
+
+import logging
+import socket
+import time
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Final, Literal
+
+from bus.errors import LinkError
+from devices.dbp import ports
+from devices.dbp.monitor.wire import Direction, Grant, Passed, pack
+from devices.dbp.zeromq.limits import Limits
+from devices.dbp.zeromq.sockets import Socket
+
+log = logging.getLogger("buscoupler.monitor")
+
+LEASE_S: Final = 10.0
+"""A mirror ends so long after it was asked for last."""
+Who = Literal["nobody", "host", "all"]
+"""A mirror is for nobody, for programs of the same machine (`host`), or for all that reach the node."""
+
+_OWN: Final = "127.0.0.1"
+_LOOK_S: Final = 1.0
+REFUSED: Final = ("not allowed", "no such interface", "no port is free")
+
+
+class Mirror:
+    """The mirror of one node. `interfaces` are its sockets by name.
+
+    It listens on `host`; if only programs of this machine may have it, on 127.0.0.1; from `port` on, on the
+    first that is free.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        interfaces: Mapping[str, Socket],
+        host: str,
+        who: Who,
+        port: int = ports.MONITOR,
+    ) -> None:
+        self._name, self._interfaces, self._who, self._first = name, interfaces, who, port
+        self._host = _OWN if who == "host" else host
+        self._until: dict[str, float] = {}
+        self._pub: Socket | None = None
+        self._port = 0
+        self._timer: TimerHandle | None = None
+
+    @property
+    def mirrored(self) -> tuple[str, ...]:
+        """The interfaces that are mirrored now."""
+        return tuple(self._until)
+
+    def ask(self, interface: str, asker: str, loop: AbstractEventLoop) -> Grant | str:
+        """Mirror an interface for one more lease. `asker` is the host that asks. Returns why not, if not."""
+        if not self._may(asker):
+            return "not allowed"
+        if interface not in self._interfaces:
+            return "no such interface"
+        if self._pub is None and not self._open(loop):
+            return "no port is free"
+        if interface not in self._until:
+            log.info("%s: %s asks for a mirror of %s", self._name, asker, interface)
+            self._interfaces[interface].watch(partial(self._publish, interface))
+        self._until[interface] = loop.time() + LEASE_S
+        return Grant(_OWN if self._host == _OWN else "", self._port, int(LEASE_S * 1000))
+
+    def _may(self, asker: str) -> bool:
+        return self._who == "all" or (self._who == "host" and is_own(asker))
+
+    def _open(self, loop: AbstractEventLoop) -> bool:
+        pub = Socket("pub", lambda _: None, Limits(), f"{self._name}: mirror")
+        pub.open(loop)
+        try:
+            self._port = pub.bind(self._host, self._first, ports.TRIES)
+        except LinkError as error:
+            log.warning("%s: no mirror: %s", self._name, error)
+            pub.close()
+            return False
+        self._pub, self._loop = pub, loop
+        self._timer = loop.call_later(_LOOK_S, self._tick)
+        return True
+
+    def _publish(self, interface: str, direction: Direction, frames: Sequence[bytes], host: str) -> None:
+        if self._pub is not None:
+            self._pub.send(pack(Passed(interface, direction, time.time(), host, tuple(frames))))
+
+    def _tick(self) -> None:
+        """End the mirrors whose lease is over, and the port with the last of them."""
+        now_s = self._loop.time()
+        for interface in [name for name, until_s in self._until.items() if until_s <= now_s]:
+            self._interfaces[interface].unwatch()
+            del self._until[interface]
+        if self._until:
+            self._timer = self._loop.call_later(_LOOK_S, self._tick)
+        else:
+            self.close()
+
+    def close(self) -> None:
+        """End all mirrors. Idempotent."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for interface in self._until:
+            self._interfaces[interface].unwatch()
+        self._until.clear()
+        if self._pub is not None:
+            self._pub.close()
+            self._pub = None
+
+
+def is_own(host: str) -> bool:
+    """Return whether an address is one of this machine: only such a one can be bound."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as sock:
+        sock.bind((host, 0))
+        return bool(host)
+    return False

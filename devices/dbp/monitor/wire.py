@@ -1,0 +1,96 @@
+"""The frames of the monitor (docs/wire/dbp.md, "The monitor"). Pure."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+from devices.dbp.times import decimal, is_decimal
+
+WORD: Final = "monitor"
+Direction = Literal["in", "out"]
+_DIRECTIONS: Final[dict[bytes, Direction]] = {b"in": "in", b"out": "out"}
+
+
+_LEASE_MIN_MS: Final = 1000  # a false node must not make us busy
+
+
+class Passed(NamedTuple):
+    """A message that passed at a socket: when (seconds since 1970), from which host ("" for what went out).
+
+    Of a `router` socket, the first of `frames` is the identity of the peer.
+    """
+
+    interface: str
+    direction: Direction
+    time_s: float
+    host: str
+    frames: tuple[bytes, ...]
+
+
+def pack(passed: Passed) -> list[bytes]:
+    """Return the frames in which a mirror publishes a message."""
+    head = (
+        passed.interface.encode(),
+        passed.direction.encode(),
+        decimal(passed.time_s),
+        passed.host.encode(),
+    )
+    return [*head, *passed.frames]
+
+
+def parse(frames: Sequence[bytes]) -> Passed | None:
+    """Return the message that a mirror published; None if it is none."""
+    if len(frames) < 4 or frames[1] not in _DIRECTIONS or not is_decimal(frames[2]):
+        return None
+    interface, direction, time, host = frames[:4]
+    name, peer = interface.decode(errors="replace"), host.decode(errors="replace")
+    return Passed(name, _DIRECTIONS[direction], float(time), peer, tuple(frames[4:]))
+
+
+class Grant(NamedTuple):
+    """Where a mirror listens until `lease_ms` after it was asked for last. `host` "" is the one asked."""
+
+    host: str
+    port: int
+    lease_ms: int
+
+    def pack(self) -> bytes:
+        return json.dumps(self._asdict()).encode()
+
+
+def read_grant(data: bytes) -> Grant | None:
+    """Return the answer to a request for a mirror; None if it is none."""
+    try:
+        fields = json.loads(data.decode())
+    except (ValueError, RecursionError):
+        return None
+    match fields:
+        case {"host": str(host), "port": int(port), "lease_ms": int(lease_ms)} if 0 < port < 1 << 16:
+            return Grant(host, port, max(lease_ms, _LEASE_MIN_MS))
+    return None
+
+
+class Life(NamedTuple):
+    """A service as its catalog knows of its life. `beats`: it announced heartbeats."""
+
+    state: str
+    silence_ms: int
+    interval_ms: int
+    host: str
+    beats: bool
+
+
+def read_lives(fields: Mapping[str, Any]) -> dict[str, Life]:
+    """Return the lives in the answer to a question for them, without what is none."""
+    found = ((name, _life(value)) for name, value in fields.items())
+    return {name: life for name, life in found if life is not None}
+
+
+def _life(value: Any) -> Life | None:
+    match value:
+        case {
+            "state": str(state), "silence_ms": int(silence_ms), "interval_ms": int(interval_ms),
+            "host": str(host), "beats": bool(beats),
+        }:  # fmt: skip
+            return Life(state, silence_ms, interval_ms, host, beats)
+    return None

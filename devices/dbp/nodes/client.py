@@ -1,0 +1,209 @@
+"""A client of DBP: it asks a catalog where services are, and then talks to them directly."""
+
+import asyncio
+import time
+from asyncio import Lock
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Final, NamedTuple, Self
+
+from devices.dbp.beacon.finding import WITHIN_S, find_catalog
+from devices.dbp.catalog import wire
+from devices.dbp.catalog.bounds import Bounds
+from devices.dbp.catalog.wire import Command, Heard
+from devices.dbp.nodes import requests
+from devices.dbp.nodes.line import check_catalog
+from devices.dbp.nodes.listing import Address, Listed, read_listing
+from devices.dbp.nodes.presence import NodeError
+from devices.dbp.nodes.requests import ERROR, Request, check_word
+from devices.dbp.zeromq.limits import Limits
+from devices.dbp.zeromq.sockets import Message, Socket
+
+TIMEOUT_S: Final = 5.0
+SERVICES_MAX: Final = 64  # connections to services that are kept; the one used longest ago ends first
+WAITING_MAX: Final = 1024  # publications that wait to be taken; the oldest is dropped and counted
+LISTING: Final = Bounds(message_bytes=8 << 20, frames=64, items=1 << 20)  # the longest that a catalog says
+_LISTING_LIMITS: Final = Limits(message_bytes=8 << 20)
+
+
+class Publication(NamedTuple):
+    """A message of a PUB socket: its first frame, and the others joined."""
+
+    topic: str
+    data: bytes
+
+
+class _Asker:
+    """One DEALER that asks one question at a time. A question without an answer ends its connection."""
+
+    def __init__(self, address: Address, limits: Limits) -> None:
+        self.address, self._limits = address, limits
+        self._lock = Lock()
+        self._socket: Socket | None = None
+        self._answer: asyncio.Future[list[bytes]] | None = None
+
+    async def ask(self, frames: Sequence[bytes], timeout_s: float) -> list[bytes]:
+        """Return the frames of the reply. Raises `TimeoutError`."""
+        async with asyncio.timeout(timeout_s), self._lock:
+            self._answer = asyncio.get_running_loop().create_future()
+            try:
+                self._connected().send(frames)
+                return await self._answer
+            except asyncio.CancelledError:
+                self.close()  # its late reply must not answer the next question
+                raise
+            finally:
+                self._answer = None
+
+    def _connected(self) -> Socket:
+        if self._socket is None:
+            self._socket = Socket("dealer", self._on_messages, self._limits)
+            self._socket.open(asyncio.get_running_loop())
+            self._socket.connect(*self.address)
+        return self._socket
+
+    def _on_messages(self, messages: list[Message]) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(messages[0].frames)
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+class Client:
+    """A client. Use it with `async with`. `catalog` is `tcp://HOST:PORT`; without it, it hears a beacon.
+
+    All that waits has a limit, `timeout_s`.
+    """
+
+    def __init__(
+        self, catalog: str | None = None, *, timeout_s: float = TIMEOUT_S, limits: Limits | None = None
+    ) -> None:
+        self.dropped = 0
+        self._url, self._timeout_s, self._limits = catalog, timeout_s, limits or Limits()
+        self._catalog: _Asker | None = None
+        self._askers: dict[str, _Asker] = {}
+        if catalog is not None:
+            check_catalog(catalog)
+
+    async def __aenter__(self) -> Self:
+        url = self._url or await find_catalog(max(WITHIN_S, self._timeout_s))
+        self._catalog = _Asker(check_catalog(url), _LISTING_LIMITS)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    async def services(self) -> dict[str, Listed]:
+        """Return all services that the catalog lists. Raises `NodeError` if it does not answer."""
+        return read_listing((await self._info(b"")).fields)
+
+    async def find(self, name: str) -> Listed:
+        """Return the service with a name. Raises `NodeError` if it is not listed, or no answer comes."""
+        heard = await self._info(name.encode())
+        found = read_listing(heard.fields).get(name)
+        if found is None:
+            raise NodeError(f"{name} is not listed")
+        return found
+
+    async def _info(self, name: bytes) -> Heard:
+        heard = await self.tell(Command(wire.INFO_REQUEST, (name,)))
+        if heard.word != wire.INFO_REPLY:
+            raise NodeError("the catalog gave an answer that is none")
+        return heard
+
+    async def tell(self, command: Command) -> Heard:
+        """Say a command to the catalog, and return its answer. Raises `NodeError` if there is none."""
+        assert self._catalog is not None, "use the client with `async with`"
+        frames = wire.pack(command, False, time.time())
+        try:
+            heard = wire.parse(await self._catalog.ask(frames, self._timeout_s), LISTING)
+        except TimeoutError:
+            raise NodeError(f"the catalog gave no answer within {self._timeout_s:g} s") from None
+        if not isinstance(heard, Heard):
+            raise NodeError("the catalog gave an answer that is none")
+        return heard
+
+    @property
+    def host(self) -> str:
+        """The host of the catalog."""
+        assert self._catalog is not None, "use the client with `async with`"
+        return self._catalog.address[0]
+
+    async def ask(self, name: str, word: str, *body: bytes) -> tuple[bytes, ...]:
+        """Send a request to a service, and return the body of its reply.
+
+        Raises `NodeError`: the service is not listed, has no `router`, does not answer, or refuses.
+        """
+        if word != wire.PING.decode():
+            check_word(word)
+        reply = await self._reply(name, requests.pack(Request(word, body or (b"",)), time.time()))
+        if reply.word == ERROR.decode():
+            raise NodeError(f"{name} refused: {reply.data.decode(errors='replace')}")
+        return reply.body
+
+    async def _reply(self, name: str, frames: list[bytes]) -> Request:
+        asker = self._askers.get(name) or await self._asker(name)
+        self._askers[name] = self._askers.pop(name, asker)  # the one used last stands last
+        try:
+            frames = await asker.ask(frames, self._timeout_s)
+        except TimeoutError:
+            if self._askers.get(name) is asker:  # the service may be elsewhere by now
+                del self._askers[name]
+            asker.close()
+            raise NodeError(f"{name} gave no answer within {self._timeout_s:g} s") from None
+        said = requests.parse(frames)
+        if not isinstance(said, Request):
+            raise NodeError(f"{name} gave an answer that is none: {said}")
+        return said
+
+    async def _asker(self, name: str) -> _Asker:
+        address = (await self.find(name)).router
+        if address is None:
+            raise NodeError(f"{name} has no interface router")
+        if len(self._askers) >= SERVICES_MAX:
+            self._askers.pop(next(iter(self._askers))).close()
+        return _Asker(address, self._limits)
+
+    async def subscribe(
+        self, name: str, topic: str = "", interface: str = "pub"
+    ) -> AsyncGenerator[Publication, None]:
+        """Yield what a service publishes and begins with `topic`. Raises `NodeError` as `find` does.
+
+        The connection is kept up until the iteration ends.
+        """
+        address = (await self.find(name)).interfaces.get(interface)
+        if address is None:
+            raise NodeError(f"{name} has no interface {interface}")
+        async with aclosing(self.hear(address, topic.encode())) as heard:
+            async for first, *rest in heard:
+                yield Publication(first.decode(errors="replace"), b"".join(rest))
+
+    async def hear(self, address: Address, topic: bytes) -> AsyncGenerator[list[bytes], None]:
+        """Yield the frames of what a PUB socket sends and begins with `topic`."""
+        waiting: asyncio.Queue[list[bytes]] = asyncio.Queue()
+
+        def hears(messages: list[Message]) -> None:
+            for message in messages:
+                if waiting.qsize() >= WAITING_MAX:
+                    waiting.get_nowait()
+                    self.dropped += 1
+                waiting.put_nowait(message.frames)
+
+        sub = Socket("sub", hears, self._limits)
+        sub.open(asyncio.get_running_loop())
+        sub.subscribe(topic)
+        sub.connect(*address)
+        try:
+            while True:
+                yield await waiting.get()
+        finally:
+            sub.close()
+
+    def close(self) -> None:
+        """End all connections. Idempotent."""
+        for asker in [*self._askers.values(), *([self._catalog] if self._catalog else [])]:
+            asker.close()
+        self._askers.clear()

@@ -1,0 +1,160 @@
+"""The line from a service to its catalog: a DEALER, and datagrams to the same port."""
+
+import asyncio
+import logging
+import socket
+import time
+from asyncio import AbstractEventLoop, Task
+from collections.abc import Callable
+
+from bus.errors import LinkError, words_of
+from bus.urls import check_dial, split_url
+from devices.dbp.beacon.finding import find_catalog
+from devices.dbp.catalog import wire
+from devices.dbp.catalog.bounds import Bounds
+from devices.dbp.catalog.wire import Command, Heard
+from devices.dbp.zeromq.limits import Limits
+from devices.dbp.zeromq.sockets import Message, Socket
+
+log = logging.getLogger("buscoupler.nodes")
+
+_READS = 64  # datagrams taken in one wake-up
+_DATAGRAM_BYTES = 512
+_PAUSE_S = 0.5  # between two searches for a catalog
+
+Hears = Callable[[Heard], object]
+
+
+def check_catalog(url: str) -> tuple[str, int]:
+    """Return host and port of the URL of a catalog. Raises `LinkError`."""
+    try:
+        check_dial(url)
+        parts = split_url(url)
+    except ValueError as error:
+        raise LinkError(f"{url}: {error}") from None
+    if parts.scheme != "tcp":
+        raise LinkError(f"{url}: a catalog is at tcp://HOST:PORT")
+    return parts.host, parts.port
+
+
+class Line:
+    """One connection at a time. `hears` gets what comes by TCP, `datagram` what comes by UDP.
+
+    Without a `url` the catalog is searched for by its beacon, each time anew. `refused` counts what was no
+    command.
+    """
+
+    def __init__(self, url: str | None, hears: Hears, datagram: Hears, limits: Limits) -> None:
+        self.refused = 0
+        self.fault = ""
+        self._address = check_catalog(url) if url else None
+        self._hears, self._datagram, self._limits = hears, datagram, limits
+        self._bounds = Bounds()
+        self._dealer: Socket | None = None
+        self._udp: socket.socket | None = None
+        self._waiting: list[Command] = []
+        self._task: Task[None] | None = None
+
+    def renew(self, loop: AbstractEventLoop) -> None:
+        """End the connection, and make another one."""
+        self.close()
+        self._loop = loop
+        self._task = loop.create_task(self._connect())
+
+    async def _connect(self) -> None:
+        host, port = self._address or await self._found()
+        self._udp = await self._datagrams(host, port)
+        self._dealer = Socket("dealer", self._on_messages, self._limits)
+        self._dealer.open(self._loop)
+        self._dealer.connect(host, port)
+        for command in self._waiting:
+            self.say(command)
+        self._waiting.clear()
+
+    async def _found(self) -> tuple[str, int]:
+        while True:
+            try:
+                return check_catalog(await find_catalog())
+            except LinkError as error:
+                if not self.fault:
+                    log.warning("%s; will go on searching", error)
+                self.fault = str(error)
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _datagrams(self, host: str, port: int) -> socket.socket | None:
+        """Return a socket that hears only the catalog; None if it cannot be had: then TCP is left."""
+        try:
+            found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
+            sock = socket.socket(found[0][0], socket.SOCK_DGRAM)
+        except (OSError, UnicodeError) as error:
+            self.fault = words_of(error) if isinstance(error, OSError) else "no such name"
+            return None
+        try:
+            sock.setblocking(False)
+            sock.connect(found[0][4])
+        except OSError as error:
+            sock.close()
+            self.fault = words_of(error)
+            return None
+        self._loop.add_reader(sock, self._on_readable, sock)
+        return sock
+
+    def _on_readable(self, sock: socket.socket) -> None:
+        for _ in range(_READS):
+            if self._udp is not sock:
+                return
+            try:
+                data = sock.recv(_DATAGRAM_BYTES)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:  # of an earlier datagram: nobody listens there now
+                continue
+            heard = wire.parse_datagram(data, self._bounds)
+            if isinstance(heard, Heard):
+                self._datagram(heard)
+            else:
+                self.refused += 1
+
+    def _on_messages(self, messages: list[Message]) -> None:
+        for message in messages:
+            heard = wire.parse(message.frames, self._bounds)
+            if isinstance(heard, Heard):
+                self._hears(heard)
+            else:
+                self.refused += 1
+
+    def say(self, command: Command) -> None:
+        """Send a command over the connection, as soon as there is one."""
+        if self._dealer is None:
+            self._waiting = [*self._waiting, command][-8:]
+        else:
+            self._dealer.send(wire.pack(command, False, time.time()))
+
+    def beat(self, name: str) -> None:
+        """Send a heartbeat by UDP. One that is lost is missed by nobody: the answer to it is what counts."""
+        if self._udp is None:
+            return
+        try:
+            self._udp.send(wire.pack_datagram(wire.HEARTBEAT, name, time.time()))
+        except OSError as error:
+            self.fault = words_of(error)
+
+    async def drain(self, within_s: float) -> None:
+        """Wait until what was said is on its way, but not longer."""
+        end_s = self._loop.time() + within_s
+        while self._dealer is not None and self._dealer.stats.queued and self._loop.time() < end_s:
+            await asyncio.sleep(0.005)
+
+    def close(self) -> None:
+        """End the connection. Idempotent."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        if self._dealer is not None:
+            self._dealer.close()
+            self._dealer = None
+        if self._udp is not None:
+            self._loop.remove_reader(self._udp)
+            self._udp.close()
+            self._udp = None
+        self._waiting = []

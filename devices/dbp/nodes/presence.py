@@ -1,0 +1,134 @@
+"""A service in its catalog: it registers, beats, and registers again, over one connection at a time."""
+
+import asyncio
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final
+
+from bus.errors import BusError
+from devices.dbp.catalog.wire import Heard
+from devices.dbp.nodes.line import Line
+from devices.dbp.nodes.registering import Registration, Standing, Step
+from devices.dbp.zeromq.limits import Limits
+
+INTERVAL_S: Final = 1.0
+_DRAIN_S: Final = 1.0  # for the last command
+
+
+class NodeError(BusError):
+    """A node could not do what was asked; the text says why."""
+
+
+class Presence:
+    """The presence of the service `name` in a catalog, `tcp://HOST:PORT`; None: the one that a beacon names.
+
+    `interval_s` is that of its heartbeats.
+    """
+
+    def __init__(self, name: str, catalog: str | None, interval_s: float, limits: Limits) -> None:
+        self.name = name
+        self._interval_s = interval_s
+        self._line = Line(catalog, self._on_heard, self._on_datagram, _quick(limits, interval_s))
+        self._registration = Registration(name, {}, interval_s)
+        self._timer: TimerHandle | None = None
+        self._changed = asyncio.Event()
+        self._updates: list[asyncio.Future[tuple[str, ...]]] = []
+
+    @property
+    def standing(self) -> Standing:
+        """Its standing with its catalog."""
+        return self._registration.standing
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The reasons of the last denial."""
+        return self._registration.reasons
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """The fields that it registers."""
+        return self._registration.fields
+
+    def open(self, fields: Mapping[str, Any], loop: AbstractEventLoop) -> None:
+        """Begin to register these fields."""
+        self._loop = loop
+        self._registration = Registration(self.name, fields, self._interval_s)
+        self._do(self._registration.open(loop.time()))
+        self._tick()
+
+    async def changed(self) -> None:
+        """Wait until something has happened between it and its catalog."""
+        self._changed.clear()
+        await self._changed.wait()
+
+    async def listed(self) -> None:
+        """Wait until the catalog lists it. Raises `NodeError` with the reasons if it is denied."""
+        while self.standing is not Standing.LISTED:
+            if self.standing is Standing.DENIED:
+                raise NodeError(f"{self.name} was denied: {'; '.join(self.reasons)}")
+            await self.changed()
+
+    async def update(self, **fields: Any) -> None:
+        """Change registered fields. Raises `NodeError` with the reasons if that is denied."""
+        answer: asyncio.Future[tuple[str, ...]] = self._loop.create_future()
+        self._updates.append(answer)
+        self._do(self._registration.update(fields, self._loop.time()))
+        reasons = await answer
+        if reasons:
+            raise NodeError(f"{self.name}: the update was denied: {'; '.join(reasons)}")
+
+    def _tick(self) -> None:
+        self._timer = self._loop.call_later(self._registration.interval_s / 8, self._tick)
+        self._do(self._registration.tick(self._loop.time()))
+
+    def _on_heard(self, heard: Heard) -> None:
+        self._do(self._registration.heard(heard, self._loop.time()))
+
+    def _on_datagram(self, heard: Heard) -> None:
+        self._do(self._registration.datagram(heard, self._loop.time()))
+
+    def _do(self, step: Step) -> None:
+        if step.renew:
+            self._line.renew(self._loop)
+            self._fail_updates()
+        for command in step.say:
+            self._line.say(command)
+        if step.beat:
+            self._line.beat(self.name)
+        if step.answer is not None and self._updates:
+            answer = self._updates.pop(0)
+            if not answer.done():
+                answer.set_result(step.answer)
+        self._changed.set()
+
+    def _fail_updates(self) -> None:
+        """Answer the updates that were under way when a connection ended: the next registration has them."""
+        for answer in self._updates:
+            if not answer.done():
+                answer.set_result(())
+        self._updates.clear()
+
+    async def leave(self) -> None:
+        """Leave the catalog: it lists the service no more. Then `close`."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._do(self._registration.close())
+            with suppress(asyncio.CancelledError):
+                await self._line.drain(_DRAIN_S)
+        self.close()
+
+    def close(self) -> None:
+        """End at once: the catalog notices it by its silence. Idempotent."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._line.close()
+
+
+def _quick(limits: Limits, interval_s: float) -> Limits:
+    """Return limits with which a catalog that comes back is met within an interval."""
+    pause_s = max(0.01, min(limits.retry_max_s, interval_s / 2))
+    return replace(limits, retry_min_s=min(limits.retry_min_s, pause_s), retry_max_s=pause_s)

@@ -1,0 +1,173 @@
+"""The conversation of a service with its catalog: it registers, beats, and registers again. Pure.
+
+Time comes in, in seconds of a clock that never goes back; what to do comes out (docs/nodes.md).
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+from devices.dbp.catalog import wire
+from devices.dbp.catalog.body import pack_object
+from devices.dbp.catalog.entry import LIVELINESS
+from devices.dbp.catalog.life import Pulse, State, Watch
+from devices.dbp.catalog.wire import Command, Heard
+
+ANSWER_S: Final = 2.0  # so long a registration waits for its answer before a new connection is tried
+INTERVAL_MIN_S: Final = 0.01  # a false catalog must not make us busy, or silent
+INTERVAL_MAX_S: Final = 3600.0
+DENIED_MIN_S: Final = 1.0  # the first pause after a denial; each further one doubles it, up to
+DENIED_MAX_S: Final = 30.0
+
+
+class Standing(Enum):
+    """A service stands in one of these with its catalog."""
+
+    ASKING = "asking"
+    LISTED = "listed"
+    DENIED = "denied"
+    CLOSED = "closed"
+
+
+class Step(NamedTuple):
+    """What to do now, in this order: a new connection, then what is said over it, then a heartbeat by UDP.
+
+    `answer` is the catalog's to an update: the reasons of a denial, none if it was acknowledged.
+    """
+
+    renew: bool = False
+    say: tuple[Command, ...] = ()
+    beat: bool = False
+    answer: tuple[str, ...] | None = None
+
+
+NOTHING: Final = Step()
+
+
+class Registration:
+    """One service. `fields` are what it registers, with its name; `interval_s` is that of its heartbeats.
+
+    `standing` says whether it is listed; `reasons` are those of the last denial.
+    """
+
+    def __init__(self, name: str, fields: Mapping[str, Any], interval_s: float) -> None:
+        self.name = name
+        self.fields = {**fields, "name": name, LIVELINESS: 1000 * interval_s}
+        self.standing = Standing.CLOSED
+        self.reasons: tuple[str, ...] = ()
+        self._offered_s = self._interval_s = interval_s
+        self._due_s = 0.0
+        self._pause_s = DENIED_MIN_S
+        self._restarted_s: float | None = None
+        self._renew_watch(0.0)  # read while it is listed only
+
+    @property
+    def interval_s(self) -> float:
+        """The interval of heartbeats that is agreed now."""
+        return self._interval_s
+
+    def open(self, now_s: float) -> Step:
+        """Begin: register over a new connection."""
+        self.standing, self._due_s = Standing.ASKING, now_s + ANSWER_S
+        return Step(renew=True, say=(Command(wire.REGISTRATION, (pack_object(self.fields),)),))
+
+    def tick(self, now_s: float) -> Step:
+        """Return what is due."""
+        if self.standing is Standing.LISTED:
+            return self._live(now_s)
+        if self.standing is Standing.CLOSED or now_s < self._due_s:
+            return NOTHING
+        return self.open(now_s)
+
+    def _live(self, now_s: float) -> Step:
+        if self._watch.state(now_s) is State.GONE:
+            return self.open(now_s)
+        if self._watch.ask(now_s):  # the catalog missed a beat, or we its answer: over TCP now
+            self._pulse.said(now_s)
+            return Step(say=(Command(wire.HEARTBEAT, (self.name.encode(),)),))
+        if self._pulse.due(now_s):
+            self._pulse.said(now_s)
+            return Step(beat=True)
+        return NOTHING
+
+    def heard(self, heard: Heard, now_s: float) -> Step:
+        """Take what came over the connection."""
+        if self.standing is Standing.CLOSED:
+            return NOTHING
+        if heard.word == wire.DISCONNECT:
+            return self._restart(now_s)
+        if self.standing is not Standing.LISTED:
+            return self._judged(heard, now_s)
+        self._watch.heard(now_s)
+        if heard.word == wire.PING:
+            return self._said(now_s, Command(wire.PONG, (self.name.encode(),)))
+        if heard.word == wire.DENIED:
+            return Step(answer=heard.texts or ("denied",))
+        if heard.word == wire.ACKNOWLEDGED:
+            self._agree(heard, now_s)
+            return Step(answer=())
+        return NOTHING
+
+    def _judged(self, heard: Heard, now_s: float) -> Step:
+        """Take the answer to a registration."""
+        if heard.word == wire.APPROVED:
+            self.standing, self.reasons, self._pause_s = Standing.LISTED, (), DENIED_MIN_S
+            self._interval_s = self._offered_s
+            self._agree(heard, now_s)
+            self._renew_watch(now_s)
+        elif heard.word == wire.DENIED:
+            self.standing, self.reasons = Standing.DENIED, heard.texts or ("denied",)
+            self._due_s = now_s + self._pause_s
+            self._pause_s = min(2 * self._pause_s, DENIED_MAX_S)
+        return NOTHING
+
+    def _agree(self, heard: Heard, now_s: float) -> None:
+        agreed_ms = heard.fields.get(LIVELINESS)
+        if isinstance(agreed_ms, int | float) and agreed_ms > 0:
+            self._interval_s = min(max(agreed_ms / 1000, INTERVAL_MIN_S), INTERVAL_MAX_S)
+            self._renew_watch(now_s)
+
+    def _renew_watch(self, now_s: float) -> None:
+        self._watch = Watch(self._interval_s, True, now_s)
+        self._pulse = Pulse(self._interval_s, now_s)
+        self._pulse.said(now_s)
+
+    def _said(self, now_s: float, command: Command) -> Step:
+        self._pulse.said(now_s)
+        return Step(say=(command,))
+
+    def datagram(self, heard: Heard, now_s: float) -> Step:
+        """Take a datagram from the catalog's address."""
+        if self.standing is not Standing.LISTED or heard.texts != (self.name,):
+            return NOTHING
+        if heard.word == wire.DISCONNECT:
+            return self._restart(now_s)
+        self._watch.heard(now_s)
+        return NOTHING
+
+    def _restart(self, now_s: float) -> Step:
+        """Register over a new connection, at most once in an interval: a disconnect can be forged."""
+        if self._restarted_s is not None and now_s < self._restarted_s + self._interval_s:
+            self.standing, self._due_s = Standing.ASKING, self._restarted_s + self._interval_s
+            return Step(renew=True)
+        self._restarted_s = now_s
+        return self.open(now_s)
+
+    def update(self, changes: Mapping[str, Any], now_s: float) -> Step:
+        """Change fields. The answer comes later, as the `answer` of a step.
+
+        While the service is not listed, its next registration has the changes, and nothing is said.
+        """
+        self.fields |= {**changes, "name": self.name}
+        if self.standing is not Standing.LISTED:
+            return Step(answer=())
+        return self._said(now_s, Command(wire.UPDATE, (pack_object({**changes, "name": self.name}),)))
+
+    def close(self) -> Step:
+        """End: the catalog lists the service no more."""
+        was, self.standing = self.standing, Standing.CLOSED
+        return (
+            Step(say=(Command(wire.DISCONNECT, (self.name.encode(),)),))
+            if was is Standing.LISTED
+            else NOTHING
+        )

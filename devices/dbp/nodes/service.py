@@ -1,0 +1,145 @@
+"""A service of DBP: it registers with a catalog, answers requests, and publishes."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from devices.dbp import ports
+from devices.dbp.monitor.mirror import Mirror, Who
+from devices.dbp.monitor.wire import WORD as MONITOR
+from devices.dbp.monitor.wire import Grant
+from devices.dbp.nodes import requests
+from devices.dbp.nodes.calls import Calls, Handler, Reply
+from devices.dbp.nodes.presence import INTERVAL_S, NodeError, Presence
+from devices.dbp.nodes.registering import Standing
+from devices.dbp.nodes.requests import Request, refusal
+from devices.dbp.zeromq.limits import Limits
+from devices.dbp.zeromq.sockets import Message, Socket
+
+
+class Service:
+    """A service. Use it with `async with`: it registers, and goes on trying until it is listed.
+
+    `handlers` answer requests, by word; with `publishes` it has a PUB socket. `catalog` is `tcp://HOST:PORT`;
+    without it the service searches for a beacon. It listens on `host`, from `port` on the first that is free;
+    "0.0.0.0" is every interface, and the catalog then lists the address that the service speaks from.
+    `interval_s` is that of its heartbeats. `fields` are registered beside all this. `mirrors`: who may have
+    copies of what passes at its sockets, from `monitor_port` on (docs/nodes.md).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        handlers: Mapping[str, Handler] | None = None,
+        *,
+        catalog: str | None = None,
+        host: str = "127.0.0.1",
+        port: int = ports.BUS,
+        function: str = "",
+        topics: Sequence[str] = (),
+        publishes: bool = False,
+        interval_s: float = INTERVAL_S,
+        limits: Limits | None = None,
+        fields: Mapping[str, Any] | None = None,
+        mirrors: Who = "host",
+        monitor_port: int = ports.MONITOR,
+    ) -> None:
+        self.name = name
+        self.calls = Calls(name, handlers or {})
+        self._host, self._port = host, port
+        self._fields = {"function": function, "topics": list(topics), **(fields or {})}
+        limits = limits or Limits()
+        self._router = Socket("router", self._on_requests, limits, name)
+        self._pub = Socket("pub", lambda _: None, limits, name) if publishes else None
+        self._presence = Presence(name, catalog, interval_s, limits)
+        self._mirror = Mirror(name, self._sockets(), host, mirrors, monitor_port)
+
+    def _sockets(self) -> dict[str, Socket]:
+        return {"router": self._router} | ({"pub": self._pub} if self._pub is not None else {})
+
+    @property
+    def standing(self) -> Standing:
+        """How it stands with its catalog."""
+        return self._presence.standing
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The reasons of the last denial."""
+        return self._presence.reasons
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Listen, and begin to register. Raises `LinkError` if no port is free."""
+        self._loop = asyncio.get_running_loop()
+        interfaces = {name: self._bind(one) for name, one in self._sockets().items()}
+        fields = {**self._fields, "interfaces": interfaces, "reg_time": time.asctime()}
+        self._presence.open(fields, self._loop)
+
+    def _bind(self, sock: Socket) -> dict[str, Any]:
+        sock.open(self._loop)
+        port = sock.bind(self._host, self._port, ports.TRIES if self._port else 1)
+        return {"ip": self._host if self._host not in ("", "*") else "0.0.0.0", "port": port}
+
+    @property
+    def urls(self) -> Sequence[str]:
+        """Where it listens: its ROUTER, and its PUB socket if it has one."""
+        interfaces = self._presence.fields.get("interfaces", {})
+        return [f"tcp://{one['ip']}:{one['port']}" for one in interfaces.values()]
+
+    async def changed(self) -> None:
+        """Wait until something has happened between it and its catalog."""
+        await self._presence.changed()
+
+    async def listed(self) -> None:
+        """Wait until the catalog lists it. Raises `NodeError` with the reasons if it is denied."""
+        await self._presence.listed()
+
+    async def update(self, **fields: Any) -> None:
+        """Change registered fields. Raises `NodeError` with the reasons if that is denied."""
+        await self._presence.update(**fields)
+
+    def publish(self, topic: str, data: bytes) -> bool:
+        """Publish to who has subscribed to the topic. Return False, and count it, if a queue was full.
+
+        Raises `NodeError` for a service without `publishes`.
+        """
+        if self._pub is None:
+            raise NodeError(f"{self.name} has no PUB socket: make it with publishes=True")
+        return self._pub.send([topic.encode(), data])
+
+    def _on_requests(self, messages: list[Message]) -> None:
+        for (peer, *frames), host in messages:
+            request = requests.parse(frames)
+            if not isinstance(request, Request):
+                self.calls.reject(request)
+            elif request.word == MONITOR:
+                self._reply(peer)(self._mirrored(request, host))
+            else:
+                self.calls.take(request, self._reply(peer))
+
+    def _mirrored(self, request: Request, host: str) -> Request:
+        """Return the answer to who asks for a mirror."""
+        granted = self._mirror.ask(request.data.decode(errors="replace"), host, self._loop)
+        if isinstance(granted, Grant):
+            return request._replace(body=(granted.pack(),))
+        self.calls.reject(granted)
+        return refusal(granted, request.binary_time)
+
+    def _reply(self, peer: bytes) -> Reply:
+        return lambda said: self._router.send([peer, *requests.pack(said, time.time())])
+
+    async def close(self) -> None:
+        """Leave the catalog, and end. Idempotent."""
+        await self._presence.leave()
+        self.calls.close()
+        self._mirror.close()
+        self._router.close()
+        if self._pub is not None:
+            self._pub.close()

@@ -1,0 +1,82 @@
+"""The client of mirrors, and of what a catalog knows of the life of services."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable
+from contextlib import aclosing
+
+from devices.dbp.catalog import wire
+from devices.dbp.catalog.entry import LIVENESS
+from devices.dbp.catalog.wire import Command
+from devices.dbp.monitor.wire import WORD, Grant, Life, Passed, parse, read_grant, read_lives
+from devices.dbp.nodes.client import Client
+from devices.dbp.nodes.listing import Address
+from devices.dbp.nodes.presence import NodeError
+
+
+async def lives(client: Client) -> dict[str, Life]:
+    """Return how the listed services live, by name. Raises `NodeError` if the catalog does not say."""
+    heard = await client.tell(Command(wire.INFO_REQUEST, (LIVENESS.encode(),)))
+    found = read_lives(heard.fields)
+    if not found and "Error" in heard.fields:
+        raise NodeError("this catalog does not tell how services live")
+    return found
+
+
+async def mirrored(client: Client, name: str | None, interface: str) -> AsyncGenerator[Passed, None]:
+    """Yield what passes at an interface of a service, or at the socket of the catalog itself (None).
+
+    Raises `NodeError` if there is no mirror. The lease is kept up until the iteration ends.
+    """
+    host, grant = await _granted(client, name, interface)
+    renewing = asyncio.ensure_future(_renew(client, name, interface, grant))
+    try:
+        async with aclosing(client.hear((grant.host or host, grant.port), interface.encode())) as heard:
+            while True:
+                passed = parse(await _unless(renewing, anext(heard)))
+                if passed is not None and passed.interface == interface:
+                    yield passed
+    finally:
+        renewing.cancel()
+
+
+async def _unless(renewing: asyncio.Task[None], frames: Awaitable[list[bytes]]) -> list[bytes]:
+    """Return the frames that come next. Raises what ends the renewal before."""
+    hearing = asyncio.ensure_future(frames)
+    await asyncio.wait((hearing, renewing), return_when=asyncio.FIRST_COMPLETED)
+    if not hearing.done():
+        hearing.cancel()
+        await asyncio.wait((hearing,))
+        renewing.result()
+    return hearing.result()
+
+
+async def _renew(client: Client, name: str | None, interface: str, grant: Grant) -> None:
+    while True:
+        await asyncio.sleep(grant.lease_ms / 3000)
+        await _granted(client, name, interface)
+
+
+async def _granted(client: Client, name: str | None, interface: str) -> tuple[str, Grant]:
+    """Ask for a mirror, or for one more lease. Return its host and what was granted."""
+    if name is None:
+        host, answer = await _ask_catalog(client, interface)
+    else:
+        host, answer = await _ask_service(client, name, interface)
+    grant = read_grant(answer)
+    if grant is None:
+        raise NodeError(f"{name or 'the catalog'} gave an answer that is none")
+    return host, grant
+
+
+async def _ask_catalog(client: Client, interface: str) -> tuple[str, bytes]:
+    heard = await client.tell(Command(wire.MONITOR, (interface.encode(),)))
+    if heard.word != wire.MONITOR:
+        raise NodeError(f"the catalog refused: {'; '.join(heard.texts) or 'it gives no mirror'}")
+    return client.host, "".join(heard.texts).encode()
+
+
+async def _ask_service(client: Client, name: str, interface: str) -> tuple[str, bytes]:
+    router: Address | None = (await client.find(name)).router
+    if router is None:
+        raise NodeError(f"{name} has no interface router")
+    return router[0], b"".join(await client.ask(name, WORD, interface.encode()))

@@ -1,0 +1,163 @@
+"""One end of a proxy: it watches its catalog, offers what may be used, and stands in for what it takes."""
+
+import asyncio
+import logging
+import secrets
+from asyncio import AbstractEventLoop, StreamReader, StreamWriter, Task
+from collections import Counter
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, Final
+
+from bus.errors import LinkError
+from devices.dbp.nodes.client import Client
+from devices.dbp.nodes.line import check_catalog
+from devices.dbp.nodes.listing import Address, Listed
+from devices.dbp.nodes.presence import NodeError
+from devices.dbp.proxy.crossing import Dialling, Listening
+from devices.dbp.proxy.device import ProxySpec
+from devices.dbp.proxy.offers import Offers, Taken, offers_of, takes_of
+from devices.dbp.proxy.stand_in import StandIn
+from devices.dbp.proxy.tunnel import Tunnel
+from devices.dbp.proxy.wire import Hello, Target
+from devices.device import DeviceSpec
+from devices.service import Service
+
+log = logging.getLogger("buscoupler.proxy")
+
+LOOK_S: Final = 1.0
+_COUNTS: Final = ("opened", "bytes_in", "bytes_out")
+
+
+class Proxy(Service):
+    """A proxy. Raises `LinkError` for certificates that cannot be used."""
+
+    def __init__(self, name: str, spec: DeviceSpec, look_s: float = LOOK_S) -> None:
+        super().__init__(name, spec)
+        assert isinstance(spec, ProxySpec)
+        assert spec.tls is not None
+        check_catalog(spec.proxy)
+        self._spec, self._look_s = spec, look_s
+        self._hello = Hello(secrets.token_hex(8), name)
+        crossing = Dialling if spec.dial else Listening
+        self.crossing: Dialling | Listening = crossing(spec.url, spec.tls, self._serve)
+        self._tunnel: Tunnel | None = None
+        self._listed: Mapping[str, Listed] = {}
+        self._offers = Offers({}, {})
+        self._stand_ins: dict[str, StandIn] = {}
+        self._past: Counter[str] = Counter()
+        self._refused: Counter[str] = Counter()
+        self._tasks: set[Task[None]] = set()
+
+    @property
+    def urls(self) -> Sequence[str]:
+        return [self.crossing.url]
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        tunnel = self._tunnel
+        now = self._past + tunnel.counts if tunnel else self._past
+        streams = {"streams": tunnel.streams if tunnel else 0}
+        here = {"offered": len(self._offers.services), "taken": len(self._stand_ins)}
+        return here | streams | {name: now[name] for name in _COUNTS}
+
+    @property
+    def rejected(self) -> Mapping[str, int]:
+        return dict(self._refused + self._tunnel.refused if self._tunnel else self._refused)
+
+    def start(self, loop: AbstractEventLoop) -> None:
+        self._loop, self.state = loop, "opening"
+        self._begin(self._cross())
+        self._begin(self._watch())
+
+    async def _cross(self) -> None:
+        try:
+            await self.crossing.run()
+        except LinkError as error:
+            self.state, self.fault = "waiting", str(error)
+            log.error("%s: %s", self.name, error)
+
+    async def _watch(self) -> None:
+        """Look each second what the near catalog lists, and tell the other side if that changes an offer."""
+        async with Client(self._spec.proxy) as client:
+            while True:
+                try:
+                    self._listed, self.condition = await client.services(), ""
+                except (NodeError, LinkError) as error:
+                    self.condition = str(error)  # what was listed last can perhaps still be reached
+                self._tell()
+                await asyncio.sleep(self._look_s)
+
+    def _tell(self, anew: bool = False) -> None:
+        if self._tunnel is None:
+            return
+        offers = offers_of(self._listed, self._spec.offers, self._hello.id, self._tunnel.far.id)
+        changed, self._offers = offers.services != self._offers.services, offers
+        if (changed or anew) and not self._tunnel.offer(offers.services):
+            self._refused["offer too long"] += 1
+
+    async def _serve(self, reader: StreamReader, writer: StreamWriter) -> str:
+        tunnel = Tunnel(reader, writer, self._spec.dial is not None, self._hello, self)
+        try:
+            return await tunnel.run()
+        finally:
+            self._left(tunnel)
+
+    # what a tunnel asks
+
+    def met(self, tunnel: Tunnel, hello: Hello) -> str:
+        """Take another proxy. One that comes again replaces its old connection; nobody else may."""
+        if hello.id == self._hello.id:
+            return "it is this proxy itself"
+        if self._tunnel is not None and self._tunnel.far.id != hello.id:
+            self._refused["another proxy"] += 1
+            return "another proxy is connected"
+        if self._tunnel is not None:
+            old = self._tunnel
+            self._left(old)
+            old.close()
+        self.crossing.met()
+        self._tunnel, self.state, self.fault = tunnel, "up", ""
+        log.info("%s: joined with %s", self.name, hello.name)
+        self._tell(anew=True)
+        return ""
+
+    def offered(self, tunnel: Tunnel, services: dict[str, dict[str, Any]]) -> None:
+        if tunnel is self._tunnel:
+            self._stand_in(takes_of(services, self._spec.accepts, self._hello.id), tunnel)
+
+    def address_of(self, target: Target) -> Address | None:
+        return self._offers.addresses.get((target.service, target.interface))
+
+    def _stand_in(self, taken: Mapping[str, Taken], tunnel: Tunnel) -> None:
+        for name, one in list(self._stand_ins.items()):
+            if taken.get(name) != one.taken:
+                self._begin(self._stand_ins.pop(name).close())
+        for name, fields in taken.items():
+            if name not in self._stand_ins:
+                made = StandIn(name, fields, tunnel, self._spec.host, self._spec.proxy)
+                self._stand_ins[name] = made
+                made.open(self._loop)
+
+    def _left(self, tunnel: Tunnel) -> None:
+        """Forget a tunnel that has ended: nobody over there can be reached any more. Idempotent."""
+        if tunnel is self._tunnel:
+            self._past += tunnel.counts
+            self._refused += tunnel.refused
+            self._tunnel, self._offers = None, Offers({}, {})
+            self.losses += 1
+            self.state, self.fault = "waiting", "the other side is gone"
+            self._stand_in({}, tunnel)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def stop(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+        self.crossing.close()
+        tunnel = self._tunnel
+        if tunnel is not None:
+            self._left(tunnel)
+            tunnel.close()

@@ -1,0 +1,279 @@
+"""One connection between two proxies, and the streams that it carries."""
+
+import asyncio
+import logging
+from asyncio import IncompleteReadError, Queue, StreamReader, StreamWriter, Task
+from collections import Counter
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, Final, Protocol
+
+from bus.errors import words_of
+from devices.dbp.nodes.listing import Address
+from devices.dbp.proxy import wire
+from devices.dbp.proxy.wire import DATA_BYTES, HEAD, WINDOW_BYTES, Head, Hello, Target
+
+log = logging.getLogger("buscoupler.proxy")
+
+STREAMS_MAX: Final = 256
+HELLO_S: Final = 5.0
+PING_S: Final = 5.0
+SILENT_S: Final = 15.0
+CONNECT_S: Final = 5.0
+_REASONS: Final = ("not offered", "streams full", "cannot connect")
+
+
+class Near(Protocol):
+    """The side of a tunnel, as the tunnel asks it."""
+
+    def met(self, tunnel: "Tunnel", hello: Hello) -> str:
+        """Take the other proxy, or return why not."""
+
+    def offered(self, tunnel: "Tunnel", services: dict[str, dict[str, Any]]) -> None:
+        """Take what the other side offers now."""
+
+    def address_of(self, target: Target) -> Address | None:
+        """Return where a stream of the other side may lead; None: it is not offered."""
+
+
+class _Stream:
+    """One stream: a TCP connection here, and its other half there."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.credit = WINDOW_BYTES
+        self.has_credit = asyncio.Event()
+        self.has_credit.set()
+        self.incoming: Queue[bytes | None] = Queue()
+        self.owed = 0  # bytes that came, and that no credit was given back for
+
+    def spend(self, size: int) -> None:
+        self.credit -= size
+        if self.credit <= 0:
+            self.has_credit.clear()
+
+    def earn(self, size: int) -> None:
+        self.credit += size
+        self.has_credit.set()
+
+    def end(self) -> None:
+        """Let what came be written, and nothing more be read."""
+        self.incoming.put_nowait(None)
+        self.has_credit.set()
+
+
+class Tunnel:
+    """A connection that is up. `run` serves it to its end. `dialled`: this side made it.
+
+    `counts` are plain numbers, and `refused` those of streams that did not come to be, by reason.
+    """
+
+    def __init__(
+        self, reader: StreamReader, writer: StreamWriter, dialled: bool, hello: Hello, near: Near
+    ) -> None:
+        self.far = Hello("", "")
+        self.counts: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
+        self._reader, self._writer, self._near, self._hello = reader, writer, near, hello
+        self._next = 1 if dialled else 2
+        self._streams: dict[int, _Stream] = {}
+        self._sending = asyncio.Lock()
+        self._tasks: set[Task[None]] = set()
+        self._heard_s = 0.0
+
+    @property
+    def streams(self) -> int:
+        """The streams that are open now."""
+        return len(self._streams)
+
+    async def run(self) -> str:
+        """Serve the connection until it ends. Return why it ended."""
+        self._loop = asyncio.get_running_loop()
+        self._heard_s = self._loop.time()
+        self._writer.write(wire.pack_hello(self._hello))
+        try:
+            async with asyncio.timeout(HELLO_S):
+                fault = await self._greeted()
+            return fault or await self._serve()
+        except TimeoutError:
+            return f"no hello within {HELLO_S:g} s"
+        except IncompleteReadError:
+            return "the other side closed the connection"
+        except OSError as error:
+            return words_of(error)
+        finally:
+            self.close()
+
+    async def _greeted(self) -> str:
+        head, body = await self._frame()
+        if head is None or head.kind != wire.HELLO:
+            return "its first frame is no hello"
+        hello = wire.read_hello(body)
+        if isinstance(hello, str):
+            return hello
+        self.far = hello
+        return self._near.met(self, hello)
+
+    async def _frame(self) -> tuple[Head | None, bytes]:
+        head = wire.read_head(await self._reader.readexactly(HEAD.size))
+        body = await self._reader.readexactly(head.size) if head is not None and head.size else b""
+        self._heard_s = self._loop.time()
+        return head, body
+
+    async def _serve(self) -> str:
+        self._begin(self._keep_alive())
+        while True:
+            head, body = await self._frame()
+            fault = "a frame that is none" if head is None else self._take(head, body)
+            if fault:
+                return fault
+
+    def _take(self, head: Head, body: bytes) -> str:
+        """Take a frame. Return what is wrong with it, if that ends the connection."""
+        stream = self._streams.get(head.stream)
+        match head.kind:
+            case wire.OFFER:
+                return self._offered(body)
+            case wire.OPEN:
+                return self._opened(head.stream, body)
+            case wire.DATA if stream is not None:
+                return self._came(stream, body)
+            case wire.CREDIT if stream is not None:
+                stream.earn(wire.read_credit(body))
+            case wire.CLOSE if stream is not None:
+                self._ended(stream, body.decode(errors="replace"))
+            case wire.PING:
+                self._writer.write(wire.pack(wire.PONG))
+            case wire.HELLO:
+                return "a second hello"
+        return ""
+
+    def _offered(self, body: bytes) -> str:
+        services = wire.read_offer(body)
+        if services is None:
+            return "an offer that is none"
+        self._near.offered(self, services)
+        return ""
+
+    def offer(self, services: dict[str, dict[str, Any]]) -> bool:
+        """Tell the other side what is offered now. Return False if that is too long to be said."""
+        frame = wire.pack_offer(services)
+        if frame is not None:
+            self._writer.write(frame)
+        return frame is not None
+
+    # streams
+
+    def open(self, target: Target, reader: StreamReader, writer: StreamWriter) -> bool:
+        """Lead a connection that was accepted here to `target` over there. False: there is no room."""
+        if len(self._streams) >= STREAMS_MAX:
+            self.refused["streams full"] += 1
+            return False
+        stream = self._streams[self._next] = _Stream(self._next)
+        self._next += 2
+        self.counts["opened"] += 1
+        self._writer.write(wire.pack_open(stream.number, target))
+        self._join(stream, reader, writer)
+        return True
+
+    def _opened(self, number: int, body: bytes) -> str:
+        target = wire.read_open(body)
+        if target is None or number % 2 == self._next % 2 or number in self._streams:
+            return "an opening that is none"
+        address = self._near.address_of(target)
+        if address is None or len(self._streams) >= STREAMS_MAX:
+            reason = "not offered" if address is None else "streams full"
+            self.refused[reason] += 1
+            self._writer.write(wire.pack_close(number, reason))
+            return ""
+        stream = self._streams[number] = _Stream(number)
+        self.counts["opened"] += 1
+        self._begin(self._connect(stream, address))
+        return ""
+
+    async def _connect(self, stream: _Stream, address: Address) -> None:
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                reader, writer = await asyncio.open_connection(*address)
+        except (OSError, TimeoutError):
+            self.refused["cannot connect"] += 1
+            return self._end(stream, "cannot connect")
+        return self._join(stream, reader, writer)
+
+    def _join(self, stream: _Stream, reader: StreamReader, writer: StreamWriter) -> None:
+        self._begin(self._pump_out(stream, reader))
+        self._begin(self._pump_in(stream, writer))
+
+    async def _pump_out(self, stream: _Stream, reader: StreamReader) -> None:
+        """Carry what comes from here to the other side, as far as there is credit."""
+        with suppress(OSError):
+            while True:
+                await stream.has_credit.wait()
+                data = await reader.read(min(stream.credit, DATA_BYTES))
+                if not data:
+                    break
+                stream.spend(len(data))
+                self.counts["bytes_out"] += len(data)
+                await self._send(wire.pack(wire.DATA, stream.number, data))
+        self._end(stream, "")
+
+    async def _pump_in(self, stream: _Stream, writer: StreamWriter) -> None:
+        """Write what comes from the other side, and give credit for it when it is written."""
+        try:
+            while (data := await stream.incoming.get()) is not None:
+                writer.write(data)
+                await writer.drain()
+                stream.owed -= len(data)
+                self._writer.write(wire.pack_credit(stream.number, len(data)))
+        except OSError:
+            pass
+        finally:
+            writer.close()
+        self._end(stream, "")
+
+    async def _send(self, frame: bytes) -> None:
+        async with self._sending:
+            self._writer.write(frame)
+            await self._writer.drain()
+
+    def _came(self, stream: _Stream, data: bytes) -> str:
+        stream.owed += len(data)
+        if stream.owed > WINDOW_BYTES:
+            return "more data than there was credit for"
+        self.counts["bytes_in"] += len(data)
+        stream.incoming.put_nowait(data)
+        return ""
+
+    def _ended(self, stream: _Stream, reason: str) -> None:
+        """Take the end of a stream from the other side: what has come is written first."""
+        if reason:
+            self.refused[reason if reason in _REASONS else "refused there"] += 1
+        del self._streams[stream.number]
+        stream.end()
+
+    def _end(self, stream: _Stream, reason: str) -> None:
+        """End a stream from here. Idempotent."""
+        if self._streams.pop(stream.number, None) is not None:
+            self._writer.write(wire.pack_close(stream.number, reason))
+        stream.end()
+
+    # life
+
+    async def _keep_alive(self) -> None:
+        while self._loop.time() - self._heard_s < SILENT_S:
+            self._writer.write(wire.pack(wire.PING))
+            await asyncio.sleep(PING_S)
+        log.warning("proxy: nothing heard from %s for %g s", self.far.name, SILENT_S)
+        self._writer.transport.abort()
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def close(self) -> None:
+        """End the connection and all streams. Idempotent."""
+        self._streams.clear()
+        for task in list(self._tasks):
+            task.cancel()
+        self._writer.close()

@@ -1,0 +1,229 @@
+"""A ZeroMQ socket on an asyncio loop: it hears messages in batches, and sends without waiting."""
+
+import errno
+import logging
+import socket
+from asyncio import AbstractEventLoop
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from bus.errors import LinkError
+from bus.ledger import Stats
+from bus.serving import limits as serving
+from bus.serving.connection import Connection
+from bus.serving.listener import Listener
+from bus.serving.rejections import Rejections
+from devices.dbp.zeromq import zmtp
+from devices.dbp.zeromq.dialing import Dialer
+from devices.dbp.zeromq.limits import Limits
+from devices.dbp.zeromq.patterns import PATTERNS, Publisher, Subscriber
+from devices.dbp.zeromq.zmtp import Cutter, Hello, Ping, Ready, Said
+
+Kind = Literal["router", "dealer", "pub", "xpub", "sub"]
+Watcher = Callable[[Literal["in", "out"], Sequence[bytes], str], object]
+"""Is called with each message that passes: its frames, and the host of the peer; "" for what goes out."""
+log = logging.getLogger("buscoupler.zeromq")
+
+
+class Message(NamedTuple):
+    """The frames of a message; of a router's, the first is the peer's identity.
+
+    `host` is the peer's address; "" for what an `xpub` hears because a peer has gone.
+    """
+
+    frames: list[bytes]
+    host: str
+
+
+class Socket:
+    """One socket. `hears` is called with each batch of messages, in order; it must not raise.
+
+    `stats` is its ledger: what it sent and dropped, what it received and refused, by reason. `name` stands in
+    the log.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        hears: Callable[[list[Message]], None],
+        limits: Limits | None = None,
+        name: str = "ZeroMQ",
+    ) -> None:
+        self.stats = Stats()
+        self._hears, self._limits = hears, limits or Limits()
+        self._pattern = PATTERNS[kind](self._limits, self.stats)
+        self._hello = zmtp.GREETING + zmtp.ready(self._pattern.kind)
+        self._dialers: list[Dialer] = []
+        self._dialled: set[Connection] = set()
+        self._reject = Rejections(name, self.stats.rejected, log)
+        self._serving = _serving(self._limits)
+        self._listener = Listener(
+            self._serving,
+            self._cutter,
+            self._on_said,
+            self._on_gone,
+            self._reject,
+            self.stats,
+            half="half a message",
+        )
+        self._is_open = False
+        self._watcher: Watcher | None = None
+
+    @property
+    def received(self) -> int:
+        return self.stats.received
+
+    @property
+    def sent(self) -> int:
+        """The messages that were sent, or wait to be."""
+        return self.stats.offered - self.dropped
+
+    @property
+    def dropped(self) -> int:
+        """The messages that a peer did not get: its queue is full, or it is gone or unknown."""
+        return sum(self.stats.dropped.values())
+
+    @property
+    def rejected(self) -> Mapping[str, int]:
+        """The counts of what peers said and it refused, by reason."""
+        return self.stats.rejected
+
+    @property
+    def peers(self) -> int:
+        """The number of peers whose handshake is complete."""
+        return len(self._pattern.peers)
+
+    def open(self, loop: AbstractEventLoop) -> None:
+        """Let it live on a loop."""
+        self._loop, self._is_open = loop, True
+
+    def bind(self, host: str, port: int, tries: int = 1) -> int:
+        """Listen, and return the port: the first that is free of `tries`. Port 0 is any free one.
+
+        "" and "*" mean every interface with IPv4. Raises `LinkError`.
+        """
+        last = min(port + tries, 1 << 16) - 1
+        while True:
+            try:
+                return self._listener.open(self._loop, ("" if host == "*" else host, port))[1]
+            except LinkError as error:
+                cause = error.__cause__
+                if not isinstance(cause, OSError) or cause.errno != errno.EADDRINUSE or port >= last:
+                    raise
+            port += 1
+
+    def connect(self, host: str, port: int) -> None:
+        """Connect, now or as soon as somebody listens there, and again whenever that has ended."""
+        dialer = Dialer(host, port, self._limits, self._dial)
+        self._dialers.append(dialer)
+        dialer.open(self._loop)
+
+    def _dial(self, sock: socket.socket, name: str) -> Connection:
+        connection = Connection(
+            self._loop, sock, name, self._cutter(), self._on_said, self._on_gone, self.stats, self._serving
+        )
+        self._dialled.add(connection)
+        connection.say(self._hello)
+        return connection
+
+    def _cutter(self) -> Cutter:
+        limits = self._limits
+        return Cutter(zmtp.FITS[self._pattern.kind], limits.message_bytes, limits.frames)
+
+    def subscribe(self, topic: bytes) -> None:
+        """Hear what is published and begins with `topic`. For a `sub`."""
+        assert isinstance(self._pattern, Subscriber)
+        self._pattern.want(topic, True)
+
+    def unsubscribe(self, topic: bytes) -> None:
+        """End one `subscribe` of this topic. For a `sub`."""
+        assert isinstance(self._pattern, Subscriber)
+        self._pattern.want(topic, False)
+
+    def send(self, frames: Sequence[bytes]) -> bool:
+        """Send a message, or return False and count it: a queue is full, or no such peer is connected.
+
+        The first frame of a router's message is the identity of the peer.
+        """
+        if self._watcher is not None:
+            self._watcher("out", frames, "")
+        return self._pattern.send(frames) if self._is_open else self._pattern.lose("closed")
+
+    def watch(self, watcher: Watcher) -> None:
+        """Let `watcher` see every message from now on: one that came before it is heard, or is to be sent."""
+        self._watcher = watcher
+
+    def unwatch(self) -> None:
+        """Let nobody see the messages any more. Idempotent."""
+        self._watcher = None
+
+    def _on_said(self, connection: Connection, said: list[Said]) -> None:
+        messages: list[Message] = []
+        for one in said:
+            if connection.closed:
+                break
+            self._take(connection, one, messages)
+        self._tell(messages)
+
+    def _take(self, connection: Connection, said: Said, messages: list[Message]) -> None:
+        match said:
+            case Hello():
+                if connection not in self._dialled:
+                    connection.say(self._hello)
+            case Ready(identity):
+                self._enter(connection, identity)
+            case Ping(context):
+                connection.say(zmtp.pong(context))
+            case frames:
+                heard, refused = self._pattern.hear(connection, frames)
+                if refused:
+                    self._reject(refused, connection.host)
+                elif heard is not None:
+                    messages.append(Message(heard, _plain(connection.host)))
+
+    def _enter(self, connection: Connection, identity: bytes) -> None:
+        connection.met()
+        refused = self._pattern.enter(connection, identity)
+        if refused:
+            self._reject(refused, connection.host)
+            connection.close(refused)
+
+    def _on_gone(self, connection: Connection) -> None:
+        self._dialled.discard(connection)
+        self._tell([Message(frames, "") for frames in self._pattern.leave(connection)])
+
+    def _tell(self, messages: list[Message]) -> None:
+        is_deaf = type(self._pattern) is Publisher
+        if messages and self._is_open and not is_deaf:
+            self.stats.received += len(messages)
+            if self._watcher is not None:
+                for message in messages:
+                    self._watcher("in", message.frames, message.host)
+            self._hears(messages)
+
+    def close(self) -> None:
+        """Close; what waits to be sent is lost. Idempotent."""
+        self._is_open = False
+        self._pattern.end()
+        for dialer in self._dialers:
+            dialer.close()
+        for connection in list(self._dialled):
+            connection.close("closed here")
+        self._dialers.clear()
+        self._listener.close()
+
+
+def _serving(limits: Limits) -> serving.Limits:
+    return serving.Limits(
+        idle_s=limits.handshake_s,
+        stalled_s=limits.stalled_s,
+        queue_bytes=limits.queue_bytes,
+        object_bytes=limits.message_bytes + zmtp.COMMAND_BYTES,  # the cutter has the closer bounds
+        connections=limits.connections,
+        read_bytes=limits.read_bytes,
+    )
+
+
+def _plain(host: str) -> str:
+    """Return an address of IPv4 as such, also if it came by a socket of both families."""
+    return host.removeprefix("::ffff:")

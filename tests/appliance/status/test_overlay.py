@@ -1,0 +1,209 @@
+"""What a picture shows of a status: the mark of each part, line and wire, and rates in a few characters."""
+
+from typing import Any
+
+import pytest
+
+from appliance.status.overlay import is_of, marks, short
+from topologies.picture.svg import Mark
+
+EMPTY: dict[str, Any] = {
+    "gateways": [],
+    "gateway": "a",
+    "silent": [],
+    "brokers": [],
+    "hubs": [],
+    "candidates": [],
+    "taps": [],
+    "parts": [],
+    "ends": [],
+    "drawing": None,
+}
+
+
+def row(name: str, live: int = 1, received: float | None = None, sent: float = 0) -> dict[str, Any]:
+    """Return a row of a hub; with `received` it has rates."""
+    rates = {} if received is None else {"rates": {"received_per_s": received, "sent_per_s": sent}}
+    return {"name": name, "live": live} | rates
+
+
+def part(kind: str, name: str, state: str = "up") -> dict[str, Any]:
+    return {"id": f"{kind} {name}", "kind": kind, "name": name, "state": state}
+
+
+def mark_of(one: dict[str, Any], **status: Any) -> Mark:
+    """Return the mark of a part."""
+    return marks(EMPTY | {"parts": [one]} | status)[one["id"]]
+
+
+def test_a_gateway_lives_unless_it_is_silent() -> None:
+    assert marks(EMPTY | {"gateways": ["a", "b", "c"], "silent": ["c", "a"]}) == {
+        "gateway a": Mark("ok", "this gateway"),
+        "gateway b": Mark("ok", "lives"),
+        "gateway c": Mark("bad", "not seen from here"),
+    }
+
+
+def test_bridges_of_other_gateways_are_as_brokers_hear_of_them() -> None:
+    standing = {"a": (True, True), "b": (True, True), "c": (False, True), "d": (False, False)}
+    lease = {
+        "bridge": "x",
+        "candidates": [
+            {"name": name, "holding": holding, "ready": ready} for name, (holding, ready) in standing.items()
+        ],
+    }
+    broker = {"name": "broker m", "leases": [lease], "counts": {}}
+    assert marks(EMPTY | {"brokers": [broker]}) == {
+        "bridge x@b": Mark("ok", "active"),
+        "bridge x@c": Mark("ready", "standby"),
+        "bridge x@d": Mark("wait", "not ready"),
+    }
+
+
+@pytest.mark.parametrize("kind", ["bus", "bridge"])
+@pytest.mark.parametrize(
+    ("rows", "lines"),
+    [
+        ([], ("0 peers",)),
+        ([row("x")], ("1 peer",)),
+        ([row("x"), row("y", 2)], ("3 peers",)),
+        ([row("x", 1, 7.0, 2), row("y", 0, 8.0, 3), row("z")], ("2 peers", "15/s")),
+    ],
+)
+def test_a_bus_or_bridge_tells_its_peers_and_what_comes_into_it(
+    kind: str, rows: list[dict[str, Any]], lines: tuple[str, ...]
+) -> None:
+    hubs = [{"name": "other", "links": [row("o", 5, 5.0)]}, {"name": "p", "links": rows}]
+    assert mark_of(part(kind, "p"), hubs=hubs) == Mark("ok", "", lines)
+
+
+@pytest.mark.parametrize(
+    ("state", "mark"),
+    [
+        ("up", Mark("ok", "", ("0 peers",))),
+        ("", Mark("ok", "", ("0 peers",))),
+        ("opening", Mark("wait", "opening", ("0 peers",))),
+        ("waiting", Mark("bad", "waiting", ("0 peers",))),
+        ("closed", Mark("bad", "closed", ("0 peers",))),
+    ],
+)
+def test_a_part_that_is_not_up_says_so(state: str, mark: Mark) -> None:
+    assert mark_of(part("bus", "p", state)) == mark
+
+
+@pytest.mark.parametrize(
+    ("role", "ready", "state", "mark"),
+    [
+        ("active", True, "up", Mark("ok", "active", ("epoch 3",))),
+        ("active", True, "waiting", Mark("ok", "active", ("epoch 3",))),
+        ("standby", True, "up", Mark("ready", "standby", ("epoch 3",))),
+        ("standby", False, "up", Mark("wait", "standby, not ready")),
+        ("standby", False, "waiting", Mark("bad", "standby, not ready")),
+    ],
+)
+def test_a_bridge_that_others_may_run_too_tells_its_role(
+    role: str, ready: bool, state: str, mark: Mark
+) -> None:
+    candidate = {"bridge": "x", "role": role, "ready": ready, "epoch": 3}
+    assert mark_of(part("bridge", "x", state), candidates=[candidate]) == mark
+    assert mark_of(part("bus", "x"), candidates=[candidate]).word == ""
+
+
+@pytest.mark.parametrize(
+    ("waiting", "ring", "lost", "state", "mark"),
+    [
+        (50, 200, 0, "up", Mark("ok", "written", ("ring 25 %",))),
+        (0, 0, 0, "up", Mark("ok", "written", ("ring 0 %",))),
+        (1, 1, 0, "opening", Mark("wait", "written", ("ring 100 %",))),
+        (50, 200, 1, "up", Mark("bad", "written", ("ring 25 %",))),
+    ],
+)
+def test_a_tap_tells_how_full_its_ring_is_and_is_bad_if_it_lost_anything(
+    waiting: int, ring: int, lost: int, state: str, mark: Mark
+) -> None:
+    tap = {"name": "t", "waiting_bytes": waiting, "ring_bytes": ring, "lost": lost, "state": "written"}
+    assert mark_of(part("device", "t", state), taps=[tap]) == mark
+
+
+def test_a_broker_tells_its_clients_and_another_device_only_its_state() -> None:
+    broker = {"name": "broker m", "leases": [], "counts": {"connections": 1}}
+    assert mark_of(part("broker", "m"), brokers=[broker]) == Mark("ok", "up", ("1 peer",))
+    none = broker | {"counts": {"connections": 0}}
+    assert mark_of(part("broker", "m"), brokers=[none]) == Mark("ok", "up", ("0 peers",))
+    assert mark_of(part("device", "m", ""), brokers=[broker | {"name": "m"}]) == Mark("ok", "up")
+    assert mark_of(part("device", "d", "closed")) == Mark("bad", "closed")
+
+
+def end(state: str, row: str = "l", condition: str = "", hub: str = "p", id: str = "e") -> dict[str, Any]:
+    return {"id": id, "hub": hub, "row": row, "state": state, "condition": condition}
+
+
+@pytest.mark.parametrize(
+    ("ends", "state", "word"),
+    [
+        ([end("up")], "ok", "up"),
+        ([end("up", condition="unknown")], "ok", "up"),
+        ([end("up", condition="error-passive")], "ok", "error-passive"),
+        ([end("up"), end("waiting"), end("opening")], "bad", "waiting"),
+        ([end("up"), end("opening"), end("up")], "wait", "opening"),
+        ([end(""), end("up")], "ok", ""),
+    ],
+)
+def test_a_line_is_as_the_worst_of_its_ends(ends: list[dict[str, Any]], state: Any, word: str) -> None:
+    assert marks(EMPTY | {"ends": ends}) == {"e": Mark(state, word)}
+
+
+def test_a_line_has_the_rates_of_all_its_ends() -> None:
+    hubs = [
+        {
+            "name": "p",
+            "links": [row("l", 1, 2, 3), row("1 tmq/l", 1, 20, 30), row("l/peer"), row("ll", 1, 9)],
+        },
+        {"name": "q", "links": [row("l", 1, 200, 300)]},
+    ]
+    ends = [end("up"), end("up", hub="q"), end("up", hub="gone"), end("up", row="x", id="other")]
+    assert marks(EMPTY | {"hubs": hubs, "ends": ends}) == {
+        "e": Mark("ok", "up", ("in 222/s", "out 333/s")),
+        "other": Mark("ok", "up"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), [("l", True), ("side/l", True), ("l/peer", True), ("ll", False), ("side/ll", False)]
+)
+def test_a_row_is_of_a_link_whose_name_it_has_before_or_behind_a_side(name: str, found: bool) -> None:
+    assert is_of(name, "l") is found
+
+
+def test_a_wire_is_as_the_best_of_the_links_to_it_that_this_gateway_has() -> None:
+    nodes = [{"id": "w", "kind": "wire"}, {"id": "v", "kind": "wire"}, {"id": "bus p", "kind": "bus"}]
+    edges = [("e", "w"), ("f", "w"), ("g", "w"), ("h", "v"), ("i", "bus p")]
+    drawing = {"nodes": nodes, "edges": [{"id": name, "other": other} for name, other in edges]}
+    ends = [end("waiting", id="e"), end("up", condition="fine", id="f"), end("opening", id="g")]
+    found = marks(EMPTY | {"drawing": drawing, "ends": [*ends, end("up", id="i")]})
+    assert found["w"] == Mark("ok", "fine")
+    assert not {"v", "bus p"} & set(found)
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (0, "0"),
+        (0.5, "0.5"),
+        (5, "5"),
+        (9.94, "9.9"),
+        (10.4, "10"),
+        (999, "999"),
+        (1000, "1k"),
+        (1234, "1.23k"),
+        (123_456, "123k"),
+        (998_999, "999k"),
+        (999_900, "1000k"),
+        (1e6, "1M"),
+        (1_250_000, "1.25M"),
+        (1e9, "1000M"),
+    ],
+)
+def test_a_rate_is_short(number: float, shown: str) -> None:
+    assert short(number) == shown
+    assert len(shown) <= 5

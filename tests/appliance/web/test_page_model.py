@@ -1,0 +1,241 @@
+"""What open pages get of a status: its texts, the rows that weigh most, and only the marks that changed."""
+
+from typing import Any
+
+import pytest
+
+from appliance.web.page_model import PageModel, page_fields
+
+
+def row(name: str, received: int = 0, sent: int = 0, **more: Any) -> dict[str, Any]:
+    found = {"name": name, "received": received, "sent": sent, "queued": 0, "live": 1}
+    return found | {"dropped": {}, "rejected": {}} | more
+
+
+def rates(received: float, sent: float) -> dict[str, Any]:
+    return {"rates": {"received_per_s": received, "sent_per_s": sent}}
+
+
+def status(*rows: dict[str, Any], hub: str = "p", **more: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "time_ns": 2,
+        "started_ns": 1,
+        "topology": "t",
+        "gateway": "gw",
+        "gateways": {"gw": "10.0.0.1"},
+        "product": "1.0",
+        "pid": 7,
+        "parts": [],
+        "ends": [],
+        "links": [],
+        "hubs": [{"name": hub, "links": list(rows)}],
+        "totals": {"received": 5, "sent": 6, "queued": 7, "dropped": {"a": 1, "b": 2}},
+        "memory": {"held_bytes": 1_250_000},
+        "candidates": [],
+        "brokers": [],
+        "taps": [],
+        "values": [],
+        "events": [],
+        "silent": {},
+    }
+    return found | more
+
+
+def only_row(one: dict[str, Any]) -> dict[str, Any]:
+    (found,) = page_fields(one)["rows"]
+    return dict(found)
+
+
+def test_a_row_has_rates_if_there_are_any_and_all_that_was_dropped() -> None:
+    still = only_row(status(row("x", live=2, queued=3, dropped={"a": 1, "b": 2}, rejected={"c": 9})))
+    assert (still["in"], still["out"], still["dropped"], still["queued"], still["peers"]) == (
+        "0/s",
+        "0/s",
+        3,
+        3,
+        2,
+    )
+    moving = only_row(status(row("x", **rates(12, 3.4))))
+    assert (moving["in"], moving["out"], moving["hub"], moving["link"]) == ("12/s", "3.4/s", "p", "x")
+    assert "weight" not in moving
+
+
+@pytest.mark.parametrize(
+    ("link", "state", "fault"),
+    [
+        ({"state": "up", "fault": "an old one"}, "up", ""),
+        ({"state": "waiting", "fault": "no route"}, "waiting", "no route"),
+        ({"state": "up", "condition": "error-passive"}, "error-passive", ""),
+        ({"state": "up", "condition": "unknown"}, "up", ""),
+        ({"state": "opening", "condition": ""}, "opening", ""),
+        ({}, "", ""),
+    ],
+)
+def test_a_row_has_the_state_of_its_link_and_its_fault_unless_it_is_up(
+    link: dict[str, Any], state: str, fault: str
+) -> None:
+    found = only_row(status(row("1 can/x"), links=[link | {"name": "x"}]))
+    assert (found["state"], found["fault"]) == (state, fault)
+
+
+@pytest.mark.parametrize("name", ["x", "x/peer", "side/x", "side/x/y"])
+def test_the_link_of_a_row_is_found_by_its_end_or_its_name(name: str) -> None:
+    by_name = [{"name": "x", "state": "waiting"}, {"name": "x/y", "state": "waiting"}]
+    if name == "x/peer":
+        found = status(row(name), ends=[{"hub": "p", "row": "x", "state": "waiting"}])
+    else:
+        found = status(row(name), links=by_name)
+    assert only_row(found)["state"] == "waiting"
+
+
+def test_an_end_says_more_of_a_row_than_a_link_and_is_of_its_own_hub() -> None:
+    ends = [{"hub": "p", "row": "x", "state": "opening"}, {"hub": "q", "row": "x", "state": "closed"}]
+    assert only_row(status(row("x"), ends=ends, links=[{"name": "x", "state": "up"}]))["state"] == "opening"
+
+
+def test_of_many_rows_those_with_trouble_or_traffic_are_shown_in_their_order() -> None:
+    rows = [row(f"r{number}", number) for number in range(101)]
+    rows[0] |= rates(0.5, 0)
+    rows[1] |= rates(0, 0.5)
+    bad = [{"name": "r2", "state": "waiting"}, {"name": "r3", "state": "up"}, {"name": "r4", "state": ""}]
+    made = page_fields(status(*rows, links=bad))
+    assert made["more_rows"] == 1
+    assert [one["link"] for one in made["rows"]] == [f"r{number}" for number in range(101) if number != 3]
+
+
+def test_what_crossed_both_ways_weighs_alike() -> None:
+    rows = [row(f"r{number}", 5, 5) for number in range(100)]
+    made = page_fields(status(row("in only", 9), row("out only", 0, 11), *rows))
+    names = [one["link"] for one in made["rows"]]
+    assert "out only" in names
+    assert "in only" not in names
+
+
+@pytest.mark.parametrize(("totals", "shown"), [({}, ("5", "6")), (rates(1500, 0.25), ("1.5k/s", "0.2/s"))])
+def test_totals_are_rates_if_there_are_any(totals: dict[str, Any], shown: tuple[str, str]) -> None:
+    one = status()
+    one["totals"] |= totals
+    made = page_fields(one)["totals"]
+    assert (made["in"], made["out"]) == shown
+    assert (made["queued"], made["dropped"], made["memory"]) == ("7", "3", "1.2 MB")
+
+
+def test_drops_are_told_by_link_and_reason() -> None:
+    one = status(row("x", dropped={"stale": 1}, rejected={"echo": 2}))
+    assert page_fields(one)["drops"] == [
+        {"link": "p | x", "how": "dropped", "reason": "stale", "count": 1},
+        {"link": "p | x", "how": "rejected", "reason": "echo", "count": 2},
+    ]
+
+
+def test_troubles_are_counted() -> None:
+    parts = [
+        {"id": f"bus {state}", "kind": "bus", "name": state, "state": state, "fault": ""}
+        for state in ("up", "closed")
+    ]
+    roles = [
+        {
+            "bridge": "x",
+            "role": "standby",
+            "ready": False,
+            "holder": "",
+            "epoch": 3,
+            "takeovers": 1,
+            "cause": "c",
+        }
+    ]
+    made = page_fields(status(parts=parts, candidates=roles))
+    assert made["trouble"] == 2
+    (role,) = made["roles"]
+    assert (role["role"], role["holder"]) == ("standby, not ready", "nobody")
+    ready = [roles[0] | {"ready": True, "holder": "gw"}]
+    (role,) = page_fields(status(candidates=ready))["roles"]
+    assert (role["role"], role["holder"]) == ("standby", "gw")
+
+
+def test_brokers_tell_what_they_counted_and_refused() -> None:
+    broker = {
+        "name": "broker m",
+        "urls": ["a", "b"],
+        "counts": {"x": 1, "y": 0, "z": 2},
+        "rejected": {"full": 3},
+    }
+    broker |= {"leases": []}
+    assert page_fields(status(brokers=[broker]))["services"] == [
+        {"name": "broker m", "at": "a, b", "counts": "x 1, z 2", "refused": "full 3"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "ring", "fill"), [(0, 0, "0 %"), (1, 1, "100 %"), (1, 3, "33 %"), (0, 1, "0 %")]
+)
+def test_a_tap_tells_how_full_it_is(waiting: int, ring: int, fill: str) -> None:
+    tap = dict.fromkeys(("name", "state", "fault", "captured", "lost", "written", "files"), 0)
+    (made,) = page_fields(status(taps=[tap | {"waiting_bytes": waiting, "ring_bytes": ring}]))["taps"]
+    assert made == tap | {"fill": fill}
+
+
+def test_the_last_thirty_events_come_latest_first_with_what_they_counted() -> None:
+    events = [
+        {
+            "time_ns": number * 1_000_000_000,
+            "kind": "link",
+            "source": f"s{number}",
+            "cause": "up",
+            "counts": {},
+        }
+        for number in range(32)
+    ]
+    events[-1]["counts"] = {"a": 1, "b": 2}
+    made = page_fields(status(events=events))["events"]
+    assert [one["source"] for one in made] == [f"s{number}" for number in range(31, 1, -1)]
+    assert made[0]["cause"] == "up (a 1, b 2)"
+    assert made[1] | {"source": ""} == {
+        "time": "1970-01-01T00:00:30+00:00",
+        "kind": "link",
+        "source": "",
+        "cause": "up",
+    }
+
+
+def test_forty_silent_gateways_are_named_and_all_are_counted() -> None:
+    made = page_fields(status(silent={f"g{number}": "c" for number in range(42)}))
+    assert (list(made["silent"]), made["silent_count"]) == ([f"g{number}" for number in range(40)], 42)
+
+
+def drawing(*edges: str) -> dict[str, Any]:
+    return {"nodes": [], "edges": [{"id": edge, "other": "w"} for edge in edges]}
+
+
+def test_the_picture_has_a_text_that_differs_when_it_does() -> None:
+    one, same, other = (page_fields(status(drawing=drawing(*edges)))["drawn"] for edges in ("ab", "ab", "ac"))
+    assert one == same != other
+    assert page_fields(status())["drawn"] == page_fields(status(drawing=None))["drawn"] == ""
+
+
+def gone(*names: str) -> dict[str, Any]:
+    return status(gateways=dict.fromkeys(("gw", "other", "third"), ""), silent=dict.fromkeys(names, "c"))
+
+
+def test_pages_get_the_marks_that_changed_and_a_new_page_all() -> None:
+    model = PageModel()
+    assert model.first() == {"marks": {}}
+    assert set(model.take(gone())["marks"]) == {"gateway gw", "gateway other", "gateway third"}
+    second = model.take(gone("other"))
+    assert second["marks"] == {
+        "gateway other": {
+            "state": "bad",
+            "sign": "▲",
+            "text": "not seen from here",
+            "lines": [],
+            "word": "not seen from here",
+        }
+    }
+    assert second["pid"] == 7
+    third = model.take(gone("other") | {"gateways": {"gw": ""}})
+    assert {name: mark["state"] for name, mark in third["marks"].items()} == {
+        "gateway other": "idle",
+        "gateway third": "idle",
+    }
+    assert model.first() == third | {"marks": model.first()["marks"]}
+    assert set(model.first()["marks"]) == {"gateway gw"}

@@ -1,0 +1,219 @@
+"""The running catalog, by real sockets: registrations, pings, datagrams, a new start with its records."""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bus.errors import LinkError
+from devices.dbp.catalog.bounds import Bounds
+from devices.dbp.catalog.device import CatalogSpec
+from devices.dbp.catalog.records import HEAD
+from devices.dbp.catalog.service import Catalog
+from devices.dbp.zeromq.sockets import Message, Socket
+from tests.helpers.peers import until
+
+HOST = "127.0.0.1"
+FAST = Bounds(interval_s=0.05, interval_min_s=0.05)
+Make = Callable[..., Catalog]
+
+
+class Peer:
+    """A DEALER at a catalog; `heard` are the messages without the empty frame."""
+
+    def __init__(self, port: int) -> None:
+        self.heard: list[list[bytes]] = []
+        self.socket = Socket("dealer", self._on_messages)
+        self.socket.open(asyncio.get_running_loop())
+        self.socket.connect(HOST, port)
+
+    def _on_messages(self, messages: list[Message]) -> None:
+        self.heard += [message.frames[1:] for message in messages]
+
+    async def ask(self, word: bytes, body: bytes = b"") -> list[bytes]:
+        """Send a command, and return the reply: its word and its body."""
+        count = len(self.heard)
+        self.socket.send([b"", word, b"1", body])
+        await until(lambda: len(self.heard) > count)
+        said, _, answer = self.heard[-1]
+        return [said, answer]
+
+    async def register(self, name: str, port: int, **fields: Any) -> list[bytes]:
+        interfaces = {"router": {"ip": HOST, "port": port}}
+        return await self.ask(b"UwU", json.dumps({"name": name, "interfaces": interfaces, **fields}).encode())
+
+    async def lists(self) -> list[str]:
+        return sorted(json.loads((await self.ask(b"u_U"))[1]))
+
+
+@pytest.fixture
+async def make() -> AsyncIterator[Make]:
+    made: list[Catalog] = []
+
+    def start(port: int = 0, records: str = "none", bounds: Bounds = FAST, tries: int = 1) -> Catalog:
+        spec = CatalogSpec(on="", catalog=(f"tcp://{HOST}:{port}",), records=records)
+        made.append(Catalog("catalog", spec, bounds, tries))
+        made[-1].start(asyncio.get_running_loop())
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+async def meet() -> AsyncIterator[Callable[[Catalog], Peer]]:
+    met: list[Peer] = []
+
+    def connect(catalog: Catalog) -> Peer:
+        met.append(Peer(port_of(catalog)))
+        return met[-1]
+
+    yield connect
+    for peer in met:
+        peer.socket.close()
+
+
+Meet = Callable[[Catalog], Peer]
+
+
+def port_of(catalog: Catalog) -> int:
+    return int(catalog.urls[0].rpartition(":")[2])
+
+
+async def test_who_registers_is_listed(make: Make, meet: Meet) -> None:
+    catalog = make()
+    service, client = meet(catalog), meet(catalog)
+    assert await service.register("Rohan", 5999) == [b"OwO", b""]
+    word, body = await client.ask(b"u_U", b"Rohan")
+    assert word == b"o_O"
+    assert json.loads(body) == {"Rohan": {"interfaces": {"router": {"ip": HOST, "port": 5999}}}}
+    assert catalog.counts["services"] == 1
+
+
+async def test_who_answers_pings_stays_listed_and_who_does_not_is_gone(make: Make, meet: Meet) -> None:
+    catalog, asked = make(), list[Message]()
+    alive = Socket("router", asked.extend)
+    alive.open(asyncio.get_running_loop())
+    port = alive.bind(HOST, 0)
+    client = meet(catalog)
+    await meet(catalog).register("alive", port)
+    await meet(catalog).register("dead", 1)
+    answered = 0
+    while await client.lists() != ["alive"] or answered < 8:
+        for peer, *frames in (message.frames for message in asked[answered:]):
+            assert frames[:2] == [b"", b"ping"]
+            alive.send([peer, b"", b"pong", frames[2], b"alive"])
+            answered += 1
+        await asyncio.sleep(0.002)
+    alive.close()
+    await until(lambda: catalog.counts["services"] == 0)
+    assert catalog.server.asked_now == 0
+
+
+async def test_a_service_without_a_router_is_asked_over_its_connection(make: Make, meet: Meet) -> None:
+    catalog = make()
+    service = meet(catalog)
+    body = {"name": "Rohan", "interfaces": {"pub": {"ip": HOST, "port": 1}}}
+    await service.ask(b"UwU", json.dumps(body).encode())
+    await until(lambda: any(frames[0] == b"ping" for frames in service.heard))
+
+
+async def test_a_heartbeat_by_udp_is_answered_by_one(make: Make, meet: Meet) -> None:
+    catalog = make()
+    service = meet(catalog)
+    await service.register("Rohan", 1, liveliness=60_000)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.setblocking(False)
+        sock.connect((HOST, port_of(catalog)))
+        loop = asyncio.get_running_loop()
+        for name, answer in ((b"Rohan", b"<3"), (b"Gondor", b"</3")):
+            sock.send(b"<3 1.5 " + name)
+            said, _, who = (await asyncio.wait_for(loop.sock_recv(sock, 512), 10)).split(b" ", 2)
+            assert (said, who) == (answer, name)
+        for bad in (b"", b"<3", b"\xff" * 600, b"</3 1.5 Rohan", b"<3 1.5 " + b"x" * 300):
+            sock.send(bad)
+        await until(lambda: sum(catalog.rejected.values()) == 6)
+        assert catalog.rejected == {"unexpected": 2, "frames": 3, "text": 1}
+
+
+async def test_heartbeats_by_udp_keep_a_service_listed(make: Make, meet: Meet) -> None:
+    catalog = make()
+    service = meet(catalog)
+    await service.register("Rohan", 1, liveliness=50)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for _ in range(40):
+            sock.sendto(b"<3 1.5 Rohan", (HOST, port_of(catalog)))
+            await asyncio.sleep(0.01)
+    assert catalog.counts["services"] == 1
+    await until(lambda: catalog.counts["services"] == 0)
+
+
+async def test_a_restarted_catalog_lists_who_was_listed(make: Make, meet: Meet, tmp_path: Path) -> None:
+    file = str(tmp_path / "deep" / "records")
+    first = make(records=file, bounds=Bounds())
+    await meet(first).register("Rohan", 5999)
+    await meet(first).register("Gondor", 5998, liveliness=1000)
+    await until(lambda: first.counts["stored"] > 0)
+    kept = Path(file).read_bytes()
+    first.close()
+    assert kept.startswith(HEAD)
+    assert kept == Path(file).read_bytes()
+    second = make(port_of(first), file, Bounds())
+    assert await meet(second).lists() == ["Gondor", "Rohan"]
+
+
+async def test_what_has_just_changed_is_stored_at_the_end(make: Make, meet: Meet, tmp_path: Path) -> None:
+    file = str(tmp_path / "records")
+    first = make(records=file, bounds=Bounds())
+    await meet(first).register("Rohan", 5999)
+    first.close()
+    assert await meet(make(records=file)).lists() == ["Rohan"]
+
+
+async def test_a_damaged_record_is_left_out_and_counted(make: Make, meet: Meet, tmp_path: Path) -> None:
+    file = tmp_path / "records"
+    good = b'{"name": "Rohan", "host": "127.0.0.1", "binary_time": true, "fields": {"interfaces": {"router": '
+    good += b'{"ip": "127.0.0.1", "port": 5999}}}}'
+    file.write_bytes(HEAD + b"\n".join((b"{", good, b'{"name": "Error"}', b"\xff")) + b"\n")
+    catalog = make(records=str(file))
+    assert await meet(catalog).lists() == ["Rohan"]
+    assert catalog.rejected == {"record": 3}
+
+
+async def test_a_file_of_another_program_is_not_touched(make: Make, tmp_path: Path) -> None:
+    file = tmp_path / "notes"
+    file.write_text("remember the milk\n")
+    with pytest.raises(LinkError, match="is not the file of a catalog"):
+        make(records=str(file))
+    assert file.read_text() == "remember the milk\n"
+
+
+async def test_two_catalogs_do_not_share_a_file(make: Make, tmp_path: Path) -> None:
+    file = str(tmp_path / "records")
+    make(records=file)
+    with pytest.raises(LinkError, match="another catalog stores its services there"):
+        make(records=file)
+
+
+async def test_a_full_disk_is_a_condition_that_ends(make: Make, meet: Meet, tmp_path: Path) -> None:
+    file = tmp_path / "records"
+    catalog = make(records=str(file))
+    (tmp_path / ".records.new").mkdir()
+    await meet(catalog).register("Rohan", 5999)
+    await until(lambda: catalog.counts["record faults"] > 0)
+    assert catalog.condition.startswith("the list is not stored: Is a directory")
+    (tmp_path / ".records.new").rmdir()
+    await until(lambda: catalog.counts["stored"] > 0)
+    assert catalog.condition == ""
+
+
+async def test_a_port_that_is_taken_counts_up_only_if_nobody_named_it(make: Make) -> None:
+    port = port_of(make())
+    with pytest.raises(LinkError, match="Address already in use"):
+        make(port)
+    assert port < port_of(make(port, tries=64)) < port + 64

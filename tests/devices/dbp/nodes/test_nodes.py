@@ -1,0 +1,244 @@
+"""Services, clients and a catalog over real sockets on loopback."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, suppress
+
+import pytest
+
+from bus.errors import LinkError
+from devices.dbp.catalog.bounds import Bounds
+from devices.dbp.catalog.device import CatalogSpec
+from devices.dbp.catalog.service import Catalog
+from devices.dbp.nodes.client import Client
+from devices.dbp.nodes.presence import NodeError
+from devices.dbp.nodes.registering import Standing
+from devices.dbp.nodes.requests import Request
+from devices.dbp.nodes.service import Service
+from devices.dbp.zeromq.sockets import Message, Socket
+from tests.helpers.peers import until
+from tests.helpers.ports import free_port
+
+HOST = "127.0.0.1"
+FAST = Bounds(interval_s=0.05, interval_min_s=0.05)
+INTERVAL_S = 0.1
+Make = Callable[..., Catalog]
+
+
+@pytest.fixture
+async def start() -> AsyncIterator[Make]:
+    made: list[Catalog] = []
+
+    def begin(port: int = 0, records: str = "none") -> Catalog:
+        spec = CatalogSpec(on="", catalog=(f"tcp://{HOST}:{port}",), records=records, beacon=False)
+        made.append(Catalog("catalog", spec, FAST))
+        made[-1].start(asyncio.get_running_loop())
+        return made[-1]
+
+    yield begin
+    for one in made:
+        one.close()
+
+
+def port_of(catalog: Catalog) -> int:
+    return int(catalog.urls[0].rpartition(":")[2])
+
+
+async def echo(request: Request) -> tuple[bytes, ...]:
+    await asyncio.sleep(0)
+    return request.body
+
+
+async def test_a_client_finds_a_service_and_asks_it(start: Make) -> None:
+    url = start().urls[0]
+    async with Service("Rohan", {"echo": echo}, catalog=url, function="horses", topics=["hay"]) as service:
+        await service.listed()
+        async with Client(url) as client:
+            found = (await client.services())["Rohan"]
+            assert (found.function, found.topics) == ("horses", ("hay",))
+            assert found == await client.find("Rohan")
+            assert await client.ask("Rohan", "echo", b"one", b"two") == (b"one", b"two")
+            assert await client.ask("Rohan", "ping") == (b"Rohan",)
+            with pytest.raises(NodeError, match="Mordor is not listed"):
+                await client.find("Mordor")
+            with pytest.raises(NodeError, match="refused: unknown word"):
+                await client.ask("Rohan", "dance")
+            with pytest.raises(ValueError, match="word of a request"):
+                await client.ask("Rohan", "<3")
+
+
+async def test_what_a_service_publishes_reaches_who_subscribed(start: Make) -> None:
+    url = start().urls[0]
+    async with Service("Rohan", catalog=url, publishes=True) as service, Client(url) as client:
+        await service.listed()
+        async with aclosing(client.subscribe("Rohan", "horses/")) as heard:
+            first = asyncio.ensure_future(anext(heard))
+            while not first.done():
+                service.publish("cows/1", b"no")
+                service.publish("horses/1", b"yes")
+                await asyncio.sleep(0.002)
+            assert (await first) == ("horses/1", b"yes")
+        with pytest.raises(NodeError, match="Rohan has no interface sub"):
+            await anext(client.subscribe("Rohan", interface="sub"))
+
+
+async def test_heartbeats_keep_it_listed_and_a_close_takes_it_off(start: Make) -> None:
+    catalog = start()
+    service = Service("Rohan", catalog=catalog.urls[0], interval_s=INTERVAL_S)
+    await service.open()
+    await service.listed()
+    watch = catalog.server.registry.services.find("Rohan")
+    assert watch is not None
+    await until(lambda: catalog.server.registry.services.find("Rohan") is not None)
+    loop = asyncio.get_running_loop()
+    end_s = loop.time() + 12 * INTERVAL_S
+    await until(lambda: loop.time() > end_s)
+    assert catalog.counts["services"] == 1
+    assert catalog.counts["pings"] == 0
+    await service.close()
+    await until(lambda: catalog.counts["services"] == 0)
+    await service.close()
+
+
+async def test_a_name_that_lives_is_denied_with_the_reason(start: Make) -> None:
+    url = start().urls[0]
+    async with Service("Rohan", catalog=url) as first:
+        await first.listed()
+        taken = Service("Rohan", catalog=url)
+        await taken.open()
+        with pytest.raises(NodeError, match="Rohan was denied: name taken"):
+            await taken.listed()
+        assert taken.standing is Standing.DENIED
+        await taken.close()
+
+
+async def test_an_update_is_listed_or_denied_with_the_reason(start: Make) -> None:
+    url = start().urls[0]
+    async with Service("Rohan", catalog=url) as service, Client(url) as client:
+        await service.listed()
+        await service.update(topics=["hay"], colour="green")
+        found = await client.find("Rohan")
+        assert (found.topics, found.fields["colour"]) == (("hay",), "green")
+        with pytest.raises(NodeError, match="update was denied: topics"):
+            await service.update(topics=7)
+        assert service.standing is Standing.LISTED
+
+
+async def test_a_catalog_that_forgot_lists_all_within_two_intervals_of_its_return(start: Make) -> None:
+    catalog = start()
+    port = port_of(catalog)
+    services = [Service(f"s{n}", catalog=catalog.urls[0], interval_s=INTERVAL_S) for n in range(10)]
+    for service in services:
+        await service.open()
+        await service.listed()
+    catalog.close()
+    await asyncio.gather(*(service.listed() for service in services))
+    second = start(port)
+    loop = asyncio.get_running_loop()
+    began_s = loop.time()
+    await until(lambda: second.counts["services"] == 10)
+    print(f"listed after {loop.time() - began_s:.3f} s")
+    for service in services:
+        await service.close()
+
+
+async def test_a_service_may_come_before_its_catalog(start: Make) -> None:
+    port = free_port()
+    async with Service("Rohan", catalog=f"tcp://{HOST}:{port}", interval_s=INTERVAL_S) as service:
+        start(port)
+        await service.listed()
+
+
+async def test_it_registers_again_on_a_new_connection_after_a_disconnect() -> None:
+    heard: list[list[bytes]] = []
+    router = Socket("router", lambda messages: heard.extend(message.frames for message in messages))
+    router.open(asyncio.get_running_loop())
+    port = router.bind(HOST, 0)
+    async with Service("Rohan", catalog=f"tcp://{HOST}:{port}", interval_s=INTERVAL_S):
+        await until(lambda: len(heard) == 1)
+        router.send([heard[0][0], b"", b"OwO", b"1", b""])
+        router.send([heard[0][0], b"", b"</3", b"1", b""])
+        await until(lambda: len(heard) >= 2 and heard[-1][2] == b"UwU")
+        assert heard[-1][0] != heard[0][0]
+    router.close()
+
+
+async def test_nothing_that_a_false_catalog_or_service_says_ends_a_node(start: Make) -> None:
+    junk = [[b""], [b"", b"o_O", b"1", b"{"], [b"x", b"y"], [b"", b"OwO", b"1", b'{"liveliness": -1}'],
+            [b"", b"o_O", b"1", json.dumps({"a": 1, "b": {"interfaces": {"router": {"ip": 1}}}}).encode()],
+            [b"", b"echo"], [b"", b"\xff", b"1"], [b"", b"echo", b"xxxxx"]]  # fmt: skip
+    said = 0
+
+    def answer(messages: list[Message]) -> None:
+        nonlocal said
+        for message in messages:
+            router.send([message.frames[0], *junk[said % len(junk)]])
+            said += 1
+
+    router = Socket("router", answer)
+    router.open(asyncio.get_running_loop())
+    url = f"tcp://{HOST}:{router.bind(HOST, 0)}"
+    async with Client(url, timeout_s=1.0) as client:
+        for _ in junk:
+            with suppress(NodeError):
+                assert "a" not in await client.services()
+    service = Service("Rohan", catalog=url, interval_s=INTERVAL_S)
+    await service.open()
+    count = said
+    await until(lambda: said > count)
+    await service.close()
+    router.close()
+
+
+async def test_requests_beyond_the_bound_are_refused_and_a_failing_handler_is_no_end(start: Make) -> None:
+    url = start().urls[0]
+    wait = asyncio.Event()
+
+    async def slow(_: Request) -> str:
+        await wait.wait()
+        return "done"
+
+    def broken(_: Request) -> str:
+        raise RuntimeError("a defect")
+
+    async with Service("Rohan", {"slow": slow, "broken": broken}, catalog=url) as service:
+        await service.listed()
+        service.calls._most = 1  # noqa: SLF001
+        async with Client(url) as one, Client(url) as two:
+            first = asyncio.ensure_future(one.ask("Rohan", "slow"))
+            await until(lambda: bool(service.calls._running))  # noqa: SLF001
+            with pytest.raises(NodeError, match="too many requests"):
+                await two.ask("Rohan", "slow")
+            with pytest.raises(NodeError, match="refused: too many requests"):
+                await two.ask("Rohan", "broken")
+            wait.set()
+            assert await first == (b"done",)
+            with pytest.raises(NodeError, match="the service failed"):
+                await two.ask("Rohan", "broken")
+        assert service.calls.refused == {"too many requests": 2, "the service failed": 1}
+
+
+async def test_a_service_that_does_not_answer_is_told_and_asked_anew(start: Make) -> None:
+    url = start().urls[0]
+    answers = asyncio.Event()
+
+    async def sometimes(_: Request) -> str:
+        await answers.wait()
+        return "late"
+
+    async with Service("Rohan", {"x": sometimes, "y": lambda _: "now"}, catalog=url) as service:
+        await service.listed()
+        async with Client(url, timeout_s=0.1) as client:
+            with pytest.raises(NodeError, match=r"Rohan gave no answer within 0\.1 s"):
+                await client.ask("Rohan", "x")
+            answers.set()
+            assert await client.ask("Rohan", "y") == (b"now",)
+
+
+@pytest.mark.parametrize("url", ["tcp://nowhere", "ipc:///x", "tcp://0.0.0.0:5246", "x"])
+def test_what_is_no_catalog_is_an_error_at_once(url: str) -> None:
+    with pytest.raises(LinkError):
+        Client(url)
+    with pytest.raises(LinkError):
+        Service("Rohan", catalog=url)

@@ -1,0 +1,135 @@
+"""The places of a small picture, number by number: columns, rows, what stands beside what, and the lines."""
+
+import pytest
+
+from topologies.picture.layout import NARROW, NODE_WIDTH, WIDE, Box, Drawing, Edge, Layout, Node, placed
+
+PARTS = [
+    Node("p", "bus", "p", "a"),
+    Node("m", "broker", "m", "a"),
+    Node("q", "bus", "q", "b"),
+    Node("x", "bridge", "x", "a"),
+    Node("d", "device", "d", "a"),
+    Node("y", "bridge", "y", "b"),
+    *(Node(name, "wire", name) for name in ("w1", "w2", "w3")),
+]
+ENDS = ["x p", "x w1", "y w1", "y w2", "y q", "p q", "d x", "x w3", "x gone", "gone p"]
+EDGES = [Edge(ends, ends.split()[0], ends.split()[1]) for ends in ENDS]
+BOXES = Box("a", "10.0.0.1"), Box("b", "10.0.0.2"), Box("c", "10.0.0.3")
+DRAWING = Drawing("t", 0, 0, BOXES, tuple(PARTS), tuple(EDGES))
+
+Places = dict[str, tuple[float, float]]
+
+
+def places(layout: Layout) -> Places:
+    return {node.id: (node.x, node.y) for node in placed(DRAWING, layout).nodes}
+
+
+def paths(layout: Layout) -> dict[str, list[int]]:
+    return {edge.id: [round(at) for at in edge.path] for edge in placed(DRAWING, layout).edges}
+
+
+def test_what_has_no_place_yet_is_at_zero_and_is_no_trunk_and_no_standby() -> None:
+    assert PARTS[0][4:] == ("", 0, 0)
+    assert EDGES[0][3:] == (False, False, ())
+    assert BOXES[0][2:] == (0, 0, 0, 0)
+    assert DRAWING.node_width == NODE_WIDTH == 152
+
+
+def test_gateways_are_below_each_other_and_an_empty_one_has_room_for_a_row() -> None:
+    made = placed(DRAWING, WIDE)
+    assert [box[2:] for box in made.boxes] == [
+        (52, 14, 182, 436),
+        (52, 210, 106, 436),
+        (52, 330, 106, 436),
+    ]
+    assert (made.width, made.height, made.node_width) == (772, 450, 152)
+    narrow = placed(DRAWING, NARROW)
+    assert [box[2:] for box in narrow.boxes] == [(2, 14, 182, 332), (2, 362, 106, 332), (2, 558, 106, 332)]
+    assert (narrow.width, narrow.height, narrow.node_width) == (380, 678, 132)
+
+
+def test_a_wide_picture_has_three_columns_and_wires_are_beside_the_middle_of_what_joins_them() -> None:
+    assert places(WIDE) == {
+        "p": (66, 44),
+        "m": (66, 120),
+        "x": (322, 44),
+        "d": (322, 120),
+        "q": (66, 240),
+        "y": (322, 240),
+        "w1": (606, 142),
+        "w2": (606, 240),
+        "w3": (606, 44),
+    }
+
+
+def test_a_narrow_picture_has_wires_below_the_first_gateway_that_joins_them() -> None:
+    assert places(NARROW) == {
+        "p": (8, 44),
+        "m": (8, 120),
+        "x": (196, 44),
+        "d": (196, 120),
+        "w1": (196, 210),
+        "w3": (196, 286),
+        "q": (8, 392),
+        "y": (196, 392),
+        "w2": (196, 482),
+    }
+
+
+def test_wires_beside_one_part_are_below_each_other_and_the_picture_is_tall_enough() -> None:
+    wires = [Node(name, "wire", name) for name in ("w1", "w2", "w3")]
+    edges = tuple(Edge(wire.id, "x", wire.id) for wire in wires)
+    made = placed(Drawing("t", 0, 0, BOXES[:1], (PARTS[3], *wires), edges), WIDE)
+    assert [node.y for node in made.nodes] == [44, 44, 120, 196]
+    assert made.height == 196 + 56 + 14
+
+
+def test_lines_share_the_height_of_a_node_in_the_order_of_their_other_ends() -> None:
+    assert paths(WIDE) == {
+        "x p": [322, 72, 270, 72, 270, 72, 218, 72],
+        "x w1": [474, 86, 540, 86, 540, 161, 606, 161],
+        "y w1": [474, 259, 540, 259, 540, 179, 606, 179],
+        "y w2": [474, 277, 540, 277, 540, 268, 606, 268],
+        "y q": [322, 268, 270, 268, 270, 268, 218, 268],
+        "p q": [66, 72, 26, 72, 26, 268, 66, 268],
+        "d x": [474, 148, 514, 148, 514, 72, 474, 72],
+        "x w3": [474, 58, 540, 58, 540, 72, 606, 72],
+    }
+
+
+def test_in_a_narrow_picture_long_lines_of_a_column_stand_out_further_than_short_ones() -> None:
+    assert paths(NARROW) == {
+        "x p": [196, 72, 168, 72, 168, 63, 140, 63],
+        "x w1": [328, 72, 350, 72, 350, 229, 328, 229],
+        "y w1": [328, 411, 350, 411, 350, 247, 328, 247],
+        "y w2": [328, 429, 346, 429, 346, 510, 328, 510],
+        "y q": [196, 420, 168, 420, 168, 429, 140, 429],
+        "p q": [140, 81, 170, 81, 170, 411, 140, 411],
+        "d x": [328, 148, 346, 148, 346, 58, 328, 58],
+        "x w3": [328, 86, 353, 86, 353, 314, 328, 314],
+    }
+
+
+@pytest.mark.parametrize(("rows", "bow"), [(9, 14 + 34 * 684 / 700), (10, 48), (30, 48)])
+def test_no_line_stands_out_further_than_the_rim_allows(rows: int, bow: float) -> None:
+    """From 700 pixels on."""
+    ends = Node("p", "bus", "p", "a"), *(Node(f"{row}", "bus", f"{row}", "a") for row in range(rows))
+    made = placed(Drawing("t", 0, 0, BOXES[:1], ends, (Edge("e", "p", ends[-1].id),)), NARROW)
+    x1, _, handle, *_ = made.edges[0].path
+    assert handle - x1 == pytest.approx(bow)
+
+
+def test_a_line_between_two_wires_goes_around_them_like_any_in_one_column() -> None:
+    """No topology has one, but a status document may come from anywhere."""
+    wires = [Node(name, "wire", name) for name in ("w1", "w2")]
+    edges = Edge("1", "x", "w1"), Edge("2", "x", "w2"), Edge("3", "w1", "w2")
+    made = placed(Drawing("t", 0, 0, BOXES[:1], (PARTS[3], *wires), edges), WIDE)
+    x1, _, one, _, other, _, x2, _ = made.edges[2].path
+    assert (x1, one, other, x2) == (758, 798, 798, 758)
+
+
+@pytest.mark.parametrize("layout", [WIDE, NARROW])
+def test_columns_at_one_place_have_one_side_for_lines(layout: Layout) -> None:
+    assert len(set(zip(layout.columns, layout.sides, strict=True))) == len(set(layout.columns))
+    assert set(layout.sides) <= {-1, 1}

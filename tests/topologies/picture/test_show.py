@@ -1,0 +1,110 @@
+"""The pictures and the reference page."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bus.schema import Range
+from tests.helpers import ROOT
+from topologies.loading.loader import load, loads
+from topologies.picture.show import show
+from topologies.writing.reference import PAGE, page
+
+EXAMPLES = sorted(ROOT.glob("topologies/*.yaml"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_text_names_everything_under_its_gateway(path: Path) -> None:
+    topology = load(path)
+    drawn = show(topology)
+    for section in ("gateways", "brokers", "buses", "bridges", "devices"):
+        for name in getattr(topology, section):
+            assert re.search(rf"─ \w+ {re.escape(name)}\b", drawn)
+
+
+def test_text_is_a_tree() -> None:
+    assert show(load(EXAMPLES[-1])) == (
+        "two-buses\n"
+        "└─ gateway gw  127.0.0.1\n"
+        "   ├─ bus left\n"
+        "   │  └─ listen tcp://127.0.0.1:25101\n"
+        "   └─ bus right\n"
+        "      ├─ listen tcp://127.0.0.1:25102\n"
+        "      └─ dial tcp://127.0.0.1:25101  (bus left)"
+    )
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_mermaid_draws_each_node_once_and_only_lines_between_drawn_ones(path: Path) -> None:
+    lines = show(load(path), "mermaid").split("\n")
+    drawn = [m[1] for line in lines if (m := re.match(r"  (?:subgraph )?(n\d+)[\[({]", line))]
+    ends = [end for line in lines if (m := re.match(r"  (n\d+) \S+ (n\d+)$", line)) for end in m.groups()]
+    assert lines[0] == "flowchart LR"
+    assert len(drawn) == len(set(drawn))
+    assert ends
+    assert set(ends) <= set(drawn)
+    assert sum(line.startswith("  subgraph") for line in lines) == lines.count("  end")
+
+
+@pytest.mark.parametrize(("page", "name"), [("docs/tmq-side.md", "fridge"), ("README.md", "field")])
+def test_a_page_has_the_drawing_of_its_example(page: str, name: str) -> None:
+    drawn = show(load(ROOT / "topologies" / f"{name}.yaml"), "mermaid")
+    assert f"```mermaid\n{drawn}\n```" in (ROOT / page).read_text()
+
+
+def test_mermaid_labels_cannot_break_out_of_their_quotes() -> None:
+    text = "name: t\ngateways: {g: }\nbridges: {x: {on: g, join: [uart: '/dev/\"]<#', uart: /dev/b]}}"
+    assert '"uart /dev/#quot;]#lt;#35; 115200"' in show(loads(text), "mermaid")
+
+
+def test_the_reference_page_is_current() -> None:
+    assert PAGE.read_text() == page(), "run: make generated"
+
+
+def test_numbers_are_written_in_full_and_sizes_in_bytes_too() -> None:
+    assert "whole number, 1 to 1099511627776 (1 TiB)" in page()
+    assert "`8388608` (8 MiB)" in page()
+    assert "e+" not in page()
+    assert str(Range(0.001, 86_400_000)) == "0.001 to 86400000"
+
+
+def test_the_reference_page_has_no_dead_link() -> None:
+    text = page()
+    heads = {line[3:].lower() for line in text.split("\n") if line.startswith("## ")}
+    assert set(re.findall(r"\(#(\w+)\)", text)) <= heads
+
+
+TMQ = "name: t\ngateways: {g: }\nbridges: {x: {on: g, join: [uart: /dev/b, %s]}}"
+
+
+@pytest.mark.parametrize(
+    ("patterns", "shown"),
+    [("a", "a"), ("a, b, c", "a, b, c"), ("a, b, c, d", "a, b, c and 1 more"), ("", "nothing")],
+)
+def test_three_patterns_of_a_side_are_shown_and_others_are_counted(patterns: str, shown: str) -> None:
+    topology = loads(TMQ % f"tmq: {{brokers: 'tcp://192.0.2.1:1', subscribe: [{patterns}]}}")
+    assert f"subscribe {shown}  " in next(line for line in show(topology).split("\n") if "tmq" in line) + "  "
+    assert f'|"subscribe {shown}"|' in show(topology, "mermaid")
+
+
+LINES = """\
+name: t
+gateways: {g: , h: }
+buses:
+  p: {on: g, listen: {url: 'tcp://*:1', trunk: true}}
+  q: {on: h, dial: [{url: 'tcp://127.0.0.1:1', trunk: true}, 'tcp://192.0.2.3:1']}
+devices: {t: {on: g, tap: p, directory: /x}, l: {on: g, cache: p}}
+"""
+
+
+def test_thick_lines_are_trunks_and_dotted_ones_are_of_devices_inside_their_bus() -> None:
+    lines = show(loads(LINES), "mermaid").split("\n")
+    ends = {m[1]: m[2] for line in lines if (m := re.match(r'  (n\d+)\W+"([^"]+)"', line))}
+    drawn = [m.groups() for line in lines if (m := re.fullmatch(r"  (n\d+) (\S+) (n\d+)", line))]
+    assert sorted((ends[one], arrow, ends[other]) for one, arrow, other in drawn) == [
+        ("bus p", "---", "device l"),
+        ("bus p", "-.->", "device t"),
+        ("bus q", "-->", "tcp://192.0.2.3:1"),
+        ("bus q", "==>", "bus p"),
+    ]

@@ -1,0 +1,33 @@
+"""The SVG of a picture: the forms of nodes, and texts that are too long for them."""
+
+import re
+
+import pytest
+
+from topologies.picture.layout import Drawing, Node
+from topologies.picture.svg import shorten, svg
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("abcde", "abcde"),
+        ("abcdef", "ab…ef"),
+        ("abcdefgh", "ab…gh"),
+    ],
+)
+def test_the_middle_of_a_text_of_more_than_five_characters_is_left_out(text: str, shown: str) -> None:
+    assert shorten(text, 5) == shown
+
+
+def test_of_an_even_number_of_characters_the_beginning_has_more() -> None:
+    assert shorten("abcdefgh", 6) == "abc…gh"
+
+
+@pytest.mark.parametrize(
+    ("kind", "corner"),
+    [("bus", 18), ("bridge", 4), ("device", 10), ("broker", 10), ("wire", 0), ("of another version", 6)],
+)
+def test_each_kind_of_node_has_its_corners(kind: str, corner: int) -> None:
+    shown = svg(Drawing("t", 10, 10, (), (Node("n", kind, "n"),), ()))
+    assert re.findall('<rect [^>]* rx="([^"]*)"', shown) == [str(corner)]

@@ -1,0 +1,79 @@
+"""Check of the promised rates against the media. Their records give the worst wire time of a frame."""
+
+from collections import defaultdict
+from functools import partial
+
+from topologies.checks.keys import keys_at
+from topologies.findings import Finding, error, warning
+from topologies.model import BridgeSpec, Candidate, Rate, Side, Topology, candidates_of
+from topologies.wiring.filters import Tokens, begins, one_way, related, tokens
+from topologies.wiring.segments import Joint, joints
+
+Place = tuple[Candidate, int]  # the best candidate for a bridge, and the place of a side in its `join`
+
+FULL = 0.7  # share of its capacity above which the queue to a medium grows long
+
+
+def frame_bytes(rate: Rate, spec: BridgeSpec) -> int:
+    """Return the number of bytes in one TMQ frame of a promised rate."""
+    count = max(len(rate.pattern), len(spec.pattern)) if rate.tokens is None else rate.tokens
+    return 4 + 4 * count + rate.data_bytes
+
+
+def find_overloads(topology: Topology) -> list[Finding]:
+    """Return errors for media that cannot carry the rates and state no policy; warnings if nearly full."""
+    users: dict[str, dict[Place, Joint]] = defaultdict(dict)
+    findings = []
+    for joint in joints(topology):
+        if not joint.spec.rates:
+            continue
+        if joint.side.medium and (why := joint.side.medium.unjudged()):
+            findings.append(warning(joint.side.where, f"rates are promised, but {why}"))
+        else:
+            # Of the candidates for a bridge one forwards at a time: the one with the slowest medium counts.
+            place = candidates_of(topology, joint.bridge)[0], joint.number
+            there = users[joint.wire]
+            there[place] = max(there.get(place, joint), joint, key=partial(_share, topology))
+    findings += [f for name, there in users.items() if (f := _judge(topology, name, [*there.values()]))]
+    return findings + _strays(topology)
+
+
+def _share(topology: Topology, joint: Joint) -> float:
+    medium = joint.side.medium
+    if medium is None:
+        return 0.0
+    crossing = [r for r in joint.spec.rates if _crosses(joint.spec, joint.side, r)]
+    seal = medium.seal_bytes if keys_at(topology, joint.side, joint.trunk) else 0
+    times = (medium.seconds(frame_bytes(r, joint.spec) + seal, joint.trunk) or 0.0 for r in crossing)
+    return sum(r.frames_per_s * time for r, time in zip(crossing, times, strict=True))
+
+
+def _crosses(spec: BridgeSpec, side: Side, rate: Rate) -> bool:
+    """Return whether frames of a rate may cross a side; True in case of doubt."""
+    pattern = max(tokens(rate.pattern), tokens(spec.pattern), key=len)
+    return any(_may_pass(side, pattern, inward) for inward in (True, False))
+
+
+def _may_pass(side: Side, pattern: Tokens, inward: bool) -> bool:
+    allow, deny = one_way(side.allowed, inward), one_way(side.denied, inward)
+    allowed = not allow or any(related(one, pattern) for one in allow)
+    return allowed and not any(begins(one, pattern) for one in deny)
+
+
+def _judge(topology: Topology, name: str, joined: list[Joint]) -> Finding | None:
+    place, share = joined[0].side.where, sum(_share(topology, joint) for joint in joined)
+    text = f"{name} is promised {share:.0%} of what it can carry"
+    if share <= FULL or all(joint.side.shed for joint in joined):
+        return None
+    if share <= 1:
+        return warning(place, f"{text}: bursts will wait")
+    return error(place, f"{text}: lower the rate, filter, or give it a shed policy")
+
+
+def _strays(topology: Topology) -> list[Finding]:
+    return [
+        warning(rate.where, "no frame of this pattern crosses the bridge, whose own pattern differs")
+        for spec in topology.bridges.values()
+        for rate in spec.rates
+        if not related(tokens(rate.pattern), tokens(spec.pattern))
+    ]

@@ -1,0 +1,184 @@
+"""Checks of a topology that was read without errors. `run` refuses a topology with an error of `check`."""
+
+from collections.abc import Iterator
+from os.path import normpath
+
+from bus.errors import TopologyError
+from bus.names import RESERVED
+from bus.wire.pattern import collisions, hexadecimal
+from topologies.checks.addresses import find_misplaced
+from topologies.checks.budgets import find_overloads
+from topologies.checks.cycles import find_cycles
+from topologies.checks.exclusive import find_conflicts
+from topologies.checks.failover import find_gaps
+from topologies.checks.keys import find_unkeyed
+from topologies.checks.messages import find_unequal_limits
+from topologies.checks.returns import find_returns
+from topologies.findings import Finding, error, note, warning
+from topologies.model import BridgeSpec, BusSpec, Side, Topology, candidates_of, gateways_of, running
+from topologies.names import listed, used
+from topologies.wiring.filters import related, tokens
+from topologies.wiring.reach import brokers_of, trunks_of
+from topologies.wiring.segments import Joint, joints, wires_of
+
+
+def check(topology: Topology) -> list[Finding]:
+    """Return all errors and warnings, in the order of the file."""
+    found = [
+        *find_cycles(topology),
+        *find_conflicts(topology),
+        *find_misplaced(topology),
+        *find_overloads(topology),
+        *_idle_gateways(topology),
+        *_repeated_names(topology),
+        *_far_devices(topology),
+        *_unwritten(topology),
+        *find_returns(topology),
+        *find_gaps(topology),
+        *_trunkless(topology),
+        *_nodeless(topology),
+        *_brokerless(topology),
+        *_shared_plain(topology),
+        *find_unequal_limits(topology),
+        *find_unkeyed(topology),
+        *_colliding_tokens(topology),
+        *_beyond_policies(topology),
+        *_unmatched(topology),
+    ]
+    return sorted(set(found), key=lambda finding: (finding.line, finding.column, finding.text))
+
+
+def _idle_gateways(topology: Topology) -> list[Finding]:
+    return [
+        error(gateway.where, f"nothing runs on gateway {name}")
+        for name, gateway in topology.gateways.items()
+        if not any(running(specs, name) for specs in topology.sections.values())
+    ]
+
+
+def _repeated_names(topology: Topology) -> Iterator[Finding]:
+    """Yield names that are used twice: `run --only NAME` would be ambiguous."""
+    seen: dict[str, str] = {}
+    for section, entries in topology.sections.items():
+        for name, entry in entries.items():
+            if name in seen:
+                yield error(entry.where, f'"{name}" is the name of something in {seen[name]} already')
+            seen.setdefault(name, section)
+
+
+def _far_devices(topology: Topology) -> Iterator[Finding]:
+    """Yield devices that join parts of other gateways."""
+    for name, device in topology.devices.items():
+        for part in device.joins:
+            spec: BusSpec | BridgeSpec = topology.buses.get(part) or topology.bridges[part]
+            if device.on not in gateways_of(spec):
+                text = f"{part} does not run on {device.on}, where its {device.key} {name} runs"
+                yield error(device.where, text)
+
+
+def _unwritten(topology: Topology) -> Iterator[Finding]:
+    """Yield devices that read captures from a directory into which no device of their gateway writes any."""
+    devices = topology.devices.values()
+    written = {(device.on, normpath(path)) for device in devices for path in device.writes()}
+    for device in devices:
+        for path in device.reads():
+            if (device.on, normpath(path)) not in written:
+                text = f"no tap or log of gateway {device.on} writes to {path}"
+                yield warning(device.where, f"{text}, from which this {device.key} reads")
+
+
+def _trunkless(topology: Topology) -> Iterator[Finding]:
+    """Yield buses that `trunks` joins, and that cannot be: none of the two can dial the other."""
+    for name, bus in topology.buses.items():
+        for other, dial in trunks_of(topology, name).items():
+            if name == other:
+                yield error(bus.where, f"bus {name} names itself in trunks: name other buses")
+            elif dial is None:
+                text = f"bus {other} listens on no trunk address that gateway {bus.on} can dial"
+                yield error(bus.where, f"{text}: give {other} a {{url: ..., trunk: true}} under listen")
+
+
+def _nodeless(topology: Topology) -> Iterator[Finding]:
+    for joint in joints(topology):
+        medium = joint.side.medium
+        if medium is not None and medium.needs_node and topology.gateways[joint.gateway].node is None:
+            text = f"{medium.key.upper()} needs a node id: give gateway {joint.gateway} a node, 1 to 127"
+            yield error(joint.side.where, text)
+
+
+def _brokerless(topology: Topology) -> Iterator[Finding]:
+    """Yield sides that dial all brokers of the file, where there are none."""
+    for joint in joints(topology):
+        medium = joint.side.medium
+        if medium is not None and medium.tmq_brokers is None and not brokers_of(topology, medium):
+            lack = "no broker without TLS" if topology.brokers else "no broker"
+            text = f"{medium.key} has {lack}: add one to this file (brokers:), or write an address here"
+            yield error(medium.where, f"{text} (brokers: tcp://HOST:PORT)")
+
+
+def _shared_plain(topology: Topology) -> Iterator[Finding]:
+    """Yield segments to which several appliances send without envelopes: notes where there can be none."""
+    users = dict[str, list[Joint]]()
+    for joint in joints(topology):
+        # Peers of a bus or broker are apart: only standbys of one bridge can repeat a frame there.
+        medium = joint.side.medium
+        apart = medium is None or medium.dials or medium.listens or medium.tmq_brokers != ()
+        if not apart or len(candidates_of(topology, joint.bridge)) > 1:
+            users.setdefault(joint.wire, []).append(joint)
+    for name, joined in users.items():
+        plain = [joint for joint in joined if not joint.trunk]
+        if plain and len({joint.gateway for joint in joined}) > 1:
+            yield _shared(topology, name, joined, plain[0].side)
+
+
+def _shared(topology: Topology, name: str, joined: list[Joint], plain: Side) -> Finding:
+    gateways = ", ".join(dict.fromkeys(joint.gateway for joint in joined))
+    names = dict.fromkeys(wires_of(topology, joint.side, joint.gateway)[0] for joint in joined)
+    one = f"{' and '.join(names)}: one wire," if len(names) > 1 else f"{name} is"
+    if plain.medium is not None and plain.medium.plain:
+        known = "a standby knows frames there by content and count"
+        return note(plain.where, f"{one} shared by {gateways}, and carries no envelopes: {known}")
+    text = f"{one} shared by {gateways} without trunk: exactly once cannot be promised"
+    return warning(plain.where, text)
+
+
+def _beyond_policies(topology: Topology) -> Iterator[Finding]:
+    """Yield links with a queue that no policy reaches: only a rate limit has an effect there."""
+    for side in (joint.side for joint in joints(topology)):
+        if side.medium and side.shed and not side.shed.rate and (why := side.medium.unshed()):
+            yield error(side.shed.where, f"{why}: state a rate")
+
+
+def _unmatched(topology: Topology) -> Iterator[Finding]:
+    """Yield patterns of sides that no frame matches, because the bridge itself carries others."""
+    for joint in joints(topology):
+        side, whole = joint.side, joint.spec.pattern
+        lists = (side.allowed, side.denied)
+        for names in [names for one in lists for names in (*one.both, *one.inward, *one.outward)]:
+            if not related(tokens(names), tokens(whole)):
+                text = f"{_slashed(names)} matches nothing here: the bridge carries {_slashed(whole)} only"
+                yield warning(side.where, text)
+
+
+def _slashed(names: tuple[int | str, ...]) -> str:
+    return "/".join(map(str, names))
+
+
+def _colliding_tokens(topology: Topology) -> Iterator[Finding]:
+    """Yield names with one token: an error between patterns, because they cannot be told apart."""
+    # A number that equals the token of a name is assumed to be intended.
+    in_patterns = collisions([*RESERVED, *used(topology)])
+    for token, same in in_patterns.items():
+        yield error(topology.where, f"{_one_token(same, token)}: rename all but one")
+    try:
+        in_list = listed(topology.names)
+    except TopologyError as fault:
+        yield error(topology.names.where, str(fault))
+        return
+    for token, same in collisions([*RESERVED, *used(topology), *in_list]).items():
+        if token not in in_patterns:
+            yield warning(topology.names.where, f"{_one_token(same, token)}: it is shown by all of them")
+
+
+def _one_token(names: list[int | str], token: int) -> str:
+    return f"{', '.join(map(repr, names))} are one token, {hexadecimal(token)}"

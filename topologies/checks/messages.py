@@ -1,0 +1,46 @@
+"""Which messages cross: a pattern keeps those out that are no frames, and a limit those that are too long."""
+
+from collections.abc import Iterator
+
+from topologies.findings import Finding, note, warning
+from topologies.model import BridgeSpec, Side, Topology
+from topologies.wiring.reach import dials_of, listen_at
+
+_FRAMES_ONLY = "only TMQ frames cross here: messages that are no frames match no pattern"
+
+
+def find_frames_only(topology: Topology) -> Iterator[Finding]:
+    """Yield notes on bridges between buses, and their sides, that carry frames only."""
+    for spec in topology.bridges.values():
+        sides = [side for side in spec.at(spec.on[0]) if is_bus(side)]
+        if len(sides) < 2:
+            continue
+        if takes_frames_only(spec):
+            yield note(spec.where, _FRAMES_ONLY)
+            continue
+        yield from (note(side.where, _FRAMES_ONLY) for side in sides if takes_frames_only(side))
+
+
+def is_bus(side: Side) -> bool:
+    """Return whether what a side joins carries any message."""
+    return side.medium is None or side.medium.opaque
+
+
+def takes_frames_only(place: BridgeSpec | Side) -> bool:
+    """Return whether a bridge, or one direction of a side, has a pattern that messages must match."""
+    if isinstance(place, BridgeSpec):
+        return bool(place.pattern)
+    allowed = place.allowed
+    ways = [[*allowed.both, *own] for own in (allowed.inward, allowed.outward)]
+    return any(allow and () not in allow for allow in ways)
+
+
+def find_unequal_limits(topology: Topology) -> Iterator[Finding]:
+    """Yield buses that dial each other and accept messages of different lengths."""
+    for name, bus in topology.buses.items():
+        for dial in dials_of(topology, name):
+            if found := listen_at(topology, dial.url, bus.on):
+                ours, theirs = bus.limits(dial)[1], topology.buses[found[0]].limits(found[1])[1]
+                if ours != theirs:
+                    text = f"messages may have {ours} bytes here and {theirs} on bus {found[0]}"
+                    yield warning(dial.where, f"{text}: a longer one ends the connection")

@@ -1,0 +1,78 @@
+"""The needs of one gateway: what its part of a topology needs of its machine, and where in the file. Pure."""
+
+from collections.abc import Iterator
+
+from bus.needs import KeyFile, Need, Readable, Secret, dialling_needs, listening_needs
+from bus.schema import Where
+from topologies.checks.keys import keys_at, keys_of
+from topologies.model import Topology, candidates_of, running
+from topologies.model.status import tcp_url
+from topologies.wiring.reach import address_of, dials_of, lease_places, peer_urls, with_addresses
+from topologies.wiring.segments import joints
+
+Placed = tuple[Where, Need]
+
+
+def needs_of(topology: Topology, gateway: str) -> Iterator[Placed]:
+    """Yield all needs of a gateway."""
+    yield from _of_buses(topology, gateway)
+    yield from _of_sides(topology, gateway)
+    yield from _of_brokers(topology, gateway)
+    for device in running(topology.devices, gateway).values():
+        for url, where, tls in device.listens():
+            yield from ((where, need) for need in listening_needs(url, tls))
+        yield from ((device.where, need) for need in device.needs())
+    yield from _of_page(topology, gateway)
+
+
+def _of_page(topology: Topology, gateway: str) -> Iterator[Placed]:
+    """Yield the needs of a status page. The default port is none: if it is taken, a free one will do."""
+    page = topology.gateways[gateway].status
+    if page.serve and page.listen is not None:
+        yield from ((page.where, need) for need in listening_needs(tcp_url(page.listen), page.tls))
+    if page.serve and page.token_file is not None:
+        yield from ((page.where, need) for need in (Readable(page.token_file), Secret(page.token_file)))
+
+
+def _of_buses(topology: Topology, gateway: str) -> Iterator[Placed]:
+    for name, bus in running(topology.buses, gateway).items():
+        for listen in bus.listen:
+            yield from ((listen.where, need) for need in listening_needs(listen.url, listen.tls))
+            yield from ((listen.where, KeyFile(path)) for path in keys_of(topology, listen))
+        for dial in dials_of(topology, name):
+            yield from ((dial.where, need) for need in dialling_needs(dial.url, dial.tls))
+            yield from ((dial.where, KeyFile(path)) for path in keys_of(topology, dial))
+
+
+def _of_sides(topology: Topology, gateway: str) -> Iterator[Placed]:
+    for joint in joints(topology):
+        side = joint.side
+        if joint.gateway != gateway:
+            continue
+        if side.medium is not None:
+            medium = with_addresses(topology, side.medium)
+            yield from ((medium.where, need) for need in medium.needs())
+            yield from ((side.where, KeyFile(path)) for path in keys_at(topology, side, joint.trunk))
+        elif side.bus and topology.buses[side.bus].on != gateway:
+            found = address_of(topology, side.bus, gateway, joint.trunk)
+            needs = dialling_needs(found[0], found[1].tls) if found else ()
+            yield from ((side.where, need) for need in needs)
+            keys = keys_of(topology, found[1]) if found else ()
+            yield from ((side.where, KeyFile(path)) for path in keys)
+
+
+def _of_brokers(topology: Topology, gateway: str) -> Iterator[Placed]:
+    """Yield the needs of brokers, and of candidates, which dial all brokers."""
+    here = running(topology.brokers, gateway)
+    for name, broker in here.items():
+        for address in broker.listen:
+            yield from ((address.where, need) for need in listening_needs(address.url, address.tls))
+        for url in peer_urls(topology, name):
+            yield from ((broker.where, need) for need in dialling_needs(url, ipv4=True))
+    groups = [candidates_of(topology, name) for name in topology.bridges]
+    stands = any(len(group) > 1 and gateway in {one.gateway for one in group} for group in groups)
+    if here or stands:
+        yield from ((topology.where, KeyFile(path)) for path in topology.keys)
+    places = zip(topology.brokers.values(), lease_places(topology), strict=True)
+    for broker, (url, tls) in places if stands else ():
+        yield from ((broker.where, need) for need in dialling_needs(url, tls, ipv4=True))

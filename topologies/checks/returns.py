@@ -1,0 +1,63 @@
+"""Search for devices that would hear what they say: each answer would be the next question."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+from bus.wire.notation import text_of
+from devices.device import Flow
+from topologies.findings import Finding, error
+from topologies.model import Topology
+from topologies.wiring.filters import Tokens, may_pass, related, tokens
+from topologies.wiring.segments import edges_of, joints, reached
+
+
+class _Way(NamedTuple):
+    """A way by which what one device says comes to a device, the same or another."""
+
+    speaker: str
+    says: Flow
+    hearer: str
+    hears: Flow
+
+
+def find_returns(topology: Topology) -> Iterator[Finding]:
+    """Yield an error for each thing said that comes back, by whichever buses, bridges and devices."""
+    ways = list(_ways(topology))
+    steps = {(way.speaker, way.hearer) for way in ways}
+    seen = set[Flow]()
+    for way in ways:
+        if way.says not in seen and way.speaker in reached(way.hearer, steps):
+            seen.add(way.says)
+            yield _finding(way)
+
+
+def _finding(way: _Way) -> Finding:
+    said, heard = text_of(way.says.pattern), text_of(way.hears.pattern)
+    back = "comes back" if way.speaker == way.hearer else "goes round"
+    text = f"{said} on bus {way.says.bus} {back}: device {way.hearer} hears {heard} on bus {way.hears.bus}"
+    return error(way.says.where, f"{text}; say it under a pattern that is not heard there")
+
+
+def _ways(topology: Topology) -> Iterator[_Way]:
+    """Yield all ways from what devices say to what devices hear. Any candidate of a bridge may forward."""
+    edges = list(edges_of(topology, {joint.candidate for joint in joints(topology)}))
+
+    def steps(frame: Tokens) -> Iterator[tuple[str, str]]:
+        for one, other, _, _, joint in edges:
+            if joint is None or may_pass(joint.spec, joint.side, frame, inward=True):
+                yield other, one
+            if joint is None or may_pass(joint.spec, joint.side, frame, inward=False):
+                yield one, other
+
+    @cache
+    def buses(bus: str, frame: Tokens) -> set[str]:
+        return reached(f"bus {bus}", steps(frame))
+
+    hears = [(name, flow) for name, device in topology.devices.items() for flow in device.hears()]
+    for speaker, device in topology.devices.items():
+        for said in device.says():
+            for hearer, heard in hears:
+                pair = tokens(said.pattern), tokens(heard.pattern)
+                if related(*pair) and f"bus {heard.bus}" in buses(said.bus, max(pair, key=len)):
+                    yield _Way(speaker, said, hearer, heard)

@@ -1,0 +1,120 @@
+"""The records of addresses: those at which buses and brokers listen, and those that buses dial."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from bus.schema import (
+    BrokerListenUrl,
+    Bytes,
+    DialUrl,
+    Length,
+    ListenUrl,
+    Milliseconds,
+    Node,
+    Origin,
+    Path,
+    Single,
+)
+from bus.transports.options import (
+    Tls,
+    check_age,
+    check_keys,
+    check_last_values,
+    check_limits,
+    check_origins,
+    check_tls,
+)
+from bus.transports.peers import Peer, check_peers
+from bus.urls import BEACON, split_url
+
+OwnKeys = Annotated[
+    Annotated[tuple[Path, ...], Length(0, 16), Single()] | None,
+    "files of keys for this trunk; those of the file by default, `[]` for none (docs/wire/signed.md)",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address(Node):
+    """An address at which a bus listens or that it dials."""
+
+    SHORT = "url"
+    url: str
+    trunk: Annotated[bool, "for other appliances: envelopes are kept here"] = False
+    queue_bytes: Annotated[Bytes | None, "bound of the queue to each peer; the bus's by default"] = None
+    message_bytes: Annotated[
+        Bytes | None, "longest message accepted, without its envelope; the bus's by default"
+    ] = None
+    tls: Annotated[Tls | None, "certificates, for `tls+tcp://` and `wss://`"] = None
+    keys: OwnKeys = None
+    age_ms: Annotated[
+        Milliseconds | None,
+        "what waits longer on this trunk is dropped, and a peer that takes nothing for so long is closed; by "
+        "default 4000 where trunks form a ring, else never (docs/wire/envelope.md)",
+    ] = None
+
+    def __post_init__(self) -> None:
+        check_age(self.url, self.trunk, self.age_ms)
+        check_limits(self.url, self.queue_bytes, self.message_bytes)
+        check_keys(self.url, self.trunk, self.keys)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listen(Address):
+    """An address at which a bus accepts peers."""
+
+    url: Annotated[ListenUrl, "`tcp://`, `ipc://`, `ws://`, `wss://`, `tls+tcp://` or `inproc://`"]
+    beacon: Annotated[bool, "announce it once a second on the LAN (docs/beacon.md)"] = False
+    last_values: Annotated[
+        bool, "give the newest frame of each pattern to every peer that connects (docs/values.md)"
+    ] = False
+    origins: Annotated[
+        tuple[Origin, ...],
+        Length(0, 64),
+        Single(),
+        "pages of other hosts that may connect to `ws://` and `wss://` (docs/wire/websocket.md)",
+    ] = ()
+    peers: Annotated[
+        tuple[Peer, ...] | None,
+        Length(1, 1024),
+        Single(),
+        "who may join here, and what they may send and hear; everybody by default (docs/policies.md)",
+    ] = None
+
+    def __post_init__(self) -> None:
+        Address.__post_init__(self)  # `slots` makes the class anew, and `super()` would refer to the old one
+        check_last_values(self.url, self.trunk, self.last_values)
+        check_tls(self.url, self.tls, listens=True)
+        check_origins(self.url, self.origins)
+        check_peers(self.url, self.tls, self.peers or ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dial(Address):
+    """The address of another bus, to which this bus keeps a connection."""
+
+    url: Annotated[
+        DialUrl,
+        "an address of a bus, in this file or not; or `beacon://SYSTEM/BUS`, a trunk that announces itself "
+        "on the LAN by these names",
+    ]
+
+    def __post_init__(self) -> None:
+        Address.__post_init__(self)
+        if split_url(self.url).scheme == BEACON and not self.trunk:
+            raise ValueError(f"{self.url} may be any machine, so rings can form: write trunk: true beside it")
+        check_tls(self.url, self.tls, listens=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerAddress(Node):
+    """An address at which a broker listens."""
+
+    SHORT = "url"
+    url: Annotated[
+        BrokerListenUrl, "`tcp://HOST:PORT` or `tls+tcp://HOST:PORT`; HOST is an IPv4 address or a name"
+    ]
+    beacon: Annotated[bool, "announce it once a second on the LAN (docs/beacon.md)"] = False
+    tls: Annotated[Tls | None, "certificates, for `tls+tcp://`; gateways dial it with the same paths"] = None
+
+    def __post_init__(self) -> None:
+        check_tls(self.url, self.tls, listens=True)

@@ -1,0 +1,63 @@
+"""The records of buses and brokers."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from bus.leases.settings import BrokerSettings
+from bus.schema import (
+    BusName,
+    Bytes,
+    Length,
+    Node,
+    Single,
+)
+from bus.schema import Gateway as GatewayName
+from bus.transports.options import (
+    MESSAGE_BYTES,
+    QUEUE_BYTES,
+    check_fit,
+)
+from topologies.model.addresses import Address, BrokerAddress, Dial, Listen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerSpec(BrokerSettings):
+    """A TMQ broker. Bridges and clients try the brokers in the order of the file."""
+
+    on: Annotated[GatewayName, "the gateway that runs it"]
+    listen: Annotated[
+        tuple[BrokerAddress, ...],
+        Length(1, 64),
+        Single(),
+        "its addresses; bridges dial the first with TLS, if there is one; all others the first without",
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BusSpec(Node):
+    """A bus, which sends every message to all peers except its sender."""
+
+    on: Annotated[GatewayName, "the gateway that runs it"]
+    listen: Annotated[tuple[Listen, ...], Length(0, 64), Single(), "its addresses"] = ()
+    dial: Annotated[tuple[Dial, ...], Length(0, 64), Single(), "other buses to join into one"] = ()
+    trunks: Annotated[
+        tuple[BusName, ...],
+        Length(0, 1024),
+        Single(),
+        "buses of this file to join: of two, one dials the trunk address of the other, with its `tls`",
+    ] = ()
+    queue_bytes: Annotated[Bytes, "bound of the queue to each peer"] = QUEUE_BYTES
+    message_bytes: Annotated[
+        Bytes, "longest message accepted, without its envelope; a longer one ends the connection"
+    ] = MESSAGE_BYTES
+
+    def __post_init__(self) -> None:
+        if len(set(self.trunks)) != len(self.trunks):
+            raise ValueError("the same bus is listed twice in trunks")
+        links: tuple[Address | BusSpec, ...] = (self, *self.listen, *self.dial)
+        for link in links:
+            check_fit(*self.limits(link))
+
+    def limits(self, link: "Address | BusSpec") -> tuple[int, int]:
+        """Return `queue_bytes` and `message_bytes` of an address; those of the bus by default."""
+        return link.queue_bytes or self.queue_bytes, link.message_bytes or self.message_bytes

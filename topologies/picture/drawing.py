@@ -1,0 +1,111 @@
+"""A topology as a picture: what is in it. `topologies.picture.layout` gives it places. Pure.
+
+The ids are stable over changes of other parts, so a page or `show --live` marks them with what is going on.
+"""
+
+from collections.abc import Iterator
+
+from topologies.model import Candidate, Topology, candidates_of, running
+from topologies.picture.layout import WIDE, Box, Drawing, Edge, Node, placed
+from topologies.picture.show import side_label
+from topologies.wiring.reach import brokers_of, dials_of, listen_at
+from topologies.wiring.segments import Joint, edges_of, joined, joints
+
+
+def draw(topology: Topology) -> Drawing:
+    """Return the picture of a topology, for a wide page."""
+    boxes = tuple(Box(name, gateway.address) for name, gateway in topology.gateways.items())
+    parts = {node.id: node for name in topology.gateways for node in _parts(topology, name)}
+    edges = tuple({edge.id: edge for edge in _edges(topology)}.values())
+    outside = _outside(
+        topology, [edge.other for edge in edges if edge.one in parts and edge.other not in parts]
+    )
+    nodes = parts | {node.id: node for node in outside}
+    known = tuple(edge for edge in edges if edge.one in nodes)
+    return placed(Drawing(topology.name, 0, 0, boxes, tuple(nodes.values()), known), WIDE)
+
+
+def bridge_id(bridge: str, gateway: str) -> str:
+    """Return the id of a gateway's copy of a bridge; a side of it has `/NUMBER` behind that."""
+    return f"bridge {bridge}@{gateway}"
+
+
+def gateway_id(gateway: str) -> str:
+    """Return the id of a gateway's box."""
+    return f"gateway {gateway}"
+
+
+def link_id(one: str, other: str) -> str:
+    """Return the id of the line between two nodes, of which `one` dials, or is the device."""
+    return f"{one} -> {other}"
+
+
+def joined_to(topology: Topology, bus: str) -> list[tuple[str, str, str]]:
+    """Return the edges between a bus and others: the id, `dial` or `listen`, and the address of the bus."""
+    found = list[tuple[str, str, str]]()
+    for one, spec in topology.buses.items():
+        for dial in dials_of(topology, one):
+            at = listen_at(topology, dial.url, spec.on)
+            other = f"url {dial.url}" if at is None else f"bus {at[0]}"
+            edge = _between(f"bus {one}", other)
+            if one == bus:
+                found.append((edge, "dial", dial.url))
+            elif at is not None and at[0] == bus:
+                found.append((edge, "listen", at[1].url))
+    return found
+
+
+def _between(one: str, other: str) -> str:
+    """Return the id of the line between two buses, whichever of them dials."""
+    return link_id(*sorted((one, other)))
+
+
+def _parts(topology: Topology, gateway: str) -> list[Node]:
+    """Return the parts of a gateway."""
+    buses = [Node(f"bus {name}", "bus", name, gateway) for name in running(topology.buses, gateway)]
+    brokers = [Node(f"broker {name}", "broker", name, gateway) for name in running(topology.brokers, gateway)]
+    bridges = [
+        Node(bridge_id(name, gateway), "bridge", name, gateway, _place(topology, name, gateway))
+        for name in running(topology.bridges, gateway)
+    ]
+    devices = [
+        Node(f"device {name}", "device", name, gateway, spec.key)
+        for name, spec in running(topology.devices, gateway).items()
+    ]
+    return buses + brokers + bridges + devices
+
+
+def _place(topology: Topology, bridge: str, gateway: str) -> str:
+    mates = candidates_of(topology, bridge)
+    return f"{mates.index(Candidate(bridge, gateway)) + 1} of {len(mates)}" if len(mates) > 1 else ""
+
+
+def _edges(topology: Topology) -> Iterator[Edge]:
+    for edge in edges_of(topology, ()):
+        if edge.joint is None:
+            yield Edge(_between(edge.one, edge.other), edge.one, edge.other, edge.trunk)
+    for joint in joints(topology):
+        node = bridge_id(joint.bridge, joint.gateway)
+        best = candidates_of(topology, joint.bridge)[0]
+        yield Edge(f"{node}/{joint.number}", node, joint.wire, joint.trunk, joint.candidate != best)
+        for broker in _networked(topology, joint):
+            yield Edge(link_id(f"broker {broker}", joint.wire), f"broker {broker}", joint.wire)
+    for name, device in topology.devices.items():
+        for part in joined(topology, device):
+            end = bridge_id(part.removeprefix("bridge "), device.on) if part.startswith("bridge ") else part
+            yield Edge(link_id(f"device {name}", end), f"device {name}", end)
+
+
+def _networked(topology: Topology, joint: Joint) -> list[str]:
+    """Return the brokers of the file whose clients a side joins."""
+    medium = joint.side.medium
+    dialled = () if medium is None else brokers_of(topology, medium)
+    return [broker for broker in dialled if broker in topology.brokers]
+
+
+def _outside(topology: Topology, names: list[str]) -> Iterator[Node]:
+    """Yield the wires and foreign addresses of these names, each once."""
+    labels = {joint.wire: (joint.side.kind, side_label(joint.side)) for joint in reversed(joints(topology))}
+    for wire in dict.fromkeys(names):
+        kind, label = labels.get(wire, ("address", wire.removeprefix("url ")))
+        yield Node(wire, "wire", kind, detail=label.removeprefix(kind).strip())
