@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from benchmarks.command import Command, run_as_command
 from bus.transports.links import make_link
+from tests.helpers.peers import until
 from tests.rigs.takeovers.load import Load, Outcome
-from tests.rigs.takeovers.rig import Rig, until
+from tests.rigs.takeovers.rig import Rig
 from tests.rigs.takeovers.stations import Station, far_link
 from tests.rigs.takeovers.trial import Trial, latest_words
 

@@ -30,11 +30,11 @@ from bus.errors import LinkError
 from bus.hub import Link
 from bus.keys import Keyring, ring_of
 from bus.transports.options import Tls
-from topologies.checks.keys import keys_at, keys_of
 from topologies.model import BridgeSpec, Gateway, Shed
 from topologies.names import known
 from topologies.picture.drawing import bridge_id
 from topologies.resolved.sides import Seat
+from topologies.wiring.keys import keys_at, keys_of
 from topologies.wiring.reach import bus_at
 from topologies.wiring.rings import age_s
 

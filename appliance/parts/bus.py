@@ -21,9 +21,9 @@ from bus.transports.peers import Peer
 from bus.urls import BEACON, split_url
 from bus.watched import WatchedHub
 from devices.dbp.beacon.sending import Announcement, announcement
-from topologies.checks.keys import keys_of
 from topologies.model import Address, BusSpec, Listen
 from topologies.picture.drawing import joined_to
+from topologies.wiring.keys import keys_of
 from topologies.wiring.reach import bus_at, dials_of, has_trunk
 from topologies.wiring.rings import age_s
 

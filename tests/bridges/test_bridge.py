@@ -15,8 +15,9 @@ from bus.patch import join
 from bus.wire.batch import from_payloads
 from bus.wire.envelope import Envelope, split, wrap
 from bus.wire.frame import is_frame, pack
-from tests.bridges.support import FRAME, PtyPair, RecordingPipe, frame, recorder, say, until
+from tests.bridges.support import FRAME, PtyPair, RecordingPipe, frame, recorder, say
 from tests.helpers.links import can_link, uart_link
+from tests.helpers.peers import until
 
 FRIDGE, OVEN = pack(1, (7, 1), b"4.5"), pack(1, (8, 1), b"180")
 

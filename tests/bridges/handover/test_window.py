@@ -13,7 +13,8 @@ from bridges.rules import Seen
 from bus.wire.batch import from_payloads
 from bus.wire.envelope import Envelope, take_apart, wrap
 from bus.wire.frame import pack
-from tests.bridges.support import RecordingPipe, until
+from tests.bridges.support import RecordingPipe
+from tests.helpers.peers import until
 
 READING = pack(1, (7, 1), b"4.5")
 OTHER = pack(1, (7, 1), b"4.6")

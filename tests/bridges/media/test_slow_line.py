@@ -15,7 +15,8 @@ from bus.hub import Hub
 from bus.patch import join
 from bus.wire.batch import Batch, payloads
 from bus.wire.frame import pack
-from tests.bridges.support import RecordingPipe, say, until
+from tests.bridges.support import RecordingPipe, say
+from tests.helpers.peers import until
 
 PATTERNS, FRAMES_PER_S, SECONDS, STEP_S = 50, 5000, 5, 0.002
 PER_STEP = int(FRAMES_PER_S * STEP_S)

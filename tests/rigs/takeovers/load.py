@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from dataclasses import dataclass, field
 
-from tests.rigs.takeovers.rig import until
+from tests.helpers.peers import until
 from tests.rigs.takeovers.stations import Notes
 
 CATCH_UP_S = 5.0

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from bus.leases.wire import LEASE_MS
 from bus.transports.links import make_link
+from tests.helpers.peers import until
 from tests.rigs.takeovers.load import Load, Outcome
-from tests.rigs.takeovers.rig import Program, Rig, until
+from tests.rigs.takeovers.rig import Program, Rig
 from tests.rigs.takeovers.stations import Station, far_link
 
 FAULTS = (

@@ -12,8 +12,9 @@ from pathlib import Path
 from bus.hub import Link
 from bus.leases.wire import LEASE_MS
 from bus.tmq import Client as Modern
+from tests.helpers.peers import until
 from tests.helpers.ports import free_port
-from tests.rigs.takeovers.rig import BROKERS, Rig, until
+from tests.rigs.takeovers.rig import BROKERS, Rig
 from tests.rigs.takeovers.stations import Notes, Station
 from tests.rigs.tmq.program import BODY, ENVIRONMENT
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from bus.hub import Link
 from bus.leases.wire import LEASE_MS
 from bus.transports.links import make_link
+from tests.helpers.peers import until
 from tests.rigs.takeovers.load import Load, Outcome
-from tests.rigs.takeovers.rig import until
 from tests.rigs.takeovers.stations import far_link
 from tests.rigs.takeovers.trial import Trial
 from tests.rigs.tmq.rig import Client, Field, TmqRig

@@ -12,7 +12,8 @@ from bus.tmq import Client
 from bus.tmq.wire import Address
 from bus.wire.pattern import Pattern
 from tests.bridges.media.tmq.tmq_network import ALERT, TEMP, Bus, Network, frame, network
-from tests.bridges.support import recorder, say, until
+from tests.bridges.support import recorder, say
+from tests.helpers.peers import until
 
 ONE, OTHER = 0xB0B00, 0xB0B01
 A, B, C, D = (bytes((0, 0, 0, number)) for number in range(4))
