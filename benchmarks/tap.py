@@ -33,7 +33,7 @@ from capture.schema import Direction
 from devices.child import settle
 from devices.raw import RawDevice
 from devices.tap.recorder import Options, Recorder
-from devices.tap.rest import REST_S
+from devices.tap.writer_backoff import REST_S
 from tests.helpers.ports import free_port
 
 PAGE = DOCS / "performance-tap.md"

@@ -15,7 +15,7 @@ from appliance.probe.words import above_zero, argument
 from appliance.serve import Stop
 from bus.errors import LinkError
 from devices.syndication.caller import RefusedQuery, Said, broker_at, follow
-from devices.syndication.heard import Heard
+from devices.syndication.answers import Heard
 
 log = logging.getLogger("buscoupler")
 

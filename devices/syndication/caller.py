@@ -12,7 +12,7 @@ from bus.backoff import Backoff
 from bus.errors import BusError, LinkError, words_of
 from bus.transports.sockets import tune
 from bus.urls import check_dial, split_url
-from devices.syndication.heard import Answer, Heard, HeardCutter, Holding, Refusal
+from devices.syndication.answers import Answer, Heard, HeardCutter, Holding, Refusal
 from devices.syndication.wire.messages import Difference, pack
 
 Said = Difference | Heard

@@ -43,7 +43,7 @@ class Syndication(Service):
         self._spec = spec
         self._addresses = [_address(url) for url in spec.syndication]
         _check_libraries(spec)
-        from devices.syndication.buses.seats import Buses  # late: they need an extra
+        from devices.syndication.buses.bus_adapter import Buses  # late: they need an extra
         from devices.syndication.server import Server
         from devices.syndication.storage.memory import Memory
 

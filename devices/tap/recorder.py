@@ -20,7 +20,7 @@ from capture.schema import Direction, Hubs, Kind
 from devices.tap.ledger import Ledger
 from devices.tap.names import Told
 from devices.tap.process import WriterProcess
-from devices.tap.rest import Rest
+from devices.tap.writer_backoff import Rest
 from devices.tap.ring import RING_BYTES, Place, Ring
 
 log = logging.getLogger("buscoupler.tap")

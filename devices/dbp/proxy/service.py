@@ -16,7 +16,7 @@ from devices.dbp.nodes.presence import NodeError
 from devices.dbp.proxy.crossing import Dialling, Listening
 from devices.dbp.proxy.device import ProxySpec
 from devices.dbp.proxy.offers import Offers, Taken, offers_of, takes_of
-from devices.dbp.proxy.stand_in import StandIn
+from devices.dbp.proxy.proxied import StandIn
 from devices.dbp.proxy.tunnel import Tunnel
 from devices.dbp.proxy.wire import Hello, Target
 from devices.device import DeviceSpec

@@ -12,7 +12,7 @@ from bus.serving.quota import Quota
 from devices.syndication.bounds import Bounds
 from devices.syndication.state.producers import NOWHERE, Change, Keeper, Producers
 from devices.syndication.state.sets import Moved, Moves, Sets, Subscribed
-from devices.syndication.state.standing import Producer, Query
+from devices.syndication.state.queries import Producer, Query
 from devices.syndication.state.steps import Steps, finish
 from devices.syndication.wire.messages import Difference, Publication
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from devices.syndication.bounds import Bounds
-from devices.syndication.state.standing import Producer
+from devices.syndication.state.queries import Producer
 from devices.syndication.wire.messages import pack
 
 C = TypeVar("C")

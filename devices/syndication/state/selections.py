@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 import msgpack
 
 from devices.syndication.query.tree import plain
-from devices.syndication.state.standing import Producer, Standing, Subscribers
+from devices.syndication.state.queries import Producer, Standing, Subscribers
 from devices.syndication.wire.messages import pack
 
 C = TypeVar("C")

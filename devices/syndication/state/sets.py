@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from devices.syndication.bounds import Bounds
 from devices.syndication.state.selections import StandingSelection, StandingSelections, Turn, unpacked
-from devices.syndication.state.standing import Producer, Query, Standing, StandingQueries, has_list
+from devices.syndication.state.queries import Producer, Query, Standing, StandingQueries, has_list
 from devices.syndication.state.steps import Steps
 
 C = TypeVar("C")

@@ -15,7 +15,7 @@ pytest.importorskip("re2")
 from bus.errors import LinkError
 from devices.syndication.bounds import Bounds
 from devices.syndication.caller import Caller, RefusedQuery, Said, UnreachedError, follow
-from devices.syndication.heard import Heard
+from devices.syndication.answers import Heard
 from devices.syndication.wire.messages import Difference, Form, Publication
 from tests.devices.syndication.tcp_clients import Home, home
 

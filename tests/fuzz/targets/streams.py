@@ -22,7 +22,7 @@ from bus.wire.websocket.upgrade import ClientUpgrade, ServerUpgrade
 from devices.dbp.proxy import wire as proxy
 from devices.dbp.zeromq import zmtp
 from devices.syndication.bounds import Bounds
-from devices.syndication.heard import HeardCutter
+from devices.syndication.answers import HeardCutter
 from devices.syndication.wire.cutter import Cutter as SyndicationCutter
 from devices.syndication.wire.messages import BrokerRequest, Publication, Refused, Subscription
 from tests.fuzz.target import Pieces, Target

@@ -11,7 +11,7 @@ from bus.reasons import kind_of
 from bus.serving.rejections import Rejections
 from devices.service import Seat
 from devices.syndication.buses.intake import Intake, Taken
-from devices.syndication.buses.outlet import Outlet
+from devices.syndication.buses.publisher import Outlet
 from devices.syndication.client import Client
 from devices.syndication.device import SyndicationSpec
 from devices.syndication.exchange import Exchange

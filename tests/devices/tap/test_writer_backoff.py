@@ -2,7 +2,7 @@
 
 import pytest
 
-from devices.tap.rest import REST_S, Rest
+from devices.tap.writer_backoff import REST_S, Rest
 
 
 def test_a_busy_data_path_is_left_alone_for_a_while() -> None:

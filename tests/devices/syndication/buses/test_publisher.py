@@ -4,7 +4,7 @@ import msgpack
 
 from bus.wire.frame import DATA_BYTES_MAX, PUB, Frame, unpack
 from bus.wire.pattern import Pattern, token
-from devices.syndication.buses.outlet import Outlet
+from devices.syndication.buses.publisher import Outlet
 from devices.syndication.buses.rules import QueryRule
 from devices.syndication.wire.messages import Difference, Publication
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devices.syndication.bounds import Bounds
-from devices.syndication.heard import Answer, Heard, HeardCutter, Holding, Refusal, read
+from devices.syndication.answers import Answer, Heard, HeardCutter, Holding, Refusal, read
 from devices.syndication.wire.messages import Difference, Form, Publication, error
 from tests.devices.syndication.wire.test_walk import objects
 

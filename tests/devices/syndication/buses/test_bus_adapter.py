@@ -23,7 +23,7 @@ from devices.service import Seat
 from devices.syndication.bounds import Bounds
 from devices.syndication.buses.intake import producer_id
 from devices.syndication.buses.rules import ProducerRule, QueryRule
-from devices.syndication.buses.seats import INBOX_BYTES, Buses
+from devices.syndication.buses.bus_adapter import INBOX_BYTES, Buses
 from devices.syndication.client import Client
 from devices.syndication.device import SyndicationSpec
 from devices.syndication.exchange import Exchange
