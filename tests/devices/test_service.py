@@ -5,8 +5,9 @@ import asyncio
 from bus.hub import Hub
 from bus.wire.batch import from_payloads
 from devices.service import Service
-from tests.bridges.support import RecordingPipe, until
+from tests.bridges.support import RecordingPipe
 from tests.devices.echo import Echo, EchoSpec
+from tests.helpers.peers import until
 
 
 def test_what_a_service_says_is_bounded() -> None:

@@ -11,7 +11,7 @@ from capture.files import days_directory
 from devices.child import settle
 from devices.tap.names import NamesReader, NamesWriter
 from devices.tap.recorder import Options, Recorder
-from tests.bridges.support import until
+from tests.helpers.peers import until
 
 
 @pytest.fixture

@@ -1,6 +1,4 @@
-"""Captures with planted faults, from a seed: a job must find exactly these.
-
-    python -m benchmarks.planted DIRECTORY --rows 1000000
+"""Captures with planted faults, from a seed: a job must find exactly these. `benchmarks.planted` writes them.
 
 Each gateway has its own bus, and a bridge from it to one trunk that all share. The first bus has a second
 gateway, which takes over when the first one's bridge dies. A frame makes 2 + 2 * gateways rows: on its bus,
@@ -12,8 +10,8 @@ they are, `files` their rows, and `names` the file of names.
 
 from pathlib import Path
 
-from benchmarks.planted.maker import Maker
-from benchmarks.planted.plan import CAPTURES, ENVELOPES, HEARTBEAT, KINDS, START_NS, Plan, Truth, plan_of
+from tests.rigs.planted.maker import Maker
+from tests.rigs.planted.plan import CAPTURES, ENVELOPES, HEARTBEAT, KINDS, START_NS, Plan, Truth, plan_of
 
 __all__ = ["CAPTURES", "ENVELOPES", "HEARTBEAT", "KINDS", "START_NS", "Plan", "Truth", "generate", "plan_of"]
 

@@ -1,16 +1,18 @@
-"""Plants a capture and prints what is in it; see the package."""
+"""`python -m benchmarks.planted DIRECTORY --rows 1000000`: plant a capture, and print what is in it.
+
+The captures are those of `tests.rigs.planted`.
+"""
 
 import json
 import time
 from pathlib import Path
 
-import benchmarks.planted
 from benchmarks.command import Command, run_as_command
-from benchmarks.planted import CAPTURES, generate, plan_of
+from tests.rigs.planted import CAPTURES, generate, plan_of
 
 
 def main() -> int:
-    parser = Command("benchmarks.planted", benchmarks.planted.__doc__)
+    parser = Command("benchmarks.planted", __doc__)
     parser.add_argument("directory", type=Path)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--gateways", type=int, default=4)

@@ -8,30 +8,19 @@ import subprocess
 import sys
 import time
 from asyncio import Task
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from appliance.status.client import status_socket
-from benchmarks.takeovers.relays import Line, Relay, Relays
 from bus.leases.wire import LEASE_MS
+from tests.helpers.peers import until
 from tests.helpers.ports import free_port
+from tests.rigs.takeovers.relays import Line, Relay, Relays
 
 COMMAND = [sys.executable, "-m", "buscoupler", "-v", "run"]
-LIMIT_S = 30.0
 _ASK_S = 0.02  # between two looks at a status
 BROKERS = ("br-1", "br-2")
 _GATEWAYS = ("gw-a", "gw-b")
-
-
-async def until(holds: Callable[[], bool], seconds: float = LIMIT_S, what: str = "it") -> None:
-    """Wait until `holds()` is true. Raises `TimeoutError` with `what` did not come."""
-    loop = asyncio.get_running_loop()
-    end_s = loop.time() + seconds
-    while not holds():
-        if loop.time() > end_s:
-            raise TimeoutError(f"{what} did not come within {seconds:g} s")
-        await asyncio.sleep(0.002)
 
 
 @dataclass

@@ -9,17 +9,18 @@ from asyncio import Task
 from collections import Counter
 from pathlib import Path
 
-from benchmarks.takeovers.rig import BROKERS, Rig, until
-from benchmarks.takeovers.stations import Notes, Station
-from benchmarks.tmq.program import BODY, ENVIRONMENT
 from bus.hub import Link
 from bus.leases.wire import LEASE_MS
 from bus.tmq import Client as Modern
+from tests.helpers.peers import until
 from tests.helpers.ports import free_port
+from tests.rigs.takeovers.rig import BROKERS, Rig
+from tests.rigs.takeovers.stations import Notes, Station
+from tests.rigs.tmq.program import BODY, ENVIRONMENT
 
 NEAR, FAR = 1, 2
 """The second tokens of what is sent from the TMQ network, and from the other side."""
-_PROGRAM = (sys.executable, "-m", "benchmarks.tmq.program")
+_PROGRAM = (sys.executable, "-m", "tests.rigs.tmq.program")
 _BRIDGE = """\
 bridges:
   motor:

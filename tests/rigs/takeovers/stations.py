@@ -4,7 +4,6 @@ import asyncio
 import random
 from struct import Struct
 
-from benchmarks.takeovers.rig import Rig
 from bridges.media.can.link import CanLink
 from bridges.media.can.medium import Can
 from bridges.media.uart.link import UartLink
@@ -15,6 +14,7 @@ from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import Envelope, split, wrap
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
+from tests.rigs.takeovers.rig import Rig
 
 BODY = Struct(">Id")
 PATTERN = Pattern("motor")

@@ -10,11 +10,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.planted.frames import Frames
-from benchmarks.planted.plan import FILTERING, FIRST_KINDS, KINDS, START_NS, Bools, Ints, Plan
 from bus.wire.pattern import token
 from capture import parquet, schema
 from capture.files import capture_file, day_of, name_of
+from tests.rigs.planted.frames import Frames
+from tests.rigs.planted.plan import FILTERING, FIRST_KINDS, KINDS, START_NS, Bools, Ints, Plan
 
 TRUNK: Final = "trunk"
 Drops = Counter[tuple[int, bool, str]]  # (place, whether by the second bridge, reason)

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from benchmarks.command import Command, run_as_command
-from benchmarks.takeovers.load import Outcome
-from benchmarks.takeovers.trial import FAULTS, title, trial
 from bus.leases.wire import LEASE_MS
+from tests.rigs.takeovers.load import Outcome
+from tests.rigs.takeovers.trial import FAULTS, title, trial
 
 SETUPS = (("can", True), ("can", False), ("uart", True), ("uart", False))
 

@@ -1,6 +1,6 @@
 """A program on a TMQ client of 2015: it sends the numbers that it reads, and says what it hears.
 
-`python -m benchmarks.tmq.program BROKER_PORT PUBLISHED SUBSCRIBED...` reads a number a line, to be sent. It
+`python -m tests.rigs.tmq.program BROKER_PORT PUBLISHED SUBSCRIBED...` reads a number a line, to be sent. It
 writes, with times of the monotonic clock in seconds: `ready`; `heard TOKEN NUMBER ATTEMPT TIME`;
 `failed NUMBER ATTEMPT TIME`; `died`, the client's thread.
 

@@ -7,11 +7,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.planted import names
-from benchmarks.planted.files import FROM_TRUNK, INTO, ONTO, OUT, RECEIVED, TRUNK, Drops, Files, Rows
-from benchmarks.planted.frames import LATE_NS, Frames
-from benchmarks.planted.plan import FILTERED, FILTERING, KINDS, Bools, Ints, Plan, Truth
-from benchmarks.planted.schedule import Schedule
+from tests.rigs.planted import names
+from tests.rigs.planted.files import FROM_TRUNK, INTO, ONTO, OUT, RECEIVED, TRUNK, Drops, Files, Rows
+from tests.rigs.planted.frames import LATE_NS, Frames
+from tests.rigs.planted.plan import FILTERED, FILTERING, KINDS, Bools, Ints, Plan, Truth
+from tests.rigs.planted.schedule import Schedule
 
 _CHUNK: Final = 200_000  # frames held at once
 

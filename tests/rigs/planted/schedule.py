@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from benchmarks.planted.plan import KINDS, START_NS, Bools, Ints, Plan
 from bus.wire.pattern import token
+from tests.rigs.planted.plan import KINDS, START_NS, Bools, Ints, Plan
 
 
 class Schedule:

@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 from dataclasses import dataclass, field
 
-from benchmarks.takeovers.rig import until
-from benchmarks.takeovers.stations import Notes
+from tests.helpers.peers import until
+from tests.rigs.takeovers.stations import Notes
 
 CATCH_UP_S = 5.0
 

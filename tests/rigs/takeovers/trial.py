@@ -8,11 +8,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from math import inf
 from pathlib import Path
 
-from benchmarks.takeovers.load import Load, Outcome
-from benchmarks.takeovers.rig import Program, Rig, until
-from benchmarks.takeovers.stations import Station, far_link
 from bus.leases.wire import LEASE_MS
 from bus.transports.links import make_link
+from tests.helpers.peers import until
+from tests.rigs.takeovers.load import Load, Outcome
+from tests.rigs.takeovers.rig import Program, Rig
+from tests.rigs.takeovers.stations import Station, far_link
 
 FAULTS = (
     "stop",

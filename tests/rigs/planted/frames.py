@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.planted.plan import (
+from tests.rigs.planted.plan import (
     BEATING,
     FILTERED,
     FILTERING,
@@ -16,7 +16,7 @@ from benchmarks.planted.plan import (
     Ints,
     Truth,
 )
-from benchmarks.planted.schedule import Schedule
+from tests.rigs.planted.schedule import Schedule
 
 _NEAR_HOLE_NS: Final = 1_000_000_000
 LATE_NS: Final = 1_200_000_000
