@@ -18,7 +18,7 @@ from appliance.tracing.client import Start, new_mark, running, starts, trace
 from appliance.tracing.shown import lines, record
 from appliance.tracing.words import SECONDS_MAX
 from bus.errors import BusError
-from bus.spelling import nearest
+from bus.text import nearest
 from bus.wire.frame import PUB, pack
 from bus.wire.notation import names_in, pattern_of, text_of
 

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from appliance.commands.client import client_arguments
 from appliance.probe.words import above_zero, columns, shown, whole_above_zero
-from bus.printable import plain
+from bus.text import plain
 from devices.dbp.catalog.entry import ROUTER
 from devices.dbp.monitor.wire import Life, Passed
 from devices.dbp.nodes.client import Client

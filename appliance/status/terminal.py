@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import Any
 
 from appliance.ledger import reasons
-from bus.printable import plain_lines
+from bus.text import plain_lines
 
 Status = dict[str, Any]
 EVENTS = 8
