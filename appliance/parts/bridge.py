@@ -202,7 +202,7 @@ class BridgePart(BasePart):
     def _add(self, seat: Seat, policy: Policy) -> Side:
         taken = {side.name.partition(" ")[0] for side in self.hub.sides}
         number = next(number for number in range(len(taken) + 1) if str(number) not in taken)
-        return self.hub.add(f"{number} {seat.side.kind}", policy, self._not_alone)
+        return self.hub.side(f"{number} {seat.side.kind}", policy, self._not_alone)
 
     def _not_alone(self) -> bool:
         return self.candidacy is None or not self.candidacy.candidate.alone

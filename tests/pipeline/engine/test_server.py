@@ -73,7 +73,7 @@ def test_the_file_of_a_keeper_that_was_killed_is_nobodys(tmp_path: Path) -> None
 def test_of_two_keepers_one_waits_as_long_as_the_other_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else its command would say that Spark did not start, while it does: Java takes long beside other load."""
+    """Else its command would say that Spark did not start: Java takes long beside other load."""
     now_s, starts_s = 0.0, 100.0
 
     def sleep(_: float) -> None:

@@ -1,7 +1,8 @@
-"""Standing queries: the set of producers of each, and an index by the keys that they name. Pure.
+"""Standing queries: the set of producers of each, and an index by the keys that queries name. Pure.
 
-Equal queries are one standing query. A change of metadata evaluates those that name a changed key, and no
-others. One that names none of a producer's keys sees a producer without metadata: that it knows beforehand.
+Equal queries are one standing query. A change of metadata evaluates only the queries that name a changed
+key. For a query that names none of a producer's keys, the producer has no metadata: that result is known
+beforehand.
 """
 
 from collections import Counter
@@ -12,14 +13,14 @@ from devices.syndication.wire.messages import pack
 
 C = TypeVar("C")
 
-_FEW: Final = 8  # elements of a list, as of tags
+_FEW: Final = 8  # elements of a list that cost too little to be counted
 
 
 class Query(Protocol):
-    """A query, as far as is needed here. `text` is equal for equal queries; `keys` are those that it names.
+    """A query as the state sees it. `text` is equal for equal queries; `keys` are the keys that it names.
 
-    `memory_bytes` is about what it takes. `instructions` are those of its patterns, by key;
-    `comparisons` the cost of comparing one element of a list, by key.
+    `memory_bytes` estimates its memory. `instructions` counts those of its patterns by key; `comparisons` is
+    the cost of comparing one element of a list, by key.
     """
 
     @property
@@ -38,14 +39,14 @@ class Query(Protocol):
     def comparisons(self) -> Mapping[str, int]: ...
 
     def matches(self, metadata: Mapping[str, Any], /) -> bool:
-        """Return whether a producer with these metadata is in the set. It never raises."""
+        """Return whether a producer with these metadata matches. Never raises."""
 
 
 class Producer(Generic[C]):
-    """One producer. It is present while a client speaks for it; else `gone_s` says since when it is gone.
+    """A producer. It is present while a client speaks for it; else `gone_s` is when it went.
 
-    `sets` are the standing queries that it matches, while it is present. `packed` are its metadata
-    in MessagePack, b"" if it has said none.
+    `sets` are the standing queries that it matches while it is present. `packed` has its metadata in
+    MessagePack, b"" if there are none.
     """
 
     __slots__ = ("gone_s", "id", "metadata", "packed", "sets", "speakers")
@@ -55,12 +56,12 @@ class Producer(Generic[C]):
         self.metadata: dict[str, Any] = {}
         self.packed = b""
         self.speakers: dict[C, None] = {}
-        self.sets: dict[Standing[C], None] = {}
+        self.sets: dict[StandingQuery[C], None] = {}
         self.gone_s = 0.0
 
 
 class Subscribers(Generic[C]):
-    """The clients of a set, in the order in which they came."""
+    """The clients that subscribe to a set, in the order in which they came."""
 
     __slots__ = ("_all", "_clients")
 
@@ -73,24 +74,26 @@ class Subscribers(Generic[C]):
 
     @property
     def all(self) -> tuple[C, ...]:
-        """All of them, the same object until there are others: publications ask for it."""
+        """All clients. Calls share one tuple until a client comes or goes."""
         if self._all is None:
             self._all = tuple(self._clients)
         return self._all
 
     def add(self, client: C) -> None:
+        """Add a client. No error if it is there."""
         self._clients[client] = self._all = None
 
     def remove(self, client: C) -> None:
+        """Remove a client, which must be there."""
         del self._clients[client]
         self._all = None
 
 
-class Standing(Generic[C]):
-    """A query that at least one client is subscribed to, or a selection looks at.
+class StandingQuery(Generic[C]):
+    """A query to which at least one client subscribes, or at which a selection looks, and its `members`.
 
-    `bare`: it matches what has none of its keys. `unseen` counts the producers that it has not been evaluated
-    for yet; `waiting`, the clients that wait for that. Nobody is subscribed to it before.
+    `bare` says whether it matches a producer without any of its keys. `unseen` counts the producers for which
+    it is not evaluated yet, `waiting` the clients that wait for that: they subscribe afterwards.
     """
 
     __slots__ = ("_present", "bare", "members", "query", "subscribers", "unseen", "waiting")
@@ -105,11 +108,12 @@ class Standing(Generic[C]):
 
     @property
     def memory_bytes(self) -> int:
+        """About the memory that the query takes."""
         return self.query.memory_bytes
 
     @property
     def next_unseen(self) -> Producer[C]:
-        """The first producer that is unseen. There must be one."""
+        """The first unseen producer. There must be one."""
         return self._present[-self.unseen]
 
     def see(self) -> None:
@@ -119,34 +123,36 @@ class Standing(Generic[C]):
             self._present = ()
 
     def items(self) -> dict[bytes, Any]:
-        """Return the set: each id by its packed form."""
+        """Return the ids of the set by their packed form."""
         return {pack(producer.id): producer.id for producer in self.members}
 
     def has(self, metadata: Mapping[str, Any]) -> bool:
+        """Return whether a producer with these metadata belongs to the set."""
         return self.bare if self.query.keys.isdisjoint(metadata) else self.query.matches(metadata)
 
 
 class StandingQueries(Generic[C]):
-    """All standing queries. `members` counts those of all sets together.
+    """All standing queries. `members` counts the members of all sets.
 
-    `instructions`: those of all patterns on each key.
+    `instructions` counts those of all patterns by key.
     """
 
     def __init__(self) -> None:
         self.members = 0
         self.instructions = Counter[str]()
-        self._by_text: dict[str, Standing[C]] = {}
-        self._by_key: dict[str, dict[Standing[C], None]] = {}
-        self._bare: dict[Standing[C], None] = {}
+        self._by_text: dict[str, StandingQuery[C]] = {}
+        self._by_key: dict[str, dict[StandingQuery[C], None]] = {}
+        self._bare: dict[StandingQuery[C], None] = {}
 
     def __len__(self) -> int:
         return len(self._by_text)
 
-    def find(self, text: str) -> Standing[C] | None:
+    def find(self, text: str) -> StandingQuery[C] | None:
+        """Return the standing query with a normal form; None if there is none."""
         return self._by_text.get(text)
 
-    def open(self, standing: Standing[C]) -> None:
-        """Add a standing query. From now on it follows what changes, also of producers that are unseen."""
+    def open(self, standing: StandingQuery[C]) -> None:
+        """Add a standing query. From now on it follows all changes, also of unseen producers."""
         self._by_text[standing.query.text] = standing
         for key in standing.query.keys:
             self._by_key.setdefault(key, {})[standing] = None
@@ -154,8 +160,8 @@ class StandingQueries(Generic[C]):
         if standing.bare:
             self._bare[standing] = None
 
-    def close(self, standing: Standing[C]) -> None:
-        """Remove a standing query that nobody needs any more."""
+    def close(self, standing: StandingQuery[C]) -> None:
+        """Remove a standing query, and its members."""
         for producer in list(standing.members):
             self._leave(producer, standing)
         self._bare.pop(standing, None)
@@ -168,9 +174,9 @@ class StandingQueries(Generic[C]):
         del self._by_text[standing.query.text]
 
     def cost(self, metadata: Mapping[str, Any], keys: Iterable[str]) -> int:
-        """Return the most that evaluations cost when these keys change.
+        """Return an upper bound of the cost of evaluations when these keys change, in instructions.
 
-        Patterns look at bytes of text, and other conditions at elements of lists.
+        Patterns cost by bytes of text, other conditions by elements of lists.
         """
         patterns, others = Counter[str](), Counter[str]()
         compares = has_list(metadata)
@@ -182,16 +188,16 @@ class StandingQueries(Generic[C]):
         looks = sum(count * _text_bytes(metadata.get(key)) for key, count in patterns.items())
         return looks + sum(count * _elements(metadata.get(key)) for key, count in others.items())
 
-    def matched(self, metadata: Mapping[str, Any]) -> list[Standing[C]]:
-        """Return the queries that match a producer which has been in no set."""
+    def matched(self, metadata: Mapping[str, Any]) -> list[StandingQuery[C]]:
+        """Return the queries that match a producer which is in no set yet."""
         named = self._naming(metadata)
         found = [standing for standing in named if standing.query.matches(metadata)]
         return found + [standing for standing in self._bare if standing not in named]
 
     def changed(
         self, producer: Producer[C], metadata: Mapping[str, Any], keys: Iterable[str]
-    ) -> tuple[list[Standing[C]], list[Standing[C]]]:
-        """Return the queries whose sets a producer enters and leaves when these keys of it change."""
+    ) -> tuple[list[StandingQuery[C]], list[StandingQuery[C]]]:
+        """Return the queries whose sets a producer enters, and those it leaves, when these keys change."""
         named = self._naming(keys)
         now = {standing for standing in named if standing.has(metadata)}
         entered = [standing for standing in named if standing in now and standing not in producer.sets]
@@ -199,7 +205,7 @@ class StandingQueries(Generic[C]):
         return entered, left
 
     def move(
-        self, producer: Producer[C], entered: Iterable[Standing[C]], left: Iterable[Standing[C]]
+        self, producer: Producer[C], entered: Iterable[StandingQuery[C]], left: Iterable[StandingQuery[C]]
     ) -> None:
         """Put a producer into sets, and take it out of others."""
         for standing in left:
@@ -207,21 +213,21 @@ class StandingQueries(Generic[C]):
         for standing in entered:
             self._join(producer, standing)
 
-    def _naming(self, keys: Iterable[str]) -> dict[Standing[C], None]:
-        """Return the queries that name one of these keys."""
+    def _naming(self, keys: Iterable[str]) -> dict[StandingQuery[C], None]:
+        """Return the queries that name at least one of these keys."""
         return {standing: None for key in keys for standing in self._by_key.get(key, ())}
 
-    def _join(self, producer: Producer[C], standing: Standing[C]) -> None:
+    def _join(self, producer: Producer[C], standing: StandingQuery[C]) -> None:
         producer.sets[standing] = standing.members[producer] = None
         self.members += 1
 
-    def _leave(self, producer: Producer[C], standing: Standing[C]) -> None:
+    def _leave(self, producer: Producer[C], standing: StandingQuery[C]) -> None:
         del producer.sets[standing], standing.members[producer]
         self.members -= 1
 
 
 def has_list(metadata: Mapping[str, Any]) -> bool:
-    """Return whether a value is a list of some length. Others cost too little to be counted."""
+    """Return whether a value is a list so long that its comparison counts."""
     return any(_elements(value) for value in metadata.values())
 
 
@@ -230,7 +236,7 @@ def _elements(value: Any) -> int:
 
 
 def _text_bytes(value: Any) -> int:
-    """Return the bytes that patterns look at."""
+    """Return the number of bytes in which patterns search."""
     if isinstance(value, list):
         return sum(map(_text_bytes, value))
     return len(value.encode(errors="surrogatepass")) if isinstance(value, str) else 0

@@ -19,11 +19,11 @@ from bus.serving.limits import Limits
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, SUB, Frame, pack, unpack
 from bus.wire.pattern import Pattern, token
-from devices.service import Seat
+from devices.service import BusPort
 from devices.syndication.bounds import Bounds
+from devices.syndication.buses.bus_adapter import INBOX_BYTES, Buses
 from devices.syndication.buses.intake import producer_id
 from devices.syndication.buses.rules import ProducerRule, QueryRule
-from devices.syndication.buses.seats import INBOX_BYTES, Buses
 from devices.syndication.client import Client
 from devices.syndication.device import SyndicationSpec
 from devices.syndication.exchange import Exchange
@@ -57,8 +57,8 @@ class Plant(Home):
     def say(self, *frames: bytes, bus: str = "hall") -> None:
         self.hubs[bus].publish(from_payloads(frames), self.peers[bus])
 
-    def seat(self, bus: str = "hall") -> Seat:
-        return self.service.seats[self.service.spec.joins.index(bus)]
+    def port(self, bus: str = "hall") -> BusPort:
+        return self.service.ports[self.service.spec.joins.index(bus)]
 
     def heard(self, bus: str = "hall") -> list[Frame]:
         return [unpack(one) for one in self.peers[bus].messages]
@@ -106,7 +106,7 @@ async def test_a_sensor_of_a_bus_is_found_by_a_query(tagged: bool) -> None:
         late = await here.guest(tagged)
         await late.subscribe("has Unit")
         await late.told(difference([ID]))
-        assert here.seat().stats.rejected == {"pattern": 1}
+        assert here.port().stats.rejected == {"pattern": 1}
 
 
 async def test_what_a_query_matches_is_said_on_its_bus_and_nowhere_else() -> None:
@@ -130,30 +130,30 @@ async def test_data_without_a_meaning_is_counted_and_logged_once(caplog: pytest.
             here.say(pack(PUB, TEMP, b"\xff"), pack(PUB, TEMP, b"\xfe"), b"no frame", reading("1", kind=SUB))
             here.say(reading("21.5"))
             counts = {"no utf-8": 2, "no frame": 1, "type": 1, "no struct": 1}
-            await until(lambda: here.seat().stats.rejected == counts)
+            await until(lambda: here.port().stats.rejected == counts)
         assert [record.getMessage() for record in caplog.records] == [
             "s: refused from bus hall sensor/temp: no utf-8",
             "s: refused from bus hall found: no struct",
         ]
-        assert here.seat().stats.balance() == 0
+        assert here.port().stats.balance() == 0
 
 
 async def test_a_producer_that_is_idle_leaves_the_sets_and_comes_back() -> None:
     now_s = 0.0
     async with plant(SENSOR) as here:
         here.service.buses.stop()
-        exchange, seats = here.server.exchange, {"hall": here.seat()}
+        exchange, ports = here.server.exchange, {"hall": here.port()}
         spec = SyndicationSpec(on="gw", syndication=("tcp://127.0.0.1:0",), producers=(SENSOR,))
         buses = Buses("s", spec, exchange, lambda: now_s, 0.01)
-        buses.start(asyncio.get_running_loop(), seats)
+        buses.start(asyncio.get_running_loop(), ports)
         guest = await here.guest()
         await guest.subscribe("has Unit")
         await guest.told(difference())
-        buses.heard(here.seat(), [reading("1")])
+        buses.heard(here.port(), [reading("1")])
         await guest.told(difference([ID]), [ID, METADATA, "1"])
         now_s += SENSOR.idle_s
         await guest.told(difference(gone=[ID]))
-        buses.heard(here.seat(), [reading("2")])
+        buses.heard(here.port(), [reading("2")])
         await guest.told(difference([ID]), [ID, METADATA, "2"])
         buses.stop()
         await guest.told(difference(gone=[ID]))
@@ -207,10 +207,10 @@ async def test_a_flood_of_producers_is_taken_in_turns_within_a_bound() -> None:
         await until(lambda: here.server.exchange.book.counts["producers"] == count)
         long = pack(PUB, TEMP, bytes(2048))
         here.say(*[long] * (INBOX_BYTES // 2048), reading("1", Pattern("motor")))
-        counts = here.seat().stats.rejected
+        counts = here.port().stats.rejected
         assert (counts["queue full"] > 0, counts["pattern"]) == (True, 1)
         await until(lambda: counts["queue full"] + counts["producers of one rule"] == INBOX_BYTES // 2048)
-        assert here.seat().stats.balance() == 0
+        assert here.port().stats.balance() == 0
 
 
 async def test_a_defect_costs_one_frame_and_the_next_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +224,7 @@ async def test_a_defect_costs_one_frame_and_the_next_is_taken(monkeypatch: pytes
         with monkeypatch.context() as patch:
             patch.setattr(Exchange, "publish", raises)
             here.say(reading("1"))
-        assert here.seat().stats.dropped == {"failed": 1}
+        assert here.port().stats.dropped == {"failed": 1}
         here.say(reading("2"))
         await guest.told(difference([ID]), [ID, METADATA, "2"])
 
@@ -251,7 +251,7 @@ async def test_what_waits_when_the_broker_stops_is_counted() -> None:
     async with plant(SENSOR) as here:
         here.say(*[reading("1")] * 5000)
         here.service.stop()
-        assert 0 < here.seat().stats.rejected["closed"] < 5000
+        assert 0 < here.port().stats.rejected["closed"] < 5000
 
 
 async def test_one_that_is_refused_is_taken_when_there_is_room() -> None:
@@ -275,7 +275,7 @@ async def test_what_does_not_fit_the_queue_to_a_bus_is_counted() -> None:
         packed = msgpack.packb(["a", {"Unit": 1}, half]) + msgpack.packb(["a", {}, half]) * 20
         here.service.queue_bytes = 1 << 12
         await guest.say(packed)
-        counts = here.seat().stats.rejected
+        counts = here.port().stats.rejected
         await until(lambda: len(here.heard()) + counts.get("queue full", 0) == 21)
         assert [*counts] == ["queue full"]
 

@@ -1,6 +1,6 @@
-"""Reads what a broker says to an untagged client: differences, publications, refusals of queries. Pure.
+"""Reads what a broker sends to an untagged client: differences, publications, refusals of queries. Pure.
 
-Whatever a producer puts into a value, MessagePack's odd corners included, can be read here.
+Every value that MessagePack allows is read, its odd corners included.
 """
 
 from collections.abc import Iterable
@@ -14,13 +14,13 @@ from devices.syndication.wire.messages import Difference
 from devices.syndication.wire.walk import ARRAY, FAMILY, MAP, Walk
 
 BOUNDS: Final = Bounds(object_bytes=1 << 24, depth=256, items=1 << 22)
-"""Of one message from a broker, whose differences are longer than what it takes from clients."""
+"""Bounds of one message from a broker, whose differences may be longer than messages of clients."""
 
 _SHOWN_BYTES: Final = 8
 
 
-class Heard(NamedTuple):
-    """A publication. `metadata` has what its producer changes: None deletes a key."""
+class ReceivedPublication(NamedTuple):
+    """A publication from the broker. `metadata` has the changes of its producer: None deletes a key."""
 
     id: str
     metadata: dict[str, Any]
@@ -28,19 +28,19 @@ class Heard(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """The answer to a wrong query."""
+    """The answer of a broker to a wrong query."""
 
     text: str
 
 
-Answer: TypeAlias = Difference | Heard | Refusal
+Answer: TypeAlias = Difference | ReceivedPublication | Refusal
 
 
 def read(raw: bytes) -> Any:
     """Return a MessagePack object as Python values.
 
-    A map with a key that cannot be one in Python is a list of pairs; text that is not UTF-8 has surrogates
-    for the other bytes; an object that no library can read, such as a date that is none, is its bytes.
+    A map with a key that Python cannot hash becomes a list of pairs; bytes of text that are not UTF-8 become
+    surrogates; an object that the library cannot read, such as an impossible date, stays bytes.
     """
     try:
         return msgpack.unpackb(
@@ -57,10 +57,10 @@ def _map(pairs: list[tuple[Any, Any]]) -> Any:
         return pairs
 
 
-class HeardCutter:
+class AnswerCutter:
     """Cuts the stream of a broker into answers (`bus.serving.objects.Cutter`).
 
-    `fault`: what it says is not of a syndication broker.
+    `fault` says why the stream is not that of a syndication broker; "" while it is.
     """
 
     def __init__(self, bounds: Bounds = BOUNDS) -> None:
@@ -73,7 +73,7 @@ class HeardCutter:
         return len(self._rest)
 
     def cut(self, data: bytes) -> list[Answer]:
-        """Return the answers that are whole now."""
+        """Take the next bytes, and return the answers that are complete."""
         self._rest += data
         answers: list[Answer] = []
         start = 0
@@ -94,7 +94,7 @@ class HeardCutter:
         if self.fault or start >= len(self._rest):
             return False
         if FAMILY[self._rest[start]] not in (ARRAY, MAP):
-            return True  # it is no answer, however long
+            return True  # no answer begins so
         whole = self._walk.go(self._rest)
         self.fault = self._walk.fault
         return whole
@@ -103,21 +103,21 @@ class HeardCutter:
         self.fault = f"it says {self._rest[start : start + _SHOWN_BYTES].hex(' ')}"
 
 
-class Holding:
-    """The set of a subscriber, put together from the differences that it hears."""
+class HeldSet:
+    """The set of a subscriber, kept up to date by the differences that the broker sends."""
 
     def __init__(self) -> None:
         self._items: dict[bytes, Any] = {}
 
-    def note(self, said: Difference | Heard) -> None:
-        """Take the next thing that the broker says."""
-        if isinstance(said, Difference):
-            for packed in _packed(said.gone):
+    def note(self, update: Difference | ReceivedPublication) -> None:
+        """Apply the next update of the broker, if it is a difference."""
+        if isinstance(update, Difference):
+            for packed in _packed(update.gone):
                 self._items.pop(packed, None)
-            self._items |= _packed(said.new)
+            self._items |= _packed(update.new)
 
     def replaced(self, whole: Difference) -> Difference:
-        """Take the set that a new connection begins with. Return how it differs from what was held."""
+        """Replace the set by the first one of a new connection. Return the difference between both."""
         before, self._items = self._items, _packed(whole.new)
         return Difference(_without(self._items, before), _without(before, self._items))
 
@@ -131,10 +131,10 @@ def _without(items: dict[bytes, Any], others: dict[bytes, Any]) -> list[Any]:
 
 
 def _answer(data: bytearray, start: int, ends: list[int]) -> Answer | None:
-    """Return what an array or a map says, whose elements are between `ends`; None: no broker says so."""
+    """Return the answer in an array or map whose elements are between `ends`; None if it is no answer."""
     parts = [read(bytes(data[begin:end])) for begin, end in pairwise(ends)]
     if FAMILY[data[start]] == ARRAY:
-        return Heard(*parts) if len(parts) == 3 and _is_said(*parts[:2]) else None
+        return ReceivedPublication(*parts) if len(parts) == 3 and _is_head(*parts[:2]) else None
     fields = {str(key): value for key, value in zip(parts[::2], parts[1::2], strict=True)}
     if isinstance(text := fields.get("Error"), str):
         return Refusal(text)
@@ -142,5 +142,5 @@ def _answer(data: bytearray, start: int, ends: list[int]) -> Answer | None:
     return Difference(new, gone) if isinstance(new, list) and isinstance(gone, list) else None
 
 
-def _is_said(id: Any, metadata: Any) -> bool:
+def _is_head(id: Any, metadata: Any) -> bool:
     return isinstance(id, str) and isinstance(metadata, dict)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from devices.syndication.answers import Answer, AnswerCutter, HeldSet, ReceivedPublication, Refusal, read
 from devices.syndication.bounds import Bounds
-from devices.syndication.heard import Answer, Heard, HeardCutter, Holding, Refusal, read
 from devices.syndication.wire.messages import Difference, Form, Publication, error
 from tests.devices.syndication.wire.test_walk import objects
 
@@ -18,7 +18,7 @@ pack = msgpack.packb
 
 
 def cut(*pieces: bytes) -> list[Any]:
-    cutter = HeardCutter()
+    cutter = AnswerCutter()
     answers = [answer for piece in pieces for answer in cutter.cut(piece)]
     assert (cutter.fault, cutter.waiting) == ("", 0)
     return list(map(shown, answers))
@@ -38,11 +38,11 @@ SAID = [
 ]
 HEARD = [
     (("a", "b"), ()),
-    Heard("a", {"Room": "410", "Unit": None}, 21.5),
+    ReceivedPublication("a", {"Room": "410", "Unit": None}, 21.5),
     Refusal("character 8: no"),
     ((4, [1], {"x": True}, None), ("c",)),
     ((), ()),
-    Heard("", {}, None),
+    ReceivedPublication("", {}, None),
 ]
 
 
@@ -60,7 +60,7 @@ def test_what_a_broker_says_in_any_pieces(places: list[int]) -> None:
 @given(objects)
 def test_any_value_can_be_read(value: Any) -> None:
     (heard,) = cut(Publication("a", {}, pack(value)).packed(Form.UNTAGGED))
-    assert isinstance(heard, Heard)
+    assert isinstance(heard, ReceivedPublication)
     assert repr(heard.value) == repr(value)
 
 
@@ -94,7 +94,7 @@ def test_odd_values(packed: bytes, value: Any) -> None:
     ],
 )
 def test_what_no_broker_says(data: bytes, fault: str) -> None:
-    cutter = HeardCutter()
+    cutter = AnswerCutter()
     answers = cutter.cut(SAID[0] + data)
     assert (len(answers), cutter.fault) == (1, fault)
     assert cutter.cut(SAID[0]) == []
@@ -102,7 +102,7 @@ def test_what_no_broker_says(data: bytes, fault: str) -> None:
 
 @pytest.mark.parametrize(("depth", "fault"), [(256, ""), (257, "deeper than 256")])
 def test_what_a_broker_says_is_at_most_256_deep(depth: int, fault: str) -> None:
-    cutter = HeardCutter()
+    cutter = AnswerCutter()
     value = b"\x91" * (depth - 2) + b"\x90"
     assert len(cutter.cut(b"\x93\xa1a\x80" + value)) == (not fault)
     assert cutter.fault == fault
@@ -110,7 +110,7 @@ def test_what_a_broker_says_is_at_most_256_deep(depth: int, fault: str) -> None:
 
 @given(st.lists(st.binary(max_size=40)), st.booleans())
 def test_no_bytes_make_it_raise(pieces: list[bytes], small: bool) -> None:
-    cutter = HeardCutter(Bounds(object_bytes=20, depth=2, items=5) if small else Bounds())
+    cutter = AnswerCutter(Bounds(object_bytes=20, depth=2, items=5) if small else Bounds())
     for piece in pieces:
         cutter.cut(piece)
 
@@ -127,7 +127,7 @@ def indices(items: Any) -> list[int]:
 
 @given(st.lists(st.tuples(st.booleans(), st.sets(st.integers(0, len(ITEMS) - 1)))))
 def test_differences_add_up_over_connections(steps: list[tuple[bool, set[int]]]) -> None:
-    holding, broker, told = Holding(), set[int](), set[int]()
+    holding, broker, told = HeldSet(), set[int](), set[int]()
     for anew, now in steps:
         if anew:
             change = holding.replaced(Difference([ITEMS[i] for i in now]))

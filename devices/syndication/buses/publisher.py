@@ -1,7 +1,7 @@
-"""From what a query matches to frames of a bus. Pure.
+"""The publisher of a query on a bus: it turns publications that match into frames. Pure.
 
-A frame has the pattern of the rule, then one token: that of the producer's id, as if the id were a name. So
-readers tell producers apart, and can subscribe to one. Metadata and differences are not said on the bus.
+A frame has the pattern of the rule, then one token, made of the producer's id as if it were a name. So
+readers tell producers apart, and can subscribe to one. Metadata and differences do not appear on the bus.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,17 +12,17 @@ from bus.wire.notation import text_of
 from bus.wire.pattern import Pattern, token
 from devices.syndication.buses.codecs import codec
 from devices.syndication.buses.rules import QueryRule
-from devices.syndication.client import Told
+from devices.syndication.client import ClientMessage
 from devices.syndication.wire.messages import Publication
 
 _TOKENS_KEPT = 4096
 _token = lru_cache(_TOKENS_KEPT)(token)
 
 
-class Outlet:
+class BusPublisher:
     """A rule as a client of the broker (`devices.syndication.client.Client`).
 
-    `say` sends frames to the bus, `reject` counts what has no form there.
+    `say` sends frames to the bus; `reject(reason, host)` counts a value that the rule's codec cannot encode.
     """
 
     def __init__(
@@ -34,12 +34,13 @@ class Outlet:
         self._codec = codec(rule)
         self._say, self._reject = say, reject
 
-    def take(self, messages: Sequence[Told]) -> None:
+    def take(self, messages: Sequence[ClientMessage]) -> None:
+        """Send publications as frames to the bus."""
         frames = [self._frame(one) for one in messages if isinstance(one, Publication)]
         self._say([frame for frame in frames if frame is not None])
 
     def _frame(self, publication: Publication) -> bytes | None:
-        """Return a publication as a frame; None, counted, if its value has no form in the codec."""
+        """Return a publication as a frame; None, and count it, if the codec cannot encode its value."""
         data = self._codec.encode(publication.value)
         if data is not None and len(data) <= DATA_BYTES_MAX:
             return pack(PUB, (*self._pattern, _token(publication.id)), data)
@@ -47,4 +48,5 @@ class Outlet:
         return None
 
     def refuse(self, why: str) -> None:
+        """Note why the broker refused the query."""
         self.fault = why

@@ -4,7 +4,7 @@ import msgpack
 
 from bus.wire.frame import DATA_BYTES_MAX, PUB, Frame, unpack
 from bus.wire.pattern import Pattern, token
-from devices.syndication.buses.outlet import Outlet
+from devices.syndication.buses.publisher import BusPublisher
 from devices.syndication.buses.rules import QueryRule
 from devices.syndication.wire.messages import Difference, Publication
 
@@ -22,8 +22,10 @@ class Bus:
     def frames(self) -> list[Frame]:
         return [unpack(one) for batch in self.batches for one in batch]
 
-    def outlet(self, rule: QueryRule = RULE) -> Outlet:
-        return Outlet(rule, self.batches.append, lambda reason, host: self.refused.append((reason, host)))
+    def publisher(self, rule: QueryRule = RULE) -> BusPublisher:
+        return BusPublisher(
+            rule, self.batches.append, lambda reason, host: self.refused.append((reason, host))
+        )
 
 
 def publication(id: str, value: object) -> Publication:
@@ -32,7 +34,7 @@ def publication(id: str, value: object) -> Publication:
 
 def test_a_frame_has_the_pattern_and_the_token_of_the_id() -> None:
     bus = Bus()
-    bus.outlet().take([publication("a1", 21.5), publication("7", "warm")])
+    bus.publisher().take([publication("a1", 21.5), publication("7", "warm")])
     assert bus.frames == [
         Frame(PUB, (*Pattern("found", "heat"), token("a1")), b"21.5"),
         Frame(PUB, (*Pattern("found", "heat"), token("7")), b"warm"),
@@ -42,24 +44,24 @@ def test_a_frame_has_the_pattern_and_the_token_of_the_id() -> None:
 
 def test_what_one_read_brought_is_said_at_once_and_differences_are_not() -> None:
     bus = Bus()
-    bus.outlet().take(
+    bus.publisher().take(
         [Difference(["a1"]), publication("a1", 1), Difference((), ["a1"]), publication("a1", 2)]
     )
     assert [len(batch) for batch in bus.batches] == [2]
-    bus.outlet().take([Difference(["a1"])])
+    bus.publisher().take([Difference(["a1"])])
     assert len(bus.frames) == 2
 
 
 def test_a_value_without_a_form_is_counted() -> None:
     bus = Bus()
-    outlet = bus.outlet()
-    outlet.take([publication("a1", None), publication("a1", "x" * DATA_BYTES_MAX), publication("a1", 1)])
-    outlet.take([publication("a1", "x" * (DATA_BYTES_MAX + 1))])
+    publisher = bus.publisher()
+    publisher.take([publication("a1", None), publication("a1", "x" * DATA_BYTES_MAX), publication("a1", 1)])
+    publisher.take([publication("a1", "x" * (DATA_BYTES_MAX + 1))])
     assert bus.refused == [("no utf-8", "bus hall found/heat"), ("oversize", "bus hall found/heat")]
     assert [len(frame.data) for frame in bus.frames] == [DATA_BYTES_MAX, 1]
 
 
 def test_a_refused_query_is_a_fault() -> None:
-    outlet = Bus().outlet()
-    outlet.refuse("queries full")
-    assert outlet.fault == "queries full"
+    publisher = Bus().publisher()
+    publisher.refuse("queries full")
+    assert publisher.fault == "queries full"

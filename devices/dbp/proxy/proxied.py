@@ -16,7 +16,7 @@ from devices.dbp.zeromq.limits import Limits
 log = logging.getLogger("buscoupler.proxy")
 
 
-class StandIn:
+class ProxiedService:
     """One far service. It listens on `host`, a port for each interface, and is listed in `catalog`."""
 
     def __init__(self, name: str, taken: Taken, tunnel: Tunnel, host: str, catalog: str) -> None:
