@@ -10,9 +10,9 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from appliance.commandline.arguments import above_zero, argument
 from appliance.commands.run import checked
 from appliance.local.places import nobody
-from appliance.probe.words import above_zero, argument
 from appliance.rehearsal import AGAIN, Hop, Rehearsal, Way
 from appliance.tracing.client import Start, new_mark, running, starts, trace
 from appliance.tracing.shown import lines, record

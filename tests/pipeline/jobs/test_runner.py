@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
-from appliance.cli import main
+from appliance.commandline.cli import main
 from benchmarks.planted import KINDS, Plan, generate
 from benchmarks.planted.names import FILE
 from bus.names import Names

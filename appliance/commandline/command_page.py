@@ -1,6 +1,6 @@
 """The page of all commands, generated from the parsers. Pure, but for the imports.
 
-`python -m appliance.page > docs/commands.md` renews it, and so does `make generated`.
+`python -m appliance.commandline.command_page > docs/commands.md` renews it, and so does `make generated`.
 """
 
 import argparse
@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from appliance import cli
-from appliance.parsing import Parser
+from appliance.commandline import cli
+from appliance.commandline.parsing import Parser
 from pipeline import jobs
 
-PAGE: Final = Path(__file__).parent.parent / "docs" / "commands.md"
+PAGE: Final = Path(__file__).parent.parent.parent / "docs" / "commands.md"
 WHY_NOT_RUN: Final = "names files and addresses of yours"
 EVERYWHERE: Final = ("help", "verbose", "log")
 _WIDTH: Final = 100

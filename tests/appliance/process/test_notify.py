@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance import notify
+from appliance.process import notify
 from appliance.reload.client import reload, reload_socket
 from appliance.reload.outcome import Request
 from appliance.status.client import ask, status_socket

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from appliance.ledger import ledger, say_ledger
-from appliance.serve import drain
+from appliance.process.ledger import ledger, say_ledger
+from appliance.process.serve import drain
 from bridges.bridge import Bridge
 from bus.hub import Hub
 from bus.patch import join

@@ -5,7 +5,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from appliance.probe.words import argument
+from appliance.commandline.arguments import argument
 from appliance.status.client import ask, status_sockets
 from bus.names import names_from
 from capture.names import given

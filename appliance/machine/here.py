@@ -5,7 +5,7 @@ import socket
 from collections.abc import Iterator
 
 from appliance.local.places import runtime_directory
-from appliance.machine import is_here, trouble
+from appliance.machine.inspection import is_here, trouble
 from appliance.status.client import status_socket
 from bus.needs import Directory, Secret
 from bus.permissions import distrust

@@ -1,6 +1,6 @@
 """The man pages, generated from the parsers and from the model of topologies.
 
-`python -m appliance.manual docs/man` renews those that are shipped, and so does `make generated`:
+`python -m appliance.commandline.manual docs/man` renews those that are shipped, and so does `make generated`:
 buscoupler(1), one for each command, and buscoupler.yaml(5).
 """
 
@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from appliance import cli
-from appliance.parsing import Parser
+from appliance.commandline import cli
+from appliance.commandline.parsing import Parser
 from topologies.writing import reference
 
 _HEAD = '.TH {name} {section} "" "buscoupler" "buscoupler manual"'

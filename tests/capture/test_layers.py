@@ -10,7 +10,13 @@ from scapy.layers.can import CAN
 from scapy.packet import Raw
 from scapy.utils import rdpcap
 
-from appliance.layers import (
+from bridges.media.can.codec import Reassembler, can_id, segment
+from bridges.media.multicast.datagram import Decoder, Encoder
+from bus.wire.batch import from_payloads, payloads
+from bus.wire.envelope import Envelope, wrap
+from bus.wire.frame import PUB, pack
+from bus.wire.sp import HANDSHAKE
+from capture.layers import (
     BuscouplerCapture,
     SpBus,
     SpMessage,
@@ -19,12 +25,6 @@ from appliance.layers import (
     TmqFrame,
     transfers,
 )
-from bridges.media.can.codec import can_id, segment
-from bridges.media.multicast.datagram import Decoder, Encoder
-from bus.wire.batch import from_payloads, payloads
-from bus.wire.envelope import Envelope, wrap
-from bus.wire.frame import PUB, pack
-from bus.wire.sp import HANDSHAKE
 from capture.pcapng import Packet, Writer
 from tests.bridges.support import ENVELOPE, FRAME, MESSAGE
 
@@ -82,7 +82,7 @@ def test_can_transfers() -> None:
         CAN(flags="extended", identifier=can_id(0x1234, 42), length=len(data), data=data)
         for data in segment(LONG, 3)
     ]
-    ((_, node, message),) = transfers(frames)
+    ((_, node, message),) = transfers(frames, Reassembler())
     assert (node, bytes(message)) == (42, LONG)
 
 

@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from appliance.completion import Command, Option, bash, commands, fish, zsh
+from appliance.commandline.completion import Command, Option, bash, commands, fish, zsh
 
 
 def parser() -> argparse.ArgumentParser:

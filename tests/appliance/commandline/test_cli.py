@@ -1,6 +1,6 @@
 import pytest
 
-from appliance import cli
+from appliance.commandline import cli
 
 
 def test_a_missing_extra_is_named(

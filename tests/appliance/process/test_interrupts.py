@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from appliance import interrupts
+from appliance.process import interrupts
 
 LIMIT_S = 20.0
 

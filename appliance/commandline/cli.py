@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from importlib import import_module
 from itertools import pairwise
 
-from appliance import interrupts, streams
+from appliance.commandline.parsing import Parser
+from appliance.commandline.table import COMMANDS, Command
 from appliance.log import output as log
-from appliance.parsing import Parser
-from appliance.table import COMMANDS, Command
+from appliance.process import interrupts, streams
 from bus import permissions
 from bus.errors import BusError, words_of
 from bus.extras import lacking

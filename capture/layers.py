@@ -1,13 +1,13 @@
 """Scapy layers for SP BUS, envelopes, TMQ frames, multicast datagrams, CAN transfers, and captures.
 
-`from appliance.layers import *`, then `rdpcap("capture.pcapng")[0][TmqFrame].tokens`, or `sniff(...)`.
+`from capture.layers import *`, then `rdpcap("capture.pcapng")[0][TmqFrame].tokens`, or `sniff(...)`.
 Importing it binds captures to link type USER0. SP and multicast have no fixed port, so bind your own:
 `bind_layers(TCP, SpBus, dport=5555)`, `bind_layers(UDP, TmqDatagram, dport=9943)`.
 Needs scapy: pip install 'buscoupler[scapy]'.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Protocol
 from zlib import crc32
 
 from scapy.config import conf
@@ -30,7 +30,6 @@ from scapy.fields import (
 from scapy.layers.can import CAN, CANFD
 from scapy.packet import Packet, Raw
 
-from bridges.media.can.codec import NODE_MAX, SUBJECT_DEFAULT, Reassembler
 from bus.wire.envelope import LENGTH_MARK, MAGIC, OPAQUE, is_enveloped
 from bus.wire.frame import FRAME_BYTES_MIN, is_frame
 from bus.wire.pattern import hexadecimal
@@ -41,6 +40,7 @@ __all__ = ["BuscouplerCapture", "SpBus", "SpMessage", "TmqDatagram", "TmqEnvelop
 
 _TYPES = ["PUB", "SUB", "CACHE", "REMOVE", "0x10", "0x20", "BROKER", "BRIDGE"]
 _CRC_BYTES = 4
+_NODE_MAX = 127  # the low bits of an identifier are the source node (docs/wire/can.md)
 
 
 class _Alone(Packet):
@@ -168,15 +168,19 @@ class BuscouplerCapture(Packet):
 conf.l2types.register(LINKTYPE_USER0, BuscouplerCapture)
 
 
-def transfers(
-    frames: Iterable[Packet], subject: int = SUBJECT_DEFAULT
-) -> Iterator[tuple[float, int, Packet]]:
+class Reassembler(Protocol):
+    """A collector of CAN transfers, like that of `bridges.media.can.codec`."""
+
+    def feed(self, now: float, identifier: int, data: bytes) -> bytes | None:
+        """Return the message that a frame completes, or None."""
+
+
+def transfers(frames: Iterable[Packet], reassembler: Reassembler) -> Iterator[tuple[float, int, Packet]]:
     """Reassemble messages from CAN frames (`CAN`, `CANFD` of scapy). Yield time (s), node and message."""
-    reassembler = Reassembler(subject)
     for frame in frames:
         if CAN not in frame and CANFD not in frame:
             continue
         layer = frame[CAN] if CAN in frame else frame[CANFD]
         message = reassembler.feed(float(frame.time), int(layer.identifier), bytes(layer.data))
         if message is not None:
-            yield float(frame.time), int(layer.identifier) & NODE_MAX, message_class(message)
+            yield float(frame.time), int(layer.identifier) & _NODE_MAX, message_class(message)

@@ -6,8 +6,8 @@ import resource
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from appliance import notify
-from appliance.interrupts import STOPS
+from appliance.process import notify
+from appliance.process.interrupts import STOPS
 from bus.hub import Hub
 from bus.wake_hook import WakefulLoop
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from appliance.machine import is_here, trouble
+from appliance.machine.inspection import is_here, trouble
 from bus.needs import (
     Certificate,
     Device,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance import cli, manual
+from appliance.commandline import cli, manual
 from tests.helpers import ROOT
 
 SHIPPED = ROOT / "docs" / "man"

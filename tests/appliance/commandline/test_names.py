@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from appliance.commandline.names import names_of, running
 from appliance.local.places import runtime_directory
-from appliance.names import names_of, running
 from appliance.status.client import ask
 from bus.errors import BusError
 from bus.wire.frame import PUB, pack

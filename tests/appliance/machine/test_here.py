@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from appliance.cli import main
+from appliance.commandline.cli import main
 from appliance.compose import Appliance
-from appliance.here import find_lacking
 from appliance.local.places import runtime_directory
+from appliance.machine.here import find_lacking
 from bus.errors import BusError
 from bus.needs import Device, Directory, Library, Listening, Lookup, Probe, Readable
 from tests.helpers.certificates import own_tls

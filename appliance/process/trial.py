@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from appliance.ledger import reasons
+from appliance.process.ledger import reasons
 from bus.balance import imbalances
 from bus.hub import Hub, Link
 from bus.ledger import Account

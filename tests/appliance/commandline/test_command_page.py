@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from appliance import cli, page
-from appliance.parsing import Parser
-from appliance.table import Command
+from appliance.commandline import cli, command_page
+from appliance.commandline.parsing import Parser
+from appliance.commandline.table import Command
 from pipeline import jobs
 from pipeline.jobs.record import Job
 from tests.helpers import ROOT
 
+MODULE = "appliance.commandline.command_page"
 RECORDS: list[tuple[str, Command | Job]] = [
     *cli.commands().items(),
     *((job.name, job) for job in jobs.every()),
@@ -21,11 +22,11 @@ RECORDS: list[tuple[str, Command | Job]] = [
 
 
 def test_the_shipped_page_is_what_the_parsers_say() -> None:
-    assert page.PAGE.read_text() == page.page(), "run: make generated"
+    assert command_page.PAGE.read_text() == command_page.page(), "run: make generated"
 
 
 def test_it_has_each_command_and_each_job_with_its_options() -> None:
-    text = page.page()
+    text = command_page.page()
     for name in cli.commands():
         assert f"\n## {name}\n" in text
     for name in ("key new", "pipeline watch", "pipeline tokens"):
@@ -60,13 +61,13 @@ def test_an_option_with_many_choices_stays_whole_in_its_usage() -> None:
     choices = [f"form-{number}-of-some-length" for number in range(8)]
     parser.add_argument("--form", choices=choices, help="a form")
     parser.add_argument("--another-form", help="another")
-    assert f"[--form {{{','.join(choices)}}}]" in "\n".join(page._usage(parser))  # noqa: SLF001
+    assert f"[--form {{{','.join(choices)}}}]" in "\n".join(command_page._usage(parser))  # noqa: SLF001
 
 
-@pytest.mark.parametrize(("name", "prints"), [("__main__", True), ("appliance.page", False)])
+@pytest.mark.parametrize(("name", "prints"), [("__main__", True), (MODULE, False)])
 def test_it_is_printed_only_where_it_runs_as_a_program(
     name: str, prints: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "appliance.page")
-    runpy.run_module("appliance.page", run_name=name)
-    assert capsys.readouterr().out == (page.page() if prints else "")
+    monkeypatch.delitem(sys.modules, MODULE)
+    runpy.run_module(MODULE, run_name=name)
+    assert capsys.readouterr().out == (command_page.page() if prints else "")
