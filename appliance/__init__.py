@@ -7,5 +7,4 @@ both at `local` sockets, and `web` over HTTP. `monitor` makes events of state ch
 `explain` sends a frame through parts that are not open, or through gateways that run. `machine` finds what
 this machine lacks, and `service` makes services of systemd. `probe` sends and receives test traffic, and
 `demo` is the demo.
-`rehearsal` `tracing`
 """

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from appliance.commandline.arguments import above_zero
 from appliance.compose import Appliance
+from appliance.explain.responder import trace_responder, trace_socket
 from appliance.local.places import runtime_directory
 from appliance.local.responder import Attended
 from appliance.process.ledger import say_ledger
@@ -19,7 +20,6 @@ from appliance.reload.reloader import Reloader
 from appliance.reload.responder import reload_responder
 from appliance.status.client import status_socket
 from appliance.status.responder import status_responder
-from appliance.tracing.responder import trace_responder, trace_socket
 from bus.permissions import make_private
 from topologies.findings import Finding, InvalidTopology
 from topologies.loading.loader import load

@@ -7,9 +7,9 @@ counts are theirs too; but whether a bridge hands the frame to a pipe is seen ev
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+from appliance.explain.words import Hop, Way
 from appliance.parts.bridge import BridgePart
 from appliance.parts.bus import BusPart
-from appliance.tracing.words import Hop, Way
 from bridges.bridge import Port
 from bus.hub import Link, Pipe, chain
 from bus.ledger import Stats

@@ -8,7 +8,7 @@ import pytest
 
 from appliance.commandline.cli import main
 from appliance.compose import Appliance
-from appliance.rehearsal import AGAIN, Hop, Rehearsal
+from appliance.explain.rehearsal import AGAIN, Hop, Rehearsal
 from bus.hub import Hub
 from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack

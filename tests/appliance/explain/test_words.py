@@ -2,7 +2,7 @@
 
 import pytest
 
-from appliance.tracing.words import (
+from appliance.explain.words import (
     ANSWER_BYTES,
     Answer,
     Hop,

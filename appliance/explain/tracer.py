@@ -5,12 +5,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
 from appliance.compose import Appliance
+from appliance.explain.arrival import Part
+from appliance.explain.watch import Watch
+from appliance.explain.words import MARK_BYTES, SECONDS_MAX, Answer, Question, Verb
 from appliance.parts.bridge import BridgePart
 from appliance.parts.bus import BusPart
 from appliance.parts.site import Entry
-from appliance.tracing.sight import Part
-from appliance.tracing.watch import Watch
-from appliance.tracing.words import MARK_BYTES, SECONDS_MAX, Answer, Question, Verb
 from bridges.guard import refuses
 from bus.wire.batch import from_payloads
 from bus.wire.frame import is_frame

@@ -6,9 +6,9 @@ from functools import partial
 from time import monotonic_ns
 from typing import Final
 
+from appliance.explain.arrival import Part, Sight
+from appliance.explain.words import Hop
 from appliance.parts.site import Entry
-from appliance.tracing.sight import Part, Sight
-from appliance.tracing.words import Hop
 from bridges.bridge import Bridge, Side
 from bus.hub import Hub, Pipe, Tap, chain
 from bus.ledger import Stats

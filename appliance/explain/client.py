@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from appliance.explain.responder import TRACE
+from appliance.explain.words import ANSWER_BYTES, Answer, Hop, Question, Way, pack_question, unpack_answer
 from appliance.local.asking import ask
 from appliance.local.places import is_meant, sockets
-from appliance.tracing.responder import TRACE
-from appliance.tracing.words import ANSWER_BYTES, Answer, Hop, Question, Way, pack_question, unpack_answer
 from bus.errors import BusError
 
 ANSWER_S: Final = 5.0

@@ -10,7 +10,7 @@ from appliance.local.places import socket_name
 from appliance.local.responder import Responder
 
 if TYPE_CHECKING:
-    from appliance.tracing.tracer import Tracer
+    from appliance.explain.tracer import Tracer
 
 TRACE: Final = "trace"
 REQUEST_S: Final = 5.0
@@ -27,8 +27,8 @@ def trace_responder(path: Path, appliance: Appliance, file: str, only: Collectio
 
     async def answer(reader: asyncio.StreamReader) -> bytes:
         # late: most gateways are never asked, and start faster without
-        from appliance.tracing.tracer import Tracer
-        from appliance.tracing.words import pack_answer, unpack_question
+        from appliance.explain.tracer import Tracer
+        from appliance.explain.words import pack_answer, unpack_question
 
         nonlocal made
         made = made or Tracer(appliance, file, only)

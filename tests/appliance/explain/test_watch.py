@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 import pytest
 
 from appliance.compose import Appliance
+from appliance.explain import watch
+from appliance.explain.arrival import Part
+from appliance.explain.watch import Watch
+from appliance.explain.words import Hop, Way
 from appliance.parts.bridge import BridgePart
 from appliance.parts.bus import BusPart
-from appliance.tracing import watch
-from appliance.tracing.sight import Part
-from appliance.tracing.watch import Watch
-from appliance.tracing.words import Hop, Way
 from bridges.bridge import Bridge
 from bus.balance import imbalances
 from bus.hub import Hub

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from appliance.compose import Appliance
-from appliance.tracing import tracer
-from appliance.tracing.tracer import Tracer
-from appliance.tracing.words import Question
+from appliance.explain import tracer
+from appliance.explain.tracer import Tracer
+from appliance.explain.words import Question
 from bus.wire.frame import PUB, pack
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port

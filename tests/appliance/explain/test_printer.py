@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from appliance.tracing.client import Running, Start, Trace
-from appliance.tracing.shown import lines, record
-from appliance.tracing.words import Answer, Hop, Way
+from appliance.explain.client import Running, Start, Trace
+from appliance.explain.printer import lines, record
+from appliance.explain.words import Answer, Hop, Way
 
 BEGAN_NS = 5_000_000
 START = Start(Running(Path("/s"), Answer("t", "gw", (), "/t.yaml")), "bus p: uart")

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from appliance.tracing.client import Trace
-from appliance.tracing.words import Hop, Way
+from appliance.explain.client import Trace
+from appliance.explain.words import Hop, Way
 
 
 def lines(trace: Trace, pattern: str, seconds: float) -> Iterator[str]:
