@@ -18,8 +18,8 @@ from statistics import median
 from typing import Any
 
 from benchmarks.command import Command, run_as_command
-from benchmarks.planted import Plan, generate
 from capture.files import CAPTURE
+from tests.rigs.planted import Plan, generate
 
 URL = "s3a://plant/capture"
 

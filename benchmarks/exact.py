@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.command import Command, run_as_command
-from benchmarks.planted import CAPTURES, Plan, Truth, generate, plan_of
+from tests.rigs.planted import CAPTURES, Plan, Truth, generate, plan_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

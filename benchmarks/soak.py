@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.command import Command, run_as_command
-from benchmarks.takeovers.load import Load, Outcome
-from benchmarks.takeovers.rig import Rig, until
-from benchmarks.takeovers.stations import Station, far_link
-from benchmarks.takeovers.trial import Trial, latest_words
 from bus.transports.links import make_link
+from tests.helpers.peers import until
+from tests.rigs.takeovers.load import Load, Outcome
+from tests.rigs.takeovers.rig import Rig
+from tests.rigs.takeovers.stations import Station, far_link
+from tests.rigs.takeovers.trial import Trial, latest_words
 
 FAULTS = ("freeze", "link down", "broker down", "all brokers down", "partition")
 _QUIET_S = 5.0

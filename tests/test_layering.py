@@ -4,7 +4,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
 from functools import cache
 from importlib import import_module
@@ -13,65 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import ROOT
+from tests.helpers.tree import MAY_IMPORT, PURE, claims_purity, modules
 
-MAY_IMPORT = {
-    "bus": set[str](),
-    "bridges": {"bus"},
-    "capture": {"bus"},
-    "devices": {"bus", "capture"},
-    "topologies": {"bus", "bridges", "devices"},
-    "pipeline": {"bus", "capture"},
-    "appliance": {"bus", "bridges", "capture", "devices", "pipeline", "topologies"},
-    "buscoupler": {"bus", "appliance"},
-}
 IO = {"socket", "asyncio", "time", "logging", "select", "threading", "random", "secrets"}
-PURE = [  # beside every module whose docstring claims it
-    "bus/backoff.py",
-    "bus/errors.py",
-    "bus/loops.py",
-    "bus/names.py",
-    "bus/transports/framing.py",
-    "bus/schema.py",
-    "bus/transports/options.py",
-    "bus/urls.py",
-    "bus/wire/*.py",
-    "bus/tmq/wire.py",
-    "bus/tmq/broker/registry.py",
-    "bus/leases/wire.py",
-    "bus/leases/candidate.py",
-    "bus/leases/group.py",
-    "bus/leases/table.py",
-    "bridges/admission.py",
-    "bridges/egress.py",
-    "bridges/enveloped.py",
-    "bridges/ingress.py",
-    "bridges/rules.py",
-    "bridges/runs.py",
-    "bridges/handover/window.py",
-    "bridges/handover/stamps.py",
-    "bridges/media/shedding.py",
-    "bridges/media/medium.py",
-    "bridges/media/*/medium.py",
-    "bridges/media/can/codec.py",
-    "bridges/media/can/netlink.py",
-    "bridges/media/can/socketcan.py",
-    "bridges/media/can/state.py",
-    "bridges/media/i2c/mailbox*.py",
-    "bridges/media/multicast/datagram.py",
-    "bridges/media/multicast/fragments.py",
-    "bridges/media/multicast/rtnetlink.py",
-    "bridges/media/tcp/frames.py",
-    "bridges/media/uart/address.py",
-    "bridges/media/uart/codec.py",
-    "bridges/media/uart/echo.py",
-    "bridges/media/uart/poll.py",
-    "bridges/media/uart/rfc2217.py",
-    "devices/device.py",
-    "devices/*/device.py",
-    "devices/dbp/*/device.py",
-    "devices/tap/rest.py",
-]
-CLAIM = re.compile(r"\bpure\b|\b(no|without|sans)[ -]I/O\b", re.IGNORECASE)
 ONLY_IN = {
     "can": "bridges/*can*.py",
     "serial": "bridges/media/uart/port*.py",
@@ -137,10 +81,6 @@ def named(path: Path) -> set[str]:
 def imports(path: Path, deep: bool = True) -> set[str]:
     """First parts of the absolute names that a module imports at run time."""
     return {name.partition(".")[0] for name in names(path, deep)}
-
-
-def modules(package: str) -> list[Path]:
-    return sorted((ROOT / package).rglob("*.py"))
 
 
 def dotted(path: Path) -> str:
@@ -228,23 +168,12 @@ def test_a_circle_is_seen() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == {frozenset("bc")}
 
 
-def pure_modules() -> list[str]:
-    """Return the paths of the modules without I/O."""
-    found = {path for pattern in PURE for path in ROOT.glob(pattern)}
-    found |= {path for package in MAY_IMPORT for path in modules(package) if claims_purity(path)}
-    return sorted(str(path.relative_to(ROOT)) for path in found if path.stem != "__init__")
-
-
 @pytest.mark.parametrize("pattern", PURE)
 def test_pure_modules_import_no_io(pattern: str) -> None:
     paths = sorted(ROOT.glob(pattern))
     assert paths
     found = {str(path): imports(path) & IO for path in paths}
     assert not {path: names for path, names in found.items() if names}
-
-
-def claims_purity(path: Path) -> bool:
-    return bool(CLAIM.search(ast.get_docstring(ast.parse(path.read_text())) or ""))
 
 
 def test_a_module_that_says_it_is_pure_is_held_to_it() -> None:
@@ -289,3 +218,43 @@ def test_tests_have_the_tree_of_what_they_test() -> None:
     found = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
     mirrored = {path for path in found if path.parts and path.parts[0] not in others}
     assert mirrored - {folder.relative_to(ROOT) for folder in FOLDERS} == set()
+
+
+IMPORT_TESTS = {  # still to do
+    "tests/appliance/probe/test_values.py",
+    "tests/bridges/media/can/test_processes.py",
+    "tests/bus/embedded/test_node_tmq_micropython.py",
+    "tests/devices/catalog/*.py",
+    "tests/devices/dbp/*.py",
+    "tests/devices/nodes/*.py",
+    "tests/devices/syndication/*.py",
+    "tests/devices/upload/*.py",
+    "tests/examples/*.py",
+    "tests/pipeline/*.py",
+}
+IMPORT_BENCHMARKS = {"tests/pipeline/*.py"}  # still to do
+
+
+def imports_of_tests(path: Path) -> set[str]:
+    """Return the test modules that a module imports."""
+    found = {name for name in names(path, types=True) if re.search(r"\btests\b.*\.test_\w+$", name)}
+    return {name for name in found if (ROOT / name.replace(".", "/")).with_suffix(".py").exists()}
+
+
+def users(of: Callable[[Path], set[str]]) -> dict[str, set[str]]:
+    """Return the modules of tests that import what `of` names, with what that is."""
+    found = {str(path.relative_to(ROOT)): of(path) for path in modules("tests")}
+    return {path: imported for path, imported in found.items() if imported}
+
+
+def test_no_test_module_imports_another() -> None:
+    found = users(imports_of_tests)
+    left = {path: names for path, names in found.items() if not any(fnmatch(path, p) for p in IMPORT_TESTS)}
+    assert left == {}, "what they share belongs in a module of its own, whose name does not begin with test_"
+
+
+def test_only_tests_of_benchmarks_import_them() -> None:
+    found = users(lambda path: {name for name in names(path) if re.match(r"benchmarks\b", name)})
+    allowed = ("tests/benchmarks/*.py", *IMPORT_BENCHMARKS)
+    left = {path: names for path, names in found.items() if not any(fnmatch(path, p) for p in allowed)}
+    assert left == {}, "what tests and benchmarks share belongs in tests/rigs"

@@ -22,8 +22,8 @@ from typing import Any, Final
 from benchmarks.command import DOCS, Command, run_as_command, written
 from benchmarks.pipeline.engines import ENGINES, Answer
 from benchmarks.pipeline.page import Cold, Measured, Warm, markdown
-from benchmarks.planted import CAPTURES, generate, plan_of
 from tests.helpers.ports import free_port
+from tests.rigs.planted import CAPTURES, generate, plan_of
 
 REMARKS: Final = "\n## Remarks\n"
 PAGE: Final = DOCS / "performance-pipeline.md"

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from benchmarks.planted import HEARTBEAT
 from benchmarks.report import machine
+from tests.rigs.planted import HEARTBEAT
 
 ENGINES: Final = ("spark", "sail", "duckdb")
 NAMES: Final = "Spark | Sail | DuckDB"

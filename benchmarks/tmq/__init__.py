@@ -1,4 +1,1 @@
-"""TMQ from one publisher to one subscriber: `program` is one end of it, `rig` has the processes.
-
-`side` measures a TMQ network as a side of a bridge.
-"""
+"""TMQ from one publisher to one subscriber; `side` measures a TMQ network as a side of a bridge."""

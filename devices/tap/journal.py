@@ -1,6 +1,6 @@
-"""Journals: rows that are not in a capture file yet, in files that survive a torn tail. Needs pyarrow.
+"""Journals: files of rows that are not in a capture file yet, and that survive a torn tail. Needs pyarrow.
 
-A journal is an Arrow IPC stream (lz4): whole batches, appended and synced, locked by the process that writes.
+A journal is an Arrow IPC stream (lz4) of whole batches, appended and synced. Its writer locks it.
 """
 
 import fcntl
@@ -17,7 +17,7 @@ from capture.files import JOURNAL_SUFFIX, boot_of, journal_directory, name_of
 
 
 class Journal:
-    """An open journal. `add` encodes a batch, `sync` writes what was added to the file, or tries it again."""
+    """An open journal. `add` encodes a batch; `sync` writes all added batches, and can be called again."""
 
     def __init__(self, directory: Path, name: str, schema: pa.Schema) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -28,11 +28,11 @@ class Journal:
         self.size_bytes = 0
 
     def add(self, batch: pa.RecordBatch, next_number: int) -> None:
-        """Encode a batch; the ring's record `next_number` is the first that is not in it."""
+        """Encode a batch. `next_number` is the ring's first record that is not in it."""
         self._stream.write_batch(batch, custom_metadata={NEXT: str(next_number)})
 
     def sync(self) -> None:
-        """Append and sync. Raises `OSError`; the file is then as it was, and what was added is kept."""
+        """Append and sync. Raises `OSError`: the file is then unchanged, and the next call writes it all."""
         data = self._sink.getvalue()
         try:
             self._append(data)
@@ -55,9 +55,9 @@ class Journal:
 
 
 def _create(path: Path) -> int:
-    """Create an empty, locked file. Try again if another process took it for a leftover and deleted it.
+    """Create an empty, locked file. Try again if another process meanwhile deleted it as a leftover.
 
-    A file that already has this name holds no whole batch: otherwise the next row would have another number.
+    A file that already has this name has no whole batch: otherwise the next row would have another number.
     """
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
@@ -75,7 +75,7 @@ def leftovers(root: Path, gateway: str) -> list[Path]:
 
 @contextmanager
 def claimed(path: Path) -> Iterator[int | None]:
-    """Lock a journal that nobody writes, and yield its descriptor; None if one does, or it has gone.
+    """Lock a journal, and yield its descriptor; None if a process writes it, or it is gone.
 
     Raises `OSError`.
     """
@@ -99,13 +99,13 @@ def _locks(file: int) -> bool:
 
 
 def is_free(path: Path) -> bool:
-    """Return whether a journal is there, and nobody writes it. Raises `OSError`."""
+    """Return whether a journal exists and no process writes it. Raises `OSError`."""
     with claimed(path) as file:
         return file is not None
 
 
 def resume(root: Path, gateway: str, boot: int) -> tuple[int, int]:
-    """Find the numbers of the next record and the next row, after the journals of this run of a recorder."""
+    """Return the numbers of the next record and the next row after the journals of the run `boot`."""
     number = row = 0
     for path in leftovers(root, gateway):
         if boot_of(path) == name_of(boot, 0).partition("-")[0]:

@@ -20,10 +20,10 @@ from appliance.status.snapshot import snapshot
 from bus.errors import LinkError, TopologyError
 from bus.wire.batch import from_payloads
 from devices import DEVICES
-from tests.bridges.support import until
 from tests.devices.echo import Echo
 from tests.devices.tap.tap_support import member
 from tests.helpers import ROOT
+from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from tests.topologies.support import errors, findings, said
 from topologies.loading.loader import loads

@@ -1,47 +1,22 @@
-"""Redundant gateways as real processes: the short form of `benchmarks.takeovers`."""
+"""Redundant gateways as real processes: a short run of `benchmarks.takeovers`."""
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from appliance.compose import Appliance
-from appliance.parts.bridge import BridgePart
 from appliance.parts.broker import BrokerPart
-from benchmarks.takeovers.trial import trial
-from bus.hub import Hub
 from bus.keys import new_key
-from bus.leases.candidacy import Candidacy
-from bus.leases.table import LeaseTable
-from bus.transports.links import make_link
-from bus.wire.frame import PUB, pack
-from bus.wire.pattern import Pattern
 from capture.reader import read
 from capture.schema import Kind
 from devices.child import settle
+from tests.appliance.pairs import LEASE_MS, PAIR, Pair, forwarding
 from tests.helpers.certificates import own_tls
-from tests.helpers.peers import Ear, until
-from tests.helpers.ports import free_port
+from tests.helpers.peers import until
+from tests.rigs.takeovers.trial import trial
 from topologies.loading.loader import loads
-
-LEASE_MS = 600  # a machine that also runs other tests can stall for longer than the default 250
-
-TWO = """\
-name: pair
-gateways:
-  hub: {{address: 127.0.0.1}}
-  gw-a: {{address: 127.0.0.1}}
-  gw-b: {{address: 127.0.0.1}}
-brokers:
-  main: {{on: hub, listen: "tcp://127.0.0.1:{0}"}}
-buses:
-  left: {{on: hub, listen: ["tcp://127.0.0.1:{1}"]}}
-  right: {{on: hub, listen: ["tcp://127.0.0.1:{2}"]}}
-bridges:
-  joint: {{on: [gw-a, gw-b], pattern: [motor], join: [{{bus: left}}, {{bus: right}}]}}
-"""
 
 
 @pytest.mark.timeout(120)
@@ -62,65 +37,6 @@ async def test_takeovers_of_real_processes_lose_and_double_nothing(
         assert outcome.sent > 0
 
 
-class Pair:
-    """A hub with a broker, and two gateways, in this process, with an application on each bus."""
-
-    def __init__(self, text: str = TWO) -> None:
-        self.ports = [free_port() for _ in range(3)]
-        self.topology = loads(text.format(*self.ports), "pair.yaml")
-        self.hub = self.start("hub")
-        self.gateways = {name: self.start(name) for name in ("gw-a", "gw-b")}
-        self.ears: list[Ear] = []
-        self.links = [make_link(f"tcp://127.0.0.1:{port}", "dial") for port in self.ports[1:]]
-        for link in self.links:
-            self.ears.append(Ear(Hub()))
-            link.open(self.ears[-1].hub, asyncio.get_running_loop())
-
-    def start(self, name: str) -> Appliance:
-        appliance = Appliance(self.topology, name)
-        appliance.open(asyncio.get_running_loop())
-        return appliance
-
-    def candidacy(self, name: str) -> Candidacy:
-        part = self.gateways[name].parts["bridge joint"]
-        assert isinstance(part, BridgePart)
-        assert part.candidacy is not None
-        return part.candidacy
-
-    def forwards(self, name: str) -> bool:
-        return self.candidacy(name).gate.forwarding
-
-    @property
-    def table(self) -> LeaseTable:
-        part = self.hub.parts["broker main"]
-        assert isinstance(part, BrokerPart)
-        return part.service.table
-
-    async def cross(self, number: int) -> None:
-        """Send a frame across, and check that it arrives exactly once."""
-        ears = self.ears
-        frame = pack(PUB, Pattern("motor"), str(number).encode())
-        ears[0].say(frame)
-        await until(lambda: frame in ears[1].heard)
-        assert ears[1].heard.count(frame) == 1
-
-    def close(self) -> None:
-        for link in self.links:
-            link.close()
-        for appliance in (*self.gateways.values(), self.hub):
-            appliance.close()
-
-
-@asynccontextmanager
-async def forwarding(text: str = TWO) -> AsyncIterator[Pair]:
-    """Start a pair and wait until one of its gateways forwards."""
-    made = Pair(text)
-    await until(lambda: all(len(ear.hub.pipes) == 2 for ear in made.ears))
-    await until(lambda: made.forwards("gw-a") or made.forwards("gw-b"))
-    yield made
-    made.close()
-
-
 @pytest.fixture
 async def pair() -> AsyncIterator[Pair]:
     async with forwarding() as made:
@@ -132,7 +48,7 @@ async def test_gateways_with_keys_stand_in_for_each_other_and_whoever_has_none_i
 ) -> None:
     path = str(tmp_path / "plant.key")
     new_key(path)
-    async with forwarding(f"{TWO}keys: {path}\n") as pair:
+    async with forwarding(f"{PAIR}keys: {path}\n") as pair:
         pair.table.hold_down_s = 1000.0
         first, second = ("gw-a", "gw-b") if pair.forwards("gw-a") else ("gw-b", "gw-a")
         await until(lambda: pair.candidacy(second).candidate.ready)
@@ -143,7 +59,7 @@ async def test_gateways_with_keys_stand_in_for_each_other_and_whoever_has_none_i
         part = pair.hub.parts["broker main"]
         assert isinstance(part, BrokerPart)
         assert part.service.rejected == {}
-        unsigned = Appliance(loads(TWO.format(*pair.ports), "pair.yaml"), first)
+        unsigned = Appliance(loads(PAIR.format(*pair.ports), "pair.yaml"), first)
         unsigned.open(asyncio.get_running_loop())
         await until(lambda: part.service.rejected.get("unsigned", 0) > 3)
         assert pair.forwards(second)
@@ -155,7 +71,7 @@ async def test_gateways_with_certificates_stand_in_for_each_other_also_when_thes
 ) -> None:
     tls = own_tls(tmp_path)
     words = f"{{{{cert_file: {tls.cert_file}, ca_file: {tls.ca_file}, require_peer_cert: true}}}}"
-    text = TWO.replace('"tcp://127.0.0.1:{0}"', f'{{{{url: "tls+tcp://127.0.0.1:{{0}}", tls: {words}}}}}')
+    text = PAIR.replace('"tcp://127.0.0.1:{0}"', f'{{{{url: "tls+tcp://127.0.0.1:{{0}}", tls: {words}}}}}')
     async with forwarding(text) as pair:
         pair.table.hold_down_s = 1000.0
         first, second = ("gw-a", "gw-b") if pair.forwards("gw-a") else ("gw-b", "gw-a")
@@ -214,7 +130,7 @@ async def test_a_tap_records_what_the_candidates_tell(tmp_path: Path) -> None:
         f'  tap-{name}: {{{{on: gw-{name}, tap: joint, directory: "{tmp_path}", yields: false}}}}\n'
         for name in "ab"
     )
-    async with forwarding(f"{TWO}devices:\n{recorders}") as pair:
+    async with forwarding(f"{PAIR}devices:\n{recorders}") as pair:
         await pair.cross(1)
         first, other = ("gw-a", "gw-b") if pair.forwards("gw-a") else ("gw-b", "gw-a")
         await until(lambda: pair.candidacy(other).candidate.ready)

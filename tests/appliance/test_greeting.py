@@ -11,8 +11,8 @@ from appliance.status.snapshot import snapshot
 from bus.balance import imbalances
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, pack
-from tests.bridges.support import until
 from tests.devices.tap.tap_support import member
+from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from tests.topologies.support import said
 from topologies.loading.loader import loads

@@ -10,8 +10,8 @@ from bus.logs import Line, read_line
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
-from tests.bridges.support import until
 from tests.devices.tap.tap_support import member
+from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
 

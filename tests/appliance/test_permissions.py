@@ -12,9 +12,9 @@ from appliance.commands.run import sockets_directory
 from appliance.local.places import runtime_directories, runtime_directory
 from appliance.local.responder import Responder
 from bus.wire.batch import from_payloads
-from tests.bridges.support import until
 from tests.capture.capture_support import FRAMES
 from tests.devices.tap.tap_support import member
+from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 
 STRANGER = 12_345

@@ -13,13 +13,13 @@ from bus.tmq.broker import Broker
 from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
-from tests.appliance.test_failover import LEASE_MS, TWO, Pair, forwarding
+from tests.appliance.pairs import LEASE_MS, PAIR, Pair, forwarding
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
 
 BURST = 10
-TEXT = TWO.replace("main: {{on: hub,", f"main: {{{{on: hub, lease_ms: {LEASE_MS},")
+TEXT = PAIR.replace("main: {{on: hub,", f"main: {{{{on: hub, lease_ms: {LEASE_MS},")
 
 
 @pytest.fixture

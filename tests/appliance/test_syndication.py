@@ -20,9 +20,9 @@ from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, Frame, pack, unpack
 from bus.wire.pattern import Pattern
 from devices.syndication.buses.intake import producer_id
-from tests.appliance.commands.test_query import asked as run_query
+from tests.appliance.asking import asked as run_query
 from tests.appliance.examples import relocated, rendezvous, running
-from tests.appliance.test_failover import TWO, forwarding
+from tests.appliance.pairs import PAIR, forwarding
 from tests.devices.syndication.tcp_clients import TcpGuest, difference, published
 from tests.devices.tap.tap_support import member
 from tests.helpers import ROOT
@@ -97,7 +97,7 @@ devices:
 
 
 async def test_a_frame_comes_to_the_broker_once_whichever_gateway_forwards() -> None:
-    async with forwarding(TWO + BROKER.format(port=free_port())) as pair, AsyncExitStack() as stack:
+    async with forwarding(PAIR + BROKER.format(port=free_port())) as pair, AsyncExitStack() as stack:
         subscriber = await guest(pair.topology, stack, False)
         await subscriber.subscribe("has Pattern")
         await subscriber.told(difference())

@@ -20,8 +20,8 @@ from capture.reader import read
 from capture.schema import META_TOPOLOGY, Direction, Kind
 from devices.child import settle
 from devices.tap.device import TapSpec
-from tests.bridges.support import until
 from tests.devices.tap.tap_support import files_in, member
+from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from topologies.checks.checker import check
 from topologies.loading.loader import loads

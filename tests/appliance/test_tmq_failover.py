@@ -12,11 +12,11 @@ from bridges.media.tmq.link import TmqLink
 from bus.tmq import Client
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
-from tests.appliance.test_failover import TWO, Pair, forwarding
+from tests.appliance.pairs import PAIR, Pair, forwarding
 from tests.helpers.peers import until
 from topologies.loading.loader import loads
 
-TEXT = TWO.replace(
+TEXT = PAIR.replace(
     "pattern: [motor], join: [{{bus: left}},", "join: [{{tmq: {{subscribe: [in], publish: [out]}}}},"
 )
 

@@ -1,11 +1,11 @@
-"""Clients of 2015 and another side, through two gateways: the short form of `benchmarks.tmq.side`."""
+"""Clients of 2015 and another side, through two gateways: a short run of `benchmarks.tmq.side`."""
 
 import os
 
 import pytest
 
-from benchmarks.tmq.program import ENVIRONMENT
-from benchmarks.tmq.side import NONE, trial
+from tests.rigs.tmq.program import ENVIRONMENT
+from tests.rigs.tmq.trial import NONE, trial
 
 LEASE_MS = 600  # a machine that also runs other tests can stall for longer than the default 250
 FRAMES = 200

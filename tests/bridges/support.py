@@ -1,6 +1,5 @@
 """Fakes and helpers of the bridge tests."""
 
-import asyncio
 import os
 import pty
 import random
@@ -55,15 +54,6 @@ def frame(size: int, seed: int = 0) -> bytes:
 
 def say(hub: Hub, pipe: Pipe | None, *messages: bytes) -> None:
     hub.publish(from_payloads(messages), pipe)
-
-
-async def until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
-    """Wait until `holds()` is true. Fail if it is not within the limit."""
-    loop = asyncio.get_running_loop()
-    end_s = loop.time() + seconds
-    while not holds():
-        assert loop.time() < end_s, "it never came true"
-        await asyncio.sleep(0.002)
 
 
 class PtyPair:

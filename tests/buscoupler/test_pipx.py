@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.buscoupler.test_distribution import made  # noqa: F401 - a fixture
 from tests.helpers.ports import free_port
 
 pytestmark = [
@@ -46,7 +45,7 @@ class Home:
 
 
 @pytest.fixture(scope="module")
-def home(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Home:  # noqa: F811
+def home(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Home:
     """Install the wheel with the medium UART, as the README does."""
     home = Home(tmp_path_factory.mktemp("home"))
     done = home.run("pipx", "install", f"{next(made.glob('*.whl'))}[uart]")

@@ -14,12 +14,12 @@ pytest.importorskip("numpy")
 
 import pyarrow.parquet as pq
 
-from benchmarks.planted import Plan, generate
 from capture import compact, files, locks
 from capture.reader import read
 from capture.schema import META_TOPOLOGY, Kind
 from tests.capture.divided import divide
 from tests.helpers import ROOT
+from tests.rigs.planted import Plan, generate
 
 LATER = "2999-01-01"
 

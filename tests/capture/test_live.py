@@ -17,7 +17,6 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.planted import Plan, generate
 from capture import compact, files, live, ranges
 from capture.files import CaptureError, days_directory, journal_directory, name_of
 from capture.live import Live, Position, latest, pieces
@@ -25,6 +24,7 @@ from capture.schema import META_BOOT, META_GATEWAY, META_VERSION, VERSION, arrow
 from devices.tap.finish import finish
 from devices.tap.journal import Journal
 from tests.capture.divided import divide
+from tests.rigs.planted import Plan, generate
 
 GATEWAY, BOOT = "gw-a", 1_780_000_000_000_000_000
 SCHEMA = arrow_schema({META_VERSION: str(VERSION), META_GATEWAY: GATEWAY, META_BOOT: str(BOOT)})

@@ -13,7 +13,6 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("numpy")
 
-from benchmarks.planted import Plan, generate
 from capture import compact, files
 from capture.reader import read
 from capture.stores import store_of
@@ -21,6 +20,7 @@ from capture.tables import Loaded, PlainTable, Table, load
 from pipeline.input import sound
 from tests.capture.divided import divide
 from tests.helpers import ROOT
+from tests.rigs.planted import Plan, generate
 
 PARTS = 6
 LATER = "2999-01-01"

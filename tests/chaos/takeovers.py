@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from benchmarks.takeovers.load import CATCH_UP_S
-from benchmarks.takeovers.trial import FAULTS
 from bus.leases.candidacy import Candidacy
 from tests.chaos.clock import begin, clock
 from tests.chaos.plant import Plant, Program
 from tests.chaos.stations import Key, Station, stations
+from tests.rigs.takeovers.load import CATCH_UP_S
+from tests.rigs.takeovers.trial import FAULTS
 
 KINDS = (*FAULTS, "both stalled", "second kill", "second freeze")
 BRIDGES = {"motor": "can", "lamp": "lan"}

@@ -8,10 +8,11 @@ from typing import Any
 from bridges.media.can.codec import can_id, segment
 from bridges.media.multicast.datagram import Encoder
 from bus.wire.batch import from_payloads
-from tests.bridges.support import frame, until
+from tests.bridges.support import frame
 from tests.conformance.pair import Maker, Pair, Side, noise
 from tests.conformance.serial_lines import Server, served
 from tests.helpers.links import can_link, multicast_link
+from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 
 _RETRY: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.1}

@@ -10,9 +10,10 @@ from bridges.media.i2c.adapter import open_adapter
 from bridges.media.i2c.mailbox_target import Target
 from bridges.media.i2c.memory import MemoryAdapter
 from bridges.simulate import I2cTarget
-from tests.bridges.support import frame, until
+from tests.bridges.support import frame
 from tests.conformance.pair import Maker, Pair, Side
 from tests.helpers.links import i2c_link
+from tests.helpers.peers import until
 
 _RETRY: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.1}
 _LOSS = "test_a_loss_is_counted_and_has_a_reason"

@@ -10,8 +10,9 @@ from pathlib import Path
 from bus.balance import imbalances
 from bus.hub import Hub, Link, Pipe
 from bus.ledger import Account, Stats
-from tests.bridges.support import RecordingPipe, frame, say, until
+from tests.bridges.support import RecordingPipe, frame, say
 from tests.helpers.ledgers import falls
+from tests.helpers.peers import until
 
 Action = Callable[[], Awaitable[None]]
 

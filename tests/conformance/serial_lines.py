@@ -9,9 +9,10 @@ from typing import Any
 
 from bridges.media.uart.codec import encode
 from bridges.simulate import Rs485Node
-from tests.bridges.support import PtyPair, frame, until
+from tests.bridges.support import PtyPair, frame
 from tests.conformance.pair import Maker, Pair, Relay, Side, noise
 from tests.helpers.links import rs485_link, uart_link
+from tests.helpers.peers import until
 
 _RETRY: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.1}
 _BAUD = 3_000_000

@@ -26,10 +26,11 @@ from bridges.simulate import (
 from bus.keys import Keyring
 from bus.wire.batch import from_payloads
 from bus.wire.sp import HANDSHAKE, SCRATCH_BYTES
-from tests.bridges.support import frame, until
+from tests.bridges.support import frame
 from tests.conformance.i2c_buses import I2C_LEFT_OUT, i2c_pair
 from tests.conformance.pair import Action, Maker, Pair, Side, noise
 from tests.conformance.streams import any_bytes, hanging_up
+from tests.helpers.peers import until
 
 _RETRY: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.1}
 _STRANGER = ("10.0.9.9", 7)

@@ -20,9 +20,10 @@ from bus.wire.sp import HANDSHAKE, LEAD_IPC, SCRATCH_BYTES, add_lead
 from bus.wire.websocket import frames as websocket
 from bus.wire.websocket.decoder import LARGE_BYTES
 from bus.wire.websocket.upgrade import ClientUpgrade
-from tests.bridges.support import frame, until
+from tests.bridges.support import frame
 from tests.conformance.pair import Action, Maker, Pair, Side, noise
 from tests.helpers.links import tcp_link
+from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 
 _RETRY: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.1}

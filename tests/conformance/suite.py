@@ -13,8 +13,9 @@ import pytest
 
 from bridges import simulate
 from bus.wire.frame import TOKENS_MAX, pack
-from tests.bridges.support import frame, until
+from tests.bridges.support import frame
 from tests.conformance.pair import Maker, Pair, Side
+from tests.helpers.peers import until
 
 Scenario = Callable[[Maker, Pair], Awaitable[None]]
 CLOGGED = "test_a_clogged_peer_stalls_nobody_and_each_drop_is_counted"

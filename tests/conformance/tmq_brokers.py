@@ -8,8 +8,9 @@ from typing import Any
 from bridges.media.tmq.link import TmqLink
 from bridges.media.tmq.medium import Tmq
 from bus.tmq.broker import Broker
-from tests.bridges.support import frame, until
+from tests.bridges.support import frame
 from tests.conformance.pair import Maker, Pair, Side, noise
+from tests.helpers.peers import until
 from tests.helpers.tmq import MESSAGE, StalledSubscriber, packet
 
 _FAST: dict[str, Any] = {"heartbeat_s": 0.1, "retry_min_s": 0.01, "retry_max_s": 0.1}

@@ -1,12 +1,13 @@
-"""The seat of a service: bounded, in order, and after what goes on."""
+"""The port of a service: bounded, in order, and after what goes on."""
 
 import asyncio
 
 from bus.hub import Hub
 from bus.wire.batch import from_payloads
 from devices.service import Service
-from tests.bridges.support import RecordingPipe, until
+from tests.bridges.support import RecordingPipe
 from tests.devices.echo import Echo, EchoSpec
+from tests.helpers.peers import until
 
 
 def test_what_a_service_says_is_bounded() -> None:
@@ -15,8 +16,8 @@ def test_what_a_service_says_is_bounded() -> None:
     hub.attach(ear)
     service.open(hub, loop)
     half = bytes(service.queue_bytes // 2)
-    service.seats[0].say([half, half, b"more"])
-    assert service.seats[0].stats.rejected == {"queue full": 1}
+    service.ports[0].say([half, half, b"more"])
+    assert service.ports[0].stats.rejected == {"queue full": 1}
     loop.call_soon(loop.stop)
     loop.run_forever()
     loop.close()

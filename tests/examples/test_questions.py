@@ -13,7 +13,7 @@ from tests.pipeline.engine.test_interrupts import has_spark
 
 pytest.importorskip("pyarrow")
 
-from benchmarks import planted
+from tests.rigs import planted
 
 NOTEBOOK = json.loads((ROOT / "examples" / "questions.ipynb").read_text())
 

@@ -1,7 +1,8 @@
-"""Helpers of all tests: a pipe that listens, hand-made SP peers, and a wait for a condition."""
+"""Helpers of all tests: a pipe that listens, hand-made SP peers, and waits for a condition."""
 
 import asyncio
 import socket
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -110,8 +111,23 @@ class SpPeer:
         self.socket.close()
 
 
-async def until(condition: Callable[[], object], limit_s: float = 20.0) -> None:
-    """Let the loop run until `condition` holds. Fail after `limit_s`, far longer than a good run needs."""
-    async with asyncio.timeout(limit_s):
-        while not condition():
-            await asyncio.sleep(0.001)
+async def until(condition: Callable[[], object], limit_s: float = 30.0, what: str = "it") -> None:
+    """Let the loop run until `condition` holds.
+
+    Raises `TimeoutError`, which names `what` did not come, after `limit_s`: far longer than a good run needs.
+    """
+    loop = asyncio.get_running_loop()
+    end_s = loop.time() + limit_s
+    while not condition():
+        if loop.time() > end_s:
+            raise TimeoutError(f"{what} did not come within {limit_s:g} s")
+        await asyncio.sleep(0.001)
+
+
+def wait(condition: Callable[[], object], limit_s: float = 30.0, what: str = "it") -> None:
+    """Block until `condition` holds, as `until` does without a loop."""
+    end_s = time.monotonic() + limit_s
+    while not condition():
+        if time.monotonic() > end_s:
+            raise TimeoutError(f"{what} did not come within {limit_s:g} s")
+        time.sleep(0.005)

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.helpers import ROOT
+from tests.helpers.tree import MAY_IMPORT, modules, pure_modules
 from tests.mutants.nest import read_results
 from tests.mutants.sites import Site, sites
-from tests.test_layering import MAY_IMPORT, modules, pure_modules
 
 EXPLAINED = Path(__file__).parent / "explained.txt"
 CAUGHT_MIN = 0.95

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import ROOT
+from tests.helpers.tree import pure_modules
 from tests.mutants import hunt
 from tests.mutants.sites import mutated, sites
-from tests.test_layering import pure_modules
 
 SOURCE = '''
 LIMIT = 5

@@ -9,12 +9,12 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.planted.names import FILE
 from pipeline import jobs
 from pipeline.input.names import known
 from pipeline.jobs.record import OpenCapture
 from pipeline.jobs.runner import opened
 from pipeline.output.tables import Progress
+from tests.rigs.planted.names import FILE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

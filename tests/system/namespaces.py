@@ -15,8 +15,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
-from tests.bridges.support import until
 from tests.helpers import ROOT
+from tests.helpers.peers import until
 
 
 def ip(*arguments: str) -> None:

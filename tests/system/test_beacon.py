@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bridges.support import until
+from tests.helpers.peers import until
 from tests.system.namespaces import Network, network, program, why_not
 
 WHY_NOT = why_not()

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.bridges.support import FRAME, MESSAGE, SIZES, frame, until
+from tests.bridges.support import FRAME, MESSAGE, SIZES, frame
+from tests.helpers.peers import until
 from tests.system.namespaces import Member, Network, member, network, why_not
 
 WHY_NOT = why_not()

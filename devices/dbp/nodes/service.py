@@ -12,7 +12,7 @@ from devices.dbp.monitor.wire import Grant
 from devices.dbp.nodes import requests
 from devices.dbp.nodes.calls import Calls, Handler, Reply
 from devices.dbp.nodes.presence import INTERVAL_S, NodeError, Presence
-from devices.dbp.nodes.registering import Standing
+from devices.dbp.nodes.registering import RegistrationState
 from devices.dbp.nodes.requests import Request, refusal
 from devices.dbp.zeromq.limits import Limits
 from devices.dbp.zeromq.sockets import Message, Socket
@@ -59,9 +59,9 @@ class Service:
         return {"router": self._router} | ({"pub": self._pub} if self._pub is not None else {})
 
     @property
-    def standing(self) -> Standing:
+    def state(self) -> RegistrationState:
         """How it stands with its catalog."""
-        return self._presence.standing
+        return self._presence.state
 
     @property
     def reasons(self) -> tuple[str, ...]:

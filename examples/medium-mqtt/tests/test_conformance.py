@@ -9,9 +9,10 @@ from mosquitto import PROGRAM, Mosquitto
 from paho.mqtt import publish
 
 from bus.wire.frame import pack
-from tests.bridges.support import frame, until
+from tests.bridges.support import frame
 from tests.conformance.pair import Maker, Pair, Side
 from tests.conformance.suite import *  # noqa: F403
+from tests.helpers.peers import until
 
 LEFT_OUT = {
     "test_every_token_count": "mosquitto takes 200 levels of a topic; test_mqtt.py publishes more",

@@ -9,8 +9,8 @@ from buscoupler_mqtt.medium import Mqtt, Spool
 from mosquitto import Mosquitto, needs_mosquitto
 
 from bus.wire.frame import unpack
-from tests.bridges.support import until
 from tests.conformance.pair import Side
+from tests.helpers.peers import until
 
 SPEAKER = Path(__file__).parent / "speaker.py"
 

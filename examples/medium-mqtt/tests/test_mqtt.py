@@ -21,8 +21,8 @@ from bus.balance import imbalances
 from bus.transports.options import Tls
 from bus.wire.frame import PUB, pack, unpack
 from bus.wire.pattern import Pattern, token
-from tests.bridges.support import until
 from tests.conformance.pair import Side
+from tests.helpers.peers import until
 
 FAST: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.1}
 NAMES = ("plant", "temp", "set", "gw")

@@ -7,9 +7,10 @@ from pathlib import Path
 from buscoupler_udp.codec import encode
 from buscoupler_udp.medium import Udp
 
-from tests.bridges.support import frame, until
+from tests.bridges.support import frame
 from tests.conformance.pair import Maker, Pair, Side, noise
 from tests.conformance.suite import *  # noqa: F403
+from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 
 LEFT_OUT = {

@@ -13,9 +13,9 @@ from bus.wire.batch import from_payloads
 from capture.reader import read
 from capture.schema import Kind
 from devices.raw import RawDevice
-from tests.bridges.support import until
 from tests.capture.capture_support import FRAMES, pcapng, row
 from tests.devices.tap.tap_support import member
+from tests.helpers.peers import until
 
 
 @asynccontextmanager

@@ -12,24 +12,11 @@ import pytest
 from appliance.commandline.cli import main
 from appliance.local.places import is_listening, runtime_directory
 from bus.wire.frame import unpack
-from tests.appliance.commands.test_run import COMMAND, ear_on, process
+from tests.appliance.pairs import PAIR
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
+from tests.helpers.programs import COMMAND, ear_on, process
 
-PAIR = """\
-name: {3}
-gateways:
-  hub: {{address: 127.0.0.1}}
-  gw-a: {{address: 127.0.0.1}}
-  gw-b: {{address: 127.0.0.1}}
-brokers:
-  main: {{on: hub, listen: "tcp://127.0.0.1:{0}"}}
-buses:
-  left: {{on: hub, listen: ["tcp://127.0.0.1:{1}"]}}
-  right: {{on: hub, listen: ["tcp://127.0.0.1:{2}"]}}
-bridges:
-  joint: {{on: [gw-a, gw-b], pattern: motor, join: [{{bus: left}}, {{bus: right}}]}}
-"""
 GATEWAYS = "hub", "gw-a", "gw-b"
 Out = pytest.CaptureFixture[str]
 
@@ -41,7 +28,7 @@ class World:
         self.ports = [free_port() for _ in range(3)]
         self.file = directory / "pair.yaml"
         self.name = f"pair-{self.ports[0]}"
-        self.file.write_text(PAIR.format(*self.ports, self.name))
+        self.file.write_text(PAIR.format(*self.ports).replace("name: pair", f"name: {self.name}"))
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

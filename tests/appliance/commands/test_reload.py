@@ -20,9 +20,9 @@ from appliance.compose import Appliance
 from appliance.local.places import is_listening, runtime_directory
 from appliance.reload.outcome import Outcome, Request, pack, unpack_outcome, unpack_request
 from appliance.reload.reloader import Reloader
-from tests.appliance.commands.test_run import COMMAND, TWO, ear_on, hears, process
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
+from tests.helpers.programs import COMMAND, TWO_BUSES, ear_on, hears, process
 from topologies.loading.loader import loads
 
 LOAD = 4000
@@ -35,7 +35,7 @@ class World:
         self.ports = [free_port() for _ in range(6)]
         self.urls = [f"tcp://127.0.0.1:{port}" for port in self.ports]
         self.file, self.runtime = directory / "two.yaml", directory / "r"
-        self.text = TWO.format(*self.ports)
+        self.text = TWO_BUSES.format(*self.ports)
         self.file.write_text(self.text)
 
     def write(self, old: str, new: str) -> None:

@@ -5,9 +5,7 @@ import json
 import re
 import signal
 import subprocess
-import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,45 +14,14 @@ from appliance.commandline.cli import main
 from appliance.local.places import runtime_directory
 from appliance.probe.words import frame_in
 from appliance.status.client import ask
-from bus.hub import Hub
 from bus.names import Names
 from bus.tmq.client.client import Client
-from bus.transports.links import make_link
-from bus.wire.frame import PUB, pack
-from bus.wire.pattern import Pattern
 from capture.names import given
 from capture.reader import read
 from capture.schema import Kind
-from tests.helpers.peers import Ear, SpPeer, until
+from tests.helpers.peers import SpPeer, until
 from tests.helpers.ports import free_port
-
-COMMAND = [sys.executable, "-m", "buscoupler"]
-FRAME = pack(PUB, Pattern("a", "b"), b"1")
-TWO = """\
-name: two
-gateways: {{here: {{address: 127.0.0.1}}}}
-buses:
-  one: {{on: here, listen: ["tcp://127.0.0.1:{0}"]}}
-  two: {{on: here, listen: ["tcp://127.0.0.1:{1}"]}}
-bridges:
-  joint: {{on: here, join: [{{bus: one}}, {{bus: two}}]}}
-"""
-
-
-@asynccontextmanager
-async def process(*words: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Start a command, and wait for its first line of output."""
-    started = await asyncio.create_subprocess_exec(
-        *COMMAND, *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
-    )
-    assert started.stdout is not None
-    assert await started.stdout.readline()
-    try:
-        yield started
-    finally:
-        if started.returncode is None:
-            started.kill()
-        await started.communicate()
+from tests.helpers.programs import FRAME, TWO_BUSES, ear_on, finished, hears, process
 
 
 def test_a_ledger_that_does_not_balance_is_a_problem_found(
@@ -70,29 +37,11 @@ def test_a_ledger_that_does_not_balance_is_a_problem_found(
     assert "balanced" in capsys.readouterr().out
 
 
-@asynccontextmanager
-async def ear_on(url: str) -> AsyncIterator[Ear]:
-    hub, link = Hub(), make_link(url, "dial")
-    ear = Ear(hub)
-    link.open(hub, asyncio.get_running_loop())
-    await until(lambda: len(hub.pipes) == 2)
-    yield ear
-    link.close()
-
-
-async def hears(speaker: Ear, listener: Ear, frame: bytes = FRAME) -> None:
-    await until(lambda: (speaker.say(frame), frame in listener.heard)[1])  # type: ignore[func-returns-value]
-
-
-def finished(*words: str, timeout: float = 30) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=timeout)
-
-
 @pytest.fixture
 def two(tmp_path: Path) -> tuple[Path, list[str]]:
     ports = [free_port(), free_port()]
     file = tmp_path / "two.yaml"
-    file.write_text(TWO.format(*ports))
+    file.write_text(TWO_BUSES.format(*ports))
     return file, [f"tcp://127.0.0.1:{port}" for port in ports]
 
 

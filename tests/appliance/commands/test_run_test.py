@@ -12,10 +12,10 @@ from bus.transports.links import make_link
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
-from tests.appliance.commands.test_run import COMMAND, TWO
 from tests.bridges.support import RecordingPipe, say
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_port
+from tests.helpers.programs import COMMAND, TWO_BUSES
 
 FRAME = pack(PUB, Pattern("a", "b"), b"1")
 
@@ -23,7 +23,7 @@ FRAME = pack(PUB, Pattern("a", "b"), b"1")
 def file_in(directory: Path) -> tuple[Path, list[int]]:
     ports = [free_port(), free_port()]
     file = directory / "two.yaml"
-    file.write_text(TWO.format(*ports))
+    file.write_text(TWO_BUSES.format(*ports))
     return file, ports
 
 

@@ -17,9 +17,9 @@ from appliance.commandline.cli import main
 from appliance.compose import Appliance
 from appliance.status.snapshot import snapshot
 from bus.balance import imbalances
-from tests.appliance.commands.test_run import process
 from tests.devices.syndication.tcp_clients import TcpGuest, difference
 from tests.helpers.peers import until
+from tests.helpers.programs import process
 from topologies.checks.checker import check
 from topologies.loading.loader import loads
 from topologies.picture.show import show

@@ -19,9 +19,9 @@ from appliance.compose import Appliance
 from appliance.local.places import runtime_directory
 from appliance.status.client import ask
 from appliance.status.snapshot import snapshot
-from tests.appliance.commands.test_run import COMMAND, process
 from tests.devices.syndication.tcp_clients import TcpGuest, difference
 from tests.helpers.peers import until
+from tests.helpers.programs import COMMAND, process
 from topologies.checks.checker import check
 from topologies.loading.loader import loads
 

@@ -16,12 +16,12 @@ import pytest
 from appliance.commands.top import look
 from appliance.local.places import runtime_directories
 from appliance.status.silent import Name
-from tests.appliance.commands.test_run import finished, process
-from tests.appliance.test_failover import TWO
+from tests.appliance.pairs import PAIR
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
+from tests.helpers.programs import finished, process
 
-TOPOLOGY = TWO.replace("name: pair", "name: pair{0}")
+TOPOLOGY = PAIR.replace("name: pair", "name: pair{0}")
 
 
 @pytest.fixture

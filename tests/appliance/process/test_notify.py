@@ -13,11 +13,11 @@ from appliance.process import notify
 from appliance.reload.client import reload, reload_socket
 from appliance.reload.outcome import Request
 from appliance.status.client import ask, status_socket
-from tests.appliance.commands.test_run import COMMAND
-from tests.appliance.test_failover import TWO
+from tests.appliance.pairs import PAIR
 from tests.helpers import alone
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
+from tests.helpers.programs import COMMAND
 
 WATCHDOG_S = 10.0  # as `buscoupler install` writes it
 BEAT_USEC = 300_000  # a beat every 100 ms, so that its end is soon seen
@@ -92,7 +92,7 @@ async def test_a_reload_is_told_and_possible_as_soon_as_it_is_ready(
 ) -> None:
     manager = ServiceManager(str(socket_path))
     file = tmp_path / "t.yaml"
-    file.write_text(TWO.format(*[free_port() for _ in range(3)]))
+    file.write_text(PAIR.format(*[free_port() for _ in range(3)]))
     where = "--run-directory", str(tmp_path / "r")
     async with started(manager, "run", str(file), "--gateway", "hub", *where):
         await until(lambda: manager.states() == ["READY=1"])
@@ -107,7 +107,7 @@ async def test_a_loop_that_stands_still_says_nothing_and_its_lease_goes_to_anoth
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "t.yaml"
-    file.write_text(TWO.format(*[free_port() for _ in range(3)]))
+    file.write_text(PAIR.format(*[free_port() for _ in range(3)]))
     managers = {name: ServiceManager(f"@{tmp_path}/{name}") for name in ("hub", "gw-a", "gw-b")}
 
     def run(name: str) -> AbstractAsyncContextManager[asyncio.subprocess.Process]:

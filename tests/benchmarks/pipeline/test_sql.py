@@ -15,7 +15,7 @@ from pyspark.sql import Row
 
 from benchmarks.exact import found, hard, planted
 from benchmarks.pipeline import sql
-from benchmarks.planted import CAPTURES, Plan, generate, plan_of
+from tests.rigs.planted import CAPTURES, Plan, generate, plan_of
 
 if TYPE_CHECKING:
     import duckdb

@@ -13,7 +13,8 @@ from bus.hub import Hub
 from bus.ledger import Stats
 from bus.wake_hook import WakefulLoop
 from bus.wire.batch import Batch, from_payloads
-from tests.bridges.support import recorder, until
+from tests.bridges.support import recorder
+from tests.helpers.peers import until
 
 
 class FileLink(DeviceLink[int]):

@@ -22,8 +22,9 @@ from bus.ledger import Stats
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
-from tests.bridges.support import SIZES, PtyPair, RecordingPipe, frame, recorder, say, until
+from tests.bridges.support import SIZES, PtyPair, RecordingPipe, frame, recorder, say
 from tests.helpers.links import uart_link
+from tests.helpers.peers import until
 
 OLD, NEW = Keyring((b"o" * 32,)), Keyring((b"n" * 32,))
 Make = Callable[..., DeviceLink[Any]]

@@ -29,8 +29,9 @@ from bus.ledger import Stats
 from bus.patch import join
 from bus.wire.batch import Batch, payloads
 from bus.wire.frame import pack
-from tests.bridges.support import RecordingPipe, say, until
+from tests.bridges.support import RecordingPipe, say
 from tests.helpers.links import i2c_link
+from tests.helpers.peers import until
 
 ALL = ("uart", "rs485", "i2c", "can", "multicast", "tcp")
 SLOW = ("uart", "rs485", "i2c", "can")

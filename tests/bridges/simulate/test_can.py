@@ -7,7 +7,8 @@ import pytest
 
 from bridges.simulate import CanWire, Faults, SimulatedCan, run
 from bus.hub import Hub
-from tests.bridges.support import MESSAGE, SIZES, RecordingPipe, frame, recorder, say, until
+from tests.bridges.support import MESSAGE, SIZES, RecordingPipe, frame, recorder, say
+from tests.helpers.peers import until
 
 
 class Node:

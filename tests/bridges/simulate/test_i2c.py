@@ -4,7 +4,8 @@ from contextlib import contextmanager
 
 from bridges.simulate import Faults, I2cWire, SimulatedI2c, run
 from bus.hub import Hub
-from tests.bridges.support import MESSAGE, SIZES, RecordingPipe, frame, recorder, say, until
+from tests.bridges.support import MESSAGE, SIZES, RecordingPipe, frame, recorder, say
+from tests.helpers.peers import until
 
 ADDRESSES = (0x20, 0x42)
 ALL_SIZES = [frame(size) for size in SIZES]

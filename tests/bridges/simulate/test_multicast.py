@@ -5,7 +5,8 @@ from typing import Any
 
 from bridges.simulate import Faults, MulticastWire, SimulatedMulticast, run
 from bus.hub import Hub
-from tests.bridges.support import MESSAGE, SIZES, RecordingPipe, frame, recorder, say, until
+from tests.bridges.support import MESSAGE, SIZES, RecordingPipe, frame, recorder, say
+from tests.helpers.peers import until
 
 
 class Host:

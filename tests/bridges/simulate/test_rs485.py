@@ -4,7 +4,8 @@ import pytest
 
 from bridges.simulate import SerialLine, SimulatedRs485, rs485_node, run
 from bus.hub import Hub
-from tests.bridges.support import SIZES, frame, recorder, say, until
+from tests.bridges.support import SIZES, frame, recorder, say
+from tests.helpers.peers import until
 
 
 @pytest.mark.parametrize("echo", [False, True])

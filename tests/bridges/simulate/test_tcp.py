@@ -8,7 +8,8 @@ import pytest
 from bridges.simulate import Faults, TcpWire, run
 from bus.hub import Hub
 from bus.transports.tcp import DialLink, ListenLink
-from tests.bridges.support import MESSAGE, SIZES, RecordingPipe, frame, recorder, say, until
+from tests.bridges.support import MESSAGE, SIZES, RecordingPipe, frame, recorder, say
+from tests.helpers.peers import until
 
 
 class Station:

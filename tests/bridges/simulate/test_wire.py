@@ -6,7 +6,8 @@ import pytest
 from bridges.simulate import Event, Faults, SerialLine, SimulatedLoop, SimulationError, run
 from bridges.simulate.wire import bend_bytes, strikes
 from bus.hub import Hub
-from tests.bridges.support import MESSAGE, frame, recorder, say, until
+from tests.bridges.support import MESSAGE, frame, recorder, say
+from tests.helpers.peers import until
 
 HOUR_S = 3600.0
 

@@ -18,9 +18,9 @@ from bus.embedded.load import Board, BoardError, install, load, open_port
 from bus.transports.tcp import ListenLink
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import token
-from tests.bridges.support import until
 from tests.bus.embedded.microbit import MISSING, Microbit
 from tests.helpers.links import uart_link
+from tests.helpers.peers import until
 
 pytestmark = [
     pytest.mark.skipif(bool(MISSING), reason=f"needs the Debian packages {MISSING}: see `make test`"),

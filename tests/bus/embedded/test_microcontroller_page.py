@@ -11,10 +11,11 @@ from bus.embedded.load import Board, load, open_port
 from bus.hub import Hub
 from bus.wire.frame import pack, unpack
 from bus.wire.pattern import token
-from tests.bridges.support import recorder, say, until
+from tests.bridges.support import recorder, say
 from tests.bus.embedded.microbit import MISSING, Microbit
 from tests.helpers import ROOT
 from tests.helpers.links import uart_link
+from tests.helpers.peers import until
 from topologies.checks.checker import check
 from topologies.loading.loader import loads
 

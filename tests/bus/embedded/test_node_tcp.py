@@ -14,9 +14,10 @@ from bus.embedded import buscoupler_node as node_module
 from bus.embedded.buscoupler_node import Tcp
 from bus.hub import Hub
 from bus.wire.envelope import Envelope, wrap
-from tests.bridges.support import SIZES, frame, recorder, say, until
+from tests.bridges.support import SIZES, frame, recorder, say
 from tests.bus.embedded.support import small_node
 from tests.helpers.links import tcp_link
+from tests.helpers.peers import until
 
 SMALL: Any = small_node(["tcp"])
 

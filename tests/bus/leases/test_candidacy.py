@@ -11,8 +11,8 @@ from bus.leases.candidacy import Candidacy
 from bus.leases.candidate import Candidate
 from bus.leases.link import BrokerLink
 from bus.leases.wire import Grant
-from tests.bridges.support import until
 from tests.bus.leases.failover_world import World
+from tests.helpers.peers import until
 
 
 class Timer:

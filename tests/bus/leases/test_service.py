@@ -12,7 +12,7 @@ from bus.leases.signed import NONCE_BYTES, Session, pack_ask, unpack_answer
 from bus.leases.wire import CLAIM_TYPE, Claim, Grant, pack_claim, unpack_grant
 from bus.tmq.wire import PUBLISH, SUBSCRIBE, UNSUBSCRIBE, Cutter, pack_address
 from bus.wire.frame import pack
-from tests.bridges.support import until
+from tests.helpers.peers import until
 
 CLAIM = Claim((1,), "bridge", 77, ready=True)
 

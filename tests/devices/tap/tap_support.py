@@ -13,7 +13,8 @@ from bus.ledger import Stats
 from bus.transports.links import make_link
 from bus.wire.batch import Batch, from_payloads
 from capture.schema import Direction, Kind
-from tests.bridges.support import RecordingPipe, until
+from tests.bridges.support import RecordingPipe
+from tests.helpers.peers import until
 
 
 class Silent(Pipe):

@@ -22,8 +22,8 @@ from capture.schema import META_GATEWAY, META_VERSION, VERSION, Kind
 from devices.child import settle
 from devices.tap.journal import leftovers
 from devices.tap.recorder import Options, Recorder
-from tests.bridges.support import until
 from tests.devices.tap.tap_support import files_in, joined, locate, numbered, rows_in, say
+from tests.helpers.peers import until
 
 FAST = Options(ring_bytes=1 << 20, flush_s=0.05, idle=False)
 

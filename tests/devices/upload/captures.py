@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from benchmarks.planted import Plan, generate
 from capture import files, parquet
 from tests.capture.divided import divide
+from tests.rigs.planted import Plan, generate
 
 PARTS = 6
 GATEWAY = "gw-0"

@@ -18,9 +18,9 @@ from appliance.compose import Appliance
 from devices.child import settle
 from devices.upload.service import Upload
 from devices.upload.uploader import Settings
-from tests.bridges.support import until
 from tests.devices.upload.captures import GATEWAY, PARTS, mine, planted, rows
 from tests.helpers import ROOT
+from tests.helpers.peers import until
 from tests.topologies.support import findings, warnings
 from topologies.loading.loader import loads
 from topologies.picture.show import show

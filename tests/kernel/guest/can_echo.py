@@ -6,7 +6,7 @@ import sys
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
-from tests.bridges.support import until
+from tests.helpers.peers import until
 from tests.kernel.guest.support import PATIENCE_S, can_link
 
 

@@ -15,7 +15,7 @@ from bridges.media.can.medium import Can
 from bridges.media.i2c.adapter import ByteAdapter, KernelAdapter
 from bridges.simulate.wire import divide
 from bus.hub import Hub
-from tests.bridges.support import until
+from tests.helpers.peers import until
 
 PATIENCE_S = 40.0
 """Ten times the usual limit, because the machine is emulated."""

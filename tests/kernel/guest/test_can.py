@@ -10,7 +10,8 @@ from pycyphal2.can._wire import TransferKind, parse_frame
 
 from bridges.media.can.codec import TID, can_id, segment
 from bus.hub import Hub
-from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say, until
+from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say
+from tests.helpers.peers import until
 from tests.kernel.guest.support import PATIENCE_S, can_link, candump, cansend, dumped, python
 
 BOTH = pytest.mark.parametrize("fd", [False, True], ids=["classic", "fd"])

@@ -14,7 +14,8 @@ from bridges.media.i2c.link import I2cLink
 from bridges.media.i2c.medium import I2c
 from bridges.simulate.wire import divide
 from bus.hub import Hub
-from tests.bridges.support import MESSAGE, frame, recorder, say, until
+from tests.bridges.support import MESSAGE, frame, recorder, say
+from tests.helpers.peers import until
 from tests.kernel.guest.support import PATIENCE_S, open_bytes, python
 
 ADAPTERS = Path("/sys/class/i2c-adapter")

@@ -10,7 +10,8 @@ import pytest
 
 from bridges.media.can.codec import can_id
 from bus.hub import Hub
-from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say, until
+from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say
+from tests.helpers.peers import until
 from tests.kernel.guest.support import PATIENCE_S, attach_pair, can_link, ip, python
 
 

@@ -10,13 +10,13 @@ pytest.importorskip("pyspark")
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.planted import Plan, generate
 from capture import schema
 from capture.files import listed
 from capture.schema import Kind
 from pipeline.analysis import inventory
 from pipeline.input import read as capture
 from tests.pipeline.conftest import plan
+from tests.rigs.planted import Plan, generate
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession

@@ -23,8 +23,8 @@ from pipeline.input import read
 from pipeline.jobs import find
 from pipeline.jobs.record import OpenCapture
 from pipeline.output.tables import Progress
-from tests.bridges.support import until
 from tests.devices.tap.tap_support import member
+from tests.helpers.peers import until
 from topologies.loading.loader import loads
 
 if TYPE_CHECKING:

@@ -14,8 +14,6 @@ from pyspark.sql import functions
 
 from benchmarks.exact import found, hard, wrong
 from benchmarks.exact import planted as planted_in
-from benchmarks.planted import ENVELOPES, HEARTBEAT, KINDS, Plan, Truth, generate
-from benchmarks.planted.names import FILE
 from bus.events import PATTERN as EVENT
 from bus.names import Names
 from bus.wire.pattern import Pattern, token
@@ -25,6 +23,8 @@ from pipeline.analysis.audit import findings
 from pipeline.analysis.expected import SEGMENTS_A_WORD
 from pipeline.cache import release
 from pipeline.input import read as capture
+from tests.rigs.planted import ENVELOPES, HEARTBEAT, KINDS, Plan, Truth, generate
+from tests.rigs.planted.names import FILE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,7 +11,6 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
-from benchmarks.planted import START_NS, Plan, Truth, generate
 from capture import files
 from pipeline.analysis.audit.findings import Audit, audit
 from pipeline.cache import release
@@ -22,6 +21,7 @@ from pipeline.input.sound import look
 from pipeline.input.span import Span, time_ns
 from tests.pipeline.analysis import hand_made
 from tests.pipeline.analysis.hand_made import MS, RX, TX, Capture, frame
+from tests.rigs.planted import START_NS, Plan, Truth, generate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -22,7 +22,6 @@ pytest.importorskip("pyspark")
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks import planted
 from bus.client.socket import Bus
 from bus.wire.pattern import Pattern
 from capture import schema
@@ -41,6 +40,7 @@ from pipeline.output.tables import Progress
 from tests.capture.divided import divide
 from tests.capture.test_live import Recording
 from tests.helpers import alone
+from tests.rigs import planted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -24,13 +24,13 @@ from tests.helpers.ports import free_port
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
-from benchmarks import planted
 from pipeline import jobs
 from pipeline.engine import choice, java, serve
 from pipeline.engine.jars import spark_home
 from pipeline.engine.jvm import options, until
 from pipeline.input import read as capture
 from tests.pipeline.every_job import TABLES, Answers, answers
+from tests.rigs import planted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -23,7 +23,6 @@ pytest.importorskip("moto")
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from benchmarks.planted import Plan, generate
 from capture import files
 from capture.files import CaptureError
 from capture.schema import DDL_PARTITIONED
@@ -41,6 +40,7 @@ from pipeline.jobs.runner import show
 from pipeline.output.tables import Progress
 from tests.helpers import s3
 from tests.pipeline.every_job import options
+from tests.rigs.planted import Plan, generate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

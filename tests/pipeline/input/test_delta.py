@@ -13,7 +13,6 @@ pytest.importorskip("pyspark")
 
 import deltalake
 
-from benchmarks.planted import Plan, generate
 from capture import compact, delta, files
 from capture.stores import store_of
 from capture.tables import load
@@ -22,6 +21,7 @@ from pipeline.input import read
 from tests.capture.divided import divide
 from tests.helpers import ROOT, alone
 from tests.pipeline.conftest import BOTH
+from tests.rigs.planted import Plan, generate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,13 +15,13 @@ pytest.importorskip("pyarrow")
 
 import pyarrow.parquet as pq
 
-from benchmarks.planted import Plan, generate
 from capture import files, schema
 from capture.compact import compact
 from pipeline.input.sound import look, passed_by
 from tests.capture.divided import divide
 from tests.helpers import alone
 from tests.pipeline.conftest import BOTH
+from tests.rigs.planted import Plan, generate
 
 COMMAND = [sys.executable, "-m", "buscoupler", "rates", "--json", "--quiet", "--seconds", "1000"]
 

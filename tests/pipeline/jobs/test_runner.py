@@ -11,8 +11,6 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
 from appliance.commandline.cli import main
-from benchmarks.planted import KINDS, Plan, generate
-from benchmarks.planted.names import FILE
 from bus.names import Names
 from bus.wire.pattern import hexadecimal, token
 from capture.names import add
@@ -25,6 +23,8 @@ from pipeline.jobs.record import OpenCapture
 from pipeline.jobs.runner import show
 from pipeline.output.tables import Progress
 from tests.pipeline.every_job import options
+from tests.rigs.planted import KINDS, Plan, generate
+from tests.rigs.planted.names import FILE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

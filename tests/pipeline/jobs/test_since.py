@@ -12,10 +12,10 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("pysail")
 
-from benchmarks.planted import Plan, generate
 from pipeline.errors import PipelineError
 from pipeline.input import since
 from tests.helpers import ROOT, alone
+from tests.rigs.planted import Plan, generate
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,11 @@ pytest.importorskip("duckdb")
 
 import duckdb
 
-from benchmarks import planted
 from pipeline.analysis import last, rates
 from pipeline.input import read as capture
 from tests.helpers import ROOT
 from tests.pipeline.analysis.test_watch import options, run
+from tests.rigs import planted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

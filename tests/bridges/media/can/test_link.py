@@ -17,8 +17,9 @@ from bridges.media.can.port import shut_down
 from bridges.media.can.receive import take_echo
 from bus.errors import LinkError
 from bus.hub import Hub
-from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say, until
+from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say
 from tests.helpers.links import can_link
+from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 
 GROUP = "239.74.163.2"

@@ -15,8 +15,9 @@ import pytest
 from bridges.media.can.codec import can_id, segment
 from bus.hub import Hub
 from tests.bridges.media.can.test_link import GROUP
-from tests.bridges.support import MESSAGE, SIZES, PtyPair, frame, recorder, say, until
+from tests.bridges.support import MESSAGE, SIZES, PtyPair, frame, recorder, say
 from tests.helpers.links import can_link
+from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 
 ECHO = """

@@ -23,8 +23,9 @@ from bridges.media.can.socketcan import pack_frame
 from bridges.media.can.state import CONTROLLER, FILTER
 from bus.hub import Hub
 from tests.bridges.media.can.can_kernel import Kernel, Socket, formats
-from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say, until
+from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say
 from tests.helpers.links import can_link
+from tests.helpers.peers import until
 
 SOL_CAN_RAW = 101
 

@@ -10,7 +10,8 @@ from bridges.media.i2c.mailbox_segments import Timing
 from bridges.media.i2c.memory import MemoryAdapter
 from bus.hub import Hub
 from tests.bridges.media.i2c.i2c_support import FaultyAdapter, opened
-from tests.bridges.support import MESSAGE, frame, recorder, say, until
+from tests.bridges.support import MESSAGE, frame, recorder, say
+from tests.helpers.peers import until
 
 
 class EventLine:

@@ -6,7 +6,8 @@ from threading import Event
 from bridges.media.i2c.memory import MemoryAdapter
 from bus.hub import Hub
 from tests.bridges.media.i2c.i2c_support import FaultyAdapter, balanced, check, opened
-from tests.bridges.support import MESSAGE, frame, recorder, say, until
+from tests.bridges.support import MESSAGE, frame, recorder, say
+from tests.helpers.peers import until
 
 
 async def test_closing_twice_and_opening_again(blocks: bool) -> None:

@@ -10,7 +10,8 @@ from bridges.media.shedding import Shed, ShedQueue
 from bus.hub import Hub
 from bus.ledger import Stats
 from tests.bridges.media.i2c.i2c_support import QUICK, FaultyAdapter, balanced, opened
-from tests.bridges.support import MESSAGE, frame, recorder, say, until
+from tests.bridges.support import MESSAGE, frame, recorder, say
+from tests.helpers.peers import until
 
 
 async def test_a_fifth_of_all_accesses_not_acknowledged() -> None:

@@ -11,8 +11,9 @@ from bridges.media.i2c.memory import MemoryAdapter
 from bus.errors import LinkError
 from bus.hub import Hub
 from tests.bridges.media.i2c.i2c_support import FaultyAdapter, balanced, check, opened
-from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say, until
+from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say
 from tests.helpers.links import i2c_link
+from tests.helpers.peers import until
 
 
 @pytest.mark.parametrize("size", SIZES)

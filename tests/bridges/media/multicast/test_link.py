@@ -25,9 +25,10 @@ from bus.errors import LinkError
 from bus.hub import Hub
 from bus.ledger import Stats
 from bus.wire.batch import from_payloads, payloads
-from tests.bridges.support import ENVELOPE, FRAME, MESSAGE, SIZES, frame, recorder, say, until
+from tests.bridges.support import ENVELOPE, FRAME, MESSAGE, SIZES, frame, recorder, say
 from tests.helpers import ROOT
 from tests.helpers.links import multicast_link
+from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 
 GROUP = "239.255.91.7"

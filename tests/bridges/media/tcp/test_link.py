@@ -12,8 +12,9 @@ from bridges.media.uart.codec import encode
 from bus.errors import LinkError
 from bus.hub import Hub
 from bus.ledger import Stats
-from tests.bridges.support import FRAME, MESSAGE, SIZES, frame, recorder, say, until
+from tests.bridges.support import FRAME, MESSAGE, SIZES, frame, recorder, say
 from tests.helpers.links import tcp_link
+from tests.helpers.peers import until
 
 
 @contextmanager

@@ -16,8 +16,8 @@ from bus.tmq.wire import ADD, ANSWER, ANSWERED, HELLO, Cutter, Hello, pack_hello
 from bus.wire.frame import SUB, pack
 from bus.wire.pattern import Pattern
 from tests.bridges.media.tmq.tmq_network import ALERT, TEMP, Bus, Network, frame, network
-from tests.bridges.support import until
 from tests.bus.tmq.broker.broker_house import FAST, free_urls
+from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from tests.helpers.tmq import ReferenceBroker, ReferenceClient, packed, packet, processed, say
 

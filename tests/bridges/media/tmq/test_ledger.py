@@ -13,7 +13,7 @@ from bus.tmq import Client
 from bus.tmq.broker import Broker
 from bus.wire.pattern import Pattern
 from tests.bridges.media.tmq.tmq_network import ALERT, TEMP, Bus, Network, frame, network
-from tests.bridges.support import until
+from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from tests.helpers.tmq import SUBSCRIBE, StalledSubscriber, StarvedClient, packed, packet, processed, say
 

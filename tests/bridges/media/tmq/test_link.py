@@ -12,7 +12,7 @@ from bus.tmq.unread import LIMIT
 from bus.wire.frame import SUB
 from bus.wire.pattern import Pattern
 from tests.bridges.media.tmq.tmq_network import ALERT, TEMP, Bus, Network, frame, network
-from tests.bridges.support import until
+from tests.helpers.peers import until
 from tests.helpers.tmq import SUBSCRIBE, ReferenceBroker, packed, packet, processed, say
 
 

@@ -9,7 +9,7 @@ from bridges.media.tmq import mates
 from bus.tmq.broker import Broker
 from bus.tmq.unread import LIMIT
 from tests.bridges.media.tmq.tmq_network import ALERT, Bus, Network, frame, network
-from tests.bridges.support import until
+from tests.helpers.peers import until
 from tests.helpers.tmq import ReferenceClient, processed
 
 ONE, OTHER = 0xB0B00, 0xB0B01

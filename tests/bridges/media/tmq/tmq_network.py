@@ -14,7 +14,8 @@ from bus.tmq.broker import Broker
 from bus.tmq.wire import Address
 from bus.wire.frame import pack
 from bus.wire.pattern import Pattern
-from tests.bridges.support import RecordingPipe, recorder, say, until
+from tests.bridges.support import RecordingPipe, recorder, say
+from tests.helpers.peers import until
 from tests.helpers.tmq import ReferenceClient
 
 FAST: dict[str, Any] = {"heartbeat_s": 0.1, "return_s": 0.1, "retry_min_s": 0.01, "retry_max_s": 0.1}

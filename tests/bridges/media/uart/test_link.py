@@ -16,8 +16,9 @@ from bridges.media.uart.medium import Uart
 from bus.errors import LinkError
 from bus.hub import Hub
 from bus.wire.frame import pack
-from tests.bridges.support import FRAME, MESSAGE, SIZES, PtyPair, frame, recorder, say, until
+from tests.bridges.support import FRAME, MESSAGE, SIZES, PtyPair, frame, recorder, say
 from tests.helpers.links import uart_link
+from tests.helpers.peers import until
 
 
 @contextmanager

@@ -15,8 +15,9 @@ import serial.rfc2217
 
 from bridges.media.uart.codec import Decoder, encode
 from bus.hub import Hub
-from tests.bridges.support import MESSAGE, SIZES, PtyPair, frame, recorder, say, until
+from tests.bridges.support import MESSAGE, SIZES, PtyPair, frame, recorder, say
 from tests.helpers.links import uart_link
+from tests.helpers.peers import until
 
 
 class _PtySerial(serial.Serial):  # type: ignore[misc, unused-ignore]

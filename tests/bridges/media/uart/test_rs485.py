@@ -15,8 +15,9 @@ from bridges.media.uart.poll import POLL, Node, control
 from bridges.media.uart.rs485 import Rs485Link
 from bus.errors import LinkError
 from bus.hub import Hub
-from tests.bridges.support import FRAME, MESSAGE, SIZES, PtyPair, frame, recorder, say, until
+from tests.bridges.support import FRAME, MESSAGE, SIZES, PtyPair, frame, recorder, say
 from tests.helpers.links import rs485_link
+from tests.helpers.peers import until
 
 BAUD = 3_000_000
 LENGTHS = SIZES[8:]  # long enough to differ from node to node

@@ -13,7 +13,7 @@ from devices.dbp.catalog.device import CatalogSpec
 from devices.dbp.catalog.service import Catalog
 from devices.dbp.nodes.client import Client
 from devices.dbp.nodes.presence import NodeError
-from devices.dbp.nodes.registering import Standing
+from devices.dbp.nodes.registering import RegistrationState
 from devices.dbp.nodes.requests import Request
 from devices.dbp.nodes.service import Service
 from devices.dbp.zeromq.sockets import Message, Socket
@@ -109,7 +109,7 @@ async def test_a_name_that_lives_is_denied_with_the_reason(start: Make) -> None:
         await taken.open()
         with pytest.raises(NodeError, match="Rohan was denied: name taken"):
             await taken.listed()
-        assert taken.standing is Standing.DENIED
+        assert taken.state is RegistrationState.DENIED
         await taken.close()
 
 
@@ -122,7 +122,7 @@ async def test_an_update_is_listed_or_denied_with_the_reason(start: Make) -> Non
         assert (found.topics, found.fields["colour"]) == (("hay",), "green")
         with pytest.raises(NodeError, match="update was denied: topics"):
             await service.update(topics=7)
-        assert service.standing is Standing.LISTED
+        assert service.state is RegistrationState.LISTED
 
 
 async def test_a_catalog_that_forgot_lists_all_within_two_intervals_of_its_return(start: Make) -> None:

@@ -38,7 +38,7 @@ class Room:
         self.tell(Outcome(self.book.silence(client, ids, self.now_s)))
 
     def tell(self, outcome: Outcome[str]) -> Outcome[str]:
-        for said in outcome.said:
+        for said in outcome.deliveries:
             assert said.to
             for client in said.to:
                 self.heard.setdefault(client, []).append(shown(said.message))
@@ -204,7 +204,7 @@ def test_a_client_hears_itself(room: Room) -> None:
 def test_one_message_object_is_for_all_subscribers(room: Room) -> None:
     for number in range(10):
         room.subscribe(f"s{number}", "all")
-    difference, publication = room.publish("p", "a").said
+    difference, publication = room.publish("p", "a").deliveries
     assert len(difference.to) == len(publication.to) == 10
 
 
@@ -254,7 +254,7 @@ def test_a_new_producer_evaluates_no_query_that_names_none_of_its_keys(
     evaluations()
     outcome = room.publish("p", "a", Room="0")
     assert evaluations() == 0
-    assert len(outcome.said) == 101
+    assert len(outcome.deliveries) == 101
 
 
 def test_a_publication_evaluates_nothing(room: Room, evaluations: Callable[[], int]) -> None:

@@ -14,11 +14,11 @@ from pyspark.sql import functions
 
 from benchmarks.pipeline import sql
 from benchmarks.pipeline.work import counted
-from benchmarks.planted import CAPTURES, generate, plan_of
 from pipeline.analysis.audit.findings import audit
 from pipeline.cache import release
 from pipeline.engine.choice import SAIL, VARIABLE
 from pipeline.input import read as capture
+from tests.rigs.planted import CAPTURES, generate, plan_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,8 +18,8 @@ from bus.wire.pattern import Pattern
 from devices.child import settle
 from pipeline.analysis.audit.findings import audit
 from pipeline.input import read
-from tests.bridges.support import until
 from tests.devices.tap.tap_support import member
+from tests.helpers.peers import until
 from topologies.loading.loader import loads
 
 if TYPE_CHECKING:

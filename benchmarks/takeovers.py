@@ -1,0 +1,105 @@
+"""`python -m benchmarks.takeovers --count 200 --seed 1`: measure takeovers under load (docs/failover.md).
+
+Numbered frames go both ways through two redundant gateways, while processes are killed and frozen, links and
+brokers go down, and partitions come and go. It counts lost and duplicated frames, and the longest wait.
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from benchmarks.command import Command, run_as_command
+from bus.leases.wire import LEASE_MS
+from tests.rigs.takeovers.load import Outcome
+from tests.rigs.takeovers.trial import FAULTS, title, trial
+
+SETUPS = (("can", True), ("can", False), ("uart", True), ("uart", False))
+
+
+def percentile(values: list[float], part: float) -> float:
+    """Return the nearest-rank percentile."""
+    ranked = sorted(values)
+    return ranked[min(len(ranked) - 1, int(part * len(ranked)))] if ranked else 0.0
+
+
+def table(results: dict[str, list[Outcome]]) -> str:
+    """Return a text table with a line for each setup and fault."""
+    head = f"{'setup':22} {'fault':18} " + "   n   frames  lost twice  echo  p50 ms  p99 ms"
+    lines = [head]
+    for setup, outcomes in results.items():
+        for fault in FAULTS:
+            some = [outcome for outcome in outcomes if outcome.fault == fault]
+            if some:
+                waits = [outcome.wait_ms for outcome in some]
+                lines.append(
+                    f"{setup:22} {fault:18} {len(some):4} {sum(o.sent for o in some):8} "
+                    f"{sum(o.lost for o in some):5} {sum(o.doubled for o in some):5} "
+                    f"{sum(o.strays for o in some):5} "
+                    f"{percentile(waits, 0.5):7.0f} {percentile(waits, 0.99):7.0f}"
+                )
+    return "\n".join(lines)
+
+
+def plan(count: int, seed: int, kinds: Sequence[str] = FAULTS) -> list[tuple[str, bool, list[str]]]:
+    """Return the faults in a seeded order, spread evenly over the setups."""
+    chance = random.Random(seed)
+    faults = [kinds[number % len(kinds)] for number in range(count)]
+    chance.shuffle(faults)
+    share = -(-count // len(SETUPS))
+    return [(*setup, faults[n * share : (n + 1) * share]) for n, setup in enumerate(SETUPS)]
+
+
+async def run(options: argparse.Namespace) -> dict[str, list[Outcome]]:
+    results: dict[str, list[Outcome]] = {}
+    for number, (medium, envelopes, faults) in enumerate(
+        plan(options.count, options.seed, options.fault or FAULTS)
+    ):
+        if faults and (
+            not options.setup or f"{medium}-{'envelopes' if envelopes else 'plain'}" in options.setup
+        ):
+            say = (
+                (lambda line: print(line, file=sys.stderr, flush=True))
+                if options.verbose
+                else (lambda line: None)
+            )
+            results[title(medium, envelopes)] = await trial(
+                medium, envelopes, faults, options.seed + number, options.rate, say, options.lease_ms
+            )
+    return results
+
+
+def main() -> int:
+    parser = Command("benchmarks.takeovers", __doc__)
+    parser.add_argument("--count", type=int, default=200, help="number of faults in all (200)")
+    parser.add_seed()
+    parser.add_argument("--rate", type=float, default=200, help="frames a second each way (200)")
+    parser.add_argument("--lease-ms", type=int, default=LEASE_MS, help=f"duration of a lease ({LEASE_MS})")
+    parser.add_argument("--short", action="store_true", help="only eight faults")
+    parser.add_argument(
+        "--setup",
+        action="append",
+        default=[],
+        help="only this: can-envelopes, can-plain, uart-envelopes, uart-plain",
+    )
+    parser.add_argument("--fault", action="append", default=[], choices=FAULTS, help="only this (repeatable)")
+    parser.add_argument("--json", action="store_true", help="print the outcomes as JSON")
+    parser.add_argument("--verbose", action="store_true", help="print a line for each fault")
+    options = parser.parse_args()
+    if options.short:
+        options.count = 8
+    results = asyncio.run(run(options))
+    print(
+        json.dumps({s: [asdict(o) for o in r] for s, r in results.items()})
+        if options.json
+        else table(results)
+    )
+    bad = sum(o.lost + o.doubled + o.strays + bool(o.note) for outcomes in results.values() for o in outcomes)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    run_as_command(main)

@@ -1,0 +1,102 @@
+"""The load on a rig, and the account of what became of it."""
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, field
+
+from tests.helpers.peers import until
+from tests.rigs.takeovers.stations import Notes
+
+CATCH_UP_S = 5.0
+
+
+@dataclass
+class Outcome:
+    """The effect of one fault, in frames and milliseconds."""
+
+    fault: str
+    sent: int = 0
+    lost: int = 0
+    doubled: int = 0
+    remembered: int = 0
+    strays: int = 0
+    wait_ms: float = 0.0
+    note: str = ""
+    missing: list[str] = field(default_factory=list)
+    copies: list[str] = field(default_factory=list)
+
+
+Direction = tuple[Notes, Notes, int, int]
+"""Sender, receiver, the first number, and the number after the last."""
+
+
+@dataclass
+class Load:
+    """The load: both stations send at a rate until `stop`."""
+
+    near: Notes
+    far: Notes
+    rate: float
+    _running: bool = True
+    _task: "asyncio.Task[None] | None" = field(default=None)
+    _accounts: "list[tuple[Outcome, tuple[Direction, Direction]]]" = field(default_factory=list)
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        next_s = loop.time()
+        while self._running:
+            self.near.say()
+            self.far.say()
+            next_s = max(next_s + 1 / self.rate, loop.time() - 0.1)
+            await asyncio.sleep(max(0.0, next_s - loop.time()))
+
+    async def stop(self) -> None:
+        self._running = False
+        if self._task is not None:
+            await self._task
+
+    def mark(self) -> tuple[int, int, int]:
+        return len(self.near.sent), len(self.far.sent), self.near.remembered + self.far.remembered
+
+    async def account(self, fault: str, marks: tuple[int, int, int], over_s: float) -> Outcome:
+        """Count the frames since `marks`, once all have arrived or the time to catch up is over.
+
+        The wait is the longest of a frame that was sent before `over_s`. `recount` counts duplicates again
+        at the end, because a gateway that was frozen sends late.
+        """
+        ends = len(self.near.sent), len(self.far.sent)
+        ways = ((self.near, self.far, marks[0], ends[0]), (self.far, self.near, marks[1], ends[1]))
+        complete = lambda: all(n in b.heard for _, b, first, last in ways for n in range(first, last))  # noqa: E731
+        with contextlib.suppress(TimeoutError):
+            await until(complete, CATCH_UP_S)
+        outcome = Outcome(fault)
+        self._accounts.append((outcome, ways))
+        for source, sink, first, last in ways:
+            for number in range(first, last):
+                times = sink.heard.get(number, [])
+                outcome.sent += 1
+                outcome.lost += not times
+                if not times:
+                    at_ms = 1000 * (source.sent[number] - source.sent[first])
+                    outcome.missing.append(f"{source.token}:{number} at {at_ms:.0f} ms")
+                if times and source.sent[number] <= over_s:
+                    outcome.wait_ms = max(outcome.wait_ms, 1000 * (times[0] - source.sent[number]))
+        outcome.remembered = self.near.remembered + self.far.remembered - marks[2]
+        self.recount()
+        return outcome
+
+    def recount(self) -> None:
+        """Count the duplicates and echoes so far, by the fault during which they were sent."""
+        for outcome, ways in self._accounts:
+            outcome.doubled = outcome.strays = 0
+            outcome.copies = []
+            for source, sink, first, last in ways:
+                for number in range(first, last):
+                    first_s, *again = sink.heard.get(number, [0.0])
+                    outcome.doubled += len(again)
+                    outcome.strays += source.strays.get(number, 0)
+                    late = (f"{source.token}:{number} after {1000 * (at - first_s):.0f} ms" for at in again)
+                    outcome.copies += late

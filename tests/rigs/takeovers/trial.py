@@ -1,0 +1,203 @@
+"""Faults, one after another, on a rig under load."""
+
+import asyncio
+import random
+import signal
+import tempfile
+from collections.abc import Awaitable, Callable, Sequence
+from math import inf
+from pathlib import Path
+
+from bus.leases.wire import LEASE_MS
+from bus.transports.links import make_link
+from tests.helpers.peers import until
+from tests.rigs.takeovers.load import Load, Outcome
+from tests.rigs.takeovers.rig import Program, Rig
+from tests.rigs.takeovers.stations import Station, far_link
+
+FAULTS = (
+    "stop",
+    "kill",
+    "freeze",
+    "link down",
+    "broker down",
+    "all brokers down",
+    "broker and bridge",
+    "partition",
+)
+
+
+class Trial:
+    """A rig under load, and the faults to try on it."""
+
+    def __init__(self, rig: Rig, load: Load, chance: random.Random) -> None:
+        self.rig, self.load, self.chance = rig, load, chance
+        self.over_s = inf  # time of the takeover; later waits do not count: restarts slow the machine
+        self._acts: dict[str, Callable[[Program, Program], Awaitable[None]]] = {
+            "stop": self._stop,
+            "kill": self._kill,
+            "freeze": self._freeze,
+            "link down": self._link_down,
+            "broker down": self._broker_down,
+            "all brokers down": self._all_brokers_down,
+            "broker and bridge": self._broker_and_bridge,
+            "partition": self._partition,
+        }
+
+    async def run(self, fault: str) -> Outcome:
+        """Cause a fault at a random moment, undo it, and account for every frame since just before."""
+        rig = self.rig
+        await self._calm(fault)
+        marks = self.load.mark()
+        active = rig.active()
+        assert active is not None
+        other = rig.other(active)
+        note, self.over_s = "", inf
+        try:
+            await self._acts[fault](active, other)
+        except TimeoutError as error:
+            note = str(error)
+        outcome = await self.load.account(fault, marks, self.over_s)
+        outcome.note = note
+        return outcome
+
+    async def _calm(self, fault: str) -> None:
+        """Wait until one gateway forwards and the other is ready, and still are after a random pause."""
+
+        def calm() -> bool:
+            return self.rig.active() is not None and self.rig.standby_ready()
+
+        while True:
+            await until(calm, what=f"calm before {fault}")
+            await asyncio.sleep(self.chance.uniform(0.05, 0.3))
+            if calm():
+                return
+
+    async def _taken_over(self, other: Program, before: int) -> None:
+        def forwards() -> bool:
+            return other.takeovers > before or other.state in ("active", "orphan")
+
+        await until(forwards, 10, f"takeover by {other.gateway}")
+        self.over_s = asyncio.get_running_loop().time()
+
+    async def _stop(self, active: Program, other: Program) -> None:
+        before = other.takeovers
+        active.signal(signal.SIGTERM)
+        await self._taken_over(other, before)
+        await active.stop()
+        await active.start()
+
+    async def _kill(self, active: Program, other: Program) -> None:
+        before = other.takeovers
+        await active.kill()
+        await self._taken_over(other, before)
+        await active.start()
+
+    async def _freeze(self, active: Program, other: Program) -> None:
+        before = other.takeovers
+        active.signal(signal.SIGSTOP)
+        try:
+            await self._taken_over(other, before)
+            await asyncio.sleep(self.chance.uniform(0.1, 0.5))
+        finally:
+            active.signal(signal.SIGCONT)
+        await until(lambda: active.state in ("standby", "fenced"), 10, "end of the frozen one's lease")
+
+    async def _link_down(self, active: Program, other: Program) -> None:
+        before = other.takeovers
+        relay = self.rig.links[active.gateway]
+        relay.cut()
+        try:
+            await self._taken_over(other, before)
+            await asyncio.sleep(self.chance.uniform(0.1, 0.4))
+        finally:
+            await relay.open()
+
+    async def _broker_down(self, active: Program, other: Program) -> None:
+        name = self.chance.choice(("br-1", "br-2"))
+        await self.rig.kill_broker(name)
+        await asyncio.sleep(self.chance.uniform(0.3, 0.6))
+        await self.rig.start_broker(name)
+        await asyncio.sleep(0.5)
+
+    async def _all_brokers_down(self, active: Program, other: Program) -> None:
+        await asyncio.gather(*(self.rig.kill_broker(name) for name in ("br-1", "br-2")))
+        await asyncio.sleep(self.chance.uniform(0.5, 1.0))
+        await asyncio.gather(*(self.rig.start_broker(name) for name in ("br-1", "br-2")))
+        await asyncio.sleep(0.7)
+
+    async def _broker_and_bridge(self, active: Program, other: Program) -> None:
+        before, name = other.takeovers, self.chance.choice(("br-1", "br-2"))
+        await asyncio.gather(self.rig.kill_broker(name), active.kill())
+        await self._taken_over(other, before)
+        await asyncio.gather(self.rig.start_broker(name), active.start())
+
+    async def _partition(self, active: Program, other: Program) -> None:
+        before, relays = other.takeovers, self.rig.broker_relays[active.gateway]
+        for relay in relays:
+            relay.stall()
+        try:
+            await self._taken_over(other, before)
+            await asyncio.sleep(self.chance.uniform(0.1, 0.5))
+        finally:
+            for relay in relays:
+                relay.heal()
+
+
+async def trial(
+    medium: str,
+    envelopes: bool,
+    faults: Sequence[str],
+    seed: int,
+    rate: float,
+    say: Callable[[str], None],
+    lease_ms: int = LEASE_MS,
+) -> list[Outcome]:
+    """Run `faults` one after another on one rig."""
+    outcomes: list[Outcome] = []
+    with tempfile.TemporaryDirectory() as directory:
+        rig = Rig(Path(directory), medium, envelopes, lease_ms)
+        near = far = None
+        try:
+            await rig.open()
+            near = Station(1, make_link(f"tcp://127.0.0.1:{rig.door}", "dial"), False)
+            far = Station(2, far_link(rig), envelopes)
+            await until(lambda: len(near.hub.pipes) == len(far.hub.pipes) == 2, what="the stations' links")
+            load = Load(near, far, rate)
+            load.start()
+            await until(lambda: len(near.heard) > 20 and len(far.heard) > 20, what="frames both ways")
+            one = Trial(rig, load, random.Random(seed))
+            for fault in faults:
+                try:
+                    outcomes.append(await one.run(fault))
+                except TimeoutError:
+                    say(latest_words(rig))
+                    raise
+                say(f"{title(medium, envelopes):24} {_brief(outcomes[-1])}")
+                if outcomes[-1].lost:
+                    say(latest_words(rig))
+            await load.stop()
+            load.recount()
+            stats = far.hub.pipes[-1].stats
+            say(f"{title(medium, envelopes)}: the far end dropped {stats.dropped}, refused {stats.rejected}")
+        finally:
+            for station in (near, far):
+                if station is not None:
+                    station.close()
+            await rig.close()
+    return outcomes
+
+
+def latest_words(rig: Rig) -> str:
+    """Return the last lines that each gateway has logged."""
+    return "\n".join(line for name in ("gw-a", "gw-b") for line in (name, *rig.programs[name].said[-25:]))
+
+
+def title(medium: str, envelopes: bool) -> str:
+    return f"TCP to {medium.upper()}, " + ("envelopes" if envelopes else "plain")
+
+
+def _brief(o: Outcome) -> str:
+    extra = "".join(f", {word} {n}" for word, n in (("remembered", o.remembered), ("echoed", o.strays)) if n)
+    counts = f"{o.fault:18} lost {o.lost}, doubled {o.doubled} of {o.sent}, {o.wait_ms:.0f} ms"
+    return f"{counts}{extra} {o.note} {', '.join(o.missing[:4])}"
