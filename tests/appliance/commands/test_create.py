@@ -10,7 +10,7 @@ import pytest
 
 from appliance.commandline.cli import main
 from appliance.commands import create
-from appliance.machine.inspection import plugged
+from appliance.machine import plugged
 from topologies.loading.loader import load, loads
 
 Out = pytest.CaptureFixture[str]
