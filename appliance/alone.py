@@ -3,10 +3,10 @@
 import time
 from asyncio import AbstractEventLoop
 
-from appliance.ledger import say_ledger
 from appliance.local.places import process_directory
 from appliance.local.responder import Attended
-from appliance.serve import serve
+from appliance.process.ledger import say_ledger
+from appliance.process.serve import serve
 from appliance.status.client import status_socket
 from appliance.status.responder import status_responder
 from appliance.status.view import Besides, View

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.cli import main
+from appliance.commandline.cli import main
 from appliance.compose import Appliance
 from bridges.bridge import Bridge
 from bridges.media.multicast.datagram import Encoder

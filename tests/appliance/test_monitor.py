@@ -260,7 +260,7 @@ async def test_a_socket_left_behind_is_taken_over(socket_path: Path) -> None:
 
 
 def test_nobody_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from appliance.cli import main
+    from appliance.commandline.cli import main
 
     assert main(["top", "--run-directory", str(tmp_path)]) == 1
     assert "nothing answers" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.cli import main
+from appliance.commandline.cli import main
 from appliance.status.shape import fits
 from appliance.web import server, stream
 from tests.appliance.web.web_support import gateway, get, say, status_of
