@@ -11,12 +11,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.live import Live
 
+from appliance.commandline.arguments import above_zero
 from appliance.demo import picture
 from appliance.demo.scene import Scene, directory
 from appliance.demo.table import misses
-from appliance.interrupts import status_of
-from appliance.probe.words import above_zero
-from appliance.serve import Stop
+from appliance.process.interrupts import status_of
+from appliance.process.serve import Stop
 
 JOIN_S = 20.0
 SETTLE_S = 5.0

@@ -1,6 +1,6 @@
 """The conversation of a service with its catalog: it registers, beats, and registers again. Pure.
 
-Time comes in, in seconds of a clock that never goes back; what to do comes out (docs/nodes.md).
+Time comes in, in seconds of a clock that never goes back; what to do comes out (docs/dbp.md).
 """
 
 from collections.abc import Mapping

@@ -25,7 +25,7 @@ class Service:
     without it the service searches for a beacon. It listens on `host`, from `port` on the first that is free;
     "0.0.0.0" is every interface, and the catalog then lists the address that the service speaks from.
     `interval_s` is that of its heartbeats. `fields` are registered beside all this. `mirrors`: who may have
-    copies of what passes at its sockets, from `monitor_port` on (docs/nodes.md).
+    copies of what passes at its sockets, from `monitor_port` on (docs/dbp.md).
     """
 
     def __init__(

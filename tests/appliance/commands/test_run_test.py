@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.cli import main
-from appliance.trial import crossed, table
+from appliance.commandline.cli import main
+from appliance.process.trial import crossed, table
 from bus.hub import Hub
 from bus.transports.links import make_link
 from bus.wire.batch import from_payloads
