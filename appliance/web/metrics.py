@@ -80,8 +80,8 @@ def _gauge(name: str, words: str, value: float) -> Metric:
 
 
 def _hubs(status: Status) -> Iterator[Metric]:
-    """Yield what hubs count. Two hubs of one name are added up."""
-    rows = [((hub["name"], row["name"]), row) for hub in status["hubs"] for row in hub["links"]]
+    """Yield what hubs count."""
+    rows = list(_rows(status))
     for key, (name, words) in _COUNTERS.items():
         yield _filled(CounterMetricFamily(name, words, labels=_LINK), _summed(rows, key))
     for key, (name, words) in _GAUGES.items():
@@ -95,6 +95,13 @@ def _hubs(status: Status) -> Iterator[Metric]:
     yield _filled(
         cuts, _summed([((hub["name"],), {"cuts": len(hub["cuts"])}) for hub in status["hubs"]], "cuts")
     )
+
+
+def _rows(status: Status) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+    """Yield the row of each link with its labels: the names of hub and row, which no two links share."""
+    for hub in status["hubs"]:
+        for row in hub["links"]:
+            yield (hub["name"], row["name"]), row
 
 
 def _summed(
@@ -113,15 +120,12 @@ def _filled(family: Family, values: Mapping[tuple[str, ...], float]) -> Metric:
 
 
 def _links(status: Status) -> Iterator[Metric]:
-    """Yield the states of links; of several with one name, the worst."""
-    up, losses = dict[tuple[str, ...], float](), dict[tuple[str, ...], float]()
-    for link in status["links"]:
-        name = (link["name"],)
-        up[name] = min(up.get(name, 1.0), float(link.get("state") == "up"))
-        losses[name] = losses.get(name, 0) + link.get("losses", 0)
-    yield _filled(GaugeMetricFamily("buscoupler_link_up", "Whether a link is up.", labels=["link"]), up)
-    lost = CounterMetricFamily("buscoupler_link_losses", "Times that a link was lost.", labels=["link"])
-    yield _filled(lost, losses)
+    """Yield the states of the links that are there now, with the labels of their counts."""
+    rows = [(at, row) for at, row in _rows(status) if "state" in row]
+    up = {at: float(row["state"] == "up") for at, row in rows}
+    yield _filled(GaugeMetricFamily("buscoupler_link_up", "Whether a link is up.", labels=_LINK), up)
+    lost = CounterMetricFamily("buscoupler_link_losses", "Times that a link was lost.", labels=_LINK)
+    yield _filled(lost, _summed(rows, "losses"))
 
 
 def _failover(status: Status) -> Iterator[Metric]:

@@ -46,6 +46,8 @@ def broker(*leases: dict[str, Any]) -> dict[str, Any]:
     counts = LeasingBroker(["tcp://127.0.0.1:0"]).broker.counts
     return {
         "name": "broker main",
+        "kind": "broker",
+        "part": "broker main",
         "urls": ["tcp://10.0.0.11:9942"],
         "counts": counts | {"registrations": 12},
         "rejected": {},
