@@ -9,10 +9,10 @@ from json import dumps
 from math import inf
 from typing import Any
 
-from appliance.interrupts import status_of
+from appliance.commandline.arguments import above_zero, argument
 from appliance.probe.values import jsonable, words_of_value
-from appliance.probe.words import above_zero, argument
-from appliance.serve import Stop
+from appliance.process.interrupts import status_of
+from appliance.process.serve import Stop
 from bus.errors import LinkError
 from devices.syndication.answers import ReceivedPublication
 from devices.syndication.caller import RefusedQuery, Update, broker_at, follow

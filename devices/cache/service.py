@@ -3,10 +3,11 @@
 import time
 from asyncio import AbstractEventLoop, TimerHandle
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from bus.asking import Question, is_about_values, read
-from bus.values import LastValues, Value
+from bus.report import Report
+from bus.values import LastValues
 from devices.cache.answering import Answering
 from devices.cache.device import CacheSpec
 from devices.cache.subscribed import Subscribed
@@ -110,8 +111,8 @@ class Cache(Service):
         caches = self._buses.values()
         return {bus: cache.values for bus, cache in zip(self._spec.joins, caches, strict=False)}
 
-    def last_values(self) -> Mapping[str, Iterable[Value]]:
-        return {bus: values.read() for bus, values in self.known().items()}
+    def report(self) -> Report:
+        return super().report()._replace(values={bus: one.read() for bus, one in self.known().items()})
 
     def stop(self) -> None:
         for cache in self._buses.values():

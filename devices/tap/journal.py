@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from capture.batches import NEXT, batches_of
 from capture.files import JOURNAL_SUFFIX, boot_of, journal_directory, name_of
+from capture.schema import META_TOPOLOGY
 
 
 class Journal:
@@ -104,11 +106,21 @@ def is_free(path: Path) -> bool:
         return file is not None
 
 
-def resume(root: Path, gateway: str, boot: int) -> tuple[int, int]:
-    """Return the numbers of the next record and the next row after the journals of the run `boot`."""
-    number = row = 0
+class Resumed(NamedTuple):
+    """The end of what journals have: the numbers of the next record and the next row, and the topology (JSON)
+    that the last rows were recorded under, "" if that is not known."""
+
+    record: int = 0
+    row: int = 0
+    topology: str = ""
+
+
+def resume(root: Path, gateway: str, boot: int) -> Resumed:
+    """Find where the journals of this run of a recorder end. Raises `OSError`."""
+    found = Resumed()
     for path in leftovers(root, gateway):
         if boot_of(path) == name_of(boot, 0).partition("-")[0]:
             for batch, next_number in batches_of(path):
-                number, row = next_number, batch["cap_seq"][-1].as_py() + 1
-    return number, row
+                topology = (batch.schema.metadata or {}).get(META_TOPOLOGY.encode(), b"").decode()
+                found = Resumed(next_number, batch["cap_seq"][-1].as_py() + 1, topology)
+    return found

@@ -293,7 +293,8 @@ class Recorder:
 
     def _on_lost(self, why: str) -> None:
         self.losses += 1
-        self._owes_topology = bool(self._hubs)  # the next writer knows none
+        self._owes_topology = bool(self._hubs)  # the next writer may know none
+        self._put_topology()
         self._be("waiting", why)
 
     def _be(self, state: Literal["up", "waiting"], fault: str) -> None:

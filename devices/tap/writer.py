@@ -135,8 +135,7 @@ class Writer:
         self.root = Path(settings.directory)
         self.ring = Ring(settings.descriptor, settings.ring_bytes)
         self.head = 0
-        self.schema = arrow_schema(_metadata(settings))
-        self.rows = Rows(self.schema, settings.boot, 0, settings.pattern)
+        self._record_under("", 0)
         self.next_number = 0
         self.pending: list[Record] = []
         self.pending_rows = self.pending_bytes = 0
@@ -181,8 +180,8 @@ class Writer:
                 self._listen_on(pauses.next_s())
             else:
                 self.fault = ""
-                self.next_number, row = max(self.ring.resume, found)
-                self.rows = Rows(self.schema, settings.boot, row, settings.pattern)
+                self.next_number, row = max(self.ring.resume, (found.record, found.row))
+                self._record_under(found.topology, row)
                 return True
         return False
 
@@ -222,14 +221,20 @@ class Writer:
         if record.kind != Kind.TOPOLOGY:
             self._hold(record)
             return True
-        if self.pending and not self._flush():
-            return False
-        self.rotate()  # a file is recorded under one topology
-        topology = {META_TOPOLOGY: bytes(record.data).decode()}
-        self.schema = arrow_schema({**_metadata(self.settings), **topology})
-        self.rows = Rows(self.schema, self.settings.boot, self.rows.cap_seq, self.settings.pattern)
+        topology = bytes(record.data).decode()
+        if topology != self.topology:  # else it is told again, because a writer was lost
+            if self.pending and not self._flush():
+                return False
+            self.rotate()  # a file is recorded under one topology
+            self._record_under(topology, self.rows.cap_seq)
         self.next_number = record.number + 1
         return True
+
+    def _record_under(self, topology: str, row: int) -> None:
+        """Let rows from the number `row` on be recorded under a topology (JSON); "" for none."""
+        settings, more = self.settings, {META_TOPOLOGY: topology} if topology else {}
+        self.topology, self.schema = topology, arrow_schema({**_metadata(settings), **more})
+        self.rows = Rows(self.schema, settings.boot, row, settings.pattern)
 
     def _hold(self, record: Record) -> None:
         if not self.pending:

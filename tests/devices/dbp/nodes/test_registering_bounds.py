@@ -16,7 +16,7 @@ from devices.dbp.nodes.registering import (
     RegistrationState,
     Step,
 )
-from tests.devices.dbp.nodes.test_registering import (
+from tests.devices.dbp.nodes.conversation import (
     APPROVED,
     BEAT,
     DISCONNECT,
