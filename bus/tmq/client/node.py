@@ -46,7 +46,7 @@ class NodeUser(Protocol):
         """A subscriber takes more, or cannot be reached, or is one no longer (its state is then `closed`)."""
 
 
-class Node(PeerOwner):
+class ClientNode(PeerOwner):
     """Listens at `listen`, registers with the first of `brokers` that answers, sends to subscribers directly.
 
     Not thread-safe: all happens on the loop it was opened on. `stats` is the ledger of what it sends, a copy
