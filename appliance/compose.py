@@ -29,6 +29,7 @@ from topologies.picture.drawing import draw
 from topologies.resolved.sides import seats_at
 from topologies.wiring.events import EVENTS, LOGS, publishing_buses
 from topologies.wiring.rings import ringed
+from topologies.wiring.segments import wired
 
 log = logging.getLogger("buscoupler")
 
@@ -87,7 +88,7 @@ class Builder:
         topology = self._site.topology
         brokers = [self._part(BrokerPart, name) for name in self._here(topology.brokers)]
         buses = {name: self._part(BusPart, name) for name in self._here(topology.buses)}
-        seats = seats_at(topology, self._site.gateway)
+        seats = seats_at(wired(topology), self._site.gateway)
         bridges = {
             name: self._part(BridgePart, name, buses, seats[name]) for name in self._here(topology.bridges)
         }
@@ -143,7 +144,7 @@ class Publishing(NamedTuple):
 
     @classmethod
     def of(cls, topology: Topology, gateway: str) -> "Publishing":
-        return cls(*(publishing_buses(topology, gateway, told) for told in (EVENTS, LOGS)))
+        return cls(*(publishing_buses(wired(topology), gateway, told) for told in (EVENTS, LOGS)))
 
     def changes(self, new: "Publishing") -> list[Change]:
         return [*of_told(EVENTS.key, self.events, new.events), *of_told(LOGS.key, self.logs, new.logs)]
@@ -178,7 +179,7 @@ class Appliance:
         if self.gateway not in topology.gateways:
             known = ", ".join(topology.gateways)
             raise TopologyError(f'no gateway "{self.gateway}" in {topology.name}; it has {known}')
-        return Site(topology, self.gateway, self._sockets, self.monitor.record, ringed(topology))
+        return Site(topology, self.gateway, self._sockets, self.monitor.record, ringed(wired(topology)))
 
     def _publish(self, site: Site) -> None:
         """Publish from now on what this process says itself where the topology wants it."""

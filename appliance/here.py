@@ -13,6 +13,7 @@ from bus.urls import IPC_PATH_BYTES_MAX
 from topologies.checks.needs import needs_of
 from topologies.findings import Finding, error, warning
 from topologies.model import Topology, gateway_named
+from topologies.wiring.segments import wired
 
 
 def find_lacking(topology: Topology, wanted: str | None) -> list[Finding]:
@@ -49,7 +50,10 @@ def _lacking(topology: Topology, gateway: str) -> Iterator[Finding]:
         yield warning(here.where, f"{text}: choose shorter names, or a --run-directory")
     if os.path.lexists(runtime_directory()) and (why := distrust(runtime_directory())):
         yield error(here.where, f"{runtime_directory()} {why}")
-    for where, need in ((here.where, Directory(str(runtime_directory()))), *needs_of(topology, gateway)):
+    for where, need in (
+        (here.where, Directory(str(runtime_directory()))),
+        *needs_of(wired(topology), gateway),
+    ):
         text = trouble(need)
         if text and text not in told:
             told.add(text)

@@ -4,11 +4,12 @@ import argparse
 import json
 
 from appliance.here import find_lacking
-from topologies.checks.checker import check
+from topologies.checks.checker import check_wired
 from topologies.checks.exposure import find_exposed
 from topologies.checks.messages import find_frames_only
 from topologies.findings import Finding, InvalidTopology
 from topologies.loading.loader import STDIN, load_noted
+from topologies.wiring.segments import wired
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +32,8 @@ def findings_of(file: str, here: bool = False, gateway: str | None = None) -> li
         topology, variables = load_noted(file)
     except InvalidTopology as error:
         return list(error.findings)
-    found = [*variables, *check(topology), *find_frames_only(topology), *find_exposed(topology)]
+    wiring = wired(topology)
+    found = [*variables, *check_wired(wiring), *find_frames_only(topology), *find_exposed(wiring)]
     found.sort(key=lambda finding: (finding.line, finding.column, finding.text))
     if not here or any(finding.level == "error" for finding in found):
         return found

@@ -30,11 +30,11 @@ from bus.errors import LinkError
 from bus.hub import Link
 from bus.keys import Keyring, ring_of
 from bus.transports.options import Tls
-from topologies.checks.keys import keys_at, keys_of
 from topologies.model import BridgeSpec, Gateway, Shed
 from topologies.names import known
 from topologies.picture.drawing import bridge_id
 from topologies.resolved.sides import Seat
+from topologies.wiring.keys import keys_at, keys_of
 from topologies.wiring.reach import bus_at
 from topologies.wiring.rings import age_s
 
@@ -202,7 +202,7 @@ class BridgePart(BasePart):
     def _add(self, seat: Seat, policy: Policy) -> Side:
         taken = {side.name.partition(" ")[0] for side in self.hub.sides}
         number = next(number for number in range(len(taken) + 1) if str(number) not in taken)
-        return self.hub.add(f"{number} {seat.side.kind}", policy, self._not_alone)
+        return self.hub.side(f"{number} {seat.side.kind}", policy, self._not_alone)
 
     def _not_alone(self) -> bool:
         return self.candidacy is None or not self.candidacy.candidate.alone

@@ -11,7 +11,7 @@ from appliance.parts.greeting import Greeter
 from appliance.parts.site import BasePart, Entry, Revision, Site
 from appliance.status.snapshot import Broker
 from appliance.status.snapshot import End as Shown
-from bridges.bridge import Bridge
+from bridges.bridge import Bridge, Policy
 from bridges.guard import GuardedHub
 from bus.hub import Hub, Link
 from bus.keys import ring_of
@@ -21,9 +21,9 @@ from bus.transports.peers import Peer
 from bus.urls import BEACON, split_url
 from bus.watched import WatchedHub
 from devices.dbp.beacon.sending import Announcement, announcement
-from topologies.checks.keys import keys_of
 from topologies.model import Address, BusSpec, Listen
 from topologies.picture.drawing import joined_to
+from topologies.wiring.keys import keys_of
 from topologies.wiring.reach import bus_at, dials_of, has_trunk
 from topologies.wiring.rings import age_s
 
@@ -48,8 +48,8 @@ class BusPart(BasePart):
         if not has_trunk(spec):
             return WatchedHub(self.name)
         bridge = Bridge(self.name, self.origin(site))
-        bridge.side("plain", opaque=True)
-        bridge.side("trunk", trunk=True, opaque=True)
+        bridge.side("plain", Policy(opaque=True))
+        bridge.side("trunk", Policy(trunk=True, opaque=True))
         return bridge
 
     def _plans(self, site: Site) -> Iterator[Plan[BusLink]]:

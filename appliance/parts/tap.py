@@ -21,7 +21,8 @@ from devices.tap.recorder import Locate, LocateLink, Options, Recorder
 from topologies.model import Side, Topology
 from topologies.names import known
 from topologies.wiring.filters import tokens
-from topologies.wiring.segments import edges_of, reachable
+from topologies.wiring.graph import both_ways, reached, ways_of
+from topologies.wiring.segments import wired
 
 _DAY_S = 86_400
 Seen = tuple[Hub, dict[str, str]]
@@ -160,8 +161,8 @@ def described(part: Joined) -> dict[str, Any]:
 
 def _trunks(topology: Topology, bus: str) -> list[str]:
     """List the buses that links between buses join to one, directly or not: each hears what others hear."""
-    edges = [edge for edge in edges_of(topology, ()) if edge.joint is None and edge.other.startswith("bus ")]
-    return sorted(reachable(edges, bus) - {bus})
+    links = (edge[:2] for edge in wired(topology).links(()) if edge.other.startswith("bus "))
+    return sorted(reached(bus, ways_of(both_ways(links))) - {bus})
 
 
 def _described_side(segment: str, side: Side) -> dict[str, Any]:

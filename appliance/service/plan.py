@@ -23,6 +23,7 @@ from bus.needs import (
 )
 from topologies.checks.needs import needs_of
 from topologies.model import Topology
+from topologies.wiring.segments import wired
 
 NAME: Final = "buscoupler"
 _NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,30}")
@@ -59,7 +60,7 @@ def plan_of(topology: Topology, gateway: str, name: str, command: Iterable[str],
     """Return the plan. Raises `TopologyError` for a wrong name, or a file that the service could not see."""
     if not _NAME.fullmatch(name):
         raise TopologyError(f'"{name}" is no name for a service: use a-z, 0-9 and -, at most 31 characters')
-    needs = [need for _, need in needs_of(topology, gateway)]
+    needs = [need for _, need in needs_of(wired(topology), gateway)]
     words = tuple(command)
     for path in (words[0], file, *_read(needs), *_written(needs)):
         _check_visible(path, name)

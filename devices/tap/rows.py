@@ -12,10 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bus.wire.batch import LENGTH, LENGTH_BYTES
+from bus.wire.batch import LENGTH, LENGTH_BYTES, equal_run
 from bus.wire.envelope import ENVELOPE_BYTES, HOPS_MAX, LENGTH_MARK, MAGIC, MARK, OPAQUE
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN
-from bus.wire.runs import equal_run
 from capture.schema import COLUMNS, Kind, Verdict, verdict_of
 from devices.tap.ring import Place, Record, place_of
 

@@ -18,6 +18,7 @@ from tests.helpers.certificates import own_tls
 from topologies.checks.checker import check
 from topologies.checks.needs import needs_of
 from topologies.loading.loader import loads
+from topologies.wiring.segments import wired
 
 WHOLE = """\
 name: whole
@@ -53,7 +54,7 @@ def taken() -> Iterator[int]:
 
 
 def test_needs_of_a_gateway() -> None:
-    needs = [need for _, need in needs_of(loads(WHOLE % 4), "near")]
+    needs = [need for _, need in needs_of(wired(loads(WHOLE % 4)), "near")]
     assert {need for need in needs if isinstance(need, Listening)} == {
         Listening("127.0.0.1", port) for port in (4, 6, 7, 8)
     }
@@ -71,7 +72,7 @@ def test_needs_of_a_gateway() -> None:
         Directory("/proc/self/status/x"),
     ):
         assert wanted in needs
-    assert [need for _, need in needs_of(loads(WHOLE % 4), "far")][:1] == [Listening("0.0.0.0", 5)]
+    assert [need for _, need in needs_of(wired(loads(WHOLE % 4)), "far")][:1] == [Listening("0.0.0.0", 5)]
 
 
 def test_each_lack_has_a_line_and_a_place(taken: int) -> None:

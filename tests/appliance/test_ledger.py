@@ -6,7 +6,7 @@ import pytest
 
 from appliance.ledger import ledger, say_ledger
 from appliance.serve import drain
-from bridges.bridge import Bridge
+from bridges.bridge import Bridge, Policy
 from bus.hub import Hub
 from bus.patch import join
 from tests.bridges.support import FRAME, RecordingPipe, recorder, say
@@ -15,7 +15,7 @@ from tests.bridges.support import FRAME, RecordingPipe, recorder, say
 def plant() -> tuple[Hub, Bridge]:
     """Return a bus and a bridge that 403 frames have crossed; their sender has left."""
     bus, bridge = Hub("plant"), Bridge("fridge", 7, sequence=0)
-    join(bus, bridge.side("0 bus", deny_out=[[0x11223344, 1]]), bridge.name)
+    join(bus, bridge.side("0 bus", Policy(deny_out=[[0x11223344, 1]])), bridge.name)
     recorder(bridge.side("1 can"), "can0")
     sender = RecordingPipe("tcp://127.0.0.1:43211 from 127.0.0.1:51234", "tcp://127.0.0.1:43211")
     bus.attach(sender)

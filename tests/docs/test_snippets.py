@@ -13,6 +13,7 @@ from topologies.checks.checker import check
 from topologies.checks.exposure import find_exposed
 from topologies.findings import Finding, InvalidTopology
 from topologies.loading.loader import loads
+from topologies.wiring.segments import wired
 
 FOREIGN = re.compile(r"^scrape_configs:|\b(?:udp|mqtt):", re.MULTILINE)  # Prometheus, media in examples/
 SNIPPETS = [
@@ -71,7 +72,7 @@ def framed(piece: str) -> str:
 
 def findings(text: str) -> list[Finding]:
     topology = loads(text)
-    return [*check(topology), *find_exposed(topology)]
+    return [*check(topology), *find_exposed(wired(topology))]
 
 
 def sections(page: Path) -> dict[str, str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from bus.urls import is_loopback, plain_host, split_url
 from topologies.checks.exclusive import Use, uses
 from topologies.findings import Finding, error, warning
-from topologies.model import BrokerSpec, Topology, candidates_of
+from topologies.model import BrokerSpec, Topology
 from topologies.wiring.reach import (
     address_of,
     broker_url,
@@ -16,24 +16,25 @@ from topologies.wiring.reach import (
     machine,
     peer_urls,
 )
-from topologies.wiring.segments import joints
+from topologies.wiring.segments import Wiring
 
 
-def find_misplaced(topology: Topology) -> Iterator[Finding]:
+def find_misplaced(wiring: Wiring) -> Iterator[Finding]:
     """Yield the errors of addresses, and warnings where only one end of a link is a trunk."""
-    yield from _strangers(topology)
-    yield from _unreachable(topology)
-    yield from _unreachable_brokers(topology)
-    yield from _near(topology)
-    yield from _dials(topology)
+    yield from _strangers(wiring)
+    yield from _unreachable(wiring)
+    yield from _unreachable_brokers(wiring)
+    yield from _near(wiring)
+    yield from _dials(wiring)
 
 
-def _strangers(topology: Topology) -> Iterator[Finding]:
+def _strangers(wiring: Wiring) -> Iterator[Finding]:
     """Yield listeners at an address that another gateway has."""
+    topology = wiring.topology
     owners = dict[str, str]()
     for name, gateway in topology.gateways.items():
         owners.setdefault(plain_host(gateway.address), name)
-    for use in uses(topology):
+    for use in uses(wiring):
         other = owners.get(plain_host(use.host))
         if other and not _has(topology, use, other):
             text = f"{use.host} is the address of gateway {other}; {use.owner} cannot listen there"
@@ -45,9 +46,10 @@ def _has(topology: Topology, use: Use, other: str) -> bool:
     return machine(topology, use.gateway) == machine(topology, other)
 
 
-def _unreachable(topology: Topology) -> Iterator[Finding]:
+def _unreachable(wiring: Wiring) -> Iterator[Finding]:
     """Yield sides whose bus has no address for them."""
-    for joint in joints(topology):
+    topology = wiring.topology
+    for joint in wiring.joints:
         bus, trunk = joint.side.bus, joint.trunk
         if bus is None:
             continue
@@ -59,10 +61,11 @@ def _unreachable(topology: Topology) -> Iterator[Finding]:
             yield error(joint.side.where, f"bus {bus} has no {kind} that gateway {joint.gateway} can dial")
 
 
-def _unreachable_brokers(topology: Topology) -> Iterator[Finding]:
+def _unreachable_brokers(wiring: Wiring) -> Iterator[Finding]:
     """Yield brokers that a gateway of another machine cannot dial, and has to."""
-    yield from _secured(topology)
-    far = _diallers(topology)
+    topology = wiring.topology
+    yield from _secured(wiring)
+    far = _diallers(wiring)
     for (name, spec), (leasing, _) in zip(topology.brokers.items(), lease_places(topology), strict=True):
         for url in dict.fromkeys(filter(None, (broker_url(topology, spec), leasing))):
             yield from _unreachable_broker(
@@ -79,9 +82,10 @@ def _unreachable_broker(name: str, spec: BrokerSpec, url: str, far: list[str]) -
         yield error(place, f"broker {name} listens on {host}, which {', '.join(far)} cannot reach")
 
 
-def _secured(topology: Topology) -> Iterator[Finding]:
+def _secured(wiring: Wiring) -> Iterator[Finding]:
     """Yield sides that name a broker which has TLS at all its addresses."""
-    for joint in joints(topology):
+    topology = wiring.topology
+    for joint in wiring.joints:
         for name in brokers_of(topology, joint.side.medium) if joint.side.medium else ():
             spec = topology.brokers.get(name)
             if spec is not None and broker_url(topology, spec) is None:
@@ -89,10 +93,11 @@ def _secured(topology: Topology) -> Iterator[Finding]:
                 yield error(joint.side.where, f"{text}: give it one with tcp://, as on 127.0.0.1")
 
 
-def _near(topology: Topology) -> Iterator[Finding]:
+def _near(wiring: Wiring) -> Iterator[Finding]:
     """Yield gateways that others dial although their address leads every machine to itself."""
+    topology = wiring.topology
     far = dict[str, list[str]]()
-    for gateway, owner in _dialled(topology):
+    for gateway, owner in _dialled(wiring):
         if is_loopback(topology.gateways[owner].address):
             far.setdefault(owner, []).append(gateway)
     for owner, gateways in far.items():
@@ -101,45 +106,45 @@ def _near(topology: Topology) -> Iterator[Finding]:
         yield warning(near.where, f"{text}: give {owner} the address of its machine")
 
 
-def _dialled(topology: Topology) -> list[tuple[str, str]]:
+def _dialled(wiring: Wiring) -> list[tuple[str, str]]:
     """Return each gateway with each gateway of another machine that it dials for a bus or a broker."""
-    pairs = [
-        (joint.gateway, topology.buses[joint.side.bus].on) for joint in joints(topology) if joint.side.bus
-    ]
+    topology = wiring.topology
+    pairs = [(joint.gateway, topology.buses[joint.side.bus].on) for joint in wiring.joints if joint.side.bus]
     far = [pair for pair in pairs if machine(topology, pair[0]) != machine(topology, pair[1])]
-    far += [(gateway, topology.brokers[broker].on) for gateway, broker, _ in _diallers(topology)]
+    far += [(gateway, topology.brokers[broker].on) for gateway, broker, _ in _diallers(wiring)]
     return list(dict.fromkeys(far))
 
 
-def _diallers(topology: Topology) -> list[tuple[str, str, str]]:
+def _diallers(wiring: Wiring) -> list[tuple[str, str, str]]:
     """Return each gateway with each broker of another machine that it dials, and the address.
 
     Those with a candidate, or with a broker, dial all of them; those with a side that dials brokers, these.
     """
+    topology = wiring.topology
     brokers = topology.brokers
     plain = {name: broker_url(topology, spec) for name, spec in brokers.items()}
     leasing = dict(zip(brokers, (url for url, _ in lease_places(topology)), strict=True))
-    groups = [candidates_of(topology, name) for name in topology.bridges]
-    standing = [one.gateway for group in groups if len(group) > 1 for one in group]
+    standing = [one.gateway for group in wiring.groups if len(group) > 1 for one in group]
     dials = [(gateway, name, leasing[name]) for gateway in standing for name in brokers]
     for owner, spec in brokers.items():
         shared = peer_urls(topology, owner)
         dials += [(spec.on, name, url) for name, url in plain.items() if url in shared and name != owner]
-    for joint in joints(topology):
+    for joint in wiring.joints:
         named = brokers_of(topology, joint.side.medium) if joint.side.medium else ()
         dials += [(joint.gateway, name, url) for name in named if (url := plain.get(name))]
     far = [one for one in dials if machine(topology, one[0]) != machine(topology, brokers[one[1]].on)]
     return list(dict.fromkeys(far))
 
 
-def _dials(topology: Topology) -> Iterator[Finding]:
+def _dials(wiring: Wiring) -> Iterator[Finding]:
     """Yield addresses of buses that dial to no effect, or to an end that is a trunk while theirs is not."""
+    topology = wiring.topology
     dials = [
         (bus.on, dial.url, dial.trunk, dial.where) for bus in topology.buses.values() for dial in bus.dial
     ]
     dials += [
         (joint.gateway, joint.side.medium.dials, joint.trunk, joint.side.where)
-        for joint in joints(topology)
+        for joint in wiring.joints
         if joint.side.medium is not None and joint.side.medium.dials
     ]
     for gateway, url, trunk, place in dials:

@@ -3,11 +3,11 @@
 from collections import defaultdict
 from functools import partial
 
-from topologies.checks.keys import keys_at
 from topologies.findings import Finding, error, warning
-from topologies.model import BridgeSpec, Candidate, Rate, Side, Topology, candidates_of
+from topologies.model import BridgeSpec, Candidate, Rate, Side, Topology
 from topologies.wiring.filters import Tokens, begins, one_way, related, tokens
-from topologies.wiring.segments import Joint, joints
+from topologies.wiring.keys import keys_at
+from topologies.wiring.segments import Joint, Wiring
 
 Place = tuple[Candidate, int]  # the best candidate for a bridge, and the place of a side in its `join`
 
@@ -20,18 +20,19 @@ def frame_bytes(rate: Rate, spec: BridgeSpec) -> int:
     return 4 + 4 * count + rate.data_bytes
 
 
-def find_overloads(topology: Topology) -> list[Finding]:
+def find_overloads(wiring: Wiring) -> list[Finding]:
     """Return errors for media that cannot carry the rates and state no policy; warnings if nearly full."""
+    topology = wiring.topology
     users: dict[str, dict[Place, Joint]] = defaultdict(dict)
     findings = []
-    for joint in joints(topology):
+    for joint in wiring.joints:
         if not joint.spec.rates:
             continue
         if joint.side.medium and (why := joint.side.medium.unjudged()):
             findings.append(warning(joint.side.where, f"rates are promised, but {why}"))
         else:
             # Of the candidates for a bridge one forwards at a time: the one with the slowest medium counts.
-            place = candidates_of(topology, joint.bridge)[0], joint.number
+            place = wiring.candidates[joint.bridge][0], joint.number
             there = users[joint.wire]
             there[place] = max(there.get(place, joint), joint, key=partial(_share, topology))
     findings += [f for name, there in users.items() if (f := _judge(topology, name, [*there.values()]))]

@@ -15,35 +15,41 @@ from topologies.checks.keys import find_unkeyed
 from topologies.checks.messages import find_unequal_limits
 from topologies.checks.returns import find_returns
 from topologies.findings import Finding, error, note, warning
-from topologies.model import BridgeSpec, BusSpec, Side, Topology, candidates_of, gateways_of, running
+from topologies.model import BridgeSpec, BusSpec, Side, Topology, gateways_of, running
 from topologies.names import listed, used
 from topologies.wiring.filters import related, tokens
 from topologies.wiring.reach import brokers_of, trunks_of
-from topologies.wiring.segments import Joint, joints, wires_of
+from topologies.wiring.segments import Joint, Wiring, wired, wires_of
 
 
 def check(topology: Topology) -> list[Finding]:
     """Return all errors and warnings, in the order of the file."""
+    return check_wired(wired(topology))
+
+
+def check_wired(wiring: Wiring) -> list[Finding]:
+    """Return all errors and warnings, as `check` does, of a topology whose map is drawn already."""
+    topology = wiring.topology
     found = [
-        *find_cycles(topology),
-        *find_conflicts(topology),
-        *find_misplaced(topology),
-        *find_overloads(topology),
+        *find_cycles(wiring),
+        *find_conflicts(wiring),
+        *find_misplaced(wiring),
+        *find_overloads(wiring),
         *_idle_gateways(topology),
         *_repeated_names(topology),
         *_far_devices(topology),
         *_unwritten(topology),
-        *find_returns(topology),
-        *find_gaps(topology),
+        *find_returns(wiring),
+        *find_gaps(wiring),
         *_trunkless(topology),
-        *_nodeless(topology),
-        *_brokerless(topology),
-        *_shared_plain(topology),
+        *_nodeless(wiring),
+        *_brokerless(wiring),
+        *_shared_plain(wiring),
         *find_unequal_limits(topology),
-        *find_unkeyed(topology),
+        *find_unkeyed(wiring),
         *_colliding_tokens(topology),
-        *_beyond_policies(topology),
-        *_unmatched(topology),
+        *_beyond_policies(wiring),
+        *_unmatched(wiring),
     ]
     return sorted(set(found), key=lambda finding: (finding.line, finding.column, finding.text))
 
@@ -98,17 +104,19 @@ def _trunkless(topology: Topology) -> Iterator[Finding]:
                 yield error(bus.where, f"{text}: give {other} a {{url: ..., trunk: true}} under listen")
 
 
-def _nodeless(topology: Topology) -> Iterator[Finding]:
-    for joint in joints(topology):
+def _nodeless(wiring: Wiring) -> Iterator[Finding]:
+    topology = wiring.topology
+    for joint in wiring.joints:
         medium = joint.side.medium
         if medium is not None and medium.needs_node and topology.gateways[joint.gateway].node is None:
             text = f"{medium.key.upper()} needs a node id: give gateway {joint.gateway} a node, 1 to 127"
             yield error(joint.side.where, text)
 
 
-def _brokerless(topology: Topology) -> Iterator[Finding]:
+def _brokerless(wiring: Wiring) -> Iterator[Finding]:
     """Yield sides that dial all brokers of the file, where there are none."""
-    for joint in joints(topology):
+    topology = wiring.topology
+    for joint in wiring.joints:
         medium = joint.side.medium
         if medium is not None and medium.tmq_brokers is None and not brokers_of(topology, medium):
             lack = "no broker without TLS" if topology.brokers else "no broker"
@@ -116,14 +124,15 @@ def _brokerless(topology: Topology) -> Iterator[Finding]:
             yield error(medium.where, f"{text} (brokers: tcp://HOST:PORT)")
 
 
-def _shared_plain(topology: Topology) -> Iterator[Finding]:
+def _shared_plain(wiring: Wiring) -> Iterator[Finding]:
     """Yield segments to which several appliances send without envelopes: notes where there can be none."""
+    topology = wiring.topology
     users = dict[str, list[Joint]]()
-    for joint in joints(topology):
+    for joint in wiring.joints:
         # Peers of a bus or broker are apart: only standbys of one bridge can repeat a frame there.
         medium = joint.side.medium
         apart = medium is None or medium.dials or medium.listens or medium.tmq_brokers != ()
-        if not apart or len(candidates_of(topology, joint.bridge)) > 1:
+        if not apart or len(wiring.candidates[joint.bridge]) > 1:
             users.setdefault(joint.wire, []).append(joint)
     for name, joined in users.items():
         plain = [joint for joint in joined if not joint.trunk]
@@ -142,16 +151,16 @@ def _shared(topology: Topology, name: str, joined: list[Joint], plain: Side) -> 
     return warning(plain.where, text)
 
 
-def _beyond_policies(topology: Topology) -> Iterator[Finding]:
+def _beyond_policies(wiring: Wiring) -> Iterator[Finding]:
     """Yield links with a queue that no policy reaches: only a rate limit has an effect there."""
-    for side in (joint.side for joint in joints(topology)):
+    for side in (joint.side for joint in wiring.joints):
         if side.medium and side.shed and not side.shed.rate and (why := side.medium.unshed()):
             yield error(side.shed.where, f"{why}: state a rate")
 
 
-def _unmatched(topology: Topology) -> Iterator[Finding]:
+def _unmatched(wiring: Wiring) -> Iterator[Finding]:
     """Yield patterns of sides that no frame matches, because the bridge itself carries others."""
-    for joint in joints(topology):
+    for joint in wiring.joints:
         side, whole = joint.side, joint.spec.pattern
         lists = (side.allowed, side.denied)
         for names in [names for one in lists for names in (*one.both, *one.inward, *one.outward)]:

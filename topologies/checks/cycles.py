@@ -13,9 +13,9 @@ from typing import Any
 
 from bus.schema import Where
 from topologies.findings import Finding, error
-from topologies.model import Candidate, Topology, candidates_of
+from topologies.model import Candidate, Topology
 from topologies.wiring.filters import Tokens, all_names, passes, tokens
-from topologies.wiring.segments import Edge, edges_of, joints
+from topologies.wiring.segments import Edge, Wiring
 
 Step = tuple[str, Edge, str]  # from, over, to
 Links = frozenset[tuple[str, str, Where]]
@@ -23,13 +23,11 @@ _NAMED = 8  # plain links of a ring
 _TOGETHER = 256  # sets of candidates that are judged; beyond that, each bridge's candidates by themselves
 
 
-def find_cycles(topology: Topology) -> list[Finding]:
+def find_cycles(wiring: Wiring) -> list[Finding]:
     """Return an error for each ring that has a link without trunk, whichever candidates forward."""
     found: dict[Links, list[Step]] = {}
-    edges = list(edges_of(topology, {joint.candidate for joint in joints(topology)}))
-    for forwarding in _forwarding(topology):
-        links = [edge for edge in edges if edge.joint is None or edge.joint.candidate in forwarding]
-        for steps in _find(topology, links):
+    for forwarding in _forwarding(wiring):
+        for steps in _find(wiring.topology, wiring.links(forwarding)):
             found.setdefault(_links(steps), steps)
     return [_finding(loops) for loops in _rings(list(found.values()))]
 
@@ -50,17 +48,18 @@ def _rings(loops: list[list[Step]]) -> list[list[list[Step]]]:
     return [ring for _, ring in rings]
 
 
-def _forwarding(topology: Topology) -> Iterator[set[Candidate]]:
+def _forwarding(wiring: Wiring) -> Iterator[set[Candidate]]:
     """Yield sets of candidates that can forward at the same time, one for each bridge.
 
     Only candidates that differ in what they join are tried one by one; together, if that is not too many.
     """
     edges = defaultdict[Candidate, list[tuple[Any, ...]]](list)
-    for joint in joints(topology):
+    for joint in wiring.joints:
         side = joint.side
         edges[joint.candidate].append((joint.wire, joint.trunk, side.allowed, side.denied))
-    groups = dict.fromkeys(candidates_of(topology, name) for name in topology.bridges)
-    choices = [list({str(edges[one]): one for one in reversed(group)}.values())[::-1] for group in groups]
+    choices = [
+        list({str(edges[one]): one for one in reversed(group)}.values())[::-1] for group in wiring.groups
+    ]
     if prod(map(len, choices)) <= _TOGETHER:
         yield from map(set, product(*choices))
         return

@@ -11,7 +11,7 @@ from topologies.findings import Finding, error
 from topologies.model import Topology
 from topologies.model.status import tcp_url
 from topologies.wiring.reach import machine
-from topologies.wiring.segments import joints
+from topologies.wiring.segments import Wiring
 
 
 class Use(NamedTuple):
@@ -28,11 +28,11 @@ class Use(NamedTuple):
     host: str = ""
 
 
-def find_conflicts(topology: Topology) -> list[Finding]:
+def find_conflicts(wiring: Wiring) -> list[Finding]:
     """Return an error for each pair of uses that conflict, at the later of the two."""
     taken: dict[tuple[str, str], list[Use]] = defaultdict(list)
     findings = []
-    for use in sorted(uses(topology), key=lambda use: use.where):
+    for use in sorted(uses(wiring), key=lambda use: use.where):
         before = taken[use.place, use.what]
         if first := next((one for one in before if overlap(one.host, use.host)), None):
             text = f"{use.what} is taken by {first.owner} already (line {first.where.line})"
@@ -41,9 +41,9 @@ def find_conflicts(topology: Topology) -> list[Finding]:
     return findings
 
 
-def uses(topology: Topology) -> list[Use]:
+def uses(wiring: Wiring) -> list[Use]:
     """Return all uses of resources that only one part can have."""
-    return [*_listeners(topology), *_taken(topology)]
+    return [*_listeners(wiring.topology), *_taken(wiring)]
 
 
 def _listeners(topology: Topology) -> Iterator[Use]:
@@ -74,12 +74,13 @@ def _address(topology: Topology, gateway: str, text: str, owner: str, where: Whe
         yield Use(f"process of {gateway}", gateway, text, owner, where)
 
 
-def _taken(topology: Topology) -> Iterator[Use]:
+def _taken(wiring: Wiring) -> Iterator[Use]:
     """Yield the resources that devices and media use exclusively."""
+    topology = wiring.topology
     for name, device in topology.devices.items():
         for what in device.takes():
             yield Use(machine(topology, device.on), device.on, what, f"device {name}", device.where)
-    for joint in joints(topology):
+    for joint in wiring.joints:
         medium, bridge = joint.side.medium, f"bridge {joint.bridge}"
         if medium is None:
             continue

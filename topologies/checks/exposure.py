@@ -6,11 +6,11 @@ from typing import NamedTuple
 from bus.schema import Where
 from bus.transports.options import Tls
 from bus.urls import HOSTED, TLS_SCHEMES, WEB_SCHEMES, is_loopback, split_url
-from topologies.checks.keys import keys_at, keys_of
 from topologies.findings import Finding, warning
 from topologies.model import Topology
+from topologies.wiring.keys import keys_at, keys_of
 from topologies.wiring.reach import with_addresses
-from topologies.wiring.segments import joints
+from topologies.wiring.segments import Wiring
 
 _FIREWALL = "listen on 127.0.0.1, or let a firewall choose who reaches it"
 
@@ -39,9 +39,10 @@ def _of_pages(topology: Topology) -> Iterator[Finding]:
             yield warning(page.where, f"{text}: listen on https:// (docs/security.md)")
 
 
-def find_exposed(topology: Topology) -> Iterator[Finding]:
+def find_exposed(wiring: Wiring) -> Iterator[Finding]:
     """Yield a warning for each address beyond loopback whose peers need no certificate and no key."""
-    for opening in (*_of_buses(topology), *_of_sides(topology), *_of_services(topology)):
+    topology = wiring.topology
+    for opening in (*_of_buses(topology), *_of_sides(wiring), *_of_services(topology)):
         if opening.host and not is_loopback(opening.host) and not proves(opening.tls):
             text = f"every machine that reaches {opening.at} is let in: {opening.advice}"
             yield warning(opening.where, f"{text} (docs/security.md)")
@@ -60,8 +61,9 @@ def _of_buses(topology: Topology) -> Iterator[_Opening]:
                 yield _opening(listen.url, listen.tls, listen.where, _secured(listen.url, listen.trunk))
 
 
-def _of_sides(topology: Topology) -> Iterator[_Opening]:
-    for joint in joints(topology):
+def _of_sides(wiring: Wiring) -> Iterator[_Opening]:
+    topology = wiring.topology
+    for joint in wiring.joints:
         if joint.side.medium is None:
             continue
         medium = with_addresses(topology, joint.side.medium)

@@ -1,29 +1,35 @@
 """Search for bridges on several gateways that cannot stand in for each other as the file says."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from bus.spelling import nearest
 from bus.wire.notation import text_of
 from topologies.findings import Finding, error, warning
-from topologies.model import BridgeSpec, Candidate, Side, Topology, candidates_of
+from topologies.model import BridgeSpec, Candidate, Side, Topology
 from topologies.wiring.filters import tokens
+from topologies.wiring.graph import Ways, both_ways, reached, ways_of
 from topologies.wiring.reach import brokers_of, bus_at
-from topologies.wiring.segments import Joint, edges_of, joints, reachable
+from topologies.wiring.segments import Joint, Wiring
 
 Group = tuple[Candidate, ...]
 
 
-def find_gaps(topology: Topology) -> Iterator[Finding]:
+def find_gaps(wiring: Wiring) -> Iterator[Finding]:
     """Yield errors and warnings about the candidates for each bridge that has several."""
-    yield from _misnamed(topology)
-    for group in dict.fromkeys(candidates_of(topology, name) for name in topology.bridges):
+    topology = wiring.topology
+    yield from _misnamed(wiring)
+    sides = defaultdict[Group, list[Joint]](list)
+    for joint in wiring.joints:
+        sides[wiring.candidates[joint.bridge]].append(joint)
+    ways = ways_of(both_ways(edge[:2] for edge in wiring.links(wiring.best)))
+    for group, mine in sides.items():
         if len(group) > 1:
-            mine = [joint for joint in joints(topology) if joint.candidate in group]
             yield from _leaderless(topology, group)
             yield from _unlike(topology, group)
             yield from _one_sided(topology, mine)
             yield from _brokers_of_one(topology, mine)
-            yield from _apart(topology, mine)
+            yield from _apart(ways, mine)
 
 
 def _leaderless(topology: Topology, group: Group) -> Iterator[Finding]:
@@ -34,14 +40,15 @@ def _leaderless(topology: Topology, group: Group) -> Iterator[Finding]:
         yield error(topology.bridges[bridge].where, text)
 
 
-def _misnamed(topology: Topology) -> Iterator[Finding]:
+def _misnamed(wiring: Wiring) -> Iterator[Finding]:
     """Yield groups that have the name of a bridge of none or another group, and those of one gateway."""
+    topology = wiring.topology
     for name, spec in topology.bridges.items():
         namesake = topology.bridges.get(spec.group) if spec.group else None
         if namesake and namesake.group != spec.group:
             text = f"group {spec.group} of bridge {name} is also the name of a bridge that is not in it"
             yield error(spec.where, f"{text}: choose another name for the group")
-        if spec.group and len(candidates_of(topology, name)) == 1:
+        if spec.group and len(wiring.candidates[name]) == 1:
             others = {one.group for one in topology.bridges.values() if one.group} - {spec.group}
             text = f"bridge {name} is alone in group {spec.group}, and nothing stands in for it"
             yield warning(spec.where, f"{text}{nearest(spec.group, others)}")
@@ -113,16 +120,17 @@ def _bus(topology: Topology, joint: Joint) -> str | None:
     return bus_at(topology, medium.dials, joint.gateway) if medium.dials else None
 
 
-def _apart(topology: Topology, mine: list[Joint]) -> Iterator[Finding]:
-    """Yield sides that join different wires on the gateways, if nothing else joins these wires."""
-    others = {candidates_of(topology, name)[0] for name in topology.bridges} - {
-        joint.candidate for joint in mine
-    }
-    edges = list(edges_of(topology, others))
+def _apart(ways: Ways, mine: list[Joint]) -> Iterator[Finding]:
+    """Yield sides that join different wires on the gateways, if nothing else joins these wires.
+
+    `ways` are those between parts and wires while the best candidates forward.
+    """
+    own = {f"bridge {joint.bridge}" for joint in mine}
     first = {joint.number: joint for joint in reversed(mine)}
+    near = {number: reached(one.wire, ways, own) for number, one in first.items()}
     for joint in mine:
         one = first[joint.number]
-        if joint.wire not in reachable(edges, one.wire):
+        if joint.wire not in near[joint.number]:
             text = f"{one.wire} of {one.gateway} and {joint.wire} of {joint.gateway} are not joined"
             why = "while one gateway forwards, nothing crosses the bridge to and from the other's"
             yield warning(joint.side.where, f"{text}: {why}; join them, as by trunks between buses")

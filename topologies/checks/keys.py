@@ -1,70 +1,57 @@
-"""The keys of trunks: which are in force where, and those that have no effect or cannot match. Pure."""
+"""Search for keys of trunks that have no effect, or that cannot match. Pure."""
 
 from collections.abc import Iterator
 
-from bus.urls import split_url
 from topologies.findings import Finding, error, note, warning
 from topologies.model import Address, Listen, Side, Topology
+from topologies.wiring.keys import Keys, keys_at, keys_of
 from topologies.wiring.reach import dials_of, listen_at
-from topologies.wiring.segments import Joint, joints
-
-Keys = tuple[str, ...]
-"""The files of the keys of one trunk; none if it is not signed."""
+from topologies.wiring.segments import Joint, Wiring
 
 
-def keys_of(topology: Topology, address: Address) -> Keys:
-    """Return the keys of an address of a bus: its own, or those of the file."""
-    if not address.trunk or split_url(address.url).scheme == "inproc":
-        return ()
-    return topology.keys if address.keys is None else address.keys
-
-
-def keys_at(topology: Topology, side: Side, trunk: bool) -> Keys:
-    """Return the keys of a side that joins a medium: its own, or those of the file."""
-    if not trunk or side.medium is None or not side.medium.signs:
-        return ()
-    return topology.keys if side.keys is None else side.keys
-
-
-def find_unkeyed(topology: Topology) -> Iterator[Finding]:
+def find_unkeyed(wiring: Wiring) -> Iterator[Finding]:
     """Yield keys without effect, and the ends of a trunk that have not the same."""
-    yield from _idle(topology)
-    yield from _unsigned(topology)
-    yield from _apart(topology)
-    yield from _apart_on_wires(topology)
-    yield from _timed(topology)
+    yield from _idle(wiring)
+    yield from _unsigned(wiring)
+    yield from _apart(wiring)
+    yield from _apart_on_wires(wiring)
+    yield from _timed(wiring)
 
 
-def _idle(topology: Topology) -> Iterator[Finding]:
+def _idle(wiring: Wiring) -> Iterator[Finding]:
     """Yield the keys of the file if nothing is signed with them."""
+    topology = wiring.topology
     addresses = [address for bus in topology.buses.values() for address in (*bus.listen, *bus.dial)]
     used = any(address.keys is None and keys_of(topology, address) for address in addresses)
-    sides = [joint for joint in joints(topology) if joint.side.keys is None]
+    sides = [joint for joint in wiring.joints if joint.side.keys is None]
     used = used or any(keys_at(topology, joint.side, joint.trunk) for joint in sides)
     if topology.keys and not used and not topology.brokers:
         yield warning(topology.where, "keys have no effect: no address or side is a trunk that signs")
 
 
-def _unsigned(topology: Topology) -> Iterator[Finding]:
+def _unsigned(wiring: Wiring) -> Iterator[Finding]:
     """Yield trunks on media that cannot sign, where the file has keys."""
-    for joint in joints(topology):
+    topology = wiring.topology
+    for joint in wiring.joints:
         medium = joint.side.medium
         if topology.keys and joint.trunk and medium is not None and not medium.signs:
             text = f"keys have no effect on this trunk: nothing is signed on {medium.key}"
             yield warning(joint.side.where, f"{text}, so whoever reaches the wire can forge messages")
 
 
-def _timed(topology: Topology) -> Iterator[Finding]:
+def _timed(wiring: Wiring) -> Iterator[Finding]:
     """Yield notes on sides that need clocks: what has no handshake is judged by its time."""
-    for joint in joints(topology):
+    topology = wiring.topology
+    for joint in wiring.joints:
         medium = joint.side.medium
         if medium and medium.clock_s and keys_at(topology, joint.side, joint.trunk):
             text = f"with keys, gateways on {joint.wire} hear each other only if their clocks"
             yield note(joint.side.where, f"{text} differ by less than {medium.clock_s:g} s")
 
 
-def _apart(topology: Topology) -> Iterator[Finding]:
+def _apart(wiring: Wiring) -> Iterator[Finding]:
     """Yield what dials a bus of the file with other keys than that has."""
+    topology = wiring.topology
     dials = [
         (bus.on, dial.url, keys_of(topology, dial), dial)
         for name, bus in topology.buses.items()
@@ -72,7 +59,7 @@ def _apart(topology: Topology) -> Iterator[Finding]:
     ]
     for gateway, url, keys, dial in dials:
         yield from _mismatch(topology, keys, listen_at(topology, url, gateway), dial)
-    for joint in joints(topology):
+    for joint in wiring.joints:
         medium = joint.side.medium
         if medium is not None and medium.dials:
             keys = keys_at(topology, joint.side, joint.trunk)
@@ -88,10 +75,11 @@ def _mismatch(
         yield error(end.where, f"this trunk {text}: give both ends the same keys")
 
 
-def _apart_on_wires(topology: Topology) -> Iterator[Finding]:
+def _apart_on_wires(wiring: Wiring) -> Iterator[Finding]:
     """Yield trunks on one wire that have not the same keys."""
+    topology = wiring.topology
     first = dict[str, Joint]()
-    for joint in joints(topology):
+    for joint in wiring.joints:
         medium = joint.side.medium
         if not joint.trunk or medium is None or medium.dials or medium.listens:
             continue

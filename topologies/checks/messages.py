@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from topologies.findings import Finding, note, warning
-from topologies.model import BridgeSpec, Side, Topology
+from topologies.model import Topology
+from topologies.wiring.filters import is_bus, takes_frames_only
 from topologies.wiring.reach import dials_of, listen_at
 
 _FRAMES_ONLY = "only TMQ frames cross here: messages that are no frames match no pattern"
@@ -19,20 +20,6 @@ def find_frames_only(topology: Topology) -> Iterator[Finding]:
             yield note(spec.where, _FRAMES_ONLY)
             continue
         yield from (note(side.where, _FRAMES_ONLY) for side in sides if takes_frames_only(side))
-
-
-def is_bus(side: Side) -> bool:
-    """Return whether what a side joins carries any message."""
-    return side.medium is None or side.medium.opaque
-
-
-def takes_frames_only(place: BridgeSpec | Side) -> bool:
-    """Return whether a bridge, or one direction of a side, has a pattern that messages must match."""
-    if isinstance(place, BridgeSpec):
-        return bool(place.pattern)
-    allowed = place.allowed
-    ways = [[*allowed.both, *own] for own in (allowed.inward, allowed.outward)]
-    return any(allow and () not in allow for allow in ways)
 
 
 def find_unequal_limits(topology: Topology) -> Iterator[Finding]:

@@ -4,20 +4,21 @@ from collections.abc import Iterator
 
 from bus.needs import KeyFile, Need, Readable, Secret, dialling_needs, listening_needs
 from bus.schema import Where
-from topologies.checks.keys import keys_at, keys_of
-from topologies.model import Topology, candidates_of, running
+from topologies.model import Topology, running
 from topologies.model.status import tcp_url
+from topologies.wiring.keys import keys_at, keys_of
 from topologies.wiring.reach import address_of, dials_of, lease_places, peer_urls, with_addresses
-from topologies.wiring.segments import joints
+from topologies.wiring.segments import Wiring
 
 Placed = tuple[Where, Need]
 
 
-def needs_of(topology: Topology, gateway: str) -> Iterator[Placed]:
+def needs_of(wiring: Wiring, gateway: str) -> Iterator[Placed]:
     """Yield all needs of a gateway."""
+    topology = wiring.topology
     yield from _of_buses(topology, gateway)
-    yield from _of_sides(topology, gateway)
-    yield from _of_brokers(topology, gateway)
+    yield from _of_sides(wiring, gateway)
+    yield from _of_brokers(wiring, gateway)
     for device in running(topology.devices, gateway).values():
         for url, where, tls in device.listens():
             yield from ((where, need) for need in listening_needs(url, tls))
@@ -44,8 +45,9 @@ def _of_buses(topology: Topology, gateway: str) -> Iterator[Placed]:
             yield from ((dial.where, KeyFile(path)) for path in keys_of(topology, dial))
 
 
-def _of_sides(topology: Topology, gateway: str) -> Iterator[Placed]:
-    for joint in joints(topology):
+def _of_sides(wiring: Wiring, gateway: str) -> Iterator[Placed]:
+    topology = wiring.topology
+    for joint in wiring.joints:
         side = joint.side
         if joint.gateway != gateway:
             continue
@@ -61,16 +63,16 @@ def _of_sides(topology: Topology, gateway: str) -> Iterator[Placed]:
             yield from ((side.where, KeyFile(path)) for path in keys)
 
 
-def _of_brokers(topology: Topology, gateway: str) -> Iterator[Placed]:
+def _of_brokers(wiring: Wiring, gateway: str) -> Iterator[Placed]:
     """Yield the needs of brokers, and of candidates, which dial all brokers."""
+    topology = wiring.topology
     here = running(topology.brokers, gateway)
     for name, broker in here.items():
         for address in broker.listen:
             yield from ((address.where, need) for need in listening_needs(address.url, address.tls))
         for url in peer_urls(topology, name):
             yield from ((broker.where, need) for need in dialling_needs(url, ipv4=True))
-    groups = [candidates_of(topology, name) for name in topology.bridges]
-    stands = any(len(group) > 1 and gateway in {one.gateway for one in group} for group in groups)
+    stands = any(len(group) > 1 and gateway in {one.gateway for one in group} for group in wiring.groups)
     if here or stands:
         yield from ((topology.where, KeyFile(path)) for path in topology.keys)
     places = zip(topology.brokers.values(), lease_places(topology), strict=True)

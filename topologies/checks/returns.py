@@ -7,9 +7,9 @@ from typing import NamedTuple
 from bus.wire.notation import text_of
 from devices.device import Flow
 from topologies.findings import Finding, error
-from topologies.model import Topology
 from topologies.wiring.filters import Tokens, may_pass, related, tokens
-from topologies.wiring.segments import edges_of, joints, reached
+from topologies.wiring.graph import reached, ways_of
+from topologies.wiring.segments import Wiring
 
 
 class _Way(NamedTuple):
@@ -21,10 +21,10 @@ class _Way(NamedTuple):
     hears: Flow
 
 
-def find_returns(topology: Topology) -> Iterator[Finding]:
+def find_returns(wiring: Wiring) -> Iterator[Finding]:
     """Yield an error for each thing said that comes back, by whichever buses, bridges and devices."""
-    ways = list(_ways(topology))
-    steps = {(way.speaker, way.hearer) for way in ways}
+    ways = list(_ways(wiring))
+    steps = ways_of({(way.speaker, way.hearer) for way in ways})
     seen = set[Flow]()
     for way in ways:
         if way.says not in seen and way.speaker in reached(way.hearer, steps):
@@ -39,12 +39,12 @@ def _finding(way: _Way) -> Finding:
     return error(way.says.where, f"{text}; say it under a pattern that is not heard there")
 
 
-def _ways(topology: Topology) -> Iterator[_Way]:
+def _ways(wiring: Wiring) -> Iterator[_Way]:
     """Yield all ways from what devices say to what devices hear. Any candidate of a bridge may forward."""
-    edges = list(edges_of(topology, {joint.candidate for joint in joints(topology)}))
+    topology = wiring.topology
 
     def steps(frame: Tokens) -> Iterator[tuple[str, str]]:
-        for one, other, _, _, joint in edges:
+        for one, other, _, _, joint in wiring.edges:
             if joint is None or may_pass(joint.spec, joint.side, frame, inward=True):
                 yield other, one
             if joint is None or may_pass(joint.spec, joint.side, frame, inward=False):
@@ -52,7 +52,7 @@ def _ways(topology: Topology) -> Iterator[_Way]:
 
     @cache
     def buses(bus: str, frame: Tokens) -> set[str]:
-        return reached(f"bus {bus}", steps(frame))
+        return reached(f"bus {bus}", ways_of(steps(frame)))
 
     hears = [(name, flow) for name, device in topology.devices.items() for flow in device.hears()]
     for speaker, device in topology.devices.items():

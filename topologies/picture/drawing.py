@@ -9,16 +9,17 @@ from topologies.model import Candidate, Topology, candidates_of, running
 from topologies.picture.layout import WIDE, Box, Drawing, Edge, Node, placed
 from topologies.picture.show import side_label
 from topologies.wiring.reach import brokers_of, dials_of, listen_at
-from topologies.wiring.segments import Joint, edges_of, joined, joints
+from topologies.wiring.segments import Joint, Wiring, joined, wired
 
 
 def draw(topology: Topology) -> Drawing:
     """Return the picture of a topology, for a wide page."""
+    wiring = wired(topology)
     boxes = tuple(Box(name, gateway.address) for name, gateway in topology.gateways.items())
     parts = {node.id: node for name in topology.gateways for node in _parts(topology, name)}
-    edges = tuple({edge.id: edge for edge in _edges(topology)}.values())
+    edges = tuple({edge.id: edge for edge in _edges(wiring)}.values())
     outside = _outside(
-        topology, [edge.other for edge in edges if edge.one in parts and edge.other not in parts]
+        wiring, [edge.other for edge in edges if edge.one in parts and edge.other not in parts]
     )
     nodes = parts | {node.id: node for node in outside}
     known = tuple(edge for edge in edges if edge.one in nodes)
@@ -80,14 +81,13 @@ def _place(topology: Topology, bridge: str, gateway: str) -> str:
     return f"{mates.index(Candidate(bridge, gateway)) + 1} of {len(mates)}" if len(mates) > 1 else ""
 
 
-def _edges(topology: Topology) -> Iterator[Edge]:
-    for edge in edges_of(topology, ()):
-        if edge.joint is None:
-            yield Edge(_between(edge.one, edge.other), edge.one, edge.other, edge.trunk)
-    for joint in joints(topology):
+def _edges(wiring: Wiring) -> Iterator[Edge]:
+    topology, best = wiring.topology, wiring.best
+    for edge in wiring.links(()):
+        yield Edge(_between(edge.one, edge.other), edge.one, edge.other, edge.trunk)
+    for joint in wiring.joints:
         node = bridge_id(joint.bridge, joint.gateway)
-        best = candidates_of(topology, joint.bridge)[0]
-        yield Edge(f"{node}/{joint.number}", node, joint.wire, joint.trunk, joint.candidate != best)
+        yield Edge(f"{node}/{joint.number}", node, joint.wire, joint.trunk, joint.candidate not in best)
         for broker in _networked(topology, joint):
             yield Edge(link_id(f"broker {broker}", joint.wire), f"broker {broker}", joint.wire)
     for name, device in topology.devices.items():
@@ -103,9 +103,9 @@ def _networked(topology: Topology, joint: Joint) -> list[str]:
     return [broker for broker in dialled if broker in topology.brokers]
 
 
-def _outside(topology: Topology, names: list[str]) -> Iterator[Node]:
+def _outside(wiring: Wiring, names: list[str]) -> Iterator[Node]:
     """Yield the wires and foreign addresses of these names, each once."""
-    labels = {joint.wire: (joint.side.kind, side_label(joint.side)) for joint in reversed(joints(topology))}
+    labels = {joint.wire: (joint.side.kind, side_label(joint.side)) for joint in reversed(wiring.joints)}
     for wire in dict.fromkeys(names):
         kind, label = labels.get(wire, ("address", wire.removeprefix("url ")))
         yield Node(wire, "wire", kind, detail=label.removeprefix(kind).strip())

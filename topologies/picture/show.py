@@ -6,7 +6,6 @@ from typing import Literal
 from bus.schema import Patterns
 from bus.wire.notation import text_of
 from devices.device import DeviceSpec
-from topologies.checks.messages import is_bus, takes_frames_only
 from topologies.model import (
     BridgeSpec,
     Candidate,
@@ -19,8 +18,9 @@ from topologies.model import (
     gateways_of,
     running,
 )
+from topologies.wiring.filters import is_bus, takes_frames_only
 from topologies.wiring.reach import brokers_of, bus_at, dials_of
-from topologies.wiring.segments import Edge, Joint, edges_of, is_trunk, joined, joints
+from topologies.wiring.segments import Edge, Joint, Wiring, is_trunk, joined, wired
 
 Tree = tuple[str, list["Tree"]]
 _PATTERNS = 3  # of a side
@@ -35,7 +35,7 @@ _SHAPES = {
 
 def show(topology: Topology, style: Style = "text") -> str:
     """Return a drawing, without a last newline: a tree of the gateways, or a Mermaid flowchart."""
-    return _text(topology) if style == "text" else _mermaid(topology)
+    return _text(topology) if style == "text" else _mermaid(wired(topology))
 
 
 def _text(topology: Topology) -> str:
@@ -136,23 +136,24 @@ def _pattern(names: tuple[int | str, ...]) -> str:
     return f"pattern {text_of(names)}" if names else ""
 
 
-def _mermaid(topology: Topology) -> str:
+def _mermaid(wiring: Wiring) -> str:
     """Draw gateways as boxes, buses round and bridges as hexagons. What a side lets through is at its line.
 
     Thick lines are trunks. Dotted ones, with the name of its gateway, are what only a standby joins.
     """
-    drawing = _Drawing()
+    topology, best, drawing = wiring.topology, wiring.best, _Drawing()
     for name, gateway in topology.gateways.items():
         _draw_gateway(drawing, topology, name, gateway)
     drawn = set[tuple[str, str, int]]()
-    for edge in edges_of(topology, {joint.candidate for joint in joints(topology)}):
+    for edge in wiring.edges:
         if edge.joint is None:
             end = drawing.node(edge.other, label=edge.other.removeprefix("url "))
             drawing.line(edge.one, "==>" if edge.trunk else "-->", end)
         elif (key := (edge.one, edge.other, edge.joint.number)) not in drawn:
             drawn.add(key)
-            _draw_side(drawing, topology, edge, edge.joint)
-    for wire, broker in _networks(topology):
+            is_best = edge.joint.candidate in best
+            _draw_side(drawing, edge, edge.joint, is_best)
+    for wire, broker in _networks(wiring):
         drawing.line(wire, "---", drawing.node(f"broker {broker}"))
     for name, device in topology.devices.items():
         for part in joined(topology, device):
@@ -160,17 +161,18 @@ def _mermaid(topology: Topology) -> str:
     return "\n".join(["flowchart LR", *drawing.lines])
 
 
-def _networks(topology: Topology) -> list[tuple[str, str]]:
+def _networks(wiring: Wiring) -> list[tuple[str, str]]:
     """Return each wire that brokers of the file make, with each of them that a side dials."""
-    sides = [(joint.wire, joint.side.medium) for joint in joints(topology) if joint.side.medium]
+    topology = wiring.topology
+    sides = [(joint.wire, joint.side.medium) for joint in wiring.joints if joint.side.medium]
     pairs = [(wire, broker) for wire, medium in sides for broker in brokers_of(topology, medium)]
     return list(dict.fromkeys(pair for pair in pairs if pair[1] in topology.brokers))
 
 
-def _draw_side(drawing: "_Drawing", topology: Topology, edge: Edge, joint: Joint) -> None:
+def _draw_side(drawing: "_Drawing", edge: Edge, joint: Joint, is_best: bool) -> None:
     label = edge.other if edge.other.startswith("bus ") else side_label(joint.side)
     line, words = "===" if edge.trunk else "---", _passing(joint.side)
-    if joint.candidate != candidates_of(topology, joint.bridge)[0]:
+    if not is_best:
         line, words = "-.-", [joint.gateway, *words]
     if words:
         line += f'|"{_escape("; ".join(words))}"|'

@@ -1,4 +1,4 @@
 """What each part of a gateway needs of the topology, worked out into records.
 
-`sides` are those of bridges: where each leads, and who sends first there.
+`sides` are those of bridges: where each leads. `ranks` are who sends first there.
 """

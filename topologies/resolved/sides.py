@@ -3,18 +3,12 @@
 from dataclasses import replace
 from typing import NamedTuple
 
-from topologies.model import Listen, Side, Topology, candidates_of
+from topologies.model import Listen, Side, Topology
+from topologies.resolved.ranks import Rank, Ranks
 from topologies.wiring.events import kept_in
 from topologies.wiring.filters import Tokens
 from topologies.wiring.reach import address_of, with_addresses
-from topologies.wiring.segments import Joint, edges_of, joints, reachable
-
-
-class Rank(NamedTuple):
-    """The number of appliances that send before this one: `mates` for the same bridge, and `others`."""
-
-    mates: int
-    others: int
+from topologies.wiring.segments import Joint, Wiring
 
 
 class Seat(NamedTuple):
@@ -34,43 +28,21 @@ class Seat(NamedTuple):
     keeps: tuple[Tokens, ...]
 
 
-def seats_at(topology: Topology, gateway: str) -> dict[str, list[Seat]]:
+def seats_at(wiring: Wiring, gateway: str) -> dict[str, list[Seat]]:
     """Return the seats of each bridge of a gateway, in the order of its sides."""
     found: dict[str, list[Seat]] = {}
-    for joint in joints(topology):
+    ranks = Ranks(wiring)
+    for joint in wiring.joints:
         if joint.gateway == gateway:
-            found.setdefault(joint.bridge, []).append(_seat(topology, joint))
+            found.setdefault(joint.bridge, []).append(_seat(wiring.topology, joint, ranks))
     return found
 
 
-def _seat(topology: Topology, joint: Joint) -> Seat:
+def _seat(topology: Topology, joint: Joint, ranks: Ranks) -> Seat:
     side, trunk = _addressed(topology, joint.side), joint.trunk
     dial = None if side.bus is None else address_of(topology, side.bus, joint.gateway, trunk)
-    shared = trunk and side.medium is not None and side.medium.shared
-    rank = _rank(topology, joint) if shared else Rank(0, 0)
-    return Seat(side, trunk, rank, joint.wire, dial, kept_in(topology, joint.spec, side))
+    return Seat(side, trunk, ranks.of(joint), joint.wire, dial, kept_in(topology, joint.spec, side))
 
 
 def _addressed(topology: Topology, side: Side) -> Side:
     return replace(side, medium=with_addresses(topology, side.medium)) if side.medium else side
-
-
-def _rank(topology: Topology, joint: Joint) -> Rank:
-    """Return the rank of a side, by the order of bridges in the file and of candidates for one of them.
-
-    Only bridges that are also connected by another way count: others never send the same frames.
-    """
-    on_wire = {other.bridge for other in joints(topology) if other.wire == joint.wire}
-    beside = on_wire & _connected(topology, joint.wire, joint.bridge)
-    mates = candidates_of(topology, joint.bridge)
-    ahead = [name for name in topology.bridges if name in beside or name == mates[0].bridge]
-    groups = list(dict.fromkeys(candidates_of(topology, name)[0] for name in ahead))
-    return Rank(mates.index(joint.candidate), groups.index(mates[0]))
-
-
-def _connected(topology: Topology, without: str, bridge: str) -> set[str]:
-    """Return the bridges that can be reached from `bridge` without the wire `without`."""
-    everyone = {joint.candidate for joint in joints(topology)}
-    edges = [edge for edge in edges_of(topology, everyone) if without not in (edge.one, edge.other)]
-    found = reachable(edges, f"bridge {bridge}")
-    return {name.removeprefix("bridge ") for name in found if name.startswith("bridge ")}

@@ -6,7 +6,8 @@ from typing import Final, NamedTuple
 from bus import events, logs
 from topologies.model import BridgeSpec, Side, Topology
 from topologies.wiring.filters import Tokens, begins, one_way, passes
-from topologies.wiring.segments import edges_of, reached
+from topologies.wiring.graph import reached, ways_of
+from topologies.wiring.segments import Wiring
 
 
 class Told(NamedTuple):
@@ -46,14 +47,15 @@ def _names(side: Side, told: Tokens, inward: bool) -> bool:
     return any(begins(told, pattern) for pattern in one_way(side.allowed, inward))
 
 
-def publishing_buses(topology: Topology, gateway: str, told: Told) -> list[str]:
+def publishing_buses(wiring: Wiring, gateway: str, told: Told) -> list[str]:
     """Return the buses on which a gateway says it: of those that the file names, its own.
 
     Of buses that hear what is said on the other, only the first is used, so that nobody hears it twice.
     """
+    topology = wiring.topology
     mine = [name for name in dict.fromkeys(named_buses(topology, told)) if topology.buses[name].on == gateway]
-    steps = list(_steps(topology, told.pattern))
-    heard = {name: reached(f"bus {name}", steps) for name in mine}
+    ways = ways_of(_steps(wiring, told.pattern)) if mine else {}
+    heard = {name: reached(f"bus {name}", ways) for name in mine}
     chosen, covered = list[str](), set[str]()
     for name in sorted(mine, key=lambda name: -len(heard[name])):
         if f"bus {name}" not in covered:
@@ -62,9 +64,9 @@ def publishing_buses(topology: Topology, gateway: str, told: Told) -> list[str]:
     return chosen
 
 
-def _steps(topology: Topology, told: Tokens) -> Iterator[tuple[str, str]]:
+def _steps(wiring: Wiring, told: Tokens) -> Iterator[tuple[str, str]]:
     """Yield each way that such frames go, from one part to the next."""
-    for edge in edges_of(topology):
+    for edge in wiring.links(wiring.best):
         joint = edge.joint
         if joint is None or _enters(joint.spec, joint.side, told):
             yield edge.other, edge.one

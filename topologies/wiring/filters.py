@@ -57,3 +57,17 @@ def all_names(topology: Topology) -> Iterator[tuple[int | str, ...]]:
                 yield from (*lists.both, *lists.inward, *lists.outward)
     for device in topology.devices.values():
         yield from device.patterns()
+
+
+def is_bus(side: Side) -> bool:
+    """Return whether what a side joins carries any message."""
+    return side.medium is None or side.medium.opaque
+
+
+def takes_frames_only(place: BridgeSpec | Side) -> bool:
+    """Return whether a bridge, or one direction of a side, has a pattern that messages must match."""
+    if isinstance(place, BridgeSpec):
+        return bool(place.pattern)
+    allowed = place.allowed
+    ways = [[*allowed.both, *own] for own in (allowed.inward, allowed.outward)]
+    return any(allow and () not in allow for allow in ways)

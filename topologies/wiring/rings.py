@@ -3,36 +3,34 @@
 A copy that was held up for longer than that would pass as a new message (docs/wire/envelope.md).
 """
 
-from topologies.model import Topology
-from topologies.wiring.segments import Edge, edges_of, joints, reached
+from collections import Counter
+
+from topologies.wiring.graph import blocks
+from topologies.wiring.segments import Edge, Wiring
 
 RING_AGE_S = 4.0
 """By default, on a ring: less than the 5 s for which `bridges.rules.Seen` remembers every key."""
 
 
-def ringed(topology: Topology) -> frozenset[str]:
+def ringed(wiring: Wiring) -> frozenset[str]:
     """Return the parts, such as "bus hall", from which a trunk leads to a place that another way reaches too.
 
     All candidates of a bridge count at once, because copies of a frame can be held up over a takeover. A
     trunk that is looked for by beacon may lead anywhere, so it counts too.
     """
-    edges = list(edges_of(topology, {joint.candidate for joint in joints(topology)}))
+    block_of = blocks([edge[:2] for edge in wiring.edges])
+    links_in = Counter(block_of)
     return frozenset(
         part
-        for number, edge in enumerate(edges)
-        if edge.trunk and (_leads_anywhere(edge) or _has_other_way(edges, number))
+        for edge, block in zip(wiring.edges, block_of, strict=True)
+        if edge.trunk and (links_in[block] > 1 or _leads_anywhere(edge))
         for part in (edge.one, edge.other)
     )
 
 
 def _leads_anywhere(edge: Edge) -> bool:
-    return edge.other.startswith("url beacon:")
-
-
-def _has_other_way(edges: list[Edge], number: int) -> bool:
-    others = edges[:number] + edges[number + 1 :]
-    steps = (step for edge in others for step in ((edge.one, edge.other), (edge.other, edge.one)))
-    return edges[number].other in reached(edges[number].one, steps)
+    """Return whether a link can close a ring by itself: it leads back, or to an address found by beacon."""
+    return edge.one == edge.other or edge.other.startswith("url beacon:")
 
 
 def age_s(part: str, trunk: bool, age_ms: int | None, rings: frozenset[str]) -> float:

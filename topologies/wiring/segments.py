@@ -1,7 +1,7 @@
 """Search for the sides of bridges that share a wire, and for the links between buses, bridges and wires."""
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from bus.schema import Where
@@ -31,8 +31,63 @@ class Joint(NamedTuple):
         return Candidate(self.bridge, self.gateway)
 
 
-def joints(topology: Topology) -> list[Joint]:
-    """Return every side of every bridge on every gateway that may run it."""
+class Edge(NamedTuple):
+    """A link between two parts by name: a bus and an address that it dials, or a bridge and a wire."""
+
+    one: str
+    other: str
+    trunk: bool
+    where: Where
+    joint: Joint | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """The map of a topology: which sides are on one wire, and what is linked with what. `wired` draws it.
+
+    `candidates` has for each bridge those that stand in for each other with it, the best first. `joints` are
+    all sides of all bridges on all gateways that may run them, and `edges` all links, those of standbys too.
+    """
+
+    topology: Topology
+    candidates: Mapping[str, tuple[Candidate, ...]]
+    joints: tuple[Joint, ...]
+    edges: tuple[Edge, ...]
+
+    @property
+    def groups(self) -> list[tuple[Candidate, ...]]:
+        """All candidates, in groups of those that stand in for each other."""
+        return list(dict.fromkeys(self.candidates.values()))
+
+    @property
+    def best(self) -> set[Candidate]:
+        """The candidate of each group that forwards if all goes well."""
+        return {group[0] for group in self.candidates.values()}
+
+    def links(self, forwarding: Collection[Candidate]) -> list[Edge]:
+        """Return the links between buses, and those of the candidates that are `forwarding`."""
+        return [edge for edge in self.edges if edge.joint is None or edge.joint.candidate in forwarding]
+
+
+def wired(topology: Topology) -> Wiring:
+    """Draw the map of a topology. Do so once, and hand it on."""
+    candidates = _candidates(topology)
+    joints = tuple(_joints(topology, candidates))
+    return Wiring(topology, candidates, joints, (*_between_buses(topology), *map(_edge, joints)))
+
+
+def _candidates(topology: Topology) -> dict[str, tuple[Candidate, ...]]:
+    """Return `candidates_of` each bridge, each group of them once."""
+    found: dict[str, tuple[Candidate, ...]] = {}
+    for name in topology.bridges:
+        if name not in found:
+            group = candidates_of(topology, name)
+            found |= dict.fromkeys((one.bridge for one in group), group)
+    return found
+
+
+def _joints(topology: Topology, candidates: Mapping[str, tuple[Candidate, ...]]) -> Iterator[Joint]:
+    """Yield every side of every bridge on every gateway that may run it."""
     same: dict[str, str] = {}
     found = [
         Joint(
@@ -44,10 +99,28 @@ def joints(topology: Topology) -> list[Joint]:
     ]
     places = {(joint.candidate, joint.number): joint for joint in found}
     for joint in found:
-        best = places.get((candidates_of(topology, joint.bridge)[0], joint.number), joint)
+        best = places.get((candidates[joint.bridge][0], joint.number), joint)
         if _may_be_one(joint, best):
             _unite(same, joint.wire, best.wire)
-    return [joint._replace(wire=_root(same, joint.wire)) for joint in found]
+    for joint in found:
+        wire = _root(same, joint.wire)
+        yield joint if wire == joint.wire else joint._replace(wire=wire)
+
+
+def _between_buses(topology: Topology) -> Iterator[Edge]:
+    """Yield the links by which buses dial others."""
+    for name, bus in topology.buses.items():
+        for dial in bus.dial:
+            target = bus_at(topology, dial.url, bus.on)
+            end = f"bus {target}" if target else f"url {dial.url}"
+            yield Edge(f"bus {name}", end, dial.trunk, dial.where)
+        for other in trunks_of(topology, name):
+            yield Edge(f"bus {name}", f"bus {other}", True, bus.where)
+
+
+def _edge(joint: Joint) -> Edge:
+    """Return the link between a bridge and the wire of one of its sides."""
+    return Edge(f"bridge {joint.bridge}", joint.wire, joint.trunk, joint.side.where, joint)
 
 
 def _wire(topology: Topology, side: Side, gateway: str, same: dict[str, str]) -> str:
@@ -111,55 +184,6 @@ def is_trunk(topology: Topology, side: Side) -> bool:
     if side.trunk is None and side.bus is not None:
         return has_trunk(topology.buses[side.bus])
     return bool(side.trunk)
-
-
-class Edge(NamedTuple):
-    """A link between two parts by name: a bus and an address that it dials, or a bridge and a wire."""
-
-    one: str
-    other: str
-    trunk: bool
-    where: Where
-    joint: Joint | None = None
-
-
-def edges_of(topology: Topology, forwarding: Collection[Candidate] | None = None) -> Iterator[Edge]:
-    """Yield all links; those of a bridge for the candidates that are `forwarding`, the best by default."""
-    for name, bus in topology.buses.items():
-        for dial in bus.dial:
-            target = bus_at(topology, dial.url, bus.on)
-            end = f"bus {target}" if target else f"url {dial.url}"
-            yield Edge(f"bus {name}", end, dial.trunk, dial.where)
-        for other in trunks_of(topology, name):
-            yield Edge(f"bus {name}", f"bus {other}", True, bus.where)
-    if forwarding is None:
-        forwarding = {candidates_of(topology, name)[0] for name in topology.bridges}
-    for joint in joints(topology):
-        if joint.candidate in forwarding:
-            yield Edge(f"bridge {joint.bridge}", joint.wire, joint.trunk, joint.side.where, joint)
-
-
-def reachable(edges: Collection[Edge], start: str) -> set[str]:
-    """Return all that links join to `start`, directly or not, and `start` itself."""
-    found, grown = {start}, True
-    while grown:
-        near = {end for edge in edges if edge.one in found or edge.other in found for end in edge[:2]}
-        grown = not near <= found
-        found |= near
-    return found
-
-
-def reached(start: str, steps: Iterable[tuple[str, str]]) -> set[str]:
-    """Return all that steps from one part to the next lead to from `start`, and `start` itself."""
-    ways = defaultdict[str, list[str]](list)
-    for here, there in steps:
-        ways[here].append(there)
-    found, waiting = {start}, [start]
-    while waiting:
-        near = [there for there in ways[waiting.pop()] if there not in found]
-        found.update(near)
-        waiting += near
-    return found
 
 
 def joined(topology: Topology, device: DeviceSpec) -> list[str]:

@@ -15,6 +15,7 @@ from tests.helpers.peers import Ear, until
 from topologies.checks.exposure import find_exposed
 from topologies.findings import InvalidTopology
 from topologies.loading.loader import loads
+from topologies.wiring.segments import wired
 
 
 async def test_it_answers_the_whole_status_and_each_file() -> None:
@@ -258,5 +259,5 @@ async def test_top_and_show_ask_a_page(capsys: pytest.CaptureFixture[str], tmp_p
 )
 def test_check_warns_of_a_page_that_others_can_read(status: str, words: str) -> None:
     topology = loads(f"name: p\ngateways: {{gw: {{status: {status}}}}}\nbuses: {{b: {{on: gw}}}}\n", "t.yaml")
-    found = [finding.text for finding in find_exposed(topology)]
+    found = [finding.text for finding in find_exposed(wired(topology))]
     assert [words in text for text in found] == ([True] if words else [])

@@ -18,7 +18,7 @@ from topologies.picture.show import show
 from topologies.resolved.sides import seats_at
 from topologies.wiring.filters import passes
 from topologies.wiring.reach import broker_url, brokers_of, lease_places, peer_urls, with_addresses
-from topologies.wiring.segments import joints
+from topologies.wiring.segments import wired
 
 BROKERS = "brokers: {main: {on: a, listen: 'tcp://*:9942'}, spare: {on: b, listen: 'tcp://*:9943'}}\n"
 BUSES = """\
@@ -40,7 +40,7 @@ def one(tmq: str, more: str = "", on: str = "a") -> str:
 
 
 def dialled(tmq: str, on: str = "a") -> tuple[str, ...] | None:
-    medium = seats_at(loads(one(tmq, on=on)), "a")["x"][0].side.medium
+    medium = seats_at(wired(loads(one(tmq, on=on))), "a")["x"][0].side.medium
     assert medium is not None
     return medium.tmq_brokers
 
@@ -82,7 +82,7 @@ def test_brokers_of_other_protocols_are_left_alone() -> None:
 def test_a_broker_that_listens_on_one_address_is_dialled_there() -> None:
     near = "brokers: {main: {on: a, listen: ['tcp://127.0.0.1:9942', 'tcp://*:9943']}}\n"
     topology = loads(text("on: a, join: [tmq: {}, uart: /dev/x]", brokers=near))
-    medium = seats_at(topology, "a")["x"][0].side.medium
+    medium = seats_at(wired(topology), "a")["x"][0].side.medium
     assert medium is not None
     assert medium.tmq_brokers == ("tcp://127.0.0.1:9942",)
 
@@ -105,7 +105,7 @@ def test_bridges_dial_the_address_with_tls_and_clients_the_one_without() -> None
     assert broker_url(both, both.brokers["main"]) == "tcp://10.0.0.1:9942"
     only = loads(secured())
     assert broker_url(only, only.brokers["main"]) is None
-    assert Readable("/c.pem") in [need for _, need in needs_of(both, "b")]
+    assert Readable("/c.pem") in [need for _, need in needs_of(wired(both), "b")]
 
 
 def test_a_broker_with_tls_at_all_its_addresses_has_no_clients() -> None:
@@ -148,7 +148,7 @@ def test_wrong_words_about_tls_are_told(listen: str, words: str) -> None:
 
 def test_each_gateway_may_have_brokers_of_its_own() -> None:
     topology = loads(one("{brokers: {a: main, b: [spare, main]}, publish: []}", on="[a, b]"))
-    media = [seats_at(topology, gateway)["x"][0].side.medium for gateway in "ab"]
+    media = [seats_at(wired(topology), gateway)["x"][0].side.medium for gateway in "ab"]
     assert [medium and medium.tmq_brokers for medium in media] == [
         ("tcp://10.0.0.1:9942",),
         ("tcp://10.0.0.2:9943", "tcp://10.0.0.1:9942"),
@@ -221,7 +221,7 @@ def test_needs_are_names_to_look_up_and_a_free_port() -> None:
     def found(more: str) -> list[Need]:
         topology = loads(text(bridge % more, head=head, brokers=BROKERS.split(", spare")[0] + "}\n"))
         sides = topology.bridges["x"].at("a")
-        return [need for where, need in needs_of(topology, "a") if where == sides[0].medium.where]  # type: ignore[union-attr]
+        return [need for where, need in needs_of(wired(topology), "a") if where == sides[0].medium.where]  # type: ignore[union-attr]
 
     names = [Lookup("gw-a.plant", ipv4=True), Lookup("b.plant", ipv4=True)]
     assert found("port: 9950") == [*names, Listening("*", 9950)]
@@ -323,7 +323,7 @@ def test_events_of_gateways_leave_only_where_publish_names_them() -> None:
     bridge = "on: a, join: [bus: p, {tmq: %s}]"
 
     def keeps(tmq: str) -> bool:
-        return seats_at(loads(text(bridge % tmq) + "events: p\n"), "a")["x"][1].keeps != ()
+        return seats_at(wired(loads(text(bridge % tmq) + "events: p\n")), "a")["x"][1].keeps != ()
 
     assert keeps("{}")
     assert keeps("{publish: /}")
@@ -497,7 +497,7 @@ def test_bridges_on_one_network_that_are_no_ring_are_no_trouble() -> None:
 
 def test_one_network_has_one_name_in_captures() -> None:
     topology = loads(text(BRIDGES[0] % "{brokers: main}", BRIDGES[1] % "{brokers: tcp://10.0.0.1:9942}"))
-    assert {joint.wire for joint in joints(topology) if joint.side.medium} == {"tmq main"}
+    assert {joint.wire for joint in wired(topology).joints if joint.side.medium} == {"tmq main"}
 
 
 # Pictures

@@ -6,6 +6,7 @@ from tests.helpers import ROOT
 from tests.topologies.support import PAIR
 from topologies.checks.exposure import find_exposed
 from topologies.loading.loader import load, loads
+from topologies.wiring.segments import wired
 
 CERT = "cert_file: c.pem"
 PROVEN = f"{{{CERT}, ca_file: ca.pem, require_peer_cert: true}}"
@@ -13,7 +14,7 @@ PROVEN = f"{{{CERT}, ca_file: ca.pem, require_peer_cert: true}}"
 
 def exposed(text: str) -> list[str]:
     """Return what `check` says about a topology, which must be warnings."""
-    findings = list(find_exposed(loads(PAIR + text)))
+    findings = list(find_exposed(wired(loads(PAIR + text))))
     assert {finding.level for finding in findings} <= {"warning"}
     return [finding.text for finding in findings]
 
@@ -100,7 +101,7 @@ def test_loopback_sockets_files_and_certificates_are_in_order(text: str) -> None
 
 
 def test_all_examples_that_need_no_hardware_are_for_this_machine_only() -> None:
-    found = {path.stem for path in ROOT.glob("topologies/*.yaml") if list(find_exposed(load(path)))}
+    found = {path.stem for path in ROOT.glob("topologies/*.yaml") if list(find_exposed(wired(load(path))))}
     assert found == {"cold-chain"}
 
 
@@ -125,7 +126,7 @@ READ, UNENCRYPTED = "every machine that reaches", "the token of"
 def test_a_status_page_that_others_can_read_or_whose_token_they_see_is_told(
     page: str, words: list[str]
 ) -> None:
-    found = [finding.text for finding in find_exposed(loads(PAGE % page))]
+    found = [finding.text for finding in find_exposed(wired(loads(PAGE % page)))]
     assert len(found) == len(words)
     assert all(text.startswith(start) for text, start in zip(found, words, strict=True))
 

@@ -6,8 +6,9 @@ from tests.topologies.support import errors, warnings
 from topologies.loading.loader import loads
 from topologies.model import Candidate, candidates_of
 from topologies.picture.show import show
-from topologies.resolved.sides import Rank, seats_at
-from topologies.wiring.segments import joints
+from topologies.resolved.ranks import Rank
+from topologies.resolved.sides import seats_at
+from topologies.wiring.segments import wired
 
 PAIR = """\
 name: t
@@ -68,7 +69,7 @@ def test_candidates_need_a_broker() -> None:
 
 
 def test_a_wire_of_the_candidates_is_one_whatever_its_name_but_buses_are_not() -> None:
-    wires = {(joint.gateway, joint.number): joint.wire for joint in joints(loads(PAIR % (JOINED, OWN)))}
+    wires = {(joint.gateway, joint.number): joint.wire for joint in wired(loads(PAIR % (JOINED, OWN))).joints}
     assert wires["a", 1] == wires["b", 1]
     assert (wires["a", 0], wires["b", 0]) == ("bus one", "bus two")
 
@@ -130,11 +131,11 @@ def test_bridges_of_a_group_are_candidates_for_one_lease() -> None:
     assert warnings(grouped()) == errors(grouped()) == []
     both = (Candidate("left", "a"), Candidate("right", "b"))
     assert candidates_of(topology, "left") == candidates_of(topology, "right") == both
-    assert [seats_at(topology, gateway)[bridge][1].rank for bridge, gateway in both] == [
+    assert [seats_at(wired(topology), gateway)[bridge][1].rank for bridge, gateway in both] == [
         Rank(0, 0),
         Rank(1, 0),
     ]
-    wires = {joint.wire for joint in joints(topology) if joint.number == 1}
+    wires = {joint.wire for joint in wired(topology).joints if joint.number == 1}
     assert len(wires) == 1
     assert "bridge right  group pair  2 of 2  pattern motor" in show(topology)
 

@@ -8,11 +8,11 @@ from bus.needs import KeyFile
 from tests.topologies.support import PAIR, errors, said, warnings
 from topologies.checks.checker import check
 from topologies.checks.exposure import find_exposed
-from topologies.checks.keys import keys_at, keys_of
 from topologies.checks.needs import needs_of
 from topologies.loading.loader import loads
+from topologies.wiring.keys import keys_at, keys_of
 from topologies.wiring.reach import dials_of
-from topologies.wiring.segments import joints
+from topologies.wiring.segments import wired
 
 TRUNKS = PAIR + (
     "%s\n"
@@ -99,9 +99,9 @@ def test_a_side_that_is_a_trunk_has_the_keys_of_the_file_or_its_own() -> None:
     url = "url: 'tcp://192.0.2.1:5', trunk: true"
     for words, keys in ((url, ("a",)), (f"{url}, keys: b", ("b",)), (f"{url}, keys: []", ())):
         topology = loads(SIDE % ("keys: a", words))
-        joint = joints(topology)[1]
+        joint = wired(topology).joints[1]
         assert keys_at(topology, joint.side, joint.trunk) == keys
-        needs = [need for _, need in needs_of(topology, "a")]
+        needs = [need for _, need in needs_of(wired(topology), "a")]
         assert [need.path for need in needs if isinstance(need, KeyFile)] == list(keys)
 
 
@@ -129,7 +129,7 @@ bridges: {x: {on: a, join: [{bus: p}, {bus: q}]}}
 def test_a_side_needs_keys_for_a_bus_that_it_dials_and_none_on_its_own_gateway(
     other: str, places: list[str]
 ) -> None:
-    needs = needs_of(loads(PAIR + ON_TRUNKS % other), "a")
+    needs = needs_of(wired(loads(PAIR + ON_TRUNKS % other)), "a")
     assert [where.path for where, need in needs if isinstance(need, KeyFile)] == places
 
 
@@ -190,7 +190,7 @@ def test_a_trunk_with_keys_lets_in_nobody_else_so_its_address_may_be_open() -> N
     exposed = [
         finding.text
         for keys in ("keys: a", "")
-        for finding in find_exposed(loads(TRUNKS % (keys, "", "")))
+        for finding in find_exposed(wired(loads(TRUNKS % (keys, "", ""))))
         if ":5 is let in" in finding.text
     ]
     assert [text.count("or give the trunk keys") for text in exposed] == [1]

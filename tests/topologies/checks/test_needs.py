@@ -5,12 +5,13 @@ import pytest
 from bus.needs import KeyFile, Listening, Lookup, Need, Readable, Secret
 from topologies.checks.needs import needs_of
 from topologies.loading.loader import loads
+from topologies.wiring.segments import wired
 
 HOSTS = "name: t\ngateways: {a: {address: gw-a}, b: {address: gw-b}%s}\n"
 
 
 def needs(text: str, gateway: str, more: str = "") -> list[Need]:
-    return [need for _, need in needs_of(loads(HOSTS % more + text), gateway)]
+    return [need for _, need in needs_of(wired(loads(HOSTS % more + text)), gateway)]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """The sides of a bridge, as a gateway makes them."""
 
 from topologies.loading.loader import loads
-from topologies.resolved.sides import Rank, seats_at
+from topologies.resolved.ranks import Rank
+from topologies.resolved.sides import seats_at
+from topologies.wiring.segments import wired
 
 TEXT = """\
 name: seats
@@ -17,7 +19,7 @@ bridges:
 
 
 def test_seats_say_where_a_bus_is_reached_who_goes_first_and_what_the_wire_is_called() -> None:
-    trunk, plain, can = seats_at(loads(TEXT), "b")["joint"]
+    trunk, plain, can = seats_at(wired(loads(TEXT)), "b")["joint"]
     assert (trunk.trunk, plain.trunk, can.trunk) == (True, False, True)
     assert trunk.dial is not None
     assert plain.dial is not None
@@ -51,7 +53,7 @@ def ranks(trunk: bool = True, dial: str = DIAL) -> dict[tuple[str, str, str], Ra
         (name, gateway, seat.side.kind): seat.rank
         for name, spec in topology.bridges.items()
         for gateway in spec.on
-        for seat in seats_at(topology, gateway)[name]
+        for seat in seats_at(wired(topology), gateway)[name]
     }
 
 

@@ -5,6 +5,7 @@ import pytest
 from bus.wire.pattern import Pattern
 from topologies.loading.loader import loads
 from topologies.wiring.events import EVENTS, LOGS, Told, kept_in, publishing_buses
+from topologies.wiring.segments import wired
 
 TEXT = """\
 name: halls
@@ -20,7 +21,7 @@ TRUNK = ", dial: [{{url: 'tcp://10.0.0.{0}:{1}', trunk: true}}]"
 
 def publishing(gateway: str, told: Told = EVENTS, **words: str) -> list[str]:
     settings = {"a": "", "b": "", "c": "", "more": "events: [a, b, c]"} | words
-    return publishing_buses(loads(TEXT.format(**settings)), gateway, told)
+    return publishing_buses(wired(loads(TEXT.format(**settings))), gateway, told)
 
 
 def test_each_gateway_publishes_on_its_own_buses_and_one_without_any_on_none() -> None:

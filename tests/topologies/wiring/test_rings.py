@@ -5,6 +5,7 @@ import pytest
 from tests.topologies.support import PAIR, said
 from topologies.loading.loader import loads
 from topologies.wiring.rings import RING_AGE_S, age_s, ringed
+from topologies.wiring.segments import wired
 
 BUSES = """\
 name: halls
@@ -22,27 +23,27 @@ bridges:
 
 
 def test_a_chain_of_trunks_is_no_ring() -> None:
-    assert ringed(loads(BUSES % "")) == set()
+    assert ringed(wired(loads(BUSES % ""))) == set()
 
 
 def test_all_trunks_of_a_ring_are_of_it() -> None:
-    assert ringed(loads(BUSES % ", trunks: a")) == {"bus a", "bus b", "bus c"}
+    assert ringed(wired(loads(BUSES % ", trunks: a"))) == {"bus a", "bus b", "bus c"}
 
 
 def test_a_shared_wire_closes_a_ring() -> None:
     one_wire, two_wires = (loads((BUSES % "") + CAN % segment) for segment in ("w", "v"))
-    assert ringed(one_wire) >= {"bus a", "bus b", "bridge x", "bridge y"}
-    assert "bus c" not in ringed(one_wire)
-    assert ringed(two_wires) == set()
+    assert ringed(wired(one_wire)) >= {"bus a", "bus b", "bridge x", "bridge y"}
+    assert "bus c" not in ringed(wired(one_wire))
+    assert ringed(wired(two_wires)) == set()
 
 
 def test_candidates_of_a_bridge_close_a_ring_although_one_forwards_at_a_time() -> None:
     bridge = "bridges: {x: {on: [a, b], join: [{bus: {a: a, b: b}}, {can: {channel: can0}, trunk: true}]}}\n"
-    assert {"bus a", "bus b"} <= ringed(loads((BUSES % "") + bridge))
+    assert {"bus a", "bus b"} <= ringed(wired(loads((BUSES % "") + bridge)))
 
 
 def test_a_trunk_that_is_found_by_beacon_may_close_one() -> None:
-    assert ringed(loads(BUSES % ", dial: [{url: 'beacon://halls/other', trunk: true}]")) >= {"bus c"}
+    assert ringed(wired(loads(BUSES % ", dial: [{url: 'beacon://halls/other', trunk: true}]"))) >= {"bus c"}
 
 
 def test_the_file_says_it_or_the_ring() -> None:

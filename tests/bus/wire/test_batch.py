@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bus.wire.batch import LENGTH_BYTES, from_payloads
-from bus.wire.envelope import Envelope, wrap
+from bus.wire.batch import LENGTH_BYTES, LENGTH_OFFSETS, WORTH, alike, equal_run, from_payloads, long_run
+from bus.wire.envelope import Envelope, layout, wrap
 from bus.wire.frame import pack
-from bus.wire.runs import LENGTH_OFFSETS, WORTH, alike, equal_run, layout, long_run
 from bus.wire.sp import add_lead
 
 T = TypeVar("T")
