@@ -1,7 +1,6 @@
 """Ports for tests and benchmarks: no two processes get the same one, and none comes again soon."""
 
 import os
-import socket
 
 import pytest
 
@@ -22,14 +21,14 @@ def test_no_free_port_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_each_block_belongs_to_one_process_until_that_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, claims = 1000 * os.getpid(), list[socket.socket]()
+    first, claims = 1000 * os.getpid(), list[int]()
     monkeypatch.setattr(ports, "claims", claims)  # each of them might be another process's
     monkeypatch.setattr(ports, "PORTS", range(first, first + 3 * ports.BLOCK))
     found = [ports.claimed() for _ in range(3)]
     assert sorted(port for block in found for port in block) == list(ports.PORTS)
     with pytest.raises(RuntimeError, match="belong to other processes"):
         ports.claimed()
-    claims[1].close()
+    os.close(claims[1])
     assert ports.claimed() == found[1]
-    for claim in claims:
-        claim.close()
+    for claim in (claims[0], *claims[2:]):
+        os.close(claim)

@@ -47,10 +47,14 @@ def _lent() -> range:
 def install(quick: bool) -> None:
     """Fail each test from now on that binds such a port and, if `quick`, that starts a process."""
 
+    starts = (
+        frozenset(_STARTS) if quick else frozenset()
+    )  # not a global: the interpreter ends with those first
+
     def audit(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "socket.bind":
             _check_bind(*arguments)
-        elif quick and event in _STARTS:
+        elif event in starts:
             pytest.fail(f"{_test()} starts a process ({event}): name it in tests/slow.txt", pytrace=False)
 
     sys.addaudithook(audit)

@@ -15,7 +15,8 @@ from typing import Final
 
 PORTS: Final = range(12_000, 32_000)
 BLOCK: Final = 250
-claims: Final[list[socket.socket]] = []
+claims: Final[list[int]] = []
+"""Descriptors of the sockets."""
 _KINDS: Final = (socket.SOCK_STREAM, socket.SOCK_DGRAM)
 
 
@@ -47,7 +48,7 @@ def claimed() -> range:
         except OSError:
             claim.close()
         else:
-            claims.append(claim)
+            claims.append(claim.detach())  # the process has it until it ends
             return range(first, first + BLOCK)
     raise RuntimeError(f"all {len(firsts)} blocks of ports belong to other processes of tests")
 
