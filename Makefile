@@ -69,8 +69,7 @@ generated: .venv/dev
 	$(BIN)/python -m topologies.writing.schema > build/generated && cp build/generated topologies/topology.schema.json
 	$(BIN)/python -m appliance.status.schema > build/generated && cp build/generated appliance/status/schema.json
 	$(BIN)/python -m topologies.writing.reference > build/generated && cp build/generated docs/topology.md
-	$(BIN)/python -m appliance.page > build/generated && cp build/generated docs/commands.md
-	$(BIN)/python -m appliance.manual docs/man
+	$(BIN)/python -m appliance.commandline.command_page > build/generated && cp build/generated docs/commands.md
 
 bench: .venv/bench
 	$(call install,$(BENCH_PACKAGES))

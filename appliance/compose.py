@@ -17,15 +17,16 @@ from appliance.parts.device import DevicePart, part_class
 from appliance.parts.outlets import Outlets
 from appliance.parts.site import Revision, Site
 from appliance.status.neighbours import Neighbours
-from appliance.status.snapshot import View
+from appliance.status.rows import LinkRow
 from appliance.status.transit import Transit
+from appliance.status.view import Around, Besides, Sampled, View
 from appliance.web.service import StatusPage
 from bus.errors import TopologyError
 from bus.hub import Hub, Link
 from bus.transports import budget
 from topologies.model import S, Topology, running
 from topologies.names import known, listed
-from topologies.picture.drawing import draw
+from topologies.picture.drawing import copies, draw
 from topologies.resolved.sides import seats_at
 from topologies.wiring.events import EVENTS, LOGS, publishing_buses
 from topologies.wiring.rings import ringed
@@ -174,6 +175,7 @@ class Appliance:
         self.page = StatusPage(topology.gateways[gateway].address)
         self.neighbours, self._transit = Neighbours(gateway), Transit()
         self._drawing: dict[str, Any] | None = None
+        self._copies = copies(topology)
 
     def _site(self, topology: Topology) -> Site:
         if self.gateway not in topology.gateways:
@@ -247,17 +249,13 @@ class Appliance:
     def links(self) -> list[Link]:
         return [link for part in self.parts.values() for link in part.links]
 
-    def watched_links(self) -> list[Link]:
-        """Return the links to media, and the devices. Those of a bus only log: their peers come and go."""
-        return [link for part in self.parts.values() for link in part.watched]
+    def rows(self) -> list[LinkRow]:
+        """Return the rows of all links in a status."""
+        return [row for part in self.parts.values() for row in part.rows]
 
-    def claims(self) -> dict[str, int]:
-        """Return how long ago brokers here heard a claim of other gateways, in milliseconds."""
-        heard = dict[str, int]()
-        for broker in (broker for part in self.parts.values() for broker in part.brokers):
-            for candidate in (one for lease in broker.leases() for one in lease.candidates):
-                heard[candidate.name] = min(candidate.silent_ms, heard.get(candidate.name, 1 << 62))
-        return heard
+    def watched_links(self) -> list[LinkRow]:
+        """Return the links to media, and the devices. Those of a bus only log: their peers come and go."""
+        return [row for part in self.parts.values() for row in part.watched]
 
     def _picture(self) -> dict[str, Any]:
         """Return the picture of the topology. It is drawn when somebody asks first."""
@@ -271,26 +269,17 @@ class Appliance:
             program="run",
             name=self.topology.name,
             gateway=self.gateway,
-            gateways=lambda: {name: gateway.address for name, gateway in self.topology.gateways.items()},
-            links=self.links,
-            hubs=self.hubs,
-            brokers=lambda: [*(one for part in self.parts.values() for one in part.brokers), self.page],
-            candidacies=lambda: [
-                part.candidacy
-                for part in self.parts.values()
-                if isinstance(part, BridgePart) and part.candidacy is not None
-            ],
-            events=lambda: self.monitor.events,
-            names=lambda: self.names,
             started_ns=self._started_ns,
             parts=lambda: self.parts.values(),
-            taps=lambda: [tap for part in self.parts.values() for tap in part.taps],
-            silent=lambda: self.neighbours.silent(self.topology, self.claims()),
-            page=lambda: self.page.url,
-            rates=lambda: self.monitor.rates.now,
-            transit=self._transit.told,
-            drawing=self._picture,
+            besides=lambda: Besides(hubs=self._outlets.hubs, services=(self.page,)),
+            around=self._around,
+            sampled=lambda: Sampled(self.monitor.events, self.monitor.rates.now, self._transit.told()),
         )
+
+    def _around(self, claims: Mapping[str, int]) -> Around:
+        gateways = {name: gateway.address for name, gateway in self.topology.gateways.items()}
+        silent = self.neighbours.silent(self.topology, claims)
+        return Around(gateways, silent, self.names, self.page.url, self._picture(), self._copies)
 
     def foresee(self, topology: Topology) -> tuple[list[Change], list[str]]:
         """Return what a reload with another topology would change, and the parts in which nothing differs.
@@ -320,7 +309,7 @@ class Appliance:
         built.close(self.parts)
         self.parts, self.topology = built.parts, topology
         self.names, self._listed = following.names, following.listed
-        self._drawing = None
+        self._drawing, self._copies = None, copies(topology)
         self._settle_budget()
         self._show()
         failed = built.open(self._loop)

@@ -277,10 +277,14 @@ class Side(Hub):
             self.bridge.seen.leave(port.keys)
             self.bridge.detach(port)
 
+    def row(self, link: str) -> str:
+        """Return the name of the account of a link among those of the bridge."""
+        return f"{self.name}/{link}" if link else self.name
+
     def keep(self, link: str, stats: Stats) -> None:
         """Add counts to an account of the bridge that are of no port."""
         self._kept.append(stats)
-        self.bridge.keep(f"{self.name}/{link}", stats)
+        self.bridge.keep(self.row(link), stats)
 
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
         """Admit what came from `origin`, and hand it to all other pipes of the bridge.
@@ -370,7 +374,7 @@ class Port(Pipe):
     def __init__(self, side: Side, pipe: Pipe, keys: Source, admission: Admission) -> None:
         self.keys, self.admission = keys, admission
         self.name = f"{side.bridge.name}/{side.name}/{pipe.name}"
-        self.link = f"{side.name}/{pipe.link}" if pipe.link else side.name
+        self.link = side.row(pipe.link)
         self.inner = pipe
         self.stats = Stats()
         self.side = side

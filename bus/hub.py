@@ -85,6 +85,10 @@ class Hub:
         self.pipes = without(self.pipes, pipe)
         self._accounts.leave(pipe, self.passed)
 
+    def row(self, link: str) -> str:
+        """Return the name of the account of a link that is opened here, such as `link` itself."""
+        return link
+
     def keep(self, link: str, stats: Stats) -> None:
         """Add counts to the account of a link that are of none of its pipes."""
         self._accounts.keep(link, stats)

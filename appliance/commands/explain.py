@@ -10,15 +10,15 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from appliance.commandline.arguments import above_zero, argument
 from appliance.commands.run import checked
+from appliance.explain.client import Start, new_mark, running, starts, trace
+from appliance.explain.printer import lines, record
+from appliance.explain.rehearsal import AGAIN, Hop, Rehearsal, Way
+from appliance.explain.words import SECONDS_MAX
 from appliance.local.places import nobody
-from appliance.probe.words import above_zero, argument
-from appliance.rehearsal import AGAIN, Hop, Rehearsal, Way
-from appliance.tracing.client import Start, new_mark, running, starts, trace
-from appliance.tracing.shown import lines, record
-from appliance.tracing.words import SECONDS_MAX
 from bus.errors import BusError
-from bus.spelling import nearest
+from bus.text import nearest
 from bus.wire.frame import PUB, pack
 from bus.wire.notation import names_in, pattern_of, text_of
 

@@ -8,10 +8,11 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from appliance.names import names_argument, running
+from appliance.commandline.arguments import above_zero, argument
+from appliance.commandline.names import names_argument, running
 from appliance.probe.endpoint import endpoint_arguments, link_of
 from appliance.probe.station import Station
-from appliance.probe.words import above_zero, argument, shown, text_of
+from appliance.probe.words import shown, text_of
 from bus.asking import Answer, End, Question, ask, read
 from bus.names import Names
 from bus.wire.envelope import take_apart

@@ -19,7 +19,7 @@ from appliance.parts.bus import LIMITS, BusPart, bus_plan, certificates, stamped
 from appliance.parts.changes import Change, Draft, End, Plan, differing, settings_of
 from appliance.parts.patch import Patch
 from appliance.parts.site import BasePart, Entry, Revision, Site
-from appliance.status.snapshot import End as Shown
+from appliance.status.rows import LinkRow
 from bridges.bridge import Bridge, Policy, Side
 from bridges.handover.gate import Place
 from bridges.handover.window import AGE_S
@@ -51,8 +51,9 @@ GRACE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One side of a running bridge, with what it joins."""
+    """One side of a running bridge, with its place in the file and what it joins."""
 
+    number: int
     seat: Seat
     side: Side
     end: End[Link]
@@ -70,7 +71,7 @@ class BridgePart(BasePart):
         self.candidacy: Candidacy | None = None
         self._hearing: tuple[Hear, ...] = ()
         self._standing: Standing | None = None
-        self._failed: list[Change] = []
+        self._unopened: list[tuple[Leg, str]] = []  # with the reasons
         self._fresh: list[
             tuple[Link, float]
         ] = []  # links that a reload opened, and until when they may come up
@@ -110,15 +111,16 @@ class BridgePart(BasePart):
         return bridge_id(self.name, self.site.gateway)
 
     @property
-    def ends(self) -> list[Shown]:
-        return [
-            Shown(f"{self.id}/{number}", self.hub.name, leg.side.name, leg.end.link)
-            for number, leg in enumerate(self.legs)
-        ]
+    def rows(self) -> list[LinkRow]:
+        return [*map(self._row, self.legs), *(self._row(leg, why) for leg, why in self._unopened)]
+
+    def _row(self, leg: Leg, failure: str = "") -> LinkRow:
+        edge = f"{self.id}/{leg.number}"
+        return LinkRow(self.hub, leg.side.row(leg.end.link.name), leg.end.link, (edge,), failure)
 
     @property
-    def watched(self) -> list[Link]:
-        return [leg.end.link for leg in self.legs if leg.seat.side.bus is None]
+    def watched(self) -> list[LinkRow]:
+        return [self._row(leg) for leg in self.legs if leg.seat.side.bus is None]
 
     def _plans(self, seats: list[Seat], site: Site, buses: Mapping[str, BusPart]) -> list[Plan[Link]]:
         return [self._plan(seat, number, site, buses) for number, seat in enumerate(seats)]
@@ -192,12 +194,12 @@ class BridgePart(BasePart):
         for gone in draft.gone:
             self.hub.remove(old[gone].side)
         self.legs = []
-        for seat, end, place in zip(seats, draft.ends, draft.partners, strict=True):
+        for number, (seat, end, place) in enumerate(zip(seats, draft.ends, draft.partners, strict=True)):
             policy = _policy(seat)
             side = self._add(seat, policy) if place is None else old[place].side
             if side.policy != policy:
                 side.revise(policy)
-            self.legs.append(Leg(seat, side, end))
+            self.legs.append(Leg(number, seat, side, end))
 
     def _add(self, seat: Seat, policy: Policy) -> Side:
         taken = {side.name.partition(" ")[0] for side in self.hub.sides}
@@ -248,8 +250,10 @@ class BridgePart(BasePart):
 
     def links_down(self) -> list[str]:
         """Return the links on which no frames can pass: a candidate with such a link must not be chosen."""
-        failed = [change.detail for change in self._failed]
-        return [*failed, *(link.name for link in self.links if not self._is_up(link))]
+        return [
+            *(why for _, why in self._unopened),
+            *(link.name for link in self.links if not self._is_up(link)),
+        ]
 
     def _is_up(self, link: Link) -> bool:
         if link.state == "up":
@@ -314,16 +318,18 @@ class BridgePart(BasePart):
         return self._open(draft.fresh(), renewed, loop)
 
     def _open(self, ends: list[End[Link]], claims: bool, loop: AbstractEventLoop) -> list[Change]:
-        self._loop, self._failed = loop, []
+        self._loop, self._unopened = loop, []
+        failed = list[Change]()
         for leg in [leg for leg in self.legs if any(leg.end is end for end in ends)]:
             trouble = self.attempt(leg.end.plan.place, leg.end.link, leg.side, loop)
             if trouble:
                 self.legs.remove(leg)
                 self.hub.remove(leg.side)
-            self._failed += trouble
+                self._unopened.append((leg, trouble[0].detail))
+            failed += trouble
         if claims and self.candidacy is not None:
             self.candidacy.open(loop)
-        return self._failed
+        return failed
 
     def close(self) -> None:
         if self.candidacy is not None:

@@ -12,11 +12,11 @@ from appliance.parts.announcing import Announcer, said_changes
 from appliance.parts.bus import certificates, stamped
 from appliance.parts.changes import Change, differing, settings_of
 from appliance.parts.site import BasePart, Revision, Site
-from appliance.status.snapshot import Broker
 from bus.errors import LinkError
 from bus.keys import Keyring, ring_of
 from bus.leases.candidate import Candidate
 from bus.leases.wire import ANOTHER
+from bus.report import Reporter
 from bus.schema import Names
 from bus.transports.options import Tls
 from bus.transports.secure import Security
@@ -43,7 +43,7 @@ class BrokerPart(BasePart):
         self._announcer = Announcer()
 
     @property
-    def brokers(self) -> list[Broker]:
+    def services(self) -> list[Reporter]:
         return [self.service]
 
     def revise(self, site: Site) -> Revision:

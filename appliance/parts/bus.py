@@ -9,12 +9,12 @@ from appliance.parts.announcing import Announcer, said_changes
 from appliance.parts.changes import Change, Draft, End, Plan
 from appliance.parts.greeting import Greeter
 from appliance.parts.site import BasePart, Entry, Revision, Site
-from appliance.status.snapshot import Broker
-from appliance.status.snapshot import End as Shown
+from appliance.status.rows import LinkRow
 from bridges.bridge import Bridge, Policy
 from bridges.guard import GuardedHub
 from bus.hub import Hub, Link
 from bus.keys import ring_of
+from bus.report import Reporter
 from bus.transports.links import BusLink, Mode, bus_link
 from bus.transports.options import Tls
 from bus.transports.peers import Peer
@@ -40,6 +40,7 @@ class BusPart(BasePart):
         self.spec = site.topology.buses[name]
         self.hub = self._make_hub(self.spec, site)
         self._ends = Draft[BusLink]([], list(self._plans(site))).ends
+        self._failed: list[LinkRow] = []
         self._announcer = Announcer()
         self._joined: list[tuple[str, str, str]] | None = None  # found when somebody asks first
         self._greeter = Greeter(self.title)
@@ -96,27 +97,31 @@ class BusPart(BasePart):
         return GuardedHub(hub, peers) if peers else hub
 
     @property
-    def ends(self) -> list[Shown]:
-        """The links to other buses of the file, and those at which other buses come in."""
+    def rows(self) -> list[LinkRow]:
+        """The rows of all links, with edges for those by which buses of the file join each other."""
+        return [*map(self._row, self._ends), *self._failed]
+
+    def _row(self, end: End[BusLink], failure: str = "") -> LinkRow:
         if self._joined is None:
             self._joined = joined_to(self.site.topology, self.name)
-        links = {end.plan.place: end.link for end in self._ends}
-        found = [(edge, links.get(f"{mode} {url}")) for edge, mode, url in self._joined]
-        return [Shown(edge, self.hub.name, link.name, link) for edge, link in found if link is not None]
+        edges = tuple(edge for edge, mode, url in self._joined if end.plan.place == f"{mode} {url}")
+        name = self.hub_for(end.plan.settings["trunk"]).row(end.link.name)
+        return LinkRow(self.hub, name, end.link, edges, failure)
 
     @property
-    def brokers(self) -> list[Broker]:
+    def services(self) -> list[Reporter]:
         return [self._greeter] if self._greeter.urls else []
 
     def start(self, loop: AbstractEventLoop) -> list[Change]:
         return self._open(self._ends, loop)
 
     def _open(self, ends: list[End[BusLink]], loop: AbstractEventLoop) -> list[Change]:
-        failed = list[Change]()
+        failed, self._failed = list[Change](), []
         for end in list(ends):
             trouble = self.attempt(end.plan.place, end.link, self._hub_of(end), loop)
             if trouble:
                 self._ends = [other for other in self._ends if other is not end]
+                self._failed.append(self._row(end, trouble[0].detail))
             failed += trouble
         self._announcer.say(loop, self._announcements())
         self._greet()

@@ -16,7 +16,10 @@ from bus.transports.peers import Peer
 from topologies.model import Gateway, Topology
 
 if TYPE_CHECKING:
-    from appliance.status.snapshot import Broker, End, TapLike
+    from appliance.status.rows import LinkRow
+    from bus.leases.candidacy import Candidacy
+    from bus.report import Reporter
+    from devices.tap.recorder import Recorder
 
 
 class Site(NamedTuple):
@@ -87,6 +90,8 @@ class BasePart:
     """A hub, and the links that are open while the part is."""
 
     kind: ClassVar[str]
+    candidacy: "Candidacy | None" = None
+    """Of a bridge that several gateways may run."""
 
     def __init__(self, name: str, site: Site, hub: Hub) -> None:
         self.name, self.site, self.hub = name, site, hub
@@ -110,23 +115,23 @@ class BasePart:
         return self.title
 
     @property
-    def ends(self) -> "list[End]":
-        """Links that are edges in the picture of the topology."""
+    def rows(self) -> "list[LinkRow]":
+        """The rows of the part's links in a status, also of links that could not be opened."""
         return []
 
     @property
-    def taps(self) -> "list[TapLike]":
-        """Recorders."""
+    def recorders(self) -> "list[Recorder]":
+        """The recorders of the part."""
         return []
 
     @property
-    def brokers(self) -> "list[Broker]":
-        """Services that listen for clients of their own."""
+    def services(self) -> "list[Reporter]":
+        """The services of the part that have something to report."""
         return []
 
     @property
-    def watched(self) -> list[Link]:
-        """Links whose changes of state are events."""
+    def watched(self) -> "list[LinkRow]":
+        """The rows of links whose changes of state are events."""
         return []
 
     def origin(self, site: Site) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from appliance.local.places import socket_name, sockets
+from appliance.status.older import completed
 from appliance.status.shape import VERSION, fits
 
 Status = dict[str, Any]
@@ -45,4 +46,4 @@ def read_status(where: str, body: bytes) -> Status:
         status = None
     if not isinstance(status, dict) or status.get("version") != VERSION or not fits(status):
         raise ValueError(f"{where}: a process of another version answers: use the `top` of that version")
-    return status
+    return completed(status)

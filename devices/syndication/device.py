@@ -16,7 +16,7 @@ from devices.syndication.buses.rules import ProducerRule, QueryRule
 EXTRA = "syndication"
 RULES_MAX = 256
 NO_DATABASE: Final = "none"
-"""The database of a broker that stores nothing."""
+"""The setting `database` of a broker that stores nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +54,7 @@ class SyndicationSpec(DeviceSpec):
 
     @property
     def rules(self) -> tuple[ProducerRule | QueryRule, ...]:
+        """All rules: those of producers, then those of queries."""
         return *self.producers, *self.queries
 
     @property
@@ -89,9 +90,9 @@ class SyndicationSpec(DeviceSpec):
 
 
 def database_of(spec: SyndicationSpec) -> FilePath | None:
-    """Return the file in which a broker stores metadata; None: it stores none.
+    """Return the file in which a broker stores metadata; None if it stores none.
 
-    Without one in the settings it is named by the first address, which no other broker can have.
+    The default is named by the broker's first address, which no other broker can have.
     """
     if spec.database is not None:
         return None if spec.database == NO_DATABASE else FilePath(spec.database)

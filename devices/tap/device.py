@@ -14,7 +14,7 @@ _PARTS_MAX: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecorderSpec(DeviceSpec):
-    """A device that records what passes in the parts that it `joins`."""
+    """A device that records the frames in the buses and bridges that it `joins`."""
 
     PART: ClassVar = "appliance.parts.tap:TapPart"
     inside: ClassVar = True
@@ -36,12 +36,12 @@ class RecorderSpec(DeviceSpec):
 
     @property
     def recorded(self) -> tuple[int | str, ...]:
-        """The pattern of the frames that it records."""
+        """The pattern of the frames to record; () for all."""
         return ()
 
     @property
     def ring_bytes(self) -> int:
-        """The size of the queue."""
+        """The size of the queue to the writer."""
         return self.queue_bytes or min(_PARTS_MAX, len(self.joins)) * _PART_BYTES
 
     def writes(self) -> Iterator[str]:

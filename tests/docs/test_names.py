@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance import cli
+from appliance.commandline import cli
 from tests.helpers import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -46,7 +46,6 @@ def _lent() -> range:
 
 def install(quick: bool) -> None:
     """Fail each test from now on that binds such a port and, if `quick`, that starts a process."""
-
     starts = (
         frozenset(_STARTS) if quick else frozenset()
     )  # not a global: the interpreter ends with those first

@@ -63,7 +63,7 @@ class Listen(Address):
     """An address at which a bus accepts peers."""
 
     url: Annotated[ListenUrl, "`tcp://`, `ipc://`, `ws://`, `wss://`, `tls+tcp://` or `inproc://`"]
-    beacon: Annotated[bool, "announce it once a second on the LAN (docs/beacon.md)"] = False
+    beacon: Annotated[bool, "announce it once a second on the LAN (docs/dbp.md)"] = False
     last_values: Annotated[
         bool, "give the newest frame of each pattern to every peer that connects (docs/values.md)"
     ] = False
@@ -113,7 +113,7 @@ class BrokerAddress(Node):
     url: Annotated[
         BrokerListenUrl, "`tcp://HOST:PORT` or `tls+tcp://HOST:PORT`; HOST is an IPv4 address or a name"
     ]
-    beacon: Annotated[bool, "announce it once a second on the LAN (docs/beacon.md)"] = False
+    beacon: Annotated[bool, "announce it once a second on the LAN (docs/dbp.md)"] = False
     tls: Annotated[Tls | None, "certificates, for `tls+tcp://`; gateways dial it with the same paths"] = None
 
     def __post_init__(self) -> None:

@@ -39,11 +39,11 @@ class CatalogSpec(DeviceSpec):
         "file in which the listed services survive a restart; `none`: they do not; by default one in the "
         "state directory, named by the first address",
     ] = None
-    beacon: Annotated[bool, "announce it once a second on the LAN (docs/beacon.md)"] = True
+    beacon: Annotated[bool, "announce it once a second on the LAN (docs/dbp.md)"] = True
     mirrors: Annotated[
         Literal["nobody", "host", "all"],
         "who may have copies of what passes at its socket: programs on its machine (`host`), or all that "
-        "reach it (docs/nodes.md)",
+        "reach it (docs/dbp.md)",
     ] = "host"
     monitor_port: Annotated[Port, "the port of these copies, or the next one that is free"] = MONITOR
 

@@ -5,7 +5,7 @@ import asyncio
 
 import pytest
 
-from appliance.cli import main
+from appliance.commandline.cli import main
 from appliance.commands import broker as command
 from appliance.compose import Appliance
 from appliance.parts.broker import BrokerPart

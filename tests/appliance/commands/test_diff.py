@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.cli import main
+from appliance.commandline.cli import main
 from appliance.compose import Appliance
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads

@@ -14,7 +14,7 @@ from pathlib import Path
 import pynng
 import pytest
 
-from appliance.cli import main
+from appliance.commandline.cli import main
 from appliance.commands.run import checked
 from appliance.compose import Appliance
 from appliance.local.places import is_listening, runtime_directory

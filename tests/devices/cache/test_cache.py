@@ -59,8 +59,8 @@ async def test_a_long_answer_is_whole(hub: Hub) -> None:
 async def test_a_flood_of_questions_is_bounded_and_counted(hub: Hub) -> None:
     ear = Ear(hub)
     ear.say(*(ask(Question(number, Pattern())) for number in range(500)))
-    seat = hub.pipes[0]
-    assert seat.stats.rejected == {"questions full": 500 - QUESTIONS}
+    port = hub.pipes[0]
+    assert port.stats.rejected == {"questions full": 500 - QUESTIONS}
     await until(lambda: len(ear.heard) == QUESTIONS)
 
 

@@ -4,6 +4,7 @@ from argparse import ArgumentTypeError
 from collections.abc import Callable
 from typing import Final
 
+from appliance.commandline import arguments
 from appliance.probe import words
 from appliance.probe.endpoint import parse_endpoint
 from appliance.reload import outcome
@@ -38,10 +39,10 @@ def _pattern(pieces: Pieces) -> object:
 def _word(pieces: Pieces) -> object:
     """Read a word of the command line in each way in which a command may."""
     readers: tuple[Callable[[str], object], ...] = (
-        words.hex_bytes,
+        arguments.hex_bytes,
         words.type_of,
-        words.above_zero,
-        words.whole_above_zero,
+        arguments.above_zero,
+        arguments.whole_above_zero,
         written_address,
         whole(1),
     )
