@@ -93,6 +93,10 @@ class Hub:
         """Add counts to the account of a link that are of none of its pipes."""
         self._accounts.keep(link, stats)
 
+    def fold(self, link: str, stats: Stats) -> None:
+        """Forget a ledger of `keep` whose owner has ended. Its counts stay in the account of the link."""
+        self._accounts.fold(link, stats)
+
     def inherit(self, old: "Hub", rename: Callable[[str], str]) -> None:
         """Go on with the counts of a hub that this one stands in for, whose pipes move here next.
 
