@@ -70,7 +70,6 @@ generated: .venv/dev
 	$(BIN)/python -m appliance.status.schema > build/generated && cp build/generated appliance/status/schema.json
 	$(BIN)/python -m topologies.writing.reference > build/generated && cp build/generated docs/topology.md
 	$(BIN)/python -m appliance.commandline.command_page > build/generated && cp build/generated docs/commands.md
-	$(BIN)/python -m appliance.commandline.manual docs/man
 
 bench: .venv/bench
 	$(call install,$(BENCH_PACKAGES))

@@ -27,7 +27,7 @@ from bus.hub import Hub, Link
 from bus.transports import budget
 from topologies.model import S, Topology, running
 from topologies.names import known, listed
-from topologies.picture.drawing import draw
+from topologies.picture.drawing import copies, draw
 from topologies.resolved.sides import seats_at
 from topologies.wiring.events import EVENTS, LOGS, publishing_buses
 from topologies.wiring.rings import ringed
@@ -176,6 +176,7 @@ class Appliance:
         self.page = StatusPage(topology.gateways[gateway].address)
         self.neighbours, self._transit = Neighbours(gateway), Transit()
         self._drawing: dict[str, Any] | None = None
+        self._copies = copies(topology)
 
     def _site(self, topology: Topology) -> Site:
         if self.gateway not in topology.gateways:
@@ -249,6 +250,10 @@ class Appliance:
     def links(self) -> list[Link]:
         return [link for part in self.parts.values() for link in part.links]
 
+    def rows(self) -> list[LinkRow]:
+        """Return the rows of all links in a status."""
+        return [row for part in self.parts.values() for row in part.rows]
+
     def watched_links(self) -> list[LinkRow]:
         """Return the links to media, and the devices. Those of a bus only log: their peers come and go."""
         return [row for part in self.parts.values() for row in part.watched]
@@ -275,7 +280,7 @@ class Appliance:
     def _around(self, claims: Mapping[str, int]) -> Around:
         gateways = {name: gateway.address for name, gateway in self.topology.gateways.items()}
         silent = self.neighbours.silent(self.topology, claims)
-        return Around(gateways, silent, self.names, self.page.url, self._picture())
+        return Around(gateways, silent, self.names, self.page.url, self._picture(), self._copies)
 
     def foresee(self, topology: Topology) -> tuple[list[Change], list[str]]:
         """Return what a reload with another topology would change, and the parts in which nothing differs.
@@ -305,7 +310,7 @@ class Appliance:
         built.close(self.parts)
         self.parts, self.topology = built.parts, topology
         self.names, self._listed = following.names, following.listed
-        self._drawing = None
+        self._drawing, self._copies = None, copies(topology)
         self._settle_budget()
         self._show()
         failed = built.open(self._loop)

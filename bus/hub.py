@@ -1,6 +1,6 @@
 """The hub, which is the raw bus: it sends a batch from one pipe to all the others.
 
-This module also defines the two main interfaces of docs/design.md: pipe and link.
+This module also defines the two main interfaces of ARCHITECTURE.md: pipe and link.
 """
 
 from asyncio import AbstractEventLoop

@@ -18,7 +18,7 @@ from appliance.explain.rehearsal import AGAIN, Hop, Rehearsal, Way
 from appliance.explain.words import SECONDS_MAX
 from appliance.local.places import nobody
 from bus.errors import BusError
-from bus.spelling import nearest
+from bus.text import nearest
 from bus.wire.frame import PUB, pack
 from bus.wire.notation import names_in, pattern_of, text_of
 

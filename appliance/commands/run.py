@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     attended = Attended(appliance, *responders)
     if options.test:
         seconds = options.seconds or TEST_S
-        return serve(attended, announce, lambda: say_outcome(appliance.hubs(), appliance.links()), seconds)
+        return serve(attended, announce, lambda: say_outcome(appliance.hubs(), appliance.rows()), seconds)
     return serve(attended, announce, lambda: say_ledger(appliance.hubs()))
 
 

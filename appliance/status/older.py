@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from topologies.picture.drawing import bridge_id
+
 Status = dict[str, Any]
 Record = dict[str, Any]
 _NO_COUNTS: Mapping[str, Any] = dict.fromkeys(("received", "sent", "queued", "live", "gone", "balance"), 0)
@@ -28,7 +30,14 @@ def completed(status: Status) -> Status:
 
 
 def _service(one: Record, parts: Mapping[str, str]) -> Record:
-    return {"kind": "", "part": parts.get(one["name"].removeprefix("broker "), "")} | one
+    part = parts.get(one["name"].removeprefix("broker "), "")
+    return {"kind": "", "part": part} | one | {"leases": list(map(_lease, one["leases"]))}
+
+
+def _lease(lease: Record) -> Record:
+    """Return a lease whose candidates say for which bridge they stand, as if it were of no group."""
+    copies = [{"part": bridge_id(lease["bridge"], one["name"])} | one for one in lease["candidates"]]
+    return lease | {"candidates": copies}
 
 
 def _hub(hub: Record, parts: Mapping[str, str], ends: list[Record], links: list[Record]) -> Record:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from appliance.status.words import short, state_word
-from topologies.picture.drawing import bridge_id, gateway_id
+from topologies.picture.drawing import gateway_id
 from topologies.picture.svg import Mark, State
 
 Status = Mapping[str, Any]
@@ -40,10 +40,10 @@ def _of_claims(status: Status) -> Iterator[tuple[str, Mark]]:
     for broker in status["brokers"]:
         for lease in broker["leases"]:
             for one in lease["candidates"]:
-                if one["name"] != status["gateway"]:
+                if one["part"] and one["name"] != status["gateway"]:
                     state: State = "ok" if one["holding"] else "ready" if one["ready"] else "wait"
                     word = "active" if one["holding"] else "standby" if one["ready"] else "not ready"
-                    yield bridge_id(lease["bridge"], one["name"]), Mark(state, word)
+                    yield one["part"], Mark(state, word)
 
 
 def _of_parts(status: Status) -> Iterator[tuple[str, Mark]]:

@@ -44,10 +44,13 @@ _LINK = {
     "name": _TEXT, "state": Maybe(_TEXT), "condition": Maybe(_TEXT), "fault": Maybe(_TEXT),
     "losses": Maybe(_NUMBER),
 }  # fmt: skip
-_STANDING = {"name": _TEXT, "order": _NUMBER, "ready": _YES, "holding": _YES, "silent_ms": _NUMBER}
+_CLAIM = {
+    "name": _TEXT, "part": Maybe(_TEXT), "order": _NUMBER, "ready": _YES, "holding": _YES,
+    "silent_ms": _NUMBER,
+}  # fmt: skip
 _LEASE = {
     "bridge": _TEXT, "pattern": Maybe([_NUMBER]), "holder": _TEXT, "epoch": _NUMBER,
-    "expires_ms": Maybe(_NUMBER), "candidates": [_STANDING],
+    "expires_ms": Maybe(_NUMBER), "candidates": [_CLAIM],
 }  # fmt: skip
 _REGISTRATION = {"role": _TEXT, "pattern": _TEXT, "address": _TEXT}
 _SERVICE = {"name": _TEXT, "host": _TEXT, "function": _TEXT, "interfaces": [_TEXT], "suspect": _YES}

@@ -24,6 +24,7 @@ from bus.wire.frame import unpack
 
 if TYPE_CHECKING:  # most gateways have neither, and start faster without
     from bus.leases.candidacy import Candidacy
+    from bus.leases.group import Lease
     from devices.tap.recorder import Recorder
 
 PIPES: Final = 64  # of one hub
@@ -64,7 +65,7 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
         "hubs": [_hub(part, hub, books[hub], by_hub[hub], sampled.rates, pipes) for part, hub in hubs],
         "totals": _totals(books.values(), sampled.rates),
         "transit": list(sampled.transit),
-        "brokers": [_service(part, report) for part, report in reports],
+        "brokers": [_service(part, report, around.copies) for part, report in reports],
         "candidates": [_candidate(part.id, part.candidacy) for part in parts if part.candidacy is not None],
         "taps": [_tap(part.id, recorder) for part in parts for recorder in part.recorders],
         "values": _values((report for _, report in reports), Names(around.names)),
@@ -178,15 +179,17 @@ def _sum(rates: Iterable[Rate]) -> dict[str, float]:
     return Rate(*(round(sum(column), 2) for column in columns))._asdict()
 
 
-def _service(part: str, report: Report) -> Record:
-    leases = [
-        lease._asdict() | {"candidates": [candidate._asdict() for candidate in lease.candidates]}
-        for lease in report.leases
-    ]
+def _service(part: str, report: Report, copies: Mapping[tuple[str, str], str]) -> Record:
+    leases = [lease._asdict() | {"candidates": _candidates(lease, copies)} for lease in report.leases]
     return {
         "name": report.name, "kind": report.kind, "part": part, "urls": list(report.urls),
         "counts": dict(report.counts), "rejected": dict(report.rejected), "leases": leases, **report.lists,
     }  # fmt: skip
+
+
+def _candidates(lease: "Lease", copies: Mapping[tuple[str, str], str]) -> list[Record]:
+    """Return the candidates for a lease; `part` is the bridge that each stands for, "" for an unknown one."""
+    return [one._asdict() | {"part": copies.get((lease.bridge, one.name), "")} for one in lease.candidates]
 
 
 def _candidate(part: str, candidacy: "Candidacy") -> Record:

@@ -11,7 +11,7 @@ from typing import Any
 
 from appliance.process.ledger import reasons
 from appliance.status.words import counted, fault, state_word, title
-from bus.printable import plain_lines
+from bus.text import plain_lines
 
 Status = dict[str, Any]
 EVENTS = 8

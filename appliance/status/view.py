@@ -50,7 +50,8 @@ class Around(NamedTuple):
     """The topology around a process.
 
     `gateways` has their addresses by name, `silent` why some of them count as silent. `names` are those of
-    tokens. `page` is the URL of the status page, and `drawing` the picture.
+    tokens. `page` is the URL of the status page, and `drawing` the picture. `copies` has the ids of bridges
+    in the picture by lease and gateway: the bridges of a group have one lease.
     """
 
     gateways: Mapping[str, str] = {}
@@ -58,6 +59,7 @@ class Around(NamedTuple):
     names: Sequence[str] = ()
     page: str = ""
     drawing: Mapping[str, Any] | None = None
+    copies: Mapping[tuple[str, str], str] = {}
 
 
 class Sampled(NamedTuple):

@@ -18,6 +18,7 @@ Status = Mapping[str, Any]
 Family = CounterMetricFamily | GaugeMetricFamily
 _ROLES = ("active", "standby")
 _LINK = ("hub", "link")
+_ROLE = ("bridge", "lease")
 _COUNTERS = {
     "received": ("buscoupler_messages_received", "Messages that came in by a link."),
     "sent": ("buscoupler_messages_sent", "Messages that left by a link."),
@@ -129,14 +130,13 @@ def _links(status: Status) -> Iterator[Metric]:
 
 
 def _failover(status: Status) -> Iterator[Metric]:
-    role = StateSetMetricFamily("buscoupler_role", "Role of this gateway in a failover.", labels=["bridge"])
-    ready = GaugeMetricFamily("buscoupler_role_ready", "Whether it could forward.", labels=["bridge"])
-    epoch = GaugeMetricFamily(
-        "buscoupler_lease_epoch", "Epoch of the lease that it knows.", labels=["bridge"]
-    )
-    took = CounterMetricFamily("buscoupler_takeovers", "Times that it began to forward.", labels=["bridge"])
+    """Yield the roles in failovers. The bridges of a group have different names, and one lease."""
+    role = StateSetMetricFamily("buscoupler_role", "Role of this gateway in a failover.", labels=_ROLE)
+    ready = GaugeMetricFamily("buscoupler_role_ready", "Whether it could forward.", labels=_ROLE)
+    epoch = GaugeMetricFamily("buscoupler_lease_epoch", "Epoch of the lease that it knows.", labels=_ROLE)
+    took = CounterMetricFamily("buscoupler_takeovers", "Times that it began to forward.", labels=_ROLE)
     for one in status["candidates"]:
-        name = (one["bridge"],)
+        name = (one["bridge"], one["lease"])
         role.add_metric(name, {word: one["role"] == word for word in dict.fromkeys((*_ROLES, one["role"]))})
         ready.add_metric(name, float(one["ready"]))
         epoch.add_metric(name, one["epoch"])

@@ -10,8 +10,8 @@ from typing import Any
 from bridges.media.multicast.interfaces import Interface
 from bridges.media.multicast.link import MulticastLink
 from bridges.media.multicast.medium import Multicast
-from bridges.media.multicast.rtnetlink import MULTICAST, RUNNING, UP, LinkNews, News
 from bridges.media.multicast.sockets import Sockets
+from bridges.media.rtnetlink import MULTICAST, RUNNING, UP, LinkNews, News
 from bridges.simulate.loop import Bell, socket_pair
 from bridges.simulate.wire import End, Faults, Path, Wire, flip_one_bit, settings, trouble
 

@@ -22,7 +22,7 @@ from bus.transports.options import STREAMS, StreamOptions, Tls
 from bus.transports.seats import Seats
 from bus.transports.signing import signed
 from bus.transports.sockets import CLOSED_BY_PEER, Acceptor, OnPeer, connect_to, tune
-from bus.transports.stream import StreamPipe
+from bus.transports.stream import Bounds, Calls, StreamPipe
 from bus.urls import BEACON, Url, split_url, with_host
 from bus.wake_hook import Standstill, stood_still
 from bus.wire.batch import Batch
@@ -110,18 +110,14 @@ class _StreamLink:
         if session is not None:
             framing = signed(framing, session, self.options.message_bytes)
         on_batch = self._first if self._wary and session is None else self._hub.publish
-        bound, made = self.queue_bytes, self.channel.secure(sock)
         pipe = StreamPipe(
-            made,
+            self.channel.secure(sock),
             name,
             framing,
-            bound,
-            on_batch,
-            on_close,
-            self._enter,
+            Bounds(self.queue_bytes, self.options.age_s),
+            Calls(on_batch, on_close, self._enter),
             link=self.name,
             accepted=self.peers_leave,
-            age_s=self.options.age_s,
         )
         self.pipes.add(pipe)
         if session is not None:

@@ -24,7 +24,7 @@ def check_target(text: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadSpec(DeviceSpec):
-    """An upload, which stores finished capture files elsewhere, each row once (docs/upload.md)."""
+    """An upload, which stores finished capture files elsewhere, each row once (docs/capture.md)."""
 
     key: ClassVar = "upload"
     help: ClassVar = "stores captures elsewhere"

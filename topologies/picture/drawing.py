@@ -31,6 +31,15 @@ def bridge_id(bridge: str, gateway: str) -> str:
     return f"bridge {bridge}@{gateway}"
 
 
+def copies(topology: Topology) -> dict[tuple[str, str], str]:
+    """Return the ids of all bridges by their lease and gateway: the bridges of a group have one lease."""
+    return {
+        (spec.group or name, gateway): bridge_id(name, gateway)
+        for name, spec in topology.bridges.items()
+        for gateway in spec.on
+    }
+
+
 def gateway_id(gateway: str) -> str:
     """Return the id of a gateway's box."""
     return f"gateway {gateway}"

@@ -11,10 +11,10 @@ from bridges.media.multicast.datagram import Decoder, Encoder, opened
 from bridges.media.multicast.fragments import TIMEOUT_S
 from bridges.media.multicast.interfaces import lost
 from bridges.media.multicast.medium import Multicast
-from bridges.media.multicast.rtnetlink import LinkNews
 from bridges.media.multicast.send import Outbox
 from bridges.media.multicast.shed import ShedOutbox
 from bridges.media.multicast.sockets import HEADER_BYTES, Sockets
+from bridges.media.rtnetlink import LinkNews
 from bridges.media.seals import Seals
 from bridges.media.shedding import Shed
 from bus.errors import words_of

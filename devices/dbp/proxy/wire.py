@@ -4,7 +4,7 @@ import json
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
-from bus.printable import plain
+from bus.text import plain
 from devices.dbp.catalog.body import read_objects
 from devices.dbp.catalog.bounds import Bounds
 

@@ -28,7 +28,14 @@ def status_of(one: Appliance) -> dict[str, Any]:
 def lease(*candidates: tuple[str, bool, int], holder: str = "", epoch: int = 1) -> dict[str, Any]:
     """Return a lease of the bridge fridge. A candidate: its name, whether it holds, its silence in ms."""
     shown = [
-        {"name": name, "order": order, "ready": True, "holding": holds, "silent_ms": silent_ms}
+        {
+            "name": name,
+            "part": f"bridge fridge@{name}",
+            "order": order,
+            "ready": True,
+            "holding": holds,
+            "silent_ms": silent_ms,
+        }
         for order, (name, holds, silent_ms) in enumerate(candidates)
     ]
     return {

@@ -50,8 +50,8 @@ def older() -> dict[str, Any]:
         hub("a", row("1 tcp/tcp:h:9", 0)),
         hub("b", row("1 tcp/tcp:h:9")),
     ]
-    counted = broker(lease(("gw-a", True, 5))) | {"counts": {"connections": 2}}
-    del counted["kind"], counted["part"]
+    counted = broker(lease(("gw-b", True, 5))) | {"counts": {"connections": 2}}
+    del counted["kind"], counted["part"], counted["leases"][0]["candidates"][0]["part"]
     more = {"parts": parts, "hubs": hubs, "ends": ENDS, "links": LINKS, "brokers": [counted]}
     return status_of(appliance()) | more
 
@@ -83,6 +83,7 @@ def test_a_picture_has_the_marks_of_parts_and_edges() -> None:
     assert found["bridge a@gw-a/1"] == Mark("bad", "waiting")
     assert found["bridge b@gw-a/1"] == Mark("ok", "up")
     assert found["bus plant"] == Mark("ok", "", ("2 peers",))
+    assert found["bridge fridge@gw-b"] == Mark("ok", "active")
     assert found["broker main"] == Mark("ok", "up", ("2 peers",))
 
 

@@ -53,7 +53,8 @@ def test_bridges_of_other_gateways_are_as_brokers_hear_of_them() -> None:
     lease = {
         "bridge": "x",
         "candidates": [
-            {"name": name, "holding": holding, "ready": ready} for name, (holding, ready) in standing.items()
+            {"name": name, "part": f"bridge x@{name}", "holding": holding, "ready": ready}
+            for name, (holding, ready) in standing.items()
         ],
     }
     broker = {"name": "broker m", "part": "broker m", "leases": [lease], "counts": {}}

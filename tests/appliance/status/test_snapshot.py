@@ -2,16 +2,21 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import pytest
 
 from appliance.compose import Appliance
 from appliance.status.overlay import marks
+from appliance.status.snapshot import snapshot
 from appliance.status.terminal import page
+from appliance.status.view import Besides
 from appliance.web.metrics import render
 from appliance.web.page_model import page_fields
 from bus.hub import Hub
+from bus.leases.group import CandidateStatus, Lease
+from bus.report import Report
 from bus.transports.links import bus_link
 from tests.appliance.status.status_support import status_of
 from tests.helpers.peers import until
@@ -140,6 +145,41 @@ async def test_a_peer_that_was_never_dialled_and_a_row_of_the_past() -> None:
     finally:
         appliance.close()
         server.close()
+
+
+GROUP = """\
+name: t
+gateways: {gw: {address: 127.0.0.1, status: {serve: false}}, far: {address: 127.0.0.2}}
+brokers: {m: {on: gw, listen: "tcp://127.0.0.1:9"}}
+buses: {b: {on: gw, listen: "tcp://127.0.0.1:0"}, c: {on: far, listen: "tcp://127.0.0.2:0"}}
+bridges:
+  left: {on: gw, group: motors, join: [bus: b, {tcp: {host: 127.0.0.3, port: 9}}]}
+  right: {on: far, group: motors, join: [bus: c, {tcp: {host: 127.0.0.3, port: 9}}]}
+"""
+
+
+def test_a_claim_for_a_group_is_of_the_bridge_of_its_gateway() -> None:
+    appliance = Appliance(loads(GROUP, "t.yaml"), "gw")
+    claims = tuple(CandidateStatus(name, 0, True, name == "far", 5) for name in ("gw", "far", "stranger"))
+    report = Report("broker m", "broker", leases=[Lease((), "motors", 1, "far", 9, claims)])
+    shown = replace(appliance.view(), besides=lambda: Besides(services=[Spoken(report)]))
+    status = snapshot(shown)
+    (lease,) = (lease for broker in status["brokers"] for lease in broker["leases"])
+    ids = [one["part"] for one in lease["candidates"]]
+    assert ids == ["bridge left@gw", "bridge right@far", ""]
+    assert marks(status)["bridge right@far"].word == "active"
+    assert {node["id"] for node in status["drawing"]["nodes"]} > {*ids[:2]}
+    metrics = render(status, "text/plain")[0].decode()
+    assert 'buscoupler_role_ready{bridge="left",lease="motors"} 0.0' in metrics
+
+
+class Spoken(NamedTuple):
+    """A service that gives one report."""
+
+    words: Report
+
+    def report(self) -> Report:
+        return self.words
 
 
 @pytest.mark.parametrize("key", ["hubs", "brokers"])

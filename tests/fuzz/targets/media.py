@@ -7,16 +7,14 @@ from types import SimpleNamespace
 from typing import Any, Final
 from zlib import crc32
 
+from bridges.media import rtnetlink
 from bridges.media.can import codec as can
-from bridges.media.can.netlink import restart_request
-from bridges.media.can.netlink import result as restarted
 from bridges.media.can.port import BusPort
 from bridges.media.can.slcan import BufferedLine
 from bridges.media.can.socketcan import ERROR, KINDS, pack_frame, unpack_frame
 from bridges.media.can.state import BusState
 from bridges.media.i2c.mailbox_controller import Controller
 from bridges.media.i2c.mailbox_target import Target as MailboxTarget
-from bridges.media.multicast import rtnetlink
 from bridges.media.multicast.datagram import Decoder as DatagramDecoder
 from bridges.media.multicast.datagram import Encoder
 from bridges.media.uart import codec as uart
@@ -242,7 +240,7 @@ def written_seeds() -> list[bytes]:
 
 def _netlink(pieces: Pieces) -> object:
     data = b"".join(pieces)
-    return list(rtnetlink.parse(data)), restarted(data)
+    return list(rtnetlink.parse(data)), rtnetlink.result(data)
 
 
 def _netlink_seeds() -> list[bytes]:
@@ -252,7 +250,7 @@ def _netlink_seeds() -> list[bytes]:
     address = Struct("=BBBBI").pack(2, 24, 0, 0, 2) + attribute.pack(8, 2) + bytes((10, 0, 0, 1))
     messages = [(16, link), (17, link), (20, address), (21, address), (3, b""), (2, bytes(4))]
     made = [Struct("=IHHII").pack(16 + len(body), kind, 0, 1, 0) + body for kind, body in messages]
-    return [*made, b"".join(made), restart_request(3)]
+    return [*made, b"".join(made), rtnetlink.restart_request(3)]
 
 
 TARGETS: Final = (

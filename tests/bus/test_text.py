@@ -1,6 +1,6 @@
 """What is said about an unknown word."""
 
-from bus.spelling import closest, nearest
+from bus.text import closest, nearest
 
 
 def test_the_word_that_was_meant() -> None:

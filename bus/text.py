@@ -1,4 +1,7 @@
-"""Words that were meant: the known one that is most like an unknown one. Pure."""
+"""Text for people: what somebody else wrote, made fit for a terminal and a log, and words that were meant.
+
+Pure.
+"""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -18,3 +21,13 @@ def nearest(word: str, known: Iterable[str]) -> str:
     if near := closest(word, words):
         return f'; did you mean "{near}"?'
     return f"; known here: {', '.join(words[:_LISTED])}" if words else ""
+
+
+def plain(text: str) -> str:
+    """Return `text` with `?` in place of each character that would move a cursor, or cannot be written."""
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def plain_lines(text: str) -> str:
+    """Return `text` as `plain` does, with its lines."""
+    return "\n".join(map(plain, text.split("\n")))

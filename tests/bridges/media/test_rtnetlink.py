@@ -1,6 +1,7 @@
 """rtnetlink messages: as this kernel sends them, and as man pages describe them."""
 
 import socket
+import sys
 from collections.abc import Iterator
 from ipaddress import ip_address
 from struct import pack
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridges.media.multicast.rtnetlink import (
+from bridges.media.rtnetlink import (
     DELETE_ADDRESS,
     DELETE_LINK,
     DONE,
@@ -26,11 +27,13 @@ from bridges.media.multicast.rtnetlink import (
     TENTATIVE,
     UP,
     AddressNews,
-    End,
+    DumpEnd,
     LinkNews,
     News,
     parse,
     request,
+    restart_request,
+    result,
 )
 
 NAME, MTU = 3, 4  # attributes of a link, linux/if_link.h
@@ -45,7 +48,7 @@ def asked(kind: int) -> Iterator[News]:
         while True:
             for news in parse(kernel.recv(65_536)):
                 yield news
-                if isinstance(news, End):
+                if isinstance(news, DumpEnd):
                     return
 
 
@@ -89,11 +92,11 @@ def test_this_kernel_tells_of_its_loopback() -> None:
     (found,) = (news for news in links if isinstance(news, LinkNews) and news.ifindex == index)
     assert (found.name, found.flags & LOOPBACK, found.gone) == ("lo", LOOPBACK, False)
     assert found.mtu >= 1280
-    assert end == End(0)
+    assert end == DumpEnd(0)
     *addresses, end = asked(GET_ADDRESS)
     here = {news.address for news in addresses if isinstance(news, AddressNews) and news.ifindex == index}
     assert ip_address("127.0.0.1") in here
-    assert end == End(0)
+    assert end == DumpEnd(0)
 
 
 def test_a_link_that_comes_or_goes() -> None:
@@ -149,21 +152,21 @@ def test_attributes_end_at_one_that_is_too_short() -> None:
 
 
 def test_a_dump_ends_well_or_with_the_kernel_s_error() -> None:
-    assert list(parse(message(DONE, pack("=i", 0)))) == [End(0)]
-    assert list(parse(message(ERROR, pack("=i", -16)))) == [End(16)]
-    assert list(parse(message(ERROR, b""))) == [End(0)]
-    assert list(parse(message(DONE, b""))) == [End(0)]
+    assert list(parse(message(DONE, pack("=i", 0)))) == [DumpEnd(0)]
+    assert list(parse(message(ERROR, pack("=i", -16)))) == [DumpEnd(16)]
+    assert list(parse(message(ERROR, b""))) == [DumpEnd(0)]
+    assert list(parse(message(DONE, b""))) == [DumpEnd(0)]
 
 
 def test_several_messages_lie_in_one_datagram_at_multiples_of_four() -> None:
     odd, other, last = message(DONE, b"\0" * 5), message(99, b"abc"), message(NEW_LINK, link())
-    assert list(parse(odd + other + last)) == [End(0), LinkNews(7, "", UP, 0, False)]
+    assert list(parse(odd + other + last)) == [DumpEnd(0), LinkNews(7, "", UP, 0, False)]
 
 
 def test_each_message_of_a_datagram_has_its_own_attributes() -> None:
     first, second = link(attribute(NAME, b"eth0\0")), link(attribute(MTU, pack("=I", 1500)))
     found = list(parse(message(NEW_LINK, first) + message(NEW_LINK, second) + message(DONE, b"")))
-    assert found == [LinkNews(7, "eth0", UP, 0, False), LinkNews(7, "", UP, 1500, False), End(0)]
+    assert found == [LinkNews(7, "eth0", UP, 0, False), LinkNews(7, "", UP, 1500, False), DumpEnd(0)]
 
 
 def test_a_message_without_a_header_s_length_ends_the_datagram() -> None:
@@ -184,3 +187,28 @@ def test_noise_never_raises(noise: bytes, kind: int) -> None:
 def test_an_address_of_its_own_without_bytes_is_none() -> None:
     body = address(attribute(ADDRESS, bytes(4)), attribute(LOCAL, b""))
     assert list(parse(message(NEW_ADDRESS, body))) == []
+
+
+@pytest.mark.skipif(sys.byteorder == "big", reason="netlink has the machine's byte order")
+def test_the_request_to_restart_a_can_controller_byte_by_byte() -> None:
+    header = "38000000100005000100000000000000"  # length, RTM_NEWLINK, REQUEST | ACK, number
+    link = "00000000070000000000000000000000"  # the index
+    info = "1800120008000100" + b"can\0".hex()  # IFLA_LINKINFO, IFLA_INFO_KIND
+    data = "0c0002000800070001000000"  # IFLA_INFO_DATA, IFLA_CAN_RESTART
+    assert restart_request(7).hex() == header + link + info + data
+    assert restart_request(7, 9).hex() == (header + link + info + data).replace("01000000", "09000000", 1)
+
+
+def answer(kind: int, body: bytes) -> bytes:
+    return pack("=IHHII", 16 + len(body), kind, 0, 1, 0) + body
+
+
+def test_the_kernel_answers_with_an_errno_or_zero() -> None:
+    assert result(answer(2, pack("=i", 0))) == 0
+    assert result(answer(2, pack("=i", -16) + bytes(16))) == 16
+
+
+def test_other_answers_have_no_result() -> None:
+    assert result(answer(3, pack("=i", -16))) is None
+    assert result(answer(2, b"\0\0\0")) is None
+    assert result(b"") is None

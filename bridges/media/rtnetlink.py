@@ -1,4 +1,7 @@
-"""Messages of Linux's rtnetlink(7) about interfaces and their addresses: requests and parsing."""
+"""Messages of Linux's rtnetlink(7): news of interfaces and addresses, and the restart of a CAN controller.
+
+Pure: requests as bytes, and parsing of what the kernel sends.
+"""
 
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -16,10 +19,12 @@ _HEADER = Struct("=IHHII")
 _LINK = Struct("=BxHiII")
 _ADDRESS = Struct("=BBBBI")
 _ATTRIBUTE = Struct("=HH")
-_ERRNO = Struct("=i")
+_I32 = Struct("=i")
 _U32 = Struct("=I")
 _DUMP = 0x301  # NLM_F_REQUEST | NLM_F_DUMP
-_IFLA_NAME, _IFLA_MTU = 3, 4
+_ACKNOWLEDGED = 0x05  # NLM_F_REQUEST | NLM_F_ACK
+_IFLA_NAME, _IFLA_MTU, _IFLA_LINKINFO = 3, 4, 18
+_INFO_KIND, _INFO_DATA, _CAN_RESTART = 1, 2, 7
 _IFA_ADDRESS, _IFA_LOCAL, _IFA_FLAGS = 1, 2, 8
 
 Address = IPv4Address | IPv6Address
@@ -44,19 +49,47 @@ class AddressNews(NamedTuple):
     gone: bool
 
 
-class End(NamedTuple):
+class DumpEnd(NamedTuple):
     """The end of a dump: `errno` is 0 if it is complete, else the error."""
 
     errno: int
 
 
-News = LinkNews | AddressNews | End
+News = LinkNews | AddressNews | DumpEnd
 
 
 def request(kind: int) -> bytes:
     """Return a request for all links (`GET_LINK`) or all addresses (`GET_ADDRESS`)."""
     body = _LINK.pack(0, 0, 0, 0, 0) if kind == GET_LINK else _ADDRESS.pack(0, 0, 0, 0, 0)
-    return _HEADER.pack(_HEADER.size + len(body), kind, _DUMP, 1, 0) + body
+    return _message_of(kind, _DUMP, 1, body)
+
+
+def restart_request(index: int, sequence: int = 1) -> bytes:
+    """Return the request to restart a CAN controller after a bus-off; `index` is that of the interface.
+
+    It does what `ip link set can0 type can restart` does (linux/can/netlink.h): RTM_NEWLINK with
+    IFLA_LINKINFO, of kind "can", and IFLA_CAN_RESTART in it. The kernel's answer holds a `result`.
+    """
+    data = _attribute(_CAN_RESTART, _I32.pack(1))
+    info = _attribute(_INFO_KIND, b"can\0") + _attribute(_INFO_DATA, data)
+    body = _LINK.pack(0, 0, index, 0, 0) + _attribute(_IFLA_LINKINFO, info)
+    return _message_of(NEW_LINK, _ACKNOWLEDGED, sequence, body)
+
+
+def result(answer: bytes) -> int | None:
+    """Return the errno in the kernel's answer, 0 for success; None if the answer has no result."""
+    if len(answer) < _HEADER.size + _I32.size or _HEADER.unpack_from(answer)[1] != ERROR:
+        return None
+    return -int(_I32.unpack_from(answer, _HEADER.size)[0])
+
+
+def _message_of(kind: int, flags: int, sequence: int, body: bytes) -> bytes:
+    return _HEADER.pack(_HEADER.size + len(body), kind, flags, sequence, 0) + body
+
+
+def _attribute(kind: int, value: bytes) -> bytes:
+    # No padding: each value here is a multiple of four bytes.
+    return _ATTRIBUTE.pack(_ATTRIBUTE.size + len(value), kind) + value
 
 
 def parse(data: bytes) -> Iterator[News]:
@@ -78,7 +111,7 @@ def _message(kind: int, body: bytes) -> News | None:
     if kind in (NEW_ADDRESS, DELETE_ADDRESS) and len(body) >= _ADDRESS.size:
         return _address(body, kind == DELETE_ADDRESS)
     if kind in (DONE, ERROR):
-        return End(-_ERRNO.unpack_from(body)[0] if kind == ERROR and len(body) >= _ERRNO.size else 0)
+        return DumpEnd(-_I32.unpack_from(body)[0] if kind == ERROR and len(body) >= _I32.size else 0)
     return None
 
 
