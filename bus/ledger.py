@@ -193,7 +193,7 @@ class Accounts:
     long as the ledger is there. `passed` is what the hub has passed on so far, in messages.
     """
 
-    __slots__ = ("_dormant", "_gone", "_kept", "_left", "_live", "_sweep_at")
+    __slots__ = ("_dormant", "_folded", "_gone", "_kept", "_left", "_live", "_sweep_at")
 
     def __init__(self) -> None:
         self._gone: dict[str, Account] = {}
@@ -201,6 +201,7 @@ class Accounts:
         self._left: dict[Stats, _Part] = {}
         self._dormant: WeakKeyDictionary[Stats, _Part] = WeakKeyDictionary()
         self._kept: list[tuple[str, Stats]] = []
+        self._folded: dict[str, Stats] = {}
         self._sweep_at = _SWEEP
 
     def _name(self, link: str) -> str:
@@ -212,6 +213,11 @@ class Accounts:
     def keep(self, link: str, stats: Stats) -> None:
         """Add counts to an account that are of no pipe. Without any there is no such account."""
         self._kept.append((link, stats))
+
+    def fold(self, link: str, stats: Stats) -> None:
+        """Add the final counts of a kept ledger to one sum for its link, and forget the ledger."""
+        self._kept.remove((link, stats))
+        self._folded.setdefault(link, Stats()).add(stats)
 
     def inherit(self, accounts: Mapping[str, Account], rename: Callable[[str], str]) -> None:
         """Go on with the counts of other accounts, under other names. Their live pipes are to enter here."""
@@ -269,7 +275,7 @@ class Accounts:
         """Return a copy of all accounts as they are now, in the order of their names."""
         self._sweep()
         found = {link: account.copy() for link, account in self._gone.items()}
-        for link, stats in self._kept:
+        for link, stats in (*self._folded.items(), *self._kept):
             if stats.used():
                 account = found.setdefault(link, Account())
                 account.stats.add(stats)

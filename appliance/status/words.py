@@ -1,6 +1,6 @@
 """The words for a row of a status that `top`, the status page and pictures share. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 Row = Mapping[str, Any]
@@ -28,6 +28,20 @@ def title(service: Row) -> str:
 def counted(counts: Mapping[str, int]) -> str:
     """Return counts by name as text: `connections 3, accepted 7`."""
     return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+def troubles(status: Row) -> Iterator[str]:
+    """Yield a line for each reason why a gateway is not ready: none if it is.
+
+    It is ready if all its links to media and other buses are up, and it can take part in each failover.
+    A standby is ready too: readiness says nothing about who forwards.
+    """
+    for part in status["parts"]:
+        if part["state"] not in ("", "up"):
+            yield f"{part['id']}: {part['state']}" + (f": {part['fault']}" if part["fault"] else "")
+    for role in status["candidates"]:
+        if not role["ready"]:
+            yield f"bridge {role['bridge']}: not ready: {role['cause']}"
 
 
 def short(number: float) -> str:

@@ -6,8 +6,7 @@ from heapq import nlargest
 from typing import Any, Final
 
 from appliance.status.overlay import marks
-from appliance.status.words import counted, fault, short, state_word, title
-from appliance.web.health import troubles
+from appliance.status.words import counted, fault, short, state_word, title, troubles
 from topologies.picture.svg import SIGNS, Mark
 
 ROWS: Final = 100

@@ -127,10 +127,9 @@ class Uplink(PeerOwner):
     def _make(self, address: Address) -> Peer:
         hello = partial(self._hello, address)
         peer = Peer(self._loop, address, self._options, hello, self.stats, self, self._on_frames)
-        said = self._registrations(address)
-        peer.send(
-            *(said or [pack_hello(hello(0))])
-        )  # a reference broker wants a packet, and ignores this one
+        # Greet first: a broker of ours then looks after this client, however early the connection ends;
+        # one of 2015 ignores the packet.
+        peer.send(pack_hello(hello(0)), *self._registrations(address))
         return peer
 
     def _begin(self, number: int) -> None:

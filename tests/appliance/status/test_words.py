@@ -1,10 +1,10 @@
-"""The words for rows of a status: the state of a link, the title of a service, and short rates."""
+"""The words for rows of a status: the state of a link, the title of a service, troubles, and short rates."""
 
 from typing import Any
 
 import pytest
 
-from appliance.status.words import counted, fault, short, state_word, title
+from appliance.status.words import counted, fault, short, state_word, title, troubles
 
 
 @pytest.mark.parametrize(
@@ -64,3 +64,28 @@ def test_counts_are_named() -> None:
 def test_a_rate_is_short(number: float, shown: str) -> None:
     assert short(number) == shown
     assert len(shown) <= 5
+
+
+def part(state: str, fault: str = "") -> dict[str, Any]:
+    return {"parts": [{"id": "bus p", "state": state, "fault": fault}], "candidates": []}
+
+
+@pytest.mark.parametrize(
+    ("state", "fault", "lines"),
+    [
+        ("", "", []),
+        ("up", "", []),
+        ("up", "an old one", []),
+        ("opening", "", ["bus p: opening"]),
+        ("waiting", "no route", ["bus p: waiting: no route"]),
+    ],
+)
+def test_a_part_that_is_not_up_is_a_trouble_with_its_fault(state: str, fault: str, lines: list[str]) -> None:
+    assert list(troubles(part(state, fault))) == lines
+
+
+def test_a_standby_is_ready_unless_it_could_not_take_over() -> None:
+    roles = [
+        {"bridge": name, "ready": ready, "cause": "no lease"} for name, ready in (("x", True), ("y", False))
+    ]
+    assert list(troubles({"parts": [], "candidates": roles})) == ["bridge y: not ready: no lease"]
