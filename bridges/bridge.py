@@ -1,4 +1,4 @@
-"""The bridge: a hub whose links are attached through sides, with policies per pipe (docs/design.md).
+"""The bridge: a hub whose links are attached through sides, with policies per pipe (ARCHITECTURE.md).
 
 Where no side is a trunk, plain frames travel between its sides; where one is, every message inside has an
 envelope (`bridges/forms.py`).

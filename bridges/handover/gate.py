@@ -46,7 +46,7 @@ class GatedSide(Protocol):
 
 
 class Rank(NamedTuple):
-    """The rank of a candidate: its number in the list of all `of` candidates for one bridge, 0 being the best."""
+    """The rank of a candidate: its number among all `of` candidates for one bridge; 0 is the best."""
 
     number: int = 0
     of: int = 1

@@ -33,7 +33,9 @@ def test_the_wheel_has_every_file_of_the_packages(built: tuple[set[str], set[str
 
 
 def test_the_wheel_has_the_documents(built: tuple[set[str], set[str]]) -> None:
-    needed = {name for name in tracked() if name.startswith("docs/")} | {"README.md", "CHANGELOG.md"}
+    needed = {name for name in tracked() if name.startswith("docs/")} | {
+        name for name in tracked() if name.endswith(".md") and "/" not in name
+    }
     places = {name.partition("/share/doc/buscoupler/")[2] for name in built[0]}
     assert "docs/wire/can.md" in needed
     assert needed - places == set()

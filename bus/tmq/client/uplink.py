@@ -128,10 +128,9 @@ class Uplink(PeerOwner):
         hello = partial(self._hello, address)
         setup = PeerSetup(self._loop, self._options, hello, self.stats, self, self._on_frames)
         peer = Peer(address, setup)
-        said = self._registrations(address)
-        peer.send(
-            *(said or [pack_hello(hello(0))])
-        )  # a reference broker wants a packet, and ignores this one
+        # Greet first: a broker of ours then looks after this client, however early the connection ends;
+        # one of 2015 ignores the packet.
+        peer.send(pack_hello(hello(0)), *self._registrations(address))
         return peer
 
     def _begin(self, number: int) -> None:

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
-from bus.transports import seats
+from bus.transports import admission
 from bus.transports.admission import PeerAdmission
 from bus.wire.sp import HANDSHAKE
 from tests.helpers import ROOT
@@ -19,7 +19,7 @@ MOST = 16384
 @pytest.fixture(autouse=True)
 def hundred(monkeypatch: pytest.MonkeyPatch) -> None:
     """Peers may have a hundred descriptors."""
-    monkeypatch.setattr(seats, "room", lambda: 100)
+    monkeypatch.setattr(admission, "room", lambda: 100)
 
 
 def test_a_host_may_have_half_and_another_one_still_comes() -> None:

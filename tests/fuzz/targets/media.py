@@ -269,8 +269,6 @@ TARGETS: Final = (
             b"\r\a" * 9,
         ],
         whole=True,
-        inputs=20_000,
-        why="python-can reads byte by byte, through a pipe",
     ),
     Target("can", "SocketCAN frames: errors, and transfers of Cyphal", _can, _can_seeds, whole=True),
     Target("multicast", "datagrams, and fragments of messages", _datagrams, _datagram_seeds, whole=True),
@@ -280,7 +278,7 @@ TARGETS: Final = (
         _mailbox,
         _mailbox_seeds,
         whole=True,
-        inputs=20_000,
+        inputs=2_000,
         why="0.2 ms an input: every two bytes are a turn of the controller",
     ),
     Target(
