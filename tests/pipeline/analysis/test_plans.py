@@ -14,7 +14,7 @@ from pipeline.cache import cached, release
 from pipeline.input import read as capture
 from pipeline.input.sample import write
 from tests.helpers import ROOT
-from tests.pipeline.conftest import plan
+from tests.pipeline.engines import plan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

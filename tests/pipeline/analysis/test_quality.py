@@ -11,6 +11,7 @@ pytest.importorskip("pyspark")
 from capture.files import listed
 from pipeline.analysis import inventory
 from pipeline.analysis.quality import flaws
+from pipeline.engine.choice import SAIL, SPARK
 from pipeline.input import sample
 from pipeline.input.late import lateness
 from pipeline.input.span import WHOLE
@@ -19,6 +20,7 @@ from tests.pipeline.analysis.hand_made import MS, RX, START_NS, Capture, frame
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
+pytestmark = pytest.mark.engines(SPARK, SAIL)
 HOUR_MS = 3_600_000
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import ROOT, alone
-from tests.pipeline.engine.test_interrupts import has_spark
+from tests.pipeline.engines import has_spark
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
