@@ -32,7 +32,7 @@ from pipeline.engine.session import LASTING
 from pipeline.errors import PipelineError
 from pipeline.input import read as capture
 from pipeline.input import sample
-from pipeline.jobs.runner import opened
+from pipeline.jobs.opening import opened
 from pipeline.jobs.watch import JOB, recording
 from tests.capture.divided import divide
 from tests.capture.test_live import Recording

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +78,7 @@ def test_json_has_names_beside_tokens(
 def test_tokens_are_names_in_text_and_else_hex(
     name: str, capture: OpenCapture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bare = shown(name, capture._replace(names=Names()), capsys)
+    bare = shown(name, replace(capture, names=Names()), capsys)
     named = shown(name, capture, capsys)
     kinds = [kind for kind in KINDS if hexadecimal(token(kind)) in bare]
     assert kinds
