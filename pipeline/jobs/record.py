@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from bus.names import Names
@@ -86,7 +85,7 @@ class OpenCapture:
     span: Span = WHOLE
     knows_delta: bool = False
     is_native: bool = True
-    newest_ns: Mapping[Path, int] = MappingProxyType({})
+    newest_ns: Mapping[Path, int] = field(default_factory=dict)
     _inventories: "dict[int, list[Row]]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def rows(self, margin_ns: int = 0) -> "DataFrame":
