@@ -15,7 +15,7 @@ COMMANDS: Final = "commands"
 WITH_COMMANDS: Final = (
     "tests/pipeline/jobs/test_killed_bridge.py",
     "tests/pipeline/jobs/test_verdict.py",
-    "tests/pipeline/jobs/test_healthy.py",
+    "tests/benchmarks/test_healthy.py",
     "tests/pipeline/input/test_sound.py::test_the_rest_is_analysed",
     "tests/pipeline/input/test_delta.py::test_a_command",
     "tests/examples/test_questions.py",

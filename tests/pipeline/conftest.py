@@ -6,15 +6,13 @@ the same. With BUSCOUPLER_ENGINE all run on that engine.
 """
 
 from collections.abc import Iterator
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pipeline import cache
 from pipeline.engine.choice import SAIL, SPARK
-from tests.helpers.ports import free_port
-from tests.pipeline.engines import IDS, Engines, asked_for
+from tests.pipeline.engines import IDS, Engines, asked_for, of_process
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,17 +35,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def connect_port() -> int:
-    """The port on which `spark` is also a Connect server; 0 if Connect's client is not installed."""
-    return free_port() if find_spec("grpc") else 0
+def engines() -> Iterator[Engines]:
+    """The engines of this process."""
+    yield of_process()
+    of_process().close()
 
 
 @pytest.fixture(scope="session")
-def engines(connect_port: int) -> Iterator[Engines]:
-    """The engines of this process."""
-    found = Engines(connect_port)
-    yield found
-    found.close()
+def connect_port(engines: Engines) -> int:
+    """The port on which `spark` is also a Connect server; 0 if Connect's client is not installed."""
+    return engines.connect_port
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import io
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,7 @@ from pipeline.engine import jars, java, session
 from pipeline.engine.choice import SAIL, SPARK, VARIABLE, Where
 from pipeline.errors import PipelineError
 from tests.helpers import CONNECT_MODE
+from tests.helpers.ports import free_port
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,10 +60,10 @@ def has_spark() -> bool:
 
 
 class Engines:
-    """The engines of this process. `connect_port`: on which Spark is also a Connect server; 0 if nowhere."""
+    """Engines for tests. `connect_port`: on which Spark is also a Connect server; 0 if nowhere."""
 
     def __init__(self, connect_port: int) -> None:
-        self._port = connect_port
+        self.connect_port = connect_port
         self._spark: SparkSession | None = None
         self._at_end = ExitStack()
 
@@ -72,7 +74,7 @@ class Engines:
             if find_spec("pyspark") is None:
                 pytest.skip("pyspark is not installed: pip install -e '.[pipeline]'")
             try:
-                local = _started(self._port)
+                local = _started(self.connect_port)
             except PipelineError as error:
                 pytest.skip(str(error))
             self._spark = self._at_end.enter_context(session.session(_ON_SPARK, local))
@@ -94,6 +96,12 @@ class Engines:
         """End Spark. Idempotent."""
         self._spark = None
         self._at_end.close()
+
+
+@cache
+def of_process() -> Engines:
+    """Return the engines of this process. Spark is a Connect server too, if Connect's client is installed."""
+    return Engines(free_port() if find_spec("grpc") else 0)
 
 
 def _started(connect_port: int) -> session.Local | None:

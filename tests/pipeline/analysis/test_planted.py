@@ -13,8 +13,6 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import functions
 
-from benchmarks.exact import found, hard, wrong
-from benchmarks.exact import planted as planted_in
 from bus.events import PATTERN as EVENT
 from bus.names import Names
 from bus.wire.pattern import Pattern, token
@@ -26,6 +24,8 @@ from pipeline.cache import release
 from pipeline.engine.choice import SAIL, SPARK
 from pipeline.input import read as capture
 from tests.rigs.planted import ENVELOPES, HEARTBEAT, KINDS, Plan, Truth, generate
+from tests.rigs.planted.exact import found, hard, wrong
+from tests.rigs.planted.exact import planted as planted_in
 from tests.rigs.planted.names import FILE
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from pipeline.input import sample
 from pipeline.jobs.opening import opened
 from pipeline.jobs.watch import JOB, recording
 from tests.capture.divided import divide
-from tests.capture.test_live import Recording
+from tests.capture.recordings import Recording
 from tests.helpers import alone
 from tests.pipeline.analysis.watches import SECONDS, options, run
 from tests.rigs import planted
