@@ -13,7 +13,8 @@ from appliance.parts.bridge import BridgePart
 from appliance.parts.broker import BrokerPart
 from appliance.parts.bus import BusPart
 from appliance.parts.changes import Change, of_memory, of_names, of_page, of_told
-from appliance.parts.device import DevicePart, part_class
+from appliance.parts.device import DevicePart
+from appliance.parts.kinds import part_class
 from appliance.parts.outlets import Outlets
 from appliance.parts.site import Revision, Site
 from appliance.status.neighbours import Neighbours

@@ -26,7 +26,7 @@ ONLY_IN = {
     "websockets": "bus/wire/websocket/*.py",
     "pyspark": "pipeline/*.py",
 }
-MADE = re.compile(r"bridges\.media\.\w+\.link|appliance\.parts\.\w+|devices(\.dbp)?\.\w+\.service")
+MADE = re.compile(r"bridges\.media\.\w+\.link|devices(\.dbp)?\.\w+\.service")
 CIRCLES = 0
 
 
@@ -61,7 +61,7 @@ def names(path: Path, deep: bool = True, types: bool = False) -> frozenset[str]:
 def named(path: Path) -> set[str]:
     """Modules that strings of a module name ("bus.hub" or "bus.hub:Hub"), to be imported when needed.
 
-    Without those that the record of a medium or a device names as its link, its part or its service: these
+    Without those that the record of a medium or a device names as its link or its service: these
     modules import the record.
     """
     found = set[str]()

@@ -1,7 +1,7 @@
 """A service of a gateway: a peer of its buses, whichever process of the gateway runs them."""
 
 from asyncio import AbstractEventLoop
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from appliance.parts.bus import BusPart, bus_plan
 from appliance.parts.changes import Change, Draft, End, Plan
@@ -12,6 +12,7 @@ from appliance.status.rows import LinkRow
 from bus.errors import LinkError
 from bus.hub import Hub, Link
 from bus.kinds import load
+from bus.ledger import Stats
 from bus.report import Reporter
 from devices.device import DeviceSpec
 from devices.service import Service
@@ -27,12 +28,23 @@ class ServicePart(DevicePart):
         self._ends = Draft[Link]([], list(self._plans(self.spec, site, joined))).ends
         self._hubs = {bus: self._hub(bus) for bus in self.spec.joins}
         self._failed: list[LinkRow] = []
+        self._before: Mapping[str, Stats] = {}
         self._keep()
 
     def _keep(self) -> None:
         """Take the service's own ledgers into the part's hub, which no message passes through."""
         for link, stats in self._service.ledgers.items():
             self.hub.keep(link, stats)
+
+    def _replace(self, service: Service) -> None:
+        """Replace the service. Connections of the closed one may still count until the next replacement."""
+        for link, stats in self._before.items():
+            self.hub.fold(link, stats)
+        self._before = self._service.ledgers
+        self._service.close()
+        service.follow(self._service)
+        self._service, self._serving = service, None
+        self._keep()
 
     def _hub(self, bus: str) -> Hub:
         return Hub(f"{self.name} on {bus}")
@@ -125,10 +137,7 @@ class ServicePart(DevicePart):
         self, site: Site, spec: DeviceSpec, joined: Sequence[Joined], draft: Draft[Link], service: Service
     ) -> None:
         if service is not self._service:
-            self._service.close()
-            service.follow(self._service)
-            self._service, self._serving = service, None
-            self._keep()
+            self._replace(service)
         else:
             service.leave(spec)
         draft.close()

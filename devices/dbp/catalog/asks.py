@@ -8,7 +8,7 @@ from functools import partial
 from devices.dbp.catalog import wire
 from devices.dbp.catalog.bounds import Bounds
 from devices.dbp.catalog.entry import Address
-from devices.dbp.catalog.registry import Ask
+from devices.dbp.catalog.outcomes import Ask
 from devices.dbp.catalog.wire import Command, Received, Refused
 from devices.dbp.zeromq.limits import Limits
 from devices.dbp.zeromq.sockets import Message, Socket

@@ -14,7 +14,8 @@ from devices.dbp.catalog.asks import Asks
 from devices.dbp.catalog.bounds import Bounds
 from devices.dbp.catalog.datagrams import Datagrams
 from devices.dbp.catalog.entry import ROUTER
-from devices.dbp.catalog.registry import Registry, Round
+from devices.dbp.catalog.outcomes import Round
+from devices.dbp.catalog.registry import Registry
 from devices.dbp.catalog.wire import Command, Received, Refused
 from devices.dbp.monitor.mirror import Mirror, Who
 from devices.dbp.monitor.wire import Grant

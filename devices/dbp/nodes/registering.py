@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from devices.dbp.catalog import wire
 from devices.dbp.catalog.body import pack_object
-from devices.dbp.catalog.entry import LIVELINESS
+from devices.dbp.catalog.entry import LIVELINESS, is_interval
 from devices.dbp.catalog.life import Pulse, State, Watch
 from devices.dbp.catalog.wire import Command, Received
 
@@ -123,7 +123,7 @@ class Registration:
 
     def _agree(self, received: Received, now_s: float) -> None:
         agreed_ms = received.fields.get(LIVELINESS)
-        if isinstance(agreed_ms, int | float) and agreed_ms > 0:
+        if is_interval(agreed_ms):
             self._interval_s = min(max(agreed_ms / 1000, INTERVAL_MIN_S), INTERVAL_MAX_S)
             self._renew_watch(now_s)
 

@@ -12,7 +12,7 @@ from devices.dbp.catalog import wire
 from devices.dbp.catalog.body import pack_object
 from devices.dbp.catalog.bounds import Bounds
 from devices.dbp.catalog.entry import FAULTS
-from devices.dbp.catalog.registry import REFUSED as LATER
+from devices.dbp.catalog.outcomes import REFUSED as LATER
 from devices.dbp.catalog.wire import Command, Received, Refused, pack, pack_datagram, parse, parse_datagram
 from tests.devices.dbp.catalog import original
 from tests.devices.dbp.catalog.strategies import any_frame, objects
