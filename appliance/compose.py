@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from appliance.log.telling import Telling
+from appliance.log.unpublished import UnpublishedLines
 from appliance.monitor import SCAN_S, Monitor
 from appliance.parts.bridge import BridgePart
 from appliance.parts.broker import BrokerPart
@@ -170,7 +170,7 @@ class Appliance:
         self.parts = Builder(site, self._only, {}).build().parts
         self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
-        self._outlets, self._telling = Outlets(time.monotonic), Telling(gateway)
+        self._outlets, self._unpublished = Outlets(time.monotonic), UnpublishedLines(gateway)
         self._publish(site)
         self._started_ns = time.time_ns()
         self.page = StatusPage(topology.gateways[gateway].address)
@@ -192,7 +192,7 @@ class Appliance:
 
     def _listen(self) -> None:
         """Keep what is logged from now on, if it is to be published."""
-        self._telling.listen(bool(self._publishing.logs), without_events=bool(self._publishing.events))
+        self._unpublished.listen(bool(self._publishing.logs), without_events=bool(self._publishing.events))
 
     def open(self, loop: AbstractEventLoop) -> None:
         """Open everything, buses before bridges. Raises `LinkError` with nothing left open."""
@@ -228,7 +228,7 @@ class Appliance:
         """Close everything, bridges before buses, so that nothing new enters. Idempotent."""
         if self._timer is not None:
             self._timer.cancel()
-        self._telling.listen(False)
+        self._unpublished.listen(False)
         self._transit.close()
         self.page.close()
         self._outlets.close()
@@ -241,7 +241,7 @@ class Appliance:
     def say(self, events: list[bytes]) -> bool:
         """Publish these events, and the lines of the log that wait. Return whether there was anything."""
         assert self._loop is not None
-        lines = self._telling.drain()
+        lines = self._unpublished.drain()
         self._outlets.say(self._publishing.events, events)
         self._outlets.say(self._publishing.logs, lines)
         self._outlets.tick(self._loop)
@@ -274,7 +274,7 @@ class Appliance:
             parts=lambda: self.parts.values(),
             besides=lambda: Besides(hubs=self._outlets.hubs, services=(self.page,)),
             around=self._around,
-            sampled=lambda: Sampled(self.monitor.events, self.monitor.rates.now, self._transit.told()),
+            sampled=lambda: Sampled(self.monitor.events, self.monitor.rates.now, self._transit.as_records()),
         )
 
     def _around(self, claims: Mapping[str, int]) -> Around:

@@ -7,9 +7,9 @@ to whoever is at the other end. Of candidates for one bridge the first forwards,
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from appliance.compose import Appliance
+from appliance.explain.hop import Exit, Hop, gained
 from appliance.parts.bridge import BridgePart, Leg
 from appliance.parts.bus import BusPart
 from bridges.guard import REASON, refuses
@@ -25,28 +25,6 @@ from topologies.wiring.segments import joined
 
 AGAIN = "comes a second time"
 """Why a rehearsal ends at a link: plain links make a loop, or two ways lead there."""
-
-
-class Way(NamedTuple):
-    """What became of a frame at one way out of a part. `stopped` has the reasons; empty if it went out.
-
-    `remarks` say what may still delay or shed it there.
-    """
-
-    to: str
-    stopped: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
-
-
-class Hop(NamedTuple):
-    """A frame that came to a part by one of its links. `stopped`: why it did not enter; empty if it did."""
-
-    part: str
-    gateway: str
-    by: str
-    stopped: tuple[str, ...]
-    ways: tuple[Way, ...]
-    remarks: tuple[str, ...] = ()
 
 
 class _Probe(Pipe):
@@ -167,7 +145,7 @@ class Rehearsal:
         while waiting:
             probe, batch = waiting.popleft()
             if probe in seen:
-                yield Hop(probe.part.title, probe.part.site.gateway, probe.end, (AGAIN,), ())
+                yield Hop(probe.part.title, probe.part.site.gateway, probe.end, stopped=(AGAIN,))
                 continue
             seen.add(probe)
             yield self._hop(probe, batch, len(frame), waiting)
@@ -179,26 +157,28 @@ class Rehearsal:
         if not refused:
             probe.hub.publish(batch, probe)
         after = part.hub.accounts()
-        stopped = refused or _new(after, before, probe.account, "rejected")
-        ways = tuple(
-            self._way(one, before, after, size, waiting) for one in others if one is not probe and not stopped
-        )
-        return Hop(part.title, part.site.gateway, probe.end, stopped, ways, self._around(part))
+        stopped = refused or _gained(after, before, probe.account)[0]
+        ways_out = [] if stopped else [one for one in others if one is not probe]
+        exits = tuple(self._exit(one, before, after, size, waiting) for one in ways_out)
+        where = part.title, part.site.gateway, probe.end
+        return Hop(*where, stopped=stopped, exits=exits, remarks=self._around(part))
 
-    def _way(
+    def _exit(
         self,
         probe: _Probe,
         before: Mapping[str, Account],
         after: Mapping[str, Account],
         size: int,
         waiting: "deque[tuple[_Probe, Batch]]",
-    ) -> Way:
-        stopped = _new(after, before, probe.account, "dropped")
+    ) -> Exit:
+        _, stopped = _gained(after, before, probe.account)
         taken, probe.taken = probe.taken, []
         refused = tuple(REASON for batch in taken if refuses(probe.peers, batch, sending=False))
         if not refused:
             waiting += ((other, batch) for batch in taken for other in probe.others if other is not probe)
-        return Way(probe.end, stopped or refused, (*probe.remarks, *self._wire_time(probe, size)))
+        stopped = stopped or refused
+        remarks = (*probe.remarks, *self._wire_time(probe, size))
+        return Exit(probe.end, None if stopped else 0, stopped=stopped, remarks=remarks)
 
     def _wire_time(self, probe: _Probe, size: int) -> Iterator[str]:
         if isinstance(probe.part, BridgePart):
@@ -238,11 +218,9 @@ def _address(listen: Listen) -> tuple[str, ...]:
     return ("trunk",) if listen.trunk else ()
 
 
-def _new(
-    after: Mapping[str, Account], before: Mapping[str, Account], link: str, what: str
-) -> tuple[str, ...]:
-    """Return the reasons that a link has counted since `before`."""
+def _gained(
+    after: Mapping[str, Account], before: Mapping[str, Account], link: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the reasons for which a link has rejected, and for which it has dropped, since `before`."""
     now, then = after.get(link, Account()).stats, before.get(link, Account()).stats
-    gained = now.since(then)
-    counts = gained.rejected if what == "rejected" else gained.dropped
-    return tuple(reason for reason, count in counts.items() if count)
+    return gained(now.rejected, then.rejected), gained(now.dropped, then.dropped)

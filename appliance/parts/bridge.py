@@ -21,7 +21,7 @@ from appliance.parts.patch import Patch
 from appliance.parts.site import BasePart, Entry, Revision, Site
 from appliance.status.rows import LinkRow
 from bridges.bridge import Bridge, Policy, Side
-from bridges.handover.gate import Place
+from bridges.handover.gate import Rank
 from bridges.handover.window import AGE_S
 from bridges.holdoff import STEP_S
 from bridges.media import shedding
@@ -221,8 +221,8 @@ class BridgePart(BasePart):
         from bus.leases.candidacy import Candidacy
 
         candidate = candidate_of(standing)
-        place = Place(standing.on, standing.of)
-        gate = self.hub.stand_by(candidate.may_forward, lambda: candidacy.judge(), place=place)
+        rank = Rank(standing.on, standing.of)
+        gate = self.hub.stand_by(candidate.may_forward, lambda: candidacy.judge(), rank=rank)
         candidacy = Candidacy(
             candidate,
             endpoints(standing),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from bus.hub import Link
-from bus.schema import Node
+from bus.schema import Record
 from bus.wire.notation import written
 from topologies.model import Gateway
 
@@ -84,7 +84,7 @@ def pair(old: Sequence[T], new: Sequence[T], *keys: Callable[[T], Any]) -> tuple
     return found, left
 
 
-def settings_of(node: Node) -> dict[str, Any]:
+def settings_of(node: Record) -> dict[str, Any]:
     """Return the settings of a record by name, without its place in the file."""
     return {one.name: getattr(node, one.name) for one in fields(node) if one.compare}
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from appliance.parts.changes import Change
 from bus.errors import LinkError
-from bus.events import Record
+from bus.events import RecordEvent
 from bus.hub import Hub, Link
 from bus.transports.peers import Peer
 from topologies.model import Gateway, Topology
@@ -32,7 +32,7 @@ class Site(NamedTuple):
     topology: Topology
     gateway: str
     sockets: Path | None
-    record: Record
+    record: RecordEvent
     rings: frozenset[str] = frozenset()
 
     @property

@@ -8,7 +8,8 @@ import pytest
 
 from appliance.commandline.cli import main
 from appliance.compose import Appliance
-from appliance.explain.rehearsal import AGAIN, Hop, Rehearsal
+from appliance.explain.hop import Hop
+from appliance.explain.rehearsal import AGAIN, Rehearsal
 from bus.hub import Hub
 from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
@@ -38,7 +39,7 @@ def frame(pattern: str) -> bytes:
 
 def reached(hops: list[Hop], ports: dict[str, int]) -> str:
     """Return the buses at whose address the frame goes out."""
-    ends = {way.to for hop in hops for way in hop.ways if not way.stopped}
+    ends = {way.to for hop in hops for way in hop.exits if not way.stopped}
     return "".join(name for name, port in ports.items() if f"listen tcp://127.0.0.1:{port}" in ends)
 
 
