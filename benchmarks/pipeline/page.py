@@ -180,8 +180,8 @@ def _works(results: Results) -> list[str]:
     ]
     head = "envelopes | rows | jobs | passes | rows collected | rows broadcast"
     return [
-        "**What Spark does for an audit**: passes are rows read over rows of the capture; rows collected came "
-        "to Python, rows broadcast went to every worker.", "", *_table(head, rows),
+        "**What Spark does for an audit**: passes are rows read over rows of the capture; rows collected came"
+        " to Python, rows broadcast went to every worker.", "", *_table(head, rows),
     ]  # fmt: skip
 
 
