@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from topologies.picture.drawing import bridge_id, gateway_id
 from topologies.picture.svg import Mark, State
+from topologies.wiring.ids import bridge_id, gateway_id
 
 Status = Mapping[str, Any]
 _STATES: Mapping[str, State] = {"up": "ok", "opening": "wait", "waiting": "bad", "closed": "bad", "": "ok"}

@@ -52,7 +52,7 @@ def place_of(part: Part, pipe: Pipe | None) -> Place:
     for entry in part.entries:
         if entry.hub is side and entry.link.name == inner.link:
             return Place(entry.place, entry.inside, entry.bus)
-    if is_patch(inner) and inner.link in part.site.topology.bridges:
+    if is_patch(inner) and not inner.link.startswith("device "):  # a device names its patches by its title
         return Place(f"bridge {inner.link}", True)
     return Place(inner.link or inner.name)
 

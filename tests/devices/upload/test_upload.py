@@ -20,6 +20,7 @@ from devices.upload.service import Upload
 from devices.upload.uploader import Settings
 from tests.devices.upload.captures import GATEWAY, PARTS, mine, planted, rows
 from tests.helpers import ROOT
+from tests.helpers.appliances import appliance_of
 from tests.helpers.peers import until
 from tests.topologies.support import findings, warnings
 from topologies.loading.loader import loads
@@ -42,7 +43,7 @@ def text(root: Path, to: object, more: str = "") -> str:
 
 async def run(written: str, ready: Callable[[Upload], bool]) -> Upload:
     """Run a gateway with an upload until it is `ready`, and until its process has ended."""
-    appliance = Appliance(loads(written, "t.yaml"), GATEWAY)
+    appliance = appliance_of(loads(written, "t.yaml"), GATEWAY)
     appliance.open(asyncio.get_running_loop())
     try:
         upload = service(appliance)
