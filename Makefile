@@ -28,17 +28,17 @@ test: .venv/dev .venv/hermes/bin/python
 	$(call install,$(TEST_PACKAGES))
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --no-loadscope-reorder
 
-# Each parser gets INPUTS inputs (docs/fuzzing.md), and each property others than in `make test`.
+# Each parser gets INPUTS inputs (docs/testing.md), and each property others than in `make test`.
 INPUTS ?= 1000000
 fuzz: .venv/dev .venv/fuzz
 	$(BIN)/python -m tests.fuzz --inputs $(INPUTS)
 	$(BIN)/python -m pytest --hypothesis-profile=fuzz $$(grep -rl '^from hypothesis' tests --include='test_*.py')
 
-# Small changes to the modules without I/O: the tests must notice them (docs/mutants.md). COUNT of each, 0: all.
+# Small changes to the modules without I/O: the tests must notice them (docs/testing.md). COUNT of each, 0: all.
 mutants: .venv/dev
 	$(BIN)/python -m tests.mutants.hunt --count $(or $(COUNT),5) --seed $(or $(SEED),1)
 
-# A plant in virtual time under faults (docs/chaos.md): `SEEDS=10000`, resumed where it stopped; `SEED=7`, that one.
+# A plant in virtual time under faults (docs/testing.md): `SEEDS=10000`, resumed where it stopped; `SEED=7`, that one.
 SEEDS ?= 1000
 PROCESSES ?= 2
 chaos: .venv/dev
@@ -48,7 +48,7 @@ FAULTS ?= 1000
 takeovers: .venv/dev
 	$(BIN)/python -m tests.chaos.drill --count $(FAULTS)
 
-# For a long time (docs/soak.md): `HOURS=24` of virtual time, or `REAL=2` hours with real processes.
+# For a long time (docs/testing.md): `HOURS=24` of virtual time, or `REAL=2` hours with real processes.
 HOURS ?= 24
 soak: .venv/dev
 	$(BIN)/python -m $(if $(REAL),benchmarks.soak --hours $(REAL),tests.chaos.soak --hours $(HOURS))
@@ -69,8 +69,7 @@ generated: .venv/dev
 	$(BIN)/python -m topologies.writing.schema > build/generated && cp build/generated topologies/topology.schema.json
 	$(BIN)/python -m appliance.status.schema > build/generated && cp build/generated appliance/status/schema.json
 	$(BIN)/python -m topologies.writing.reference > build/generated && cp build/generated docs/topology.md
-	$(BIN)/python -m appliance.page > build/generated && cp build/generated docs/commands.md
-	$(BIN)/python -m appliance.manual docs/man
+	$(BIN)/python -m appliance.commandline.command_page > build/generated && cp build/generated docs/commands.md
 
 bench: .venv/bench
 	$(call install,$(BENCH_PACKAGES))

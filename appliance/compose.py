@@ -8,19 +8,19 @@ from typing import Any, NamedTuple
 
 from appliance.log.telling import Telling
 from appliance.monitor import SCAN_S, Monitor
-from appliance.parts.bridge import BridgePart
 from appliance.parts.build import Builder, Built, Part
 from appliance.parts.changes import Change, of_process
 from appliance.parts.publisher import Publisher
 from appliance.parts.site import Site
 from appliance.status.neighbours import Neighbours
-from appliance.status.snapshot import View
+from appliance.status.rows import LinkRow
 from appliance.status.transit import Transit
+from appliance.status.view import Around, Besides, Sampled, View
 from appliance.web.service import StatusPage
 from bus.hub import Hub, Link
 from bus.transports import budget
 from topologies.model import Topology
-from topologies.picture.drawing import draw
+from topologies.picture.drawing import copies, draw
 from topologies.resolved.resolve import Resolved
 
 
@@ -62,6 +62,7 @@ class Appliance:
         self.page = StatusPage(resolved.here.address)
         self.neighbours, self._transit = Neighbours(self.gateway), Transit()
         self._drawing: dict[str, Any] | None = None
+        self._copies = copies(resolved.topology)
 
     @property
     def topology(self) -> Topology:
@@ -137,17 +138,13 @@ class Appliance:
     def links(self) -> list[Link]:
         return [link for part in self.parts.values() for link in part.links]
 
-    def watched_links(self) -> list[Link]:
-        """Return the links to media, and the devices. Those of a bus only log: their peers come and go."""
-        return [link for part in self.parts.values() for link in part.watched]
+    def rows(self) -> list[LinkRow]:
+        """Return the rows of all links in a status."""
+        return [row for part in self.parts.values() for row in part.rows]
 
-    def claims(self) -> dict[str, int]:
-        """Return how long ago brokers here heard a claim of other gateways, in milliseconds."""
-        heard = dict[str, int]()
-        for broker in (broker for part in self.parts.values() for broker in part.brokers):
-            for candidate in (one for lease in broker.leases() for one in lease.candidates):
-                heard[candidate.name] = min(candidate.silent_ms, heard.get(candidate.name, 1 << 62))
-        return heard
+    def watched_links(self) -> list[LinkRow]:
+        """Return the links to media, and the devices. Those of a bus only log: their peers come and go."""
+        return [row for part in self.parts.values() for row in part.watched]
 
     def _picture(self) -> dict[str, Any]:
         """Return the picture of the topology. It is drawn when somebody asks first."""
@@ -161,26 +158,17 @@ class Appliance:
             program="run",
             name=self.topology.name,
             gateway=self.gateway,
-            gateways=lambda: {name: gateway.address for name, gateway in self.topology.gateways.items()},
-            links=self.links,
-            hubs=self.hubs,
-            brokers=lambda: [*(one for part in self.parts.values() for one in part.brokers), self.page],
-            candidacies=lambda: [
-                part.candidacy
-                for part in self.parts.values()
-                if isinstance(part, BridgePart) and part.candidacy is not None
-            ],
-            events=lambda: self.monitor.events,
-            names=lambda: self.names,
             started_ns=self._started_ns,
             parts=lambda: self.parts.values(),
-            taps=lambda: [tap for part in self.parts.values() for tap in part.taps],
-            silent=lambda: self.neighbours.silent(self.topology, self.claims()),
-            page=lambda: self.page.url,
-            rates=lambda: self.monitor.rates.now,
-            transit=self._transit.told,
-            drawing=self._picture,
+            besides=lambda: Besides(hubs=self._publisher.hubs, services=(self.page,)),
+            around=self._around,
+            sampled=lambda: Sampled(self.monitor.events, self.monitor.rates.now, self._transit.told()),
         )
+
+    def _around(self, claims: Mapping[str, int]) -> Around:
+        gateways = {name: gateway.address for name, gateway in self.topology.gateways.items()}
+        silent = self.neighbours.silent(self.topology, claims)
+        return Around(gateways, silent, self.names, self.page.url, self._picture(), self._copies)
 
     def foresee(self, resolved: Resolved) -> tuple[list[Change], list[str]]:
         """Return what a reload would change, and the parts in which nothing differs.
@@ -211,7 +199,8 @@ class Appliance:
         assert following.before is self.resolved  # it has been prepared for what runs
         differing, built = following.changes(self.parts), following.built
         built.close(self.parts)
-        self.parts, self.resolved, self._drawing = built.parts, following.resolved, following.drawing
+        self.parts, self.resolved = built.parts, following.resolved
+        self._drawing, self._copies = following.drawing, copies(following.resolved.topology)
         self._settle_budget()
         self._show()
         failed = built.open(self._loop)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, TypeVar
 
 from appliance.status.rates import Rates
+from appliance.status.rows import LinkRow
 from bus.events import Event
 from bus.hub import Hub, Link
 from bus.ledger import Account
@@ -27,7 +28,7 @@ _PUBLISHED = 20  # events on the buses after one scan; the log has all
 class Watched(Protocol):
     """The parts that a monitor looks at. Of `watched_links`, each change of state is an event."""
 
-    def watched_links(self) -> Iterable[Link]: ...
+    def watched_links(self) -> Iterable[LinkRow]: ...
     def hubs(self) -> Iterable[Hub]: ...
     def say(self, events: list[bytes]) -> bool:
         """Publish these events, and what else is to be published now. Return whether there was anything."""
@@ -63,11 +64,11 @@ class Monitor:
 
     def scan(self, now: float) -> None:
         """Look at everything once, and then publish; `now` in seconds, monotonic."""
-        links, hubs = list(self._watched.watched_links()), list(self._watched.hubs())
-        _keep(self._links, links)
+        rows, hubs = list(self._watched.watched_links()), list(self._watched.hubs())
+        _keep(self._links, [row.link for row in rows])
         _keep(self._loops, {hub.name for hub in hubs})
-        for link in links:
-            self._scan_link(link)
+        for row in rows:
+            self._scan_link(row)
         for hub in hubs:
             self._scan_loops(hub)
         accounts = {hub.name: hub.accounts() for hub in hubs}
@@ -88,7 +89,8 @@ class Monitor:
                     last_s, seen = self._drops.get(name, (float("-inf"), {}))
                     self._drops[name] = last_s, Counter(seen) + own
 
-    def _scan_link(self, link: Link) -> None:
+    def _scan_link(self, row: LinkRow) -> None:
+        link = row.link
         now = link.condition, link.state, link.losses
         before = self._links.get(link)
         self._links[link] = now
@@ -97,7 +99,7 @@ class Monitor:
         words = " ".join(word for word in (link.condition, link.state) if word not in ("", "unknown"))
         fault = link.fault if link.state != "up" else ""
         cause = f"{words}: {fault}" if fault else words
-        self.record("link", link.name, cause, logging.INFO, losses=link.losses)
+        self.record("link", row.source, cause, logging.INFO, losses=link.losses)
 
     def _scan_loops(self, hub: Hub) -> None:
         if not isinstance(hub, WatchedHub) or hub.loops == self._loops.get(hub.name, 0):

@@ -33,7 +33,7 @@ from capture.schema import Direction
 from devices.child import settle
 from devices.raw import RawDevice
 from devices.tap.recorder import Options, Recorder
-from devices.tap.rest import REST_S
+from devices.tap.writer_backoff import BACKOFF_S
 from tests.helpers.ports import free_port
 
 PAGE = DOCS / "performance-tap.md"
@@ -275,7 +275,7 @@ def page(
 ) -> str:
     """Return the page docs/performance-tap.md."""
     text = HEAD.format(
-        machine=machine(), seconds=options.seconds, rest_s=REST_S
+        machine=machine(), seconds=options.seconds, rest_s=BACKOFF_S
     ) + heading(LOAD_COLUMNS)  # fmt: skip
     for title, runs in loads:
         off = statistics.median(speed(window) for run in runs for window in run.windows if not window.on)

@@ -1,7 +1,7 @@
 """Bridges translate TMQ frames between media, with policies, and stand in for each other.
 
-`bridge` has sides and ports. What enters is judged by `admission`, in `ingress`; what leaves is cut in
-`egress`; between trunks it is `enveloped`. `runs` does so for many equal frames at once, by the `rules` of
+`bridge` has sides and ports. `admission` judges what enters, in `ingress`; `forms` are those of a batch
+inside a bridge, and cut what leaves. `runs` does so for many equal frames at once, by the `rules` of
 patterns. `holdoff` waits on a shared trunk. `guard` lets in the peers that an address of a bus lists, with
 their `permits`. `handover` has failover, `media` a folder for each medium, `simulate` all media in virtual
 time.

@@ -1,7 +1,7 @@
-"""The bridge: a hub whose links are attached through sides, with policies per pipe (docs/design.md).
+"""The bridge: a hub whose links are attached through sides, with policies per pipe (ARCHITECTURE.md).
 
 Where no side is a trunk, plain frames travel between its sides; where one is, every message inside has an
-envelope (`bridges/enveloped.py`).
+envelope (`bridges/forms.py`).
 """
 
 import logging
@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from bridges.admission import NO_FRAME, Admission
-from bridges.egress import leaving
-from bridges.enveloped import MixedBatch
-from bridges.enveloped import without as without_numbers
-from bridges.handover.gate import ALONE, Gate, Place
+from bridges.forms import MixedBatch, leaving
+from bridges.forms import without as without_numbers
+from bridges.handover.gate import ALONE, Gate, Rank
 from bridges.handover.window import AGE_S
 from bridges.holdoff import HoldOff
 from bridges.ingress import admit_bare, admit_stamped, only_frames
@@ -32,7 +31,19 @@ _U32 = 0xFFFFFFFF
 
 
 class Policy(NamedTuple):
-    """The rules of a side: what passes, in which form and when. `Bridge.side` explains each field."""
+    """The rules of a side: which messages pass, in which form and when.
+
+    `trunk`: messages leave in envelopes. `allow` and `deny` are patterns that hold both ways; `allow_in` and
+    `deny_in` are added to them for frames that come in from this side, `allow_out` and `deny_out` for frames
+    that go out to it. An empty `allow` lets every frame through.
+
+    `opaque`: the side carries any message, as a bus does; otherwise only frames pass. An opaque message
+    matches no pattern: a side with patterns to allow keeps it out, and patterns to deny do not.
+
+    `hold_s`: on a trunk that other appliances share, wait so many seconds before sending, and drop the
+    message if another appliance sends it meanwhile. A message waits while another appliance is there, and
+    with `hold_always` in any case. `deaf`: a standby does not hear on this side what the active bridge sends.
+    """
 
     trunk: bool = False
     allow: Patterns = ()
@@ -45,6 +56,9 @@ class Policy(NamedTuple):
     hold_s: float = 0.0
     hold_always: bool = False
     deaf: bool = False
+
+
+PASS_ALL = Policy()
 
 
 def always() -> bool:
@@ -85,41 +99,12 @@ class Bridge(WatchedHub):
         self.sent_taps: tuple[Tap, ...] = ()
         """Taps that see every batch a port hands to its pipe, after all policies."""
 
-    def side(
-        self,
-        name: str,
-        trunk: bool = False,
-        allow: Patterns = (),
-        deny: Patterns = (),
-        *,
-        allow_in: Patterns = (),
-        deny_in: Patterns = (),
-        allow_out: Patterns = (),
-        deny_out: Patterns = (),
-        opaque: bool = False,
-        hold_s: float = 0.0,
-        hold_always: bool = False,
-        deaf: bool = False,
-        hold_needed: Callable[[], bool] = always,
-    ) -> "Side":
-        """Make a side, to open a link or join a hub on. Only a `trunk` side sends envelopes.
+    def side(self, name: str, policy: Policy = PASS_ALL, hold_needed: Callable[[], bool] = always) -> "Side":
+        """Make a side, to open a link or join a hub on. Only a side with `policy.trunk` sends envelopes.
 
-        `opaque`: it carries any message, as a bus does; otherwise only frames pass. An opaque message matches
-        no pattern, so what is to be allowed keeps it out, and what is to be denied does not.
-
-        `allow` and `deny` hold both ways, the others are added to them for frames that come in from
-        this side, or go out to it. An empty `allow` lets everything through. `hold_s`: on a trunk that
-        other appliances share, wait so long before sending, and do not if another sends it: with
-        `hold_always`, or while `hold_needed()` says that there is another. `deaf`: a standby does not hear
-        there what the active bridge sends.
+        Sides may come, go and change at any time between two batches. `hold_needed()` tells whether another
+        appliance is on the trunk, so that this one should hold messages back for `policy.hold_s`.
         """
-        policy = Policy(
-            trunk, allow, deny, allow_in, deny_in, allow_out, deny_out, opaque, hold_s, hold_always, deaf
-        )
-        return self.add(name, policy, hold_needed)
-
-    def add(self, name: str, policy: Policy, hold_needed: Callable[[], bool] = always) -> "Side":
-        """Make a side with a `policy`. Sides may come, go and change at any time between two batches."""
         made = Side(self, len(self.sides), name, policy, hold_needed)
         self.sides += (made,)
         self.settle()
@@ -155,13 +140,13 @@ class Bridge(WatchedHub):
         may_forward: Callable[[float], bool],
         on_lapse: Callable[[], None] = lambda: None,
         age_s: float = AGE_S,
-        place: Place = ALONE,
+        rank: Rank = ALONE,
     ) -> Gate:
         """Forward nothing until the returned gate is told to `resume`. An earlier gate is forgotten.
 
         For a bridge that several gateways run; the arguments are those of `Gate`.
         """
-        self.gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, on_lapse, age_s, place)
+        self.gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, on_lapse, age_s, rank)
         return self.gate
 
     def without_messages(self, batch: Batch, is_out: Callable[[bytes], bool]) -> Batch | None:
@@ -292,10 +277,14 @@ class Side(Hub):
             self.bridge.seen.leave(port.keys)
             self.bridge.detach(port)
 
+    def row(self, link: str) -> str:
+        """Return the name of the account of a link among those of the bridge."""
+        return f"{self.name}/{link}" if link else self.name
+
     def keep(self, link: str, stats: Stats) -> None:
         """Add counts to an account of the bridge that are of no port."""
         self._kept.append(stats)
-        self.bridge.keep(f"{self.name}/{link}", stats)
+        self.bridge.keep(self.row(link), stats)
 
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
         """Admit what came from `origin`, and hand it to all other pipes of the bridge.
@@ -343,6 +332,11 @@ class Side(Hub):
         """Tell whether a frame or an opaque message may leave here."""
         return self.outward.admit(content) if is_frame(content) else self.lets_out_opaque
 
+    def keeps_unsent(self) -> bool:
+        """Tell whether what did not get out may be sent later: not to several peers without keys, some of
+        which may have it."""
+        return self.trunk or len(self._ports) == 1
+
     def _admit(self, batch: Batch, admission: Admission, stats: Stats) -> Batch | None:
         """Return what the rules let in of a batch, in the form that it has inside the bridge."""
         bridge = self.bridge
@@ -380,7 +374,7 @@ class Port(Pipe):
     def __init__(self, side: Side, pipe: Pipe, keys: Source, admission: Admission) -> None:
         self.keys, self.admission = keys, admission
         self.name = f"{side.bridge.name}/{side.name}/{pipe.name}"
-        self.link = f"{side.name}/{pipe.link}" if pipe.link else side.name
+        self.link = side.row(pipe.link)
         self.inner = pipe
         self.stats = Stats()
         self.side = side
@@ -399,7 +393,8 @@ class Port(Pipe):
             return
         if side.hold is not None and side.hold.wanted():
             return side.hold.put(self.stats, self.hand_on, out, since_s)
-        if bridge.gate is not None and bridge.gate.fences(side.number, out):
+        if bridge.gate is not None and bridge.gate.lapsed():
+            bridge.gate.window.owe(side.number, payloads(out), bridge.clock())
             return self.stats.drop("fenced", out.count)
         self.hand_on(out)
 

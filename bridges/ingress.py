@@ -9,8 +9,8 @@ from itertools import compress
 from struct import Struct
 
 from bridges.admission import BARE, SIZES, Admission, hops_of
-from bridges.enveloped import EnvelopedBatch, MixedBatch
-from bridges.runs import WALK, Kept, Run, column, cut, cut_admitted, find, keep_run, numbers, stamp, verdicts
+from bridges.forms import EnvelopedBatch, MixedBatch
+from bridges.runs import Kept, Run, column, cut, cut_admitted, numbers, scan, stamp, verdicts
 from bus.ledger import Stats
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
 from bus.wire.envelope import (
@@ -32,18 +32,9 @@ _ONE_HOP_LESS = bytes(max(0, hops - 1) for hops in range(256))
 
 def only_frames(batch: Batch) -> bool:
     """Tell whether every message of `batch` is a plain frame, by lengths and headers only."""
-    data, position, left = batch.keep(), 0, batch.count
-    while left:
-        run = find(data, position, left)
-        if run is not None and not run.enveloped:
-            position, left = run.stop, left - run.messages
-            continue
-        some = min(left, WALK)
-        position = _frames_end(data, position, some)
-        if not position:
-            return False
-        left -= some
-    return True
+    data = batch.keep()
+    is_plain, walk = lambda run: not run.enveloped, lambda at, some: _frames_end(data, at, some)
+    return not batch.count or scan(data, batch.count, is_plain, walk) > 0
 
 
 def _frames_end(data: bytes, position: int, count: int) -> int:
@@ -66,24 +57,20 @@ def admit_bare(batch: Batch, admission: Admission, stats: Stats) -> Batch | None
 
     Whole runs of admitted messages are copied at once, and the very batch is returned when all may pass.
     """
-    data, kept, position, left = batch.keep(), Kept(), 0, batch.count
-    while left:
-        run = find(data, position, left)
-        if run is None or run.enveloped:
-            some = min(left, WALK)
-            position = _admit_each(data, position, some, admission, kept, stats)
-            left -= some
-        else:
-            if refused := keep_run(data, run, admission.rules, kept):
-                stats.reject("pattern", refused)
-            position, left = run.stop, left - run.messages
+    data = batch.keep()
+    kept = Kept(data, admission.rules)
+    end = scan(
+        data,
+        batch.count,
+        lambda run: not run.enveloped and kept.take_run(run),
+        lambda at, some: _admit_each(data, at, some, admission, kept, stats),
+    )
+    stats.reject("pattern", kept.refused)
     if not kept.begun and not kept.opaque:
         return batch if kept.count else None
-    kept.parts.append(data[kept.begun : position])
-    made = b"".join(kept.parts)
     if kept.opaque:
-        return MixedBatch(made, kept.count, tuple(kept.opaque))
-    return Batch(made, kept.count) if kept.count else None
+        return MixedBatch(kept.joined(end), kept.count, tuple(kept.opaque))
+    return Batch(kept.joined(end), kept.count) if kept.count else None
 
 
 def _admit_each(
@@ -149,17 +136,13 @@ def admit_stamped(
 
     `key_of(frame)`, if given, says origin and sequence of a stamp as one number; else they are counted.
     """
-    data, made, position, left = batch.keep(), _Stamped(sequence), 0, batch.count
-    while left:
-        run = find(data, position, left)
-        if run is not None and (_pass_run if run.enveloped else _stamp_run)(
-            data, run, admission, made, stats
-        ):
-            position, left = run.stop, left - run.messages
-        else:
-            some = min(left, WALK)
-            position = _stamp_each(data, position, some, admission, made, stats)
-            left -= some
+    data, made = batch.keep(), _Stamped(sequence)
+    scan(
+        data,
+        batch.count,
+        lambda run: (_pass_run if run.enveloped else _stamp_run)(data, run, admission, made, stats),
+        lambda at, some: _stamp_each(data, at, some, admission, made, stats),
+    )
     if not made.count:
         return None, made.sequence
     bare = batch if made.stamped == batch.count else None

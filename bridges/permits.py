@@ -1,7 +1,7 @@
 """What one peer of a bus may send, or hear. Pure."""
 
 from bridges.rules import Patterns, Rule, Rules
-from bridges.runs import WALK, Kept, find, keep_run
+from bridges.runs import Kept, scan
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
 from bus.wire.envelope import take_apart
 
@@ -22,20 +22,12 @@ class Permit:
         """Return what passes of a batch, the same one if that is all; None if nothing does."""
         if not self._rules:
             return batch
-        data, kept, position, left = batch.keep(), Kept(), 0, batch.count
-        while left:
-            run = find(data, position, left)
-            if run is not None:
-                keep_run(data, run, self._rules, kept)
-                position, left = run.stop, left - run.messages
-            else:
-                some = min(left, WALK)
-                position = self._judge_each(data, position, some, kept)
-                left -= some
+        data = batch.keep()
+        kept = Kept(data, self._rules)
+        end = scan(data, batch.count, kept.take_run, lambda at, some: self._judge_each(data, at, some, kept))
         if kept.count == batch.count:
             return batch
-        kept.parts.append(data[kept.begun : position])
-        return Batch(b"".join(kept.parts), kept.count) if kept.count else None
+        return Batch(kept.joined(end), kept.count) if kept.count else None
 
     def _judge_each(self, data: bytes, position: int, count: int, kept: Kept) -> int:
         """Judge one message after the other; return where the next one begins."""

@@ -2,20 +2,27 @@
 
 Columns of a batch, strided slices through equal messages, are compared in C; whether a message may pass
 depends on its first tokens alone and is remembered for them (`bridges.rules.Verdicts`). All else is walked
-over, one message after the other, in `bridges.ingress` and `bridges.egress`.
+over, one message after the other, by functions of `bridges.ingress` and `bridges.forms`: see `scan`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import chain, compress
 from struct import Struct
 from typing import NamedTuple
 
 from bridges.rules import Rules
-from bus.wire.batch import LENGTH, LENGTH_BYTES
-from bus.wire.envelope import ENVELOPE_BYTES, HOPS_DEFAULT, LENGTH_MARK, MAGIC, is_enveloped, message_bytes
+from bus.wire.batch import LENGTH, LENGTH_BYTES, LENGTH_OFFSETS, alike
+from bus.wire.envelope import (
+    ENVELOPE_BYTES,
+    HOPS_DEFAULT,
+    LENGTH_MARK,
+    MAGIC,
+    is_enveloped,
+    layout,
+    message_bytes,
+)
 from bus.wire.frame import FRAME_BYTES_MIN
-from bus.wire.runs import LENGTH_OFFSETS, alike, layout
 
 RUN_MIN = 16  # equal messages in a row before looking at columns pays
 WALK = 256  # other messages between two attempts to find a run
@@ -125,30 +132,58 @@ def cut_admitted(data: bytes, run: Run, passes: Sequence[int] | None, offset: in
 
 
 class Kept:
-    """Messages that were let through: `parts`, and from `begun` on what is not copied yet.
+    """The messages of a batch that `rules` let through: `parts`, and from `begun` on what is not copied yet.
 
-    `opaque` are the numbers of those that are no frames.
+    `opaque` are the numbers of the messages that are no frames. `refused` counts those refused in runs.
     """
 
-    __slots__ = ("begun", "count", "opaque", "parts")
+    __slots__ = ("_data", "_rules", "begun", "count", "opaque", "parts", "refused")
 
-    def __init__(self) -> None:
+    def __init__(self, data: bytes, rules: Rules) -> None:
+        self._data, self._rules = data, rules
         self.parts: list[bytes] = []
         self.opaque: list[int] = []
-        self.count = self.begun = 0
+        self.count = self.begun = self.refused = 0
+
+    def take_run(self, run: Run) -> bool:
+        """Keep what passes of a run. Return True: the run is done with."""
+        passes = verdicts(self._data, run, self._rules)
+        if passes is None:
+            self.count += run.messages
+            return True
+        found = cut_admitted(self._data, run, passes, 0)
+        self.parts += self._data[self.begun : run.start], *found
+        self.count += len(found)
+        self.refused += run.messages - len(found)
+        self.begun = run.stop
+        return True
+
+    def joined(self, stop: int) -> bytes:
+        """Return all that was kept up to `stop`, where the batch ends."""
+        self.parts.append(self._data[self.begun : stop])
+        return b"".join(self.parts)
 
 
-def keep_run(data: bytes, run: Run, rules: Rules, kept: Kept) -> int:
-    """Keep what passes of a run; return how many messages do not."""
-    passes = verdicts(data, run, rules)
-    if passes is None:
-        kept.count += run.messages
-        return 0
-    found = cut_admitted(data, run, passes, 0)
-    kept.parts += data[kept.begun : run.start], *found
-    kept.count += len(found)
-    kept.begun = run.stop
-    return run.messages - len(found)
+def scan(
+    data: bytes, count: int, take_run: Callable[[Run], bool], take_each: Callable[[int, int], int]
+) -> int:
+    """Go over the `count` messages of a batch, runs at once and all others one by one. Return where it ends.
+
+    `take_run(run)` returns whether it took the run; otherwise its messages are taken one by one, too.
+    `take_each(position, messages)` takes so many messages and returns where the next one begins; the scan
+    ends when it returns 0.
+    """
+    position, left = 0, count
+    while left:
+        run = find(data, position, left)
+        if run is not None and take_run(run):
+            position, left = run.stop, left - run.messages
+            continue
+        some = min(left, WALK)
+        position, left = take_each(position, some), left - some
+        if not position:
+            break
+    return position
 
 
 def stamp(frames: list[bytes], origin: int, sequence: int, parts: list[bytes]) -> int:

@@ -1,9 +1,10 @@
 """Finding loops at run time, where messages have no envelope: a suspicion, and a canary that proves it.
 
-A bus message has no hop count, so a ring of plain links carries it for ever (docs/loops.md). The watch counts
-how often the first message of each batch comes back within a second. That alone proves nothing, since equal
-readings are legal; so a canary goes out by each way, and if one comes back there is a loop. Each is another
-one, which nobody can guess, so it tells by which way it went out. Pure: time and chance are arguments.
+A bus message has no hop count, so a ring of plain links carries it for ever (docs/policies.md). The watch
+counts how often the first message of each batch comes back within a second. That alone proves nothing, since
+equal readings are legal; so a canary goes out by each way, and if one comes back there is a loop.
+Each is another one, which nobody can guess, so it tells by which way it went out.
+Pure: time and chance are arguments.
 """
 
 import zlib

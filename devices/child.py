@@ -1,7 +1,7 @@
-"""A process that works for a device: started, told what it needs, and started again when it ends.
+"""A process that works for a device: a child that is started again whenever it ends.
 
-Its settings are its one argument, as JSON. On its output it reports a JSON object a line. When its input
-ends, so does it.
+The child gets its settings as its one argument, in JSON. It reports one JSON object a line on its output, and
+ends when its input ends.
 """
 
 import atexit
@@ -21,21 +21,22 @@ from typing import Any, NamedTuple
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
 from bus.extras import lacking
+from devices.device import CAPTURE_LIBRARIES
 
 log = logging.getLogger("buscoupler")
 
 _RETRY_MIN_S, _RETRY_MAX_S = 0.1, 10.0
 _END_S = 10.0
 _LINE_BYTES = 1 << 16
-_POOL = "ARROW_DEFAULT_MEMORY_POOL"  # the system's gives memory back that Arrow's own would keep
+_POOL = "ARROW_DEFAULT_MEMORY_POOL"  # the system's allocator returns memory that Arrow's own would keep
 _ending: dict["subprocess.Popen[bytes]", "_Left"] = {}
 
 
 class Work(NamedTuple):
-    """The work of a child: the `module` that it runs, `settings`, `descriptors` that it inherits, and more of
-    an `environment`. `title` is its name in the log.
+    """The work of a child: the `module` to run, its `settings`, and the file `descriptors` that it inherits.
 
-    `loss` says what is lost if it fails after it was let go; "" if another one can go on.
+    `environment` has variables beside those of this process. `title` names the child in the log. `loss` says
+    what is lost if the child fails after it was released; "" if its successor can continue.
     """
 
     title: str
@@ -47,15 +48,17 @@ class Work(NamedTuple):
 
 
 class _Left(NamedTuple):
-    """A child that was let go. If it is `replaced`, another one goes on with its work."""
+    """The work of a released child. `replaced` is True if a successor continues it."""
 
     work: Work
     replaced: bool
 
 
 class Child:
-    """Keeps one process running. `on_line(report)` gets its reports; `on_lost(why)` is called if it ends by
-    itself, and `on_start` when it begins. Raises `LinkError` if pyarrow or numpy is missing.
+    """Keeps one child process running. Raises `LinkError` if pyarrow or numpy is missing.
+
+    `on_start` is called when a process starts, `on_line(report)` with each of its reports, and `on_lost(why)`
+    when it ends by itself.
     """
 
     def __init__(
@@ -65,9 +68,9 @@ class Child:
         on_lost: Callable[[str], None],
         on_start: Callable[[], None] = lambda: None,
     ) -> None:
-        for library in ("pyarrow", "numpy"):
-            if find_spec(library) is None:
-                raise LinkError(lacking("a capture", library, "capture"))
+        for library in CAPTURE_LIBRARIES:
+            if find_spec(library.module) is None:
+                raise LinkError(lacking("a capture", library.package, library.extra))
         self._work, self._on_line, self._on_lost, self._on_start = work, on_line, on_lost, on_start
         self._process: subprocess.Popen[bytes] | None = None
         self._pauses = Backoff(_RETRY_MIN_S, _RETRY_MAX_S, uniform)
@@ -76,10 +79,11 @@ class Child:
 
     @property
     def pid(self) -> int | None:
-        """The process id, while it runs."""
+        """The process id while the child runs, else None."""
         return None if self._process is None else self._process.pid
 
     def open(self, loop: AbstractEventLoop) -> None:
+        """Start the child, and start it again with growing pauses whenever it ends."""
         self._loop = loop
         self._start()
 
@@ -128,13 +132,13 @@ class Child:
         self._timer = self._loop.call_later(self._pauses.next_s(), self._start)
 
     def tell(self, words: bytes) -> None:
-        """Write to its input. What it cannot take now is not written."""
+        """Write to the child's input as much as fits without blocking. The rest is dropped."""
         if self._process is not None:
             with suppress(OSError):
                 os.write(self._input.fileno(), words)
 
     def _release(self, replaced: bool) -> "subprocess.Popen[bytes] | None":
-        """Let go of the process. The interpreter waits for it at its own end."""
+        """Release the process: close its pipes. The interpreter waits for it at exit."""
         process, self._process = self._process, None
         if process is not None:
             self._loop.remove_reader(self._output)
@@ -144,14 +148,14 @@ class Child:
         return process
 
     def close(self) -> None:
-        """Let the process do what is left, and end. Idempotent."""
+        """Close the child's input, so that it finishes its work and ends. Idempotent."""
         if self._timer is not None:
             self._timer.cancel()
         self._release(replaced=False)
 
 
 def settle(limit_s: float = _END_S) -> bool:
-    """Wait for children that were let go. Returns whether all of them have ended, and lost nothing."""
+    """Wait up to `limit_s` seconds for each released child. Return whether all ended without a loss."""
     lost = False
     for process in list(_ending):
         work = _ending[process].work
@@ -176,5 +180,5 @@ class _WithoutPandas(MetaPathFinder):
 
 
 def hide_pandas() -> None:
-    """Hide pandas, in a child: pyarrow would load it where it is installed, 40 MB that nobody there uses."""
+    """Hide pandas from pyarrow in a child, which would otherwise import it: 40 MB that no child uses."""
     sys.meta_path.insert(0, _WithoutPandas())

@@ -1,22 +1,32 @@
 """The record of a kind of device: its settings, and the facts that other modules need (docs/add-a-device.md).
 
-Records are pure and fast to import: what runs a device is imported only when it is made. A record names these
-classes in strings, because their modules import the record.
+Records are pure and fast to import. The class that runs a device imports its record, so the record names that
+class in a string; it is imported when the device is made.
 """
 
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from os.path import normpath
 from pathlib import Path
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, Final, NamedTuple
 
-from bus.needs import Need
-from bus.schema import Gateway, Node, Where
+from bus.needs import Library, Need
+from bus.schema import Gateway, Record, Where
 from bus.transports.options import Tls
+from bus.urls import split_url
+
+CAPTURE_LIBRARIES: Final = (
+    Library("pyarrow", "pyarrow", "capture"),
+    Library("numpy", "numpy", "capture"),
+)
+"""The libraries of a device that writes or reads captures."""
+NO_FILE: Final = "none"
+"""The setting of a device that stores nothing for the time after a restart."""
 
 
 class Listener(NamedTuple):
-    """An address at which a device listens, and its place in the file."""
+    """An address at which a device listens, and its place in the topology file."""
 
     url: str
     where: Where
@@ -24,7 +34,7 @@ class Listener(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """The frames on a bus that begin with a pattern, and the place in the file that says so."""
+    """The frames of a bus that begin with a pattern, and the place in the topology file that names it."""
 
     bus: str
     pattern: tuple[int | str, ...]
@@ -32,17 +42,17 @@ class Flow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceSpec(Node):
-    """A device sits on a bus and serves it. One key names its kind, the other keys are those of that kind."""
+class DeviceSpec(Record):
+    """A device: one key of its mapping names its kind, the other keys are the settings of that kind."""
 
     # Derive a frozen dataclass from it, with a field for each setting, one of them called like the kind.
-    # `key` names the kind in files. `help` describes it in a few words. `PART` names the class that runs it
-    # on a gateway, and `SERVICE` that of its service, as "module:Class". `inside` is True if it looks into
-    # the parts that it joins, as a tap does: it runs in each process that has one of them, and may join
-    # bridges. Other devices are peers of their buses, also in a process of their own.
+    # `key` names the kind in files. `help` describes it in a few words. `part` is the kind of part that runs
+    # it on a gateway: a "service", whose class is `SERVICE` as "module:Class", or a "recorder". `inside` is
+    # True if it looks into the parts that it joins, as a tap does: it runs in each process that has one of
+    # them, and may join bridges. Other devices are peers of their buses, also in a process of their own.
     key: ClassVar[str]
     help: ClassVar[str]
-    PART: ClassVar[str] = "appliance.parts.service:ServicePart"
+    part: ClassVar[str] = "service"
     SERVICE: ClassVar[str] = ""
     inside: ClassVar[bool] = False
 
@@ -50,52 +60,70 @@ class DeviceSpec(Node):
 
     @property
     def joins(self) -> tuple[str, ...]:
-        """The names of the buses that it joins, on its gateway; of bridges too if it is `inside`."""
+        """The names of the buses that the device joins on its gateway; of bridges too if it is `inside`."""
         raise NotImplementedError
 
     def label(self, joined: Sequence[str]) -> str:
-        """Return a short description for `show`. `joined` are the titles of what it joins."""
+        """Return a short description for `show`. `joined` has the titles of the parts that it joins."""
         return f"{self.key} on {', '.join(joined)}"
 
     def patterns(self) -> Iterator[tuple[int | str, ...]]:
-        """Yield the patterns among its settings: their names are known, and checked."""
+        """Yield the patterns in the settings, so that their names are known and checked."""
         yield from ()
 
     def listens(self) -> Iterator[Listener]:
-        """Yield the addresses on which it listens."""
+        """Yield the addresses on which the device listens."""
         yield from ()
 
     def lets_in(self) -> Iterator[str]:
-        """Yield the hosts at which it accepts connections, too, on ports that the system chooses."""
+        """Yield the further hosts at which the device accepts connections, on ports that the system picks."""
         yield from ()
 
     def hears(self) -> Iterator[Flow]:
-        """Yield the frames that make it say others."""
+        """Yield the frames that the device answers or repeats by frames of its own (see `says`)."""
         yield from ()
 
     def says(self) -> Iterator[Flow]:
-        """Yield the frames that it says because of others: if it hears them again, they go round."""
+        """Yield the frames that the device sends because of those in `hears`: both are checked for loops."""
         yield from ()
 
     def local(self) -> Iterator[tuple[int, ...]]:
-        """Yield patterns of frames that stay on its buses: bridges carry them only if a list names them."""
+        """Yield patterns of frames that stay on the device's buses: bridges carry only listed ones."""
         yield from ()
 
     def takes(self) -> Iterator[str]:
-        """Yield what only one device of a machine can have, in words, such as a file that it writes to."""
+        """Yield each resource that only one device of a machine can use, in words, such as a file."""
         yield from ()
 
     def writes(self) -> Iterator[str]:
-        """Yield the directories into which it writes captures."""
+        """Yield the directories into which the device writes captures."""
         yield from ()
 
     def reads(self) -> Iterator[str]:
-        """Yield the directories of captures that another device of its gateway is to write."""
+        """Yield the directories of captures that another device of the gateway must write."""
         yield from ()
 
     def needs(self) -> Iterator[Need]:
-        """Yield what else it needs of its machine, such as a package, a directory or the name of a host."""
+        """Yield what the machine must have, such as a package, a directory or the name of a host."""
         yield from ()
+
+
+def state_file(setting: str | None, url: str, kind: str, suffix: str) -> Path | None:
+    """Return the file in which a device stores its state; None if it stores none.
+
+    `setting` is its path or `NO_FILE`. By default the file is in `state_directory`, named by `kind` and by
+    the device's first address `url`, which no other device can have; a port of 0 names none.
+    """
+    if setting is not None:
+        return None if setting == NO_FILE else Path(setting)
+    parts = split_url(url)
+    return state_directory() / f"{kind}-{parts.host}-{parts.port}{suffix}" if parts.port else None
+
+
+def file_in_use(setting: str | None) -> Iterator[str]:
+    """Yield a file that the setting names, in the words of `DeviceSpec.takes`."""
+    if setting not in (None, NO_FILE):
+        yield f"file {normpath(str(setting))}"
 
 
 def state_directory() -> Path:

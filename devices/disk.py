@@ -1,17 +1,43 @@
-"""A thread that does what may block, one job after the other, for an event loop that never waits for it."""
+"""A thread for work that may block, such as writing files, and locks on files."""
 
+import fcntl
+import os
 import threading
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
 
+class FileLock:
+    """A lock on a file `PATH.lock`, by which one device at a time uses the file at a path."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor = -1
+
+    def take(self) -> None:
+        """Take the lock. Raises `BlockingIOError` if another process has it, and other `OSError`."""
+        self._descriptor = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Release the lock. The lock file stays. Idempotent."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
 class Done(Generic[T]):
-    """A job has ended: with what it returned, or the error that it raised."""
+    """The outcome of a job: its `result`, or the `error` that it raised."""
 
     __slots__ = ("_result", "error")
 
@@ -25,11 +51,12 @@ class Done(Generic[T]):
 
     @property
     def result(self) -> T:
+        """The value that the job returned. There must be no `error`."""
         return self._result[0]
 
 
 class DiskThread:
-    """It begins when it is made. It is no reason for the process to go on."""
+    """A daemon thread that runs jobs in order. It starts when it is made."""
 
     def __init__(self, name: str, loop: AbstractEventLoop) -> None:
         self._loop = loop
@@ -38,7 +65,7 @@ class DiskThread:
         self._thread.start()
 
     def submit(self, job: Callable[[], T], then: Callable[[Done[T]], object]) -> None:
-        """Do a job after those before it, and then call `then` on the loop, if that still runs."""
+        """Queue a job. Afterwards `then(outcome)` is called on the loop, unless the loop is closed."""
 
         def do() -> None:
             done = Done(job)
@@ -52,7 +79,7 @@ class DiskThread:
             job()
 
     def wait_for(self, job: Callable[[], T], within_s: float) -> Done[T] | None:
-        """Do a job, and wait for it, but not longer. Returns None if it goes on."""
+        """Queue a job and block until it ends, at most `within_s` seconds. Return None if it still runs."""
         ended: SimpleQueue[Done[T]] = SimpleQueue()
         self._jobs.put(lambda: ended.put(Done(job)))
         try:
@@ -61,7 +88,10 @@ class DiskThread:
             return None
 
     def end(self, within_s: float) -> bool:
-        """Wait until all jobs are done, but not longer. Return whether they are; the rest goes on."""
+        """Take no more jobs, and wait up to `within_s` seconds for the queued ones. Return whether all ended.
+
+        Jobs that are left go on in the thread.
+        """
         self._jobs.put(None)
         self._thread.join(within_s)
         return not self._thread.is_alive()

@@ -1,4 +1,4 @@
-"""The raw device: a hub with SP links only. Two partial buses joined by it make one bus."""
+"""The raw device: a hub with SP links only, which joins partial buses into one bus."""
 
 from asyncio import AbstractEventLoop
 from collections.abc import Iterable
@@ -9,16 +9,16 @@ from bus.watched import WatchedHub
 
 
 class RawDevice:
-    """Forwards every message to every peer but its sender, whatever link the peers are on."""
+    """A raw device: it forwards each message to every peer but its sender, on all of its links."""
 
     def __init__(self, listen: Iterable[str], dial: Iterable[str] = (), name: str = "device") -> None:
         self.hub = WatchedHub(name)
-        # Appliances may speak through it over their trunks: leave room for envelopes.
+        # Trunks of appliances may pass through: leave room for envelopes.
         self.links: list[Link] = [bus_link(url, "listen", trunk=True) for url in listen]
         self.links += [bus_link(url, "dial", trunk=True) for url in dial]
 
     def open(self, loop: AbstractEventLoop) -> None:
-        """Open all links. Raises `LinkError` for the first that cannot be, with none left open."""
+        """Open all links. Raises `LinkError` for the first that fails, with none left open."""
         try:
             for link in self.links:
                 link.open(self.hub, loop)
@@ -32,4 +32,5 @@ class RawDevice:
             link.close()
 
     def hubs(self) -> tuple[Hub, ...]:
+        """Return the hub of the device, as a part of a status has its hubs."""
         return (self.hub,)

@@ -1,13 +1,12 @@
-"""The base of services: devices that take part in buses as a peer. A service is a link on the hub of each."""
+"""The base of services: devices that are peers of their buses. A service is a link on the hub of each bus."""
 
 import logging
 from asyncio import AbstractEventLoop
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
 
 from bus.hub import Hub, Pipe, State
 from bus.ledger import Stats
-from bus.values import Value
+from bus.report import Report
 from bus.wire.batch import Batch, from_payloads, payloads
 from devices.device import DeviceSpec
 
@@ -16,8 +15,8 @@ log = logging.getLogger("buscoupler")
 QUEUE_BYTES = 1 << 20
 
 
-class Seat(Pipe):
-    """The place of a service on one bus: `say` sends to all peers there."""
+class BusPort(Pipe):
+    """The connection of a service to one bus: its pipe on the hub. `say` sends to all peers of the bus."""
 
     def __init__(self, service: "Service", hub: Hub, loop: AbstractEventLoop) -> None:
         self.name = self.link = service.name
@@ -27,6 +26,7 @@ class Seat(Pipe):
         self._waiting_bytes = 0
 
     def send(self, batch: Batch) -> None:
+        """Hand messages of the bus to the service. An exception of the service is logged and counted."""
         self.stats.offered += batch.count
         try:
             self._service.heard(self, payloads(batch))
@@ -39,7 +39,10 @@ class Seat(Pipe):
         return None
 
     def say(self, messages: Collection[bytes]) -> None:
-        """Send messages after what goes on now: an answer overtakes nothing. What does not fit is counted."""
+        """Send messages to the bus in the loop's next turn, so that an answer overtakes nothing.
+
+        Messages beyond the service's `queue_bytes` are dropped and counted.
+        """
         for message in messages:
             if self._waiting_bytes + len(message) > self._service.queue_bytes:
                 self.stats.reject("queue full")
@@ -55,14 +58,16 @@ class Seat(Pipe):
             self._hub.publish(from_payloads(waiting), self)
 
     def close(self) -> None:
+        """Leave the bus. Messages that wait are dropped."""
         self._waiting, self._waiting_bytes = [], 0
         self._hub.detach(self)
 
 
 class Service:
-    """Derive from it, and write `heard`. It is made with its name and its record, and opened on each bus.
+    """The base class of services. A subclass writes `heard`.
 
-    `state`, `condition` and `fault` are shown by `top`, and their changes are events.
+    A service is made with its name and its record, and opened on each of its buses, which gives it a port in
+    `ports`. `top` shows `state`, `condition` and `fault`; their changes are events.
     """
 
     queue_bytes = QUEUE_BYTES
@@ -73,77 +78,71 @@ class Service:
         self.state: State = "closed"
         self.condition = self.fault = ""
         self.losses = 0
-        self.seats: tuple[Seat, ...] = ()
+        self.ports: tuple[BusPort, ...] = ()
 
     @property
     def ledgers(self) -> Mapping[str, Stats]:
-        """The ledgers of what it says elsewhere than on its buses, by whom they are about."""
+        """The ledgers of traffic outside the buses, by a word for the peers, such as `clients`."""
         return {}
 
     @property
     def urls(self) -> Sequence[str]:
-        """The URLs where it listens for clients of its own, with the ports that were bound."""
+        """The URLs at which the service listens for clients of its own, with the bound ports."""
         return ()
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Plain numbers for a status page, if it listens."""
+        """Numbers for a status page, by their keys."""
         return {}
 
     @property
     def rejected(self) -> Mapping[str, int]:
-        """The counts of what its clients said and it refused, by reason."""
+        """The counts of refused messages of its clients, by reason."""
         return {}
 
-    def leases(self) -> tuple[()]:
-        """Return nothing: only brokers of bridges lease (`appliance.status.snapshot.Broker`)."""
-        return ()
-
-    def listing(self, most: int) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-        """Return bounded lists of what the service knows, by their keys in a status (docs/status.md)."""
-        return {}
-
-    def last_values(self) -> Mapping[str, Iterable[Value]]:
-        """Return the newest frames that it keeps, by the name of their bus, the oldest first."""
-        return {}
+    def report(self) -> Report:
+        """Return what a status shows of the service. One that has lists or values adds them (`_replace`)."""
+        return Report(self.name, self.spec.key, self.urls, self.counts, self.rejected)
 
     def adapts(self, spec: DeviceSpec) -> bool:
-        """Return whether it can go over to other settings while it runs: then `leave` and `adapt` follow.
+        """Return whether the service can change to other settings while it runs, by `leave` and `adapt`.
 
-        With settings that it does not adapt to, another service stands in. Raises `LinkError` for wrong ones.
+        If it cannot, another service replaces it. Raises `LinkError` for wrong settings.
         """
         return False
 
     def leave(self, spec: DeviceSpec) -> None:
-        """End what settings that it adapts to do not have any more."""
+        """End the parts that are missing from new settings, which the service `adapts` to."""
 
     def adapt(self, spec: DeviceSpec, loop: AbstractEventLoop) -> None:
-        """Begin what these settings have more. Raises `LinkError` if that cannot be; the rest goes on."""
+        """Begin the parts that are new in these settings. Raises `LinkError`; the other parts go on."""
 
-    def heard(self, seat: Seat, messages: list[bytes]) -> None:
-        """Take what a bus brings. Return at once, and never raise because of a message."""
+    def heard(self, port: BusPort, messages: list[bytes]) -> None:
+        """Take messages from the bus of `port`. Return at once, and never raise because of a message."""
 
     def start(self, loop: AbstractEventLoop) -> None:
-        """Begin: timers, listeners. All seats are taken. Raises `LinkError` for what can never work."""
+        """Begin timers and listeners, once all ports are open. Raises `LinkError` if that can never work."""
 
     def stop(self) -> None:
         """End what `start` began. Idempotent."""
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
-        seat = Seat(self, hub, loop)
-        hub.attach(seat)
-        self.seats += (seat,)
+        """Join the bus of a hub by a new port."""
+        port = BusPort(self, hub, loop)
+        hub.attach(port)
+        self.ports += (port,)
         self.state = "up"
 
     def revise(self, other: object) -> bool:
-        """Return False: with other settings, another service stands in."""
+        """Return False: with other settings, another service replaces this one."""
         return False
 
     def follow(self, other: "Service") -> None:
-        """Take over what another one knows, which had other settings and is closed. `start` comes later."""
+        """Take over the knowledge of a closed service, which had other settings. `start` comes later."""
 
     def close(self) -> None:
+        """Stop, and leave all buses. Idempotent."""
         self.stop()
-        for seat in self.seats:
-            seat.close()
-        self.seats, self.state = (), "closed"
+        for port in self.ports:
+            port.close()
+        self.ports, self.state = (), "closed"

@@ -26,17 +26,17 @@ from math import inf
 from pathlib import Path
 from typing import BinaryIO
 
-from appliance.interrupts import status_of
-from appliance.names import names_argument
+from appliance.commandline.names import names_argument
 from appliance.probe.endpoint import add_keys, parse_endpoint
 from appliance.probe.replay import replay
 from appliance.probe.station import because
-from appliance.serve import Stop
+from appliance.process.interrupts import status_of
+from appliance.process.serve import Stop
 from bus.hub import Hub, Link, Pipe
 from bus.keys import ring_of
 from bus.names import texts
-from bus.printable import plain
 from bus.schema import check_name
+from bus.text import plain
 from bus.wire.batch import Batch, payloads
 from capture.files import CaptureError
 from capture.names import given

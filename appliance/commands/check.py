@@ -3,7 +3,7 @@
 import argparse
 import json
 
-from appliance.here import find_lacking
+from appliance.machine.here import find_lacking
 from topologies.checks.checker import check_wired
 from topologies.checks.exposure import find_exposed
 from topologies.checks.messages import find_frames_only

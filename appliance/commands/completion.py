@@ -11,7 +11,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from appliance import completion  # late: the other commands do not need it
+    from appliance.commandline import completion  # late: the other commands do not need it
 
     sys.stdout.write(completion.SHELLS[options.shell](completion.commands(options.described())))
     return 0

@@ -9,9 +9,9 @@ from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from typing import Any
 
-from appliance.plugged import found, i2c_buses
+from appliance.commandline.arguments import argument
+from appliance.machine.plugged import found, i2c_buses
 from appliance.probe.endpoint import parse_endpoint
-from appliance.probe.words import argument
 from bridges.media.medium import Medium
 from bus.errors import BusError
 from bus.schema import NAME

@@ -6,7 +6,8 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 
-from appliance.probe.words import above_zero, columns
+from appliance.commandline.arguments import above_zero
+from appliance.probe.words import columns
 from devices.dbp.beacon.finding import WITHIN_S, Found, find
 
 STATUS_NOTHING = 1

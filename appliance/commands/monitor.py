@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import aclosing
 from datetime import datetime
 
+from appliance.commandline.arguments import above_zero, whole_above_zero
 from appliance.commands.client import client_arguments
-from appliance.probe.words import above_zero, columns, shown, whole_above_zero
-from bus.printable import plain
+from appliance.probe.words import columns, shown
+from bus.text import plain
 from devices.dbp.catalog.entry import ROUTER
 from devices.dbp.monitor.wire import Life, Passed
 from devices.dbp.nodes.client import Client

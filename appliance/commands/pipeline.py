@@ -2,8 +2,8 @@
 
 import argparse
 
-from appliance.names import names_of
-from appliance.parsing import Parser
+from appliance.commandline.names import names_of
+from appliance.commandline.parsing import Parser
 from pipeline import jobs
 from pipeline.jobs import runner
 

@@ -9,13 +9,13 @@ from json import dumps
 from math import inf
 from typing import Any
 
-from appliance.interrupts import status_of
+from appliance.commandline.arguments import above_zero, argument
 from appliance.probe.values import jsonable, words_of_value
-from appliance.probe.words import above_zero, argument
-from appliance.serve import Stop
+from appliance.process.interrupts import status_of
+from appliance.process.serve import Stop
 from bus.errors import LinkError
-from devices.syndication.caller import RefusedQuery, Said, broker_at, follow
-from devices.syndication.heard import Heard
+from devices.syndication.answers import ReceivedPublication
+from devices.syndication.caller import RefusedQuery, Update, broker_at, follow
 
 log = logging.getLogger("buscoupler")
 
@@ -85,14 +85,14 @@ class _Page:
         self.begun = False
         self._follow, self._as_json = follow, as_json
 
-    def show(self, said: Said) -> None:
+    def show(self, said: Update) -> None:
         lines = list(self._lines(said))
         if lines:
             print("\n".join(lines), flush=True)
         self.begun = True
 
-    def _lines(self, said: Said) -> Iterator[str]:
-        if isinstance(said, Heard):
+    def _lines(self, said: Update) -> Iterator[str]:
+        if isinstance(said, ReceivedPublication):
             yield self._publication(said)
         elif self._follow:
             yield from (self._change("+", "new", item) for item in sorted(said.new, key=_place))
@@ -106,7 +106,7 @@ class _Page:
     def _change(self, sign: str, name: str, item: Any) -> str:
         return dumps({name: jsonable(item)}) if self._as_json else f"{sign} {words_of_value(item)}"
 
-    def _publication(self, heard: Heard) -> str:
+    def _publication(self, heard: ReceivedPublication) -> str:
         if self._as_json:
             return dumps({key: jsonable(part) for key, part in heard._asdict().items()})
         metadata = f" {words_of_value(heard.metadata)}" if heard.metadata else ""

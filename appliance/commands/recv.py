@@ -9,12 +9,13 @@ import time
 from collections.abc import Callable
 from math import inf
 
+from appliance.commandline.arguments import above_zero, argument
+from appliance.commandline.names import names_argument, running
 from appliance.commands.traffic import Sequences
-from appliance.ledger import reasons
-from appliance.names import names_argument, running
 from appliance.probe.endpoint import endpoint_arguments, link_of
 from appliance.probe.station import Station
-from appliance.probe.words import above_zero, argument, frame_in, line, record
+from appliance.probe.words import frame_in, line, record
+from appliance.process.ledger import reasons
 from bus.names import Names
 from bus.wire.notation import names_in
 from bus.wire.pattern import Pattern

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from json import dumps
 from pathlib import Path
 
+from appliance.commandline.arguments import above_zero
 from appliance.local.places import nobody
-from appliance.probe.words import above_zero
 from appliance.reload.client import reload, reload_sockets
 from appliance.reload.outcome import Outcome, Request
 

@@ -7,19 +7,19 @@ import signal
 import socket
 from pathlib import Path
 
+from appliance.commandline.arguments import above_zero
 from appliance.compose import Appliance
-from appliance.ledger import say_ledger
+from appliance.explain.responder import trace_responder, trace_socket
 from appliance.local.places import runtime_directory
 from appliance.local.responder import Attended
-from appliance.probe.words import above_zero
+from appliance.process.ledger import say_ledger
+from appliance.process.serve import serve
+from appliance.process.trial import say_outcome
 from appliance.reload.client import reload_socket
 from appliance.reload.reloader import Reloader
 from appliance.reload.responder import reload_responder
-from appliance.serve import serve
 from appliance.status.client import status_socket
 from appliance.status.responder import status_responder
-from appliance.tracing.responder import trace_responder, trace_socket
-from appliance.trial import say_outcome
 from bus.permissions import make_private
 from topologies.findings import Finding, InvalidTopology
 from topologies.loading.loader import load
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
     attended = Attended(appliance, *responders)
     if options.test:
         seconds = options.seconds or TEST_S
-        return serve(attended, announce, lambda: say_outcome(appliance.hubs(), appliance.links()), seconds)
+        return serve(attended, announce, lambda: say_outcome(appliance.hubs(), appliance.rows()), seconds)
     return serve(attended, announce, lambda: say_ledger(appliance.hubs()))
 
 

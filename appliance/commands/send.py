@@ -10,10 +10,11 @@ from functools import partial
 from itertools import count, repeat
 from pathlib import Path
 
-from appliance.ledger import reasons
+from appliance.commandline.arguments import argument, hex_bytes
 from appliance.probe.endpoint import add_timeout, endpoint_arguments, link_of
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
-from appliance.probe.words import argument, hex_bytes, type_of
+from appliance.probe.words import type_of
+from appliance.process.ledger import reasons
 from bus.errors import FrameError
 from bus.wire.frame import PUB, pack
 from bus.wire.notation import pattern_of

@@ -5,8 +5,8 @@ import asyncio
 import sys
 from datetime import UTC, datetime
 
-from appliance.probe.words import above_zero
-from appliance.serve import Stop
+from appliance.commandline.arguments import above_zero
+from appliance.process.serve import Stop
 from devices.dbp import ports
 from devices.dbp.nodes.presence import NodeError
 from devices.dbp.nodes.requests import Request

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Mapping
 
-from appliance.probe.words import page_url
+from appliance.commandline.arguments import page_url
 from topologies.loading.loader import load
 from topologies.model import Topology
 from topologies.picture.svg import Mark

@@ -4,8 +4,8 @@ import argparse
 import json
 import sys
 
-from appliance.names import names_argument, running
-from appliance.probe.words import argument
+from appliance.commandline.arguments import argument
+from appliance.commandline.names import names_argument, running
 from bus.names import Names
 from bus.wire.notation import name_of, written
 from bus.wire.pattern import collisions, hexadecimal, token

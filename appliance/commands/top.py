@@ -11,8 +11,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from appliance.commandline.arguments import above_zero, page_url
 from appliance.local.places import is_of_program, runtime_directories
-from appliance.probe.words import above_zero, page_url
 from appliance.status.client import Status, ask, status_sockets
 from appliance.status.silent import ENDED, UNREADABLE, Name, name_of, silent
 from appliance.status.terminal import key_of, pages

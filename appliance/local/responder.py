@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 from appliance.local.places import is_listening, is_of_program, runtime_directory, sweep
-from appliance.serve import Service
+from appliance.process.serve import Service
 from bus.hub import Hub
 from bus.permissions import make_private
 from bus.transports.sockets import file_of, unlink_own

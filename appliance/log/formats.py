@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from bus.printable import plain_lines
+from bus.text import plain_lines
 
 Format = Callable[[logging.LogRecord, str], str]
 """Makes the lines of a record, without the last line end. The second argument stands in for its message."""

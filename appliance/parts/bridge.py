@@ -11,9 +11,9 @@ from appliance.parts.candidate import Proofs, candidate_of, endpoints, proofs_of
 from appliance.parts.changes import Change, Draft, End, Plan, differing, settings_of
 from appliance.parts.patch import Patch
 from appliance.parts.site import BasePart, Entry, Revision, Site
-from appliance.status.snapshot import End as Shown
+from appliance.status.rows import LinkRow
 from bridges.bridge import Bridge, Policy, Side
-from bridges.handover.gate import Place
+from bridges.handover.gate import Rank
 from bridges.handover.window import AGE_S
 from bridges.holdoff import STEP_S
 from bridges.media import shedding
@@ -40,8 +40,9 @@ GRACE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One side of a running bridge, with what it joins."""
+    """One side of a running bridge, with its place in the file and what it joins."""
 
+    number: int
     resolved: ResolvedSide
     side: Side
     end: End[Link]
@@ -59,7 +60,7 @@ class BridgePart(BasePart):
         self.legs: list[Leg] = []
         self.candidacy: Candidacy | None = None
         self._hearing: tuple[Hear, ...] = ()
-        self._failed: list[Change] = []
+        self._unopened: list[tuple[Leg, str]] = []  # with the reasons
         self._fresh: list[
             tuple[Link, float]
         ] = []  # links that a reload opened, and until when they may come up
@@ -85,15 +86,16 @@ class BridgePart(BasePart):
         return self.resolved.id
 
     @property
-    def ends(self) -> list[Shown]:
-        return [
-            Shown(f"{self.id}/{number}", self.hub.name, leg.side.name, leg.end.link)
-            for number, leg in enumerate(self.legs)
-        ]
+    def rows(self) -> list[LinkRow]:
+        return [*map(self._row, self.legs), *(self._row(leg, why) for leg, why in self._unopened)]
+
+    def _row(self, leg: Leg, failure: str = "") -> LinkRow:
+        edge = f"{self.id}/{leg.number}"
+        return LinkRow(self.hub, leg.side.row(leg.end.link.name), leg.end.link, (edge,), failure)
 
     @property
-    def watched(self) -> list[Link]:
-        return [leg.end.link for leg in self.legs if leg.resolved.bus is None]
+    def watched(self) -> list[LinkRow]:
+        return [self._row(leg) for leg in self.legs if leg.resolved.bus is None]
 
     def _plans(self, resolved: ResolvedBridge, buses: Mapping[str, BusPart]) -> list[Plan[Link]]:
         return [self._plan(side, buses) for side in resolved.sides]
@@ -131,7 +133,7 @@ class BridgePart(BasePart):
         draft.close()
         self.resolved = resolved
         self.hub.revise(facts.origin if facts else self.origin(resolved.origin), resolved.pattern)
-        self._seat(resolved.sides, draft)
+        self._take_sides(resolved.sides, draft)
         if facts is None:
             self.candidacy = None
             self.hub.stand_alone()
@@ -147,22 +149,22 @@ class BridgePart(BasePart):
         now = self.resolved.candidate
         return facts is not now if facts is None or now is None else not facts.is_same(now)
 
-    def _seat(self, sides: Sequence[ResolvedSide], draft: Draft[Link]) -> None:
+    def _take_sides(self, sides: Sequence[ResolvedSide], draft: Draft[Link]) -> None:
         old = self.legs
         for gone in draft.gone:
             self.hub.remove(old[gone].side)
         self.legs = []
-        for resolved, end, place in zip(sides, draft.ends, draft.partners, strict=True):
+        for number, (resolved, end, place) in enumerate(zip(sides, draft.ends, draft.partners, strict=True)):
             policy = _policy(resolved)
             side = self._add(resolved, policy) if place is None else old[place].side
             if side.policy != policy:
                 side.revise(policy)
-            self.legs.append(Leg(resolved, side, end))
+            self.legs.append(Leg(number, resolved, side, end))
 
     def _add(self, resolved: ResolvedSide, policy: Policy) -> Side:
         taken = {side.name.partition(" ")[0] for side in self.hub.sides}
         number = next(number for number in range(len(taken) + 1) if str(number) not in taken)
-        return self.hub.add(f"{number} {resolved.side.kind}", policy, self._not_alone)
+        return self.hub.side(f"{number} {resolved.side.kind}", policy, self._not_alone)
 
     def _not_alone(self) -> bool:
         return self.candidacy is None or not self.candidacy.candidate.alone
@@ -179,8 +181,8 @@ class BridgePart(BasePart):
         from bus.leases.candidacy import Candidacy
 
         candidate = candidate_of(facts)
-        place = Place(facts.on, facts.of)
-        gate = self.hub.stand_by(candidate.may_forward, lambda: candidacy.judge(), place=place)
+        rank = Rank(facts.on, facts.of)
+        gate = self.hub.stand_by(candidate.may_forward, lambda: candidacy.judge(), rank=rank)
         candidacy = Candidacy(
             candidate,
             endpoints(facts),
@@ -208,8 +210,10 @@ class BridgePart(BasePart):
 
     def links_down(self) -> list[str]:
         """Return the links on which no frames can pass: a candidate with such a link must not be chosen."""
-        failed = [change.detail for change in self._failed]
-        return [*failed, *(link.name for link in self.links if not self._is_up(link))]
+        return [
+            *(why for _, why in self._unopened),
+            *(link.name for link in self.links if not self._is_up(link)),
+        ]
 
     def _is_up(self, link: Link) -> bool:
         if link.state == "up":
@@ -271,16 +275,18 @@ class BridgePart(BasePart):
         return self._open(draft.fresh(), renewed, loop)
 
     def _open(self, ends: list[End[Link]], claims: bool, loop: AbstractEventLoop) -> list[Change]:
-        self._loop, self._failed = loop, []
+        self._loop, self._unopened = loop, []
+        failed = list[Change]()
         for leg in [leg for leg in self.legs if any(leg.end is end for end in ends)]:
             trouble = self.attempt(leg.end.plan.place, leg.end.link, leg.side, loop)
             if trouble:
                 self.legs.remove(leg)
                 self.hub.remove(leg.side)
-            self._failed += trouble
+                self._unopened.append((leg, trouble[0].detail))
+            failed += trouble
         if claims and self.candidacy is not None:
             self.candidacy.open(loop)
-        return self._failed
+        return failed
 
     def close(self) -> None:
         if self.candidacy is not None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from appliance.parts.announcing import Announcer, said_changes
 from appliance.parts.changes import Change, differing, settings_of
 from appliance.parts.site import BasePart, Revision, Site
-from appliance.status.snapshot import Broker
 from bus.errors import LinkError
 from bus.keys import Keyring, ring_of
+from bus.report import Reporter
 from devices.dbp.beacon.sending import announcement
 from topologies.resolved.brokers import ResolvedBroker
 from topologies.resolved.files import paths_of
@@ -29,7 +29,7 @@ class BrokerPart(BasePart):
         self._announcer = Announcer()
 
     @property
-    def brokers(self) -> list[Broker]:
+    def services(self) -> list[Reporter]:
         return [self.service]
 
     def revise(self, resolved: ResolvedBroker) -> Revision:

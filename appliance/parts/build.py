@@ -8,7 +8,8 @@ from appliance.parts.bridge import BridgePart
 from appliance.parts.broker import BrokerPart
 from appliance.parts.bus import BusPart
 from appliance.parts.changes import Change
-from appliance.parts.device import DevicePart, Joined, part_class
+from appliance.parts.device import DevicePart, Joined
+from appliance.parts.kinds import part_class
 from appliance.parts.site import UNTOUCHED, Revision, Site
 from bus.errors import TopologyError
 from topologies.resolved.resolve import Resolved

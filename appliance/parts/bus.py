@@ -7,12 +7,12 @@ from appliance.parts.announcing import Announcer, said_changes
 from appliance.parts.changes import Change, Draft, End, Plan, settings_of
 from appliance.parts.greeting import Greeter
 from appliance.parts.site import BasePart, Entry, Revision, Site
-from appliance.status.snapshot import Broker
-from appliance.status.snapshot import End as Shown
-from bridges.bridge import Bridge
+from appliance.status.rows import LinkRow
+from bridges.bridge import Bridge, Policy
 from bridges.guard import GuardedHub
 from bus.hub import Hub, Link
 from bus.keys import ring_of
+from bus.report import Reporter
 from bus.transports.links import BusLink, bus_link
 from bus.urls import BEACON, split_url
 from bus.watched import WatchedHub
@@ -34,6 +34,7 @@ class BusPart(BasePart):
         self.resolved = resolved
         self.hub = self._make_hub(resolved)
         self._ends = Draft[BusLink]([], self._plans(resolved)).ends
+        self._failed: list[LinkRow] = []
         self._announcer = Announcer()
         self._greeter = Greeter(self.title)
 
@@ -46,8 +47,8 @@ class BusPart(BasePart):
         if not resolved.trunked:
             return WatchedHub(self.name)
         bridge = Bridge(self.name, self.origin(resolved.origin))
-        bridge.side("plain", opaque=True)
-        bridge.side("trunk", trunk=True, opaque=True)
+        bridge.side("plain", Policy(opaque=True))
+        bridge.side("trunk", Policy(trunk=True, opaque=True))
         return bridge
 
     def _plans(self, resolved: ResolvedBus) -> list[Plan[BusLink]]:
@@ -90,25 +91,29 @@ class BusPart(BasePart):
         return GuardedHub(hub, peers) if peers else hub
 
     @property
-    def ends(self) -> list[Shown]:
-        """The links to other buses of the file, and those at which other buses come in."""
-        links = {end.plan.place: end.link for end in self._ends}
-        found = [(one.edge, links.get(one.place)) for one in self.resolved.joined]
-        return [Shown(edge, self.hub.name, link.name, link) for edge, link in found if link is not None]
+    def rows(self) -> list[LinkRow]:
+        """The rows of all links, with edges for those by which buses of the file join each other."""
+        return [*map(self._row, self._ends), *self._failed]
+
+    def _row(self, end: End[BusLink], failure: str = "") -> LinkRow:
+        edges = tuple(one.edge for one in self.resolved.joined if one.place == end.plan.place)
+        name = self.hub_for(end.plan.settings["trunk"]).row(end.link.name)
+        return LinkRow(self.hub, name, end.link, edges, failure)
 
     @property
-    def brokers(self) -> list[Broker]:
+    def services(self) -> list[Reporter]:
         return [self._greeter] if self._greeter.urls else []
 
     def start(self, loop: AbstractEventLoop) -> list[Change]:
         return self._open(self._ends, loop)
 
     def _open(self, ends: list[End[BusLink]], loop: AbstractEventLoop) -> list[Change]:
-        failed = list[Change]()
+        failed, self._failed = list[Change](), []
         for end in list(ends):
             trouble = self.attempt(end.plan.place, end.link, self._hub_of(end), loop)
             if trouble:
                 self._ends = [other for other in self._ends if other is not end]
+                self._failed.append(self._row(end, trouble[0].detail))
             failed += trouble
         self._announcer.say(loop, self._announcements())
         self._greet()

@@ -1,14 +1,12 @@
-"""The base of the parts that run devices, and the class that a record names."""
+"""The base of the parts that run devices."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from appliance.parts.bridge import BridgePart
 from appliance.parts.bus import BusPart
 from appliance.parts.changes import differing, settings_of
 from appliance.parts.site import BasePart, Revision, Site
 from bus.hub import Hub
-from bus.kinds import load
 from devices.device import DeviceSpec
 from topologies.resolved.resolve import ResolvedDevice
 
@@ -36,11 +34,3 @@ class DevicePart(BasePart):
     def differing(self, spec: DeviceSpec) -> list[str]:
         """Return the settings that differ in another record of the same kind."""
         return differing(settings_of(self.spec), settings_of(spec))
-
-
-def part_class(spec: DeviceSpec) -> type[DevicePart]:
-    """Return the class that runs a device."""
-    made: Any = load(spec.PART)
-    if not (isinstance(made, type) and issubclass(made, DevicePart)):
-        raise TypeError(f"{spec.PART} is no DevicePart")
-    return made

@@ -1,17 +1,19 @@
 """A service of a gateway: a peer of its buses, whichever process of the gateway runs them."""
 
 from asyncio import AbstractEventLoop
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from appliance.parts.bus import BusPart, bus_plan
 from appliance.parts.changes import Change, Draft, End, Plan
 from appliance.parts.device import DevicePart, Joined
 from appliance.parts.patch import Patch
 from appliance.parts.site import Revision, Site
-from appliance.status.snapshot import Broker
+from appliance.status.rows import LinkRow
 from bus.errors import LinkError
 from bus.hub import Hub, Link
 from bus.kinds import load
+from bus.ledger import Stats
+from bus.report import Reporter
 from devices.device import DeviceSpec
 from devices.service import Service
 from topologies.resolved.buses import BusAddress
@@ -27,12 +29,24 @@ class ServicePart(DevicePart):
         self._serving: Service | None = None
         self._ends = Draft[Link]([], self._plans(resolved, joined)).ends
         self._hubs = {bus: self._hub(bus) for bus in self.spec.joins}
+        self._failed: list[LinkRow] = []
+        self._before: Mapping[str, Stats] = {}
         self._keep()
 
     def _keep(self) -> None:
         """Take the service's own ledgers into the part's hub, which no message passes through."""
         for link, stats in self._service.ledgers.items():
             self.hub.keep(link, stats)
+
+    def _replace(self, service: Service) -> None:
+        """Replace the service. Connections of the closed one may still count until the next replacement."""
+        for link, stats in self._before.items():
+            self.hub.fold(link, stats)
+        self._before = self._service.ledgers
+        self._service.close()
+        service.follow(self._service)
+        self._service, self._serving = service, None
+        self._keep()
 
     def _hub(self, bus: str) -> Hub:
         return Hub(f"{self.name} on {bus}")
@@ -42,7 +56,7 @@ class ServicePart(DevicePart):
         return [*self._hubs.values(), self.hub]
 
     @property
-    def brokers(self) -> list[Broker]:
+    def services(self) -> list[Reporter]:
         return [self._service] if self._service.urls or self._service.counts else []
 
     @property
@@ -50,8 +64,21 @@ class ServicePart(DevicePart):
         return [*(end.link for end in self._ends if not isinstance(end.link, Patch)), self._service]
 
     @property
-    def watched(self) -> list[Link]:
-        return self.links
+    def rows(self) -> list[LinkRow]:
+        """The rows of the links to buses, and on each bus that of the service itself."""
+        served = [self._own_row(hub) for hub in self._hubs.values() or (self.hub,)]
+        return [*self._link_rows(self._ends), *self._failed, *served]
+
+    @property
+    def watched(self) -> list[LinkRow]:
+        return [*self._link_rows(self._ends), self._own_row(self.hub)]
+
+    def _own_row(self, hub: Hub) -> LinkRow:
+        return LinkRow(hub, hub.row(self._service.name), self._service)
+
+    def _link_rows(self, ends: Sequence[End[Link]], failure: str = "") -> list[LinkRow]:
+        places = [(self._hubs[end.plan.place], end.link) for end in ends]
+        return [LinkRow(hub, hub.row(link.name), link, (), failure) for hub, link in places]
 
     def _plans(self, resolved: ResolvedDevice, joined: Sequence[Joined]) -> list[Plan[Link]]:
         buses = {part.name: part for part in joined if isinstance(part, BusPart)}
@@ -71,11 +98,12 @@ class ServicePart(DevicePart):
         return [*self._open(self._ends, loop), *self._serve(loop)]
 
     def _open(self, ends: Sequence[End[Link]], loop: AbstractEventLoop) -> list[Change]:
-        failed = list[Change]()
+        failed, self._failed = list[Change](), []
         for end in ends:
             trouble = self.attempt(end.plan.place, end.link, self._hubs[end.plan.place], loop)
             if trouble:
                 self._ends = [other for other in self._ends if other is not end]
+                self._failed += self._link_rows([end], trouble[0].detail)
             failed += trouble
         return failed
 
@@ -113,10 +141,7 @@ class ServicePart(DevicePart):
         self, resolved: ResolvedDevice, joined: Sequence[Joined], draft: Draft[Link], service: Service
     ) -> None:
         if service is not self._service:
-            self._service.close()
-            service.follow(self._service)
-            self._service, self._serving = service, None
-            self._keep()
+            self._replace(service)
         else:
             service.leave(resolved.spec)
         draft.close()

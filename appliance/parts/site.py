@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from appliance.parts.changes import Change
 from bus.errors import LinkError
-from bus.events import Record
+from bus.events import RecordEvent
 from bus.hub import Hub, Link
 from bus.transports.peers import Peer
 
 if TYPE_CHECKING:
-    from appliance.status.snapshot import Broker, End, TapLike
+    from appliance.status.rows import LinkRow
+    from bus.leases.candidacy import Candidacy
+    from bus.report import Reporter
+    from devices.tap.recorder import Recorder
 
 
 class Site(NamedTuple):
@@ -26,7 +29,7 @@ class Site(NamedTuple):
 
     gateway: str
     sockets: Path | None
-    record: Record
+    record: RecordEvent
 
     def local_socket(self, bus: str, trunk: bool) -> str | None:
         """Return the URL at which other processes of this gateway reach a bus, None if there are none."""
@@ -82,6 +85,8 @@ class BasePart:
     """A hub, and the links that are open while the part is."""
 
     kind: ClassVar[str]
+    candidacy: "Candidacy | None" = None
+    """Of a bridge that several gateways may run."""
 
     def __init__(self, name: str, site: Site, hub: Hub) -> None:
         self.name, self.site, self.hub = name, site, hub
@@ -105,23 +110,23 @@ class BasePart:
         return self.title
 
     @property
-    def ends(self) -> "list[End]":
-        """Links that are edges in the picture of the topology."""
+    def rows(self) -> "list[LinkRow]":
+        """The rows of the part's links in a status, also of links that could not be opened."""
         return []
 
     @property
-    def taps(self) -> "list[TapLike]":
-        """Recorders."""
+    def recorders(self) -> "list[Recorder]":
+        """The recorders of the part."""
         return []
 
     @property
-    def brokers(self) -> "list[Broker]":
-        """Services that listen for clients of their own."""
+    def services(self) -> "list[Reporter]":
+        """The services of the part that have something to report."""
         return []
 
     @property
-    def watched(self) -> list[Link]:
-        """Links whose changes of state are events."""
+    def watched(self) -> "list[LinkRow]":
+        """The rows of links whose changes of state are events."""
         return []
 
     def origin(self, given: int | None) -> int:

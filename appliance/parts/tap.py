@@ -11,7 +11,7 @@ from appliance.parts.bus import BusPart
 from appliance.parts.changes import Change
 from appliance.parts.device import DevicePart, Joined
 from appliance.parts.site import Revision, Site
-from appliance.status.snapshot import TapLike
+from appliance.status.rows import LinkRow
 from bridges.bridge import Port
 from bus.hub import Hub, Link, Pipe, State, Tap
 from bus.patch import is_patch
@@ -47,7 +47,7 @@ class TapPart(DevicePart):
         return self._link.recorder
 
     @property
-    def taps(self) -> list[TapLike]:
+    def recorders(self) -> list[Recorder]:
         return [self.recorder]
 
     @property
@@ -55,8 +55,12 @@ class TapPart(DevicePart):
         return [self._link]
 
     @property
-    def watched(self) -> list[Link]:
-        return self.links
+    def rows(self) -> list[LinkRow]:
+        return [LinkRow(self.hub, self._link.name, self._link)]
+
+    @property
+    def watched(self) -> list[LinkRow]:
+        return self.rows
 
     def start(self, loop: AbstractEventLoop) -> list[Change]:
         """Start recording. Fails if a package is missing."""

@@ -3,8 +3,8 @@
 import argparse
 from typing import Any, NamedTuple
 
+from appliance.commandline.arguments import above_zero, argument, whole_above_zero
 from appliance.probe.media import form_of, forms, medium_of
-from appliance.probe.words import above_zero, argument, whole_above_zero
 from bridges.media import MEDIA
 from bridges.media.medium import Medium
 from bus.errors import LinkError

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from math import inf
 from pathlib import Path
 
-from appliance.ledger import reasons
 from appliance.probe.endpoint import parse_endpoint
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
+from appliance.process.ledger import reasons
 from bus.hub import Link
 from bus.keys import ring_of
 from bus.wire.envelope import take_apart

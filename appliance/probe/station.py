@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from math import inf
 from typing import TypeVar
 
-from appliance.interrupts import STOPS, status_of
-from appliance.serve import DRAIN_S
+from appliance.process.interrupts import STOPS, status_of
+from appliance.process.serve import DRAIN_S
 from bus.client.waiting import UNCOUNTED_S
 from bus.hub import Hub, Link, Pipe
 from bus.ledger import Stats

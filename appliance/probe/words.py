@@ -1,19 +1,14 @@
 """The notation of types and messages on the command line. `bus.wire.notation` has that of patterns."""
 
-import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from math import inf
-from typing import Any, TypeVar
+from typing import Any
 
-from bus.errors import BusError, FrameError, words_of
+from bus.errors import FrameError
 from bus.names import Names
 from bus.wire import frame
 from bus.wire.envelope import Envelope, take_apart
 from bus.wire.frame import Frame, unpack
-
-T = TypeVar("T")
-_DIGITS = 18  # more are no number of anything here, and Python reads no very long ones
 
 TYPES = {
     "pub": frame.PUB,
@@ -23,46 +18,6 @@ TYPES = {
     "broker": frame.BROKER,
     "bridge": frame.BRIDGE,
 }
-
-
-def argument(parse: Callable[[str], T]) -> Callable[[str], T]:
-    """Return `parse` for argparse: its errors become one line about wrong use."""
-
-    def checked(word: str) -> T:
-        try:
-            return parse(word)
-        except UnicodeDecodeError as error:
-            raise argparse.ArgumentTypeError(f"{word}: not UTF-8 text") from error
-        except (BusError, OSError) as error:
-            raise argparse.ArgumentTypeError(words_of(error)) from error
-
-    return checked
-
-
-def above_zero(word: str) -> float:
-    """Return a finite number above 0. Raises argparse's error."""
-    try:
-        number = float(word)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < inf:
-        raise argparse.ArgumentTypeError(f"{word!r} is not a number above 0: write one like 10 or 0.5")
-    return number
-
-
-def whole_above_zero(word: str) -> int:
-    """Return a whole number above 0. Raises argparse's error."""
-    if not (word.isascii() and word.isdigit() and len(word) <= _DIGITS and int(word)):
-        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number above 0: write at least 1")
-    return int(word)
-
-
-def hex_bytes(word: str) -> bytes:
-    """Return the bytes that hex digits stand for. Raises argparse's error."""
-    try:
-        return bytes.fromhex(word)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{word!r} is not pairs of hex digits, like 00ff") from None
 
 
 def type_of(word: str) -> int:
@@ -142,14 +97,3 @@ def frame_in(message: bytes) -> Frame | None:
     """Return the frame of a message, with or without an envelope; None if it holds no frame."""
     _, content, framed = take_apart(message)
     return unpack(content) if framed else None
-
-
-def page_url(word: str) -> str:
-    """Return the address of a status page."""
-    from topologies.model.status import check_page  # late: few commands need a topology
-
-    try:
-        check_page(word)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-    return word

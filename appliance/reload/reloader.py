@@ -7,8 +7,8 @@ from pathlib import Path
 
 from appliance.compose import Appliance, Following
 from appliance.local.places import is_meant
-from appliance.notify import reloading
 from appliance.parts.changes import Change
+from appliance.process.notify import reloading
 from appliance.reload.outcome import Outcome, Request
 from bus.errors import BusError, TopologyError
 from topologies.loading.loader import STDIN

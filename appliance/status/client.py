@@ -4,12 +4,13 @@ An answer is bounded in time and size, because a process that hangs must not sto
 """
 
 import json
-import socket
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
+from appliance.local.asking import answer_of
 from appliance.local.places import socket_name, sockets
+from appliance.status.older import completed
 from appliance.status.shape import VERSION, fits
 
 Status = dict[str, Any]
@@ -30,11 +31,7 @@ def status_sockets(directory: Path | None) -> Iterator[Path]:
 
 def ask(path: Path, limit_s: float = ANSWER_S) -> Status:
     """Return the snapshot of the process that listens on `path`. Raises `OSError` or ValueError."""
-    with socket.socket(socket.AF_UNIX) as sock:
-        sock.settimeout(limit_s)
-        sock.connect(str(path))
-        with sock.makefile("rb") as answer:
-            return read_status(str(path), answer.read(ANSWER_BYTES))
+    return read_status(str(path), answer_of(path, b"", limit_s, ANSWER_BYTES))
 
 
 def read_status(where: str, body: bytes) -> Status:
@@ -45,4 +42,4 @@ def read_status(where: str, body: bytes) -> Status:
         status = None
     if not isinstance(status, dict) or status.get("version") != VERSION or not fits(status):
         raise ValueError(f"{where}: a process of another version answers: use the `top` of that version")
-    return status
+    return completed(status)

@@ -4,7 +4,8 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from appliance.local.places import is_listening, runtime_directory, sockets
+from appliance.local.places import is_listening, runtime_directory
+from appliance.status.client import status_sockets
 from appliance.status.silent import HEARD_MS
 from topologies.model import Topology
 
@@ -43,7 +44,7 @@ class Neighbours:
 
 
 def _answers(directory: Path) -> bool:
-    return any(is_listening(path) for path in sockets("reload", directory))
+    return any(map(is_listening, status_sockets(directory)))
 
 
 def _cause(heard_ms: int | None) -> str:

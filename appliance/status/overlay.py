@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from appliance.status.words import short, state_word
 from topologies.picture.svg import Mark, State
-from topologies.wiring.ids import bridge_id, gateway_id
+from topologies.wiring.ids import gateway_id
 
 Status = Mapping[str, Any]
 _STATES: Mapping[str, State] = {"up": "ok", "opening": "wait", "waiting": "bad", "closed": "bad", "": "ok"}
@@ -20,7 +21,7 @@ def marks(status: Status) -> dict[str, Mark]:
     found = dict(_of_gateways(status))
     found |= dict(_of_claims(status))
     found |= dict(_of_parts(status))
-    edges = dict(_of_ends(status))
+    edges = dict(_of_edges(status))
     return found | edges | dict(_of_wires(status, edges))
 
 
@@ -39,28 +40,28 @@ def _of_claims(status: Status) -> Iterator[tuple[str, Mark]]:
     for broker in status["brokers"]:
         for lease in broker["leases"]:
             for one in lease["candidates"]:
-                if one["name"] != status["gateway"]:
+                if one["part"] and one["name"] != status["gateway"]:
                     state: State = "ok" if one["holding"] else "ready" if one["ready"] else "wait"
                     word = "active" if one["holding"] else "standby" if one["ready"] else "not ready"
-                    yield bridge_id(lease["bridge"], one["name"]), Mark(state, word)
+                    yield one["part"], Mark(state, word)
 
 
 def _of_parts(status: Status) -> Iterator[tuple[str, Mark]]:
-    hubs = {hub["name"]: hub for hub in status["hubs"]}
-    roles = {one["bridge"]: one for one in status["candidates"]}
-    taps = {tap["name"]: tap for tap in status["taps"]}
-    connections = {broker["name"]: broker["counts"].get("connections") for broker in status["brokers"]}
+    """Yield the parts, each by what other rows of the status say of it."""
+    hubs, roles, taps, brokers = (
+        {row["part"]: row for row in status[key]} for key in ("hubs", "candidates", "taps", "brokers")
+    )
     for part in status["parts"]:
-        state, name = _STATES[part["state"]], part["name"]
-        if part["kind"] == "bridge" and name in roles:
-            yield part["id"], _role(roles[name], state)
+        name, state = part["id"], _STATES[part["state"]]
+        if name in roles:
+            yield name, _role(roles[name], state)
         elif part["kind"] in ("bus", "bridge"):
-            yield part["id"], _busy(hubs.get(name), state, part)
+            yield name, _busy(hubs.get(name), state, part)
         elif name in taps:
-            yield part["id"], _tap(taps[name], state)
+            yield name, _tap(taps[name], state)
         else:
-            count = connections.get(f"broker {name}")
-            yield part["id"], Mark(state, part["state"] or "up", () if count is None else (_peers(count),))
+            clients = brokers[name]["counts"].get("connections", 0) if part["kind"] == "broker" else None
+            yield name, Mark(state, part["state"] or "up", () if clients is None else (_peers(clients),))
 
 
 def _role(role: Mapping[str, Any], state: State) -> Mark:
@@ -87,27 +88,16 @@ def _tap(tap: Mapping[str, Any], state: State) -> Mark:
     return Mark("bad" if tap["lost"] else state, tap["state"], (f"ring {fill} %",))
 
 
-def _of_ends(status: Status) -> Iterator[tuple[str, Mark]]:
-    """Yield the edges. Of several ends of one edge, the worst counts, and all their rates."""
-    hubs = {hub["name"]: hub["links"] for hub in status["hubs"]}
-    by_id = defaultdict[str, list[Mapping[str, Any]]](list)
-    for end in status["ends"]:
-        by_id[end["id"]].append(end)
-    for name, ends in by_id.items():
-        rows = [row for end in ends for row in hubs.get(end["hub"], ()) if is_of(row["name"], end["row"])]
-        worst = min(ends, key=lambda end: _WORSE.index(_STATES[end["state"]]))
+def _of_edges(status: Status) -> Iterator[tuple[str, Mark]]:
+    """Yield the edges. Of several links on one edge, the worst counts, and all their rates."""
+    by_edge = defaultdict[str, list[Mapping[str, Any]]](list)
+    for row in (row for hub in status["hubs"] for row in hub["links"]):
+        for edge in row.get("edges", ()):
+            by_edge[edge].append(row)
+    for edge, rows in by_edge.items():
+        worst = min(rows, key=lambda row: _WORSE.index(_STATES[row["state"]]))
         rates = [row["rates"] for row in rows if "rates" in row]
-        yield name, Mark(_STATES[worst["state"]], _word(worst), _lines(rates))
-
-
-def is_of(row: str, link: str) -> bool:
-    """Return whether a row of a hub counts a link: in a bridge its side stands before the name, or is it."""
-    return row == link or row.startswith(f"{link}/") or row.endswith(f"/{link}")
-
-
-def _word(end: Mapping[str, Any]) -> str:
-    condition = end["condition"]
-    return str(end["state"] if condition in ("", "unknown") else condition)
+        yield edge, Mark(_STATES[worst["state"]], state_word(worst), _lines(rates))
 
 
 def _lines(rates: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
@@ -128,11 +118,3 @@ def _of_wires(status: Status, edges: Mapping[str, Mark]) -> Iterator[tuple[str, 
     for wire, found in by_wire.items():
         best = max(found, key=lambda mark: _WORSE.index(mark.state))
         yield wire, Mark(best.state, best.word)
-
-
-def short(number: float) -> str:
-    """Return a rate in at most five characters."""
-    for unit, size in (("M", 1e6), ("k", 1e3)):
-        if number >= size:
-            return f"{number / size:.3g}{unit}" if number < 999 * size else f"{number / size:.0f}{unit}"
-    return f"{number:.0f}" if number >= 10 or number == int(number) else f"{number:.1f}"

@@ -18,7 +18,7 @@ class Rate(NamedTuple):
 
 
 Place = tuple[str, str]
-"""The names of a hub and of a link in its accounts."""
+"""The identity of a row in a status: the names of a hub and of a link in its accounts."""
 
 
 class Rates:

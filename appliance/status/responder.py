@@ -5,7 +5,8 @@ from asyncio import StreamReader
 from pathlib import Path
 
 from appliance.local.responder import Responder
-from appliance.status.snapshot import View, snapshot
+from appliance.status.snapshot import snapshot
+from appliance.status.view import View
 
 
 def status_responder(path: Path, view: View) -> Responder:

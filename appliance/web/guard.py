@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Final
 
 from appliance.web.messages import Request, Response, text
-from bus.urls import host_in, is_ip, is_loopback, plain_host
+from bus.urls import OwnHosts, host_in
 
 COOKIE: Final = "buscoupler_token"
 FREE: Final = ("/healthz",)
@@ -20,19 +20,15 @@ class Guard:
     """
 
     def __init__(self, names: Collection[str], token: str = "", secure: bool = False) -> None:
-        self._names = frozenset(plain_host(name.lower()) for name in names)
+        self._own = OwnHosts(names)
         self._token = token.encode()
         self._attributes = "Path=/; HttpOnly; SameSite=Strict" + ("; Secure" if secure else "")
 
     def refusal(self, request: Request) -> Response | None:
-        """Return the answer to a request that is refused; None for one that is let in.
-
-        A hostile page can have a name of its own that leads to our address (DNS rebinding), so names are
-        checked; an address cannot be anybody else's name.
-        """
+        """Return the answer to a request that is refused; None for one that is let in."""
         if len(request.hosts) != 1 or not (host := host_in(request.hosts[0])):
             return text(HTTPStatus.BAD_REQUEST, "a request needs one Host")
-        if not (is_ip(host) or is_loopback(host) or host in self._names):
+        if host not in self._own:
             return text(HTTPStatus.FORBIDDEN, "this is no name of this gateway: to allow it, add it to hosts")
         if self._is_foreign(request):
             return text(HTTPStatus.FORBIDDEN, "a page of another host may not read this")

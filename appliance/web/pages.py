@@ -8,9 +8,10 @@ from typing import Any
 
 from appliance.status.overlay import marks
 from appliance.status.schema import text as schema
-from appliance.status.snapshot import View, snapshot
+from appliance.status.snapshot import snapshot
+from appliance.status.view import View
+from appliance.status.words import troubles
 from appliance.web.assets import asset
-from appliance.web.health import troubles
 from appliance.web.messages import Request, Response, text
 from topologies.picture.layout import NARROW, from_record, placed
 from topologies.picture.svg import svg

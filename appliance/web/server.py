@@ -9,7 +9,7 @@ from importlib import import_module
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Final
 
-from appliance.status.snapshot import View
+from appliance.status.view import View
 from appliance.web.guard import Guard
 from appliance.web.messages import Request, Response
 from appliance.web.stream import Stream

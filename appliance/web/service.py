@@ -4,15 +4,14 @@ import errno
 import logging
 import socket
 from asyncio import AbstractEventLoop, Task
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from ssl import SSLContext
-from typing import Any
 
-from appliance.status.snapshot import View
+from appliance.status.view import View
 from appliance.web.guard import Guard, check_token
 from appliance.web.server import Server
 from bus.errors import BusError, words_of
+from bus.report import Report
 from bus.transports.secure import context
 from topologies.model.status import StatusSpec, place_of
 
@@ -21,8 +20,6 @@ log = logging.getLogger("buscoupler")
 
 class StatusPage:
     """The page of a gateway. The gateway also runs if it cannot listen: that is a warning in the log."""
-
-    name = "status page"
 
     def __init__(self, address: str) -> None:
         self._address = address  # of the gateway
@@ -54,29 +51,11 @@ class StatusPage:
         self._server = Server(view, guard, secure)
         self._task = loop.create_task(self._server.open(sock, loop))
 
-    @property
-    def urls(self) -> Sequence[str]:
-        return [self.url] if self.url else []
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        return {} if self._server is None else self._server.counts
-
-    @property
-    def rejected(self) -> Mapping[str, int]:
-        return {} if self._server is None else self._server.refused
-
-    def leases(self) -> tuple[()]:
-        """Return nothing: only brokers of bridges lease."""
-        return ()
-
-    def listing(self, most: int) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-        """Return nothing: who reads the page is nobody's business."""
-        return {}
-
-    def last_values(self) -> Mapping[str, tuple[()]]:
-        """Return nothing: it keeps no frames."""
-        return {}
+    def report(self) -> Report:
+        """Return what a status shows: the address, connections and requests; nothing about who reads."""
+        if self._server is None:
+            return Report("status page", "page")
+        return Report("status page", "page", (self.url,), self._server.counts, self._server.refused)
 
     def close(self) -> None:
         """Listen no more. Idempotent."""

@@ -5,7 +5,8 @@ from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from appliance.status.snapshot import View, snapshot
+from appliance.status.snapshot import snapshot
+from appliance.status.view import View
 from appliance.web.page_model import PageModel
 
 TICK_S: Final = 1.0

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from bridges.enveloped import EnvelopedBatch, MixedBatch
+from bridges.forms import EnvelopedBatch, MixedBatch
 from bridges.handover.stamps import Stamps
 from bridges.handover.window import AGE_S, Due, SideRules, Window
 from bridges.rules import Seen
@@ -31,9 +31,8 @@ class GatedSide(Protocol):
     def lets_out(self, content: bytes) -> bool:
         """Tell whether a frame or an opaque message may leave here."""
 
-    @property
-    def ports(self) -> Sequence[object]:
-        """One for each peer."""
+    def keeps_unsent(self) -> bool:
+        """Tell whether a message that did not get out may be sent later: no peer gets it twice."""
 
     @property
     def queued(self) -> int:
@@ -46,8 +45,8 @@ class GatedSide(Protocol):
         """Drop what waits, counted by `reason`; return those messages."""
 
 
-class Place(NamedTuple):
-    """The place of a candidate in the list of those for one bridge."""
+class Rank(NamedTuple):
+    """The rank of a candidate: its number among all `of` candidates for one bridge; 0 is the best."""
 
     number: int = 0
     of: int = 1
@@ -58,7 +57,7 @@ def private_origin(origin: int, number: int) -> int:
     return zlib.crc32(f"{origin}/{number}".encode())
 
 
-ALONE = Place()
+ALONE = Rank()
 
 
 class Gate:
@@ -68,7 +67,7 @@ class Gate:
 
     `may_forward(now)` is asked for each batch before anything leaves, so that a process that was frozen
     looks at its lease first; `on_lapse()` is called when it says no. `age_s`: how long the window keeps a
-    frame. What candidates at other places than `place` have stamped is theirs: it does not come in.
+    frame. What candidates of other ranks than `rank` have stamped is theirs: it does not come in.
     `forwarding` says whether it is open. `key_of`: where a side is a trunk, how to stamp what enters
     without an envelope, as any other candidate would; it returns origin and sequence as one number.
     """
@@ -82,13 +81,13 @@ class Gate:
         may_forward: Callable[[float], bool],
         on_lapse: Callable[[], None] = lambda: None,
         age_s: float = AGE_S,
-        place: Place = ALONE,
+        rank: Rank = ALONE,
     ) -> None:
         self.forwarding = False
         self._sides, self._clock = tuple(sides), clock
         self._may_forward, self._on_lapse = may_forward, on_lapse
-        self._private, self._last = private_origin(origin, place.number), secrets.randbits(32)
-        others = (number for number in range(place.of) if number != place.number)
+        self._private, self._last = private_origin(origin, rank.number), secrets.randbits(32)
+        others = (number for number in range(rank.of) if number != rank.number)
         self._others = tuple(private_origin(origin, number).to_bytes(4, "big") for number in others)
         self._stamps = self._stamps_for(sides, None)
         self._replayed: Counter[tuple[int, bytes]] = Counter()  # by side and frame
@@ -164,20 +163,12 @@ class Gate:
                 kept.append(message)
         return from_payloads(kept) if kept else None
 
-    def fences(self, side: int, batch: Batch) -> bool:
-        """Tell whether our turn ended since `batch` entered. If so, the window keeps it for the next turn."""
-        now = self._clock()
-        if not self.forwarding or self._may_forward(now):
+    def lapsed(self) -> bool:
+        """Tell whether our turn ended since the last batch entered. If so, take back all that waits."""
+        if not self.forwarding or self._may_forward(self._clock()):
             return False
-        self.purge()  # what is queued came before
-        self._owe(side, payloads(batch), now)
+        self.purge()
         return True
-
-    def _owe(self, side: int, messages: list[bytes], now: float) -> None:
-        """Keep what did not get out; not for several peers without keys, of whom some may have it."""
-        if self._sides[side].trunk or len(self._sides[side].ports) == 1:
-            for message in messages:
-                self.window.owe(side, message, now)
 
     def resume(self, since_s: float | None = None) -> int:
         """Send what nobody has sent, then forward. Return the number of those frames.
@@ -230,7 +221,7 @@ class Gate:
         """Take back what waits: another bridge may be sending it. The window keeps what nobody sends."""
         now = self._clock()
         for number, side in enumerate(self._sides):
-            self._owe(number, side.purge("fenced"), now)
+            self.window.owe(number, side.purge("fenced"), now)
 
     @property
     def stale(self) -> int:
@@ -254,4 +245,7 @@ class Gate:
 
 
 def _rules(sides: Sequence[GatedSide]) -> list[SideRules]:
-    return [SideRules(side.admits, side.lets_out, side.trunk, side.deaf, side.opaque) for side in sides]
+    return [
+        SideRules(side.admits, side.lets_out, side.trunk, side.deaf, side.opaque, side.keeps_unsent)
+        for side in sides
+    ]

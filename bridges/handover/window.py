@@ -27,7 +27,8 @@ Admits = Callable[[bytes], bool]
 class SideRules(NamedTuple):
     """A side as the window sees it. `deaf`: a standby does not hear there what the active bridge sends.
 
-    `opaque`: messages may come that are no frames. `inward` and `outward` judge those too.
+    `opaque`: messages may come that are no frames. `inward` and `outward` judge those too. `keeps_unsent()`:
+    a message that did not get out by this side may be sent later.
     """
 
     inward: Admits
@@ -35,6 +36,7 @@ class SideRules(NamedTuple):
     trunk: bool = False
     deaf: bool = False
     opaque: bool = False
+    keeps_unsent: Callable[[], bool] = lambda: True
 
     def is_malformed(self, message: bytes, parts: Parts) -> bool:
         """Tell whether a message is nothing that may come here."""
@@ -289,8 +291,13 @@ class Window:
     def _outward(self, frame: bytes) -> int:
         return sum(1 << n for n, side in enumerate(self._sides) if side.outward(frame))
 
-    def owe(self, side: int, message: bytes, now: float) -> None:
-        """Note a message that did not get out by `side`: whoever forwards next sends it."""
+    def owe(self, side: int, messages: Sequence[bytes], now: float) -> None:
+        """Keep messages that did not get out by a side, for the gateway that forwards next to send."""
+        if self._sides[side].keeps_unsent():
+            for message in messages:
+                self._keep_unsent(side, message, now)
+
+    def _keep_unsent(self, side: int, message: bytes, now: float) -> None:
         envelope, content, _ = take_apart(message)
         noted, bit = self._sent(envelope, content, now), 1 << side
         known = self._by_key.get(noted.key)

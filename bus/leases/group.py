@@ -1,6 +1,7 @@
 """The candidates for one lease at a broker, and the choice between them. Pure.
 
-The rules, and why they keep two candidates from forwarding at once, are in docs/failover.md.
+Everything that decides who holds the lease is in this file; `table` bounds who may be a candidate. The rules,
+and why they keep two candidates from forwarding at once, are in docs/failover.md.
 """
 
 from collections.abc import Hashable
@@ -8,18 +9,34 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final, NamedTuple
 
-from bus.leases.wire import ANOTHER, Claim, Grant, Tokens, pack_grant
+from bus.leases.wire import ANOTHER, LEASE_MS, Claim, Grant, Tokens, lease_s_of, pack_grant
 
 Key = tuple[Tokens, str]
 Answer = tuple[Hashable, bytes]
 _NOBODY = Claim((), "", 0)
+HOLD_DOWN_S = 10.0
 KEPT_S = 600.0  # a candidate that is silent, and with it the group's epoch
 _EPOCH_MAX: Final = 0xFFFFFFFF
 _EPOCH_BROUGHT_MAX: Final = 0x7FFFFFFF  # a liar leaves room to grow
 
 
-class Standing(NamedTuple):
-    """One candidate as the table knows it. `order`: 0 is the best. `holding`: it says that it forwards."""
+@dataclass(slots=True, eq=False)
+class Terms:
+    """The terms of all leases of a broker, in seconds.
+
+    `lease_s` bounds every lease; a candidate with shorter heartbeats gets 2.5 of those. `hold_down_s`: a
+    better candidate gets the lease back when it has been ready for that long without a break.
+    """
+
+    lease_s: float = LEASE_MS / 1000
+    hold_down_s: float = HOLD_DOWN_S
+
+
+class CandidateStatus(NamedTuple):
+    """What a status page shows of one candidate.
+
+    `order`: 0 is the best. `holding`: the candidate says that it forwards.
+    """
 
     name: str
     order: int
@@ -36,7 +53,7 @@ class Lease(NamedTuple):
     epoch: int
     holder: str
     expires_ms: int
-    candidates: tuple[Standing, ...]
+    candidates: tuple[CandidateStatus, ...]
 
 
 class Rival(NamedTuple):
@@ -62,7 +79,7 @@ class Member:
     rival: Rival | None = None
 
     def heard(self, claim: Claim, now: float, lease_s: float) -> None:
-        """Take in a claim."""
+        """Note a claim of this candidate, which renews its lease by `lease_s`."""
         self.claim, self.heard_s, self.lease_s = claim, now, lease_s
         if not claim.ready:
             self.ready_s = None
@@ -70,11 +87,11 @@ class Member:
             self.ready_s = now
 
     def live(self, now: float) -> bool:
-        """Return whether its last claim is no older than a lease."""
+        """Return whether this candidate's last claim is no older than a lease."""
         return now < self.heard_s + self.lease_s
 
     def fit(self, now: float) -> bool:
-        """Return whether it could forward."""
+        """Return whether this candidate could forward: it is live, and its links are up."""
         return self.ready_s is not None and self.live(now)
 
     def rank(self, now: float) -> tuple[bool, int, int]:
@@ -82,10 +99,10 @@ class Member:
         recently = now - self.resigned_s < 4 * self.lease_s
         return recently, self.claim.order, self.claim.id
 
-    def standing(self, now: float) -> Standing:
-        """Return what a status page shows of it."""
+    def status(self, now: float) -> CandidateStatus:
+        """Return what a status page shows of this candidate."""
         claim = self.claim
-        return Standing(
+        return CandidateStatus(
             claim.name, claim.order, self.fit(now), claim.holding, int(1000 * (now - self.heard_s))
         )
 
@@ -96,6 +113,7 @@ class Group:
 
     key: Key
     free_s: float  # when no earlier lease can run any more
+    terms: Terms = field(default_factory=Terms)
     candidates: dict[int, Member] = field(default_factory=dict)
     holder: Member | None = None
     last_id: int = 0  # of the last holder, which may go on in the same epoch
@@ -107,7 +125,7 @@ class Group:
     settled_s: float = -inf
 
     @property
-    def standing(self) -> tuple[int, int, bool]:
+    def outcome(self) -> tuple[int, int, bool]:
         """The holder's id, the epoch, and whether the holder acts: all candidates hear when this changes."""
         return self.claim.id, self.epoch, self.claim.holding
 
@@ -116,7 +134,28 @@ class Group:
         """The holder's last claim; that of nobody while there is no holder."""
         return _NOBODY if self.holder is None else self.holder.claim
 
-    def believed(self, claim: Claim) -> Claim:
+    def hear(self, candidate: Member, claim: Claim, now: float) -> list[Answer]:
+        """Apply a claim of a candidate, and choose the holder.
+
+        Return the grants to send: one for each candidate if the outcome changed, else one for this candidate.
+        """
+        before = self.outcome
+        lease_s = min(self.terms.lease_s, lease_s_of(claim.heartbeat_ms))
+        candidate.heard(self._believed(claim), now, lease_s)
+        self._take(candidate, now)
+        self._choose(now)
+        return self.answers(now) if self.outcome != before else [self.answer(candidate, now)]
+
+    def settle(self, now: float) -> list[Answer]:
+        """Choose the holder anew as time has passed.
+
+        Return grants for all candidates if the outcome changed.
+        """
+        before = self.outcome
+        self._choose(now)
+        return self.answers(now) if self.outcome != before else []
+
+    def _believed(self, claim: Claim) -> Claim:
         """Return a claim with an epoch that this broker believes.
 
         Epochs grow by one. Only a broker that has granted nothing yet takes a later one from the candidates.
@@ -125,7 +164,7 @@ class Group:
         bound = _EPOCH_BROUGHT_MAX if brought else min(self.epoch + 1, _EPOCH_MAX)
         return claim if claim.epoch <= bound else claim._replace(epoch=bound)
 
-    def take(self, candidate: Member, now: float) -> None:
+    def _take(self, candidate: Member, now: float) -> None:
         """Apply a candidate's claim, before a holder is chosen."""
         claim, holder = candidate.claim, self.holder
         if self.grace_s is None:
@@ -161,11 +200,11 @@ class Group:
         )
 
     def _outranks(self, candidate: Member, holder: Member) -> bool:
-        """Return whether a candidate that says that it forwards takes the lease from its holder.
+        """Return whether a candidate takes the lease from its holder by claiming to forward.
 
-        It does if the holder does not act. Else the later epoch wins, then the better order. The holder's
-        epoch is the one that it was granted, even if it has not heard of it yet: else two candidates whose
-        claims and grants cross would take the lease from each other for ever.
+        A candidate does if the holder does not act. Else the later epoch wins, then the better order. The
+        holder's epoch is the one that this broker granted, even if the holder has not heard of it yet: else
+        two candidates whose claims and grants cross would take the lease from each other for ever.
         """
         one, other = candidate.claim, holder.claim
         epoch = max(self.epoch_held, other.epoch)
@@ -180,7 +219,7 @@ class Group:
         self.last_id, self.epoch_held = candidate.claim.id, self.epoch
         self.holder, self.granted_s, self.expiry_s = candidate, now, now + candidate.lease_s
 
-    def settle(self, now: float) -> None:
+    def _choose(self, now: float) -> None:
         """Take the lease back if it ran out, and give a free one to the best candidate that is ready."""
         self.settled_s = now
         if self.holder is not None and now >= self.expiry_s:
@@ -199,7 +238,7 @@ class Group:
 
     @property
     def due_s(self) -> float:
-        """When there is something to do, if no claim comes before."""
+        """When `settle` next has something to do, if no claim comes before, in seconds."""
         others = (one for one in self.candidates.values() if one is not self.holder)
         silent_s = min((one.heard_s + one.lease_s for one in others), default=inf) + KEPT_S
         if self.holder is not None:
@@ -216,23 +255,23 @@ class Group:
         ]
 
     def lease(self, now: float) -> Lease:
-        """Return what a status page shows of it, the best candidate first."""
+        """Return what a status page shows of this lease, the best candidate first."""
         candidates = sorted(self.candidates.values(), key=lambda candidate: candidate.claim.order)
         expires_ms = 0 if self.holder is None else max(0, int(1000 * (self.expiry_s - now)))
-        standings = tuple(candidate.standing(now) for candidate in candidates)
-        return Lease(*self.key, self.epoch, self.claim.name, expires_ms, standings)
+        shown = tuple(candidate.status(now) for candidate in candidates)
+        return Lease(*self.key, self.epoch, self.claim.name, expires_ms, shown)
 
-    def answers(self, now: float, hold_down_s: float) -> list[Answer]:
+    def answers(self, now: float) -> list[Answer]:
         """Return the grants for all candidates."""
-        return [self.answer(candidate, now, hold_down_s) for candidate in self.candidates.values()]
+        return [self.answer(candidate, now) for candidate in self.candidates.values()]
 
-    def answer(self, candidate: Member, now: float, hold_down_s: float) -> Answer:
+    def answer(self, candidate: Member, now: float) -> Answer:
         """Return the grant for one candidate."""
         claim, granted = self.claim, candidate is self.holder
         grant = Grant(
             *self.key,
             granted=granted,
-            please_resign=granted and self._better(candidate, now, hold_down_s),
+            please_resign=granted and self._better(candidate, now),
             acting=claim.holding,
             alone=now >= self.free_s,
             # Who knows an id could speak for its candidate, so only the holder hears its own.
@@ -245,12 +284,15 @@ class Group:
         )
         return candidate.who, pack_grant(grant)
 
-    def _better(self, holder: Member, now: float, hold_down_s: float) -> bool:
-        """Return whether another should have the lease: the holder lost a link, or its better is back."""
+    def _better(self, holder: Member, now: float) -> bool:
+        """Return whether another candidate should have the lease.
+
+        It should if the holder lost a link, or a better candidate has been ready for `hold_down_s` again.
+        """
         others = [other for other in self.candidates.values() if other is not holder and other.fit(now)]
         if holder.ready_s is None:
             return bool(others)
         return any(
-            other.claim.order < holder.claim.order and now - (other.ready_s or now) >= hold_down_s
+            other.claim.order < holder.claim.order and now - (other.ready_s or now) >= self.terms.hold_down_s
             for other in others
         )

@@ -6,18 +6,16 @@ The rules, and why they keep two candidates from forwarding at once, are in docs
 from collections.abc import Callable, Hashable
 from math import inf
 
-from bus.leases.group import KEPT_S, Answer, Group, Key, Lease, Member, Rival
-from bus.leases.wire import LEASE_MS, LEASE_MS_MIN, Claim, lease_s_of, unpack_claim
-from bus.serving.allowance import Allowance
-from bus.serving.quota import Quota
+from bus.leases.group import HOLD_DOWN_S, KEPT_S, Answer, Group, Key, Lease, Member, Rival, Terms
+from bus.leases.wire import LEASE_MS, LEASE_MS_MIN, Claim, unpack_claim
+from bus.serving.limits import Allowance, Quota
 
-HOLD_DOWN_S = 10.0
 _ANSWERS_PER_S = 1000.0  # for one connection: four times what the shortest heartbeat asks for
 _PER_CONNECTION = 64  # groups
 
 
 class _Visitor:
-    """A connection that brings claims: the candidates that are its own, and how fast it may go on."""
+    """A connection that brings claims: its own candidates by group, and how fast it may bring claims."""
 
     __slots__ = ("allowance", "brought")
 
@@ -27,12 +25,11 @@ class _Visitor:
 
 
 class LeaseTable:
-    """Takes claims and returns grants. `who` is anything hashable that stands for a connection.
+    """All leases of a broker: takes claims and returns grants. `who` is a hashable identity of a connection.
 
-    `lease_ms` bounds every lease; a candidate with shorter heartbeats gets 2.5 of those. `hold_down_s`: a
-    better candidate gets the lease back when it has been ready for that long without a break. The table holds
-    at most `groups`, with `candidates` in each; half of the groups from one host, 64 of one connection.
-    `rejected` counts refused claims by reason, and `on_reject(reason, who)` hears of each.
+    `lease_ms` and `hold_down_s` are its `Terms`. The table holds at most `groups`, with `candidates` in each;
+    half of the groups from one host, 64 of one connection. `rejected` counts refused claims by reason, and
+    `on_reject(reason, who)` is called with each.
     """
 
     def __init__(
@@ -44,9 +41,9 @@ class LeaseTable:
         on_reject: Callable[[str, Hashable], object] = lambda reason, who: None,
     ) -> None:
         self.rejected: dict[str, int] = {}
-        self.hold_down_s = hold_down_s
+        self.terms = Terms(hold_down_s=hold_down_s)
         self.due_s = inf
-        """When `tick` has something to do, if nothing is heard before."""
+        """When `tick` next has something to do, if no claim comes before, in seconds."""
         self.revise(lease_ms)
         self._groups_max, self._candidates_max, self._on_reject = groups, candidates, on_reject
         self._quota = Quota[Hashable](
@@ -61,14 +58,14 @@ class LeaseTable:
 
     def revise(self, lease_ms: int) -> None:
         """Bound leases by another time from the next claim on."""
-        self._lease_s = max(LEASE_MS_MIN, lease_ms) / 1000
+        self.terms.lease_s = max(LEASE_MS_MIN, lease_ms) / 1000
 
     def leases(self, now: float) -> list[Lease]:
         """Return all leases and their candidates, for a status page."""
         return [group.lease(now) for group in self._groups.values()]
 
     def heard(self, frame: bytes, who: Hashable, now: float, host: str = "") -> list[Answer]:
-        """Take in a frame from `who`. Returns the frames to send, to it and to others that are affected."""
+        """Apply a claim that came as a frame from `who`. Return the frames to send, to any connection."""
         visitor = self._visitors.get(who)
         if visitor is None:
             visitor = self._visitors[who] = _Visitor(now)
@@ -85,25 +82,19 @@ class LeaseTable:
         group = self._group((claim.tokens, claim.bridge), now)
         if group is None:
             return self._reject("groups full", who)
-        claim = group.believed(claim)
         candidate = group.candidates.get(claim.id)
         if candidate is not None and candidate.who != who and candidate.live(now):
             return self._contest(group, candidate, Rival(who, claim, now, host))
         candidate, fault = self._admit(group, candidate, claim, who, now, host)
         if candidate is None:
             return self._reject(fault, who)
-        return self._take(group, candidate, claim, now)
+        return self._apply(group, candidate, claim, now)
 
-    def _take(self, group: Group, candidate: Member, claim: Claim, now: float) -> list[Answer]:
-        """Apply a claim of a candidate. Return the grants for it, or for all if the holder is another now."""
-        before = group.standing
-        candidate.heard(claim, now, min(self._lease_s, lease_s_of(claim.heartbeat_ms)))
-        group.take(candidate, now)
-        group.settle(now)
+    def _apply(self, group: Group, candidate: Member, claim: Claim, now: float) -> list[Answer]:
+        """Have a group apply a claim of its candidate. Return the grants to send."""
+        answers = group.hear(candidate, claim, now)
         self.due_s = min(self.due_s, group.due_s)
-        if group.standing != before:
-            return group.answers(now, self.hold_down_s)
-        return [group.answer(candidate, now, self.hold_down_s)]
+        return answers
 
     def _reject(self, reason: str, who: Hashable) -> list[Answer]:
         self.rejected[reason] = self.rejected.get(reason, 0) + 1
@@ -111,20 +102,20 @@ class LeaseTable:
         return []
 
     def _contest(self, group: Group, candidate: Member, rival: Rival) -> list[Answer]:
-        """Refuse a claim with the id of another connection, as long as that one lives.
+        """Refuse a claim with the id of another connection's candidate, as long as that candidate lives.
 
         A candidate that has closed its connection and dialled again may be quicker than the end of the old
         one. So the broker sends something there: a closed one ends then, and `lost` takes the claim.
         """
         candidate.rival = rival
         self._reject("id of another connection", rival.who)
-        return [group.answer(candidate, rival.heard_s, self.hold_down_s)]
+        return [group.answer(candidate, rival.heard_s)]
 
     def _group(self, key: Key, now: float) -> Group | None:
         """Return the group of that key, new if need be, or None if there is no room."""
         group = self._groups.get(key)
         if group is None and (len(self._groups) < self._groups_max or self._forget_vacant()):
-            group = self._groups[key] = Group(key, free_s=now)
+            group = self._groups[key] = Group(key, now, self.terms)
             self._vacant[key] = None
         return group
 
@@ -195,13 +186,13 @@ class LeaseTable:
         if group in self._visitors[rival.who].brought or self._quota.take(rival.who, rival.host):
             return []
         self._bind(group, candidate, rival.who, rival.host)
-        return self._take(group, candidate, rival.claim, now)
+        return self._apply(group, candidate, rival.claim, now)
 
     def _withdraw(self, group: Group, candidate: Member, now: float) -> list[Answer]:
         self._remove(group, candidate)
         group.settle(now)
         self.due_s = min(self.due_s, group.due_s)
-        return group.answers(now, self.hold_down_s)
+        return group.answers(now)
 
     def tick(self, now: float) -> list[Answer]:
         """Take back leases that ran out. Call it at `due_s`, or more often: before, it costs nothing."""
@@ -209,13 +200,8 @@ class LeaseTable:
         if now < self.due_s:
             return answers
         for group in [group for group in self._groups.values() if now >= group.due_s]:
-            answers += self._look(group, now)
+            for silent in group.silent(now, KEPT_S):
+                self._remove(group, silent)
+            answers += group.settle(now)
         self.due_s = min((group.due_s for group in self._groups.values()), default=inf)
         return answers
-
-    def _look(self, group: Group, now: float) -> list[Answer]:
-        before = group.standing
-        for silent in group.silent(now, KEPT_S):
-            self._remove(group, silent)
-        group.settle(now)
-        return group.answers(now, self.hold_down_s) if group.standing != before else []

@@ -1,7 +1,6 @@
 """Wire formats, pure: bytes in, values out.
 
 `frame` and `pattern` are those of TMQ, `notation` writes a pattern as one word. `envelope` goes before a
-frame on trunks, `batch` travels inside the program, and `runs` finds equal messages in one. `sp` cuts a
-peer's stream into batches, and so does `websocket`, after a `handshake`; `large` holds a long message.
-`signed` are the records of trunks with keys.
+frame on trunks, `batch` travels inside the program. `sp` cuts a peer's stream into batches, and so does
+`websocket`, after a `handshake`; `large` holds a long message. `signed` are the records of trunks with keys.
 """

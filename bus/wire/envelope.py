@@ -29,6 +29,8 @@ HOPS_MAX = 15
 """The largest second byte of an envelope without flags; only multicast fragments have flags."""
 FLAG_FRAGMENT = 0x8
 _U32 = 0xFFFFFFFF
+_FRAME_OFFSETS = (1, 2, 3)
+_ENVELOPED_OFFSETS = (0, 2, 3, *(ENVELOPE_BYTES + offset for offset in _FRAME_OFFSETS))
 
 
 class Envelope(NamedTuple):
@@ -101,3 +103,8 @@ def message_bytes(data: Buffer, start: int = 0, stop: int | None = None) -> int:
             return 0
     found = inner + frame_bytes(data, inner)
     return found - start if inner < found <= end else 0
+
+
+def layout(data: Buffer, start: int) -> tuple[int, ...]:
+    """Return the offsets of the bytes that make the legal message at `start` as long as it is."""
+    return _FRAME_OFFSETS if data[start + 2] < MARK else _ENVELOPED_OFFSETS

@@ -6,9 +6,8 @@ Over IPC each message has one byte 0x01 before its length; here it is called the
 
 from collections.abc import Iterator
 
-from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
+from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, equal_run
 from bus.wire.large import Large
-from bus.wire.runs import equal_run
 
 HANDSHAKE = bytes.fromhex("0053500000700000")
 LEAD_IPC = b"\x01"

@@ -3,28 +3,29 @@
 import time
 from asyncio import AbstractEventLoop, TimerHandle
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from bus.asking import Question, is_about_values, read
-from bus.values import LastValues, Value
+from bus.report import Report
+from bus.values import LastValues
 from devices.cache.answering import Answering
 from devices.cache.device import CacheSpec
 from devices.cache.subscribed import Subscribed
 from devices.device import DeviceSpec
-from devices.service import Seat, Service
+from devices.service import BusPort, Service
 
 _FULL = "questions full"
 _PAUSE_S = 0.01
 """Between two parts of an answer: 6 MiB/s at most on each bus."""
 
 
-class _Place:
+class _BusCache:
     """The values of one bus, and the questions asked there."""
 
-    def __init__(self, seat: Seat, values: LastValues, loop: AbstractEventLoop) -> None:
+    def __init__(self, port: BusPort, values: LastValues, loop: AbstractEventLoop) -> None:
         self.values = values
         self.answering = Answering(values)
-        self._seat, self._loop = seat, loop
+        self._port, self._loop = port, loop
         self._timer: TimerHandle | None = None
 
     def hear(self, messages: list[bytes]) -> None:
@@ -38,12 +39,12 @@ class _Place:
 
     def _ask(self, question: Question) -> None:
         if not self.answering.take(question):
-            self._seat.stats.reject(_FULL)
+            self._port.stats.reject(_FULL)
         elif self._timer is None:
             self._timer = self._loop.call_later(0, self._say)
 
     def _say(self) -> None:
-        self._seat.say(self.answering.part(time.monotonic()))
+        self._port.say(self.answering.part(time.monotonic()))
         self._timer = self._loop.call_later(_PAUSE_S, self._say) if self.answering.waits else None
 
     def close(self) -> None:
@@ -59,40 +60,40 @@ class Cache(Service):
         super().__init__(name, spec)
         assert isinstance(spec, CacheSpec)
         self._spec = spec
-        self._places: dict[Seat, _Place] = {}
+        self._buses: dict[BusPort, _BusCache] = {}
         self._kept: Mapping[str, LastValues] = {}
         self._subscribed = Subscribed(spec.services, self._publish) if spec.services else None
 
     @property
     def counts(self) -> Mapping[str, int]:
         found = Counter[str]()
-        for place in self._places.values():
-            values = place.values
+        for cache in self._buses.values():
+            values = cache.values
             found += Counter(values=len(values), values_bytes=values.bytes, forgotten=values.forgotten)
         told = {name: found[name] for name in ("values", "values_bytes", "forgotten")}
         return told | (dict(self._subscribed.counts) if self._subscribed else {})
 
     @property
     def rejected(self) -> Mapping[str, int]:
-        refused = sum(seat.stats.rejected.get(_FULL, 0) for seat in self._places)
+        refused = sum(port.stats.rejected.get(_FULL, 0) for port in self._buses)
         told = {_FULL: refused} if refused else {}
         return told | (dict(self._subscribed.rejected) if self._subscribed else {})
 
-    def heard(self, seat: Seat, messages: list[bytes]) -> None:
-        place = self._places.get(seat)
-        if place is not None:
-            place.hear(messages)
+    def heard(self, port: BusPort, messages: list[bytes]) -> None:
+        cache = self._buses.get(port)
+        if cache is not None:
+            cache.hear(messages)
 
     def start(self, loop: AbstractEventLoop) -> None:
-        for bus, seat in zip(self._spec.joins, self.seats, strict=True):
+        for bus, port in zip(self._spec.joins, self.ports, strict=True):
             values = self._kept.get(bus) or LastValues(self._spec.values, self._spec.values_bytes)
-            self._places[seat] = _Place(seat, values, loop)
+            self._buses[port] = _BusCache(port, values, loop)
         if self._subscribed is not None:
             self._subscribed.open(loop)
 
     def _publish(self, frames: list[bytes]) -> None:
-        for place in self._places.values():
-            place.values.take(frames, time.monotonic())
+        for cache in self._buses.values():
+            cache.values.take(frames, time.monotonic())
 
     def follow(self, other: Service) -> None:
         """Keep what is known of the buses that stay, within the new bounds."""
@@ -107,14 +108,14 @@ class Cache(Service):
 
     def known(self) -> dict[str, LastValues]:
         """Return the values by the names of their buses."""
-        places = self._places.values()
-        return {bus: place.values for bus, place in zip(self._spec.joins, places, strict=False)}
+        caches = self._buses.values()
+        return {bus: cache.values for bus, cache in zip(self._spec.joins, caches, strict=False)}
 
-    def last_values(self) -> Mapping[str, Iterable[Value]]:
-        return {bus: values.read() for bus, values in self.known().items()}
+    def report(self) -> Report:
+        return super().report()._replace(values={bus: one.read() for bus, one in self.known().items()})
 
     def stop(self) -> None:
-        for place in self._places.values():
-            place.close()
+        for cache in self._buses.values():
+            cache.close()
         if self._subscribed is not None:
             self._subscribed.close()

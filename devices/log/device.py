@@ -1,4 +1,4 @@
-"""The settings of a log: a recorder of the lines that gateways publish. Pure."""
+"""The settings of a log, a recorder of the log lines that gateways publish. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

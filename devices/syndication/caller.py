@@ -12,20 +12,24 @@ from bus.backoff import Backoff
 from bus.errors import BusError, LinkError, words_of
 from bus.transports.sockets import tune
 from bus.urls import check_dial, split_url
-from devices.syndication.heard import Answer, Heard, HeardCutter, Holding, Refusal
+from devices.syndication.answers import Answer, AnswerCutter, HeldSet, ReceivedPublication, Refusal
 from devices.syndication.wire.messages import Difference, pack
 
-Said = Difference | Heard
+Update = Difference | ReceivedPublication
+"""A message of the broker to a subscriber."""
 
 _READ_BYTES: Final = 1 << 18
 _RETRY_MIN_S, _RETRY_MAX_S = 0.1, 5.0
-_LEAST_S: Final = 0.5  # that one attempt may take: a busy machine is late
+_LEAST_S: Final = 0.5  # the least time for one attempt: a busy machine is late
 _DOUBT: Final = "is it a syndication broker?"
 _WRONG: Final = re.compile(r"character \d+: ")
 
 
 class RefusedQuery(BusError, ValueError):
-    """A query that the broker refused, in its words. `wrong`: it is no query; else there was no room."""
+    """The broker refused a query; the text is the broker's.
+
+    `wrong` is True if the text is no query, False if the broker has no room for it.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -33,7 +37,7 @@ class RefusedQuery(BusError, ValueError):
 
 
 def broker_at(url: str) -> str:
-    """Return the address of a broker as it is. Raises `LinkError` if nobody can dial it."""
+    """Return `url`, the address of a broker, unchanged. Raises `LinkError` if it cannot be dialled."""
     try:
         check_dial(url)
     except ValueError as error:
@@ -44,7 +48,7 @@ def broker_at(url: str) -> str:
 
 
 class UnreachedError(LinkError):
-    """Nobody took the connection."""
+    """No broker accepted the connection."""
 
 
 class Caller:
@@ -54,15 +58,15 @@ class Caller:
     async with Caller("tcp://gw:4444") as caller:
         await caller.publish("a1", {"Room": "410"}, 21.5)
         await caller.subscribe("has Room")
-        async for said in caller: ...  # Difference, Heard
+        async for update in caller: ...  # Difference, ReceivedPublication
     ```
-    Nothing is read from the broker but what `hear` waits for. All methods raise `LinkError`, which names the
-    URL: for one that cannot be, if the broker cannot be reached, or is gone, or is none.
+    Data of the broker is read only in `hear`. All methods raise `LinkError`, which names the URL: if the URL
+    is wrong, the broker cannot be reached or is gone, or another program answers.
     """
 
     def __init__(self, url: str) -> None:
         self.url = broker_at(url)
-        self._cutter = HeardCutter()
+        self._cutter = AnswerCutter()
         self._answers = deque[Answer]()
         self._spoke = False
 
@@ -87,11 +91,11 @@ class Caller:
         tune(self._writer.get_extra_info("socket"))
 
     async def subscribe(self, query: str) -> None:
-        """Ask for a query, or a selection, in place of the last one. `hear` then returns the answer."""
+        """Subscribe to a query or a selection, in place of the last one. `hear` then returns the answer."""
         await self._say(pack(query))
 
     async def publish(self, id: str, metadata: Mapping[str, Any], value: Any) -> None:
-        """Publish a value, with the metadata that change: None deletes a key."""
+        """Publish a value of the producer `id`, with the changes of its metadata: None deletes a key."""
         await self._say(pack([id, metadata, value]))
 
     async def _say(self, data: bytes) -> None:
@@ -103,8 +107,8 @@ class Caller:
         except OSError as error:
             raise self._error(words_of(error)) from error
 
-    async def hear(self) -> Said:
-        """Wait for what the broker says next; cancelling loses nothing. Raises also `RefusedQuery`."""
+    async def hear(self) -> Update:
+        """Wait for the next update of the broker; cancelling loses nothing. Raises also `RefusedQuery`."""
         while not self._answers:
             if self._cutter.fault:
                 raise self._error(f"this is no syndication broker: {self._cutter.fault}")
@@ -131,10 +135,10 @@ class Caller:
     def _error(self, text: str) -> LinkError:
         return LinkError(f"{self.url}: {text}")
 
-    def __aiter__(self) -> AsyncIterator[Said]:
+    def __aiter__(self) -> AsyncIterator[Update]:
         return self
 
-    async def __anext__(self) -> Said:
+    async def __anext__(self) -> Update:
         return await self.hear()
 
     def close(self) -> None:
@@ -144,32 +148,32 @@ class Caller:
 
 async def follow(
     url: str, query: str, answer_s: float = 10.0, on_lost: Callable[[LinkError], None] = lambda _: None
-) -> AsyncGenerator[Said, None]:
-    """Subscribe, and yield what the broker says: first the set, which may be empty. Use it within `aclosing`.
+) -> AsyncGenerator[Update, None]:
+    """Subscribe, and yield the updates of the broker: first the set, maybe empty. Use it in `aclosing`.
 
-    A broker that is gone is dialled again, for ever; `on_lost` is told why, once. Then a difference says how
-    the set has changed since, if it has. Raises `LinkError` if the first answer does not come within about
-    `answer_s` seconds, and `RefusedQuery`.
+    If the broker is gone, `on_lost(error)` is called once, and the broker is dialled again for ever. If the
+    set has changed meanwhile, a difference says how. Raises `LinkError` if the first answer does not come
+    within about `answer_s` seconds, and `RefusedQuery`.
     """
-    holding, first = Holding(), True
+    held, first = HeldSet(), True
     caller, whole = await _first_answer(url, query, answer_s)
     while True:
         with closing(caller):
-            change = holding.replaced(whole)
+            change = held.replaced(whole)
             if first or change.new or change.gone:
                 yield change
             first = False
             try:
-                async for said in caller:
-                    holding.note(said)
-                    yield said
+                async for update in caller:
+                    held.note(update)
+                    yield update
             except LinkError as error:
                 on_lost(error)
         caller, whole = await _next_answer(url, query, answer_s)
 
 
 async def _first_answer(url: str, query: str, answer_s: float) -> tuple[Caller, Difference]:
-    """Subscribe at a broker that may be about to start."""
+    """Subscribe to a broker that may still be starting."""
     pauses, clock = _pauses(), asyncio.get_running_loop().time
     end_s = clock() + answer_s
     while True:
@@ -183,7 +187,7 @@ async def _first_answer(url: str, query: str, answer_s: float) -> tuple[Caller, 
 
 
 async def _next_answer(url: str, query: str, answer_s: float) -> tuple[Caller, Difference]:
-    """Subscribe again, when it is possible."""
+    """Subscribe again, as soon as the broker answers."""
     pauses = _pauses()
     while True:
         await asyncio.sleep(pauses.next_s())
@@ -204,10 +208,10 @@ async def _answer(url: str, query: str, answer_s: float) -> tuple[Caller, Differ
         await caller.subscribe(query)
         try:
             async with asyncio.timeout(answer_s):
-                said = await caller.hear()
+                update = await caller.hear()
         except TimeoutError:
             raise LinkError(f"{url}: no answer within {answer_s:.3g} s: {_DOUBT}") from None
-        if not isinstance(said, Difference):
+        if not isinstance(update, Difference):
             raise LinkError(f"{url}: a publication came before the set of the query")
         stack.pop_all()
-        return caller, said
+        return caller, update

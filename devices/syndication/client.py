@@ -1,36 +1,39 @@
-"""The protocol of the clients of a syndication broker: some come by TCP, others are rules of a bus. Pure."""
+"""The protocol of a broker's clients, which come by TCP or are rules of a bus; and messages to them. Pure."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final, Protocol
 
 from devices.syndication.wire.messages import Difference, Form, Publication
 
-Told = Publication | Difference
-"""A message to a client."""
+ClientMessage = Publication | Difference
+"""A message from the broker to a client."""
 
 SEGMENT_BYTES: Final = 1400
-"""A segment of TCP holds so many bytes on Ethernet, over tunnels too."""
+"""The bytes that fit one segment of TCP on Ethernet, through tunnels too."""
 
 
-class Messages(list[Told]):
-    """Messages in their order, for one client or many. Once they have been packed, none is added."""
+class Messages(list[ClientMessage]):
+    """Messages in order, for one client or several. None is added once they have been packed."""
 
     __slots__ = ("_packed", "_pieces")
 
-    def __init__(self, messages: Iterable[Told] = ()) -> None:
+    def __init__(self, messages: Iterable[ClientMessage] = ()) -> None:
         super().__init__(messages)
         self._packed: dict[Form, bytes] = {}
         self._pieces: list[tuple[bytes, int]] = []
 
     def packed(self, form: Form) -> bytes:
-        """Return all together, packed at most once for each form."""
+        """Return all messages packed in a form. Each form is packed once."""
         found = self._packed.get(form)
         if found is None:
             found = self._packed[form] = b"".join([message.packed(form) for message in self])
         return found
 
     def pieces(self) -> list[tuple[bytes, int]]:
-        """Return whole messages, `TAGGED`, in parts that fit a segment of TCP, with their counts."""
+        """Return the messages in `TAGGED` form, in pieces of at most one TCP segment, each with its count.
+
+        A longer message is a piece of its own.
+        """
         if not self._pieces:
             if len(self.packed(Form.TAGGED)) <= SEGMENT_BYTES:
                 self._pieces = [(self.packed(Form.TAGGED), len(self))]
@@ -52,16 +55,19 @@ def _pieces(messages: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
 
 
 class Client(Protocol):
-    """One that publishes or subscribes; known by its identity. Bounds hold for each `host`, "" has none."""
+    """A client of the broker: it publishes or subscribes, and is told apart by its identity.
+
+    Bounds hold for each `host`; the host "" has none.
+    """
 
     @property
     def host(self) -> str: ...
 
     def take(self, messages: Messages) -> None:
-        """Take what is said to it, in this order. Never blocks, never raises because of a peer.
+        """Send messages to the client, in order. Never blocks, never raises because of a peer.
 
-        It may end the client: its `leave` is then delivered after what is being delivered now.
+        The client may end meanwhile; `Exchange.leave` then takes effect after the current delivery.
         """
 
     def refuse(self, why: str) -> None:
-        """Note that its query was refused, and why, in words. Its last query stands."""
+        """Tell the client why its query was refused, in words. Its last query stays in force."""

@@ -1,4 +1,4 @@
-"""Takes what clients say, asks the book who is told what, and delivers that. Without I/O."""
+"""The exchange: it gives messages of clients to the book, and delivers what the book returns. Without I/O."""
 
 from collections.abc import Callable, Iterable
 
@@ -6,7 +6,7 @@ from bus.serving.rejections import Rejections
 from devices.syndication.bounds import Bounds
 from devices.syndication.client import Client
 from devices.syndication.query import QueryError, subscription
-from devices.syndication.state.book import Book, Said
+from devices.syndication.state.book import Book, Delivery
 from devices.syndication.state.producers import Keeper
 from devices.syndication.state.steps import Steps, finish
 from devices.syndication.waiting import Waiting
@@ -14,10 +14,9 @@ from devices.syndication.wire.messages import Publication
 
 
 class Exchange:
-    """The book, with its clients. What it returns to them waits until `deliver`.
+    """The book and its clients. Messages to clients wait until `deliver`.
 
-    `clock` says the time in seconds, from any beginning. Refusals are counted by `reject`. `keeper` stores
-    what producers said.
+    `clock` returns monotonic seconds. `reject` counts refusals. `keeper` stores the metadata of producers.
     """
 
     def __init__(
@@ -29,19 +28,19 @@ class Exchange:
         self._delivering = self._closed = False
 
     def publish(self, client: Client, publication: Publication) -> bool:
-        """Take a publication. Return whether it was accepted."""
+        """Take a publication of a client. Return whether it was accepted."""
         outcome = self.book.publish(client, client.host, publication)
         if outcome.refused:
             self._reject(outcome.refused, client.host)
-        self._post(outcome.said)
+        self._post(outcome.deliveries)
         return not outcome.refused
 
     def subscribe(self, client: Client, text: str) -> bool:
-        """Take a query in place of the client's last one. Return whether it was accepted."""
+        """Replace the query of a client. Return whether it was accepted."""
         return finish(self.subscribing(client, text))
 
     def subscribing(self, client: Client, text: str) -> Steps[bool]:
-        """Do what `subscribe` does in steps."""
+        """Do the work of `subscribe` in steps."""
         try:
             query, key = subscription(text)
         except QueryError as error:
@@ -51,11 +50,11 @@ class Exchange:
         outcome = yield from self.book.subscribing(client, client.host, query, key)
         if outcome.refused:
             self.refuse(client, outcome.refused)
-        self._post(outcome.said)
+        self._post(outcome.deliveries)
         return not outcome.refused
 
     def leave(self, client: Client) -> None:
-        """Forget a client that is gone, and tell the others. Idempotent; it is told nothing more."""
+        """Forget a client that is gone, and tell the others. It gets no more messages. Idempotent."""
         self._waiting.pop(client)
         self.tell(self.book.leave(client, self._clock()))
 
@@ -63,27 +62,30 @@ class Exchange:
         """Note that a client no longer speaks for some producers, and tell the others."""
         self.tell(self.book.silence(client, ids, self._clock()))
 
-    def tell(self, said: Iterable[Said[Client]]) -> None:
-        """Say what the book has returned elsewhere."""
-        self._post(said)
+    def tell(self, deliveries: Iterable[Delivery[Client]]) -> None:
+        """Deliver what the book has returned to another caller."""
+        self._post(deliveries)
         self.deliver()
 
     def refuse(self, client: Client, reason: str, why: str = "") -> None:
-        """Refuse a query, behind what its client is still to be told. `why` says more than the reason."""
+        """Refuse a query of a client, after the messages that wait for it.
+
+        `reason` is counted; `why` is what the client is told, by default the reason.
+        """
         self._reject(reason, client.host, detail=why)
         client.take(self._waiting.pop(client))
         client.refuse(why or reason)
 
-    def _post(self, said: Iterable[Said[Client]]) -> None:
-        for to, message in said:
+    def _post(self, deliveries: Iterable[Delivery[Client]]) -> None:
+        for to, message in deliveries:
             self._waiting.post(to, message)
 
     def close(self) -> None:
-        """Tell nobody anything more: clients that are disconnected because the broker ends are no news."""
+        """Deliver nothing more: the broker ends, and its clients need not hear of each other's end."""
         self._closed = True
 
     def deliver(self) -> None:
-        """Give each client all that waits for it, at once; also what ending clients cause meanwhile."""
+        """Give each client all messages that wait for it, also those that ending clients cause meanwhile."""
         if self._delivering or self._closed:
             return
         self._delivering = True

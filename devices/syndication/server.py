@@ -1,4 +1,4 @@
-"""The clients of a syndication broker that come by TCP, and the exchange that serves them and all others."""
+"""The TCP server of a syndication broker, and the exchange that serves its clients and all others."""
 
 import logging
 import time
@@ -20,15 +20,15 @@ from devices.syndication.turns import Turns
 from devices.syndication.wire.cutter import Cutter
 from devices.syndication.wire.messages import Message
 
-LEAVING = 64  # clients that are gone, and have published what is not done yet
+LEAVING = 64  # clients whose connection is gone while messages of theirs wait
 log = logging.getLogger("buscoupler.syndication")
 
 
 class Server:
-    """Listens for clients of both generations. Other clients say what they have to `exchange`.
+    """Listens for clients of both generations. Clients other than those of TCP use its `exchange`.
 
-    `keeper` stores what producers said. `stats` is the ledger of what clients said and were told; its
-    `rejected` counts what was refused.
+    `keeper` stores the metadata of producers. `stats` is the ledger of all messages of TCP clients; its
+    `rejected` counts refusals by reason.
     """
 
     def __init__(self, name: str, bounds: Bounds, limits: Limits, keeper: Keeper = NOWHERE) -> None:
@@ -66,14 +66,11 @@ class Server:
 
     @property
     def addresses(self) -> list[Address]:
-        """Where it listens, with the ports that were bound."""
+        """The addresses on which the server listens, with the bound ports."""
         return list(self._bound.values())
 
     def open(self, loop: AbstractEventLoop, addresses: Sequence[Address]) -> None:
-        """Listen. Raises `LinkError`, with none open.
-
-        Who connects waits until `accept`.
-        """
+        """Listen at all addresses. Raises `LinkError`, with none open. Connections wait until `accept`."""
         prepare()
         self._turns.open(loop)
         self._listener.hold()
@@ -84,18 +81,18 @@ class Server:
             raise
 
     def listen(self, loop: AbstractEventLoop, addresses: Sequence[Address]) -> None:
-        """Listen at those of the addresses where it does not yet. Raises `LinkError`."""
+        """Listen at the addresses that are not open yet. Raises `LinkError`."""
         for address in addresses:
             if address not in self._bound:
                 self._bound[address] = self._listener.open(loop, address)
 
     def leave(self, addresses: Collection[Address]) -> None:
-        """Listen at no others than these. Clients stay, whatever they came by."""
+        """Stop listening at all addresses but these. Connected clients stay."""
         for address in [address for address in self._bound if address not in addresses]:
             self._listener.shut(self._bound.pop(address))
 
     def accept(self) -> None:
-        """Serve who has connected, and whoever will."""
+        """Serve the connections that wait, and all later ones."""
         self._listener.release()
 
     def close(self) -> None:

@@ -13,23 +13,23 @@ from bus.serving.limits import Limits
 from bus.tmq.address import endpoint
 from bus.urls import split_url
 from devices.device import DeviceSpec
-from devices.service import Seat, Service
+from devices.service import BusPort, Service
 from devices.syndication.bounds import Bounds
 from devices.syndication.device import SyndicationSpec, database_of
 
 if TYPE_CHECKING:
     from devices.syndication.client import Client
-    from devices.syndication.state.book import Said
+    from devices.syndication.state.book import Delivery
 
 LIMITS = Limits(idle_s=3600.0, connections=2048, read_bytes=1 << 13)
-"""A producer may wait long before its first value; those that have said nothing make room for others.
+"""A producer may wait long before its first value; clients that have sent nothing make room for others.
 
-What is read at once is cut at once, and holds others up by some 8 us a message.
+All that one read brings is cut at once, which delays other clients by some 8 us a message.
 """
 
 
 class Syndication(Service):
-    """A syndication broker. Raises `LinkError` for a library that is missing, and for a wrong address."""
+    """A syndication broker. Raises `LinkError` for a missing library and for a wrong address."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Syndication(Service):
         self._spec = spec
         self._addresses = [_address(url) for url in spec.syndication]
         _check_libraries(spec)
-        from devices.syndication.buses.seats import Buses  # late: they need an extra
+        from devices.syndication.buses.bus_adapter import Buses  # late: they need an extra
         from devices.syndication.server import Server
         from devices.syndication.storage.memory import Memory
 
@@ -74,7 +74,7 @@ class Syndication(Service):
         except LinkError:
             self.stop()
             raise
-        self.buses.start(loop, dict(zip(self.spec.joins, self.seats, strict=True)))
+        self.buses.start(loop, dict(zip(self.spec.joins, self.ports, strict=True)))
         self.url, self.fault = ", ".join(self.urls), self.buses.fault
         self.state = "up"
 
@@ -97,16 +97,16 @@ class Syndication(Service):
         finally:
             self.url = ", ".join(self.urls)
 
-    def heard(self, seat: Seat, messages: list[bytes]) -> None:
-        self.buses.heard(seat, messages)
+    def heard(self, port: BusPort, messages: list[bytes]) -> None:
+        self.buses.heard(port, messages)
 
     def follow(self, other: Service) -> None:
         if isinstance(other, Syndication):
             book, others = self.server.exchange.book, other.server.exchange.book
             self.memory.inherit(book, others, other.memory.known)
 
-    def _on_restored(self, said: "Iterable[Said[Client]]") -> None:
-        self.server.exchange.tell(said)
+    def _on_restored(self, deliveries: "Iterable[Delivery[Client]]") -> None:
+        self.server.exchange.tell(deliveries)
         self.buses.renew()
 
     def _on_fault(self, fault: str) -> None:

@@ -26,9 +26,10 @@ GONE = "gone before its turn"
 
 
 class TcpClient:
-    """A connection as a `Client`. What it says waits until it is its turn; nothing is read meanwhile.
+    """A connection as a `Client`. Its messages wait for its turn; nothing more is read meanwhile.
 
-    `form`: how it is told messages, which its last query says. `on_left(client)` is called at its end.
+    `form` is the form of messages to the client, chosen by its last query. `on_left(client)` is called when
+    the client has left.
     """
 
     def __init__(
@@ -48,15 +49,15 @@ class TcpClient:
 
     @property
     def is_busy(self) -> bool:
-        """Return whether something that it said is not done yet."""
+        """Return whether a message of the client is not done yet."""
         return self._steps is not None or bool(self._inbox)
 
     def hear(self, messages: Iterable[Message]) -> None:
-        """Keep what one read brought until `work`."""
+        """Queue the messages of one read for `work`."""
         self._inbox += messages
 
     def work(self, until_s: float) -> bool:
-        """Do what was said, in order. Return whether all is done: only then more is read."""
+        """Handle queued messages until `until_s`. Return whether all are done: only then more is read."""
         inbox = self._inbox
         while self.is_busy:
             if self._steps is None:
@@ -92,7 +93,7 @@ class TcpClient:
             self._reject(message.reason, self.host)
 
     def _go_on(self, steps: Steps[bool]) -> None:
-        self._steps = None  # those that run now may end the connection, and then end by themselves
+        self._steps = None  # these steps may end the connection, and then end by themselves
         try:
             next(steps)
         except StopIteration as end:
@@ -105,9 +106,9 @@ class TcpClient:
             self._connection.met()
 
     def take(self, messages: Messages) -> None:
-        """Send all as one, if there is room; else one by one, so that the newest publications are dropped.
+        """Send all messages as one, if the queue has room; else one by one, which drops the newest.
 
-        The tagged get as much at once as fits a segment: a client in Python fails at half a message.
+        A tagged client gets at most a TCP segment at once: the client in Python fails at half a message.
         """
         data = messages.packed(self.form)
         if self._connection.has_room(len(data)):
@@ -122,31 +123,31 @@ class TcpClient:
             self._connection.send(one)
 
     def _end(self) -> None:
-        """Disconnect a subscriber whose set would be wrong from now on."""
+        """Disconnect a subscriber that missed a difference: its set would be wrong from now on."""
         if not self._connection.closed:
             self._reject(SLOW, self.host)
             self._connection.close(SLOW)
 
     def refuse(self, why: str) -> None:
-        """Answer a wrong query; a tagged client takes every answer to one for fatal, and is disconnected."""
+        """Answer a wrong query. A tagged client has no such answer, and is disconnected."""
         if self.form is Form.UNTAGGED:
             self._connection.send(error(why))
         else:
             self._connection.close_later("wrong query")
 
     def _assign(self) -> None:
-        """Name it a broker: the one that it has reached."""
+        """Answer the client's request for a broker with the address of this one."""
         self._connection.say(assignment(self._connection.own_address))
 
     def go(self) -> None:
-        """Note that the connection is gone. What it has published is still done in turns; then it leaves."""
+        """Note that the connection is gone. Queued messages are still handled in turns; then it leaves."""
         self._gone = True
         steps, self._steps = self._steps, None
         if steps is not None:
             steps.close()
 
     def leave(self) -> None:
-        """Leave now. What was not done yet is dropped and counted. Idempotent."""
+        """Leave now. Queued messages are dropped and counted. Idempotent."""
         self.go()
         if self._inbox:
             self._reject(GONE, self.host, len(self._inbox))

@@ -1,4 +1,4 @@
-"""Shares the time of an event loop among those that have much to do: the loop runs between two turns."""
+"""Turns of work: clients with much to do share an event loop, which runs between two turns."""
 
 import time
 from asyncio import AbstractEventLoop
@@ -9,14 +9,14 @@ TURN_S: Final = 0.001
 
 
 class Worker(Protocol):
-    """One that has work. It is known by its identity."""
+    """A client with work to do in turns. Workers are told apart by identity."""
 
     def work(self, until_s: float) -> bool:
-        """Work until a time of `time.monotonic`, or a step longer. Return whether all is done."""
+        """Work until `until_s` of `time.monotonic`, or a step longer. Return whether all work is done."""
 
 
 class Turns:
-    """Gives each worker turns of `turn_s` until its work is done, all others in between.
+    """Gives the workers turns of `turn_s` seconds, round robin, until their work is done.
 
     `after` is called at the end of each turn.
     """
@@ -35,10 +35,11 @@ class Turns:
         return self._loop is not None
 
     def open(self, loop: AbstractEventLoop) -> None:
+        """Begin to give turns."""
         self._loop = loop
 
     def give(self, worker: Worker) -> None:
-        """Give a worker its first turn now. It has no other in the line."""
+        """Give a worker its first turn now. The worker must not be waiting for a turn."""
         done = worker.work(time.monotonic() + self._turn_s)
         if not done and self._loop is not None:
             self._line[worker] = None
@@ -51,7 +52,7 @@ class Turns:
             self._loop.call_soon(self._next)
 
     def drop(self, worker: Worker) -> None:
-        """Give a worker no more turns. It is no error if it has none."""
+        """Give a worker no more turns. No error if it waits for none."""
         self._line.pop(worker, None)
 
     def _next(self) -> None:

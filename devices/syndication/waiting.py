@@ -1,8 +1,8 @@
-"""Holds what clients are still to be told. Messages in a row for the same clients are packed once. Pure."""
+"""Messages that wait for clients. Messages in a row for the same clients are packed once. Pure."""
 
 from itertools import chain
 
-from devices.syndication.client import Client, Messages, Told
+from devices.syndication.client import Client, ClientMessage, Messages
 
 
 class Waiting:
@@ -10,14 +10,14 @@ class Waiting:
 
     def __init__(self) -> None:
         self._runs: dict[Client, list[Messages]] = {}
-        self._to: tuple[Client, ...] = ()  # whom the last run is for; none, if nothing may be added to it
+        self._to: tuple[Client, ...] = ()  # the clients of the last run; none if it is closed
         self._last = Messages()
 
     def __bool__(self) -> bool:
         return bool(self._runs)
 
-    def post(self, to: tuple[Client, ...], message: Told) -> None:
-        """Keep a message for some clients, behind what waits for them."""
+    def post(self, to: tuple[Client, ...], message: ClientMessage) -> None:
+        """Queue a message for some clients."""
         if to and to == self._to:
             self._last.append(message)
             return
@@ -27,11 +27,11 @@ class Waiting:
         self._to, self._last = to, run
 
     def first(self) -> Client:
-        """Return a client for which something waits, longest of all."""
+        """Return the client whose messages wait longest. There must be one."""
         return next(iter(self._runs))
 
     def pop(self, client: Client) -> Messages:
-        """Take what waits for a client, maybe nothing."""
+        """Remove and return the messages for a client, which may be none."""
         self._to = ()
         runs = self._runs.pop(client, [])
         return runs[0] if len(runs) == 1 else Messages(chain.from_iterable(runs))

@@ -1,7 +1,7 @@
 """The tap copies what a hub moves into a capture, by a process of its own (docs/capture.md).
 
 In the gateway: the `recorder` copies batches into the `ring` and starts the `process`; `ledger` follows
-the counts of links, `rest` lets a busy data path alone, `names` go to the writer. In the other process: the
-`writer` turns records into `rows`, writes the `journal` and finishes files (`finish`); `retention` chooses
-those to delete. `device` is the record: settings and facts.
+the counts of links, `writer_backoff` lets a busy data path alone, `names` go to the writer. In the other
+process: the `writer` turns records into `rows`, writes the `journal` and finishes files (`finish`);
+`retention` chooses the files to delete. `device` is the record: settings and facts.
 """

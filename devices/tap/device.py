@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
 
-from bus.needs import Directory, Library, Need
+from bus.needs import Directory, Need
 from bus.schema import Bytes, Length, Names, Path, Range, Seconds, Single, TapName
-from devices.device import DeviceSpec
+from devices.device import CAPTURE_LIBRARIES, DeviceSpec
 
 _PART_BYTES: Final = 8 << 20
 _PARTS_MAX: Final = 4
@@ -14,9 +14,9 @@ _PARTS_MAX: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecorderSpec(DeviceSpec):
-    """A device that records what passes in the parts that it `joins`."""
+    """A device that records the frames in the buses and bridges that it `joins`."""
 
-    PART: ClassVar = "appliance.parts.tap:TapPart"
+    part: ClassVar = "recorder"
     inside: ClassVar = True
 
     directory: Annotated[Path, "where captures are written"]
@@ -36,20 +36,19 @@ class RecorderSpec(DeviceSpec):
 
     @property
     def recorded(self) -> tuple[int | str, ...]:
-        """The pattern of the frames that it records."""
+        """The pattern of the frames to record; () for all."""
         return ()
 
     @property
     def ring_bytes(self) -> int:
-        """The size of the queue."""
+        """The size of the queue to the writer."""
         return self.queue_bytes or min(_PARTS_MAX, len(self.joins)) * _PART_BYTES
 
     def writes(self) -> Iterator[str]:
         yield self.directory
 
     def needs(self) -> Iterator[Need]:
-        yield Library("pyarrow", "pyarrow", "capture")
-        yield Library("numpy", "numpy", "capture")
+        yield from CAPTURE_LIBRARIES
         yield Directory(self.directory)
 
 

@@ -1,7 +1,8 @@
-"""Capture files made of journals. Needs pyarrow.
+"""Makes capture files of journals. Needs pyarrow.
 
-`python -m devices.tap.finish ROOT GATEWAY` makes them of all journals that nobody writes, and says how many,
-and what went wrong, in JSON. A process of its own, because Arrow keeps the memory that this takes.
+`python -m devices.tap.finish ROOT GATEWAY` does so for all of the gateway's journals that no process writes.
+It prints JSON: the number of files, and the error or "". It is a process of its own because Arrow keeps
+memory.
 """
 
 import json
@@ -22,7 +23,7 @@ from devices.tap.journal import claimed, leftovers
 
 
 def finish_all(root: Path, gateway: str) -> tuple[int, str]:
-    """Make capture files of the journals of a gateway. Return how many, and what went wrong, or ""."""
+    """Make capture files of the gateway's closed journals. Return their number, and the error or ""."""
     made = 0
     try:
         for path in leftovers(root, gateway):
@@ -33,9 +34,9 @@ def finish_all(root: Path, gateway: str) -> tuple[int, str]:
 
 
 def finish(root: Path, journal: Path) -> Path | None:
-    """Make a capture file of a journal and delete the journal. None if it is empty or still being written.
+    """Make a capture file of a journal and delete the journal. Return None if it is empty or being written.
 
-    Raises `OSError`; nothing is lost then: the journal stays, and the unfinished file goes.
+    Raises `OSError`; the journal then stays, and the unfinished file is deleted.
     """
     with claimed(journal) as file:
         return None if file is None or not os.fstat(file).st_nlink else _finish(root, journal)
@@ -65,7 +66,7 @@ def _target(root: Path, first: pa.RecordBatch, name: str) -> Path:
 
 
 def main(words: list[str]) -> int:
-    """Serve one call; `words` are the root and the gateway."""
+    """Run the program. `words` are the root directory and the name of the gateway."""
     hide_pandas()
     print(json.dumps(finish_all(Path(words[0]), words[1])))
     return 0

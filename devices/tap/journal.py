@@ -1,6 +1,6 @@
-"""Journals: rows that are not in a capture file yet, in files that survive a torn tail. Needs pyarrow.
+"""Journals: files of rows that are not in a capture file yet, and that survive a torn tail. Needs pyarrow.
 
-A journal is an Arrow IPC stream (lz4): whole batches, appended and synced, locked by the process that writes.
+A journal is an Arrow IPC stream (lz4) of whole batches, appended and synced. Its writer locks it.
 """
 
 import fcntl
@@ -9,15 +9,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from capture.batches import NEXT, batches_of
 from capture.files import JOURNAL_SUFFIX, boot_of, journal_directory, name_of
+from capture.schema import META_TOPOLOGY
 
 
 class Journal:
-    """An open journal. `add` encodes a batch, `sync` writes what was added to the file, or tries it again."""
+    """An open journal. `add` encodes a batch; `sync` writes all added batches, and can be called again."""
 
     def __init__(self, directory: Path, name: str, schema: pa.Schema) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -28,11 +30,11 @@ class Journal:
         self.size_bytes = 0
 
     def add(self, batch: pa.RecordBatch, next_number: int) -> None:
-        """Encode a batch; the ring's record `next_number` is the first that is not in it."""
+        """Encode a batch. `next_number` is the ring's first record that is not in it."""
         self._stream.write_batch(batch, custom_metadata={NEXT: str(next_number)})
 
     def sync(self) -> None:
-        """Append and sync. Raises `OSError`; the file is then as it was, and what was added is kept."""
+        """Append and sync. Raises `OSError`: the file is then unchanged, and the next call writes it all."""
         data = self._sink.getvalue()
         try:
             self._append(data)
@@ -55,9 +57,9 @@ class Journal:
 
 
 def _create(path: Path) -> int:
-    """Create an empty, locked file. Try again if another process took it for a leftover and deleted it.
+    """Create an empty, locked file. Try again if another process meanwhile deleted it as a leftover.
 
-    A file that already has this name holds no whole batch: otherwise the next row would have another number.
+    A file that already has this name has no whole batch: otherwise the next row would have another number.
     """
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
@@ -75,7 +77,7 @@ def leftovers(root: Path, gateway: str) -> list[Path]:
 
 @contextmanager
 def claimed(path: Path) -> Iterator[int | None]:
-    """Lock a journal that nobody writes, and yield its descriptor; None if one does, or it has gone.
+    """Lock a journal, and yield its descriptor; None if a process writes it, or it is gone.
 
     Raises `OSError`.
     """
@@ -99,16 +101,26 @@ def _locks(file: int) -> bool:
 
 
 def is_free(path: Path) -> bool:
-    """Return whether a journal is there, and nobody writes it. Raises `OSError`."""
+    """Return whether a journal exists and no process writes it. Raises `OSError`."""
     with claimed(path) as file:
         return file is not None
 
 
-def resume(root: Path, gateway: str, boot: int) -> tuple[int, int]:
-    """Find the numbers of the next record and the next row, after the journals of this run of a recorder."""
-    number = row = 0
+class Resumed(NamedTuple):
+    """The end of what journals have: the numbers of the next record and the next row, and the topology (JSON)
+    that the last rows were recorded under, "" if that is not known."""
+
+    record: int = 0
+    row: int = 0
+    topology: str = ""
+
+
+def resume(root: Path, gateway: str, boot: int) -> Resumed:
+    """Find where the journals of this run of a recorder end. Raises `OSError`."""
+    found = Resumed()
     for path in leftovers(root, gateway):
         if boot_of(path) == name_of(boot, 0).partition("-")[0]:
             for batch, next_number in batches_of(path):
-                number, row = next_number, batch["cap_seq"][-1].as_py() + 1
-    return number, row
+                topology = (batch.schema.metadata or {}).get(META_TOPOLOGY.encode(), b"").decode()
+                found = Resumed(next_number, batch["cap_seq"][-1].as_py() + 1, topology)
+    return found

@@ -1,16 +1,17 @@
-"""Gains of the accounts of a hub since the last look: rows for the capture."""
+"""Counts of a hub's links since the last look, as rows for the capture."""
 
 from bus.hub import Hub
 from bus.ledger import Stats
 from capture.schema import Direction
 
 Gain = tuple[str, Direction, str, int]
-"""The link, the direction, the ledger's word, and how many messages more."""
+"""The link, the direction, the ledger's word, and the number of new messages."""
 Counts = dict[tuple[str, Direction, str], int]
+"""Messages by link, direction and the ledger's word."""
 
 
 def counts(link: str, stats: Stats) -> Counts:
-    """Return counts in messages, by link, direction and the ledger's word."""
+    """Return the counts of one link, in messages."""
     found: Counts = {(link, Direction.TX, reason): count for reason, count in stats.dropped.items()}
     found |= {(link, Direction.RX, reason): count for reason, count in stats.rejected.items()}
     found[link, Direction.RX, "received"] = stats.received
@@ -19,7 +20,7 @@ def counts(link: str, stats: Stats) -> Counts:
 
 
 class Ledger:
-    """Follows the accounts of `hub`, from now on: earlier counts are left out."""
+    """Follows the counts of a hub's links from when it is made: earlier counts are left out."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -32,7 +33,7 @@ class Ledger:
         return found
 
     def gains(self) -> list[Gain]:
-        """Return what has been counted since the last call."""
+        """Return the messages counted since the last call."""
         now, before = self._now(), self._seen
         self._seen = now
         return [(*key, gain) for key, count in now.items() if (gain := count - before.get(key, 0))]

@@ -1,4 +1,4 @@
-"""Names on their way from the gateway to its writer: lines in shared memory, which are only added to."""
+"""Names that a gateway passes to its tap's writer: lines in shared memory, which only grow."""
 
 import os
 from collections.abc import Iterable
@@ -8,32 +8,33 @@ from bus.names import lines_of, names_from
 from capture.names import add
 
 
-class Told:
-    """The gateway's side: the names told so far. The writer inherits `descriptor`."""
+class NamesWriter:
+    """The gateway's side. The writer process inherits `descriptor`."""
 
     def __init__(self) -> None:
         self.descriptor = os.memfd_create("buscoupler-names")
         self._names: set[str] = set()
 
-    def tell(self, names: Iterable[str]) -> None:
-        """Tell the names that are new."""
+    def write(self, names: Iterable[str]) -> None:
+        """Pass on the names that were not passed before."""
         new = [name for name in names if name not in self._names]
         self._names.update(new)
         os.write(self.descriptor, "".join(f"{line}\n" for line in lines_of(new)).encode())
 
     def close(self) -> None:
+        """Close the descriptor."""
         os.close(self.descriptor)
 
 
-class Heard:
-    """The writer's side: adds the names that it is told to the file beside the capture."""
+class NamesReader:
+    """The writer's side: it adds the names to the gateway's file of names beside the capture."""
 
     def __init__(self, descriptor: int, days: Path, gateway: str) -> None:
         self._descriptor, self._days, self._gateway = descriptor, days, gateway
         self._end = 0
 
     def store(self) -> None:
-        """Store the names told since the last time. Raises `OSError`; they are then stored the next time."""
+        """Store the names passed since the last call. Raises `OSError`; the next call then stores them."""
         size = os.fstat(self._descriptor).st_size
         if size == self._end:
             return

@@ -1,4 +1,4 @@
-"""The writer's process, as the gateway sees it: it is told how far the ring is filled."""
+"""The process of a tap's writer, as the gateway sees it: it is told how far the ring is filled."""
 
 import sys
 from asyncio import AbstractEventLoop
@@ -9,11 +9,10 @@ from devices.child import Child, Work
 
 
 class WriterProcess:
-    """Keeps one writer running. `on_line(state)` gets its reports; `on_lost(why)` is called if it ends by
-    itself.
+    """Keeps one writer running. Raises `LinkError` if a package is missing.
 
-    `settings` are those of `devices.tap.writer.Settings`; its descriptors are inherited. Raises `LinkError`
-    if a package is missing.
+    `settings` are the fields of `devices.tap.writer.Settings`; the writer inherits the descriptors among
+    them. `on_line(report)` gets its reports; `on_lost(why)` is called when it ends by itself.
     """
 
     def __init__(
@@ -38,11 +37,11 @@ class WriterProcess:
         return self._child.pid
 
     def open(self, loop: AbstractEventLoop) -> None:
+        """Start the writer."""
         self._child.open(loop)
 
     def notice(self, head: int) -> None:
-        """Tell how far the ring is filled. A notice that the writer cannot take now is covered by the next
-        one."""
+        """Tell the writer how far the ring is filled. A lost notice is covered by the next one."""
         self._head = head
         self._child.tell(head.to_bytes(8, sys.byteorder))
 

@@ -1,7 +1,7 @@
 """The recorder: the gateway's side of a tap (docs/capture.md).
 
 The data path only copies what a hub publishes into a ring in shared memory, once. A process of its own
-(`devices/tap/writer.py`) decodes and writes. A full ring drops, and counts how much.
+(`devices/tap/writer.py`) decodes and writes. When the ring is full, messages are dropped and counted.
 """
 
 import json
@@ -18,36 +18,36 @@ from bus.wire.batch import Batch
 from bus.wire.pattern import Pattern
 from capture.schema import Direction, Hubs, Kind
 from devices.tap.ledger import Ledger
-from devices.tap.names import Told
+from devices.tap.names import NamesWriter
 from devices.tap.process import WriterProcess
-from devices.tap.rest import Rest
 from devices.tap.ring import RING_BYTES, Place, Ring
+from devices.tap.writer_backoff import WriterBackoff
 
 log = logging.getLogger("buscoupler.tap")
 
-NOTICE_S = 0.02  # the writer hears of new records this late
+NOTICE_S = 0.02  # at most this late the writer is told of new records
 LEDGER_S = 1.0
-_LOOKS = 4  # at the load of the machine, for each look at the ledgers
+_LOOKS = 4  # at the processor time, for each look at the ledgers
 _PLACES = 4096
 _FRAME, _LEDGER, _GAP, _TOPOLOGY, _EVENT = map(
     int, (Kind.FRAME, Kind.LEDGER, Kind.GAP, Kind.TOPOLOGY, Kind.EVENT)
 )
 _NOWHERE = Place("", "", "", 0).encode()
 _OWED = 4096  # ledger rows kept for later while the ring is full
-_EVENTS = 256  # as many events
+_EVENTS = 256  # events kept for later while the ring is full
 _REASON_CHARS = 256
 
 Locate = Callable[[Pipe | None], tuple[str, str, Direction]]
-"""For a pipe (None: the appliance itself): the segment on whose side it is, its name, which way it brings."""
+"""For a pipe (None: the appliance itself): its segment, its name, and the direction of what it sends us."""
 LocateLink = Callable[[str], tuple[str, str]]
-"""For a link in the accounts of a hub: the segment on whose side it is, its name there."""
+"""For a link of a hub: its segment, and its name there."""
 
 
 class Options(NamedTuple):
-    """Bounds of a recorder; sizes in bytes, `keep_s` 0 for no limit by age.
+    """Settings of a recorder; sizes in bytes, `keep_s` 0 for no limit by age.
 
-    With `idle` it writes only in processor time that nothing else wants. If that is not enough and the data
-    path is busy, it rests for some seconds.
+    With `idle` the writer runs only in spare processor time. If that is not enough and the data path is
+    busy, recording pauses for some seconds (`devices.tap.writer_backoff`).
     """
 
     ring_bytes: int = RING_BYTES
@@ -61,12 +61,12 @@ class Options(NamedTuple):
 
 
 class Recorder:
-    """Records what `watch`ed hubs move under `directory`.
+    """Records below `directory` what the hubs of `watch` move.
 
-    `state` is `closed`, `up` or `waiting` (no disk, no writer; it goes on trying), `fault` the last trouble,
-    `losses` how often the writing process was lost. In messages: `captured` into the ring, `lost` where that
-    was full. `progress` is the last that the writer reported: rows `written`, `files` finished and `deleted`.
-    `names` are written beside the capture.
+    `state` is `closed`, `up` or `waiting` (no disk or no writer: it retries), `fault` the last error,
+    `losses` the number of writer processes that ended by themselves. `captured` counts messages put into the
+    ring, `lost` those that found it full. `progress` is the writer's last report: rows `written`, `files`
+    finished and `deleted`. `names` are stored beside the capture.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Recorder:
         self.boot = time.time_ns()
         self._watches: list[_Watch] = []
         self._names = tuple(names)
-        self._told: Told | None = None
+        self._names_writer: NamesWriter | None = None
         self._hubs: Hubs = {}
         self._owes_topology = False
         self._events: deque[tuple[int, str, str]] = deque()
@@ -96,23 +96,23 @@ class Recorder:
         self.writer: WriterProcess | None = None
         self._number = self._noticed = self._gap = self._looks = 0
         self._full = False
-        self._rest = Rest()
+        self._backoff = WriterBackoff()
         self._notice_bytes = options.ring_bytes // 8
         self._notice_timer: TimerHandle | None = None
         self._ledger_timer: TimerHandle | None = None
 
     def open(self, loop: AbstractEventLoop) -> None:
-        """Start the writer. Raises `LinkError` where a package is missing."""
+        """Start the writer. Raises `LinkError` if a package is missing."""
         self._loop = loop
-        ring, told = Ring.create(self.options.ring_bytes), Told()
+        ring, names_writer = Ring.create(self.options.ring_bytes), NamesWriter()
         try:
-            writer = WriterProcess(self._settings(ring, told), self._on_line, self._on_lost)
+            writer = WriterProcess(self._settings(ring, names_writer), self._on_line, self._on_lost)
         except BaseException:
             ring.close()
-            told.close()
+            names_writer.close()
             raise
-        told.tell(self._names)
-        self._ring, self._told, self.writer, self.state = ring, told, writer, "up"
+        names_writer.write(self._names)
+        self._ring, self._names_writer, self.writer, self.state = ring, names_writer, writer, "up"
         writer.open(loop)
         self._ledger_timer = loop.call_later(LEDGER_S / _LOOKS, self._on_ledger)
 
@@ -123,29 +123,29 @@ class Recorder:
 
     @property
     def waiting_bytes(self) -> int:
-        """What of the ring the writer has not taken yet."""
+        """The bytes of the ring that the writer has not written yet."""
         return 0 if self._ring is None else self._ring.waiting_bytes
 
     def know(self, names: Iterable[str]) -> None:
-        """Write these names beside the capture too, within a minute."""
+        """Store these names beside the capture too, within a minute."""
         self._names = tuple(names)
-        if self._told is not None:
-            self._told.tell(self._names)
+        if self._names_writer is not None:
+            self._names_writer.write(self._names)
 
     def describe(self, hubs: Hubs) -> None:
-        """Record which hubs are recorded, and what passes there, if that is new."""
+        """Record the topology of the recorded hubs, if it has changed."""
         if hubs != self._hubs:
             self._hubs, self._owes_topology = hubs, True
             self._put_topology()
 
     def _put_topology(self) -> None:
-        """Record the topology if it is owed. If the ring is full, the next look at the ledgers does it."""
+        """Record a topology that is not recorded yet. If the ring is full, the next ledger row retries."""
         ring = self._ready() if self._owes_topology else None
         if ring and self._put(ring, _TOPOLOGY, _NOWHERE, 1, json.dumps(self._hubs).encode()):
             self._owes_topology = False
 
     def tell(self, name: str, kind: str, cause: str) -> None:
-        """Record an event of the place `name`. If the ring is full, the next look at the ledgers does it."""
+        """Record an event of the part `name`. If the ring is full, the next ledger row retries."""
         if len(self._events) < _EVENTS:
             self._events.append((time.time_ns(), name, f"{kind}: {cause}"[:_REASON_CHARS]))
         else:
@@ -168,35 +168,38 @@ class Recorder:
         return self._put(ring, _EVENT, Place(name, "", "", 0).encode(), 1, data, ts_ns)
 
     def _ready(self) -> Ring | None:
-        """Return the ring, once it has taken what tells of a gap; None if it takes nothing now."""
+        """Return the ring once it has taken the record of the last gap; None if it is full or closed."""
         ring = self._ring
         return None if ring is None or (self._gap and not self._put_gap(ring)) else ring
 
     def _put(
         self, ring: Ring, kind: int, place: bytes, count: int, data: bytes, ts_ns: int | None = None
     ) -> bool:
-        """Put a record that is no frame, and number it. Return False if the ring is full."""
+        """Put a numbered record that is no frame. Return False if the ring is full."""
         if not ring.put(kind, place, count, ts_ns or time.time_ns(), self._number, data):
             return False
         self._number += 1
         return True
 
-    def _settings(self, ring: Ring, told: Told) -> dict[str, Any]:
+    def _settings(self, ring: Ring, names_writer: NamesWriter) -> dict[str, Any]:
         who = {"gateway": self.gateway, "recorder": self.name, "directory": str(self.directory)}
         memory = {"boot": self.boot, "descriptor": ring.descriptor, "ring_bytes": ring.size_bytes}
-        shared = memory | {"names": told.descriptor}
+        shared = memory | {"names": names_writer.descriptor}
         return self.options._asdict() | {"pattern": Pattern(*self.options.pattern)} | who | shared
 
     def tap(self, name: str, locate: Locate) -> "_Watch":
-        """Make a tap for a place where batches pass; `name` is the place's in the capture."""
+        """Return a callable that records each batch given to it. `name` is its hub in the capture."""
         return _Watch(self.record, name, locate)
 
     def watch(self, hub: Hub, name: str, locate: Locate, locate_link: LocateLink | None = None) -> None:
-        """Record what `hub` publishes, and the counts of its links: all on one segment, or as located."""
+        """Record what `hub` publishes, and the counts of its links.
+
+        `locate_link` says on which segment each link is; without it all are on one.
+        """
         self._watches.append(_Watch(self.record, name, locate, hub, locate_link))
 
     def unwatch(self, hub: Hub) -> None:
-        """Record the last of a hub's ledgers, and then nothing more of it. No error if it is not watched."""
+        """Record the last counts of a hub, and stop watching it. No error if it is not watched."""
         for watch in [watch for watch in self._watches if watch.hub is hub]:
             if self._ring is not None:
                 self._put_ledger(self._ring, watch)
@@ -204,7 +207,7 @@ class Recorder:
             self._watches.remove(watch)
 
     def room(self, size_bytes: int) -> bool:
-        """Return whether a batch of so many bytes would be recorded now."""
+        """Return whether a batch of `size_bytes` would be recorded now."""
         ring = self._ring
         return ring is not None and not self._full and ring.has_room(size_bytes)
 
@@ -228,19 +231,19 @@ class Recorder:
             self.lost += count
             self._full = True
             if self.options.idle:
-                self._rest.begin(self._loop.time())
+                self._backoff.begin(self._loop.time())
             self._notice()
 
     def _look(self, ring: Ring) -> None:
-        """Record again when the ring is half empty: a few wide gaps tell more, and cost less, than many."""
-        room = 2 * ring.waiting_bytes < ring.size_bytes and self._rest.over(self._loop.time())
+        """Resume recording once the ring is half empty: few wide gaps cost less than many."""
+        room = 2 * ring.waiting_bytes < ring.size_bytes and self._backoff.over(self._loop.time())
         if room and self._put_gap(ring):
             self._full = False
         else:
             self._notice_timer = self._loop.call_later(NOTICE_S, self._notice)
 
     def _put_gap(self, ring: Ring) -> bool:
-        """Tell the writer how many are missing before what comes next."""
+        """Record how many messages are missing before the next record. Return False if the ring is full."""
         if not self._put(ring, _GAP, _NOWHERE, self._gap, b""):
             return False
         self._gap = 0
@@ -259,7 +262,7 @@ class Recorder:
     def _on_ledger(self) -> None:
         self._ledger_timer = self._loop.call_later(LEDGER_S / _LOOKS, self._on_ledger)
         self._looks = (self._looks + 1) % _LOOKS
-        self._rest.look(self._loop.time(), time.process_time())
+        self._backoff.look(self._loop.time(), time.process_time())
         if not self._looks:
             self._put_ledgers()
 
@@ -274,7 +277,7 @@ class Recorder:
         self._notice()
 
     def _put_ledger(self, ring: Ring, watch: "_Watch") -> None:
-        """Record the gains of a watch. Rows that a full ring does not take are recorded the next time."""
+        """Record the new counts of a watch. If the ring is full, they are kept for the next time."""
         gains = watch.gains()
         if not gains:
             return
@@ -284,13 +287,14 @@ class Recorder:
         else:
             watch.owed = gains[-_OWED:]
 
-    def _on_line(self, told: dict[str, Any]) -> None:
-        self.progress = told
-        self._be(told["state"], told["fault"])
+    def _on_line(self, report: dict[str, Any]) -> None:
+        self.progress = report
+        self._be(report["state"], report["fault"])
 
     def _on_lost(self, why: str) -> None:
         self.losses += 1
-        self._owes_topology = bool(self._hubs)  # the next writer knows none
+        self._owes_topology = bool(self._hubs)  # the next writer may know none
+        self._put_topology()
         self._be("waiting", why)
 
     def _be(self, state: Literal["up", "waiting"], fault: str) -> None:
@@ -300,11 +304,11 @@ class Recorder:
         self.fault = fault or self.fault
 
     def close(self) -> None:
-        """Stop recording. The writer writes all that is in the ring, and ends. Idempotent."""
+        """Stop recording. The writer writes what is left in the ring, and ends. Idempotent."""
         for timer in (self._ledger_timer, self._notice_timer):
             if timer is not None:
                 timer.cancel()
-        if self._ring is None or self._told is None or self.writer is None:
+        if self._ring is None or self._names_writer is None or self.writer is None:
             return
         self._put_ledgers()
         if self.captured:  # a last row, by which a reader can tell that nothing was left out until here
@@ -313,12 +317,12 @@ class Recorder:
             watch.close()
         self.writer.close()
         self._ring.close()
-        self._told.close()
-        self._ring, self._told, self.state = None, None, "closed"
+        self._names_writer.close()
+        self._ring, self._names_writer, self.state = None, None, "closed"
 
 
 class _Watch:
-    """One tap of a recorder. It finds the place of a pipe once, then only hands over."""
+    """One tap of a recorder. It looks up the place of each pipe once."""
 
     __slots__ = (
         "_ledger", "_locate", "_locate_link", "_name", "_places", "_record", "hub", "owed", "place_of_hub",
@@ -355,7 +359,7 @@ class _Watch:
         return place
 
     def gains(self) -> list[tuple[str, str, int, str, int]]:
-        """List (bus, link, direction, word, messages more), with the rows still owed first."""
+        """Return rows (bus, link, direction, word, new messages), those not recorded last time first."""
         gains = [] if self._ledger is None else self._ledger.gains()
         return self.owed + [
             (*self._locate_link(link), int(direction), word, count) for link, direction, word, count in gains

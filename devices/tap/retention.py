@@ -1,4 +1,4 @@
-"""Retention: choose the finished files to delete, the oldest first, until size and age are within bounds."""
+"""Retention: the choice of finished files to delete, the oldest first, until size and age are in bounds."""
 
 import time
 from contextlib import suppress
@@ -9,14 +9,14 @@ from capture.files import CAPTURE, gateway_of, listed
 
 
 class Limits(NamedTuple):
-    """Bounds for the finished files of a gateway: their size, and the age of each. 0 is no limit."""
+    """Bounds of a gateway's finished files: all their bytes, and the age of each in s. 0 is no limit."""
 
     keep_bytes: int = 0
     keep_s: float = 0.0
 
 
 class Finished(NamedTuple):
-    """A finished file, and when it was, in s since 1970."""
+    """A finished file, its size, and when it was finished, in seconds since 1970."""
 
     path: Path
     size_bytes: int
@@ -24,7 +24,7 @@ class Finished(NamedTuple):
 
 
 def measured(root: Path, gateway: str) -> list[Finished]:
-    """Measure the finished files of a gateway, oldest first."""
+    """Return the finished files of a gateway, the oldest first."""
     found = []
     for path in listed(root / CAPTURE):
         if gateway_of(path) == gateway:
@@ -35,7 +35,7 @@ def measured(root: Path, gateway: str) -> list[Finished]:
 
 
 def expired(found: list[Finished], limits: Limits, now_s: float) -> list[Finished]:
-    """Choose those to delete. The newest stays, however large it is."""
+    """Choose the files to delete. The newest stays, however large it is."""
     excess = sum(file.size_bytes for file in found) - limits.keep_bytes if limits.keep_bytes else 0
     gone = []
     for file in found[:-1]:
@@ -46,7 +46,7 @@ def expired(found: list[Finished], limits: Limits, now_s: float) -> list[Finishe
 
 
 def retain(root: Path, gateway: str, limits: Limits) -> int:
-    """Delete expired files, and directories of days that are empty then. Returns how many files went."""
+    """Delete expired files, and the directories that this leaves empty. Return the number of files."""
     gone = expired(measured(root, gateway), limits, time.time())
     for file in gone:
         remove(file.path)

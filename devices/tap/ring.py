@@ -1,12 +1,12 @@
-"""A ring of records in shared memory, from one process that must not wait to one that may.
+"""A ring of records in shared memory, from a process that must not wait to one that may.
 
-The memory is a `memfd` that the reader inherits: what was put into it outlives the process that did, and what
-was not taken outlives the one that takes. Layout: u64 head, u64 tail (bytes ever put and taken), then the
-records, each starting at a multiple of 8: u32 length of all of it, u8 kind, u8 zero, u16 length of the place,
-u32 count, u32 length of the data, u64 ns, u64 number of the record; the place; the data. Native byte order.
-Two more words are the reader's own, for the reader that comes after it.
+The memory is a `memfd` that the reader inherits, so records outlive both processes. Layout: u64 head, u64
+tail (bytes ever put and taken), then the records, each at a multiple of 8: u32 length of the record, u8 kind,
+u8 zero, u16 length of the place, u32 count, u32 length of the data, u64 ns, u64 number of the record; the
+place; the data. Native byte order. Two more words hold numbers that a reader leaves for its successor.
 
-Only the writer stores the head and only the reader the tail, each as one aligned word after what it covers.
+Only the writer stores the head and only the reader the tail, each as one aligned word after the bytes that
+it covers.
 
 Memory is spent where records are: the first lap allocates pages, and a reader that is not in a hurry gives
 back those that it has read (`release` with `give_back`). The writer never fills the last page before the
@@ -30,14 +30,14 @@ HEADER_BYTES = HEADER.size
 _START = Struct("=IB")
 _CONTROL_BYTES = 64
 _PLACE_BYTES = 1024  # a generous guess
-_RESERVE_BYTES = 1 << 16  # not for kind 0, frames: there is room to tell of a loss when they have filled it
+_RESERVE_BYTES = 1 << 16  # closed to frames (kind 0): room to record a loss when frames have filled the ring
 _HEAD, _TAIL, _NEXT_NUMBER, _NEXT_ROW = range(4)
 _PAGE = mmap.PAGESIZE
-_SKIP = 0xFF  # kind of what fills the end of the memory where a record did not fit
+_SKIP = 0xFF  # the kind of the filler at the end of the memory, where a record did not fit
 
 
 class Record(NamedTuple):
-    """A record; `data` views the ring and is valid until `release`. `number` counts records, from 0."""
+    """A record of the ring. `data` is valid until `release`. `number` counts records, from 0."""
 
     kind: int
     place: bytes
@@ -48,7 +48,7 @@ class Record(NamedTuple):
 
 
 class Place(NamedTuple):
-    """The place where a record was seen: columns `hub`, `bus`, `peer`, `dir` of a capture."""
+    """Where a record was seen: the columns `hub`, `bus`, `peer` and `dir` of a capture."""
 
     hub: str
     bus: str
@@ -56,16 +56,21 @@ class Place(NamedTuple):
     dir: int
 
     def encode(self) -> bytes:
+        """Return the place as it is stored in a record: JSON."""
         return json.dumps(self).encode()
 
 
 @lru_cache(maxsize=65536)
 def place_of(encoded: bytes) -> Place:
+    """Return the place that `Place.encode` encoded."""
     return Place(*json.loads(encoded))
 
 
 class Ring:
-    """`size_bytes` (a multiple of 8) of shared memory: one process `put`s, another takes and `release`s."""
+    """The ring in one process: the gateway `put`s records, the writer takes `records` and `release`s them.
+
+    `descriptor` is that of the shared memory, which has `size_bytes` for records, a multiple of 8.
+    """
 
     def __init__(self, descriptor: int, size_bytes: int) -> None:
         self.descriptor, self.size_bytes = descriptor, size_bytes
@@ -80,7 +85,7 @@ class Ring:
 
     @classmethod
     def create(cls, size_bytes: int = RING_BYTES) -> "Ring":
-        """Make a fresh ring. Its descriptor is inherited only if `pass_fds` names it."""
+        """Make an empty ring. A child inherits its descriptor only by `pass_fds`."""
         size_bytes = -(-size_bytes // 8) * 8
         descriptor = os.memfd_create("buscoupler-tap")
         os.ftruncate(descriptor, _CONTROL_BYTES + size_bytes)
@@ -88,19 +93,20 @@ class Ring:
 
     @property
     def head(self) -> int:
+        """The bytes ever put, as this process knows."""
         return self._head
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes that were put and not released yet."""
+        """The bytes that were put and not released yet."""
         return self._control[_HEAD] - self._control[_TAIL]
 
     def has_room(self, size_bytes: int) -> bool:
-        """Return whether a record of frames with so much data fits, wherever the end of the memory is."""
+        """Return whether a record of frames with `size_bytes` of data fits, even if the memory wraps."""
         return self.waiting_bytes + 2 * (size_bytes + HEADER_BYTES + _PLACE_BYTES) <= self._frames_bytes
 
     def put(self, kind: int, place: bytes, count: int, ts_ns: int, number: int, data: Buffer) -> bool:
-        """Copy one record in. Returns False, with nothing changed, if it does not fit now."""
+        """Copy one record into the ring. Return False, with nothing changed, if there is no room."""
         size, start = len(data), HEADER_BYTES + len(place)
         total = (start + size + 7) & ~7
         head = self._head
@@ -120,11 +126,11 @@ class Ring:
         return True
 
     def written(self) -> int:
-        """Read the head from the memory: exact when the writer is gone."""
+        """Return the head from the shared memory: it is exact once the gateway has ended."""
         return self._control[_HEAD]
 
     def records(self, head: int) -> Iterator[Record]:
-        """Take the records before `head` (from the writer's last notice) that were not taken yet."""
+        """Yield the records before `head` (from the gateway's last notice) that were not taken yet."""
         while self._read < head:
             at = self._read % self.size_bytes
             total, kind = _START.unpack_from(self._data, at)
@@ -138,18 +144,21 @@ class Ring:
 
     @property
     def resume(self) -> tuple[int, int]:
-        """The numbers that the last `release` left for the next reader."""
+        """The numbers of the next record and the next row, which the last `release` left."""
         return self._control[_NEXT_NUMBER], self._control[_NEXT_ROW]
 
     def release(self, next_number: int = 0, next_row: int = 0, give_back: bool = False) -> None:
-        """Give the room of all records taken back to the writer, and its pages to the system if asked."""
+        """Free the room of all records taken. `give_back` also returns its pages to the system.
+
+        `next_number` and `next_row` are left for a reader that takes over.
+        """
         if give_back and self._can_give_back:
             self._give_back(self._control[_TAIL] % self.size_bytes, self._read % self.size_bytes)
         self._control[_NEXT_NUMBER], self._control[_NEXT_ROW] = next_number, next_row
         self._control[_TAIL] = self._read
 
     def _give_back(self, begin: int, end: int) -> None:
-        """Give the pages between two places back, but the last one, which is not read to its end."""
+        """Return the pages between two offsets to the system, but not the last one, which is half read."""
         for first, last in [(begin, end)] if begin <= end else [(begin, self.size_bytes), (0, end)]:
             start, stop = (max(_PAGE, (_CONTROL_BYTES + place) // _PAGE * _PAGE) for place in (first, last))
             if start < stop:
@@ -157,7 +166,7 @@ class Ring:
                     self._map.madvise(mmap.MADV_REMOVE, start, stop - start)
 
     def close(self) -> None:
-        """Release this process's view. The memory goes with the last descriptor."""
+        """Release this process's view. The memory is freed with its last descriptor."""
         for view in (self._control, self._data, self._view):
             view.release()
         self._map.close()

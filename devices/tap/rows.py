@@ -1,4 +1,4 @@
-"""Ring records as rows of a capture: whole batches of frames at a time, by numpy and Arrow's own gathering.
+"""Turns records of the ring into rows of a capture: whole batches of frames at a time, by numpy and Arrow.
 
 Needs pyarrow and numpy; only the tap's writer process imports it.
 """
@@ -12,10 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bus.wire.batch import LENGTH, LENGTH_BYTES
+from bus.wire.batch import LENGTH, LENGTH_BYTES, equal_run
 from bus.wire.envelope import ENVELOPE_BYTES, HOPS_MAX, LENGTH_MARK, MAGIC, MARK, OPAQUE
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN
-from bus.wire.runs import equal_run
 from capture.schema import COLUMNS, Kind, Verdict, verdict_of
 from devices.tap.ring import Place, Record, place_of
 
@@ -29,23 +28,23 @@ _CAP_SEQ = next(number for number, column in enumerate(COLUMNS) if column.name =
 
 
 class Made(NamedTuple):
-    """A batch, and the number of the record after those that made it."""
+    """A batch of rows, and the number of the first record that is not in it."""
 
     batch: pa.RecordBatch
     next_number: int
 
 
 class Rows:
-    """Makes Arrow batches of `schema`; `boot` (ns) and the next `cap_seq` are the recorder's.
+    """Makes Arrow batches of `schema`. `boot` (ns) is the recorder's start, `cap_seq` the next row's number.
 
-    Only frames that start with `pattern` become rows, and get a number.
+    Only frames that start with `pattern` become rows and get a number.
     """
 
     def __init__(self, schema: pa.Schema, boot: int, cap_seq: int = 0, pattern: Sequence[int] = ()) -> None:
         self.schema, self.boot, self.cap_seq, self.pattern = schema, boot, cap_seq, pattern
 
     def of(self, records: Sequence[Record]) -> list[Made]:
-        """Make the rows of `records`, in order. Frames that follow each other are one Arrow batch."""
+        """Return the rows of `records`, in order. A run of frames is one Arrow batch."""
         made: list[Made] = []
         for is_frame, run in groupby(records, lambda record: record.kind == Kind.FRAME):
             if is_frame:
@@ -66,7 +65,7 @@ class Rows:
         return [Made(batch, records[-1].number + 1)] if batch.num_rows else []
 
     def _of_ledger(self, record: Record) -> Made:
-        """Make the rows of a ledger, of an event, or of a gap."""
+        """Return the rows of a record that has counts, an event, or a gap."""
         if record.kind == Kind.GAP:
             self.cap_seq += record.messages
             entries = [("", "", 0, "not captured", record.messages)]
@@ -99,7 +98,7 @@ def _array(values: Any, kind: pa.DataType) -> pa.Array:
 
 
 def _spread(records: list[Record], counts: Ints) -> dict[str, Any]:
-    """Repeat, for each message, the columns that all messages of a record share."""
+    """Return the columns that all messages of a record share, repeated for each message."""
     names: dict[bytes, int] = {}
     indices = np.array([names.setdefault(record.place, len(names)) for record in records])
     index = pa.array(np.repeat(indices, counts))
@@ -111,7 +110,7 @@ def _spread(records: list[Record], counts: Ints) -> dict[str, Any]:
 
 
 def _messages(records: list[Record], pattern: Sequence[int]) -> tuple[dict[str, Any], Flags | None]:
-    """Make the columns of the messages themselves, and find which of them fit the pattern."""
+    """Return the columns of the messages themselves, and which messages fit the pattern (None: all)."""
     data = b"".join([*(record.data for record in records), _PAD])
     start, size = _bounds(data, records)
     octets = np.frombuffer(data, np.uint8)
@@ -147,7 +146,7 @@ def _messages(records: list[Record], pattern: Sequence[int]) -> tuple[dict[str, 
 
 
 def _fits(octets: npt.NDArray[np.uint8], first: Ints, tokens: Ints, pattern: Sequence[int]) -> Flags:
-    """Find the messages that begin with the pattern's tokens."""
+    """Return which messages begin with the pattern's tokens."""
     keep = tokens >= len(pattern)
     for number, token in enumerate(pattern):
         at = np.where(keep, first + 4 * number, 0)
@@ -160,7 +159,7 @@ def _known(values: npt.NDArray[Any], known: Flags, kind: Any = None) -> pa.Array
 
 
 def _number(octets: npt.NDArray[np.uint8], at: Ints, width: int) -> Ints:
-    """Read big-endian numbers of `width` bytes."""
+    """Return the big-endian numbers of `width` bytes at the offsets `at`."""
     value = octets[at].astype(np.int64)
     for offset in range(1, width):
         value = value << 8 | octets[at + offset]
@@ -168,7 +167,7 @@ def _number(octets: npt.NDArray[np.uint8], at: Ints, width: int) -> Ints:
 
 
 def _gather(data: bytes, start: Ints, stop: Ints) -> pa.Array:
-    """Copy `data[start:stop]` for each pair, by Arrow; bytes between the pieces are left out."""
+    """Return `data[start:stop]` of each pair, copied by Arrow."""
     offsets = np.empty(2 * len(start), np.int32)
     offsets[0::2], offsets[1::2] = start, stop
     pieces = pa.Array.from_buffers(
@@ -178,7 +177,7 @@ def _gather(data: bytes, start: Ints, stop: Ints) -> pa.Array:
 
 
 def _tokens(data: bytes, start: Ints, stop: Ints, legal: Flags) -> pa.Array:
-    """Make lists of u32; null if there is no frame."""
+    """Return the tokens between two offsets as lists of u32; null where there is no legal frame."""
     pieces = _gather(data, start, stop)
     ends = np.concatenate([[0], np.cumsum(stop - start)])
     raw = pieces.buffers()[2]
@@ -189,7 +188,7 @@ def _tokens(data: bytes, start: Ints, stop: Ints, legal: Flags) -> pa.Array:
 
 
 def _bounds(data: bytes, records: list[Record]) -> tuple[Ints, Ints]:
-    """Find where each message starts in the joined data, and its size."""
+    """Return the start and the size of each message in the joined data."""
     buffer = bytearray(data)
     heads: list[Ints] = []
     position, alone = 0, list[int]()
@@ -208,7 +207,7 @@ def _bounds(data: bytes, records: list[Record]) -> tuple[Ints, Ints]:
 
 
 def _heads(buffer: bytearray, start: int, stop: int, count: int) -> Ints:
-    """Find where the length of each of a batch's messages lies."""
+    """Return the offset of the length of each message in a batch."""
     found: list[Ints] = []
     length_at = LENGTH.unpack_from
     while count:

@@ -1,9 +1,8 @@
-"""The tap's writer: a process that takes records off the ring and writes them, in time that nothing else
-wants.
+"""The tap's writer: a process that takes records off the ring and writes them, in spare processor time.
 
-`python -m devices.tap.writer SETTINGS`, with the ring's descriptor inherited. On its input the recorder says
-how far the ring is filled, a u64 at a time. When the input ends, it writes what is in the ring, and ends. On
-its output it reports its state, a JSON object a line. Signals meant for the gateway do not end it.
+`python -m devices.tap.writer SETTINGS`, with the ring's descriptor inherited. The recorder writes to its
+input how far the ring is filled, a u64 at a time. When the input ends, the writer writes what is left in the
+ring, and ends. It reports its state on its output, a JSON object a line. It ignores signals for the gateway.
 """
 
 import contextlib
@@ -37,22 +36,24 @@ from capture.schema import (
 )
 from devices.child import hide_pandas
 from devices.tap.journal import Journal, is_free, leftovers, resume
-from devices.tap.names import Heard
+from devices.tap.names import NamesReader
 from devices.tap.retention import Limits, retain
 from devices.tap.ring import Record, Ring
 from devices.tap.rows import Made, Rows
 
 _DAY_NS = 86_400 * 10**9
 _RETRY_MIN_S, _RETRY_MAX_S = 0.1, 10.0
-_GIVE_UP_S = 5.0  # with rows that the disk does not take, after the gateway has ended
+_GIVE_UP_S = 5.0  # how long rows are tried on a full disk after the gateway has ended
 _STATUS_S = 0.5
 _RETAIN_S = 60.0
 _MARK_BYTES = 8
 
 
 class Settings(NamedTuple):
-    """The recorder's settings for its writer; times in seconds. `descriptor` is the ring's, `names` that of
-    `devices.tap.names`."""
+    """The recorder's settings for its writer; times in seconds.
+
+    `descriptor` is the ring's, `names` that of `devices.tap.names.NamesWriter`.
+    """
 
     gateway: str
     recorder: str
@@ -72,16 +73,16 @@ class Settings(NamedTuple):
 
 
 class Finisher(threading.Thread):
-    """Has capture files made of closed journals, and deletes the oldest ones, in a thread.
+    """A thread that makes capture files of closed journals, and deletes the oldest files.
 
-    A process of its own makes the files, which gives back what memory it took. At the end we make them here.
+    A process of its own makes them, so that its memory is freed. When the writer ends, this process does.
     """
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(daemon=True)
         self.root, self.gateway = Path(settings.directory), settings.gateway
         self.limits = Limits(settings.keep_bytes, settings.keep_s)
-        self.names = Heard(settings.names, days_directory(self.root), settings.gateway)
+        self.names = NamesReader(settings.names, days_directory(self.root), settings.gateway)
         self.files = self.deleted = 0
         self.fault = ""
         self.ending = False
@@ -98,7 +99,7 @@ class Finisher(threading.Thread):
                 return
 
     def _work(self) -> str:
-        """Store names, finish and delete files once. Returns what went wrong."""
+        """Store names, finish files and delete files, once. Return the error, or ""."""
         fault = ""
         try:
             self.names.store()
@@ -117,7 +118,7 @@ class Finisher(threading.Thread):
         return finish_all(self.root, self.gateway)
 
     def _finish_apart(self) -> tuple[int, str]:
-        """Return how many files were made, and what went wrong. Raises `OSError`."""
+        """Return the number of files made, and the error or "". Raises `OSError`."""
         words = [sys.executable, "-P", "-m", "devices.tap.finish", str(self.root), self.gateway]
         done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False)
         if done.returncode:
@@ -127,16 +128,14 @@ class Finisher(threading.Thread):
 
 
 class Writer:
-    """One run of the process: takes, decodes and writes records, and releases those that are safe in a
-    file."""
+    """One run of the process: it takes, decodes and writes records, and releases those that are in a file."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.root = Path(settings.directory)
         self.ring = Ring(settings.descriptor, settings.ring_bytes)
         self.head = 0
-        self.schema = arrow_schema(_metadata(settings))
-        self.rows = Rows(self.schema, settings.boot, 0, settings.pattern)
+        self._record_under("", 0)
         self.next_number = 0
         self.pending: list[Record] = []
         self.pending_rows = self.pending_bytes = 0
@@ -152,7 +151,7 @@ class Writer:
         self.told, self.told_s = "", 0.0
 
     def run(self) -> int:
-        """Run until the input ends. Returns 0, or 1 if rows had to be given up."""
+        """Run until the input ends. Return 0, or 1 if rows were given up."""
         if not self.resume():
             return 1
         self.finisher.start()
@@ -170,7 +169,7 @@ class Writer:
         return int(bool(self.pending))
 
     def resume(self) -> bool:
-        """Go on after what an earlier run wrote, once that can be read. False if we must end before."""
+        """Continue after the rows of an earlier run, once it can be read. Return False if input ends."""
         settings, pauses = self.settings, Backoff(_RETRY_MIN_S, _RETRY_MAX_S, uniform)
         while not self.ended:
             try:
@@ -181,13 +180,13 @@ class Writer:
                 self._listen_on(pauses.next_s())
             else:
                 self.fault = ""
-                self.next_number, row = max(self.ring.resume, found)
-                self.rows = Rows(self.schema, settings.boot, row, settings.pattern)
+                self.next_number, row = max(self.ring.resume, (found.record, found.row))
+                self._record_under(found.topology, row)
                 return True
         return False
 
     def _pause_s(self) -> float:
-        """Seconds until there is something to do even if nothing comes."""
+        """Return the seconds until the next timed work: a flush, a new file or a report."""
         now_s, until = time.monotonic(), [_STATUS_S]
         if self.pending:
             until.append(self.pending_s + self.settings.flush_s - now_s)
@@ -196,7 +195,7 @@ class Writer:
         return max(0.0, min(until))
 
     def _listen(self, timeout_s: float) -> None:
-        """Wait for the recorder's notice of how far the ring is filled. If the input ends, so do we."""
+        """Wait up to `timeout_s` for a notice of how far the ring is filled, or for the end of the input."""
         if not select.select([0], [], [], timeout_s)[0]:
             return
         words = os.read(0, 1 << 16)
@@ -204,7 +203,7 @@ class Writer:
         self.head = int.from_bytes(words[-_MARK_BYTES:], sys.byteorder) if words else self.ring.written()
 
     def take(self) -> None:
-        """Take all records, and write whenever there are enough; the rest when its time has come."""
+        """Take all records, and write them when there are enough or the oldest has waited `flush_s`."""
         if self.gave_up:
             return
         for record in self.ring.records(self.head):
@@ -218,18 +217,24 @@ class Writer:
             self.rotate()
 
     def _took(self, record: Record) -> bool:
-        """Hold a record until it is written, or go over to its topology. False if we must end before that."""
+        """Hold a record until it is written, or switch to its topology. Return False if it gave up."""
         if record.kind != Kind.TOPOLOGY:
             self._hold(record)
             return True
-        if self.pending and not self._flush():
-            return False
-        self.rotate()  # a file is recorded under one topology
-        topology = {META_TOPOLOGY: bytes(record.data).decode()}
-        self.schema = arrow_schema({**_metadata(self.settings), **topology})
-        self.rows = Rows(self.schema, self.settings.boot, self.rows.cap_seq, self.settings.pattern)
+        topology = bytes(record.data).decode()
+        if topology != self.topology:  # else it is told again, because a writer was lost
+            if self.pending and not self._flush():
+                return False
+            self.rotate()  # a file is recorded under one topology
+            self._record_under(topology, self.rows.cap_seq)
         self.next_number = record.number + 1
         return True
+
+    def _record_under(self, topology: str, row: int) -> None:
+        """Let rows from the number `row` on be recorded under a topology (JSON); "" for none."""
+        settings, more = self.settings, {META_TOPOLOGY: topology} if topology else {}
+        self.topology, self.schema = topology, arrow_schema({**_metadata(settings), **more})
+        self.rows = Rows(self.schema, settings.boot, row, settings.pattern)
 
     def _hold(self, record: Record) -> None:
         if not self.pending:
@@ -243,8 +248,10 @@ class Writer:
         return self.pending_rows >= settings.flush_rows or self.pending_bytes >= settings.ring_bytes // 8
 
     def _flush(self, calm: bool = False) -> bool:
-        """Write the pending records, in a new file where the day changes. They are pending until the disk
-        takes them; False if we must end before that. If it is `calm`, memory goes back to the system."""
+        """Write the pending records, in a new file for each day. Return False if the writer gave up.
+
+        They stay pending until the disk takes them. `calm`: return free memory to the system.
+        """
         for day, records in groupby(self.pending, lambda record: record.ts_ns // _DAY_NS):
             if day != self.day:
                 self.rotate()
@@ -263,7 +270,7 @@ class Writer:
         return True
 
     def _store(self, made: list[Made]) -> bool:
-        """Put batches into the journal, however long the disk is full. False if we must end before that."""
+        """Write batches to the journal, and retry while the disk is full. Return False if it gave up."""
         added, give_up_s, pauses = False, None, Backoff(_RETRY_MIN_S, _RETRY_MAX_S, uniform)
         while True:
             try:
@@ -290,7 +297,7 @@ class Writer:
                 return True
 
     def _listen_on(self, pause_s: float) -> None:
-        """Listen for so long. Nothing is taken meanwhile; only the end matters."""
+        """Wait `pause_s` seconds, or until the input ends. Take no records meanwhile."""
         end_s = time.monotonic() + pause_s
         while not self.ended and (left_s := end_s - time.monotonic()) > 0:
             self._listen(left_s)
@@ -304,14 +311,14 @@ class Writer:
         return self.journal
 
     def rotate(self) -> None:
-        """Close the open journal; it becomes a capture file."""
+        """Close the open journal, which then becomes a capture file."""
         if self.journal is not None:
             self.journal.close()
             self.journal = None
             self.finisher.wake.set()
 
     def _tell(self, now: bool = False) -> None:
-        """Report the state as a line. If the pipe is full, the next report will do."""
+        """Report the state as a line. A report that the pipe cannot take is dropped."""
         fault = self.fault or self.finisher.fault
         state = {
             "state": "waiting" if fault else "up",
@@ -338,7 +345,7 @@ def _metadata(settings: Settings) -> dict[str, str]:
 
 
 def main(words: list[str]) -> int:
-    """Serve one recorder; `words` is its settings as JSON."""
+    """Run the program. `words` has one element, the settings in JSON."""
     hide_pandas()
     settings = Settings(**json.loads(words[0]))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -16,8 +16,8 @@ from typing import Any, BinaryIO, Final
 from bus.permissions import write_secret
 from pipeline.engine import java
 from pipeline.engine.jars import unsign
-from pipeline.engine.jvm import GIVES_BACK, Jvm, archive, point_to
-from pipeline.engine.server import LOCK, SERVER, STOP_S, USE, Server, load, took
+from pipeline.engine.jvm import GIVES_BACK, START_S, Jvm, archive, point_to
+from pipeline.engine.server import LOCK, SERVER, USE, Server, load, took
 
 IDLE_S: Final = 600.0
 _LOOK_S: Final = 0.1
@@ -27,9 +27,10 @@ _SETTLED_S: Final = 1.0
 
 @contextmanager
 def only_one(place: Path) -> Iterator[bool]:
-    """Be the only keeper in the block. Yields False if another one serves, or begins to."""
+    """Be the only keeper in the block. Yields False once another one serves; one that begins to, or that
+    still ends, is waited for."""
     with (place / LOCK).open("ab") as lock:
-        deadline = time.monotonic() + STOP_S  # the one before us may still be ending
+        deadline = time.monotonic() + START_S
         while (
             not (alone := took(lock, fcntl.LOCK_EX)) and load(place) is None and time.monotonic() < deadline
         ):

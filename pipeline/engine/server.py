@@ -4,13 +4,14 @@
 import fcntl
 import json
 import os
+import select
 import signal
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 from pipeline.engine.jars import cache_directory
-from pipeline.engine.jvm import until
 from pipeline.errors import PipelineError
 
 LOCK: Final = "keeper.lock"  # the keeper holds it as long as it lives
@@ -54,7 +55,9 @@ def load(place: Path) -> Server | None:
     """Return the server that runs, or None."""
     with suppress(OSError, ValueError, TypeError):
         if is_held(place / LOCK):
-            return Server(**json.loads((place / SERVER).read_text()))
+            found = Server(**json.loads((place / SERVER).read_text()))
+            os.kill(found.pid, 0)  # a keeper that was killed leaves its file to the next one
+            return found
     return None
 
 
@@ -74,12 +77,25 @@ def took(file: BinaryIO, how: int) -> bool:
 
 
 def stop(place: Path) -> bool:
-    """End the server, and wait until it has ended. False if there is none. Raises `PipelineError`."""
+    """End the server, and wait until its process has ended. False if there is none. Raises `PipelineError` if
+    it goes on for `STOP_S`."""
     server = load(place)
     if server is None:
         return False
-    with suppress(ProcessLookupError):
-        os.kill(server.pid, signal.SIGTERM)
-    if not until(lambda: not is_held(place / LOCK), STOP_S):
-        raise PipelineError(f"process {server.pid} does not end")
+    with suppress(ProcessLookupError), _process(server.pid) as process:
+        if load(place) != server:  # it has just ended, so the number may be another process's by now
+            return True
+        signal.pidfd_send_signal(process, signal.SIGTERM)
+        if not select.select([process], [], [], STOP_S)[0]:
+            raise PipelineError(f"process {server.pid} (Spark) was told to end {STOP_S:g} s ago: kill it")
     return True
+
+
+@contextmanager
+def _process(pid: int) -> Iterator[int]:
+    """Yield a descriptor of a process, readable once that has ended. Raises `ProcessLookupError`."""
+    descriptor = os.pidfd_open(pid)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -15,8 +15,8 @@ from bus.schema import (
     Check,
     KindOf,
     Length,
-    Node,
     Range,
+    Record,
     Ref,
     Setting,
     alternatives,
@@ -78,7 +78,7 @@ def value(key: str, annotation: Any) -> st.SearchStrategy[Any]:
     if kind_of := next((m for m in markers if isinstance(m, KindOf)), None):
         kinds: list[Any] = [kind_of.kinds.find(kind) for kind in kind_of.kinds.ours()]
         return st.sampled_from(kinds).flatmap(record)
-    if isinstance(bare, type) and issubclass(bare, Node):
+    if isinstance(bare, type) and issubclass(bare, Record):
         return record(bare)
     origin, arguments = get_origin(bare), get_args(bare)
     if origin in (Union, types.UnionType):
@@ -97,7 +97,7 @@ def value(key: str, annotation: Any) -> st.SearchStrategy[Any]:
 
 
 @st.composite
-def record(draw: st.DrawFn, cls: type[Node]) -> dict[str, Any]:
+def record(draw: st.DrawFn, cls: type[Record]) -> dict[str, Any]:
     """Draw a mapping of a record: all required keys, some others, and one of its alternatives."""
 
     def wanted(one: Setting) -> bool:

@@ -10,17 +10,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from appliance.commands.check import findings_of
 from appliance.compose import Appliance
 from appliance.parts.device import DevicePart
+from appliance.parts.kinds import part_class
 from appliance.status.snapshot import snapshot
 from bus.errors import LinkError, TopologyError
 from bus.wire.batch import from_payloads
 from devices import DEVICES
-from tests.devices.echo import Echo
+from tests.devices.echo import Echo, EchoSpec
 from tests.devices.tap.tap_support import member
 from tests.helpers import ROOT
 from tests.helpers.appliances import appliance_of, reloaded
@@ -292,6 +294,14 @@ def test_a_tap_alone_says_what_to_add(tmp_path: Path) -> None:
     part = appliance_of(loads(text), "gw", ["t", "p"], tmp_path).parts["device t"]
     assert isinstance(part, DevicePart)
     assert [joined.title for joined in part.joined] == ["bus p"]
+
+
+def test_a_record_that_names_no_kind_of_part_says_which_there_are() -> None:
+    class Odd(EchoSpec):
+        part: ClassVar[str] = "ghost"
+
+    with pytest.raises(TypeError, match='Odd: part = "ghost" is no kind of part: service, recorder'):
+        part_class(Odd(on="gw", echo=("p",)))
 
 
 def test_only_without_its_name_leaves_it_out(tmp_path: Path) -> None:

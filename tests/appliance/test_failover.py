@@ -49,7 +49,7 @@ async def test_gateways_with_keys_stand_in_for_each_other_and_whoever_has_none_i
     path = str(tmp_path / "plant.key")
     new_key(path)
     async with forwarding(f"{PAIR}keys: {path}\n") as pair:
-        pair.table.hold_down_s = 1000.0
+        pair.table.terms.hold_down_s = 1000.0
         first, second = ("gw-a", "gw-b") if pair.forwards("gw-a") else ("gw-b", "gw-a")
         await until(lambda: pair.candidacy(second).candidate.ready)
         await pair.cross(1)
@@ -73,7 +73,7 @@ async def test_gateways_with_certificates_stand_in_for_each_other_also_when_thes
     words = f"{{{{cert_file: {tls.cert_file}, ca_file: {tls.ca_file}, require_peer_cert: true}}}}"
     text = PAIR.replace('"tcp://127.0.0.1:{0}"', f'{{{{url: "tls+tcp://127.0.0.1:{{0}}", tls: {words}}}}}')
     async with forwarding(text) as pair:
-        pair.table.hold_down_s = 1000.0
+        pair.table.terms.hold_down_s = 1000.0
         first, second = ("gw-a", "gw-b") if pair.forwards("gw-a") else ("gw-b", "gw-a")
         await until(lambda: pair.candidacy(second).candidate.ready)
         own_tls(tmp_path)  # another authority, and others in its name
@@ -98,9 +98,9 @@ async def test_gateways_with_certificates_stand_in_for_each_other_also_when_thes
 
 async def test_one_stops_the_other_goes_on_and_the_first_gets_its_place_back(pair: Pair) -> None:
     if pair.forwards("gw-b"):  # it was quicker, and the broker did not know of the other
-        pair.table.hold_down_s = 0.1
+        pair.table.terms.hold_down_s = 0.1
         await until(lambda: pair.forwards("gw-a"))
-    pair.table.hold_down_s = 1000.0
+    pair.table.terms.hold_down_s = 1000.0
     await until(lambda: pair.candidacy("gw-b").candidate.ready)
     await pair.cross(1)
     pair.gateways["gw-a"].close()
@@ -119,7 +119,7 @@ async def test_one_stops_the_other_goes_on_and_the_first_gets_its_place_back(pai
     await until(lambda: pair.candidacy("gw-a").candidate.ready)
     await pair.cross(3)
     assert not pair.forwards("gw-a")
-    pair.table.hold_down_s = 0.1
+    pair.table.terms.hold_down_s = 0.1
     await until(lambda: pair.forwards("gw-a"))
     assert not pair.forwards("gw-b")
     await pair.cross(4)

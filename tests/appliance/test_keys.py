@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.cli import main
+from appliance.commandline.cli import main
 from appliance.compose import Appliance
 from bridges.bridge import Bridge
 from bridges.media.multicast.datagram import Encoder
@@ -225,7 +225,7 @@ async def on_one_group(keys: str) -> AsyncIterator[tuple[list[Appliance], list[E
 
 
 def watched(appliance: Appliance) -> list[Link]:
-    return [link for part in appliance.parts.values() for link in part.watched]
+    return [row.link for part in appliance.parts.values() for row in part.watched]
 
 
 def forged(hub: Hub, count: int) -> list[bytes]:

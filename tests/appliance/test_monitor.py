@@ -12,6 +12,7 @@ from appliance.commands.top import look
 from appliance.monitor import Monitor
 from appliance.status.client import ask, status_socket
 from appliance.status.responder import status_responder
+from appliance.status.rows import LinkRow
 from bridges.bridge import Bridge
 from bus.events import PATTERN, Event, read_event
 from bus.hub import Hub, Link, State
@@ -44,8 +45,8 @@ class Parts:
         self.link, self.hub = FakeLink(), WatchedHub("plant")
         self.others = list[Link]()
 
-    def watched_links(self) -> Iterable[Link]:
-        return [self.link, *self.others]
+    def watched_links(self) -> Iterable[LinkRow]:
+        return [LinkRow(self.hub, link.name, link) for link in (self.link, *self.others)]
 
     def hubs(self) -> Iterable[Hub]:
         return [self.hub]
@@ -79,7 +80,7 @@ def test_a_link_is_an_event_when_its_state_changes(parts: Parts, monitor: Monito
     monitor.scan(3)
     assert causes(monitor) == [("link", "up"), ("link", "waiting: no such device")]
     assert monitor.events[-1].counts == {"losses": 1}
-    assert monitor.events[-1].source == "gw/can:can0"
+    assert monitor.events[-1].source == "gw/plant/can:can0"
 
 
 def test_a_link_logs_its_own_troubles_and_the_log_has_them_once(
@@ -259,7 +260,7 @@ async def test_a_socket_left_behind_is_taken_over(socket_path: Path) -> None:
 
 
 def test_nobody_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from appliance.cli import main
+    from appliance.commandline.cli import main
 
     assert main(["top", "--run-directory", str(tmp_path)]) == 1
     assert "nothing answers" in capsys.readouterr().err

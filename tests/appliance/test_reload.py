@@ -209,7 +209,7 @@ bridges:
         far, ear = can_link("virtual", channel, 2), Ear(hub)
         far.open(hub, asyncio.get_running_loop())
         await until(
-            lambda: hub.pipes[1:] and all(link.state == "up" for link in appliance.watched_links()[:2])
+            lambda: hub.pipes[1:] and all(row.link.state == "up" for row in appliance.watched_links()[:2])
         )
 
         async def work() -> int:

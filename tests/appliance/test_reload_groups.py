@@ -184,7 +184,7 @@ async def test_a_broker_gets_and_loses_addresses_and_peers_and_keeps_its_clients
         other.open(loop)
         await until(lambda: len(other.registry) == 1)  # shared with the new peer
         other.close()
-        taken = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+        taken = await asyncio.start_server(lambda *_: None, "127.0.0.1", free_port())
         used = f'"tcp://127.0.0.1:{taken.sockets[0].getsockname()[1]}"'
         lines = change([urls[0], used])
         assert [line.partition(" ")[0] for line in lines] == ["removed", "changed", "failed"]
@@ -205,7 +205,7 @@ async def test_a_broker_gets_and_loses_addresses_and_peers_and_keeps_its_clients
 
 
 async def test_a_broker_that_could_not_open_is_tried_again() -> None:
-    taken = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+    taken = await asyncio.start_server(lambda *_: None, "127.0.0.1", free_port())
     url = f"tcp://127.0.0.1:{taken.sockets[0].getsockname()[1]}"
     text = BROKER.format(f'"tcp://127.0.0.1:{free_port()}"', "", "")
     both = text + f'  spare: {{on: gw, listen: "{url}"}}\n'

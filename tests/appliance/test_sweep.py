@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance import cli
+from appliance.commandline import cli
 from pipeline import jobs
 from tests.helpers import ROOT
 from topologies.loading.loader import load

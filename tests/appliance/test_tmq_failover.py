@@ -35,9 +35,9 @@ def link_of(appliance: Appliance) -> TmqLink:
 
 async def ready(pair: Pair) -> None:
     """Wait until gw-a forwards and gw-b could."""
-    pair.table.hold_down_s = 0.1
+    pair.table.terms.hold_down_s = 0.1
     await until(lambda: pair.forwards("gw-a"))
-    pair.table.hold_down_s = 1000.0
+    pair.table.terms.hold_down_s = 1000.0
     await until(lambda: pair.candidacy("gw-b").candidate.ready)
     await link_of(pair.gateways["gw-b"]).settled()
 

@@ -8,7 +8,7 @@ import pytest
 
 from appliance.parts.bridge import BridgePart
 from appliance.parts.broker import BrokerPart
-from appliance.serve import drain
+from appliance.process.serve import drain
 from bridges.bridge import Side
 from bridges.media.tmq.link import TmqLink
 from bus.hub import Hub

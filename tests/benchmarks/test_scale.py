@@ -6,7 +6,7 @@ from benchmarks.scale import Fleet, lines
 
 def test_the_page_shows_what_the_command_prints() -> None:
     table = "\n".join(lines(Fleet(10_000, 1_000, 3, 1_000_000)))
-    assert table in (DOCS / "scale.md").read_text()
+    assert table in (DOCS / "pipeline.md").read_text()
 
 
 def test_a_small_fleet() -> None:

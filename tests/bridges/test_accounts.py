@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bridges.bridge import Bridge
+from bridges.bridge import Bridge, Policy
 from bridges.media.shed_pipe import ShedHub
 from bridges.media.shedding import Shed
 from bridges.simulate.loop import run
@@ -91,9 +91,9 @@ class World:
         self.bus = Hub("plant")
         self.bridge = Bridge("joint", 7, clock=loop.time, sequence=0)
         self.sides = [
-            self.bridge.side("0 bus", opaque=True),
-            self.bridge.side("1 line", deny=[(5,)]),
-            self.bridge.side("2 trunk", trunk=True, hold_s=0.04),
+            self.bridge.side("0 bus", Policy(opaque=True)),
+            self.bridge.side("1 line", Policy(deny=[(5,)])),
+            self.bridge.side("2 trunk", Policy(trunk=True, hold_s=0.04)),
             self.bridge.side("3 tcp"),
         ]
         self.gate = self.bridge.stand_by(lambda _: self.may)

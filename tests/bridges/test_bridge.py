@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridges.bridge import Bridge, Side
+from bridges.bridge import Bridge, Policy, Side
 from bridges.ingress import only_frames
 from bridges.media.uart.codec import Decoder, encode
 from bus.hub import Hub
@@ -76,7 +76,7 @@ def test_envelopes_that_reach_plain_sides_are_taken_off_and_counted_once() -> No
 
 def test_a_trunk_gets_a_stamp_and_a_plain_side_does_not() -> None:
     bridge, _ = make()
-    plain, other, trunk = bridge.side("plain"), bridge.side("other"), bridge.side("trunk", trunk=True)
+    plain, other, trunk = bridge.side("plain"), bridge.side("other"), bridge.side("trunk", Policy(trunk=True))
     source, bare, enveloped = recorder(plain), recorder(other), recorder(trunk)
     say(plain, source, FRAME, FRAME)
     assert bare.messages == [FRAME, FRAME]  # two equal readings are two frames
@@ -90,7 +90,7 @@ def test_a_trunk_gets_a_stamp_and_a_plain_side_does_not() -> None:
 
 def test_what_the_trunk_brings_again_is_dropped_for_its_time() -> None:
     bridge, clock = make()
-    trunk, plain = bridge.side("trunk", trunk=True), bridge.side("plain")
+    trunk, plain = bridge.side("trunk", Policy(trunk=True)), bridge.side("plain")
     wire, app = recorder(trunk), recorder(plain)
     message = wrap(FRAME, Envelope(1, 2))
     say(trunk, wire, message, message)
@@ -108,7 +108,7 @@ def test_what_the_trunk_brings_again_is_dropped_for_its_time() -> None:
 
 def test_hops_run_out() -> None:
     bridge, _ = make()
-    a, b, c = bridge.side("a", trunk=True), bridge.side("b", trunk=True), bridge.side("c")
+    a, b, c = bridge.side("a", Policy(trunk=True)), bridge.side("b", Policy(trunk=True)), bridge.side("c")
     source, far, app = recorder(a), recorder(b), recorder(c)
     say(a, source, wrap(FRAME, Envelope(1, 2, 1)), wrap(FRAME, Envelope(1, 3, 0)))
     assert far.messages == [wrap(FRAME, Envelope(1, 2, 0))]
@@ -119,7 +119,7 @@ def test_hops_run_out() -> None:
 
 def test_forged_keys_without_hops_left_hide_no_frame() -> None:
     bridge, _ = make()
-    trunk, plain = bridge.side("a", trunk=True), bridge.side("b")
+    trunk, plain = bridge.side("a", Policy(trunk=True)), bridge.side("b")
     evil, wire, app = recorder(trunk), recorder(trunk), recorder(plain)
     keys = range(1000)
     say(trunk, evil, *(wrap(pack(1, (9,), b""), Envelope(1, key, 0)) for key in keys))
@@ -131,7 +131,7 @@ def test_forged_keys_without_hops_left_hide_no_frame() -> None:
 
 def test_a_frame_without_hops_left_is_delivered_once() -> None:
     bridge, _ = make()
-    trunk, plain = bridge.side("a", trunk=True), bridge.side("b")
+    trunk, plain = bridge.side("a", Policy(trunk=True)), bridge.side("b")
     wires, app = [recorder(trunk), recorder(trunk)], recorder(plain)
     for hops in ((0, 0), (8, 0)):
         for wire, left in zip(wires, hops, strict=True):
@@ -143,7 +143,7 @@ def test_a_frame_without_hops_left_is_delivered_once() -> None:
 
 def test_forged_keys_push_out_none_that_another_peer_brought() -> None:
     bridge, _ = make()
-    trunk, plain = bridge.side("a", trunk=True), bridge.side("b")
+    trunk, plain = bridge.side("a", Policy(trunk=True)), bridge.side("b")
     evil, wire, other = recorder(trunk), recorder(trunk), recorder(trunk)
     frames = [wrap(FRAME, Envelope(1, key)) for key in range(1000)]
     say(trunk, wire, *frames)
@@ -158,7 +158,7 @@ def test_forged_keys_push_out_none_that_another_peer_brought() -> None:
 
 def test_keys_are_remembered_when_the_peer_that_brought_them_has_left() -> None:
     bridge, clock = make()
-    trunk, plain = bridge.side("a", trunk=True), bridge.side("b")
+    trunk, plain = bridge.side("a", Policy(trunk=True)), bridge.side("b")
     wire, app = recorder(trunk), recorder(plain)
     say(trunk, wire, wrap(FRAME, Envelope(1, 1)))
     trunk.detach(wire)
@@ -172,7 +172,7 @@ def test_keys_are_remembered_when_the_peer_that_brought_them_has_left() -> None:
 
 def test_patterns_of_the_bridge_and_of_a_side() -> None:
     bridge, _ = make(pattern=(7,))
-    a, b = bridge.side("a"), bridge.side("b", deny_out=[(7, 1, 3)], allow_in=[(7, 2)])
+    a, b = bridge.side("a"), bridge.side("b", Policy(deny_out=[(7, 1, 3)], allow_in=[(7, 2)]))
     from_a, from_b = recorder(a), recorder(b)
     say(a, from_a, FRIDGE, OVEN, pack(1, (7, 1, 3)))
     assert from_b.messages == [FRIDGE]
@@ -185,7 +185,7 @@ def test_patterns_of_the_bridge_and_of_a_side() -> None:
 
 def test_allow_and_deny_hold_both_ways_and_take_names() -> None:
     bridge, _ = make()
-    a, b = bridge.side("a"), bridge.side("b", trunk=True, allow=[(7,)], deny=[(7, 9)])
+    a, b = bridge.side("a"), bridge.side("b", Policy(trunk=True, allow=[(7,)], deny=[(7, 9)]))
     from_a, from_b = recorder(a), recorder(b)
     say(a, from_a, FRIDGE, OVEN, pack(1, (7, 9)))
     say(b, from_b, FRIDGE, OVEN, pack(1, (7, 9)))
@@ -195,7 +195,7 @@ def test_allow_and_deny_hold_both_ways_and_take_names() -> None:
 
 def test_all_pipes_of_a_side_hear_each_other_but_not_themselves() -> None:
     bridge, _ = make()
-    side = bridge.side("bus", trunk=True)
+    side = bridge.side("bus", Policy(trunk=True))
     pipes = [recorder(side, str(n)) for n in range(3)]
     say(side, pipes[0], FRAME)
     assert [len(pipe.messages) for pipe in pipes] == [0, 1, 1]
@@ -208,10 +208,10 @@ def test_a_ring_of_bridges_over_trunks_ends() -> None:
     for n in (1, 2):
         bridge = Bridge(f"b{n}", n)
         for hub in (left, right):
-            join(hub, bridge.side(hub.name, trunk=True))
+            join(hub, bridge.side(hub.name, Policy(trunk=True)))
     near, far = recorder(left), recorder(right)
     third = Bridge("b3", 3)
-    app, trunk = third.side("app"), third.side("trunk", trunk=True)
+    app, trunk = third.side("app"), third.side("trunk", Policy(trunk=True))
     join(trunk, left)
     source = recorder(app)
     say(app, source, FRAME)
@@ -244,7 +244,7 @@ def test_sequence_starts_at_random() -> None:
 
 def test_sequence_wraps() -> None:
     bridge = Bridge("b", 1, sequence=2**32 - 2)
-    plain, trunk = bridge.side("plain"), bridge.side("trunk", trunk=True)
+    plain, trunk = bridge.side("plain"), bridge.side("trunk", Policy(trunk=True))
     source, wire = recorder(plain), recorder(trunk)
     say(plain, source, FRAME, FRAME)
     assert [split(message) for message in wire.messages] == [
@@ -272,8 +272,8 @@ def test_the_ledger_balances_whatever_comes(sends: list[tuple[int, list[bytes]]]
     bridge, _ = make()
     sides = [
         bridge.side("a"),
-        bridge.side("b", trunk=not simple),
-        bridge.side("c", deny=() if simple else [(7,)]),
+        bridge.side("b", Policy(trunk=not simple)),
+        bridge.side("c", Policy(deny=() if simple else [(7,)])),
     ]
     pipes: list[tuple[Side, RecordingPipe]] = [(side, recorder(side)) for side in (*sides, sides[1])]
     for which, messages in sends:
@@ -295,7 +295,7 @@ async def test_two_buses_a_serial_line_and_a_can_bus(line: PtyPair) -> None:
     for hub in (plant, office):
         join(hub, bridge.side(hub.name))
     uart.open(bridge.side("uart"), loop)
-    can.open(bridge.side("can", trunk=True), loop)
+    can.open(bridge.side("can", Policy(trunk=True)), loop)
     node.open(panel, loop)
     await until(lambda: uart.state == can.state == node.state == "up")
     in_plant, in_office, on_can = recorder(plant), recorder(office), recorder(panel)

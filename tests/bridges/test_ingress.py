@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from bridges.admission import BARE, Admission, hops_of
-from bridges.enveloped import EnvelopedBatch, MixedBatch
+from bridges.forms import EnvelopedBatch, MixedBatch
 from bridges.ingress import admit_bare, admit_stamped, only_frames
 from bridges.rules import Rule, Rules, Seen
 from bridges.runs import RUN_MIN, WALK

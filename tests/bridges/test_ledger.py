@@ -2,7 +2,7 @@
 
 import pytest
 
-from bridges.bridge import Bridge
+from bridges.bridge import Bridge, Policy
 from bus.balance import imbalances
 from bus.hub import Hub, chain
 from bus.ledger import Stats
@@ -13,8 +13,8 @@ from tests.bridges.support import FRAME, MESSAGE, RecordingPipe, recorder, say
 def plant() -> tuple[Hub, Bridge, RecordingPipe]:
     """Return a bus, a bridge with a filter, and a pipe on its far side; some messages have crossed."""
     bus, bridge = Hub("bus"), Bridge("joint", 7, sequence=0)
-    join(bus, bridge.side("bus", deny_out=[[0x11223344]]))
-    far = recorder(bridge.side("far", trunk=True), "far")
+    join(bus, bridge.side("bus", Policy(deny_out=[[0x11223344]])))
+    far = recorder(bridge.side("far", Policy(trunk=True)), "far")
     say(bus, None, FRAME, b"rubbish")
     say(bridge.sides[1], far, MESSAGE, MESSAGE)
     return bus, bridge, far

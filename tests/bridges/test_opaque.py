@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridges.bridge import Bridge, Side
+from bridges.bridge import Bridge, Policy, Side
 from bus.loops import QUARANTINE, RETURNS
 from bus.patch import join
 from bus.watched import WatchedHub
@@ -29,7 +29,7 @@ def make(**options: object) -> Bridge:
 
 def bus_and_trunk(bridge: Bridge) -> tuple[Side, Side]:
     """Return the sides of a bus that has a trunk."""
-    return bridge.side("plain", opaque=True), bridge.side("trunk", trunk=True, opaque=True)
+    return bridge.side("plain", Policy(opaque=True)), bridge.side("trunk", Policy(trunk=True, opaque=True))
 
 
 def balanced(bridge: Bridge) -> bool:
@@ -110,7 +110,7 @@ def test_a_foreign_peer_on_a_trunk_address_is_heard_too() -> None:
 
 def test_a_bridge_without_a_pattern_carries_any_message_between_buses() -> None:
     bridge = make()
-    a, b = bridge.side("a", opaque=True), bridge.side("b", opaque=True)
+    a, b = bridge.side("a", Policy(opaque=True)), bridge.side("b", Policy(opaque=True))
     from_a, from_b = recorder(a), recorder(b)
     say(a, from_a, HELLO, FRAME, b"", wrap(LARGE, Envelope(1, 2)))
     assert from_b.messages == [HELLO, FRAME, b"", LARGE]
@@ -123,7 +123,7 @@ def test_onto_a_field_medium_only_frames_go_and_that_is_told_once(
     trunk: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     bridge = make()
-    bus, can = bridge.side("bus", opaque=True), bridge.side("can", trunk=trunk)
+    bus, can = bridge.side("bus", Policy(opaque=True)), bridge.side("can", Policy(trunk=trunk))
     app, other, wire = recorder(bus), recorder(bus), recorder(can)
     with caplog.at_level(logging.WARNING, "buscoupler.bridges"):
         say(bus, app, HELLO, FRAME, b"", frame(40))
@@ -140,7 +140,7 @@ def test_onto_a_field_medium_only_frames_go_and_that_is_told_once(
 
 def test_a_field_medium_brings_frames_only() -> None:
     bridge = make()
-    bus, can = bridge.side("bus", opaque=True), bridge.side("can", trunk=True)
+    bus, can = bridge.side("bus", Policy(opaque=True)), bridge.side("can", Policy(trunk=True))
     app, wire = recorder(bus), recorder(can)
     say(can, wire, HELLO, wrap(HELLO, Envelope(1, 2)), wrap(FRAME, Envelope(1, 3)))
     assert app.messages == [FRAME]
@@ -151,7 +151,7 @@ def test_a_field_medium_brings_frames_only() -> None:
 @pytest.mark.parametrize("trunk", [False, True])
 def test_a_bridge_with_a_pattern_takes_frames_only(trunk: bool, caplog: pytest.LogCaptureFixture) -> None:
     bridge = make(pattern=(7,))
-    a, b = bridge.side("a", opaque=True), bridge.side("b", trunk=trunk, opaque=True)
+    a, b = bridge.side("a", Policy(opaque=True)), bridge.side("b", Policy(trunk=trunk, opaque=True))
     from_a, from_b = recorder(a), recorder(b)
     wanted = pack(1, (7, 1), b"x")
     caplog.set_level(logging.INFO, "buscoupler.bridges")
@@ -166,8 +166,8 @@ def test_a_bridge_with_a_pattern_takes_frames_only(trunk: bool, caplog: pytest.L
 @pytest.mark.parametrize("where", ["allow", "allow_out"])
 def test_a_side_that_allows_patterns_takes_frames_only(where: str) -> None:
     bridge = make()
-    a, b = bridge.side("a", opaque=True), bridge.side("b", opaque=True, **{where: [(7,)]})  # type: ignore[arg-type]
-    c = bridge.side("c", opaque=True)
+    a, b = bridge.side("a", Policy(opaque=True)), bridge.side("b", Policy(opaque=True, **{where: [(7,)]}))  # type: ignore[arg-type]
+    c = bridge.side("c", Policy(opaque=True))
     from_a, from_b, from_c = recorder(a), recorder(b), recorder(c)
     say(a, from_a, HELLO, pack(1, (7,)))
     assert from_b.messages == [pack(1, (7,))]
@@ -181,8 +181,8 @@ def test_a_side_that_allows_patterns_takes_frames_only(where: str) -> None:
 @pytest.mark.parametrize("trunk", [False, True])
 def test_what_is_denied_has_tokens(trunk: bool) -> None:
     bridge = make()
-    a = bridge.side("a", opaque=True, deny_in=[(9,)])
-    b = bridge.side("b", trunk=trunk, opaque=True, deny_out=[(7,)])
+    a = bridge.side("a", Policy(opaque=True, deny_in=[(9,)]))
+    b = bridge.side("b", Policy(trunk=trunk, opaque=True, deny_out=[(7,)]))
     from_a, from_b = recorder(a), recorder(b)
     spent = wrap(FRAME, Envelope(1, 3, 0)) if trunk else FRAME
     say(a, from_a, HELLO, pack(1, (7,)), pack(1, (9,)), b"", spent, frame(40), wrap(HELLO, Envelope(1, 2)))
@@ -195,7 +195,7 @@ def test_what_is_denied_has_tokens(trunk: bool) -> None:
 
 def test_an_empty_pattern_is_no_pattern() -> None:
     bridge = make(pattern=())
-    a, b = bridge.side("a", opaque=True, allow=[()]), bridge.side("b", opaque=True)
+    a, b = bridge.side("a", Policy(opaque=True, allow=[()])), bridge.side("b", Policy(opaque=True))
     from_a, from_b = recorder(a), recorder(b)
     say(a, from_a, HELLO)
     assert from_b.messages == [HELLO]
@@ -205,9 +205,9 @@ def test_two_bridges_in_a_row_hand_mixed_batches_on() -> None:
     """What one bridge has sorted, the next one sorts by itself."""
     one, two, bus = make(), Bridge("c", 0xC), WatchedHub("between")
     plain, _ = bus_and_trunk(one)
-    join(one.side("out", opaque=True), bus)
-    join(bus, two.side("in", opaque=True))
-    can = two.side("can", trunk=True)
+    join(one.side("out", Policy(opaque=True)), bus)
+    join(bus, two.side("in", Policy(opaque=True)))
+    can = two.side("can", Policy(trunk=True))
     speaker, wire = recorder(plain), recorder(can)
     say(plain, speaker, HELLO, FRAME, b"")
     assert [take_apart(message).content for message in wire.messages] == [FRAME]
@@ -277,11 +277,11 @@ def test_every_message_is_accounted_for(
 ) -> None:
     bridge = make()
     sides = [
-        bridge.side("a", opaque=True),
-        bridge.side("b", trunk=stamps, opaque=True),
-        bridge.side("c", opaque=True, deny=[(7,)] if filtered else ()),
+        bridge.side("a", Policy(opaque=True)),
+        bridge.side("b", Policy(trunk=stamps, opaque=True)),
+        bridge.side("c", Policy(opaque=True, deny=[(7,)] if filtered else ())),
         bridge.side("field"),
-        bridge.side("field trunk", trunk=stamps),
+        bridge.side("field trunk", Policy(trunk=stamps)),
     ]
     pipes = [recorder(side) for side in sides]
     for which, messages in sends:
@@ -322,7 +322,7 @@ class Turning:
 
 def test_a_loop_of_opaque_messages_is_found_by_an_opaque_canary() -> None:
     bridge = make()
-    sides = bridge.side("a", opaque=True), bridge.side("b", opaque=True), bridge.side("field")
+    sides = bridge.side("a", Policy(opaque=True)), bridge.side("b", Policy(opaque=True)), bridge.side("field")
     turning = Turning(bridge, sides[:2])
     field = recorder(sides[2])
     for _ in range(QUARANTINE + RETURNS):
@@ -338,7 +338,8 @@ def test_a_loop_of_opaque_messages_is_found_by_an_opaque_canary() -> None:
 def test_a_guest_on_a_plain_side_is_cut_and_not_the_trunk_that_came_later() -> None:
     bridge = make()
     turning = Turning(
-        bridge, (bridge.side("plain", opaque=True), bridge.side("trunk", trunk=True, opaque=True))
+        bridge,
+        (bridge.side("plain", Policy(opaque=True)), bridge.side("trunk", Policy(trunk=True, opaque=True))),
     )
     (plain, guest), (trunk, appliance) = turning.ways
     guest.accepted = appliance.accepted = True
@@ -355,10 +356,10 @@ def test_a_ring_of_trunks_does_not_bring_canaries_back_as_new(word: bytes) -> No
     ring = [Bridge(f"b{number}", number, clock=lambda: 0.0) for number in (1, 2, 3)]
     for one, other in zip(ring, ring[1:] + ring[:1], strict=True):
         join(
-            one.side(f"to {other.name}", trunk=True, opaque=True),
-            other.side(one.name, trunk=True, opaque=True),
+            one.side(f"to {other.name}", Policy(trunk=True, opaque=True)),
+            other.side(one.name, Policy(trunk=True, opaque=True)),
         )
-    plain = ring[0].side("plain", opaque=True)
+    plain = ring[0].side("plain", Policy(opaque=True))
     turning = Turning(ring[0], (plain, plain))
     for _ in range(RETURNS + 128):
         turning.round(word)
@@ -389,8 +390,12 @@ def test_what_a_cut_trunk_brings_does_not_hide_the_copy_that_comes_by_another() 
 @pytest.mark.parametrize("stamps", [True, False])
 def test_what_came_with_a_canary_goes_on_in_its_own_form(stamps: bool) -> None:
     bridge = make()
-    near = bridge.side("near", trunk=stamps, opaque=True)
-    sides = bridge.side("plain", opaque=True), bridge.side("field"), bridge.side("trunk", stamps, opaque=True)
+    near = bridge.side("near", Policy(trunk=stamps, opaque=True))
+    sides = (
+        bridge.side("plain", Policy(opaque=True)),
+        bridge.side("field"),
+        bridge.side("trunk", Policy(stamps, opaque=True)),
+    )
     speaker, (plain, field, trunk) = recorder(near), [recorder(side) for side in sides]
     canary = bridge.watch.probe(b"opaque", bridge.pipes, bridge.clock())[0]
     for pipe in (plain, field, trunk):
@@ -460,9 +465,9 @@ def test_a_bridge_does_what_a_plain_account_of_it_says(
     batches: list[list[bytes]], trunk: bool, stamps: bool
 ) -> None:
     bridge, model = make(), Model(trunk)
-    source = bridge.side("source", trunk=trunk, opaque=True)
+    source = bridge.side("source", Policy(trunk=trunk, opaque=True))
     kinds = [(False, True), (False, False), *([(True, True), (True, False)] if stamps else [])]
-    sides = [bridge.side(str(n), trunk=kind[0], opaque=kind[1]) for n, kind in enumerate(kinds)]
+    sides = [bridge.side(str(n), Policy(trunk=kind[0], opaque=kind[1])) for n, kind in enumerate(kinds)]
     speaker, heard = recorder(source), [recorder(side) for side in sides]
     for batch in batches:
         say(source, speaker, *batch)

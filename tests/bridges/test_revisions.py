@@ -13,7 +13,7 @@ A, B = pack(1, (7, 1), b"a"), pack(1, (8, 1), b"b")
 
 def made(*sides: Policy, pattern: tuple[int, ...] = ()) -> tuple[Bridge, list[Side], list[RecordingPipe]]:
     bridge = Bridge("b", 0xB, pattern, clock=lambda: 1000.0, sequence=41)
-    joined = [bridge.add(str(number), policy) for number, policy in enumerate(sides)]
+    joined = [bridge.side(str(number), policy) for number, policy in enumerate(sides)]
     return bridge, joined, [recorder(side) for side in joined]
 
 
@@ -62,7 +62,7 @@ def test_a_side_becomes_a_trunk_and_plain_again() -> None:
 
 def test_sides_come_and_go_and_counts_of_a_name_go_on() -> None:
     bridge, (a, b), (from_a, from_b) = made(Policy(), Policy())
-    c = bridge.add("2", Policy(deny=((7,),)))
+    c = bridge.side("2", Policy(deny=((7,),)))
     from_c = recorder(c)
     say(a, from_a, A, B)
     assert (heard(from_b), heard(from_c)) == ([A, B], [B])
@@ -71,7 +71,7 @@ def test_sides_come_and_go_and_counts_of_a_name_go_on() -> None:
     assert [side.number for side in bridge.sides] == [0, 1]
     say(c, from_c, A, B)
     assert heard(from_a) == [B]
-    again = bridge.add("1", Policy())
+    again = bridge.side("1", Policy())
     assert again.stats is b.stats
     c.detach(from_c)
     bridge.remove(c)
@@ -110,7 +110,7 @@ def test_a_standby_keeps_what_it_heard_when_other_sides_come_and_go() -> None:
     say(c, from_c, B)
     b.detach(from_b)
     bridge.remove(b)  # the others get other places
-    d = bridge.add("3", Policy())
+    d = bridge.side("3", Policy())
     from_d = recorder(d)
     say(c, from_c, A)  # it came out there
     promote()

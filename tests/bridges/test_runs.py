@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridges import egress, enveloped, ingress
+from bridges import runs
 from bridges.admission import Admission
-from bridges.egress import select
-from bridges.enveloped import EnvelopedBatch, MixedBatch, strip
+from bridges.forms import EnvelopedBatch, MixedBatch, select, strip
 from bridges.ingress import admit_bare, admit_stamped, only_frames
 from bridges.rules import Rule, Rules, Seen, Verdicts
 from bridges.runs import RUN_MIN, Run, cut, find, numbers, verdicts
@@ -70,8 +69,7 @@ def admission(rules: Rules) -> Admission:
 def walked(call: Any) -> Any:
     """Return the result of `call` when no run is ever found."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (egress, enveloped, ingress):
-            patch.setattr(module, "find", lambda *_: None)
+        patch.setattr(runs, "find", lambda *_: None)
         return call()
 
 

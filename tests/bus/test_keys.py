@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance import cli
+from appliance.commandline import cli
 from bus.errors import LinkError
 from bus.keys import SECRET_BYTES, TAG_BYTES, Keyring, new_key, read_key
 

@@ -1,4 +1,4 @@
-"""Chaos in virtual time: a whole plant in one process, under many faults at once (docs/chaos.md).
+"""Chaos in virtual time: a whole plant in one process, under many faults at once (docs/testing.md).
 
 `clock` stands in for the machine's clock and must be first; `loops` runs the event loop of each program,
 `hosts` are the machines and their network, `plant` has the topology and the wires, `stations` the

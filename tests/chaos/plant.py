@@ -6,7 +6,7 @@ from typing import Any
 
 from appliance.compose import Appliance
 from appliance.parts.bridge import BridgePart
-from appliance.serve import drain
+from appliance.process.serve import drain
 from bridges.media.multicast.sockets import Sockets
 from bridges.simulate.can import CanPort, CanWire
 from bridges.simulate.multicast import MulticastEnd, MulticastWire

@@ -1,6 +1,6 @@
 """`python -m tests.chaos.soak --hours 24`: one plant for hours of virtual time, with faults now and then.
 
-It counts frames, faults, what was lost and doubled, and looks at memory and descriptors (docs/soak.md).
+It counts frames, faults, what was lost and doubled, and looks at memory and descriptors (docs/testing.md).
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""A plant under many faults: whatever the seed, what docs/chaos.md promises holds."""
+"""A plant under many faults: whatever the seed, what docs/testing.md promises holds."""
 
 import json
 import subprocess

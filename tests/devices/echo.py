@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from bus.needs import Directory, Need
 from bus.schema import BusName, ListenUrl, Names, Path, Single
 from devices.device import DeviceSpec, Listener
-from devices.service import Seat, Service
+from devices.service import BusPort, Service
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,13 +58,13 @@ class ParrotSpec(DeviceSpec):
 class Parrot(Service):
     """The service of a parrot."""
 
-    def heard(self, seat: Seat, messages: list[bytes]) -> None:
-        seat.say(messages)
+    def heard(self, port: BusPort, messages: list[bytes]) -> None:
+        port.say(messages)
 
 
 class Echo(Service):
     """The service of an echo."""
 
-    def heard(self, seat: Seat, messages: list[bytes]) -> None:
+    def heard(self, port: BusPort, messages: list[bytes]) -> None:
         assert isinstance(self.spec, EchoSpec)
-        seat.say([self.spec.word.encode() + message for message in messages])
+        port.say([self.spec.word.encode() + message for message in messages])

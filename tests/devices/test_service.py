@@ -1,4 +1,4 @@
-"""The seat of a service: bounded, in order, and after what goes on."""
+"""The port of a service: bounded, in order, and after what goes on."""
 
 import asyncio
 
@@ -16,8 +16,8 @@ def test_what_a_service_says_is_bounded() -> None:
     hub.attach(ear)
     service.open(hub, loop)
     half = bytes(service.queue_bytes // 2)
-    service.seats[0].say([half, half, b"more"])
-    assert service.seats[0].stats.rejected == {"queue full": 1}
+    service.ports[0].say([half, half, b"more"])
+    assert service.ports[0].stats.rejected == {"queue full": 1}
     loop.call_soon(loop.stop)
     loop.run_forever()
     loop.close()

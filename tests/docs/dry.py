@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 
-from appliance import cli
+from appliance.commandline import cli
 from bus.errors import BusError
 from tests.helpers import ROOT
 

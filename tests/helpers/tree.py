@@ -33,8 +33,7 @@ PURE = [  # beside every module whose docstring claims it
     "bus/leases/group.py",
     "bus/leases/table.py",
     "bridges/admission.py",
-    "bridges/egress.py",
-    "bridges/enveloped.py",
+    "bridges/forms.py",
     "bridges/ingress.py",
     "bridges/rules.py",
     "bridges/runs.py",
@@ -44,13 +43,12 @@ PURE = [  # beside every module whose docstring claims it
     "bridges/media/medium.py",
     "bridges/media/*/medium.py",
     "bridges/media/can/codec.py",
-    "bridges/media/can/netlink.py",
     "bridges/media/can/socketcan.py",
     "bridges/media/can/state.py",
     "bridges/media/i2c/mailbox*.py",
     "bridges/media/multicast/datagram.py",
     "bridges/media/multicast/fragments.py",
-    "bridges/media/multicast/rtnetlink.py",
+    "bridges/media/rtnetlink.py",
     "bridges/media/tcp/frames.py",
     "bridges/media/uart/address.py",
     "bridges/media/uart/codec.py",
@@ -60,7 +58,7 @@ PURE = [  # beside every module whose docstring claims it
     "devices/device.py",
     "devices/*/device.py",
     "devices/dbp/*/device.py",
-    "devices/tap/rest.py",
+    "devices/tap/writer_backoff.py",
 ]
 CLAIM = re.compile(r"\bpure\b|\b(no|without|sans)[ -]I/O\b", re.IGNORECASE)
 

@@ -7,7 +7,7 @@ returns its output. The guest can read the files of this machine, can write its 
 - `can0` and `can1`, down: two SJA1000 controllers (kvaser_pci) on one simulated bus;
 - `/dev/i2c-N` of i2c-stub (its name in `/sys/class/i2c-adapter`), with targets at `STUB_TARGETS`.
 
-By hand: `.venv/bin/python -m tests.kernel.machine COMMAND ...` (docs/kernel-tests.md).
+By hand: `.venv/bin/python -m tests.kernel.machine COMMAND ...` (docs/testing.md).
 """
 
 import contextlib

@@ -10,9 +10,9 @@ from bus.schema import (
     Length,
     ListenUrl,
     Milliseconds,
-    Node,
     Origin,
     Path,
+    Record,
     Single,
 )
 from bus.transports.options import (
@@ -34,7 +34,7 @@ OwnKeys = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Address(Node):
+class Address(Record):
     """An address at which a bus listens or that it dials."""
 
     SHORT = "url"
@@ -63,7 +63,7 @@ class Listen(Address):
     """An address at which a bus accepts peers."""
 
     url: Annotated[ListenUrl, "`tcp://`, `ipc://`, `ws://`, `wss://`, `tls+tcp://` or `inproc://`"]
-    beacon: Annotated[bool, "announce it once a second on the LAN (docs/beacon.md)"] = False
+    beacon: Annotated[bool, "announce it once a second on the LAN (docs/dbp.md)"] = False
     last_values: Annotated[
         bool, "give the newest frame of each pattern to every peer that connects (docs/values.md)"
     ] = False
@@ -106,14 +106,14 @@ class Dial(Address):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerAddress(Node):
+class BrokerAddress(Record):
     """An address at which a broker listens."""
 
     SHORT = "url"
     url: Annotated[
         BrokerListenUrl, "`tcp://HOST:PORT` or `tls+tcp://HOST:PORT`; HOST is an IPv4 address or a name"
     ]
-    beacon: Annotated[bool, "announce it once a second on the LAN (docs/beacon.md)"] = False
+    beacon: Annotated[bool, "announce it once a second on the LAN (docs/dbp.md)"] = False
     tls: Annotated[Tls | None, "certificates, for `tls+tcp://`; gateways dial it with the same paths"] = None
 
     def __post_init__(self) -> None:

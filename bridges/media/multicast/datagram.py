@@ -20,10 +20,9 @@ from bridges.media.multicast.fragments import (
     link_envelope,
 )
 from bridges.media.seals import Seals, unsealed
-from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, payloads
-from bus.wire.envelope import HOPS_MAX, is_enveloped, message_bytes
+from bus.wire.batch import LENGTH, LENGTH_BYTES, LENGTH_OFFSETS, Batch, alike, payloads
+from bus.wire.envelope import HOPS_MAX, is_enveloped, layout, message_bytes
 from bus.wire.frame import FRAME_BYTES_MIN
-from bus.wire.runs import LENGTH_OFFSETS, alike, layout
 
 RESIDUE = 0x2144DF1C
 """The CRC-32/ISO-HDLC of any data that is followed by its own CRC, little-endian."""

@@ -7,10 +7,18 @@ compares hundreds of headers at once. Messages of mixed layouts are parsed one h
 from struct import Struct
 
 from bridges.media.uart import codec as uart
-from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, from_payloads, payloads
-from bus.wire.envelope import ENVELOPE_BYTES, LENGTH_MARK, LENGTH_MASK, MAGIC, MESSAGE_BYTES_MAX
+from bus.wire.batch import (
+    LENGTH,
+    LENGTH_BYTES,
+    LENGTH_OFFSETS,
+    Batch,
+    alike,
+    from_payloads,
+    long_run,
+    payloads,
+)
+from bus.wire.envelope import ENVELOPE_BYTES, LENGTH_MARK, LENGTH_MASK, MAGIC, MESSAGE_BYTES_MAX, layout
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN
-from bus.wire.runs import LENGTH_OFFSETS, alike, layout, long_run
 
 _HEAD = Struct(">BBH")  # of a frame: type, tokens, data length; of an envelope: magic, hops, F000 | length
 _PREFIXES = tuple(LENGTH.pack(size) for size in range(MESSAGE_BYTES_MAX + 1))

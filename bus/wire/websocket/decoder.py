@@ -7,9 +7,8 @@ from itertools import chain
 from struct import Struct
 from typing import NamedTuple
 
-from bus.wire.batch import LENGTH, Batch
+from bus.wire.batch import LENGTH, Batch, alike, long_run
 from bus.wire.large import Large
-from bus.wire.runs import alike, long_run
 from bus.wire.websocket.frames import (
     BINARY,
     CLOSE,

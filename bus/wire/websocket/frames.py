@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from struct import Struct
 
-from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
-from bus.wire.runs import equal_run
+from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, equal_run
 
 try:
     from websockets.speedups import apply_mask

@@ -8,14 +8,14 @@ from functools import partial
 from devices.dbp.catalog import wire
 from devices.dbp.catalog.bounds import Bounds
 from devices.dbp.catalog.entry import Address
-from devices.dbp.catalog.registry import Ask
-from devices.dbp.catalog.wire import Command, Heard, Refused
+from devices.dbp.catalog.outcomes import Ask
+from devices.dbp.catalog.wire import Command, Received, Refused
 from devices.dbp.zeromq.limits import Limits
 from devices.dbp.zeromq.sockets import Message, Socket
 
 ASKED_MAX = 1024  # connections to services that are kept; with more services, the one asked longest ago ends
 
-Answered = Callable[[str, Heard | Refused], object]
+Answered = Callable[[str, Received | Refused], object]
 """Takes the answer of the service that has a name."""
 
 

@@ -2,11 +2,12 @@
 
 import ipaddress
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from devices.dbp.catalog.body import pack_object
 from devices.dbp.catalog.bounds import Bounds
 from devices.dbp.catalog.wire import is_text
+from devices.dbp.ports import is_port
 
 Address = tuple[str, int]
 
@@ -84,7 +85,7 @@ def _faults(fields: Mapping[str, Any], strict: bool, bounds: Bounds) -> Iterator
         yield "topics"
     if strict and not (isinstance(function, str) and function):
         yield "function"
-    if (strict or LIVELINESS in fields) and not _is_interval(fields.get(LIVELINESS)):
+    if (strict or LIVELINESS in fields) and not is_interval(fields.get(LIVELINESS)):
         yield "liveliness"
 
 
@@ -95,18 +96,15 @@ def _are_interfaces(interfaces: Any) -> bool:
 
 
 def _is_interface(value: Any) -> bool:
-    return isinstance(value, dict) and _is_port(value.get("port")) and _ip(value.get("ip")) is not None
+    return isinstance(value, dict) and is_port(value.get("port")) and _ip(value.get("ip")) is not None
 
 
 def _are_texts(texts: Any) -> bool:
     return isinstance(texts, list) and all(isinstance(text, str) for text in texts)
 
 
-def _is_port(port: Any) -> bool:
-    return type(port) is int and 0 < port < 1 << 16
-
-
-def _is_interval(value: Any) -> bool:
+def is_interval(value: Any) -> TypeGuard[float]:
+    """Return whether a value from JSON is an interval in ms: a number above 0, and not `true`."""
     return type(value) in (int, float) and value > 0
 
 

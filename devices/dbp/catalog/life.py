@@ -39,7 +39,7 @@ class Watch:
         self._heard_s, self._asked = now_s, 0
 
     def silence_ms(self, now_s: float) -> int:
-        """Return how long nothing was heard."""
+        """Return how long nothing was received."""
         return max(0, int((now_s - self._heard_s) * 1000))
 
     def agree(self, interval_s: float, beats: bool) -> None:

@@ -4,7 +4,6 @@ The event loop only notes that something changed. A thread writes all records to
 name of the old one: so the file is always whole.
 """
 
-import fcntl
 import logging
 import os
 from asyncio import AbstractEventLoop, TimerHandle
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from bus.errors import LinkError, words_of
-from devices.disk import DiskThread, Done
+from devices.disk import DiskThread, Done, FileLock
 
 log = logging.getLogger("buscoupler.catalog")
 
@@ -47,7 +46,7 @@ class Records:
         self._fault = ""
         self._timer: TimerHandle | None = None
         self._thread: DiskThread | None = None
-        self._lock = -1
+        self._lock = FileLock(path)
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -59,25 +58,15 @@ class Records:
         self._loop = loop
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._take_lock()
+            self._lock.take()
             records = self._read()
+        except BlockingIOError:
+            raise LinkError(f"{self._path}: another catalog stores its services there") from None
         except OSError as error:
-            self._unlock()
+            self._lock.release()
             raise LinkError(f"{self._path}: {words_of(error)}") from error
         self._thread = DiskThread("catalog records", loop)
         return records
-
-    def _take_lock(self) -> None:
-        self._lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise LinkError("another catalog stores its services there") from None
-
-    def _unlock(self) -> None:
-        lock, self._lock = self._lock, -1
-        if lock >= 0:
-            os.close(lock)
 
     def _read(self) -> list[bytes]:
         if not self._path.exists():
@@ -153,4 +142,4 @@ class Records:
             thread.submit(lambda: self._put(data), lambda _: None)
         if not thread.end(_CLOSE_S):
             log.warning("%s: %s: the last changes may be lost: the disk is too slow", self._name, self._path)
-        self._unlock()
+        self._lock.release()

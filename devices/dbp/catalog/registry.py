@@ -6,65 +6,19 @@ connection, and so a new peer, for each registration and update: these go by nam
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from devices.dbp.catalog import wire
 from devices.dbp.catalog.body import pack_object, read_objects
 from devices.dbp.catalog.bounds import Bounds
-from devices.dbp.catalog.entry import FAULTS, LIVELINESS, LIVENESS, Address, Entry, read
+from devices.dbp.catalog.entry import LIVENESS, Entry, read
 from devices.dbp.catalog.life import State, Watch
+from devices.dbp.catalog.outcomes import UNEXPECTED, Ask, Outcome, Round, ask_of, changes, denied, life_of
 from devices.dbp.catalog.services import Service, Services
 from devices.dbp.catalog.silenced import Silenced
-from devices.dbp.catalog.wire import Command, Heard, Refused
-from devices.dbp.monitor.wire import Life
+from devices.dbp.catalog.wire import Command, Received, Refused
 
-REFUSED: Final = {
-    "silenced": "the peer was invalid or got a disconnect, so it gets no answer any more",
-    "unexpected": "a valid command that the peer may not say now",
-    "name taken": "a living service has the name",
-    "not yours": "the service registered from another host or connection",
-    "other name": "a service that was asked answered with another name",
-    "record": "what was stored is no service",
-}
-"""The reasons of refusals beside those of `wire.REFUSED`, `entry.FAULTS` and the quota of services."""
-
-_MEANINGS: Final = {**FAULTS, **REFUSED}
 _RECORD_ITEMS: Final = 8  # of a record, around those of its service
-
-
-class Outcome(NamedTuple):
-    """The outcome of a message: what to reply to its peer, if anything, and why it was refused, if it was.
-
-    `kept`: who is listed, or with what, has changed, and is to be stored.
-    """
-
-    reply: Command | None = None
-    refused: str = ""
-    kept: bool = False
-
-
-class Ask(NamedTuple):
-    """A service to be sent a ping: at `address`; if that is None, to the peer that registered it.
-
-    b"" means nobody: the peer is silenced, or the catalog has restarted since.
-    The original ends at a ping whose time is in another form than its own: `binary_time`.
-    """
-
-    name: str
-    address: Address | None
-    peer: bytes
-    binary_time: bool
-
-
-class Round(NamedTuple):
-    """A round of `tick` says whom to ask, who is suspect since the last round, and who is gone."""
-
-    asks: tuple[Ask, ...]
-    suspect: tuple[str, ...]
-    gone: tuple[str, ...]
-
-
-_UNEXPECTED: Final = Outcome(Command(wire.DISCONNECT), "unexpected")
 
 
 class Registry:
@@ -79,7 +33,7 @@ class Registry:
         self.silenced = Silenced(bounds)
         self._bounds, self._strict = bounds, strict
         self._peers: dict[bytes, Service] = {}
-        self._answers: dict[bytes, Callable[[bytes, str, Heard, float], Outcome]] = {
+        self._answers: dict[bytes, Callable[[bytes, str, Received, float], Outcome]] = {
             wire.INFO_REQUEST: self._info,
             wire.REGISTRATION: self._register,
             wire.UPDATE: self._update,
@@ -91,19 +45,19 @@ class Registry:
             wire.MONITOR: self._monitor,
         }
 
-    def take(self, peer: bytes, host: str, heard: Heard | Refused, now_s: float) -> Outcome:
+    def take(self, peer: bytes, host: str, received: Received | Refused, now_s: float) -> Outcome:
         """Take what a peer of the ROUTER said. The reply goes to it, in the form of time that it uses."""
         if self.silenced.hears(peer, now_s):
             return Outcome(refused="silenced")
-        if isinstance(heard, Refused):
+        if isinstance(received, Refused):
             self._silence(peer, now_s)
-            return Outcome(refused=heard.reason)
+            return Outcome(refused=received.reason)
         service = self._peers.get(peer)
         if service is not None:
             service.watch.heard(now_s)
-        answer = self._answers.get(heard.word)
-        outcome = answer(peer, host, heard, now_s) if answer else _UNEXPECTED
-        if outcome is _UNEXPECTED or heard.word == wire.DISCONNECT:
+        answer = self._answers.get(received.word)
+        outcome = answer(peer, host, received, now_s) if answer else UNEXPECTED
+        if outcome is UNEXPECTED or received.word == wire.DISCONNECT:
             self._silence(peer, now_s)
         return outcome
 
@@ -114,29 +68,29 @@ class Registry:
         if service is not None:
             service.peer = b""
 
-    def _info(self, peer: bytes, host: str, heard: Heard, now_s: float) -> Outcome:
-        if heard.texts == (LIVENESS,):
-            body = pack_object({service.entry.name: _life(service, now_s) for service in self.services})
+    def _info(self, peer: bytes, host: str, received: Received, now_s: float) -> Outcome:
+        if received.texts == (LIVENESS,):
+            body = pack_object({service.entry.name: life_of(service, now_s) for service in self.services})
         else:
-            body = self.services.some(heard.texts) if heard.texts else self.services.every()
+            body = self.services.some(received.texts) if received.texts else self.services.every()
         return Outcome(Command(wire.INFO_REPLY, (body,)))
 
-    def _register(self, peer: bytes, host: str, heard: Heard, now_s: float) -> Outcome:
+    def _register(self, peer: bytes, host: str, received: Received, now_s: float) -> Outcome:
         if peer in self._peers:
-            return _UNEXPECTED
-        entry = read(heard.fields, host, self._strict, self._bounds)
+            return UNEXPECTED
+        entry = read(received.fields, host, self._strict, self._bounds)
         if not isinstance(entry, Entry):
-            return _denied(*entry)
+            return denied(*entry)
         service = self.services.find(entry.name)
         if service is None:
-            service = Service(entry, host, self._watch(entry, now_s), heard.binary_time)
+            service = Service(entry, host, self._watch(entry, now_s), received.binary_time)
             refused = self.services.add(service)
         else:
             refused = self._return(service, entry, host, now_s)
         if refused:
-            return _denied(refused)
-        self._meet(service, peer, heard)
-        return Outcome(Command(wire.APPROVED, _changes(heard, entry)), kept=True)
+            return denied(refused)
+        self._meet(service, peer, received)
+        return Outcome(Command(wire.APPROVED, changes(received, entry)), kept=True)
 
     def _return(self, service: Service, entry: Entry, host: str, now_s: float) -> str:
         """Take a service that registers again, or its successor at the same address. Return why not."""
@@ -158,35 +112,37 @@ class Registry:
         """Return the agreed interval, and whether the service announces beats."""
         return entry.interval_s or self._bounds.interval_s, entry.interval_s is not None
 
-    def _meet(self, service: Service, peer: bytes, heard: Heard) -> None:
+    def _meet(self, service: Service, peer: bytes, received: Received) -> None:
         self._peers.pop(service.peer, None)
         self._peers[peer] = service
-        service.peer, service.binary_time = peer, heard.binary_time
+        service.peer, service.binary_time = peer, received.binary_time
 
-    def _update(self, peer: bytes, host: str, heard: Heard, now_s: float) -> Outcome:
+    def _update(self, peer: bytes, host: str, received: Received, now_s: float) -> Outcome:
         own = self._peers.get(peer)
-        name = heard.fields.get("name", own.entry.name if own else None)
+        name = received.fields.get("name", own.entry.name if own else None)
         if not isinstance(name, str):
-            return _denied("name")
+            return denied("name")
         service = self.services.find(name)
         if service is None:
-            return _UNEXPECTED
+            return UNEXPECTED
         if service.host != host or own not in (None, service):
-            return _denied("not yours")
+            return denied("not yours")
         service.watch.heard(now_s)
-        entry = read({**service.entry.fields, **heard.fields, "name": name}, host, self._strict, self._bounds)
+        entry = read(
+            {**service.entry.fields, **received.fields, "name": name}, host, self._strict, self._bounds
+        )
         if not isinstance(entry, Entry):
-            return _denied(*entry)
+            return denied(*entry)
         refused = self._change(service, entry)
         if refused:
-            return _denied(refused)
-        return Outcome(Command(wire.ACKNOWLEDGED, _changes(heard, entry)), kept=True)
+            return denied(refused)
+        return Outcome(Command(wire.ACKNOWLEDGED, changes(received, entry)), kept=True)
 
-    def _beat(self, peer: bytes, host: str, heard: Heard, now_s: float) -> Outcome:
-        own, (name,) = self._peers.get(peer), heard.texts
+    def _beat(self, peer: bytes, host: str, received: Received, now_s: float) -> Outcome:
+        own, (name,) = self._peers.get(peer), received.texts
         if own is not None and own.entry.name != name:
-            return _UNEXPECTED
-        return _UNEXPECTED if self.beat(name, host, now_s) else Outcome(Command(wire.ACKNOWLEDGED))
+            return UNEXPECTED
+        return UNEXPECTED if self.beat(name, host, now_s) else Outcome(Command(wire.ACKNOWLEDGED))
 
     def beat(self, name: str, host: str, now_s: float) -> str:
         """Take the beat of a datagram. Returns "", or a reason; then the answer is a disconnect."""
@@ -196,7 +152,7 @@ class Registry:
         service.watch.heard(now_s)
         return ""
 
-    def _disconnect(self, peer: bytes, host: str, heard: Heard, now_s: float) -> Outcome:
+    def _disconnect(self, peer: bytes, host: str, received: Received, now_s: float) -> Outcome:
         service = self._peers.get(peer)
         if service is not None:
             self._remove(service)
@@ -206,18 +162,18 @@ class Registry:
         self.services.remove(service)
         self._peers.pop(service.peer, None)
 
-    def _sign(self, peer: bytes, host: str, heard: Heard, now_s: float) -> Outcome:
+    def _sign(self, peer: bytes, host: str, received: Received, now_s: float) -> Outcome:
         """Take what only shows that a service lives."""
-        return Outcome() if peer in self._peers else _UNEXPECTED
+        return Outcome() if peer in self._peers else UNEXPECTED
 
-    def _ping(self, peer: bytes, host: str, heard: Heard, now_s: float) -> Outcome:
+    def _ping(self, peer: bytes, host: str, received: Received, now_s: float) -> Outcome:
         return Outcome(Command(wire.PONG))
 
-    def _monitor(self, peer: bytes, host: str, heard: Heard, now_s: float) -> Outcome:
+    def _monitor(self, peer: bytes, host: str, received: Received, now_s: float) -> Outcome:
         """Take a question that the server answers: it has the sockets."""
         return Outcome()
 
-    def answered(self, name: str, heard: Heard | Refused, now_s: float) -> str:
+    def answered(self, name: str, received: Received | Refused, now_s: float) -> str:
         """Take the answer to a ping, on the connection to the service's own ROUTER.
 
         Any answer is a sign of life, also one that is no command; but not a pong with another service's name.
@@ -226,7 +182,12 @@ class Registry:
         service = self.services.find(name)
         if service is None:
             return "unexpected"
-        if isinstance(heard, Heard) and heard.word == wire.PONG and heard.texts and heard.texts != (name,):
+        if (
+            isinstance(received, Received)
+            and received.word == wire.PONG
+            and received.texts
+            and received.texts != (name,)
+        ):
             return "other name"
         service.watch.heard(now_s)
         return ""
@@ -243,7 +204,7 @@ class Registry:
             if state is State.GONE:
                 gone.append(service)
             elif service.watch.ask(now_s):
-                asks.append(_ask(service))
+                asks.append(ask_of(service))
             if service.suspect and not was:
                 suspect.append(service.entry.name)
         for service in gone:
@@ -276,28 +237,3 @@ class Registry:
         if self.services.find(entry.name) is not None:
             return ""
         return self.services.add(Service(entry, host, self._watch(entry, now_s), binary_time))
-
-
-def _life(service: Service, now_s: float) -> dict[str, Any]:
-    """Return what is known of the life of a service (docs/wire/dbp.md, "The monitor")."""
-    watch = service.watch
-    state, silence_ms = watch.state(now_s).value, watch.silence_ms(now_s)
-    return Life(state, silence_ms, round(1000 * watch.interval_s), service.host, watch.beats)._asdict()
-
-
-def _denied(*reasons: str) -> Outcome:
-    """Return a refusal that says each reason in a frame."""
-    texts = (f"{reason}: {_MEANINGS[reason]}" if reason in _MEANINGS else reason for reason in reasons)
-    return Outcome(Command(wire.DENIED, tuple(text.encode() for text in texts)), reasons[0])
-
-
-def _changes(heard: Heard, entry: Entry) -> tuple[bytes, ...]:
-    """Return the configuration that differs from what the service said: the interval of its beats."""
-    agreed = entry.fields.get(LIVELINESS)
-    if heard.fields.get(LIVELINESS, agreed) == agreed:
-        return ()
-    return (pack_object({LIVELINESS: agreed}),)
-
-
-def _ask(service: Service) -> Ask:
-    return Ask(service.entry.name, service.entry.router, service.peer, service.binary_time)

@@ -14,8 +14,9 @@ from devices.dbp.catalog.asks import Asks
 from devices.dbp.catalog.bounds import Bounds
 from devices.dbp.catalog.datagrams import Datagrams
 from devices.dbp.catalog.entry import ROUTER
-from devices.dbp.catalog.registry import Registry, Round
-from devices.dbp.catalog.wire import Command, Heard, Refused
+from devices.dbp.catalog.outcomes import Round
+from devices.dbp.catalog.registry import Registry
+from devices.dbp.catalog.wire import Command, Received, Refused
 from devices.dbp.monitor.mirror import Mirror, Who
 from devices.dbp.monitor.wire import Grant
 from devices.dbp.zeromq.limits import Limits
@@ -110,20 +111,20 @@ class Server:
             self._take(peer, frames, host)
 
     def _take(self, peer: bytes, frames: list[bytes], host: str) -> None:
-        heard = wire.parse(frames, self._bounds)
-        outcome = self.registry.take(peer, host, heard, self._loop.time())
+        received = wire.parse(frames, self._bounds)
+        outcome = self.registry.take(peer, host, received, self._loop.time())
         if outcome.refused:
             self._reject(outcome.refused, host)
-        if outcome.reply is not None and isinstance(heard, Heard):
-            self._say(peer, outcome.reply, heard.binary_time)
+        if outcome.reply is not None and isinstance(received, Received):
+            self._say(peer, outcome.reply, received.binary_time)
         if outcome.kept:
             self._changed()
-        if isinstance(heard, Heard) and heard.word == wire.MONITOR and not outcome.refused:
-            self._say(peer, self._mirrored(heard, host), heard.binary_time)
+        if isinstance(received, Received) and received.word == wire.MONITOR and not outcome.refused:
+            self._say(peer, self._mirrored(received, host), received.binary_time)
 
-    def _mirrored(self, heard: Heard, host: str) -> Command:
+    def _mirrored(self, received: Received, host: str) -> Command:
         """Return the answer to who asks for a mirror of the ROUTER."""
-        granted = self._mirror.ask("".join(heard.texts), host, self._loop)
+        granted = self._mirror.ask("".join(received.texts), host, self._loop)
         if isinstance(granted, Grant):
             return Command(wire.MONITOR, (granted.pack(),))
         self._reject(granted, host)
@@ -133,21 +134,21 @@ class Server:
         self._router.send([peer, *wire.pack(command, binary_time, time.time())])
 
     def _on_datagram(self, data: bytes, host: str) -> bytes:
-        heard = wire.parse_datagram(data, self._bounds)
-        if isinstance(heard, Refused):
-            self._reject(heard.reason, host)
+        received = wire.parse_datagram(data, self._bounds)
+        if isinstance(received, Refused):
+            self._reject(received.reason, host)
             return b""
-        if heard.word != wire.HEARTBEAT:
+        if received.word != wire.HEARTBEAT:
             self._reject("unexpected", host)
             return b""
-        (name,) = heard.texts
+        (name,) = received.texts
         refused = self.registry.beat(name, host, self._loop.time())
         if refused:
             self._reject(refused, host)
         return wire.pack_datagram(wire.DISCONNECT if refused else wire.HEARTBEAT, name, time.time())
 
-    def _on_answer(self, name: str, heard: Heard | Refused) -> None:
-        refused = self.registry.answered(name, heard, self._loop.time())
+    def _on_answer(self, name: str, received: Received | Refused) -> None:
+        refused = self.registry.answered(name, received, self._loop.time())
         if refused:
             self._reject(refused)
 
@@ -163,7 +164,7 @@ class Server:
 
     def _tell(self, found: Round) -> None:
         if found.suspect:
-            log.info("%s: suspect, for nothing was heard: %s", self.name, _some(found.suspect))
+            log.info("%s: suspect, for nothing was received: %s", self.name, _some(found.suspect))
         for name in found.gone:
             self._asks.drop(name)
         if found.gone:

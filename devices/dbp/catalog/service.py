@@ -7,6 +7,7 @@ from typing import Any
 
 from bus.errors import LinkError
 from bus.ledger import Stats
+from bus.report import LISTED, Report
 from bus.urls import split_url
 from devices.dbp.beacon.sending import Sender, announcement
 from devices.dbp.catalog.bounds import Bounds
@@ -55,8 +56,9 @@ class Catalog(Service):
     def ledgers(self) -> Mapping[str, Stats]:
         return {"peers": self.server.stats}
 
-    def listing(self, most: int) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-        return {"services": [_listed(one) for one in islice(self.server.registry.services, most)]}
+    def report(self) -> Report:
+        found = [_listed(one) for one in islice(self.server.registry.services, LISTED)]
+        return super().report()._replace(lists={"services": found})
 
     def start(self, loop: AbstractEventLoop) -> None:
         try:

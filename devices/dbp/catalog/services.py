@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
-from bus.serving.quota import Quota
+from bus.serving.limits import Quota
 from devices.dbp.catalog.body import pack_object
 from devices.dbp.catalog.bounds import Bounds
 from devices.dbp.catalog.entry import Entry

@@ -43,7 +43,7 @@ class Command(NamedTuple):
     body: tuple[bytes, ...] = ()
 
 
-class Heard(NamedTuple):
+class Received(NamedTuple):
     """A command that came. `binary_time`: its time is 4 bytes of float, and so must be that of the reply.
 
     `texts`: the frames of a body of names or reasons, without empty ones. `fields`: a body in JSON.
@@ -74,7 +74,7 @@ REFUSED: Final = {
 """The reasons of `Refused`, with their meanings."""
 
 
-def parse(frames: Sequence[bytes], bounds: Bounds) -> Heard | Refused:
+def parse(frames: Sequence[bytes], bounds: Bounds) -> Received | Refused:
     """Read a message. Its first frame is the empty one."""
     if len(frames) > bounds.frames or sum(map(len, frames)) > bounds.message_bytes:
         return Refused("size")
@@ -87,7 +87,7 @@ def parse(frames: Sequence[bytes], bounds: Bounds) -> Heard | Refused:
         return Refused("exit" if word == EXIT else "command")
     if not is_time(time):
         return Refused("time")
-    return _with_body(Heard(word, len(time) == 4), body, bounds)
+    return _with_body(Received(word, len(time) == 4), body, bounds)
 
 
 def is_time(time: bytes) -> bool:
@@ -97,23 +97,23 @@ def is_time(time: bytes) -> bool:
     return is_decimal(time)
 
 
-def _with_body(heard: Heard, body: list[bytes], bounds: Bounds) -> Heard | Refused:
-    word = heard.word
+def _with_body(received: Received, body: list[bytes], bounds: Bounds) -> Received | Refused:
+    word = received.word
     if word == PING or (word in _OPTIONAL_FIELDS and not any(body)):
-        return heard
+        return received
     if word != DISCONNECT and not body:
         return Refused("frames")
     if word in _TEXTS:
-        return _with_texts(heard, body, bounds)
+        return _with_texts(received, body, bounds)
     fields = read_objects(b"".join(body), bounds)
-    return Refused("json") if fields is None else heard._replace(fields=fields)
+    return Refused("json") if fields is None else received._replace(fields=fields)
 
 
-def _with_texts(heard: Heard, body: list[bytes], bounds: Bounds) -> Heard | Refused:
+def _with_texts(received: Received, body: list[bytes], bounds: Bounds) -> Received | Refused:
     texts = tuple(_text(frame, bounds) for frame in body if frame)
-    if not all(texts) or (heard.word == HEARTBEAT and len(texts) != 1):
+    if not all(texts) or (received.word == HEARTBEAT and len(texts) != 1):
         return Refused("text")
-    return heard._replace(texts=texts)
+    return received._replace(texts=texts)
 
 
 def _text(frame: bytes, bounds: Bounds) -> str:
@@ -139,16 +139,16 @@ def pack(command: Command, binary_time: bool, wall_s: float) -> list[bytes]:
     return [b"", command.word, time, *(command.body or (b"",))]
 
 
-def parse_datagram(data: bytes, bounds: Bounds) -> Heard | Refused:
+def parse_datagram(data: bytes, bounds: Bounds) -> Received | Refused:
     """Read a beat or a disconnect of UDP: command, decimal time and name, with a blank between them."""
-    heard = parse([b"", *data.split(b" ", 2)], bounds)
-    if isinstance(heard, Refused):
-        return heard
-    if heard.word not in (HEARTBEAT, DISCONNECT):
+    received = parse([b"", *data.split(b" ", 2)], bounds)
+    if isinstance(received, Refused):
+        return received
+    if received.word not in (HEARTBEAT, DISCONNECT):
         return Refused("command")
-    if heard.binary_time:
+    if received.binary_time:
         return Refused("time")
-    return heard if heard.texts else Refused("text")
+    return received if received.texts else Refused("text")
 
 
 def pack_datagram(word: bytes, name: str, wall_s: float) -> bytes:

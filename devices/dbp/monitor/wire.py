@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
+from devices.dbp.ports import is_port
 from devices.dbp.times import decimal, is_decimal
 
 WORD: Final = "monitor"
@@ -65,8 +66,8 @@ def read_grant(data: bytes) -> Grant | None:
     except (ValueError, RecursionError):
         return None
     match fields:
-        case {"host": str(host), "port": int(port), "lease_ms": int(lease_ms)} if 0 < port < 1 << 16:
-            return Grant(host, port, max(lease_ms, _LEASE_MIN_MS))
+        case {"host": str(host), "port": port, "lease_ms": int(lease_ms)} if is_port(port):
+            return Grant(host, port, max(int(lease_ms), _LEASE_MIN_MS))
     return None
 
 

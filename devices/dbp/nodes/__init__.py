@@ -1,4 +1,4 @@
-"""Nodes of DBP in a program: services that register with a catalog, and clients (docs/nodes.md).
+"""Nodes of DBP in a program: services that register with a catalog, and clients (docs/dbp.md).
 
 Without I/O: `registering` is the conversation of a service with its catalog, `listing` reads what a catalog
 lists, `requests` are the messages between client and service. At the edge: `line` connects a service to its

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Self
 from devices.dbp.beacon.finding import WITHIN_S, find_catalog
 from devices.dbp.catalog import wire
 from devices.dbp.catalog.bounds import Bounds
-from devices.dbp.catalog.wire import Command, Heard
+from devices.dbp.catalog.wire import Command, Received
 from devices.dbp.nodes import requests
 from devices.dbp.nodes.line import check_catalog
 from devices.dbp.nodes.listing import Address, Listed, read_listing
@@ -102,29 +102,29 @@ class Client:
 
     async def find(self, name: str) -> Listed:
         """Return the service with a name. Raises `NodeError` if it is not listed, or no answer comes."""
-        heard = await self._info(name.encode())
-        found = read_listing(heard.fields).get(name)
+        received = await self._info(name.encode())
+        found = read_listing(received.fields).get(name)
         if found is None:
             raise NodeError(f"{name} is not listed")
         return found
 
-    async def _info(self, name: bytes) -> Heard:
-        heard = await self.tell(Command(wire.INFO_REQUEST, (name,)))
-        if heard.word != wire.INFO_REPLY:
+    async def _info(self, name: bytes) -> Received:
+        received = await self.tell(Command(wire.INFO_REQUEST, (name,)))
+        if received.word != wire.INFO_REPLY:
             raise NodeError("the catalog gave an answer that is none")
-        return heard
+        return received
 
-    async def tell(self, command: Command) -> Heard:
+    async def tell(self, command: Command) -> Received:
         """Say a command to the catalog, and return its answer. Raises `NodeError` if there is none."""
         assert self._catalog is not None, "use the client with `async with`"
         frames = wire.pack(command, False, time.time())
         try:
-            heard = wire.parse(await self._catalog.ask(frames, self._timeout_s), LISTING)
+            received = wire.parse(await self._catalog.ask(frames, self._timeout_s), LISTING)
         except TimeoutError:
             raise NodeError(f"the catalog gave no answer within {self._timeout_s:g} s") from None
-        if not isinstance(heard, Heard):
+        if not isinstance(received, Received):
             raise NodeError("the catalog gave an answer that is none")
-        return heard
+        return received
 
     @property
     def host(self) -> str:
@@ -177,8 +177,8 @@ class Client:
         address = (await self.find(name)).interfaces.get(interface)
         if address is None:
             raise NodeError(f"{name} has no interface {interface}")
-        async with aclosing(self.hear(address, topic.encode())) as heard:
-            async for first, *rest in heard:
+        async with aclosing(self.hear(address, topic.encode())) as received:
+            async for first, *rest in received:
                 yield Publication(first.decode(errors="replace"), b"".join(rest))
 
     async def hear(self, address: Address, topic: bytes) -> AsyncGenerator[list[bytes], None]:

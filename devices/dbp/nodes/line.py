@@ -12,7 +12,7 @@ from bus.urls import check_dial, split_url
 from devices.dbp.beacon.finding import find_catalog
 from devices.dbp.catalog import wire
 from devices.dbp.catalog.bounds import Bounds
-from devices.dbp.catalog.wire import Command, Heard
+from devices.dbp.catalog.wire import Command, Received
 from devices.dbp.zeromq.limits import Limits
 from devices.dbp.zeromq.sockets import Message, Socket
 
@@ -22,7 +22,7 @@ _READS = 64  # datagrams taken in one wake-up
 _DATAGRAM_BYTES = 512
 _PAUSE_S = 0.5  # between two searches for a catalog
 
-Hears = Callable[[Heard], object]
+Hears = Callable[[Received], object]
 
 
 def check_catalog(url: str) -> tuple[str, int]:
@@ -109,17 +109,17 @@ class Line:
                 return
             except OSError:  # of an earlier datagram: nobody listens there now
                 continue
-            heard = wire.parse_datagram(data, self._bounds)
-            if isinstance(heard, Heard):
-                self._datagram(heard)
+            received = wire.parse_datagram(data, self._bounds)
+            if isinstance(received, Received):
+                self._datagram(received)
             else:
                 self.refused += 1
 
     def _on_messages(self, messages: list[Message]) -> None:
         for message in messages:
-            heard = wire.parse(message.frames, self._bounds)
-            if isinstance(heard, Heard):
-                self._hears(heard)
+            received = wire.parse(message.frames, self._bounds)
+            if isinstance(received, Received):
+                self._hears(received)
             else:
                 self.refused += 1
 

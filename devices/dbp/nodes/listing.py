@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from devices.dbp.ports import is_port
+
 Address = tuple[str, int]
 
 
@@ -44,6 +46,6 @@ def _listed(name: str, fields: dict[str, Any]) -> Listed:
 
 def _address(value: Any) -> Address | None:
     match value:
-        case {"ip": str(ip), "port": int(port)} if 0 < port < 1 << 16:
+        case {"ip": str(ip), "port": port} if is_port(port):
             return ip, port
     return None

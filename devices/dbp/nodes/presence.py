@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from bus.errors import BusError
-from devices.dbp.catalog.wire import Heard
+from devices.dbp.catalog.wire import Received
 from devices.dbp.nodes.line import Line
-from devices.dbp.nodes.registering import Registration, Standing, Step
+from devices.dbp.nodes.registering import Registration, RegistrationState, Step
 from devices.dbp.zeromq.limits import Limits
 
 INTERVAL_S: Final = 1.0
@@ -37,9 +37,9 @@ class Presence:
         self._updates: list[asyncio.Future[tuple[str, ...]]] = []
 
     @property
-    def standing(self) -> Standing:
+    def state(self) -> RegistrationState:
         """Its standing with its catalog."""
-        return self._registration.standing
+        return self._registration.state
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -65,8 +65,8 @@ class Presence:
 
     async def listed(self) -> None:
         """Wait until the catalog lists it. Raises `NodeError` with the reasons if it is denied."""
-        while self.standing is not Standing.LISTED:
-            if self.standing is Standing.DENIED:
+        while self.state is not RegistrationState.LISTED:
+            if self.state is RegistrationState.DENIED:
                 raise NodeError(f"{self.name} was denied: {'; '.join(self.reasons)}")
             await self.changed()
 
@@ -83,11 +83,11 @@ class Presence:
         self._timer = self._loop.call_later(self._registration.interval_s / 8, self._tick)
         self._do(self._registration.tick(self._loop.time()))
 
-    def _on_heard(self, heard: Heard) -> None:
-        self._do(self._registration.heard(heard, self._loop.time()))
+    def _on_heard(self, received: Received) -> None:
+        self._do(self._registration.heard(received, self._loop.time()))
 
-    def _on_datagram(self, heard: Heard) -> None:
-        self._do(self._registration.datagram(heard, self._loop.time()))
+    def _on_datagram(self, received: Received) -> None:
+        self._do(self._registration.datagram(received, self._loop.time()))
 
     def _do(self, step: Step) -> None:
         if step.renew:

@@ -1,6 +1,6 @@
 """The conversation of a service with its catalog: it registers, beats, and registers again. Pure.
 
-Time comes in, in seconds of a clock that never goes back; what to do comes out (docs/nodes.md).
+Time comes in, in seconds of a clock that never goes back; what to do comes out (docs/dbp.md).
 """
 
 from collections.abc import Mapping
@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 
 from devices.dbp.catalog import wire
 from devices.dbp.catalog.body import pack_object
-from devices.dbp.catalog.entry import LIVELINESS
+from devices.dbp.catalog.entry import LIVELINESS, is_interval
 from devices.dbp.catalog.life import Pulse, State, Watch
-from devices.dbp.catalog.wire import Command, Heard
+from devices.dbp.catalog.wire import Command, Received
 
 ANSWER_S: Final = 2.0  # so long a registration waits for its answer before a new connection is tried
 INTERVAL_MIN_S: Final = 0.01  # a false catalog must not make us busy, or silent
@@ -20,7 +20,7 @@ DENIED_MIN_S: Final = 1.0  # the first pause after a denial; each further one do
 DENIED_MAX_S: Final = 30.0
 
 
-class Standing(Enum):
+class RegistrationState(Enum):
     """A service stands in one of these with its catalog."""
 
     ASKING = "asking"
@@ -53,7 +53,7 @@ class Registration:
     def __init__(self, name: str, fields: Mapping[str, Any], interval_s: float) -> None:
         self.name = name
         self.fields = {**fields, "name": name, LIVELINESS: 1000 * interval_s}
-        self.standing = Standing.CLOSED
+        self.state = RegistrationState.CLOSED
         self.reasons: tuple[str, ...] = ()
         self._offered_s = self._interval_s = interval_s
         self._due_s = 0.0
@@ -68,14 +68,14 @@ class Registration:
 
     def open(self, now_s: float) -> Step:
         """Begin: register over a new connection."""
-        self.standing, self._due_s = Standing.ASKING, now_s + ANSWER_S
+        self.state, self._due_s = RegistrationState.ASKING, now_s + ANSWER_S
         return Step(renew=True, say=(Command(wire.REGISTRATION, (pack_object(self.fields),)),))
 
     def tick(self, now_s: float) -> Step:
         """Return what is due."""
-        if self.standing is Standing.LISTED:
+        if self.state is RegistrationState.LISTED:
             return self._live(now_s)
-        if self.standing is Standing.CLOSED or now_s < self._due_s:
+        if self.state is RegistrationState.CLOSED or now_s < self._due_s:
             return NOTHING
         return self.open(now_s)
 
@@ -90,40 +90,40 @@ class Registration:
             return Step(beat=True)
         return NOTHING
 
-    def heard(self, heard: Heard, now_s: float) -> Step:
+    def heard(self, received: Received, now_s: float) -> Step:
         """Take what came over the connection."""
-        if self.standing is Standing.CLOSED:
+        if self.state is RegistrationState.CLOSED:
             return NOTHING
-        if heard.word == wire.DISCONNECT:
+        if received.word == wire.DISCONNECT:
             return self._restart(now_s)
-        if self.standing is not Standing.LISTED:
-            return self._judged(heard, now_s)
+        if self.state is not RegistrationState.LISTED:
+            return self._judged(received, now_s)
         self._watch.heard(now_s)
-        if heard.word == wire.PING:
+        if received.word == wire.PING:
             return self._said(now_s, Command(wire.PONG, (self.name.encode(),)))
-        if heard.word == wire.DENIED:
-            return Step(answer=heard.texts or ("denied",))
-        if heard.word == wire.ACKNOWLEDGED:
-            self._agree(heard, now_s)
+        if received.word == wire.DENIED:
+            return Step(answer=received.texts or ("denied",))
+        if received.word == wire.ACKNOWLEDGED:
+            self._agree(received, now_s)
             return Step(answer=())
         return NOTHING
 
-    def _judged(self, heard: Heard, now_s: float) -> Step:
+    def _judged(self, received: Received, now_s: float) -> Step:
         """Take the answer to a registration."""
-        if heard.word == wire.APPROVED:
-            self.standing, self.reasons, self._pause_s = Standing.LISTED, (), DENIED_MIN_S
+        if received.word == wire.APPROVED:
+            self.state, self.reasons, self._pause_s = RegistrationState.LISTED, (), DENIED_MIN_S
             self._interval_s = self._offered_s
-            self._agree(heard, now_s)
+            self._agree(received, now_s)
             self._renew_watch(now_s)
-        elif heard.word == wire.DENIED:
-            self.standing, self.reasons = Standing.DENIED, heard.texts or ("denied",)
+        elif received.word == wire.DENIED:
+            self.state, self.reasons = RegistrationState.DENIED, received.texts or ("denied",)
             self._due_s = now_s + self._pause_s
             self._pause_s = min(2 * self._pause_s, DENIED_MAX_S)
         return NOTHING
 
-    def _agree(self, heard: Heard, now_s: float) -> None:
-        agreed_ms = heard.fields.get(LIVELINESS)
-        if isinstance(agreed_ms, int | float) and agreed_ms > 0:
+    def _agree(self, received: Received, now_s: float) -> None:
+        agreed_ms = received.fields.get(LIVELINESS)
+        if is_interval(agreed_ms):
             self._interval_s = min(max(agreed_ms / 1000, INTERVAL_MIN_S), INTERVAL_MAX_S)
             self._renew_watch(now_s)
 
@@ -136,11 +136,11 @@ class Registration:
         self._pulse.said(now_s)
         return Step(say=(command,))
 
-    def datagram(self, heard: Heard, now_s: float) -> Step:
+    def datagram(self, received: Received, now_s: float) -> Step:
         """Take a datagram from the catalog's address."""
-        if self.standing is not Standing.LISTED or heard.texts != (self.name,):
+        if self.state is not RegistrationState.LISTED or received.texts != (self.name,):
             return NOTHING
-        if heard.word == wire.DISCONNECT:
+        if received.word == wire.DISCONNECT:
             return self._restart(now_s)
         self._watch.heard(now_s)
         return NOTHING
@@ -148,7 +148,7 @@ class Registration:
     def _restart(self, now_s: float) -> Step:
         """Register over a new connection, at most once in an interval: a disconnect can be forged."""
         if self._restarted_s is not None and now_s < self._restarted_s + self._interval_s:
-            self.standing, self._due_s = Standing.ASKING, self._restarted_s + self._interval_s
+            self.state, self._due_s = RegistrationState.ASKING, self._restarted_s + self._interval_s
             return Step(renew=True)
         self._restarted_s = now_s
         return self.open(now_s)
@@ -159,15 +159,15 @@ class Registration:
         While the service is not listed, its next registration has the changes, and nothing is said.
         """
         self.fields |= {**changes, "name": self.name}
-        if self.standing is not Standing.LISTED:
+        if self.state is not RegistrationState.LISTED:
             return Step(answer=())
         return self._said(now_s, Command(wire.UPDATE, (pack_object({**changes, "name": self.name}),)))
 
     def close(self) -> Step:
         """End: the catalog lists the service no more."""
-        was, self.standing = self.standing, Standing.CLOSED
+        was, self.state = self.state, RegistrationState.CLOSED
         return (
             Step(say=(Command(wire.DISCONNECT, (self.name.encode(),)),))
-            if was is Standing.LISTED
+            if was is RegistrationState.LISTED
             else NOTHING
         )

@@ -12,7 +12,7 @@ from devices.dbp.monitor.wire import Grant
 from devices.dbp.nodes import requests
 from devices.dbp.nodes.calls import Calls, Handler, Reply
 from devices.dbp.nodes.presence import INTERVAL_S, NodeError, Presence
-from devices.dbp.nodes.registering import Standing
+from devices.dbp.nodes.registering import RegistrationState
 from devices.dbp.nodes.requests import Request, refusal
 from devices.dbp.zeromq.limits import Limits
 from devices.dbp.zeromq.sockets import Message, Socket
@@ -25,7 +25,7 @@ class Service:
     without it the service searches for a beacon. It listens on `host`, from `port` on the first that is free;
     "0.0.0.0" is every interface, and the catalog then lists the address that the service speaks from.
     `interval_s` is that of its heartbeats. `fields` are registered beside all this. `mirrors`: who may have
-    copies of what passes at its sockets, from `monitor_port` on (docs/nodes.md).
+    copies of what passes at its sockets, from `monitor_port` on (docs/dbp.md).
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class Service:
         return {"router": self._router} | ({"pub": self._pub} if self._pub is not None else {})
 
     @property
-    def standing(self) -> Standing:
+    def state(self) -> RegistrationState:
         """How it stands with its catalog."""
-        return self._presence.standing
+        return self._presence.state
 
     @property
     def reasons(self) -> tuple[str, ...]:

@@ -15,9 +15,9 @@ from devices.dbp.nodes.presence import NodeError
 
 async def lives(client: Client) -> dict[str, Life]:
     """Return how the listed services live, by name. Raises `NodeError` if the catalog does not say."""
-    heard = await client.tell(Command(wire.INFO_REQUEST, (LIVENESS.encode(),)))
-    found = read_lives(heard.fields)
-    if not found and "Error" in heard.fields:
+    received = await client.tell(Command(wire.INFO_REQUEST, (LIVENESS.encode(),)))
+    found = read_lives(received.fields)
+    if not found and "Error" in received.fields:
         raise NodeError("this catalog does not tell how services live")
     return found
 
@@ -30,9 +30,9 @@ async def mirrored(client: Client, name: str | None, interface: str) -> AsyncGen
     host, grant = await _granted(client, name, interface)
     renewing = asyncio.ensure_future(_renew(client, name, interface, grant))
     try:
-        async with aclosing(client.hear((grant.host or host, grant.port), interface.encode())) as heard:
+        async with aclosing(client.hear((grant.host or host, grant.port), interface.encode())) as received:
             while True:
-                passed = parse(await _unless(renewing, anext(heard)))
+                passed = parse(await _unless(renewing, anext(received)))
                 if passed is not None and passed.interface == interface:
                     yield passed
     finally:
@@ -69,10 +69,10 @@ async def _granted(client: Client, name: str | None, interface: str) -> tuple[st
 
 
 async def _ask_catalog(client: Client, interface: str) -> tuple[str, bytes]:
-    heard = await client.tell(Command(wire.MONITOR, (interface.encode(),)))
-    if heard.word != wire.MONITOR:
-        raise NodeError(f"the catalog refused: {'; '.join(heard.texts) or 'it gives no mirror'}")
-    return client.host, "".join(heard.texts).encode()
+    received = await client.tell(Command(wire.MONITOR, (interface.encode(),)))
+    if received.word != wire.MONITOR:
+        raise NodeError(f"the catalog refused: {'; '.join(received.texts) or 'it gives no mirror'}")
+    return client.host, "".join(received.texts).encode()
 
 
 async def _ask_service(client: Client, name: str, interface: str) -> tuple[str, bytes]:

@@ -2,5 +2,5 @@
 
 `device` is its record and `service` runs it. Without I/O: `wire` has the frames between two proxies, and
 `offers` says which services one offers, and which of those the other one takes. At the edge: `crossing` makes
-the connection, `tunnel` carries streams over it, and `stand_in` is a far service here.
+the connection, `tunnel` carries streams over it, and `proxied` is a far service here.
 """

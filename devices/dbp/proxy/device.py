@@ -15,7 +15,7 @@ SCHEME: Final = "tls+tcp"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxySpec(DeviceSpec):
-    """One end of a proxy, which lists services of one catalog in another one (docs/proxy.md)."""
+    """One end of a proxy, which lists services of one catalog in another one (docs/dbp.md)."""
 
     key: ClassVar = "proxy"
     help: ClassVar = "lists services of a catalog in another one, through one TLS connection"

@@ -16,7 +16,7 @@ from devices.dbp.nodes.presence import NodeError
 from devices.dbp.proxy.crossing import Dialling, Listening
 from devices.dbp.proxy.device import ProxySpec
 from devices.dbp.proxy.offers import Offers, Taken, offers_of, takes_of
-from devices.dbp.proxy.stand_in import StandIn
+from devices.dbp.proxy.proxied import ProxiedService
 from devices.dbp.proxy.tunnel import Tunnel
 from devices.dbp.proxy.wire import Hello, Target
 from devices.device import DeviceSpec
@@ -43,7 +43,7 @@ class Proxy(Service):
         self._tunnel: Tunnel | None = None
         self._listed: Mapping[str, Listed] = {}
         self._offers = Offers({}, {})
-        self._stand_ins: dict[str, StandIn] = {}
+        self._proxied: dict[str, ProxiedService] = {}
         self._past: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
         self._tasks: set[Task[None]] = set()
@@ -57,7 +57,7 @@ class Proxy(Service):
         tunnel = self._tunnel
         now = self._past + tunnel.counts if tunnel else self._past
         streams = {"streams": tunnel.streams if tunnel else 0}
-        here = {"offered": len(self._offers.services), "taken": len(self._stand_ins)}
+        here = {"offered": len(self._offers.services), "taken": len(self._proxied)}
         return here | streams | {name: now[name] for name in _COUNTS}
 
     @property
@@ -123,19 +123,19 @@ class Proxy(Service):
 
     def offered(self, tunnel: Tunnel, services: dict[str, dict[str, Any]]) -> None:
         if tunnel is self._tunnel:
-            self._stand_in(takes_of(services, self._spec.accepts, self._hello.id), tunnel)
+            self._proxy_all(takes_of(services, self._spec.accepts, self._hello.id), tunnel)
 
     def address_of(self, target: Target) -> Address | None:
         return self._offers.addresses.get((target.service, target.interface))
 
-    def _stand_in(self, taken: Mapping[str, Taken], tunnel: Tunnel) -> None:
-        for name, one in list(self._stand_ins.items()):
+    def _proxy_all(self, taken: Mapping[str, Taken], tunnel: Tunnel) -> None:
+        for name, one in list(self._proxied.items()):
             if taken.get(name) != one.taken:
-                self._begin(self._stand_ins.pop(name).close())
+                self._begin(self._proxied.pop(name).close())
         for name, fields in taken.items():
-            if name not in self._stand_ins:
-                made = StandIn(name, fields, tunnel, self._spec.host, self._spec.proxy)
-                self._stand_ins[name] = made
+            if name not in self._proxied:
+                made = ProxiedService(name, fields, tunnel, self._spec.host, self._spec.proxy)
+                self._proxied[name] = made
                 made.open(self._loop)
 
     def _left(self, tunnel: Tunnel) -> None:
@@ -146,7 +146,7 @@ class Proxy(Service):
             self._tunnel, self._offers = None, Offers({}, {})
             self.losses += 1
             self.state, self.fault = "waiting", "the other side is gone"
-            self._stand_in({}, tunnel)
+            self._proxy_all({}, tunnel)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)

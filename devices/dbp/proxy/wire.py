@@ -4,7 +4,7 @@ import json
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
-from bus.printable import plain
+from bus.text import plain
 from devices.dbp.catalog.body import read_objects
 from devices.dbp.catalog.bounds import Bounds
 
@@ -64,9 +64,11 @@ def pack_hello(hello: Hello) -> bytes:
 def read_hello(body: bytes) -> Hello | str:
     """Return what a first frame says, or why it cannot be talked to."""
     match read_objects(body, _BOUNDS):
-        case {"version": int(version)} if version != VERSION:
+        case {"version": int(version)} if version != VERSION and not isinstance(version, bool):
             return f"it speaks version {version}, and this is {VERSION}"
-        case {"version": int(), "id": str(id_), "name": str(name)} if id_:
+        case {"version": int(version), "id": str(id_), "name": str(name)} if id_ and not isinstance(
+            version, bool
+        ):
             return Hello(id_[:64], plain(name[:200]))
     return "its first frame is no hello"
 

@@ -10,7 +10,7 @@ from itertools import count
 
 from bus.ledger import Stats
 from bus.serving.connection import Connection
-from bus.serving.quota import Quota
+from bus.serving.limits import Quota
 from devices.dbp.zeromq import zmtp
 from devices.dbp.zeromq.limits import Limits
 from devices.dbp.zeromq.zmtp import Frames

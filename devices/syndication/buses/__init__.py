@@ -1,5 +1,5 @@
-"""The syndication broker's part in buses: `rules` say what frames mean.
+"""The buses of a syndication broker: frames become publications, and publications become frames.
 
-An `intake` makes publications of frames by `codecs`, an `outlet` frames of publications. `seats` are the
-places of the broker on its buses.
+`rules` are what a topology says of it. An `intake` makes publications of frames by `codecs`, and a
+`publisher` makes frames of publications. A `bus_adapter` joins one bus to the broker's exchange.
 """

@@ -1,6 +1,6 @@
-"""Codecs between the data of frames and values, which are MessagePack. Pure.
+"""Codecs between the data of frames and values in MessagePack. Pure.
 
-Data is at most what a frame carries, and nothing here raises because of data or a value.
+The data fits a frame. A `Codec` never raises because of data or of a value.
 """
 
 import json
@@ -19,21 +19,21 @@ from devices.syndication.wire.walk import Walk
 
 _BOUNDS: Final = Bounds()
 _WRONG: Final = (ValueError, TypeError, OverflowError, RecursionError, StructError)
-"""Errors of the libraries for data and values that they do not take; also those of UTF-8 and of msgpack."""
+"""Errors for data and values that a codec cannot convert; those of UTF-8 and of msgpack are among them."""
 
 
 class Codec(NamedTuple):
-    """Both return None for what they do not take, which is then counted as `reason`."""
+    """A codec. Its functions return None for what they cannot convert, which is then counted as `reason`."""
 
     decode: Callable[[bytes], bytes | None]
-    """From the data of a frame to a value as MessagePack."""
+    """Convert the data of a frame to a value in MessagePack."""
     encode: Callable[[bytes], bytes | None]
-    """From a value as MessagePack to the data of a frame, of any length."""
+    """Convert a value in MessagePack to the data of a frame, of any length."""
     reason: str
 
 
 def codec(coded: Coded) -> Codec:
-    """Return the codec that a rule names."""
+    """Return the codec of a rule."""
     decode, encode = _CODECS[coded.codec] if coded.format is None else _struct(layout(coded.format))
     return Codec(_tried(decode), _tried(encode), f"no {coded.codec}")
 
@@ -53,7 +53,7 @@ def _unpack(value: bytes) -> Any:
 
 
 def _raw_of(value: bytes) -> bytes:
-    """Return the bytes of a bin or a text."""
+    """Return the bytes of a bin or of text."""
     read = _unpack(value)
     if isinstance(read, bytes):
         return read
@@ -65,7 +65,7 @@ def _from_utf8(data: bytes) -> bytes:
 
 
 def _utf8_of(value: bytes) -> bytes:
-    """Return text as it is, numbers and booleans as in JSON, and a bin if it is UTF-8."""
+    """Return text unchanged, numbers and booleans as in JSON, and a bin if it is UTF-8."""
     read = _unpack(value)
     if isinstance(read, bytes):
         return _text(read.decode()).encode()
@@ -76,7 +76,7 @@ def _utf8_of(value: bytes) -> bytes:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError("no text")
+        raise TypeError(f"the value is no text, but {type(value).__name__}")
     return value
 
 
@@ -104,10 +104,10 @@ def _json(value: Any) -> bytes:
 
 
 def _whole(data: bytes) -> bytes:
-    """Return exactly one MessagePack object within the bounds of the wire, as it came."""
+    """Return `data` unchanged if it is exactly one MessagePack object within the bounds of the wire."""
     walk = Walk(_BOUNDS)
     if not walk.go(data) or walk.at != len(data):
-        raise ValueError("not one object")
+        raise ValueError("the data is not exactly one MessagePack object")
     return data
 
 
@@ -134,7 +134,7 @@ def _field(value: Any) -> int | float | bytes:
         return value.encode()
     if isinstance(value, int | float | bytes):
         return value
-    raise TypeError("no field")
+    raise TypeError(f"a field is text, a number or bytes, not {type(value).__name__}")
 
 
 _CODECS: Final = {

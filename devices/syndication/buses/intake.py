@@ -1,7 +1,7 @@
-"""From the frames of one bus to the publications of producers, by rules. Pure.
+"""The intake of one bus: it turns frames into publications of producers, by rules. Pure.
 
-Each full pattern that a rule takes is a producer. It is present from its first frame on; when it was silent
-for too long, it is said to be gone.
+Each full pattern under a rule is a producer. It is present from its first frame until it was silent for the
+rule's `idle_s`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from bus.wire.notation import text_of
 from bus.wire.pattern import Pattern, hexadecimal
 from devices.syndication.buses.codecs import codec
 from devices.syndication.buses.rules import ProducerRule
-from devices.syndication.client import Told
+from devices.syndication.client import ClientMessage
 from devices.syndication.wire.messages import Publication
 
 NAMESPACE: Final = UUID("6ae35fb3-45c6-4d31-a7a6-1d6c1d0b9b0e")
@@ -25,12 +25,12 @@ _CANARY: Final = CANARY.to_bytes(4, "big")
 
 
 def producer_id(bus: str, tokens: Sequence[int]) -> str:
-    """Return the id of the producer that a pattern of a bus is: the same at all times and brokers."""
+    """Return the id of the producer for a full pattern on a bus: the same at all times and on all brokers."""
     return str(uuid5(NAMESPACE, "/".join((bus, *map(hexadecimal, tokens)))))
 
 
 class Source:
-    """A producer, when it was heard last, and for which time it has said all of its metadata."""
+    """A producer of a rule, when its last frame came, and after which `renewal` it published its metadata."""
 
     __slots__ = ("heard_s", "id", "renewal")
 
@@ -43,7 +43,7 @@ class Source:
 class Speaker:
     """A rule as the client (`devices.syndication.client.Client`) that speaks for its producers.
 
-    `producers` has them by their tokens in bytes, in the order in which they were heard last.
+    `producers` has them by their tokens in bytes, the one with the oldest last frame first.
     """
 
     def __init__(self, rule: ProducerRule) -> None:
@@ -52,11 +52,11 @@ class Speaker:
         self.codec = codec(rule)
         self.producers: dict[bytes, Source] = {}
 
-    def take(self, messages: Sequence[Told]) -> None:
-        """Take nothing: a rule is not subscribed."""
+    def take(self, messages: Sequence[ClientMessage]) -> None:
+        """Do nothing: the rule has no subscription."""
 
     def refuse(self, why: str) -> None:
-        """Take nothing: a rule is not subscribed."""
+        """Do nothing: the rule has no subscription."""
 
 
 class Taken(NamedTuple):
@@ -68,9 +68,9 @@ class Taken(NamedTuple):
 
 
 class Intake:
-    """The rules of one bus. Patterns are shown by `names`, in metadata.
+    """The rules of one bus. `names` are used to show patterns in metadata.
 
-    `known` returns the metadata that are remembered of a producer. What its rule does not say is deleted.
+    `known(id)` returns the metadata of a producer that the broker remembers. Keys of no rule are deleted.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Intake:
         return self._by_prefix.values()
 
     def take(self, message: bytes) -> Taken | str:
-        """Return a message as a frame that falls under a rule, or why it does not."""
+        """Return a message as a frame under a rule, or the reason why it is none."""
         if not is_frame(message):
             return "no frame"
         end = FRAME_BYTES_MIN + 4 * message[1]
@@ -102,7 +102,7 @@ class Intake:
         return "canary" if key.endswith(_CANARY) else Taken(speaker, key, message[end:])
 
     def _speaker(self, key: bytes) -> Speaker | None:
-        """Return the rule with the longest pattern that a frame with these tokens begins with."""
+        """Return the rule with the longest pattern with which the tokens begin; None if there is none."""
         for length in self._lengths:
             speaker = self._by_prefix.get(key[:length])
             if speaker is not None:
@@ -110,7 +110,7 @@ class Intake:
         return None
 
     def read(self, taken: Taken) -> tuple[Source, Publication] | str:
-        """Return what a frame says, or why it says nothing. If the publication is accepted, call `accept`."""
+        """Return the publication of a frame, or why there is none. Call `accept` once it is accepted."""
         speaker, key, data = taken
         value = speaker.codec.decode(data)
         if value is None:
@@ -132,18 +132,18 @@ class Intake:
         return {key: None for key in self._known(id) if key not in said} | said
 
     def accept(self, taken: Taken, source: Source, now_s: float) -> None:
-        """Note that a producer is present: it does not say all of its metadata again until it is silent."""
+        """Note that a producer is present. Its metadata are not repeated while it stays so."""
         producers = taken.speaker.producers
         producers.pop(taken.key, None)
         producers[taken.key] = source
         source.heard_s, source.renewal = now_s, self._renewal
 
     def renew(self) -> None:
-        """Let each producer say all of its metadata again: others may have been remembered since."""
+        """Let each producer repeat all of its metadata: others may have been restored since."""
         self._renewal = object()
 
     def expire(self, now_s: float) -> Iterator[tuple[Speaker, list[str]]]:
-        """Yield the ids of the producers of each rule that were silent for too long: they are gone."""
+        """Forget producers that were silent for too long, and yield their ids by rule."""
         for speaker in self.speakers:
             limit_s, gone = now_s - speaker.rule.idle_s, list[bytes]()
             for key, source in speaker.producers.items():

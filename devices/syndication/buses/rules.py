@@ -1,7 +1,7 @@
-"""The rules by which a syndication broker takes part in buses, as they stand in a file. Pure.
+"""The rules of a syndication broker for buses, as they stand in a topology. Pure.
 
-Frames under a pattern become the publications of producers (`producers:`), and what a query matches is said
-on a bus (`queries:`). Both name a codec, between the data of frames and values.
+Frames under a pattern become publications of producers (`producers:`), and publications that match a query
+become frames of a bus (`queries:`). Both rules name a codec between the data of frames and values.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from struct import Struct
 from struct import error as StructError
 from typing import Annotated, Final, Literal
 
-from bus.schema import BusName, Length, Names, Node, Range, Scalar, Seconds
+from bus.schema import BusName, Length, Names, Range, Record, Scalar, Seconds
 from bus.wire.frame import DATA_BYTES_MAX, TOKENS_MAX
 
 KEYS_MAX: Final = 64
@@ -21,8 +21,8 @@ Value = Scalar | tuple[Scalar, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coded(Node):
-    """A rule that has a codec. It raises ValueError if `format` does not fit it."""
+class Coded(Record):
+    """The base of rules: a codec, and its `format`. Raises ValueError if these do not fit."""
 
     codec: Annotated[
         Literal["raw", "utf-8", "json", "msgpack", "struct"],
@@ -42,7 +42,7 @@ class Coded(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerRule(Coded):
-    """A rule that makes producers: each full pattern on the bus that begins with `pattern` is one."""
+    """A rule for producers: each full pattern on the bus that begins with `pattern` is one."""
 
     bus: Annotated[BusName, "the bus on which it publishes, of the same gateway"]
     pattern: Annotated[Names, "how its frames begin; of several rules, the one with the longest holds"]
@@ -61,7 +61,7 @@ class ProducerRule(Coded):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryRule(Coded):
-    """A rule that says on a bus what producers publish that match a query."""
+    """A rule that sends the publications of producers that match a query to a bus."""
 
     query: Annotated[str, "which producers (docs/query.md)"]
     bus: Annotated[BusName, "the bus on which it is said, of the same gateway"]
@@ -75,7 +75,7 @@ class QueryRule(Coded):
 
 
 def layout(text: str) -> Struct:
-    """Return the fields that a format of `struct` has. Raises ValueError."""
+    """Return the compiled format of `struct`. Raises ValueError for a format that frames cannot have."""
     if not text.startswith(("<", ">", "!")):
         raise ValueError(
             f'the format {text!r} has no byte order: begin with "<" (little-endian) or ">" (big-endian)'
@@ -107,7 +107,7 @@ def _bytes_at_most(one: Scalar) -> int:
 
 
 def _check_query(text: str) -> None:
-    """Raise ValueError for a wrong query. Without the extra, it is not known whether it is one."""
+    """Raise ValueError for a wrong query. Without the extra `syndication` it is not checked."""
     from devices.syndication.query import QueryError, parse
 
     try:

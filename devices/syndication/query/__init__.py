@@ -1,8 +1,8 @@
 """The query language: predicates over the metadata of a producer (docs/query.md).
 
-`parse` turns a text into a `Query`, and `selection` one with `select distinct` into a `Selection`;
-`subscription` takes both. The `grammar` makes a `tree`, in which equal queries are equal; `evaluate` makes a
-function of it; `errors` says what is wrong with a text, and where.
+`parse` turns a text into a `Query`, and `selection` a text with `select distinct` into a `Selection`;
+`subscription` accepts both. The `grammar` makes a `tree`, in which equal queries are equal; `evaluate` makes
+a function of it; `errors` has the error for a wrong text, and its position.
 """
 
 from devices.syndication.query.errors import QueryError

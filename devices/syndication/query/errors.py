@@ -1,4 +1,4 @@
-"""Says what is wrong with a query, in words, and at which character. Pure."""
+"""The error of a wrong query: what is wrong, in words, and at which character. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _END: Final = "$END"
 _FOUND_LETTERS: Final = 24
-_PHRASES: Final = (  # what each set of terminals is for; the first that fits takes its terminals away
+_PHRASES: Final = (  # the meaning of each set of terminals; the first set that fits takes its terminals away
     ({"KEY", "STRING", "_HAS", "_NOT"}, "a condition"),
     ({"STRING", "NUMBER", "BOOLEAN"}, "a value (text in quotes, a number, true or false)"),
     ({"KEY", "STRING"}, "a key"),
@@ -32,7 +32,7 @@ _PHRASES: Final = (  # what each set of terminals is for; the first that fits ta
 
 
 class QueryError(BusError, ValueError):
-    """A text that is no query. Its own text says what is wrong, and at which character, counted from 1."""
+    """A text that is no query. The message says what is wrong, and at which character, counted from 1."""
 
     def __init__(self, position: int, what: str) -> None:
         super().__init__(f"character {position}: {what}")
@@ -40,7 +40,7 @@ class QueryError(BusError, ValueError):
 
 
 def syntax_error(text: str, error: "UnexpectedInput") -> QueryError:
-    """Return what the parser found in `text`, and what it expected there."""
+    """Return the error that says what the parser found in `text`, and what it expected there."""
     from lark.exceptions import UnexpectedToken
 
     at_end = isinstance(error, UnexpectedToken) and error.token.type == _END
@@ -71,5 +71,5 @@ def _found(rest: str) -> str:
 
 
 def _closes(rest: str) -> bool:
-    """Tell if the quote that the text begins with has its other end."""
+    """Return whether the quote at the start of the text is closed."""
     return rest[0] in re.sub(r"\\.", "", rest[1:], flags=re.DOTALL)

@@ -1,7 +1,7 @@
-"""From a tree to a function that tells whether metadata match it. Pure.
+"""Turns the tree of a query into a function that tests metadata. Pure.
 
-The function never raises, whatever MessagePack puts into the metadata. It recurses as deep as the tree, so
-bound the depth before. Patterns run in RE2, whose time is linear in the length of the text.
+The function never raises, for any metadata from MessagePack. It recurses as deep as the tree, so bound the
+depth before. Patterns run in RE2, whose time is linear in the length of the text.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,14 +22,14 @@ class Pattern(Protocol):
 
     @property
     def programsize(self) -> int:
-        """Its instructions."""
+        """The number of its instructions."""
         ...
 
     def search(self, text: bytes) -> object | None: ...
 
 
 def test_of(node: Node, patterns: Mapping[str, Pattern]) -> Test:
-    """Return the function of a tree, with the compiled patterns of its `Like` nodes."""
+    """Return the function that tests metadata by a tree. `patterns` has the compiled ones by their text."""
     match node:
         case Has(key):
             return lambda metadata: key in metadata

@@ -1,7 +1,7 @@
-"""The grammar, and the parser that Lark makes of it (LALR, with a lexer that knows what can come next). Pure.
+"""The grammar of queries, and the parser that Lark makes of it (LALR, with a contextual lexer). Pure.
 
-So a word is a keyword only where that keyword can stand. The parser keeps its own stack, so a deep text costs
-no recursion.
+A word is a keyword only where that keyword can stand. The parser keeps its own stack, so a deep text costs no
+recursion.
 """
 
 import re
@@ -76,7 +76,7 @@ BOOLEAN: /(?:true|false)(?!{_LETTER})/i
 
 
 class Builder:
-    """Lark calls these methods while it parses. Each has the name of its rule."""
+    """Builds the tree: Lark calls the method with the name of a rule when it has parsed that rule."""
 
     def predicate(self, parts: list[Node]) -> Node:
         return parts[0] if parts else EVERY
@@ -120,7 +120,7 @@ class Builder:
 
 
 def _position(token: "Token") -> int:
-    """Return at which character a token begins, counted from 1. A key or a bracket stands before it."""
+    """Return the position of a token in characters, counted from 1."""
     return (token.start_pos or 0) + 1
 
 
@@ -137,7 +137,7 @@ def _number(token: "Token") -> int | float:
 
 @cache
 def parser() -> "Lark":
-    """Return the parser of both starts, `PREDICATE` and `SELECTION`. It is made once, in 0.1 s."""
+    """Return the parser for both start rules, `PREDICATE` and `SELECTION`. It is made once, in 0.1 s."""
     from lark import Lark
 
     return Lark(GRAMMAR, parser="lalr", start=[PREDICATE, SELECTION], transformer=Builder())

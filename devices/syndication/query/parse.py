@@ -1,4 +1,4 @@
-"""From a text to a query, within bounds. Pure."""
+"""Parses texts to queries and selections, within bounds. Pure."""
 
 import re
 from collections import Counter
@@ -12,48 +12,48 @@ from devices.syndication.query.grammar import PREDICATE, SELECTION, parser
 from devices.syndication.query.tree import KEY_LETTER, Among, Has, Like, Node, nodes, text_of, text_of_key
 
 TEXT_BYTES: Final = 4096
-"""The length of a query in UTF-8."""
+"""The most bytes of a query in UTF-8."""
 CONDITIONS: Final = 128
-"""Comparisons and `has` in a query."""
+"""The most comparisons and `has` in a query."""
 DEPTH: Final = 32
-"""Levels of `and`, `or` and `not` inside each other. Parentheses alone make none."""
+"""The most levels of `and`, `or` and `not` inside each other. Parentheses alone make none."""
 PATTERNS: Final = 8
-"""Different patterns of `like` in a query."""
+"""The most different patterns of `like` in a query."""
 PATTERN_LETTERS: Final = 200
-"""The length of a pattern."""
+"""The most characters of a pattern."""
 INSTRUCTIONS: Final = 256
-"""Instructions of RE2 that the patterns of all `like` have: each may look at each byte of a value."""
+"""The most instructions of RE2 in all patterns of a query: each may look at each byte of a value."""
 
-# a predicate on a key `select` has one of these relations behind it
+# in a predicate, a key called `select` is followed by one of these relations
 _SELECTS: Final = re.compile(rf"\s*select(?!{KEY_LETTER}|\s*(?:=|!=|like(?!{KEY_LETTER})))", re.IGNORECASE)
 _EVERYTHING: Final = "select distinct a where not (has b or ['c', 1, true] in d) and e != 'f' and g like 'h'"
 _BASE_BYTES: Final = 1024
-_TEXT_COST: Final = 4  # Python looks for one text in a list; for other values, we look
+_TEXT_COST: Final = 4  # a single text is searched in a list by Python, other values by us
 _VALUE_COST: Final = 40
 _LETTER_BYTES: Final = 100  # measured: 24 to 99 for each character of the normal form
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A predicate over the metadata of a producer. Queries are equal if their normal forms are."""
+    """A predicate over the metadata of a producer. Queries are equal if their normal forms are equal."""
 
     text: str
     """The normal form, which parses to an equal query. It can be longer than what was parsed."""
     keys: frozenset[str] = field(compare=False)
-    """The keys that it names: metadata without a change in them match as before."""
+    """The keys that the query names: a change of other keys does not change the result."""
     matches: Test = field(compare=False, repr=False)
-    """Tell if metadata match. It never raises."""
+    """Return whether metadata match. Never raises."""
     memory_bytes: int = field(compare=False)
-    """About the most memory that it takes, with what its patterns may take while they run."""
+    """About the most memory of the query in bytes, with that of its patterns while they run."""
     instructions: Mapping[str, int] = field(compare=False)
     """The instructions of RE2 by key: each may look at each byte of the key's value."""
     comparisons: Mapping[str, int] = field(compare=False)
-    """To compare one element of a key's list costs so much, by key: 1 is an instruction at a byte."""
+    """The cost of comparing one element of a key's list, by key: 1 is an instruction at a byte."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A question for the different values of one key among the producers that match a query."""
+    """A request for the different values of one key among the producers that match a query."""
 
     key: str
     query: Query
@@ -66,18 +66,18 @@ class Selection:
 
 
 def parse(text: str) -> Query:
-    """Return the query that a text is. An empty one matches every producer. Raises `QueryError`."""
+    """Return the query of a text. An empty text matches every producer. Raises `QueryError`."""
     return _query(_parsed(text, PREDICATE))
 
 
 def selection(text: str) -> Selection:
-    """Return what `select distinct KEY where PREDICATE` asks for. Raises `QueryError`."""
+    """Return the selection of `select distinct KEY where PREDICATE`. Raises `QueryError`."""
     key, predicate = _parsed(text, SELECTION)
     return Selection(key, _query(predicate))
 
 
 def subscription(text: str) -> tuple[Query, str | None]:
-    """Return the query of a subscription, and the key whose values it asks for; None: it asks for producers.
+    """Return the query of a text, and the key whose values it selects; None if it is no selection.
 
     Raises `QueryError`.
     """
@@ -88,7 +88,7 @@ def subscription(text: str) -> tuple[Query, str | None]:
 
 
 def prepare() -> None:
-    """Make what the first query needs: the grammar with its tables, and libraries. It takes 0.2 s."""
+    """Make the grammar's tables and import the libraries, which the first query needs. It takes 0.2 s."""
     subscription(_EVERYTHING)
 
 
@@ -125,7 +125,7 @@ def _query(root: Node) -> Query:
 
 
 def _compiled(likes: list[Like]) -> dict[str, Pattern]:
-    """Compile the patterns, each once, if they are within bounds."""
+    """Compile each pattern once. Raises `QueryError` beyond the bounds."""
     _bound("different patterns", len({node.pattern for node in likes}), PATTERNS)
     patterns: dict[str, Pattern] = {}
     left = INSTRUCTIONS

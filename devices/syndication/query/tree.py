@@ -11,10 +11,10 @@ from re import fullmatch
 from typing import Final, TypeAlias, TypeVar
 
 Scalar: TypeAlias = str | int | float | bool
-"""A query can compare with these."""
+"""A value with which a query can compare."""
 T = TypeVar("T", bound=Scalar)
 Value: TypeAlias = object
-"""MessagePack can hold these: scalars, nil, bytes, extensions, lists and maps of them."""
+"""A value of MessagePack: scalars, nil, bytes, extensions, and lists and maps of them."""
 
 KEYWORDS: Final = frozenset(("and", "or", "not", "like", "has", "in", "select", "distinct", "where"))
 KEY_START: Final = r"(?:[^\W\d]|[~$])"
@@ -23,14 +23,14 @@ KEY_LETTER: Final = r"[\w/.%$~-]"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Has:
-    """The producer has this key, with any value."""
+    """A condition: the producer has this key, with any value."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Among:
-    """The value, or an element of it if it is a list, is one of these. Made by `among`."""
+    """A condition: the key's value, or an element of a list, is one of `values`. Made by `among`."""
 
     key: str
     values: tuple[Scalar, ...]
@@ -38,30 +38,30 @@ class Among:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Like:
-    """The value, or an element of it if it is a list, is text in which the pattern is found."""
+    """A condition: the key's value, or an element of a list, is text that contains a match of the pattern."""
 
     key: str
     pattern: str
-    position: int = 1  # in the text, for an error
+    position: int = 1  # of the pattern in the text, for an error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Not:
-    """The part does not hold. Made by `negation`."""
+    """A condition: `part` does not hold. Made by `negation`."""
 
     part: "Node"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class And:
-    """All parts hold; without parts, every producer matches. Made by `both`."""
+    """A condition: all parts hold. Without parts, it always holds. Made by `both`."""
 
     parts: tuple["Node", ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Or:
-    """One part holds. Made by `either`."""
+    """A condition: at least one part holds. Made by `either`."""
 
     parts: tuple["Node", ...]
 
@@ -71,7 +71,7 @@ EVERY: Final = And(())
 
 
 def kinded(value: Value) -> tuple[bool, Value]:
-    """Return a value so that true and 1 differ, while 1 and 1.0 are equal."""
+    """Return a value with its kind, by which true and 1 differ, and 1 and 1.0 are equal."""
     return type(value) is bool, value
 
 
@@ -82,28 +82,31 @@ def among(key: str, values: Iterable[Scalar]) -> Among:
 
 
 def plain(value: T) -> T | int:
-    """Return a float that an integer of 64 bits equals as that integer."""
+    """Return a float as an equal integer of 64 bits, if there is one; other values unchanged."""
     if isinstance(value, float) and value.is_integer() and -(2**63) <= value < 2**64:
         return int(value)
     return value
 
 
 def negation(part: Node) -> Node:
+    """Return the negation of a node. Two negations cancel."""
     return part.part if isinstance(part, Not) else Not(part)
 
 
 def both(parts: Iterable[Node]) -> And:
+    """Return the conjunction of the parts, with the parts of conjunctions among them."""
     return And(tuple(inner for part in parts for inner in (part.parts if isinstance(part, And) else (part,))))
 
 
 def either(parts: Iterable[Node]) -> Node:
+    """Return the disjunction of the parts, with the parts of disjunctions among them."""
     flat = [inner for part in parts for inner in (part.parts if isinstance(part, Or) else (part,))]
     whole = tuple(_merged(flat))
     return whole[0] if len(whole) == 1 else Or(whole)
 
 
 def _merged(parts: list[Node]) -> Iterator[Node]:
-    """Yield the parts, with one `Among` for each key: one look-up instead of one for each value."""
+    """Yield the parts, with one `Among` for each key, which costs one look-up for all its values."""
     values: dict[str, list[Scalar]] = {}
     for part in parts:
         if isinstance(part, Among):
@@ -128,7 +131,7 @@ def nodes(root: Node) -> Iterator[tuple[Node, int]]:
 
 
 def text_of(node: Node) -> str:
-    """Return the normal form. Its parse is the same tree. It recurses: bound the depth before."""
+    """Return the normal form of a tree, which parses to an equal tree. It recurses: bound its depth."""
     match node:
         case Has(key):
             return f"has {text_of_key(key)}"
@@ -163,7 +166,7 @@ def _text_of_value(value: Scalar) -> str:
 
 
 def text_of_key(key: str) -> str:
-    """Return a key as a query names it: in quotes if it is a keyword or has other letters."""
+    """Return a key as it stands in a query: in quotes if it is a keyword or has other characters."""
     plain = fullmatch(KEY_START + KEY_LETTER + "*", key) and key.lower() not in KEYWORDS
     return key if plain else quoted(key)
 

@@ -1,40 +1,43 @@
-"""The state of a syndication broker: who publishes, who subscribed to what, and who is told what. Pure.
+"""The book of a syndication broker: producers, subscriptions, and which clients get which messages. Pure.
 
-A client is any key, such as its connection; it may publish and subscribe. What is returned is to be said in
-its order: a difference comes before the publications that it explains.
+A client is any key, such as its connection; it may publish and subscribe. Deliveries must be sent in the
+order in which they are returned: a difference comes before the publications that it explains.
 """
 
 from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from bus.serving.quota import Quota
+from bus.serving.limits import Quota
 from devices.syndication.bounds import Bounds
 from devices.syndication.state.producers import NOWHERE, Change, Keeper, Producers
+from devices.syndication.state.queries import Producer, Query
 from devices.syndication.state.sets import Moved, Moves, Sets, Subscribed
-from devices.syndication.state.standing import Producer, Query
 from devices.syndication.state.steps import Steps, finish
 from devices.syndication.wire.messages import Difference, Publication
 
 C = TypeVar("C")
 
 
-class Said(NamedTuple, Generic[C]):
-    """One message, and the clients that it is for."""
+class Delivery(NamedTuple, Generic[C]):
+    """A message, and the clients that get it."""
 
     to: tuple[C, ...]
     message: Publication | Difference
 
 
 class Outcome(NamedTuple, Generic[C]):
-    """The outcome of a message: what is to be said, or the reason of a refusal, which changed nothing."""
+    """The outcome of a client's message: deliveries, or the reason of a refusal, which changed nothing."""
 
-    said: tuple[Said[C], ...] = ()
+    deliveries: tuple[Delivery[C], ...] = ()
     refused: str = ""
 
 
 class _Client(Generic[C]):
-    """`producers`: those that it speaks for. `steps` are those of its last subscribing."""
+    """What the book knows of a client. `producers` has those that the client speaks for.
+
+    `steps` are the unfinished steps of its last `subscribing`.
+    """
 
     __slots__ = ("host", "producers", "steps", "subscribed")
 
@@ -46,9 +49,9 @@ class _Client(Generic[C]):
 
 
 class Book(Generic[C]):
-    """Producers, clients, and the sets that these subscribe to. Every refusal is returned by its reason.
+    """Producers, clients, and the sets that clients subscribe to. Refusals are returned by their reason.
 
-    `keeper` stores what producers said, for the time after a restart.
+    `keeper` stores the metadata of producers beyond a restart.
     """
 
     def __init__(self, bounds: Bounds, keeper: Keeper = NOWHERE) -> None:
@@ -64,7 +67,7 @@ class Book(Generic[C]):
 
     @property
     def counts(self) -> dict[str, int]:
-        """Plain numbers for a status page."""
+        """Numbers for a status page, by their keys."""
         return {
             "producers": self.producers.present_count,
             "remembered": len(self.producers) - self.producers.present_count,
@@ -74,7 +77,7 @@ class Book(Generic[C]):
         }
 
     def publish(self, client: C, host: str, publication: Publication) -> Outcome[C]:
-        """Take a publication: say what it changes, then the publication itself, to all that it is for."""
+        """Take a publication. Return the differences that it causes, then its own deliveries."""
         producer = self.producers.find(publication.id)
         if producer is not None and not publication.metadata and client in producer.speakers:
             return Outcome(self._heard(producer, publication))
@@ -82,10 +85,10 @@ class Book(Generic[C]):
         outcome = self._upsert(client, host, producer, publication.metadata)
         if outcome.refused:
             return outcome
-        return Outcome((*outcome.said, *self._heard(producer, publication)))
+        return Outcome((*outcome.deliveries, *self._heard(producer, publication)))
 
     def _upsert(self, client: C, host: str, producer: Producer[C], metadata: Mapping[str, Any]) -> Outcome[C]:
-        """Take metadata that a client says of a producer, and say what that changes."""
+        """Apply changes of a producer's metadata by a client. Return the differences that this causes."""
         change = Change(producer.metadata, producer.packed, metadata, self._bounds)
         if change.fault or self.sets.is_costly(producer, change.metadata, change.keys):
             return Outcome(refused=change.fault or "metadata too costly")
@@ -96,14 +99,14 @@ class Book(Generic[C]):
         self._accept(client, host, producer, change)
         return Outcome(tuple(_told(m) for m in self.sets.move(moves) if m.subscribed.subscribers))
 
-    def _heard(self, producer: Producer[C], publication: Publication) -> tuple[Said[C], ...]:
-        """Return the publication for all subscribers that have its producer in their sets."""
+    def _heard(self, producer: Producer[C], publication: Publication) -> tuple[Delivery[C], ...]:
+        """Return the delivery of a publication to all subscribers whose sets have its producer."""
         found = [standing.subscribers.all for standing in producer.sets]
         to = found[0] if len(found) == 1 else tuple(chain.from_iterable(found))
-        return (Said(to, publication),) if to else ()
+        return (Delivery(to, publication),) if to else ()
 
     def _refusal(self, client: C, host: str, producer: Producer[C], change: Change, moves: Moves[C]) -> str:
-        """Return why a publication is refused; "": there is room, and the client is a speaker of it."""
+        """Return why a publication is refused; "" if there is room, which is then taken."""
         if refused := self.sets.refusal_of(moves):
             return refused
         host, known = self._host(client, host), client in producer.speakers
@@ -124,16 +127,16 @@ class Book(Generic[C]):
         self._client(client, host).producers[producer] = None
 
     def subscribe(self, client: C, host: str, query: Query, key: str | None = None) -> Outcome[C]:
-        """Subscribe a client to a query, in place of its last one. Say the difference, also an empty one.
+        """Subscribe a client to a query, in place of its last one. Return the difference, even an empty one.
 
-        With a `key`, the set is not the producers that match, but the different values of this key of theirs.
+        With a `key`, the set has not the producers that match, but the different values of their `key`.
         """
         return finish(self.subscribing(client, host, query, key))
 
     def subscribing(self, client: C, host: str, query: Query, key: str | None = None) -> Steps[Outcome[C]]:
-        """Do what `subscribe` does in steps, each of one evaluation. The last query stands meanwhile.
+        """Do the work of `subscribe` in steps, each of one evaluation. The last query stands meanwhile.
 
-        Another one of the same client, and its end, give it up.
+        A further query of the same client, and its end, abandon it.
         """
         self._give_up(client)
         entry = self._client(client, host)
@@ -153,19 +156,19 @@ class Book(Generic[C]):
             if refused:
                 return Outcome(refused=refused)
             excess = entry.subscribed.memory_bytes if entry.subscribed else 0
-            return Outcome((self._turn(client, entry, now),))
+            return Outcome((self._switch(client, entry, now),))
         finally:
             self.sets.release(waits)
             self._give_place_back(client, entry, excess)
 
     def _take_place(self, client: C, entry: _Client[C], weight: int) -> str:
-        """Take the place of a subscription, beside that of the last one. Return why not."""
+        """Take quota for a subscription, beside that of the client's last one. Return why not, or ""."""
         if entry.subscribed is None:
             return self._subscriptions.take(client, entry.host, weight)
         return self._subscriptions.grow(weight)
 
     def _give_place_back(self, client: C, entry: _Client[C], weight: int) -> None:
-        """Give back what the last subscription took; of a client that has none now, the whole place."""
+        """Give back `weight` of quota; for a client without a subscription, its whole place."""
         if entry.subscribed is None:
             self._subscriptions.give_back(client, entry.host, weight)
         else:
@@ -181,22 +184,22 @@ class Book(Generic[C]):
         if entry is not None and entry.steps is not None:
             entry.steps.close()
 
-    def _turn(self, client: C, entry: _Client[C], now: Subscribed[C]) -> Said[C]:
-        """Turn a client from what it was subscribed to to another, and say how the sets differ."""
+    def _switch(self, client: C, entry: _Client[C], now: Subscribed[C]) -> Delivery[C]:
+        """Switch a client to another set. Return the delivery of the difference between both sets."""
         before = entry.subscribed
         old, new = before.items() if before else {}, now.items()
         now.subscribers.add(client)
         entry.subscribed = now
         if before is not None and before is not now:
             self._drop(client, before)
-        return Said((client,), Difference(_without(new, old), _without(old, new)))
+        return Delivery((client,), Difference(_without(new, old), _without(old, new)))
 
     def _drop(self, client: C, subscribed: Subscribed[C]) -> None:
         subscribed.subscribers.remove(client)
         self.sets.close_unneeded(subscribed)
 
-    def leave(self, client: C, now_s: float) -> tuple[Said[C], ...]:
-        """Forget a client that is gone. Say which producers nobody speaks for any more. Idempotent."""
+    def leave(self, client: C, now_s: float) -> tuple[Delivery[C], ...]:
+        """Forget a client that is gone. Return the differences by producers of it alone. Idempotent."""
         self._give_up(client)
         entry = self._clients.pop(client, None)
         if entry is None:
@@ -207,8 +210,8 @@ class Book(Generic[C]):
         gone = [producer for producer in entry.producers if self._fell_silent(client, entry.host, producer)]
         return self._gone(gone, now_s)
 
-    def silence(self, client: C, ids: Iterable[str], now_s: float) -> tuple[Said[C], ...]:
-        """Note that a client no longer speaks for some producers. Say what that changes."""
+    def silence(self, client: C, ids: Iterable[str], now_s: float) -> tuple[Delivery[C], ...]:
+        """Note that a client no longer speaks for some producers. Return the differences that this causes."""
         entry = self._clients.get(client) or _Client("")
         silent = [producer for id in ids if (producer := self.producers.find(id)) in entry.producers]
         for producer in silent:
@@ -221,8 +224,8 @@ class Book(Generic[C]):
         del producer.speakers[client]
         return not producer.speakers
 
-    def _gone(self, producers: Iterable[Producer[C]], now_s: float) -> tuple[Said[C], ...]:
-        """Take producers out of all sets: one difference for each set, however many they are."""
+    def _gone(self, producers: Iterable[Producer[C]], now_s: float) -> tuple[Delivery[C], ...]:
+        """Take producers out of all sets. Return one difference for each set."""
         lost: dict[Subscribed[C], list[Any]] = {}
         for producer in producers:
             for moved in self.sets.move(self.sets.leaves(producer)):
@@ -232,9 +235,9 @@ class Book(Generic[C]):
         return tuple(_told(Moved(one, gone=items)) for one, items in lost.items() if one.subscribers)
 
     def restore(self, id: str, metadata: Mapping[str, Any], gone_s: float) -> Outcome[C]:
-        """Remember what a producer said before a restart. Call it for the longest gone first.
+        """Restore the metadata of a producer from before a restart. Call it for the longest gone first.
 
-        If it has spoken since, that holds; what it has not said since is added, and said.
+        If the producer has published since, its new metadata hold; missing keys are added and delivered.
         """
         producer = self.producers.find(id)
         if producer is not None:
@@ -256,7 +259,7 @@ class Book(Generic[C]):
         return Outcome(refused=refused)
 
     def _hold(self, producer: Producer[C], said: Mapping[str, Any]) -> str:
-        """Hold more metadata of a producer that is gone. Return why not."""
+        """Add metadata to a producer that is gone. Return why not, or ""."""
         change = Change(producer.metadata, producer.packed, said, self._bounds)
         refused = change.fault or self.producers.make_room(producer, len(change.packed))
         if not refused:
@@ -264,7 +267,7 @@ class Book(Generic[C]):
         return refused
 
     def _host(self, client: C, host: str) -> str:
-        """Return the host that a client first came with."""
+        """Return the host that counts for a client: the one that it first came with."""
         return self._clients[client].host if client in self._clients else host
 
     def _client(self, client: C, host: str) -> _Client[C]:
@@ -274,8 +277,8 @@ class Book(Generic[C]):
         return found
 
 
-def _told(moved: Moved[C]) -> Said[C]:
-    return Said(moved.subscribed.subscribers.all, Difference(moved.new, moved.gone))
+def _told(moved: Moved[C]) -> Delivery[C]:
+    return Delivery(moved.subscribed.subscribers.all, Difference(moved.new, moved.gone))
 
 
 def _without(items: dict[bytes, Any], others: dict[bytes, Any]) -> list[Any]:

@@ -1,19 +1,19 @@
-"""Keeps the metadata of each producer, also of those that are gone, for a time. Pure."""
+"""The producers of a broker and their metadata, kept for a time after a producer is gone. Pure."""
 
 from collections.abc import Mapping
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from devices.syndication.bounds import Bounds
-from devices.syndication.state.standing import Producer
+from devices.syndication.state.queries import Producer
 from devices.syndication.wire.messages import pack
 
 C = TypeVar("C")
 
 
 class Entry(NamedTuple):
-    """An entry is what is stored of a producer: `packed` are its metadata in MessagePack.
+    """The stored form of a producer. `packed` has its metadata in MessagePack.
 
-    `gone_s`: since when it is gone, on the clock of the broker; None: it is present.
+    `gone_s` is when the producer went, in seconds of the broker's clock; None while it is present.
     """
 
     id: str
@@ -21,18 +21,18 @@ class Entry(NamedTuple):
     gone_s: float | None
 
     def by(self, clock_s: float) -> "Entry":
-        """Return the entry by a clock that says `clock_s` when the broker's says 0."""
+        """Return the entry in the time of a clock that shows `clock_s` when the broker's shows 0."""
         return self if self.gone_s is None else self._replace(gone_s=self.gone_s + clock_s)
 
 
 class Keeper(Protocol):
-    """Stores what producers said, for the time after a restart. It never blocks and never raises."""
+    """Stores the metadata of producers beyond a restart. Its methods never block and never raise."""
 
     def keep(self, entry: Entry) -> None:
-        """Store an entry in place of the last one of its producer."""
+        """Store an entry in place of the producer's last one."""
 
     def forget(self, id: str) -> None:
-        """Store no entry of a producer any more. It may have none."""
+        """Delete the entry of a producer, which may have none."""
 
 
 class _Nowhere:
@@ -47,7 +47,10 @@ NOWHERE = _Nowhere()
 
 
 class Change:
-    """The metadata that a producer has after a publication, and the keys that it changed."""
+    """A change of metadata by a publication: the metadata after it, and the `keys` that changed.
+
+    `fault` is the reason for which it is refused; "" if the metadata are within the bounds.
+    """
 
     __slots__ = ("fault", "keys", "metadata", "packed")
 
@@ -72,14 +75,14 @@ class Change:
 
 
 def _differs(before: Any, after: Any) -> bool:
-    """Return whether two values differ, in their type too: 1 is not 1.0, and a NaN is itself."""
+    """Return whether two values differ, also by type: 1 differs from 1.0, but a NaN equals itself."""
     return pack(before) != pack(after)
 
 
 class Producers(Generic[C]):
-    """All producers by id. Those that are gone make room for others, the longest gone first.
+    """All producers by id. Producers that are gone make room for others, the longest gone first.
 
-    `forgotten` counts them by reason: `age` or `room`. `keeper` is told what is to be stored.
+    `forgotten` counts forgotten producers by reason: `age` or `room`. `keeper` stores the entries.
     """
 
     def __init__(self, bounds: Bounds, keeper: Keeper) -> None:
@@ -95,20 +98,25 @@ class Producers(Generic[C]):
 
     @property
     def present_count(self) -> int:
+        """The number of producers that are present."""
         return len(self._all) - len(self._gone)
 
     def find(self, id: str) -> Producer[C] | None:
+        """Return the producer with an id, present or gone; None if there is none."""
         return self._all.get(id)
 
     @property
     def present(self) -> tuple[Producer[C], ...]:
-        """Those that are present, the same object until there are others: many new queries share it."""
+        """The producers that are present. Calls share one tuple until a producer comes or goes."""
         if self._present is None:
             self._present = tuple(producer for producer in self._all.values() if producer.speakers)
         return self._present
 
     def make_room(self, producer: Producer[C], size: int) -> str:
-        """Forget others that are gone, if `producer` then has room for so much metadata; else say why not."""
+        """Forget gone producers so that `producer` has room for `size` bytes of metadata.
+
+        Return ""; or, with nothing forgotten, why there is no room.
+        """
         more, size = int(producer.id not in self._all), size - len(producer.packed)
         others = (other for other in self._gone.values() if other is not producer)
         forgotten: list[str] = []
@@ -128,7 +136,7 @@ class Producers(Generic[C]):
         return "metadata full" if self._bytes + size > self._bounds.all_metadata_bytes else ""
 
     def hold(self, producer: Producer[C], metadata: Mapping[str, Any], packed: bytes) -> None:
-        """Keep a producer, which is new or known, with the metadata that it has now."""
+        """Keep a new or known producer with its current metadata."""
         if producer.id not in self._all:
             self._present = None
         self._all[producer.id] = producer
@@ -143,26 +151,27 @@ class Producers(Generic[C]):
         return back
 
     def went(self, producer: Producer[C], now_s: float) -> None:
+        """Note that a producer is gone."""
         producer.gone_s, self._present = now_s, None
         self._gone[producer.id] = producer
 
     def keep(self, producer: Producer[C]) -> None:
-        """Have a producer stored as it is now: one without metadata needs no entry."""
+        """Store a producer as it is now, or delete its entry if it has no metadata."""
         if producer.metadata:
             self._keeper.keep(_entry(producer))
         elif producer.packed:
             self._keeper.forget(producer.id)
 
     def in_order(self) -> tuple[Producer[C], ...]:
-        """Return all, the longest gone first, those that are present last."""
+        """Return all producers, the longest gone first, the present ones last."""
         return (*self._gone.values(), *self.present)
 
     def entries(self) -> list[Entry]:
-        """Return all that is to be stored, in that order."""
+        """Return the entries of all producers with metadata, in the order of `in_order`."""
         return [_entry(producer) for producer in self.in_order() if producer.metadata]
 
     def inherit(self, other: "Producers[C]", now_s: float) -> None:
-        """Remember what another one does. Those that are present there are gone."""
+        """Take over the producers of another broker, whose clients have left: all of them are gone."""
         for one in other.in_order():
             producer: Producer[C] = Producer(one.id)
             if not self.make_room(producer, len(one.packed)):
@@ -170,7 +179,7 @@ class Producers(Generic[C]):
                 self.went(producer, now_s if one.speakers else one.gone_s)
 
     def expire(self, now_s: float) -> list[str]:
-        """Forget those that are gone for too long. Return their ids."""
+        """Forget producers that are gone for too long. Return their ids."""
         limit_s = now_s - self._bounds.kept_s
         old = [producer.id for producer in self._gone.values() if producer.gone_s <= limit_s]
         for id in old:

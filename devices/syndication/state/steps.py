@@ -1,11 +1,11 @@
-"""Long work in steps, so that whoever does it can stop between two of them. Pure."""
+"""Long work in steps, so that its caller can stop between two steps. Pure."""
 
 from collections.abc import Generator
 from typing import TypeAlias, TypeVar
 
 R = TypeVar("R")
 Steps: TypeAlias = Generator[None, None, R]
-"""Work that yields after each step, and returns its result. `close()` gives it up."""
+"""Work that yields after each step, and returns its result. `close()` abandons it."""
 
 
 def finish(steps: Steps[R]) -> R:

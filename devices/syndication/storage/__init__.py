@@ -1,4 +1,5 @@
-"""Metadata of producers survive a restart of the syndication broker.
+"""Storage of the metadata of producers, which survive a restart of the syndication broker.
 
-A `memory` ends with age, and survives restarts: a `store` writes to a `database` in a `thread` of its own.
+`memory` forgets producers with age and restores them after a restart. A `store` writes them to a `database`,
+an SQLite file, in a thread of its own.
 """

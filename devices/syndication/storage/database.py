@@ -1,7 +1,7 @@
-"""The file in which a syndication broker stores what producers said: SQLite. Every call may block.
+"""The SQLite file in which a syndication broker stores the metadata of producers. Every call may block.
 
-The file has a clock of its own, `ran_s`: for how many seconds brokers have run on it, as far as that was
-written. Ages are told by it, because the clock of a gateway may be set, back or forth, by years.
+The file has a clock of its own, `ran_s`: the seconds that brokers have run on it, as far as that was written.
+Ages are measured by it, because the clock of a gateway may be set back or forth by years.
 """
 
 import os
@@ -22,7 +22,7 @@ FORMAT: Final = 1
 OURS: Final = 0x42435359
 """SQLite's application id of such a file."""
 
-_LOCKED_S: Final = 1.0  # so long it waits for another process
+_LOCKED_S: Final = 1.0  # the wait for another process
 _WAL_BYTES: Final = 4 << 20  # the log is cut to this size when all of it is in the database
 _ROWS: Final = 256  # one statement writes as many: between two, another thread may take Python's lock
 _ROWS_READ: Final = 32  # at a time: to remember them takes the loop under a millisecond, as a rule
@@ -46,15 +46,15 @@ DELETE FROM producer WHERE id NOT IN (SELECT id FROM producer ORDER BY gone_s DE
 
 
 class DatabaseError(BusError):
-    """A file that cannot serve, with what to do about it."""
+    """The file cannot be used. The text says why, and what to do."""
 
 
 TROUBLE: Final = (sqlite3.Error, OSError, DatabaseError)
-"""The errors of a database. After one it is closed, and can be opened again."""
+"""The errors of a database. After one of them it is closed, and can be opened again."""
 
 
 class Stored(NamedTuple):
-    """A producer as it was stored. `age_s`: for how long it is gone."""
+    """A stored producer. `age_s` is the time in seconds since it went."""
 
     id: str
     metadata: dict[str, Any]
@@ -62,7 +62,7 @@ class Stored(NamedTuple):
 
 
 class Database:
-    """One file. It belongs to one process from `open` to `close`, but to no thread. Raises `TROUBLE`."""
+    """One database file, which belongs to one process from `open` to `close`. Its methods raise `TROUBLE`."""
 
     def __init__(self, path: Path, bounds: Bounds) -> None:
         self._path, self._bounds = path, bounds
@@ -71,7 +71,7 @@ class Database:
         self._files: list[tuple[int, int]] = []
 
     def open(self) -> float:
-        """Open the file, or make it. Forget what is beyond the bounds, and return its clock in seconds.
+        """Open or make the file, delete producers beyond the bounds, and return its clock in seconds.
 
         Producers that were present when the last broker ended are gone since then.
         """
@@ -104,7 +104,7 @@ class Database:
         return ran_s
 
     def _check_format(self, connection: sqlite3.Connection) -> bool:
-        """Return whether the file is empty. Raises an error for what is not ours to write to."""
+        """Return whether the file is empty. Raises `DatabaseError` if it is of another program or format."""
         if not _one(connection, "SELECT count(*) FROM sqlite_master"):
             return True
         if _one(connection, "PRAGMA application_id") != OURS:
@@ -122,10 +122,9 @@ class Database:
         connection.execute(_BEYOND, (self._bounds.producers,))
 
     def rows(self, ran_s: float) -> tuple[list[Stored], int]:
-        """Return the next producers, the longest gone first; `ran_s` is the file's clock when it was opened.
+        """Return the next producers, the longest gone first, and the number of invalid rows left out.
 
-        Returns also how many were left out, because no client can have said that. No rows of either kind:
-        these were all.
+        `ran_s` is the file's clock when it was opened. No rows and no invalid ones: all were read.
         """
         if self._rows is None:
             query = "SELECT id, metadata, gone_s FROM producer ORDER BY gone_s, id"
@@ -137,7 +136,7 @@ class Database:
     def write(self, ran_s: float, changes: Mapping[str, Entry | None], anew: bool) -> None:
         """Write entries, and delete those of ids with None, in one transaction.
 
-        The times of entries are those of the file's clock. `anew`: there are no others.
+        The times of entries are those of the file's clock. `anew` deletes all other entries.
         """
         try:
             self._write(self._open(), ran_s, changes, anew)
@@ -164,7 +163,7 @@ class Database:
         return self._connection
 
     def _identities(self) -> list[tuple[int, int]]:
-        """Return what says that the files at our paths are those that we have open."""
+        """Return device and inode of the files at our paths: they differ if an open one was replaced."""
         found = [os.stat(path) for path in (self._path, f"{self._path}-wal") if os.path.exists(path)]
         return [(stat.st_dev, stat.st_ino) for stat in found]
 
@@ -211,7 +210,7 @@ def _by_rows(items: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def _read(id: object, packed: object, bounds: Bounds) -> Publication | None:
-    """Read a row as a publication is read from a client, with the same bounds. None: it is none."""
+    """Read a row like a publication of a client, with the same bounds. Return None if it is invalid."""
     if not isinstance(id, bytes) or not isinstance(packed, bytes):
         return None
     cutter = Cutter(bounds)
@@ -221,6 +220,6 @@ def _read(id: object, packed: object, bounds: Bounds) -> Publication | None:
 
 
 def words(error: BaseException) -> str:
-    """Return what is wrong with a database, and what to do about it."""
+    """Return an error of a database in words, with what to do about it."""
     code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)  # errors of Python's module have none
     return _WORDS.get(code & 0xFF) or words_of(error)

@@ -1,4 +1,4 @@
-"""Remembers producers that are gone: a memory ends with age, and survives restarts of the broker."""
+"""The memory of a broker for producers that are gone: it ends with age, and survives a restart."""
 
 import time
 from asyncio import AbstractEventLoop, TimerHandle
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from devices.syndication.bounds import Bounds
-from devices.syndication.state.book import Book, Said
+from devices.syndication.state.book import Book, Delivery
 from devices.syndication.state.producers import NOWHERE, Keeper
 from devices.syndication.storage.database import Stored
 from devices.syndication.storage.store import OnFault, Store
@@ -17,10 +17,10 @@ TICK_S: Final = 60.0
 
 
 class Memory:
-    """The memory of one broker. Make its book with `keeper`. `path` None: nothing survives a restart.
+    """The memory of one broker, whose book must be made with its `keeper`.
 
-    `on_fault` is told why nothing can be stored, and "" when it can be again. Each `tick_s` those that are
-    gone for too long are forgotten.
+    Without a `path` nothing survives a restart. `on_fault(why)` is called when nothing can be stored, and
+    with "" when it can again. Producers that are gone for too long are forgotten each `tick_s`.
     """
 
     def __init__(
@@ -32,22 +32,23 @@ class Memory:
 
     @property
     def keeper(self) -> Keeper:
+        """The keeper for the broker's book."""
         return self._store or NOWHERE
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Plain numbers for a status page."""
+        """Numbers for a status page, by their keys."""
         return self._store.counts if self._store else {}
 
     @property
     def known(self) -> Path | None:
-        """The file, if the book has all that was in it."""
+        """The file, if all of it has been restored into the book; else None."""
         return self._store.known if self._store else None
 
     def inherit(self, book: Book[C], other: Book[C], known: Path | None) -> None:
-        """Let a book that nobody uses yet remember what another one does, whose clients have left.
+        """Let a new book take over the producers of another one, whose clients have left.
 
-        `known`: the file of which the other one has all.
+        `known` is the file that the other book has restored completely, or None.
         """
         book.producers.inherit(other.producers, time.monotonic())
         if self._store is not None:
@@ -57,17 +58,17 @@ class Memory:
         self,
         loop: AbstractEventLoop,
         book: Book[C],
-        tell: Callable[[Iterable[Said[C]]], object],
+        tell: Callable[[Iterable[Delivery[C]]], object],
         ready: Callable[[], object],
     ) -> None:
-        """Begin; call `ready` when what is stored is remembered, which may be at once. Raises `LinkError`.
+        """Begin to restore and to store. Call `ready` once all is restored. Raises `LinkError`.
 
-        `tell` says what changes if something is read later.
+        `tell` gets the deliveries that a later restored producer causes.
         """
         if self._store is not None:
 
             def restore(row: Stored, gone_s: float) -> None:
-                tell(book.restore(row.id, row.metadata, gone_s).said)
+                tell(book.restore(row.id, row.metadata, gone_s).deliveries)
 
             self._store.open(loop, restore, book.producers.entries, ready)
         else:
@@ -79,7 +80,7 @@ class Memory:
         self._timer = loop.call_later(self._tick_s, self._expire, loop, book)
 
     def close(self) -> None:
-        """End. Takes as long as a disk does that is not stuck. Idempotent."""
+        """Store the last changes and end, within a bound if the disk is stuck. Idempotent."""
         if self._timer is not None:
             self._timer.cancel()
         if self._store is not None:

@@ -1,5 +1,5 @@
 """The wire of the syndication broker (docs/wire/syndication.md). Pure.
 
-`walk` finds where MessagePack objects end, `heads` what a client repeats. A `cutter` cuts the stream of a
-client into `messages`, which also packs the answers.
+`walk` finds the ends of MessagePack objects, `heads` recognises publications that a client repeats. A
+`cutter` cuts the stream of a client into `messages`, which also packs the answers.
 """

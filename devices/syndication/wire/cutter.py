@@ -35,7 +35,7 @@ _LEGAL: Final = {
 class Cutter:
     """Cuts the stream of one client into messages (`bus.serving.objects.Cutter`).
 
-    `tagged`: the generation of the client; None before its first byte.
+    `tagged` is the generation of the client; None before its first byte.
     """
 
     def __init__(self, bounds: Bounds) -> None:
@@ -52,7 +52,7 @@ class Cutter:
         return len(self._rest)
 
     def cut(self, data: bytes) -> list[Message]:
-        """Return the messages that are whole now."""
+        """Take the next bytes, and return the messages that are complete."""
         messages: list[Message] = []
         if self._rest:
             self._rest += data
@@ -68,7 +68,7 @@ class Cutter:
         return messages
 
     def _cut(self, data: bytes | bytearray, messages: list[Message]) -> int:
-        """Cut what is whole, and return where the rest begins."""
+        """Append the complete messages, and return where the rest begins."""
         start, walk = 0, self._walk
         while not self.fault:
             if self._kind is None:
@@ -83,7 +83,7 @@ class Cutter:
         return start
 
     def _repeated(self, data: bytes | bytearray, start: int, messages: list[Message]) -> int:
-        """Read what follows of the publications that the client repeats, and return where they end."""
+        """Append the publications from `start` on whose heads are known, and return where they end."""
         for (id, same), value, end in self._heads.repeated(data, start):
             came = bytes(data[start:end]) if same else b""
             untagged, tagged = (b"", came) if self.tagged else (came, b"")
@@ -92,7 +92,7 @@ class Cutter:
         return start
 
     def _begin(self, data: bytes | bytearray, start: int) -> bool:
-        """Begin the message at `start`, if enough of it has come to tell what it is."""
+        """Begin the message at `start`. Return False if too little of it has come to tell its kind."""
         if start >= len(data) or self.fault:
             return False
         if self.tagged is None:

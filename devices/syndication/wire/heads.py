@@ -1,7 +1,7 @@
-"""Reads publications that a client repeats, which differ from an earlier one in their value only. Pure.
+"""Recognises publications that differ from an earlier one of the client in their value only. Pure.
 
-All before the value, the head, was read and judged when it first came. Then it is enough to compare it, and
-to look where the value ends.
+The head, all bytes before the value, was read and checked when it first came. Later it is only compared, and
+the end of the value is found.
 """
 
 from collections.abc import Iterator
@@ -9,20 +9,20 @@ from typing import Final, NamedTuple
 
 from devices.syndication.wire.walk import SIZE
 
-HEAD_BYTES: Final = 256  # longer ones are not remembered
-HEADS: Final = 64  # remembered for a client; one more, and it begins anew
+HEAD_BYTES: Final = 256  # longer heads are not remembered
+HEADS: Final = 64  # remembered for a client; beyond, all are forgotten
 _VALUE_BYTES: Final = max(SIZE)
 
 
 class Head(NamedTuple):
-    """The id of a publication without metadata. `same`: its bytes are those that the broker would pack."""
+    """The head of a publication without metadata. `same`: the broker would pack it to the same bytes."""
 
     id: str
     same: bool
 
 
 class Heads:
-    """The heads that a client has sent. Only those of the length of the last one are recognised."""
+    """The heads that a client has sent. Only heads as long as the last one are recognised."""
 
     __slots__ = ("_known", "_longest", "_size")
 
@@ -32,7 +32,7 @@ class Heads:
         self._size = 0
 
     def learn(self, head: bytes, id: str, same: bool) -> None:
-        """Remember what stood before the value of a publication without metadata."""
+        """Remember the head of a publication without metadata."""
         if len(head) > self._longest:
             return
         if len(self._known) >= HEADS:
@@ -41,9 +41,9 @@ class Heads:
         self._size = len(head)
 
     def repeated(self, data: bytes | bytearray, start: int) -> Iterator[tuple[Head, int, int]]:
-        """Find the publications with known heads that follow each other from `start` on.
+        """Yield the publications with known heads that follow each other from `start` on.
 
-        Yields the head, and where the value begins and ends. A value with a length or items is not found.
+        Each is its head, and where its value begins and ends. A value with a length or items ends the search.
         """
         known, size = self._known, self._size
         while head := known.get(bytes(data[start : start + size])):

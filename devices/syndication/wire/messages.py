@@ -24,9 +24,9 @@ _NIL: Final = b"\xc0"
 
 
 class Form(IntEnum):
-    """A client is told messages in a form. Its first byte says if they have tags, its query if `ARRAYS`.
+    """The form of messages to a client. The client's first byte chooses tags, and its query `ARRAYS`.
 
-    `ARRAYS`: tags before the messages of the untagged, as clients of March and April 2016 have it.
+    `ARRAYS` has a tag before each untagged message, for clients of March and April 2016.
     """
 
     UNTAGGED = 0
@@ -35,7 +35,7 @@ class Form(IntEnum):
 
 
 class Packed:
-    """A message to subscribers: packed at most once for each generation, however many they are."""
+    """A message to subscribers, packed at most once for each form."""
 
     __slots__ = ("_tagged_form", "_untagged_form")
 
@@ -45,6 +45,7 @@ class Packed:
         self._untagged_form, self._tagged_form = untagged, tagged
 
     def packed(self, form: Form) -> bytes:
+        """Return the message in MessagePack, in a form."""
         if form is Form.TAGGED:
             packed = self._tagged_form = self._tagged_form or self._tagged()
         elif form is Form.UNTAGGED:
@@ -61,9 +62,9 @@ class Packed:
 
 
 class Publication(Packed):
-    """`value` is MessagePack, as it came. `metadata` is what the producer changes: None deletes a key.
+    """A publication. `value` is the MessagePack that came; in `metadata`, None deletes a key.
 
-    `untagged`, `tagged`: the message in that form, if it came as it would be packed.
+    `untagged` and `tagged` are the message in that form, if it came as it would be packed.
     """
 
     __slots__ = ("id", "metadata", "value")
@@ -85,7 +86,7 @@ class Publication(Packed):
 
 
 class Difference(Packed):
-    """Names what enters and leaves the set of a subscriber: ids of producers, or values of a selection."""
+    """The items that enter and leave the set of a subscriber: ids of producers, or values of a selection."""
 
     __slots__ = ("gone", "new")
 
@@ -106,22 +107,22 @@ class Difference(Packed):
 
 
 class Subscription(NamedTuple):
-    """A query, as a client wrote it, in place of its last one. `form`: how it is told messages."""
+    """A query of a client, in its words. `form` is that of messages to the client from now on."""
 
     query: str
     form: Form
 
 
 class BrokerRequest:
-    """A client that lost its broker asks for one, as those of the original ask their coordinator."""
+    """A request for the address of a broker. Clients of the original send it to their coordinator."""
 
     __slots__ = ()
 
 
 class Refused(NamedTuple):
-    """A whole object that is no message, with a reason of `REFUSED`, and the generation of its client.
+    """A complete object that is no message, with a reason of `REFUSED`, and the form of its client.
 
-    `answer` says why, if it is a wrong query.
+    `answer` says why a query is wrong; it is "" for other messages.
     """
 
     reason: str
@@ -142,25 +143,26 @@ Message = Publication | Subscription | BrokerRequest | Refused
 
 
 def pack(value: Any) -> bytes:
+    """Return a value in MessagePack."""
     packed: bytes = msgpack.packb(value)
     return packed
 
 
 def error(text: str) -> bytes:
-    """Return the answer to a wrong query of an untagged client. The tagged take an unknown tag for fatal."""
+    """Return the answer to a wrong query of an untagged client. Tagged clients have no such answer."""
     return pack({"Error": text})
 
 
 def assignment(address: str) -> bytes:
-    """Return the answer to a request for a broker: where one is, as `HOST:PORT`."""
+    """Return the answer to a request for a broker. `address` is `HOST:PORT`."""
     info = {"BrokerID": address, "ClientBrokerAddr": address, "CoordBrokerAddr": address}
     return bytes((ASSIGNMENT,)) + pack({"BrokerInfo": info})
 
 
 def read(kind: int | None, family: int, parts: list[bytes], bounds: Bounds) -> Message:
-    """Read a message from its kind, a tag or `NO_TAG`, and the elements of its array or map.
+    """Read a message from its kind (a tag, or `NO_TAG`) and the elements of its array or map.
 
-    A message that is a string is its one element.
+    A message that is a string has itself as its one element.
     """
     form = Form.UNTAGGED if kind == NO_TAG else Form.TAGGED
     if family == STRING:
@@ -172,24 +174,24 @@ def read(kind: int | None, family: int, parts: list[bytes], bounds: Bounds) -> M
     if family == MAP and kind != PUBLICATION:
         return Refused("difference", form)
     three = parts if family == ARRAY else _three(_fields(parts))
-    said = _publication(three[0], three[1], three[2], bounds) if len(three) == 3 else "publication"
-    return Refused(said, form) if isinstance(said, str) else said
+    found = _publication(three[0], three[1], three[2], bounds) if len(three) == 3 else "publication"
+    return Refused(found, form) if isinstance(found, str) else found
 
 
 def value_last(parts: list[bytes]) -> bool:
-    """Return whether the value of a publication, an array or a map, is what comes last."""
+    """Return whether the value is the last element of a publication, which is an array or a map."""
     return len(parts) == 3 or _text(parts[-2]) == "Value"
 
 
 def _three(fields: Mapping[str | None, bytes]) -> list[bytes]:
-    """Return id, metadata and value of a tagged publication; nothing if it has no id."""
+    """Return id, metadata and value of a tagged publication; an empty list if it has no id."""
     if "UUID" not in fields:
         return []
     return [fields["UUID"], fields.get("Metadata", _NIL), fields.get("Value", _NIL)]
 
 
 def _fields(parts: list[bytes]) -> dict[str | None, bytes]:
-    """Return the values of a map by their keys, each as it came; of equal keys the last."""
+    """Return the packed values of a map by their keys; of equal keys the last one."""
     return dict(zip(map(_text, parts[::2]), parts[1::2], strict=False))
 
 
@@ -201,7 +203,7 @@ def _subscription(raw: bytes, form: Form) -> Subscription | Refused:
 
 
 def _publication(raw_id: bytes, raw_metadata: bytes, value: bytes, bounds: Bounds) -> Publication | str:
-    """Return a publication, or the reason why it is none."""
+    """Return the publication, or the reason why it is refused."""
     id = _text(raw_id)
     if id is None or len(id.encode()) > bounds.id_bytes:
         return "id"
@@ -210,7 +212,7 @@ def _publication(raw_id: bytes, raw_metadata: bytes, value: bytes, bounds: Bound
 
 
 def _text(raw: bytes) -> str | None:
-    """Return the text of a str or a bin; None for all else, and for what is not UTF-8."""
+    """Return the text of a str or a bin in UTF-8; None for all else."""
     if FAMILY[raw[0]] != STRING:
         return None
     try:
@@ -220,7 +222,7 @@ def _text(raw: bytes) -> str | None:
 
 
 def _metadata(raw: bytes) -> dict[str, Any] | None:
-    """Return the map that `raw` is, with text for each bin. None: no map, a key is no string, not UTF-8."""
+    """Return a map with text for each bin. None if it is no map, or a key or text is not UTF-8."""
     if FAMILY[raw[0]] != MAP:
         return None
     try:

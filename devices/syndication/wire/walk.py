@@ -1,7 +1,7 @@
-"""Finds where a MessagePack object ends, without building it. Pure.
+"""Finds the end of a MessagePack object without building it. Pure.
 
-An element is judged when its header is there: what announces more than the bounds allow is refused before it
-has come. A walk goes on where it stopped, so an object that comes byte by byte takes linear time.
+An element is checked when its header has come: an object that announces more than the bounds allow is refused
+before it arrives. A walk resumes where it stopped, so an object that comes byte by byte takes linear time.
 """
 
 from typing import Final
@@ -14,7 +14,7 @@ MAP: Final = 3
 
 
 def _families() -> bytes:
-    """Return by first byte what an object is: a string, an array, a map, or 0 for all else."""
+    """Return the family of an object by its first byte: `STRING`, `ARRAY`, `MAP`, or 0 for all else."""
     families = bytearray(256)
     families[0x80:0x90], families[0xDE:0xE0] = bytes([MAP]) * 16, bytes([MAP]) * 2
     families[0x90:0xA0], families[0xDC:0xDE] = bytes([ARRAY]) * 16, bytes([ARRAY]) * 2
@@ -24,7 +24,7 @@ def _families() -> bytes:
 
 
 def _sizes() -> bytes:
-    """Return by first byte the size of an element; 0: a length follows, or items, or it is illegal."""
+    """Return the size of an element by its first byte; 0 if a length or items follow, or it is illegal."""
     sizes = bytearray([1]) * 256
     sizes[0x80:0xA0] = bytes(32)
     sizes[0xA0:0xC0] = bytes(range(1, 33))
@@ -48,9 +48,10 @@ _EXT: Final = frozenset((0xC7, 0xC8, 0xC9))
 
 
 class Walk:
-    """The way through one object. `at` is where the next element begins, maybe beyond what has come.
+    """A walk through one object. `at` is where the next element begins, maybe beyond the data so far.
 
-    `marks`: where the elements of the outermost container begin. `fault`: why there is no end, for good.
+    `marks` are the offsets of the elements of the outermost container. `fault` says why the object is
+    refused, for good; "" if it is not.
     """
 
     __slots__ = ("_bounds", "_items", "_left", "_start", "at", "fault", "marks")
@@ -61,14 +62,14 @@ class Walk:
         self.begin(0)
 
     def begin(self, start: int) -> None:
-        """Begin an object at an offset."""
+        """Begin an object at the offset `start`."""
         self._start = self.at = start
         self._items = 0
         self._left = [1]  # elements to come: of the object itself, then of each container that is open
         self.marks: list[int] = []
 
     def shift(self, size: int) -> None:
-        """Note that `size` bytes in front of the object are no longer there."""
+        """Note that `size` bytes before the object were removed."""
         if not size:  # as while an object comes bit by bit: all its marks each time would be too many
             return
         self._start -= size
@@ -76,7 +77,7 @@ class Walk:
         self.marks = [mark - size for mark in self.marks]
 
     def go(self, data: bytes | bytearray) -> bool:
-        """Walk on through what has come of the object. Return whether it is whole: then it ends at `at`."""
+        """Walk on through the data so far. Return whether the object is complete: then it ends at `at`."""
         at, end, left, marks = self.at, len(data), self._left, self.marks
         while left and at < end:
             first = data[at]
@@ -99,7 +100,7 @@ class Walk:
         return not left and at <= end and not self.fault
 
     def _announced(self, data: bytes | bytearray, at: int, first: int) -> tuple[int, int] | None:
-        """Return the size of an element or of a container's header, and its items; None: not known."""
+        """Return the size of an element or of a container's header, and its items; None if not known yet."""
         length_bytes = LENGTH_BYTES.get(first)
         if length_bytes is None:
             self.fault = f"0x{first:02x} is no MessagePack"
@@ -114,7 +115,7 @@ class Walk:
         return self._opened(head, count * 2 if family == MAP else count)
 
     def _opened(self, head: int, items: int) -> tuple[int, int] | None:
-        """Return what `_announced` does, for a container within the bounds."""
+        """Return size and items of a container's header; None, with a fault, if it exceeds the bounds."""
         self._items += items
         if self._items > self._bounds.items:
             self.fault = f"more than {self._bounds.items} items"

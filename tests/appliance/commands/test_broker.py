@@ -5,7 +5,7 @@ import asyncio
 
 import pytest
 
-from appliance.cli import main
+from appliance.commandline.cli import main
 from appliance.commands import broker as command
 from appliance.parts.broker import BrokerPart
 from bus.leases.service import LeasingBroker

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.cli import main
+from appliance.commandline.cli import main
 from bus.wire.batch import from_payloads
 from capture.reader import read
 from capture.schema import Kind

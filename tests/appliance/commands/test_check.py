@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.cli import main
+from appliance.commandline.cli import main
 from appliance.commands.run import checked
 from tests.topologies.bad import BAD
 

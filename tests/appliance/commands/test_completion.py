@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from appliance import cli, completion
+from appliance.commandline import cli, completion
 from appliance.commands.completion import SHELLS
 
 FOUND = completion.commands(cli.described())

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from appliance import plugged
-from appliance.cli import main
+from appliance.commandline.cli import main
 from appliance.commands import create
+from appliance.machine import plugged
 from topologies.loading.loader import load, loads
 
 Out = pytest.CaptureFixture[str]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.cli import main
+from appliance.commandline.cli import main
 from tests.helpers.appliances import appliance_of, reloaded
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from appliance.cli import main
+from appliance.commandline.cli import main
 from appliance.local.places import is_listening, runtime_directory
 from bus.wire.frame import unpack
 from tests.appliance.pairs import PAIR

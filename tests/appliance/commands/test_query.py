@@ -14,7 +14,7 @@ pytest.importorskip("msgpack")
 pytest.importorskip("lark")
 pytest.importorskip("re2")
 
-from appliance.cli import main
+from appliance.commandline.cli import main
 from devices.syndication.caller import Caller
 from tests.appliance.asking import asked, asking
 from tests.appliance.probe.support import command

@@ -14,7 +14,7 @@ from pathlib import Path
 import pynng
 import pytest
 
-from appliance.cli import main
+from appliance.commandline.cli import main
 from appliance.commands.run import checked_wiring
 from appliance.local.places import is_listening, runtime_directory
 from appliance.reload.outcome import Outcome, Request, pack, unpack_outcome, unpack_request

@@ -13,7 +13,7 @@ pytest.importorskip("msgpack")
 pytest.importorskip("lark")
 pytest.importorskip("re2")
 
-from appliance.cli import main
+from appliance.commandline.cli import main
 from appliance.compose import Appliance
 from appliance.status.snapshot import snapshot
 from bus.balance import imbalances

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.cli import main
+from appliance.commandline.cli import main
 from appliance.probe.words import type_of, type_word
 from bus.errors import BusError
 from bus.wire.pattern import hexadecimal, token

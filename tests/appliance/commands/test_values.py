@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from bus.asking import End, Question, end, read, say
+from bus.asking import EndOfAnswer, Question, end, read, say
 from bus.hub import Hub
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, Frame, pack
@@ -72,7 +72,7 @@ async def test_values_that_are_lost_or_left_out_are_said(capsys: pytest.CaptureF
         question = read(ear.heard[-1])
         assert isinstance(question, Question)
         other = say(question.nonce ^ 1, 5, Frame(PUB, (9,), b"x"))
-        ear.say(other, say(question.nonce, 5, Frame(PUB, (1,), b"x")), end(End(question.nonce, 2, 3)))
+        ear.say(other, say(question.nonce, 5, Frame(PUB, (1,), b"x")), end(EndOfAnswer(question.nonce, 2, 3)))
         assert await task == 1
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 1

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from importlib import import_module
 from typing import Any
 
-from appliance.cli import parser
+from appliance.commandline.cli import parser
 from bridges.media.uart.codec import Decoder
 from bus.hub import Hub, Link
 from bus.transports.links import make_link

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from appliance.cli import main
+from appliance.commandline.cli import main
 from appliance.probe.endpoint import parse_endpoint
 from bridges.media.can.medium import Can
 from bridges.media.tcp.medium import Tcp

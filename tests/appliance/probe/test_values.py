@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 
 from appliance.probe.values import jsonable, words_of_value
-from devices.syndication.heard import read
-from tests.devices.syndication.wire.test_walk import objects
+from devices.syndication.answers import read
+from tests.devices.syndication.wire.objects import objects
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.cli import main
+from appliance.commandline.cli import main
 from appliance.service.plan import Plan, plan_of
 from appliance.service.texts import files_of, nodes, quoted
 from bus.errors import TopologyError

@@ -29,7 +29,14 @@ def status_of(one: Appliance) -> dict[str, Any]:
 def lease(*candidates: tuple[str, bool, int], holder: str = "", epoch: int = 1) -> dict[str, Any]:
     """Return a lease of the bridge fridge. A candidate: its name, whether it holds, its silence in ms."""
     shown = [
-        {"name": name, "order": order, "ready": True, "holding": holds, "silent_ms": silent_ms}
+        {
+            "name": name,
+            "part": f"bridge fridge@{name}",
+            "order": order,
+            "ready": True,
+            "holding": holds,
+            "silent_ms": silent_ms,
+        }
         for order, (name, holds, silent_ms) in enumerate(candidates)
     ]
     return {
@@ -47,6 +54,8 @@ def broker(*leases: dict[str, Any]) -> dict[str, Any]:
     counts = LeasingBroker(["tcp://127.0.0.1:0"]).broker.counts
     return {
         "name": "broker main",
+        "kind": "broker",
+        "part": "broker main",
         "urls": ["tcp://10.0.0.11:9942"],
         "counts": counts | {"registrations": 12},
         "rejected": {},

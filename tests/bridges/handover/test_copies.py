@@ -173,21 +173,21 @@ def test_each_of_several_equal_frames_has_its_copy() -> None:
 
 def test_what_did_not_get_out_is_known_where_another_sends_it() -> None:
     heard, message = stamping(3), wrap(READING, Envelope(7, 1, 3))
-    heard.owe(1, message, 1000.0)
-    heard.owe(2, message, 1000.0)
+    heard.owe(1, [message], 1000.0)
+    heard.owe(2, [message], 1000.0)
     assert heard.hear(2, message, 1000.0) == "standby"
     assert heard.replay(1000.0) == [Due(0b10, message, 3)]
 
 
 def test_frames_without_keys_that_did_not_get_out_are_different_ones() -> None:
     heard = plain()
-    heard.owe(1, READING, 1000.0)
-    heard.owe(1, OTHER, 1000.0)
+    heard.owe(1, [READING], 1000.0)
+    heard.owe(1, [OTHER], 1000.0)
     assert [due.message for due in heard.replay(1000.0)] == [READING, OTHER]
 
 
 def test_what_did_not_get_out_without_an_envelope_may_be_sent_by_another_with_one() -> None:
     heard = stamping()
-    heard.owe(1, READING, 1000.0)
+    heard.owe(1, [READING], 1000.0)
     assert heard.hear(1, wrap(READING, Envelope(9, 1)), 1000.0) == "standby"
     assert heard.replay(1000.0) == []

@@ -5,8 +5,8 @@ from collections import Counter, deque
 
 import pytest
 
-from bridges.bridge import Bridge, Side
-from bridges.handover.gate import Place, private_origin
+from bridges.bridge import Bridge, Policy, Side
+from bridges.handover.gate import Rank, private_origin
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats
 from bus.patch import join
@@ -115,7 +115,8 @@ class Copy:
     def __init__(self, name: str, world: "World") -> None:
         self.bridge = Bridge("x", 0xABCD, clock=world.clock, pattern=() if world.opaque else (7,))
         self.sides: list[Side] = [
-            self.bridge.side(str(n), trunk=trunk, opaque=world.opaque) for n, trunk in enumerate(world.trunks)
+            self.bridge.side(str(n), Policy(trunk=trunk, opaque=world.opaque))
+            for n, trunk in enumerate(world.trunks)
         ]
         self.may = False
         self.gate = self.bridge.stand_by(lambda _: self.may)
@@ -285,7 +286,7 @@ def test_a_bridge_pauses_and_resumes_with_nothing_missing() -> None:
 def test_filters_hold_for_what_is_replayed() -> None:
     clock = Clock()
     bridge = Bridge("x", 1, clock=clock, pattern=(7,))
-    one, two = bridge.side("one"), bridge.side("two", deny_out=[(7, 9)])
+    one, two = bridge.side("one"), bridge.side("two", Policy(deny_out=[(7, 9)]))
     gate = bridge.stand_by(lambda _: True)
     media = Medium(), Medium()
     ends = [m.join("b", s) for m, s in zip(media, (one, two), strict=True)]
@@ -302,9 +303,9 @@ def test_two_that_forward_at_once_make_no_loop_of_a_trunk_and_a_plain_wire() -> 
     """As when a partition parts them, soon after their start, when neither is sure of the common stamps."""
     clock, said = Clock(), pack(1, (7, 1), b"said")
     bridges = [Bridge("x", 1, clock=clock) for _ in range(2)]
-    bus, wire = [b.side("bus", trunk=True) for b in bridges], [b.side("wire") for b in bridges]
+    bus, wire = [b.side("bus", Policy(trunk=True)) for b in bridges], [b.side("wire") for b in bridges]
     for number, bridge in enumerate(bridges):
-        bridge.stand_by(lambda _: True, place=Place(number, 2)).resume()
+        bridge.stand_by(lambda _: True, rank=Rank(number, 2)).resume()
     wires = [recorder(side) for side in wire]
     join(bus[0], bus[1])
     wire[0].publish(from_payloads([said]), wires[0])

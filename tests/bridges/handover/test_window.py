@@ -6,7 +6,7 @@ from zlib import crc32
 
 import pytest
 
-from bridges.bridge import Bridge
+from bridges.bridge import Bridge, Policy
 from bridges.handover.stamps import Stamps
 from bridges.handover.window import Due, Lag, SideRules, Window
 from bridges.rules import Seen
@@ -248,8 +248,8 @@ class Shared:
         self.wire: list[bytes] = []
         self.near, self.far = [], []
         for rank, bridge in enumerate(self.bridges):
-            bus = bridge.side("bus", trunk=True)
-            can = bridge.side("can", trunk=True, hold_s=0.03 * rank, hold_needed=hold_needed)
+            bus = bridge.side("bus", Policy(trunk=True))
+            can = bridge.side("can", Policy(trunk=True, hold_s=0.03 * rank), hold_needed=hold_needed)
             bridge.stand_by(lambda _: True).resume()
             self.near.append((bus, RecordingPipe("bus")))
             self.far.append((can, Echo(self, rank)))
@@ -384,8 +384,8 @@ def test_what_came_without_an_envelope_goes_on_with_that_of_its_copy() -> None:
 
 def test_what_did_not_get_out_is_sent_as_it_is() -> None:
     heard, message = stamping(3), wrap(READING, Envelope(7, 1, 3))
-    heard.owe(1, message, 1000.0)
-    heard.owe(2, message, 1000.0)
+    heard.owe(1, [message], 1000.0)
+    heard.owe(2, [message], 1000.0)
     assert (heard.stats.offered, heard.stats.queued) == (1, 1)
     assert heard.replay(1000.0) == [Due(0b110, message, 3)]
     assert heard.stats.balance() == heard.stats.queued == 0
@@ -394,7 +394,7 @@ def test_what_did_not_get_out_is_sent_as_it_is() -> None:
 def test_what_did_not_get_out_without_an_envelope_is_sent_so_by_a_window_that_does_not_stamp() -> None:
     plain, heard = window(), stamping()
     for one in (plain, heard):
-        one.owe(1, READING, 1000.0)
+        one.owe(1, [READING], 1000.0)
     assert plain.replay(1000.0) == [Due(0b10, READING, 8)]
     assert heard.replay(1000.0) == [Due(0b10, wrap(READING, Envelope(5, 0, 8)), 8)]
 
@@ -404,7 +404,7 @@ def test_what_we_stamped_and_could_not_send_may_come_from_another_under_another_
     origin: int, left: int
 ) -> None:
     heard = stamping()
-    heard.owe(1, wrap(READING, Envelope(origin, 1)), 1000.0)
+    heard.owe(1, [wrap(READING, Envelope(origin, 1))], 1000.0)
     heard.hear(1, wrap(READING, Envelope(9, 1)), 1000.0)
     assert len([due for due in heard.replay(1000.0) if due.sides == 0b10]) == left
 

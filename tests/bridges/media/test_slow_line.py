@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bridges.bridge import Bridge
+from bridges.bridge import Bridge, Policy
 from bridges.media.shedding import Shed
 from bridges.media.uart.codec import wire_bytes_max
 from bridges.simulate import SerialLine, run
@@ -54,7 +54,7 @@ class Plant:
         self.line.chunk_bytes = CHUNK_BYTES
         self.bus, self.far, self.out = Hub("bus"), Hub("far"), Far()
         self.bridge = Bridge("slow", 7, clock=self.loop.time)
-        join(self.bus, self.bridge.side("bus", trunk=trunk))
+        join(self.bus, self.bridge.side("bus", Policy(trunk=trunk)))
         side = self.bridge.side("line")
         self.far.attach(self.out)
         self.link, self.other = self.line.link("near", shed=Shed(**shed)), self.line.link("far")

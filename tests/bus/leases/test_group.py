@@ -19,15 +19,13 @@ def claim(
 def hear(group: Group, said: Claim, now: float) -> Member:
     """Let a group take a claim, as the table does."""
     member = group.candidates.setdefault(said.id, Member(said.id, said, now))
-    member.heard(said, now, LEASE_S)
-    group.take(member, now)
-    group.settle(now)
+    group.hear(member, said, now)
     return member
 
 
-def answers(group: Group, now: float, hold_down_s: float = 10.0) -> dict[object, Grant]:
+def answers(group: Group, now: float) -> dict[object, Grant]:
     """Return the grants by the candidate that they are for."""
-    found = {who: unpack_grant(frame) for who, frame in group.answers(now, hold_down_s)}
+    found = {who: unpack_grant(frame) for who, frame in group.answers(now)}
     return {who: grant for who, grant in found.items() if grant is not None}
 
 
@@ -69,7 +67,7 @@ def test_who_has_resigned_comes_last_for_four_leases() -> None:
     assert member.rank(1.0) < other.rank(1.0)
     member.resigned_s = 1.0
     assert [member.rank(now)[0] for now in (1.0, 1.9375, 2.0)] == [True, True, False]
-    assert member.standing(1.5).silent_ms == 500
+    assert member.status(1.5).silent_ms == 500
 
 
 def test_the_first_claim_of_all_starts_one_lease_of_grace() -> None:
@@ -228,9 +226,10 @@ def test_a_holder_is_asked_to_resign_when_a_better_one_was_ready_for_the_hold_do
     order: int, now: float, asked: bool
 ) -> None:
     group = acting(claim(6, order))
+    group.terms.hold_down_s = 2.0
     hear(group, claim(5, 1, 5, holding=True), now)
     hear(group, claim(6, order), now)
-    found = answers(group, now, hold_down_s=2.0)
+    found = answers(group, now)
     assert (found[5].please_resign, found[6].please_resign) == (asked, False)
 
 
@@ -246,17 +245,18 @@ def test_a_holder_that_lost_a_link_is_asked_to_resign_for_any_other_that_is_fit(
 
 def test_an_epoch_is_believed_up_to_half_of_all_at_first_and_one_further_afterwards() -> None:
     half = 0x7FFFFFFF
-    group = new_group()
-    assert [group.believed(claim(5, epoch=epoch)).epoch for epoch in (half, half + 1)] == [half, half]
-    group = acting()
-    assert [group.believed(claim(5, epoch=epoch)).epoch for epoch in (4, 5, 6, 7)] == [4, 5, 6, 6]
+    assert [hear(new_group(), claim(5, epoch=one), 1.0).claim.epoch for one in (half, half + 1)] == [
+        half,
+        half,
+    ]
+    assert [hear(acting(), claim(5, epoch=one), 1.0).claim.epoch for one in (4, 5, 6, 7)] == [4, 5, 6, 6]
 
 
 def test_long_leases_are_told_in_milliseconds() -> None:
     group = new_group()
     member = Member("a", claim(5, epoch=3), 1.0)
     group.candidates[5] = member
-    member.heard(claim(5, epoch=3, holding=True), 1.0, 60.0)
-    group.take(member, 1.0)
+    group.terms.lease_s = 60.0
+    group.hear(member, claim(5, epoch=3, holding=True)._replace(heartbeat_ms=24_000), 1.0)
     assert answers(group, 1.0)["a"].lease_ms == 60_000
     assert group.lease(1.0).expires_ms == 60_000

@@ -201,11 +201,13 @@ def test_the_last_epoch_of_all_is_granted_on() -> None:
     group = Group(((1,), "x"), 0.0, epoch=0xFFFFFFFF, granted_s=0.0, grace_s=0.0)
     group.candidates[5] = Member("a", Claim((1,), "x", 5, epoch=7), 0.0, lease_s=0.25, ready_s=0.0)
     group.settle(0.125)
-    ((_, answer),) = group.answers(0.125, 10.0)
+    ((_, answer),) = group.answers(0.125)
     grant = unpack_grant(answer)
     assert grant is not None
     assert (grant.granted, grant.epoch) == (True, 0xFFFFFFFF)
-    assert group.believed(Claim((1,), "x", 5, epoch=0xFFFFFFFF)).epoch == 0xFFFFFFFF
+    last = Claim((1,), "x", 5, epoch=0xFFFFFFFF)
+    group.hear(group.candidates[5], last, 0.125)
+    assert group.candidates[5].claim.epoch == 0xFFFFFFFF
 
 
 def test_one_who_has_not_heard_of_the_later_epoch_of_the_holder_does_not_take_it_from_it() -> None:

@@ -13,9 +13,9 @@ pytest.importorskip("lark")
 pytest.importorskip("re2")
 
 from bus.errors import LinkError
+from devices.syndication.answers import ReceivedPublication
 from devices.syndication.bounds import Bounds
-from devices.syndication.caller import Caller, RefusedQuery, Said, UnreachedError, follow
-from devices.syndication.heard import Heard
+from devices.syndication.caller import Caller, RefusedQuery, UnreachedError, Update, follow
 from devices.syndication.wire.messages import Difference, Form, Publication
 from tests.devices.syndication.tcp_clients import Home, home
 
@@ -24,11 +24,11 @@ def url_of(here: Home) -> str:
     return str(here.service.urls[0])
 
 
-def shown(said: Said) -> Any:
-    return said if isinstance(said, Heard) else (list(said.new), list(said.gone))
+def shown(said: Update) -> Any:
+    return said if isinstance(said, ReceivedPublication) else (list(said.new), list(said.gone))
 
 
-async def nexts(answers: AsyncIterator[Said], count: int) -> list[Any]:
+async def nexts(answers: AsyncIterator[Update], count: int) -> list[Any]:
     """Return the next things that are said."""
     async with asyncio.timeout(20):
         return [shown(await anext(answers)) for _ in range(count)]
@@ -39,7 +39,7 @@ async def test_it_publishes_and_subscribes() -> None:
         await caller.publish("a1", {"Room": "410"}, 21.5)
         await caller.subscribe("has Room")
         await caller.publish("a1", {}, [22, None])
-        assert await nexts(caller, 2) == [(["a1"], []), Heard("a1", {}, [22, None])]
+        assert await nexts(caller, 2) == [(["a1"], []), ReceivedPublication("a1", {}, [22, None])]
         await caller.subscribe("select distinct Room")
         await caller.publish("a1", {"Room": None, "Floor": 4}, None)
         assert await nexts(caller, 2) == [(["410"], ["a1"]), ([], ["410"])]
@@ -68,7 +68,7 @@ async def test_a_cancelled_wait_loses_nothing() -> None:
         waiting.cancel()
         await asyncio.wait([waiting])
         await caller.publish("a", {}, 1)
-        assert await nexts(caller, 2) == [(["a"], []), Heard("a", {}, 1)]
+        assert await nexts(caller, 2) == [(["a"], []), ReceivedPublication("a", {}, 1)]
 
 
 async def test_it_says_that_the_broker_is_gone() -> None:
@@ -102,7 +102,7 @@ def test_an_address_that_cannot_be(url: str, why: str) -> None:
 
 
 @asynccontextmanager
-async def following(url: str, query: str, lost: list[str]) -> AsyncIterator[AsyncGenerator[Said, None]]:
+async def following(url: str, query: str, lost: list[str]) -> AsyncIterator[AsyncGenerator[Update, None]]:
     async with aclosing(follow(url, query, 20.0, lambda error: lost.append(str(error)))) as answers:
         yield answers
 
@@ -121,8 +121,8 @@ async def test_after_a_connection_is_lost_a_difference_says_what_has_changed_sin
         assert await nexts(answers, 5) == [
             (["a", 1, [2]], []),
             (["b"], ["a"]),
-            Heard("a", {}, 1),
-            Heard("a", {}, 1),
+            ReceivedPublication("a", {}, 1),
+            ReceivedPublication("a", {}, 1),
             ([True], [[2], 1]),
         ]
     assert lost == [f"{url}: the broker closed the connection"] * 2

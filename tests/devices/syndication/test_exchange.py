@@ -13,7 +13,7 @@ pytest.importorskip("re2")
 
 from bus.serving.rejections import Rejections
 from devices.syndication.bounds import Bounds
-from devices.syndication.client import Told
+from devices.syndication.client import ClientMessage
 from devices.syndication.exchange import Exchange
 from devices.syndication.state.producers import NOWHERE
 from devices.syndication.wire.messages import Difference, Publication
@@ -29,7 +29,7 @@ class Fake:
         self.batches = 0
         self.on_take: Callable[[], object] = lambda: None
 
-    def take(self, messages: Sequence[Told]) -> None:
+    def take(self, messages: Sequence[ClientMessage]) -> None:
         self.batches += 1
         self.told += map(shown, messages)
         on_take, self.on_take = self.on_take, lambda: None
@@ -50,7 +50,7 @@ class Fake:
         return told
 
 
-def shown(message: Told) -> Any:
+def shown(message: ClientMessage) -> Any:
     return (message.new, message.gone) if isinstance(message, Difference) else message.id
 
 

@@ -9,38 +9,38 @@ import pytest
 from capture import names
 from capture.files import days_directory
 from devices.child import settle
-from devices.tap.names import Heard, Told
+from devices.tap.names import NamesReader, NamesWriter
 from devices.tap.recorder import Options, Recorder
 from tests.helpers.peers import until
 
 
 @pytest.fixture
-def told() -> Iterator[Told]:
-    made = Told()
+def writer() -> Iterator[NamesWriter]:
+    made = NamesWriter()
     yield made
     made.close()
 
 
-def test_what_is_told_is_stored_once(told: Told, tmp_path: Path) -> None:
-    heard = Heard(told.descriptor, tmp_path, "gw")
-    heard.store()
+def test_what_is_told_is_stored_once(writer: NamesWriter, tmp_path: Path) -> None:
+    reader = NamesReader(writer.descriptor, tmp_path, "gw")
+    reader.store()
     assert not list(tmp_path.iterdir())
-    told.tell(["fridge", "temp"])
-    heard.store()
-    told.tell(["temp", "door"])
+    writer.write(["fridge", "temp"])
+    reader.store()
+    writer.write(["temp", "door"])
     assert names.beside(tmp_path) == ["fridge", "temp"]
-    heard.store()
+    reader.store()
     assert names.beside(tmp_path) == ["fridge", "temp", "door"]
 
 
-def test_what_the_disk_refused_is_stored_the_next_time(told: Told, tmp_path: Path) -> None:
-    heard = Heard(told.descriptor, tmp_path / "days", "gw")
+def test_what_the_disk_refused_is_stored_the_next_time(writer: NamesWriter, tmp_path: Path) -> None:
+    reader = NamesReader(writer.descriptor, tmp_path / "days", "gw")
     (tmp_path / "days").write_text("a file in the way")
-    told.tell(["fridge"])
+    writer.write(["fridge"])
     with pytest.raises(OSError, match="days"):
-        heard.store()
+        reader.store()
     (tmp_path / "days").unlink()
-    heard.store()
+    reader.store()
     assert names.beside(tmp_path / "days") == ["fridge"]
 
 

@@ -13,7 +13,7 @@ from capture.batches import batches_of
 from capture.schema import Kind
 from devices.tap.finish import finish
 from devices.tap.journal import leftovers
-from devices.tap.names import Told
+from devices.tap.names import NamesWriter
 from devices.tap.ring import Place, Ring
 from devices.tap.writer import Settings, Writer
 from tests.devices.tap.tap_support import files_in, numbered, rows_in
@@ -31,7 +31,7 @@ def ring() -> Iterator[Ring]:
 def writer(ring: Ring, root: Path, **options: Any) -> Writer:
     """Make a writer in this process, which works only when the test calls it."""
     own = os.dup(ring.descriptor)
-    shared = {"descriptor": own, "ring_bytes": ring.size_bytes, "names": Told().descriptor}
+    shared = {"descriptor": own, "ring_bytes": ring.size_bytes, "names": NamesWriter().descriptor}
     settings = {"flush_s": 0.0, **shared, **options}
     made = Writer(Settings("gw", "recorder", str(root), boot=7, **settings))
     assert made.resume()

@@ -21,8 +21,8 @@ from bus.wire.websocket.origins import Origins
 from bus.wire.websocket.upgrade import ClientUpgrade, ServerUpgrade
 from devices.dbp.proxy import wire as proxy
 from devices.dbp.zeromq import zmtp
+from devices.syndication.answers import AnswerCutter
 from devices.syndication.bounds import Bounds
-from devices.syndication.heard import HeardCutter
 from devices.syndication.wire.cutter import Cutter as SyndicationCutter
 from devices.syndication.wire.messages import BrokerRequest, Publication, Refused, Subscription
 from tests.fuzz.target import Pieces, Target
@@ -183,7 +183,7 @@ def _form(number: int) -> Any:
 
 
 def _heard(pieces: Pieces) -> object:
-    found, fault = _cut(HeardCutter(Bounds(object_bytes=_MESSAGE_BYTES, depth=64, items=4096)), pieces)
+    found, fault = _cut(AnswerCutter(Bounds(object_bytes=_MESSAGE_BYTES, depth=64, items=4096)), pieces)
     return repr(found), bool(fault)  # its text quotes what has come
 
 
@@ -287,16 +287,12 @@ TARGETS: Final = (
         "the HTTP request of a WebSocket",
         _upgraded,
         lambda: [_REQUEST],
-        inputs=20_000,
-        why="0.1 ms an input, in the library",
     ),
     Target(
         "upgrade-dialled",
         "the HTTP response of a WebSocket",
         lambda p: _shaken(ClientUpgrade("ws://gw-a:25401/plant"), p),
         lambda: [_RESPONSE],
-        inputs=20_000,
-        why="0.1 ms an input, in the library",
     ),
     Target(
         "tcp-frames",

@@ -4,6 +4,7 @@ from argparse import ArgumentTypeError
 from collections.abc import Callable
 from typing import Final
 
+from appliance.commandline import arguments
 from appliance.probe import words
 from appliance.probe.endpoint import parse_endpoint
 from appliance.reload import outcome
@@ -38,10 +39,10 @@ def _pattern(pieces: Pieces) -> object:
 def _word(pieces: Pieces) -> object:
     """Read a word of the command line in each way in which a command may."""
     readers: tuple[Callable[[str], object], ...] = (
-        words.hex_bytes,
+        arguments.hex_bytes,
         words.type_of,
-        words.above_zero,
-        words.whole_above_zero,
+        arguments.above_zero,
+        arguments.whole_above_zero,
         written_address,
         whole(1),
     )
@@ -160,8 +161,6 @@ TARGETS: Final = (
         lambda: _ENDPOINTS,
         (BusError,),
         whole=True,
-        inputs=20_000,
-        why="0.1 ms an input: a medium's record is made",
     ),
     Target(
         "url",
@@ -186,7 +185,7 @@ TARGETS: Final = (
         _topology_seeds,
         whole=True,
         grown=_topology_grown,
-        inputs=2_000,
+        inputs=500,
         why="1 ms an input, in PyYAML",
     ),
     Target(
@@ -197,8 +196,6 @@ TARGETS: Final = (
         (QueryError,),
         whole=True,
         grown=lambda n: [b"a = 1" + b" and a = 1" * (n // 40), b"(" * (n // 8) + b"a = 1" + b")" * (n // 8)],
-        inputs=20_000,
-        why="0.1 ms an input, in Lark",
     ),
     Target("reload", "requests at the local socket, and answers", _reload, _reload_seeds, whole=True),
 )

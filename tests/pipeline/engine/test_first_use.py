@@ -10,7 +10,7 @@ pytest.importorskip("pyspark")
 
 import pyarrow.parquet as pq
 
-from appliance.cli import main
+from appliance.commandline.cli import main
 from capture import schema
 from pipeline.engine import jars, java, sail
 from pipeline.errors import PipelineError

@@ -103,7 +103,7 @@ def test_ctrl_c_ends_command_and_sail(tmp_path: Path) -> None:
 
 KILLED: Final = """
 import sys
-from appliance.cli import main
+from appliance.commandline.cli import main
 from pipeline.analysis.audit import findings
 from pipeline.engine import sail
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance import cli
-from appliance.table import COMMANDS
+from appliance.commandline import cli
+from appliance.commandline.table import COMMANDS
 from pipeline import jobs
 from pipeline.engine.choice import SAIL
 from tests.helpers import ROOT

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
-from appliance.cli import main
+from appliance.commandline.cli import main
 from bus.names import Names
 from bus.wire.pattern import hexadecimal, token
 from capture.names import add

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.cli import main
+from appliance.commandline.cli import main
 from pipeline.errors import PipelineError
 from pipeline.output.place import check
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.cli import main
+from appliance.commandline.cli import main
 from tests.topologies.support import GATEWAY, PAIR, warnings
 from topologies.checks.checker import check
 from topologies.checks.messages import find_frames_only

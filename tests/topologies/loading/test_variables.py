@@ -6,7 +6,7 @@ import pytest
 import yaml
 from yaml.nodes import ScalarNode
 
-from appliance.cli import main
+from appliance.commandline.cli import main
 from bridges.media.uart.medium import Uart
 from bus.errors import TopologyError
 from topologies.findings import InvalidTopology

@@ -13,7 +13,7 @@ from yaml import SafeLoader, compose
 from yaml.constructor import SafeConstructor
 from yaml.nodes import MappingNode, Node, SequenceNode
 
-from appliance.cli import main
+from appliance.commandline.cli import main
 from tests.helpers import ROOT
 from tests.topologies.bad import BAD
 from topologies.findings import InvalidTopology

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bridges.bridge import Bridge
+from bridges.bridge import Bridge, Policy
 from bridges.media.tmq import pipe
 from bridges.media.tmq.declared import Declarations
 from bus.tmq import Client
@@ -36,7 +36,7 @@ class Gateway:
     def __init__(self, url: str, number: int) -> None:
         self.may = False
         self.bridge = Bridge(f"gw-{number}", 1)
-        network = self.bridge.side("tmq", allow_in=(TEMP,), allow_out=(ALERT,))
+        network = self.bridge.side("tmq", Policy(allow_in=(TEMP,), allow_out=(ALERT,)))
         self.field = recorder(self.bridge.side("field"))
         self.gate = self.bridge.stand_by(lambda _: self.may)
         self.link = Bus.made([url], None, number, subscribe=(TEMP,), publish=(ALERT,))

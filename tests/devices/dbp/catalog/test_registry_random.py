@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from devices.dbp.catalog import wire
-from devices.dbp.catalog.wire import Heard, Refused, parse
+from devices.dbp.catalog.wire import Received, Refused, parse
 from tests.devices.dbp.catalog.room import DISCONNECT, SILENT, Room, word
-from tests.devices.dbp.catalog.test_wire import any_frame
+from tests.devices.dbp.catalog.strategies import any_frame
 
 
 @settings(max_examples=60)
@@ -59,7 +59,7 @@ def test_what_is_listed_is_what_a_naive_model_lists(said: list[tuple[str, int, i
                 del model[name]
         elif what == "pong":
             heard = name in model
-            pong = Heard(wire.PONG, True, (str(name),))
+            pong = Received(wire.PONG, True, (str(name),))
             assert (room.registry.answered(str(name), pong, room.now_s) == "") == heard
             host = model[name][0] if heard else host
         else:

@@ -12,10 +12,10 @@ from devices.dbp.catalog import wire
 from devices.dbp.catalog.body import pack_object
 from devices.dbp.catalog.bounds import Bounds
 from devices.dbp.catalog.entry import FAULTS
-from devices.dbp.catalog.registry import REFUSED as LATER
-from devices.dbp.catalog.wire import Command, Heard, Refused, pack, pack_datagram, parse, parse_datagram
+from devices.dbp.catalog.outcomes import REFUSED as LATER
+from devices.dbp.catalog.wire import Command, Received, Refused, pack, pack_datagram, parse, parse_datagram
 from tests.devices.dbp.catalog import original
-from tests.devices.dbp.catalog.test_body import objects
+from tests.devices.dbp.catalog.strategies import any_frame, objects
 from tests.helpers import ROOT
 
 PAGE = (ROOT / "docs/wire/dbp.md").read_text()
@@ -34,25 +34,25 @@ def frames(lines: list[bytes]) -> list[bytes]:
     return [line[2:] for line in lines]
 
 
-def read(*parts: bytes, **bounds: Any) -> Heard | Refused:
+def read(*parts: bytes, **bounds: Any) -> Received | Refused:
     return parse(parts, Bounds(**bounds))
 
 
-def heard(*parts: bytes, **bounds: Any) -> Heard:
+def heard(*parts: bytes, **bounds: Any) -> Received:
     found = read(*parts, **bounds)
-    assert isinstance(found, Heard), found
+    assert isinstance(found, Received), found
     return found
 
 
 def test_the_page_s_examples() -> None:
     request, reply, beat, acknowledged = map(frames, EXAMPLES[:4])
     assert request == original.ONE == pack(Command(b"u_U", ROHAN), True, 1795387264.0)
-    assert heard(*request) == Heard(wire.INFO_REQUEST, True, ("Rohan",))
+    assert heard(*request) == Received(wire.INFO_REQUEST, True, ("Rohan",))
     warning = pack_object({"Error": "inactive: Rohan"})
     assert reply == pack(Command(b"o_O", (warning,)), True, 1795387264.0)
     assert heard(*reply).fields == {"Error": "inactive: Rohan"}
     assert beat == pack(Command(wire.HEARTBEAT, ROHAN), False, WALL_S)
-    assert heard(*beat) == Heard(wire.HEARTBEAT, False, ("Rohan",))
+    assert heard(*beat) == Received(wire.HEARTBEAT, False, ("Rohan",))
     assert acknowledged == pack(Command(wire.ACKNOWLEDGED), False, WALL_S)
     ((datagram,),) = EXAMPLES[4:5]
     assert datagram == pack_datagram(wire.HEARTBEAT, "Rohan", WALL_S)
@@ -78,8 +78,8 @@ def test_what_the_original_sends_is_read() -> None:
     assert registration.word == wire.REGISTRATION
     assert registration.fields["interfaces"] == {"router": {"ip": "127.0.0.1", "port": 5247}}
     assert heard(*original.UPDATE).fields == {"name": "Rohan", "topics": ["x"]}
-    assert heard(*original.ALL) == Heard(wire.INFO_REQUEST, True)
-    assert heard(*original.PONG) == Heard(wire.PONG, True, ("Rohan",))
+    assert heard(*original.ALL) == Received(wire.INFO_REQUEST, True)
+    assert heard(*original.PONG) == Received(wire.PONG, True, ("Rohan",))
     assert read(*original.NO_HANDLER) == Refused("command")
 
 
@@ -190,25 +190,6 @@ def test_the_longest_message_is_read() -> None:
     assert heard(b"", b"u_U", T, b"x" * 200).texts == ("x" * 200,)
 
 
-any_frame = st.binary(max_size=12) | st.sampled_from(
-    [
-        b"",
-        b"u_U",
-        b"UwU",
-        b"UoU",
-        b"OwO",
-        b"OmO",
-        b"<3",
-        b"</3",
-        b"ping",
-        b"1",
-        original.TIME,
-        b"{}",
-        b'{"name": "a"}',
-    ]
-)
-
-
 @given(st.lists(any_frame, max_size=8))
 def test_no_frames_raise(parts: list[bytes]) -> None:
     found = parse(parts, Bounds(frames=6, message_bytes=40))
@@ -228,15 +209,15 @@ def test_no_damaged_message_raises(data: st.DataObject, parts: list[bytes]) -> N
         + parts[at][place + data.draw(st.integers(0, 3)) :]
     )
     found = parse([*parts[:at], damaged, *parts[at + 1 :]], Bounds())
-    assert isinstance(found, Heard) or found.reason in wire.REFUSED
+    assert isinstance(found, Received) or found.reason in wire.REFUSED
 
 
 @given(names, st.sampled_from([wire.HEARTBEAT, wire.DISCONNECT]))
 def test_a_datagram_is_a_beat(name: str, word: bytes) -> None:
     data = pack_datagram(word, name, WALL_S)
     assert data == word + b" 1795387285.250000 " + name.encode()
-    assert parse_datagram(data, Bounds()) == Heard(word, False, (name,))
-    assert parse_datagram(pack_datagram(word, f" {name}  {name}", 1), Bounds()) == Heard(
+    assert parse_datagram(data, Bounds()) == Received(word, False, (name,))
+    assert parse_datagram(pack_datagram(word, f" {name}  {name}", 1), Bounds()) == Received(
         word, False, (f" {name}  {name}",)
     )
 

@@ -7,27 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devices.dbp.catalog import wire
-from devices.dbp.catalog.wire import Command, Heard
-from devices.dbp.nodes.registering import ANSWER_S, NOTHING, Registration, Standing, Step
-
-APPROVED = Heard(wire.APPROVED, False)
-BEAT = Heard(wire.HEARTBEAT, False, ("Rohan",))
-DISCONNECT = Heard(wire.DISCONNECT, False)
-
-
-def registration() -> Registration:
-    return Registration("Rohan", {"interfaces": {"router": {"ip": "127.0.0.1", "port": 5247}}}, 1.0)
-
-
-def listed(at_s: float = 0.0) -> Registration:
-    made = registration()
-    made.open(at_s)
-    made.heard(APPROVED, at_s)
-    return made
-
-
-def registers(step: Step) -> bool:
-    return step.renew and [command.word for command in step.say] == [wire.REGISTRATION]
+from devices.dbp.catalog.wire import Command, Received
+from devices.dbp.nodes.registering import ANSWER_S, NOTHING, RegistrationState, Step
+from tests.devices.dbp.nodes.conversation import APPROVED, BEAT, DISCONNECT, listed, registers, registration
 
 
 def test_it_registers_with_what_the_specification_wants() -> None:
@@ -71,24 +53,24 @@ def test_a_missed_answer_leads_to_tcp_and_a_catalog_that_is_silent_to_a_new_conn
     assert len(over_tcp) >= 3
     assert registers(said[-1][1])
     assert 5 <= said[-1][0] <= 6
-    assert made.standing is Standing.ASKING
+    assert made.state is RegistrationState.ASKING
 
 
 def test_an_acknowledged_beat_over_tcp_is_life() -> None:
     made = listed()
     made.tick(2.0)
-    made.heard(Heard(wire.ACKNOWLEDGED, False), 2.1)
+    made.heard(Received(wire.ACKNOWLEDGED, False), 2.1)
     assert made.tick(3.0).say == ()
-    assert made.standing is Standing.LISTED
+    assert made.state is RegistrationState.LISTED
 
 
 def test_the_interval_of_the_catalog_holds() -> None:
     made = registration()
     made.open(0.0)
-    made.heard(Heard(wire.APPROVED, False, fields={"liveliness": 250.0}), 0.0)
+    made.heard(Received(wire.APPROVED, False, fields={"liveliness": 250.0}), 0.0)
     assert made.interval_s == 0.25
     assert made.tick(0.25).beat
-    made.heard(Heard(wire.ACKNOWLEDGED, False, fields={"liveliness": 1e-9}), 0.0)
+    made.heard(Received(wire.ACKNOWLEDGED, False, fields={"liveliness": 1e-9}), 0.0)
     assert made.interval_s == 0.01
 
 
@@ -115,8 +97,8 @@ def test_a_denial_says_its_reasons_and_is_tried_again_with_longer_pauses() -> No
     made.open(0.0)
     now_s, tries = 0.0, list[float]()
     for _ in range(4):
-        made.heard(Heard(wire.DENIED, False, ("name taken: a living service has the name",)), now_s)
-        assert made.standing is Standing.DENIED
+        made.heard(Received(wire.DENIED, False, ("name taken: a living service has the name",)), now_s)
+        assert made.state is RegistrationState.DENIED
         assert made.reasons == ("name taken: a living service has the name",)
         while not registers(made.tick(now_s)):
             now_s += 0.25
@@ -131,8 +113,8 @@ def test_an_update_is_said_and_its_answer_returned() -> None:
     assert [(c.word, json.loads(c.body[0])) for c in step.say] == [
         (wire.UPDATE, {"topics": ["x"], "name": "Rohan"})
     ]
-    assert made.heard(Heard(wire.ACKNOWLEDGED, False), 1.1).answer == ()
-    assert made.heard(Heard(wire.DENIED, False, ("no",)), 1.2).answer == ("no",)
+    assert made.heard(Received(wire.ACKNOWLEDGED, False), 1.1).answer == ()
+    assert made.heard(Received(wire.DENIED, False, ("no",)), 1.2).answer == ("no",)
     assert json.loads(made.heard(DISCONNECT, 2.0).say[0].body[0])["topics"] == ["x"]
 
 
@@ -151,11 +133,11 @@ def test_it_leaves_by_a_disconnect_and_says_nothing_more() -> None:
 
 
 def test_a_ping_over_the_connection_is_answered() -> None:
-    assert listed().heard(Heard(wire.PING, False), 0.5).say == (Command(wire.PONG, (b"Rohan",)),)
+    assert listed().heard(Received(wire.PING, False), 0.5).say == (Command(wire.PONG, (b"Rohan",)),)
 
 
 HEARD = st.builds(
-    Heard,
+    Received,
     st.sampled_from([wire.APPROVED, wire.DENIED, wire.DISCONNECT, wire.ACKNOWLEDGED, wire.PING, wire.PONG]),
     st.just(False),
     st.sampled_from([(), ("Rohan",), ("Mordor",)]),
@@ -166,7 +148,7 @@ HEARD = st.builds(
 @given(
     st.lists(st.tuples(st.floats(0, 3), st.sampled_from(["tick", "heard", "datagram"]), HEARD), max_size=60)
 )
-def test_whatever_comes_it_registers_again_in_the_end(script: list[tuple[float, str, Heard]]) -> None:
+def test_whatever_comes_it_registers_again_in_the_end(script: list[tuple[float, str, Received]]) -> None:
     made, now_s = registration(), 0.0
     made.open(now_s)
     for passed_s, how, heard in script:

@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 
 from devices.dbp.catalog import wire
-from devices.dbp.catalog.wire import Command, Heard
+from devices.dbp.catalog.wire import Command, Received
 from devices.dbp.nodes.registering import (
     ANSWER_S,
     DENIED_MAX_S,
     DENIED_MIN_S,
     NOTHING,
     Registration,
-    Standing,
+    RegistrationState,
     Step,
 )
-from tests.devices.dbp.nodes.test_registering import (
+from tests.devices.dbp.nodes.conversation import (
     APPROVED,
     BEAT,
     DISCONNECT,
@@ -25,13 +25,13 @@ from tests.devices.dbp.nodes.test_registering import (
     registration,
 )
 
-DENIED = Heard(wire.DENIED, False)
+DENIED = Received(wire.DENIED, False)
 
 
 def agreed(interval_ms: Any) -> Registration:
     made = registration()
     made.open(0.0)
-    made.heard(Heard(wire.APPROVED, False, fields={"liveliness": interval_ms}), 0.0)
+    made.heard(Received(wire.APPROVED, False, fields={"liveliness": interval_ms}), 0.0)
     return made
 
 
@@ -87,7 +87,7 @@ def test_who_is_listed_again_beats_in_the_interval_that_it_offers() -> None:
 
 def test_a_beat_is_due_an_interval_after_whatever_was_said() -> None:
     made = listed()
-    made.heard(Heard(wire.PING, False), 0.5)
+    made.heard(Received(wire.PING, False), 0.5)
     assert made.tick(1.49) == NOTHING
     assert made.tick(1.5) == Step(beat=True)
     made.datagram(BEAT, 1.5)
@@ -98,9 +98,16 @@ def test_a_beat_is_due_an_interval_after_whatever_was_said() -> None:
 
 def test_another_interval_counts_from_its_answer_on() -> None:
     made = listed()
-    made.heard(Heard(wire.ACKNOWLEDGED, False, fields={"liveliness": 4000}), 0.5)
+    made.heard(Received(wire.ACKNOWLEDGED, False, fields={"liveliness": 4000}), 0.5)
     assert made.tick(4.49) == NOTHING
     assert made.tick(4.5) == Step(beat=True)
+
+
+def test_an_interval_that_is_no_number_changes_nothing() -> None:
+    made = listed()
+    made.heard(Received(wire.ACKNOWLEDGED, False, fields={"liveliness": True}), 0.5)
+    assert made.tick(0.99) == NOTHING
+    assert made.tick(1.0) == Step(beat=True)
 
 
 def test_a_beat_over_tcp_takes_the_place_of_one_by_udp() -> None:
@@ -115,7 +122,7 @@ def test_a_second_disconnect_within_an_interval_waits_for_its_end() -> None:
     made = listed()
     assert registers(made.heard(DISCONNECT, 1.0))
     assert made.heard(DISCONNECT, 1.99) == Step(renew=True)
-    assert made.standing is Standing.ASKING
+    assert made.state is RegistrationState.ASKING
     assert made.tick(1.99) == NOTHING
     assert registers(made.tick(2.0))
     assert registers(made.heard(DISCONNECT, 2.0))
@@ -124,9 +131,9 @@ def test_a_second_disconnect_within_an_interval_waits_for_its_end() -> None:
 @pytest.mark.parametrize("texts", [(), ("Mordor",), ("Rohan", "Rohan")])
 def test_a_datagram_with_another_name_is_nothing(texts: tuple[str, ...]) -> None:
     made = listed()
-    assert made.datagram(Heard(wire.DISCONNECT, False, texts), 1.0) == NOTHING
-    assert made.standing is Standing.LISTED
-    made.datagram(Heard(wire.HEARTBEAT, False, texts), 1.9)
+    assert made.datagram(Received(wire.DISCONNECT, False, texts), 1.0) == NOTHING
+    assert made.state is RegistrationState.LISTED
+    made.datagram(Received(wire.HEARTBEAT, False, texts), 1.9)
     assert made.tick(2.0).say, "nothing was heard of the catalog"
 
 
@@ -135,13 +142,13 @@ def test_who_is_not_listed_takes_no_datagram_and_says_no_farewell() -> None:
     made.open(0.0)
     assert made.datagram(BEAT._replace(word=wire.DISCONNECT), 1.0) == NOTHING
     assert made.close() == NOTHING
-    assert made.standing is Standing.CLOSED
+    assert made.state is RegistrationState.CLOSED
 
 
 @pytest.mark.parametrize("word", [wire.PONG, wire.APPROVED, wire.INFO_REPLY])
 def test_other_words_of_the_catalog_are_signs_of_life_and_no_answers(word: bytes) -> None:
     made = listed()
-    assert made.heard(Heard(word, False), 1.9) == NOTHING
+    assert made.heard(Received(word, False), 1.9) == NOTHING
     made.tick(2.0)
     assert made.tick(3.8).beat, "it was heard at 1.9 s, so the catalog is not suspect before 3.9 s"
 
@@ -150,13 +157,13 @@ def test_who_asks_takes_only_the_answer_to_that() -> None:
     made = registration()
     made.open(0.0)
     for word in (wire.PING, wire.ACKNOWLEDGED, wire.PONG):
-        assert made.heard(Heard(word, False), 0.5) == NOTHING
-    assert made.standing is Standing.ASKING
+        assert made.heard(Received(word, False), 0.5) == NOTHING
+    assert made.state is RegistrationState.ASKING
 
 
 def test_it_is_closed_before_it_is_opened() -> None:
     made = registration()
-    assert made.standing is Standing.CLOSED
+    assert made.state is RegistrationState.CLOSED
     assert made.tick(100.0) == made.heard(APPROVED, 100.0) == NOTHING
     assert made.interval_s == 1
 

@@ -92,7 +92,7 @@ def test_a_service_that_ends_disappears_from_every_catalog(joints: list[tuple[in
 
 
 def test_at_most_eight_proxies_stand_in_a_row_and_256_services_cross() -> None:
-    """docs/proxy.md"""
+    """docs/dbp.md"""
     assert (HOPS_MAX, SERVICES_MAX) == (8, 256)
     near = listed(a={VIA: ["x"] * 7}, b={VIA: ["x"] * 8})
     assert offers_of(near, ("*",), "own", "far").services["a"][VIA] == [*["x"] * 7, "own"]

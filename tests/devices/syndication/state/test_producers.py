@@ -4,10 +4,10 @@ from typing import Any
 
 from devices.syndication.bounds import Bounds
 from devices.syndication.state.producers import NOWHERE, Change, Entry, Producers
-from devices.syndication.state.standing import Producer
+from devices.syndication.state.queries import Producer
 from devices.syndication.wire.messages import pack
 from tests.devices.syndication.fakes import Kept
-from tests.devices.syndication.state.test_book import Room
+from tests.devices.syndication.state.model import Room
 
 
 def fault(metadata: dict[str, Any], **bounds: Any) -> str:

@@ -52,7 +52,7 @@ class Rooms:
         self._tell(Outcome(self.book.leave(client, 0.0)))
 
     def _tell(self, outcome: Outcome[str]) -> Outcome[str]:
-        for said in outcome.said:
+        for said in outcome.deliveries:
             assert said.to
             for client in said.to:
                 if isinstance(said.message, Difference):
@@ -226,7 +226,7 @@ def test_equal_selections_are_one_and_a_selection_shares_its_query(rooms: Rooms)
     evaluations = FakeQuery.evaluations
     outcome = rooms.publish("p", "a", Room="410")
     assert FakeQuery.evaluations == evaluations + 1
-    assert [said.to for said in outcome.said] == [("r",), ("s", "t"), ("r",)]
+    assert [said.to for said in outcome.deliveries] == [("r",), ("s", "t"), ("r",)]
 
 
 def test_a_query_stays_while_a_selection_looks_at_it(rooms: Rooms) -> None:

@@ -1,0 +1,62 @@
+"""The types of values on the command line: numbers, bytes and addresses, with errors of one line."""
+
+import argparse
+from collections.abc import Callable
+from math import inf
+from typing import TypeVar
+
+from bus.errors import BusError, words_of
+
+T = TypeVar("T")
+_DIGITS = 18  # no number here has more, and Python refuses to read very long ones
+
+
+def argument(parse: Callable[[str], T]) -> Callable[[str], T]:
+    """Return `parse` for argparse: its errors become one line about wrong use."""
+
+    def checked(word: str) -> T:
+        try:
+            return parse(word)
+        except UnicodeDecodeError as error:
+            raise argparse.ArgumentTypeError(f"{word}: not UTF-8 text") from error
+        except (BusError, OSError) as error:
+            raise argparse.ArgumentTypeError(words_of(error)) from error
+
+    return checked
+
+
+def above_zero(word: str) -> float:
+    """Return a finite number above 0. Raises argparse's error."""
+    try:
+        number = float(word)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < inf:
+        raise argparse.ArgumentTypeError(f"{word!r} is not a number above 0: write one like 10 or 0.5")
+    return number
+
+
+def whole_above_zero(word: str) -> int:
+    """Return a whole number above 0. Raises argparse's error."""
+    if not (word.isascii() and word.isdigit() and len(word) <= _DIGITS and int(word)):
+        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number above 0: write at least 1")
+    return int(word)
+
+
+def hex_bytes(word: str) -> bytes:
+    """Return the bytes that hex digits stand for. Raises argparse's error."""
+    try:
+        return bytes.fromhex(word)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{word!r} is not pairs of hex digits, like 00ff") from None
+
+
+def page_url(word: str) -> str:
+    """Return the address of a status page."""
+    from topologies.model.status import check_page  # late: few commands need a topology
+
+    try:
+        check_page(word)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return word

@@ -1,0 +1,127 @@
+"""The command line: a table of commands. Each command has its own module, imported when it is used."""
+
+import argparse
+import logging
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from itertools import pairwise
+
+from appliance.commandline.parsing import Parser
+from appliance.commandline.table import COMMANDS, Command
+from appliance.log import output as log
+from appliance.process import interrupts, streams
+from bus import permissions
+from bus.errors import BusError, words_of
+from bus.extras import lacking
+
+# library -> the extra of this distribution that installs it; links name theirs when they open
+EXTRAS = {
+    "psutil": "demo",
+    "rich": "demo",
+    "pyspark": "pipeline",
+    "pyarrow": "capture",
+    "msgpack": "syndication",
+}
+
+
+def missing(error: ModuleNotFoundError) -> str:
+    """Return what to install. Raises `error` again if no extra has the library: then it is our defect."""
+    library = (error.name or "").partition(".")[0]
+    extra = EXTRAS.get(library)
+    if extra is None:
+        raise error
+    return lacking("this command", library, extra)
+
+
+class Version(argparse.Action):
+    """An option that looks the version up only on demand: this takes longer than all other imports."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"buscoupler {version('buscoupler')}")
+        parser.exit()
+
+
+def commands(selected: str | None = None) -> dict[str, Command]:
+    """Return all commands with those of jobs, but without the latter if another command is selected."""
+    if selected in COMMANDS:
+        return COMMANDS
+    from pipeline import jobs
+
+    found = [jobs.find(selected)] if selected in jobs.NAMES else jobs.every()
+    module, page, *_ = COMMANDS["pipeline"]
+    return COMMANDS | {
+        job.name: Command(module, page, job.help, job.examples, job.problem)
+        for job in found
+        if job.is_command
+    }
+
+
+def parser(selected: str | None = None) -> Parser:
+    """Return the parser. Import only the selected command's module, so that the others take no time."""
+    top = Parser(prog="buscoupler", description="A bus and bridge appliance for gateways.")
+    top.set_defaults(verbose=False, log=None, described=described)
+    top.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
+    parsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, command in commands(selected).items():
+        sub = parsers.add_parser(name, help=command.help, description=command.help)
+        sub.tell(command.examples, command.problem)
+        if name == selected:
+            import_module(command.module).arguments(sub)
+    return top
+
+
+def described() -> Iterator[tuple[str, str, Parser]]:
+    """Yield all commands, with the help and the parser of each."""
+    for name, command in commands().items():
+        yield name, command.help, parser(name).below()[name]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command. Return the exit status: 0, 1 (a problem was found), 2 (wrong use), 128 + a signal."""
+    streams.prepare()
+    with interrupts.raised(), permissions.limited():
+        try:
+            try:
+                return _command(sys.argv[1:] if arguments is None else arguments)
+            finally:
+                sys.stdout.flush()
+        except KeyboardInterrupt as stop:
+            return interrupts.status_of(stop)
+        except (BusError, OSError, UnicodeError, ModuleNotFoundError) as error:
+            return _fail(error)
+
+
+def _command(words: list[str]) -> int:
+    selected = _selected(words)
+    options = parser(selected).parse_args(words)
+    log.start(options.log, options.verbose)
+    return int(import_module(commands(selected)[options.command].module).run(options))
+
+
+def _selected(words: list[str]) -> str | None:
+    """Return the command: the first word that is no option, and not the form of the log."""
+    plain = (
+        word for before, word in pairwise(["", *words]) if before != "--log" and not word.startswith("-")
+    )
+    return next(plain, None)
+
+
+def _fail(error: Exception) -> int:
+    """Print an error in one line, without the stack: with `-v` the log has that. Return the exit status."""
+    text = missing(error) if isinstance(error, ModuleNotFoundError) else _words_of(error)
+    if not isinstance(error, BusError):
+        logging.getLogger("buscoupler").info("the error in full", exc_info=error)
+    streams.let_go()
+    log.complain(text)
+    return 1
+
+
+def _words_of(error: Exception) -> str:
+    if isinstance(error, BusError | UnicodeError):
+        return str(error)
+    if isinstance(error, BrokenPipeError):
+        return "nobody reads the output any more"
+    return words_of(error)

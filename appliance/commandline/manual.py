@@ -1,0 +1,112 @@
+"""The man pages, generated from the parsers and from the model of topologies.
+
+They are buscoupler(1), one for each command, and buscoupler.yaml(5), written below `DIR` by
+`python -m appliance.commandline.manual DIR`. The build of a wheel does so (packaging/backend). It has few
+packages, so nothing that is imported here may need more than PyYAML and msgpack.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from appliance.commandline import cli
+from appliance.commandline.parsing import Parser
+from topologies.writing import reference
+
+_HEAD = '.TH {name} {section} "" "buscoupler" "buscoupler manual"'
+
+
+def pages() -> dict[str, str]:
+    """Return the text of each page by its file name."""
+    found = {"buscoupler.1": _overview(), "buscoupler.yaml.5": _topologies()}
+    return found | {f"buscoupler-{one[0]}.1": _page(*one) for one in cli.described()}
+
+
+def _overview() -> str:
+    lines = [_HEAD.format(name="BUSCOUPLER", section=1), ".SH NAME"]
+    lines += ["buscoupler \\- a bus and bridge appliance for gateways", ".SH SYNOPSIS"]
+    lines += [".B buscoupler", "[\\-v] [\\-\\-log FORM] COMMAND ...", ".SH COMMANDS"]
+    for name, help_text, _ in cli.described():
+        lines += [".TP", f".BR buscoupler\\-{_text(name)} (1)", _text(help_text)]
+    lines += [".SH EXIT STATUS", "0; 1 if the command found a problem; 2 for wrong usage; 130 and 143 for"]
+    lines += ["Ctrl\\-C and SIGTERM before it had finished.", ".SH SEE ALSO", ".BR buscoupler.yaml (5)"]
+    return _joined(lines)
+
+
+def _page(name: str, help_text: str, parser: Parser) -> str:
+    lines = [_HEAD.format(name=f"BUSCOUPLER-{name.upper()}", section=1), ".SH NAME"]
+    lines += [f"buscoupler\\-{_text(name)} \\- {_text(help_text)}", ".SH SYNOPSIS"]
+    usage = parser.format_usage().removeprefix("usage:")
+    lines += [_text(" ".join(usage.split())), ".SH DESCRIPTION", _text(f"{parser.description}.")]
+    arguments = list(_arguments(parser))
+    lines += [".SH OPTIONS", *arguments] if arguments else []
+    lines += [".SH EXAMPLES", ".nf", *map(_text, parser.examples), ".fi"] if parser.examples else []
+    lines += [".SH EXIT STATUS", _text(f"1: {parser.problem}. Others: see buscoupler(1).")] * bool(
+        parser.problem
+    )
+    lines += [".SH SEE ALSO", ".BR buscoupler (1),", ".BR buscoupler.yaml (5)"]
+    return _joined(lines)
+
+
+def _arguments(parser: argparse.ArgumentParser) -> Iterator[str]:
+    for action in parser._actions:  # noqa: SLF001 - argparse has no other way to its arguments
+        if action.help == argparse.SUPPRESS:
+            continue
+        metavar = action.metavar if isinstance(action.metavar, str) else (action.dest or "").upper()
+        value = "" if action.nargs == 0 or not action.option_strings else f" {metavar}"
+        names = ", ".join(action.option_strings) or metavar
+        yield ".TP"
+        yield f"\\fB{_text(names)}\\fR{_text(value)}"
+        yield _text((action.help or "").replace("%%", "%") or "see above")
+
+
+def _topologies() -> str:
+    """Return the page of all keys of a topology: the reference page, with its tables as lists."""
+    lines = [_HEAD.format(name="BUSCOUPLER.YAML", section=5), ".SH NAME"]
+    lines += ["buscoupler.yaml \\- topology files of buscoupler", ".SH DESCRIPTION"]
+    for line in reference.page().splitlines()[1:]:
+        lines += _of_markdown(line)
+    return _joined([*lines, ".SH SEE ALSO", ".BR buscoupler\\-check (1)"])
+
+
+def _of_markdown(line: str) -> list[str]:
+    if line.startswith("## "):
+        return [f".SH {_text(line[3:].upper())}"]
+    if line.startswith(("|---", "| key |")):
+        return []
+    if line.startswith("| "):
+        key, value, default, meaning = (
+            cell.strip() for cell in line.strip("| ").replace("\\|", "/").split(" | ", 3)
+        )
+        words = f"{value}; default {default}" if default and "required" not in default else value
+        return [".TP", f"\\fB{_text(key)}\\fR ({_text(words)})", _text(meaning)]
+    return [_text(line)] if line else [".PP"]
+
+
+def _text(text: str) -> str:
+    """Escape what roff would take for its own, and leave out the marks of Markdown."""
+    plain = text.replace("`", "").replace("**", "").replace("\\", "\\e").replace("-", "\\-")
+    return f"\\&{plain}" if plain.startswith((".", "'")) else plain
+
+
+def _joined(lines: list[str]) -> str:
+    """Return the lines as a text, without paragraphs that are empty."""
+    around = zip(["", *lines], lines, [*lines[1:], ""], strict=False)
+    kept = [
+        line for before, line, after in around
+        if line != ".PP" or not (before.startswith((".PP", ".SH")) or after.startswith((".PP", ".SH", ".TP")))
+    ]  # fmt: skip
+    return "\n".join([*kept, ""])
+
+
+def write(directory: str) -> None:
+    """Write all pages to a directory, below `man1` and `man5`."""
+    for name, text in pages().items():
+        file = Path(directory) / f"man{name[-1]}" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+
+if __name__ == "__main__":
+    write(sys.argv[1])

@@ -1,0 +1,45 @@
+"""The names that a command knows: those that its user gives, and those of the gateways that run here."""
+
+import argparse
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from appliance.commandline.arguments import argument
+from appliance.status.client import ask, status_sockets
+from bus.names import names_from
+from capture.names import given
+
+TOPOLOGIES = (".yaml", ".yml")
+_ANSWER_S = 0.3  # a gateway that hangs must not keep a command waiting
+
+
+def names_argument(parser: argparse.ArgumentParser, purpose: str) -> None:
+    """Add `--names`, which makes `options.names` a list of names."""
+    parser.add_argument(
+        "--names", type=argument(names_of), action="extend", default=[], metavar="FILE|A,B,C",
+        help=f"{purpose}: a topology, a file with one a line (- is standard input), a directory of captures, "
+        "or a list (repeatable)",
+    )  # fmt: skip
+
+
+def names_of(word: str) -> list[int | str]:
+    """Return the names that a word stands for. Raises `BusError`."""
+    if word == "-":
+        return names_from(sys.stdin.read().splitlines())
+    if Path(word).suffix not in TOPOLOGIES:
+        return given(word)
+    from topologies.loading.loader import load  # late: the jobs need no YAML
+    from topologies.names import known
+
+    return [*known(load(word))]
+
+
+def running() -> list[str]:
+    """Return the names that the running gateways of this machine know, as far as the caller may see them."""
+    found = list[object]()
+    for path in status_sockets(None):
+        with suppress(OSError, ValueError):
+            names = ask(path, _ANSWER_S).get("names")
+            found += names if isinstance(names, list) else []
+    return [name for name in found if isinstance(name, str)]

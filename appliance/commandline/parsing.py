@@ -1,0 +1,88 @@
+"""The parser of the command line: options of the log at any place, and a hint for a word that is misspelt."""
+
+import argparse
+import sys
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from appliance.log.formats import FORMATS
+from bus.text import closest, nearest
+
+_LIKE = 0.6  # of an option; the usage beside the error lists them all
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser with `-v` and `--log`, which all parsers of its subcommands have too.
+
+    `examples` are command lines and `problem` says when the exit status is 1: `tell` sets both for `--help`
+    and the pages that are made of parsers.
+    """
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.examples: tuple[str, ...] = ()
+        self.problem = ""
+        group = self.add_argument_group("log")  # suppressed: a subcommand must not undo what came before it
+        group.add_argument(
+            "-v", "--verbose", action="store_true", default=argparse.SUPPRESS, help="also log normal events"
+        )
+        group.add_argument(
+            "--log", choices=list(FORMATS), default=argparse.SUPPRESS, metavar="FORM",
+            help=f"form of the log: {', '.join(FORMATS)} (journal under systemd, else text)",
+        )  # fmt: skip
+
+    def tell(self, examples: tuple[str, ...], problem: str) -> None:
+        """Set what `--help` says below the options."""
+        self.examples, self.problem = examples, problem
+
+    def below(self) -> dict[str, "Parser"]:
+        """Return the parsers of the subcommands by their names; none if there are no subcommands."""
+        kind = argparse._SubParsersAction  # noqa: SLF001 - argparse has no other way to its parsers
+        return next((action.choices for action in self._actions if isinstance(action, kind)), {})
+
+    def format_help(self) -> str:
+        """Return the help as the base class does, with the examples and the exit status 1 below it."""
+        lines = ["", "examples:", *(f"  {example}" for example in self.examples)] if self.examples else []
+        lines += ["", *textwrap.wrap(f"exit status 1: {self.problem}", 78)] if self.problem else []
+        return super().format_help() + "".join(f"{line}\n" for line in lines)
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse as the base class does. An unknown option is the first error, whatever else is missing."""
+        for word in args or ():
+            if word == "--" or (not word.startswith("-") and self._subparsers is not None):
+                break  # the parser of the subcommand looks at the rest
+            if word.startswith("--"):
+                self._check_option(word.partition("=")[0])
+        found, rest = super().parse_known_args(args, namespace)
+        return found, self._placed(found, rest)
+
+    def _placed(self, found: argparse.Namespace, rest: list[str]) -> list[str]:
+        """Take a word that came after an option as the one that may be missing, as Python 3.13 does."""
+        for action in self._get_positional_actions():
+            late = action.nargs == argparse.OPTIONAL and vars(found).get(action.dest) is None
+            if late and rest and (rest[0] == "-" or not rest[0].startswith("-")):
+                setattr(found, action.dest, self._get_values(action, [rest.pop(0)]))
+        return rest
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print. Unlike the base class, do not hide that the standard output takes nothing."""
+        if file is sys.stdout and message:
+            file.write(message)
+        else:
+            super()._print_message(message, file)
+
+    def _check_option(self, name: str) -> None:
+        known = [option for option in self._option_string_actions if option.startswith("--")]
+        if not any(option.startswith(name) for option in known):
+            # without the dashes, which make any two options alike
+            near = closest(name[2:], [option[2:] for option in known], _LIKE)
+            hint = f'; did you mean "--{near}"?' if near else ""
+            self.error(f"unknown option {name}{hint}")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = [str(choice) for choice in action.choices]
+            raise argparse.ArgumentError(action, f"{value!r} is unknown{nearest(str(value), known)}")

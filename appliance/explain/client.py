@@ -1,0 +1,193 @@
+"""Finds the gateways that run on this machine, and has a marked frame go through them."""
+
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from appliance.explain.hop import Exit, Hop
+from appliance.explain.responder import TRACE
+from appliance.explain.words import ANSWER_BYTES, Answer, Question, pack_question, unpack_answer
+from appliance.local.asking import ask
+from appliance.local.places import is_meant, sockets
+from bus.errors import BusError
+
+ANSWER_S: Final = 5.0
+
+
+class Running(NamedTuple):
+    """A process that answers: where it does, and what it is."""
+
+    path: Path
+    answer: Answer
+
+
+class Start(NamedTuple):
+    """A link of a running gateway by which the frame can come in."""
+
+    running: Running
+    link: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What the processes `watched` saw of the frame, in the order of time. `more`: not all was kept.
+
+    `known` are their links, by title. `failed` names processes that could not be asked, or not in the end.
+    """
+
+    mark: str
+    start: Start
+    size: int
+    watched: tuple[str, ...]
+    known: tuple[str, ...]
+    hops: tuple[Hop, ...]
+    more: bool
+    failed: tuple[str, ...] = ()
+
+    @property
+    def gateway(self) -> str:
+        """The gateway where the frame came in."""
+        return self.start.running.answer.gateway
+
+    @property
+    def began_ns(self) -> int:
+        """The time when the frame came in."""
+        return self.hops[0].at_ns if self.hops else 0
+
+    @property
+    def delivered(self) -> bool:
+        """Whether it left by a link for anybody but parts of the gateways that were asked."""
+        away = (one for hop in self.hops for one in hop.exits if one.at_ns is not None and not one.inside)
+        return any(self._is_away(one) for one in away) or any(map(self._has_others, self._peers()))
+
+    def _is_away(self, one: Exit) -> bool:
+        """Return whether an exit that sent it leads to a medium, or to a bus that nobody watched."""
+        here = any(link.startswith(f"bus {one.bus}: ") for link in self.known)
+        return not (one.to.startswith("listen ") or (one.bus and here))
+
+    def _peers(self) -> dict[str, int]:
+        """Return how many peers each bus sent it to at its addresses."""
+        found: dict[str, int] = {}
+        for hop in self.hops:
+            sent = sum(one.pipes for one in hop.exits if one.to.startswith("listen ") and not one.inside)
+            found[hop.part] = found.get(hop.part, 0) + sent
+        return found
+
+    def _has_others(self, bus: str) -> bool:
+        """Return whether a bus has more peers than those parts to which it came from there."""
+        return self._peers()[bus] > sum(f"bus {hop.bus}" == bus for hop in self.hops)
+
+
+def new_mark() -> str:
+    """Return text that occurs in no other message, so short that it fits into what field media carry."""
+    return f"trace {secrets.token_hex(8)}"
+
+
+def running(directory: Path | None) -> tuple[list[Running], list[str]]:
+    """Return the processes in one gateway's directory, or in all that the caller may look into.
+
+    After them come lines about those that do not answer.
+    """
+    found, failed = list[Running](), list[str]()
+    for path in sockets(TRACE, directory):
+        try:
+            answer = _asked(path, Question("links"))
+        except BusError as error:
+            failed.append(str(error))
+            continue
+        found += [] if answer is None else [Running(path, answer)]
+    return found, failed
+
+
+def starts(found: Sequence[Running], file: str | None, gateway: str | None) -> Iterator[Start]:
+    """Yield the links of the processes that run a topology, a gateway, or any."""
+    for one in found:
+        if is_meant(file, gateway, one.answer.file, one.answer.gateway):
+            yield from (Start(one, link) for link in one.answer.links)
+
+
+def trace(
+    found: Sequence[Running],
+    start: Start,
+    frame: bytes,
+    mark: str,
+    seconds: float,
+    failed: Sequence[str] = (),
+) -> Trace:
+    """Have all processes watch for a mark, send the frame that has it, and return what they saw.
+
+    One that is gone or refuses is named in `Trace.failed`, after those of `failed`. Raises `BusError` if it
+    is the one where the frame comes in; then nothing is watched any more.
+    """
+    begun, others = list[Running](), list(failed)
+    try:
+        for one in _watching(found, start, Question("watch", mark, watch_ms=round(seconds * 1000)), others):
+            begun.append(one)
+        _must(start.running, Question("send", mark, link=start.link, frame=frame))
+        time.sleep(seconds)
+    except BaseException:
+        _end(begun, mark)
+        raise
+    return _collected(begun, start, len(frame), mark, others)
+
+
+def _watching(
+    found: Sequence[Running], start: Start, question: Question, failed: list[str]
+) -> Iterator[Running]:
+    """Have processes watch, and yield each that does. A line about another goes to `failed`; see `trace`."""
+    for one in found:
+        try:
+            _must(one, question)
+        except BusError as error:
+            if one == start.running:
+                raise
+            failed.append(str(error))
+        else:
+            yield one
+
+
+def _collected(begun: Sequence[Running], start: Start, size: int, mark: str, failed: list[str]) -> Trace:
+    hops, more = list[Hop](), False
+    for one in begun:
+        try:
+            answer = _must(one, Question("collect", mark))
+        except BusError as error:
+            failed.append(str(error))
+            continue
+        hops += answer.hops
+        more = more or answer.more
+    watched = tuple(one.answer.title for one in begun)
+    known = tuple(link for one in begun for link in one.answer.links)
+    return Trace(mark, start, size, watched, known, tuple(sorted(hops, key=_time)), more, tuple(failed))
+
+
+def _time(hop: Hop) -> int:
+    return hop.at_ns
+
+
+def _end(begun: Sequence[Running], mark: str) -> None:
+    for one in begun:
+        with suppress(BusError):
+            _asked(one.path, Question("collect", mark))
+
+
+def _must(one: Running, question: Question) -> Answer:
+    """Ask a process that has answered before. Raises `BusError` if it is gone or refuses."""
+    answer = _asked(one.path, question)
+    if answer is None:
+        raise BusError(f"{one.answer.title}: it has ended")
+    if answer.error:
+        raise BusError(f"{one.answer.title}: {answer.error}")
+    return answer
+
+
+def _asked(path: Path, question: Question) -> Answer | None:
+    try:
+        line = ask(path, pack_question(question), ANSWER_S, ANSWER_BYTES)
+        return None if line is None else unpack_answer(line)
+    except (OSError, ValueError) as error:
+        raise BusError(f"{path}: no answer: {error}") from error

@@ -1,0 +1,228 @@
+"""A rehearsal: one frame goes through the hubs and bridges of all gateways, with nothing opened.
+
+The parts are those that `run` would open, so their own rules, envelopes and hops decide, and their ledgers
+say why something stopped. In place of links they have pipes that remember what they were given, and hand it
+to whoever is at the other end. Of candidates for one bridge the first forwards, as if all were well.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+
+from appliance.compose import Appliance
+from appliance.explain.hop import Exit, Hop, gained
+from appliance.parts.bridge import BridgePart, Leg
+from appliance.parts.bus import BusPart
+from bridges.guard import REASON, refuses
+from bus.hub import Hub, Pipe
+from bus.ledger import Account, Stats
+from bus.schema import number
+from bus.transports.peers import Peer
+from bus.wire.batch import Batch, from_payloads
+from bus.wire.notation import text_of
+from topologies.model import Listen, Side, Topology, candidates_of
+from topologies.resolved.resolve import resolve
+from topologies.wiring.reach import bus_at, dials_of, listen_at
+from topologies.wiring.segments import joined, wired
+
+AGAIN = "comes a second time"
+"""Why a rehearsal ends at a link: plain links make a loop, or two ways lead there."""
+
+
+class _Probe(Pipe):
+    """Stands in for a link of a part: remembers what it is given. `account` is its name in the ledger."""
+
+    def __init__(self, part: BusPart | BridgePart, hub: Hub, end: str, remarks: tuple[str, ...] = ()) -> None:
+        self.part, self.hub, self.end, self.remarks = part, hub, end, remarks
+        self.name = self.link = end
+        self.account = end if hub is part.hub else f"{hub.name}/{end}"
+        self.stats, self.taken = Stats(), list[Batch]()
+        self.others: list[_Probe] = []
+        self.peers: tuple[Peer, ...] = ()
+        self.outside = True  # somebody who is no part of this file may be at the other end
+        hub.attach(self)
+
+    @property
+    def title(self) -> str:
+        return f"{self.part.title}: {self.end}"
+
+    def send(self, batch: Batch) -> None:
+        self.stats.offered += batch.count
+        self.stats.sent += batch.count
+        self.taken.append(batch)
+
+    def close(self) -> None:
+        pass
+
+
+class Rehearsal:
+    """All parts of a topology, ready for one frame. Raises `BusError` for what could never run."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        wiring = wired(topology)
+        gateways = [Appliance(resolve(wiring, gateway)) for gateway in topology.gateways]
+        self._parts = [part for gateway in gateways for part in gateway.parts.values()]
+        self._buses = {part.name: part for part in self._parts if isinstance(part, BusPart)}
+        self._probes: list[_Probe] = []
+        self._wires: dict[str, list[_Probe]] = {}
+        for bus in self._buses.values():
+            self._add_bus(bus)
+        for part in self._parts:
+            if isinstance(part, BridgePart) and self._forwards(part):
+                self._add_bridge(part)
+
+    def _forwards(self, part: BridgePart) -> bool:
+        first = candidates_of(self._topology, part.name)[0]
+        return (first.bridge, first.gateway) == (part.name, part.site.gateway)
+
+    def _probe(self, part: BusPart | BridgePart, hub: Hub, end: str, remarks: tuple[str, ...] = ()) -> _Probe:
+        made = _Probe(part, hub, end, remarks)
+        self._probes.append(made)
+        return made
+
+    def _add_bus(self, part: BusPart) -> None:
+        for listen in part.spec.listen:
+            made = self._probe(part, part.hub_for(listen.trunk), f"listen {listen.url}", _address(listen))
+            made.peers = listen.peers or ()
+        for dial in dials_of(self._topology, part.name):
+            made = self._probe(part, part.hub_for(dial.trunk), f"dial {dial.url}")
+            found = listen_at(self._topology, dial.url, part.site.gateway)
+            if found is not None:
+                self._join(made, found[0], part.title, found[1])
+
+    def _join(self, probe: _Probe, bus: str, name: str, listen: Listen | None = None) -> None:
+        """Connect a probe with a bus, by an address or within one process."""
+        there = self._buses[bus]
+        trunk = listen.trunk if listen is not None else False
+        far = self._probe(there, there.hub_for(trunk), name)
+        far.peers = (listen.peers or ()) if listen is not None else ()
+        _connect(probe, far)
+
+    def _add_bridge(self, part: BridgePart) -> None:
+        part.hub.stand_alone()
+        for leg in part.legs:
+            made = self._probe(part, leg.side, leg.end.plan.place, self._remarks(leg))
+            leg.side.revise(leg.side.policy._replace(hold_s=0.0))  # the remarks say that it waits
+            bus, medium = leg.resolved.side.bus, leg.resolved.side.medium
+            if medium is not None and medium.dials:
+                bus = bus_at(self._topology, medium.dials, part.site.gateway)
+            if bus is not None:
+                self._meet(made, leg, bus)
+            else:
+                wire = self._wires.setdefault(leg.resolved.segment, [])
+                wire.append(made)
+                made.others = wire
+
+    def _meet(self, probe: _Probe, leg: Leg, bus: str) -> None:
+        there = self._buses[bus]
+        far = self._probe(there, there.hub_for(leg.resolved.trunk), probe.part.title)
+        near = there.site.gateway == probe.part.site.gateway
+        joined = leg.resolved.bus
+        far.peers = () if near or joined is None else joined.peers
+        _connect(probe, far)
+
+    def _remarks(self, leg: Leg) -> tuple[str, ...]:
+        side, shed = leg.resolved.side, leg.resolved.side.shed
+        found = list(_lists(side))
+        if shed is not None:
+            words = [f"shed {shed.policy} when it is too slow"]
+            words += [f"dropped after {shed.age_ms} ms"] if shed.age_ms else []
+            words += [f"at most {number(shed.rate)} a second"] if shed.rate else []
+            found.append(", ".join(words))
+        wait_s = leg.side.policy.hold_s
+        found += [f"waits {wait_s * 1000:g} ms for others to send it first"] if wait_s else []
+        return tuple(found)
+
+    def starts(self) -> list[str]:
+        """Return the links by which a frame can come in, by name."""
+        return [probe.title for probe in self._probes if probe.outside]
+
+    def run(self, frame: bytes, start: str) -> Iterator[Hop]:
+        """Yield every hop of a frame that somebody sends to the link `start`, one of `starts()`."""
+        first = next(probe for probe in self._probes if probe.title == start)
+        batch = from_payloads([frame])
+        heard = first.others if first in first.others else [first]  # on a wire all hear it
+        waiting = deque((probe, batch) for probe in heard)
+        seen = set[_Probe]()
+        while waiting:
+            probe, batch = waiting.popleft()
+            if probe in seen:
+                yield Hop(probe.part.title, probe.part.site.gateway, probe.end, stopped=(AGAIN,))
+                continue
+            seen.add(probe)
+            yield self._hop(probe, batch, len(frame), waiting)
+
+    def _hop(self, probe: _Probe, batch: Batch, size: int, waiting: "deque[tuple[_Probe, Batch]]") -> Hop:
+        part, others = probe.part, [one for one in self._probes if one.part is probe.part]
+        refused = (REASON,) if refuses(probe.peers, batch, sending=True) else ()
+        before = part.hub.accounts()
+        if not refused:
+            probe.hub.publish(batch, probe)
+        after = part.hub.accounts()
+        stopped = refused or _gained(after, before, probe.account)[0]
+        ways_out = [] if stopped else [one for one in others if one is not probe]
+        exits = tuple(self._exit(one, before, after, size, waiting) for one in ways_out)
+        where = part.title, part.site.gateway, probe.end
+        return Hop(*where, stopped=stopped, exits=exits, remarks=self._around(part))
+
+    def _exit(
+        self,
+        probe: _Probe,
+        before: Mapping[str, Account],
+        after: Mapping[str, Account],
+        size: int,
+        waiting: "deque[tuple[_Probe, Batch]]",
+    ) -> Exit:
+        _, stopped = _gained(after, before, probe.account)
+        taken, probe.taken = probe.taken, []
+        refused = tuple(REASON for batch in taken if refuses(probe.peers, batch, sending=False))
+        if not refused:
+            waiting += ((other, batch) for batch in taken for other in probe.others if other is not probe)
+        stopped = stopped or refused
+        remarks = (*probe.remarks, *self._wire_time(probe, size))
+        return Exit(probe.end, None if stopped else 0, stopped=stopped, remarks=remarks)
+
+    def _wire_time(self, probe: _Probe, size: int) -> Iterator[str]:
+        if isinstance(probe.part, BridgePart):
+            (leg,) = [leg for leg in probe.part.legs if leg.side is probe.hub]
+            medium = leg.resolved.side.medium
+            seconds = None if medium is None else medium.seconds(size, leg.resolved.trunk)
+            if seconds is not None:
+                yield f"{seconds * 1000:.3g} ms on the wire"
+
+    def _around(self, part: BusPart | BridgePart) -> tuple[str, ...]:
+        """Say who else sees what comes to a part: devices, and gateways that stand by."""
+        devices = self._topology.devices.items()
+        found = [
+            f"device {name} ({one.key})" for name, one in devices if part.title in joined(self._topology, one)
+        ]
+        if isinstance(part, BridgePart):
+            found += [f"pattern {text_of(part.resolved.pattern)}"] if part.resolved.pattern else []
+            mates = candidates_of(self._topology, part.name)[1:]
+            found += [f"bridge {mate.bridge} on {mate.gateway} stands by" for mate in mates]
+        return tuple(found)
+
+
+def _connect(one: _Probe, other: _Probe) -> None:
+    one.others, other.others = [other], [one]
+    one.outside = other.outside = False
+
+
+def _lists(side: Side) -> Iterator[str]:
+    """Yield the lists of patterns of a side, in words."""
+    for name, lists in (("allow", side.allowed), ("deny", side.denied)):
+        for way, patterns in (("", lists.both), (" in", lists.inward), (" out", lists.outward)):
+            if patterns:
+                yield f"{name}{way} {', '.join(map(text_of, patterns))}"
+
+
+def _address(listen: Listen) -> tuple[str, ...]:
+    return ("trunk",) if listen.trunk else ()
+
+
+def _gained(
+    after: Mapping[str, Account], before: Mapping[str, Account], link: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the reasons for which a link has rejected, and for which it has dropped, since `before`."""
+    now, then = after.get(link, Account()).stats, before.get(link, Account()).stats
+    return gained(now.rejected, then.rejected), gained(now.dropped, then.dropped)

@@ -1,0 +1,60 @@
+"""`check --here`: what this machine lacks to run a gateway's part of a topology."""
+
+import os
+import socket
+from collections.abc import Iterator
+
+from appliance.local.places import runtime_directory
+from appliance.machine.inspection import is_here, trouble
+from appliance.status.client import status_socket
+from bus.needs import Directory, Secret
+from bus.permissions import distrust
+from bus.urls import IPC_PATH_BYTES_MAX
+from topologies.checks.needs import needs_of
+from topologies.findings import Finding, error, warning
+from topologies.model import Topology, gateway_named
+from topologies.wiring.segments import wired
+
+
+def find_lacking(topology: Topology, wanted: str | None) -> list[Finding]:
+    """Return an error for all that is missing here, each once, in the order of the file; warnings of risks.
+
+    It looks for the gateway that is wanted; else for that with the name of this host, for the only one, or
+    for those with an address of this machine.
+    """
+    gateways = _gateways(topology, wanted)
+    known = ", ".join(topology.gateways)
+    if not gateways:
+        return [error(topology.where, f"which gateway is this machine? Choose with --gateway: {known}")]
+    if wanted and wanted not in topology.gateways:
+        return [error(topology.where, f'no gateway "{wanted}"; known here: {known}')]
+    found = {finding for name in gateways for finding in _lacking(topology, name)}
+    return sorted(found, key=lambda finding: (finding.line, finding.column, finding.text))
+
+
+def _gateways(topology: Topology, wanted: str | None) -> list[str]:
+    wanted = wanted or gateway_named(topology, socket.gethostname())
+    if wanted is not None or len(topology.gateways) == 1:
+        return [wanted or next(iter(topology.gateways))]
+    return [name for name, gateway in topology.gateways.items() if is_here(gateway.address)]
+
+
+def _lacking(topology: Topology, gateway: str) -> Iterator[Finding]:
+    here, told = topology.gateways[gateway], set[str]()
+    if not is_here(here.address):
+        text = f"{here.address} is no address of this machine, so others will not find {gateway} there"
+        yield warning(here.where, f"{text}: correct it, or choose another --gateway")
+    path = runtime_directory() / topology.name / gateway / status_socket(())
+    if len(os.fsencode(path)) > IPC_PATH_BYTES_MAX:
+        text = f"{path} is too long for a socket, which top and run --only need"
+        yield warning(here.where, f"{text}: choose shorter names, or a --run-directory")
+    if os.path.lexists(runtime_directory()) and (why := distrust(runtime_directory())):
+        yield error(here.where, f"{runtime_directory()} {why}")
+    for where, need in (
+        (here.where, Directory(str(runtime_directory()))),
+        *needs_of(wired(topology), gateway),
+    ):
+        text = trouble(need)
+        if text and text not in told:
+            told.add(text)
+            yield (warning if isinstance(need, Secret) else error)(where, text)

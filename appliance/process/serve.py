@@ -1,0 +1,94 @@
+"""The runner of services: one event loop until a signal asks them to stop, then drain and close."""
+
+import asyncio
+import contextlib
+import resource
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from appliance.process import notify
+from appliance.process.interrupts import STOPS
+from bus.hub import Hub
+from bus.wake_hook import WakefulLoop
+
+DRAIN_S = 1.0
+_DRAIN_LOOK_S = 0.01
+
+
+class Stop(asyncio.Event):
+    """A request to stop, set by each of `STOPS`. `number` is that of the first such signal; before, 0."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self.number = 0
+        for number in STOPS:
+            loop.add_signal_handler(number, self._ask, number)
+
+    def _ask(self, number: int) -> None:
+        self.number = self.number or number
+        self.set()
+
+
+class Service(Protocol):
+    """A thing that a process runs: opens without blocking, closes at once, and knows its hubs."""
+
+    def open(self, loop: asyncio.AbstractEventLoop) -> None: ...
+    def close(self) -> None: ...
+    def hubs(self) -> Iterable[Hub]: ...
+
+
+class Served(Service, Protocol):
+    """A service that those who look after it can ask."""
+
+    async def opened(self) -> None:
+        """Wait until it can be asked, or never will."""
+
+
+def serve(
+    service: Served,
+    announce: Callable[[], None],
+    farewell: Callable[[], int] = int,
+    limit_s: float | None = None,
+) -> int:
+    """Open, announce, wait for a signal of `STOPS`, drain within a bound, close. The service manager hears.
+
+    `farewell` is called before the service closes, and returns the exit status; without it, that is 0. With
+    `limit_s` it stops by itself after that time.
+    """
+    # As many open files as the system allows: the usual soft limit, 1024, is too low for a bus.
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with asyncio.Runner(loop_factory=WakefulLoop) as runner:
+        return runner.run(_serve(service, announce, farewell, limit_s))
+
+
+async def _serve(
+    service: Served, announce: Callable[[], None], farewell: Callable[[], int], limit_s: float | None
+) -> int:
+    loop = asyncio.get_running_loop()
+    stop = Stop(loop)
+    service.open(loop)
+    heart = notify.Heart(loop)
+    try:
+        announce()
+        await service.opened()
+        notify.tell(notify.READY)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), limit_s)
+        notify.tell(notify.STOPPING)
+        await drain(service)
+        return farewell()
+    finally:
+        heart.close()
+        service.close()
+
+
+async def drain(service: Service, limit_s: float = DRAIN_S) -> None:
+    """Wait until nothing is queued, but no longer than `limit_s`."""
+    deadline = asyncio.get_running_loop().time() + limit_s
+    while asyncio.get_running_loop().time() < deadline and _queued(service):
+        await asyncio.sleep(_DRAIN_LOOK_S)
+
+
+def _queued(service: Service) -> int:
+    return sum(account.stats.queued for hub in service.hubs() for account in hub.accounts().values())

@@ -1,0 +1,76 @@
+"""The outcome of `run --test`: what crossed each hub, as a table and a verdict."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from appliance.process.ledger import reasons
+from appliance.status.rows import LinkRow
+from bus.balance import imbalances
+from bus.hub import Hub
+from bus.ledger import Account
+
+_HEAD = ("link", "in", "out", "dropped", "rejected")
+
+
+def say_outcome(hubs: Iterable[Hub], rows: Iterable[LinkRow]) -> int:
+    """Print the table, the links that are not up, and the verdict. Return the exit status.
+
+    That is 0 if something crossed and every ledger balances, else 1.
+    """
+    hubs = list(hubs)
+    faults, count = imbalances(hubs), crossed(hubs)
+    lines = [*table(hubs), *_down(rows), *faults]
+    print("\n".join([*lines, _verdict(count, faults)]), flush=True)
+    return int(not count or bool(faults))
+
+
+def crossed(hubs: Iterable[Hub]) -> int:
+    """Return how many messages left by links of hubs on which another link had brought some.
+
+    Of a message that several links took, each counts. Where a gateway publishes events, these count as well,
+    if anything came in by another link.
+    """
+    return sum(_crossed(hub.accounts()) for hub in hubs)
+
+
+def _crossed(accounts: dict[str, Account]) -> int:
+    brought = {link for link, account in accounts.items() if account.stats.received}
+    return sum(account.stats.sent for link, account in accounts.items() if brought - {link})
+
+
+def _verdict(count: int, faults: list[str]) -> str:
+    balance = "the ledger does NOT balance" if faults else "every message is accounted for"
+    return f"{count or 'no'} message{'s' * (count != 1)} crossed; {balance}"
+
+
+def _down(rows: Iterable[LinkRow]) -> Iterator[str]:
+    for row in {row.link: row for row in rows}.values():  # a service has a row on each of its buses
+        if row.link.state != "up":
+            yield f"not up: {row.source}: {row.link.state}{f' ({row.fault})' if row.fault else ''}"
+
+
+def table(hubs: Iterable[Hub]) -> list[str]:
+    """Return the lines of a table: a row for each link that counted something, below its hub."""
+    rows: list[Sequence[str]] = [_HEAD]
+    for hub in hubs:
+        accounts = {link: one for link, one in hub.accounts().items() if one.stats.used() or one.live}
+        rows += [(hub.name or "bus", "", "", "", "")] if accounts else []
+        rows += [_row(link, account) for link, account in accounts.items()]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    return [_line(row, widths) for row in rows]
+
+
+def _row(link: str, account: Account) -> Sequence[str]:
+    stats = account.stats
+    counts = (
+        str(stats.received),
+        str(stats.sent),
+        reasons(stats.dropped) or "0",
+        reasons(stats.rejected) or "0",
+    )
+    return f"  {link or 'this program'}", *counts
+
+
+def _line(row: Sequence[str], widths: list[int]) -> str:
+    link, received, sent, dropped, rejected = row
+    numbers = f"{link:{widths[0]}}  {received:>{widths[1]}}  {sent:>{widths[2]}}"
+    return f"{numbers}  {dropped:>12}  {rejected:>12}".rstrip()

@@ -1,0 +1,58 @@
+"""A far service here: it is listed in the near catalog, and its interfaces lead through the tunnel."""
+
+import asyncio
+import logging
+import time
+from asyncio import AbstractEventLoop, Server, StreamReader, StreamWriter, Task
+from functools import partial
+
+from bus.errors import words_of
+from devices.dbp.nodes.presence import INTERVAL_S, Presence
+from devices.dbp.proxy.offers import Taken
+from devices.dbp.proxy.tunnel import Tunnel
+from devices.dbp.proxy.wire import Target
+from devices.dbp.zeromq.limits import Limits
+
+log = logging.getLogger("buscoupler.proxy")
+
+
+class ProxiedService:
+    """One far service. It listens on `host`, a port for each interface, and is listed in `catalog`."""
+
+    def __init__(self, name: str, taken: Taken, tunnel: Tunnel, host: str, catalog: str) -> None:
+        self.name, self.taken = name, taken
+        self._tunnel, self._host = tunnel, host
+        self._presence = Presence(name, catalog, INTERVAL_S, Limits())
+        self._servers: list[Server] = []
+        self._task: Task[None] | None = None
+
+    def open(self, loop: AbstractEventLoop) -> None:
+        """Begin to listen, and then to register."""
+        self._task = loop.create_task(self._open(loop))
+
+    async def _open(self, loop: AbstractEventLoop) -> None:
+        interfaces = {}
+        for interface in self.taken.interfaces:
+            serve = partial(self._accepted, Target(self.name, interface))
+            try:
+                server = await asyncio.start_server(serve, self._host, 0)
+            except (OSError, UnicodeError) as error:
+                return log.error("%s: cannot listen on %s: %s", self.name, self._host, words_of(error))
+            self._servers.append(server)
+            interfaces[interface] = {"ip": self._host, "port": server.sockets[0].getsockname()[1]}
+        fields = {**self.taken.fields, "interfaces": interfaces, "reg_time": time.asctime()}
+        return self._presence.open(fields, loop)
+
+    async def _accepted(self, target: Target, reader: StreamReader, writer: StreamWriter) -> None:
+        if not self._tunnel.open(target, reader, writer):
+            writer.close()
+
+    async def close(self) -> None:
+        """Be listed no more, and accept nobody. Streams end with their connections, or with the tunnel."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
+        await self._presence.leave()

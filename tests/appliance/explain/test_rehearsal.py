@@ -1,0 +1,143 @@
+"""What `explain` says is what the running program does."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from appliance.commandline.cli import main
+from appliance.explain.hop import Hop
+from appliance.explain.rehearsal import AGAIN, Rehearsal
+from bus.hub import Hub
+from bus.transports.links import make_link
+from bus.wire.frame import PUB, pack
+from bus.wire.notation import pattern_of
+from tests.helpers import ROOT
+from tests.helpers.appliances import appliance_of
+from tests.helpers.peers import Ear, until
+from tests.helpers.ports import free_port
+from topologies.loading.loader import load, loads
+
+TEXT = """\
+name: t
+gateways: {{one: {{address: 127.0.0.1}}, two: {{address: 127.0.0.1}}}}
+buses:
+  p: {{on: one, listen: ["tcp://127.0.0.1:{0}", {{url: "tcp://127.0.0.1:{1}", trunk: true}}]}}
+  q: {{on: one, listen: [{{url: "tcp://127.0.0.1:{2}", peers: [{{hear: a/b}}]}}]}}
+  r: {{on: two, listen: ["tcp://127.0.0.1:{3}"], dial: {{url: "tcp://127.0.0.1:{1}", trunk: true}}}}
+bridges:
+  j: {{on: one, pattern: a, join: [{{bus: p, deny: {{in: a/x}}}}, {{bus: q, deny: {{out: a/y}}}}]}}
+"""
+HEARD = {"a/b": "qr", "a/x": "r", "a/y": "r", "a/c": "r", "z": "r"}
+Out = pytest.CaptureFixture[str]
+
+
+def frame(pattern: str) -> bytes:
+    return pack(PUB, pattern_of(pattern), b"1")
+
+
+def reached(hops: list[Hop], ports: dict[str, int]) -> str:
+    """Return the buses at whose address the frame goes out."""
+    ends = {way.to for hop in hops for way in hop.exits if not way.stopped}
+    return "".join(name for name, port in ports.items() if f"listen tcp://127.0.0.1:{port}" in ends)
+
+
+async def test_the_same_frames_arrive_at_real_peers() -> None:
+    ports = [free_port() for _ in range(4)]
+    text = TEXT.format(*ports)
+    at = {"q": ports[2], "r": ports[3]}
+    start = f"bus p: listen tcp://127.0.0.1:{ports[0]}"
+    said = {
+        pattern: reached(list(Rehearsal(loads(text)).run(frame(pattern), start)), at) for pattern in HEARD
+    }
+    running = [appliance_of(loads(text), gateway) for gateway in ("one", "two")]
+    hubs = {name: Hub(name) for name in "pqr"}
+    ears = {name: Ear(hub) for name, hub in hubs.items()}
+    links = [make_link(f"tcp://127.0.0.1:{port}", "dial") for port in (ports[0], *at.values())]
+    try:
+        for one in running:
+            one.open(asyncio.get_running_loop())
+        for link, hub in zip(links, hubs.values(), strict=True):
+            link.open(hub, asyncio.get_running_loop())
+        await until(lambda: all(len(hub.pipes) == 2 for hub in hubs.values()))
+        await until(lambda: running[1].links()[-1].state == "up")
+        for pattern in HEARD:
+            ears["p"].say(frame(pattern))
+        ears["p"].say(frame("a/b"))  # the last one: all before it have arrived
+        await until(lambda: all(ears[name].heard.count(frame("a/b")) == 2 for name in at))
+    finally:
+        for link in links:
+            link.close()
+        for one in running:
+            one.close()
+    heard = {pattern: "".join(name for name in at if frame(pattern) in ears[name].heard) for pattern in HEARD}
+    assert said == heard == HEARD
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    made = tmp_path / "t.yaml"
+    made.write_text(TEXT.format(5001, 5002, 5003, 5004))
+    return made
+
+
+def explained(capsys: Out, *words: str) -> list[str]:
+    assert main(["explain", *words]) in (0, 1)
+    return [line.strip() for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line"),
+    [
+        ("a/x", "bridge j on one, by bus p: stopped: pattern"),
+        ("a/y", "x bus q (stopped: pattern; deny out a/y)"),
+        ("a/c", "x listen tcp://127.0.0.1:5003 (stopped: peers)"),
+        ("a/b", "> listen tcp://127.0.0.1:5003"),
+        ("z", "bridge j on one, by bus p: stopped: pattern"),
+    ],
+)
+def test_what_stops_a_frame_is_named(pattern: str, line: str, file: Path, capsys: Out) -> None:
+    assert line in explained(capsys, pattern, str(file), "--from", "5001")
+
+
+def test_json_has_every_hop(file: Path, capsys: Out) -> None:
+    (line,) = explained(capsys, "a/b", str(file), "--from", "5001", "--json")
+    found = json.loads(line)
+    assert found["from"] == "bus p: listen tcp://127.0.0.1:5001"
+    assert [hop["part"] for hop in found["hops"]] == ["bus p", "bus r", "bridge j", "bus q"]
+
+
+def test_the_links_are_listed_and_one_must_be_meant(file: Path, capsys: Out) -> None:
+    assert "bus p: listen tcp://127.0.0.1:5001" in explained(capsys, "a", str(file))
+    assert main(["explain", "a", str(file), "--from", "500"]) == 1
+    assert "several links are like" in capsys.readouterr().err
+    assert main(["explain", "a", str(file), "--from", "bus p: listen tcp://127.0.0.1:5009"]) == 1
+    assert "did you mean" in capsys.readouterr().err
+
+
+def test_a_plain_loop_ends_where_it_comes_round() -> None:
+    text = "name: t\ngateways: {gw: {}}\nbuses:\n  p: {on: gw, listen: 'tcp://127.0.0.1:5001'}\n"
+    text += "  q: {on: gw, listen: 'tcp://127.0.0.1:5002', dial: ['tcp://127.0.0.1:5001']}\n"
+    text += "bridges: {j: {on: gw, join: [{bus: p}, {bus: q}]}}\n"
+    hops = list(Rehearsal(loads(text)).run(frame("a"), "bus p: listen tcp://127.0.0.1:5001"))
+    assert any(hop.stopped == (AGAIN,) for hop in hops)
+    assert len(hops) < 12
+
+
+def test_a_wire_is_heard_by_all_on_it_and_by_what_stands_by() -> None:
+    rehearsal = Rehearsal(load(ROOT / "topologies" / "cold-chain.yaml"))
+    (start,) = [name for name in rehearsal.starts() if "can can0" in name]
+    first, *_ = rehearsal.run(frame("fridge/temp"), start)
+    assert (first.part, first.gateway, first.stopped) == ("bridge fridge", "gw-a", ())
+    assert "bridge fridge on gw-b stands by" in first.remarks
+    hops = list(rehearsal.run(frame("pump"), start))
+    assert [hop.stopped for hop in hops] == [("pattern",)]
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("topologies/*.yaml")), ids=lambda path: path.stem)
+def test_from_every_link_of_every_example(path: Path) -> None:
+    for start in Rehearsal(load(path)).starts():
+        hops = list(Rehearsal(load(path)).run(frame("fridge/temp"), start))
+        assert hops
+        assert len(hops) < 100

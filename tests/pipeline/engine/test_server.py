@@ -1,0 +1,90 @@
+"""The files of the resident Spark: who finds it by them, and when it has ended."""
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pipeline.engine import keeper, server
+from pipeline.engine.keeper import only_one
+from tests.helpers import ROOT
+
+KEEPER = """
+import fcntl, json, os, signal, sys, time
+from pathlib import Path
+
+place = Path(sys.argv[1])
+lock = (place / "keeper.lock").open("ab")
+fcntl.flock(lock, fcntl.LOCK_EX)
+
+def end(*_):
+    lock.close()
+    time.sleep(0.5)  # as Python's own end may take beside other load
+    os._exit(0)
+
+signal.signal(signal.SIGTERM, end)
+(place / "server.json").write_text(json.dumps({"pid": os.getpid(), "port": 1, "secret": "s", "key": "k"}))
+print("ready", flush=True)
+while True:
+    signal.pause()
+"""
+
+
+@contextmanager
+def kept(place: Path) -> Iterator["subprocess.Popen[str]"]:
+    """Run a keeper without a Spark, which lets go of its lock long before it ends."""
+    words = [sys.executable, "-c", KEEPER, str(place)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_server_that_was_stopped_has_ended_and_not_only_let_go_of_its_lock(tmp_path: Path) -> None:
+    with kept(tmp_path) as process:
+        found = server.load(tmp_path)
+        assert found is not None
+        assert found.pid == process.pid
+        assert server.stop(tmp_path)
+        assert process.poll() == 0
+    assert not server.stop(tmp_path)
+
+
+def test_the_file_of_a_keeper_that_was_killed_is_nobodys(tmp_path: Path) -> None:
+    with kept(tmp_path) as process:
+        process.kill()
+        process.wait()
+    with (tmp_path / server.LOCK).open("ab") as lock:  # the next one has it, and writes its file later
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert (tmp_path / server.SERVER).exists()
+        assert server.load(tmp_path) is None
+
+
+def test_of_two_keepers_one_waits_as_long_as_the_other_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else its command would say that Spark did not start: Java takes long beside other load."""
+    now_s, starts_s = 0.0, 100.0
+
+    def sleep(_: float) -> None:
+        nonlocal now_s
+        now_s += 1.0
+        if now_s == starts_s:
+            told = server.Server(pid=os.getpid(), port=1, secret="", key="")
+            (tmp_path / server.SERVER).write_text(json.dumps(told._asdict()))
+
+    monkeypatch.setattr(keeper, "time", SimpleNamespace(monotonic=lambda: now_s, sleep=sleep))
+    with (tmp_path / server.LOCK).open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with only_one(tmp_path) as alone:
+            assert (alone, now_s) == (False, starts_s)
