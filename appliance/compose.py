@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from appliance.log.telling import Telling
+from appliance.log.unpublished import UnpublishedLines
 from appliance.monitor import SCAN_S, Monitor
 from appliance.parts.build import Builder, Built, Part
 from appliance.parts.changes import Change, of_process
@@ -56,7 +56,10 @@ class Appliance:
         self._failed: frozenset[str] = frozenset()
         self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
-        self._publisher, self._telling = Publisher(self._site, time.monotonic), Telling(self.gateway)
+        self._publisher, self._unpublished = (
+            Publisher(self._site, time.monotonic),
+            UnpublishedLines(self.gateway),
+        )
         self._publish()
         self._started_ns = time.time_ns()
         self.page = StatusPage(resolved.here.address)
@@ -80,7 +83,7 @@ class Appliance:
 
     def _listen(self) -> None:
         """Keep what is logged from now on, if it is to be published."""
-        self._telling.listen(bool(self.resolved.logs), without_events=bool(self.resolved.events))
+        self._unpublished.listen(bool(self.resolved.logs), without_events=bool(self.resolved.events))
 
     def open(self, loop: AbstractEventLoop) -> None:
         """Open everything, buses before bridges. Raises `LinkError` with nothing left open."""
@@ -116,7 +119,7 @@ class Appliance:
         """Close everything, bridges before buses, so that nothing new enters. Idempotent."""
         if self._timer is not None:
             self._timer.cancel()
-        self._telling.listen(False)
+        self._unpublished.listen(False)
         self._transit.close()
         self.page.close()
         self._publisher.close()
@@ -129,7 +132,7 @@ class Appliance:
     def say(self, events: list[bytes]) -> bool:
         """Publish these events, and the lines of the log that wait. Return whether there was anything."""
         assert self._loop is not None
-        lines = self._telling.drain()
+        lines = self._unpublished.drain()
         self._publisher.publish(self.resolved.events, events)
         self._publisher.publish(self.resolved.logs, lines)
         self._publisher.tick(self._loop)
@@ -162,7 +165,7 @@ class Appliance:
             parts=lambda: self.parts.values(),
             besides=lambda: Besides(hubs=self._publisher.hubs, services=(self.page,)),
             around=self._around,
-            sampled=lambda: Sampled(self.monitor.events, self.monitor.rates.now, self._transit.told()),
+            sampled=lambda: Sampled(self.monitor.events, self.monitor.rates.now, self._transit.as_records()),
         )
 
     def _around(self, claims: Mapping[str, int]) -> Around:

@@ -11,7 +11,7 @@ from appliance.commandline.arguments import above_zero
 from appliance.compose import Appliance
 from appliance.explain.responder import trace_responder, trace_socket
 from appliance.local.places import runtime_directory
-from appliance.local.responder import Attended
+from appliance.local.responder import WithResponders
 from appliance.process.ledger import say_ledger
 from appliance.process.serve import serve
 from appliance.process.trial import say_outcome
@@ -80,11 +80,11 @@ def run(options: argparse.Namespace) -> int:
         for link in appliance.links():
             print(f"  {link.url}", flush=True)
 
-    attended = Attended(appliance, *responders)
+    service = WithResponders(appliance, *responders)
     if options.test:
         seconds = options.seconds or TEST_S
-        return serve(attended, announce, lambda: say_outcome(appliance.hubs(), appliance.rows()), seconds)
-    return serve(attended, announce, lambda: say_ledger(appliance.hubs()))
+        return serve(service, announce, lambda: say_outcome(appliance.hubs(), appliance.rows()), seconds)
+    return serve(service, announce, lambda: say_ledger(appliance.hubs()))
 
 
 def checked(file: str) -> Topology:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.commands.top import look
+from appliance.commands.top import local_statuses
 from appliance.monitor import Monitor
 from appliance.status.client import ask, status_socket
 from appliance.status.responder import status_responder
@@ -245,7 +245,7 @@ async def test_the_status_socket_answers_and_goes_with_its_process(socket_path: 
     loop = asyncio.get_running_loop()
     status = await loop.run_in_executor(None, ask, path)
     assert (status["gateway"], [hub["name"] for hub in status["hubs"]]) == ("gw", ["b"])
-    (found,), left = await loop.run_in_executor(None, look, path.parent)
+    (found,), left = await loop.run_in_executor(None, local_statuses, path.parent)
     assert (found["pid"], left) == (os.getpid(), {})
     server.close()
     assert not path.exists()
