@@ -52,7 +52,7 @@ def _master(pieces: Pieces) -> object:
 
 
 def _node(pieces: Pieces) -> object:
-    node = poll.Node(7, queue_messages=2)
+    node = poll.PolledNode(7, queue_messages=2)
     found = [message for piece in pieces for message in node.hear(piece, 0.0)]
     return found, node.rejected, node.step(1.0)
 

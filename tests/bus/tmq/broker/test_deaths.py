@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from bus.tmq import Client
-from bus.tmq.broker import service
+from bus.tmq.broker import probing
 from bus.tmq.wire import DEAD, HELLO, SUBSCRIBE, pack_address
 from bus.wire.frame import pack
 from tests.bus.tmq.broker.broker_house import FAST, HERE, House, delivered, kill
@@ -221,7 +221,7 @@ async def test_a_client_that_never_answers_is_removed_however_often_it_is_report
     house: House, starved: StarvedClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An attempt that a new report ends would never come to its end."""
-    monkeypatch.setattr(service, "_PROBE_AGAIN_S", 0.0)
+    monkeypatch.setattr(probing, "AGAIN_S", 0.0)
     broker = house.broker(connect_s=0.1, doubt_s=0.1)
     where = pack_address(starved.address)
     say(broker.addresses[0], pack(SUBSCRIBE, (1,), where))
