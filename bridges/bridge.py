@@ -13,7 +13,7 @@ from typing import NamedTuple
 from bridges.admission import NO_FRAME, Admission
 from bridges.forms import MixedBatch, leaving
 from bridges.forms import without as without_numbers
-from bridges.handover.gate import ALONE, Gate, Place
+from bridges.handover.gate import ALONE, Gate, Rank
 from bridges.handover.window import AGE_S
 from bridges.holdoff import HoldOff
 from bridges.ingress import admit_bare, admit_stamped, only_frames
@@ -140,13 +140,13 @@ class Bridge(WatchedHub):
         may_forward: Callable[[float], bool],
         on_lapse: Callable[[], None] = lambda: None,
         age_s: float = AGE_S,
-        place: Place = ALONE,
+        rank: Rank = ALONE,
     ) -> Gate:
         """Forward nothing until the returned gate is told to `resume`. An earlier gate is forgotten.
 
         For a bridge that several gateways run; the arguments are those of `Gate`.
         """
-        self.gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, on_lapse, age_s, place)
+        self.gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, on_lapse, age_s, rank)
         return self.gate
 
     def without_messages(self, batch: Batch, is_out: Callable[[bytes], bool]) -> Batch | None:

@@ -52,6 +52,14 @@ def chain(pipe: Pipe) -> Iterator[Pipe]:
         one = one.inner
 
 
+def counts_of(pipe: Pipe) -> Stats:
+    """Return the counts of a whole chain of pipes, added up as the account of its link adds them up."""
+    total, stages = Stats(), [stage.stats for stage in chain(pipe)]
+    for stats in stages:
+        total.add_stage(stats, stats is stages[0], stats is stages[-1])
+    return total
+
+
 Tap = Callable[[Batch, Pipe | None], None]
 """A function called with a batch and the pipe it is from or for. Copies what it keeps; never raises."""
 

@@ -48,31 +48,27 @@ class Stats:
 
     def add(self, part: "Stats") -> None:
         """Add the counts of `part` to these."""
-        self.add_first(part)
-        self.add_last(part)
-        self.add_stage(part)
+        self.add_stage(part, True, True)
 
-    def add_first(self, part: "Stats") -> None:
-        """Add what a hub counts: messages received from a pipe and offered to it."""
-        self.received += part.received
-        self.received_bytes += part.received_bytes
-        self.offered += part.offered
+    def add_stage(self, part: "Stats", first: bool, last: bool) -> None:
+        """Add the counts of one stage of a chain of pipes.
 
-    def add_last(self, part: "Stats") -> None:
-        """Add what left: messages sent."""
-        self.sent += part.sent
-        self.sent_bytes += part.sent_bytes
-
-    def add_stage(self, part: "Stats") -> None:
-        """Add what waits, was dropped and was rejected: every stage of a chain of pipes does that."""
+        The hub counts at the `first` stage what it received and offered, and the `last` stage what it sent.
+        Each stage counts what waits, was dropped and was rejected there.
+        """
+        if first:
+            self.received += part.received
+            self.received_bytes += part.received_bytes
+            self.offered += part.offered
+        if last:
+            self.sent += part.sent
+            self.sent_bytes += part.sent_bytes
         self.queued += part.queued
         self.queued_bytes += part.queued_bytes
-        if part.dropped:
-            for reason, count in part.dropped.items():
-                self.drop(reason, count)
-        if part.rejected:
-            for reason, count in part.rejected.items():
-                self.reject(reason, count)
+        for reason, count in part.dropped.items():
+            self.drop(reason, count)
+        for reason, count in part.rejected.items():
+            self.reject(reason, count)
 
     def copy(self) -> "Stats":
         """Return the same counts, which stay as they are now."""
@@ -165,11 +161,8 @@ class _Part:
         if stage is not None:
             stats = stage.stats
         gain = stats if self.base is None else stats.since(self.base)
-        total.add_stage(gain)
-        if self.first:
-            total.add_first(gain)
+        total.add_stage(gain, self.first, self.last)
         if self.last:
-            total.add_last(gain)
             account.heard += gain.received
         else:
             account.heard -= sum(gain.rejected.values())

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Final, NamedTuple
 
 from bus.needs import Library, Need
-from bus.schema import Gateway, Node, Where
+from bus.schema import Gateway, Record, Where
 from bus.transports.options import Tls
 from bus.urls import split_url
 
@@ -42,7 +42,7 @@ class Flow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceSpec(Node):
+class DeviceSpec(Record):
     """A device: one key of its mapping names its kind, the other keys are the settings of that kind."""
 
     # Derive a frozen dataclass from it, with a field for each setting, one of them called like the kind.

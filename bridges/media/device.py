@@ -26,7 +26,7 @@ log = logging.getLogger("buscoupler.bridges")
 D = TypeVar("D")
 
 
-class Place(NamedTuple):
+class PipeContext(NamedTuple):
     """The environment of a pipe. The pipe calls `on_close(why)` once, when it has ended."""
 
     name: str
@@ -42,8 +42,8 @@ class OpenPipe(Pipe):
     A medium overrides `start`, `_put` and `_end`. It calls `_gone(why)` when the device is lost.
     """
 
-    def __init__(self, place: Place) -> None:
-        self.name, self.stats, self._hub, self._loop, self._on_close = place
+    def __init__(self, context: PipeContext) -> None:
+        self.name, self.stats, self._hub, self._loop, self._on_close = context
         self.link = self.name
         self._closed = False
 
@@ -182,8 +182,8 @@ class DeviceLink(Generic[D]):
         """Close an open device. Never raises."""
         raise NotImplementedError
 
-    def _make_pipe(self, device: D, place: Place) -> OpenPipe:
-        """Return a pipe at `place` that owns `device`."""
+    def _make_pipe(self, device: D, context: PipeContext) -> OpenPipe:
+        """Return a pipe at `context` that owns `device`."""
         raise NotImplementedError
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
@@ -223,8 +223,8 @@ class DeviceLink(Generic[D]):
     def _go_up(self, device: D) -> None:
         on_close = partial(self._lost, self._generation)
         try:
-            place = Place(self.name, self.stats, self._hub, self._loop, on_close)
-            self.pipe = self._make_pipe(device, place)
+            context = PipeContext(self.name, self.stats, self._hub, self._loop, on_close)
+            self.pipe = self._make_pipe(device, context)
         except OSError as error:
             self._release(device)
             return self._wait(words_of(error))

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
-from bus.asking import PATTERN_MAX, End, Question, end, say
+from bus.asking import PATTERN_MAX, EndOfAnswer, Question, end, say
 from bus.values import LastValues, Value
 from bus.wire.frame import unpack
 
@@ -61,7 +61,7 @@ def _answer(question: Question, values: LastValues, now_s: float) -> Iterator[by
             continue
         said += 1
         yield say(question.nonce, _age_ms(value, now_s), frame)
-    yield end(End(question.nonce, said, left_out))
+    yield end(EndOfAnswer(question.nonce, said, left_out))
 
 
 def _age_ms(value: Value, now_s: float) -> int:

@@ -2,8 +2,7 @@
 
 from yaml.nodes import MappingNode, ScalarNode
 
-from bus.schema import KindOf, settings
-from bus.schema import Node as Record
+from bus.schema import KindOf, Record, settings
 from bus.text import closest, nearest
 
 _LIKENESS = 0.6

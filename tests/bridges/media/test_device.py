@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bridges.media.device import DeviceLink, OpenPipe, Place
+from bridges.media.device import DeviceLink, OpenPipe, PipeContext
 from bus.hub import Hub
 from bus.ledger import Stats
 from bus.wake_hook import WakefulLoop
@@ -30,12 +30,12 @@ class FileLink(DeviceLink[int]):
     def _release(self, device: int) -> None:
         os.close(device)
 
-    def _make_pipe(self, device: int, place: Place) -> OpenPipe:
+    def _make_pipe(self, device: int, place: PipeContext) -> OpenPipe:
         return FilePipe(device, place)
 
 
 class FilePipe(OpenPipe):
-    def __init__(self, fd: int, place: Place) -> None:
+    def __init__(self, fd: int, place: PipeContext) -> None:
         super().__init__(place)
         self._fd = fd
 
@@ -64,7 +64,7 @@ async def test_what_cannot_be_waited_on_is_a_state_and_is_closed(
 
 
 class Unmakeable(FileLink):
-    def _make_pipe(self, device: int, place: Place) -> OpenPipe:
+    def _make_pipe(self, device: int, place: PipeContext) -> OpenPipe:
         raise OSError(19, "No such device")
 
 
@@ -83,7 +83,7 @@ class Recorded(OpenPipe):
     """A link that records its calls, and is lost again while it ends, like a device that fails to close."""
 
     def __init__(self, hub: Hub, told: list[str]) -> None:
-        super().__init__(Place("recorded", Stats(), hub, asyncio.get_running_loop(), told.append))
+        super().__init__(PipeContext("recorded", Stats(), hub, asyncio.get_running_loop(), told.append))
         self.told = told
 
     def start(self) -> None:
@@ -117,7 +117,7 @@ class PipeLink(FileLink):
     def _open_device(self) -> int:
         return os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
 
-    def _make_pipe(self, device: int, place: Place) -> OpenPipe:
+    def _make_pipe(self, device: int, place: PipeContext) -> OpenPipe:
         return FifoPipe(device, place)
 
 

@@ -10,6 +10,7 @@ from devices.dbp.catalog.bounds import Bounds
 from devices.dbp.catalog.device import CatalogSpec
 from devices.dbp.catalog.service import Catalog
 from tests.devices.dbp.catalogs import FAST, HOST, Start
+from tests.helpers.ports import free_port
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ async def start() -> AsyncIterator[Start]:
         port: int = 0, name: str = "catalog", bounds: Bounds = FAST, tries: int = 1, **settings: Any
     ) -> Catalog:
         told: dict[str, Any] = {"records": "none", "beacon": False} | settings
-        spec = CatalogSpec(on="", catalog=(f"tcp://{HOST}:{port}",), **told)
+        spec = CatalogSpec(on="", catalog=(f"tcp://{HOST}:{port or free_port()}",), **told)
         made.append(Catalog(name, spec, bounds, tries))
         made[-1].start(asyncio.get_running_loop())
         return made[-1]

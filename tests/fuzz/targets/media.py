@@ -52,7 +52,7 @@ def _master(pieces: Pieces) -> object:
 
 
 def _node(pieces: Pieces) -> object:
-    node = poll.Node(7, queue_messages=2)
+    node = poll.PolledNode(7, queue_messages=2)
     found = [message for piece in pieces for message in node.hear(piece, 0.0)]
     return found, node.rejected, node.step(1.0)
 
@@ -269,8 +269,6 @@ TARGETS: Final = (
             b"\r\a" * 9,
         ],
         whole=True,
-        inputs=20_000,
-        why="python-can reads byte by byte, through a pipe",
     ),
     Target("can", "SocketCAN frames: errors, and transfers of Cyphal", _can, _can_seeds, whole=True),
     Target("multicast", "datagrams, and fragments of messages", _datagrams, _datagram_seeds, whole=True),
@@ -280,7 +278,7 @@ TARGETS: Final = (
         _mailbox,
         _mailbox_seeds,
         whole=True,
-        inputs=20_000,
+        inputs=2_000,
         why="0.2 ms an input: every two bytes are a turn of the controller",
     ),
     Target(

@@ -1,4 +1,4 @@
-"""Seats: who of those that connect to an address may stay, so that no host shuts out the others.
+"""Admission: which of the peers that connect to an address may stay, so that no host shuts out the others.
 
 A host may have half of the connections that the process has room for. Some descriptors stay spare, for files,
 devices and connections of our own.
@@ -17,7 +17,7 @@ def room() -> int:
     return soft - min(SPARE, soft // 4)
 
 
-class Seats:
+class PeerAdmission:
     """The connections at one address, counted by host."""
 
     def __init__(self) -> None:

@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
-from bus.transports import seats
-from bus.transports.seats import Seats
+from bus.transports import admission
+from bus.transports.admission import PeerAdmission
 from bus.wire.sp import HANDSHAKE
 from tests.helpers import ROOT
 
@@ -19,11 +19,11 @@ MOST = 16384
 @pytest.fixture(autouse=True)
 def hundred(monkeypatch: pytest.MonkeyPatch) -> None:
     """Peers may have a hundred descriptors."""
-    monkeypatch.setattr(seats, "room", lambda: 100)
+    monkeypatch.setattr(admission, "room", lambda: 100)
 
 
 def test_a_host_may_have_half_and_another_one_still_comes() -> None:
-    here = Seats()
+    here = PeerAdmission()
     for _ in range(50):
         assert here.refusal("a", 10, MOST) == ""
         here.take("a")
@@ -34,7 +34,7 @@ def test_a_host_may_have_half_and_another_one_still_comes() -> None:
 
 
 def test_spare_descriptors_and_the_number_of_peers_are_bounds_for_all() -> None:
-    here = Seats()
+    here = PeerAdmission()
     assert "descriptors" in here.refusal("a", 100, MOST)
     here.take("")
     assert "1 are connected" in here.refusal("", 10, 1)
