@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from topologies.picture.drawing import bridge_id
+from topologies.wiring.ids import bridge_id
 
 Status = dict[str, Any]
 Record = dict[str, Any]

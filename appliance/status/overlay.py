@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from appliance.status.words import short, state_word
-from topologies.picture.drawing import gateway_id
 from topologies.picture.svg import Mark, State
+from topologies.wiring.ids import gateway_id
 
 Status = Mapping[str, Any]
 _STATES: Mapping[str, State] = {"up": "ok", "opening": "wait", "waiting": "bad", "closed": "bad", "": "ok"}

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from appliance.commands.top import local_statuses
-from appliance.compose import Appliance
 from appliance.monitor import Monitor
 from appliance.status.client import ask, status_socket
 from appliance.status.responder import status_responder
@@ -22,6 +21,7 @@ from bus.wire.batch import Batch, from_payloads
 from bus.wire.frame import DATA_BYTES_MAX, pack, unpack
 from bus.wire.pattern import Pattern
 from tests.bridges.support import RecordingPipe
+from tests.helpers.appliances import appliance_of
 from tests.helpers.peers import Ear
 from topologies.loading.loader import loads
 
@@ -236,7 +236,7 @@ TEXT = "name: t\ngateways: {gw: {address: 127.0.0.1}}\nbuses: {b: {on: gw, liste
 
 
 async def test_the_status_socket_answers_and_goes_with_its_process(socket_path: Path) -> None:
-    appliance = Appliance(loads(TEXT, "t.yaml"), "gw")
+    appliance = appliance_of(loads(TEXT, "t.yaml"), "gw")
     path = socket_path.parent / status_socket(["b"])
     server = status_responder(path, appliance.view())
     await server.open()
@@ -252,7 +252,7 @@ async def test_the_status_socket_answers_and_goes_with_its_process(socket_path: 
 
 
 async def test_a_socket_left_behind_is_taken_over(socket_path: Path) -> None:
-    appliance = Appliance(loads(TEXT, "t.yaml"), "gw")
+    appliance = appliance_of(loads(TEXT, "t.yaml"), "gw")
     socket_path.touch()
     server = status_responder(socket_path, appliance.view())
     await server.open()

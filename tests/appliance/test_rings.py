@@ -12,6 +12,7 @@ from bus.transports.links import make_link
 from bus.watched import WatchedHub
 from bus.wire.frame import PUB, pack
 from devices.raw import RawDevice
+from tests.helpers.appliances import appliance_of
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_port
 from topologies.checks.checker import check
@@ -63,7 +64,7 @@ async def at_door(url: str) -> AsyncIterator[Ear]:
 
 
 def opened(stack: AsyncExitStack, text: str, gateway: str) -> Appliance:
-    appliance = Appliance(loads(text, "t.yaml"), gateway)
+    appliance = appliance_of(loads(text, "t.yaml"), gateway)
     appliance.open(asyncio.get_running_loop())
     stack.callback(appliance.close)
     return appliance
