@@ -2,15 +2,14 @@
 
 import time
 from asyncio import AbstractEventLoop
-from collections.abc import Iterable
 
 from appliance.local.places import process_directory
-from appliance.local.responder import Attended
+from appliance.local.responder import WithResponders
 from appliance.process.ledger import say_ledger
 from appliance.process.serve import serve
 from appliance.status.client import status_socket
 from appliance.status.responder import status_responder
-from appliance.status.snapshot import View
+from appliance.status.view import Besides, View
 from bus.hub import Hub
 from devices.service import Service
 
@@ -27,7 +26,7 @@ class Alone:
     def open(self, loop: AbstractEventLoop) -> None:
         self.service.start(loop)
 
-    def hubs(self) -> Iterable[Hub]:
+    def hubs(self) -> tuple[Hub, ...]:
         return (self._hub,)
 
     def close(self) -> None:
@@ -45,9 +44,8 @@ def serve_alone(service: Service, program: str, title: str) -> int:
     view = View(
         program=program,
         name=service.urls[0],
-        hubs=alone.hubs,
-        brokers=lambda: [service],
+        besides=lambda: Besides(alone.hubs(), services=(service,)),
         started_ns=time.time_ns(),
     )
     responder = status_responder(process_directory(program) / status_socket(()), view)
-    return serve(Attended(alone, responder), announce, lambda: say_ledger(alone.hubs()))
+    return serve(WithResponders(alone, responder), announce, lambda: say_ledger(alone.hubs()))

@@ -1,4 +1,4 @@
-"""The bridge: a hub whose links are attached through sides, with policies per pipe (docs/design.md).
+"""The bridge: a hub whose links are attached through sides, with policies per pipe (ARCHITECTURE.md).
 
 Where no side is a trunk, plain frames travel between its sides; where one is, every message inside has an
 envelope (`bridges/forms.py`).
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from bridges.admission import NO_FRAME, Admission
 from bridges.forms import MixedBatch, leaving
 from bridges.forms import without as without_numbers
-from bridges.handover.gate import ALONE, Gate, Place
+from bridges.handover.gate import ALONE, Gate, Rank
 from bridges.handover.window import AGE_S
 from bridges.holdoff import HoldOff
 from bridges.ingress import admit_bare, admit_stamped, only_frames
@@ -140,13 +140,13 @@ class Bridge(WatchedHub):
         may_forward: Callable[[float], bool],
         on_lapse: Callable[[], None] = lambda: None,
         age_s: float = AGE_S,
-        place: Place = ALONE,
+        rank: Rank = ALONE,
     ) -> Gate:
         """Forward nothing until the returned gate is told to `resume`. An earlier gate is forgotten.
 
         For a bridge that several gateways run; the arguments are those of `Gate`.
         """
-        self.gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, on_lapse, age_s, place)
+        self.gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, on_lapse, age_s, rank)
         return self.gate
 
     def without_messages(self, batch: Batch, is_out: Callable[[bytes], bool]) -> Batch | None:
@@ -277,10 +277,14 @@ class Side(Hub):
             self.bridge.seen.leave(port.keys)
             self.bridge.detach(port)
 
+    def row(self, link: str) -> str:
+        """Return the name of the account of a link among those of the bridge."""
+        return f"{self.name}/{link}" if link else self.name
+
     def keep(self, link: str, stats: Stats) -> None:
         """Add counts to an account of the bridge that are of no port."""
         self._kept.append(stats)
-        self.bridge.keep(f"{self.name}/{link}", stats)
+        self.bridge.keep(self.row(link), stats)
 
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
         """Admit what came from `origin`, and hand it to all other pipes of the bridge.
@@ -370,7 +374,7 @@ class Port(Pipe):
     def __init__(self, side: Side, pipe: Pipe, keys: Source, admission: Admission) -> None:
         self.keys, self.admission = keys, admission
         self.name = f"{side.bridge.name}/{side.name}/{pipe.name}"
-        self.link = f"{side.name}/{pipe.link}" if pipe.link else side.name
+        self.link = side.row(pipe.link)
         self.inner = pipe
         self.stats = Stats()
         self.side = side

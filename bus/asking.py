@@ -36,7 +36,7 @@ class Answer(NamedTuple):
     data: bytes
 
 
-class End(NamedTuple):
+class EndOfAnswer(NamedTuple):
     """The end of an answer: so many values were said; so many more have patterns that are too long."""
 
     nonce: int
@@ -55,7 +55,7 @@ def say(nonce: int, age_ms: int, frame: Frame) -> bytes:
     return pack(PUB, (*_VALUE, nonce, min(age_ms, _AGE_MAX_MS), *frame.tokens), frame.data)
 
 
-def end(told: End) -> bytes:
+def end(told: EndOfAnswer) -> bytes:
     """Return the frame that ends an answer."""
     return pack(PUB, (*_END, told.nonce), _COUNTS.pack(told.said, told.left_out))
 
@@ -68,7 +68,7 @@ def is_about_values(message: bytes) -> bool:
 _START: Final = b"".join(number.to_bytes(4, "big") for number in PATTERN)
 
 
-def read(message: bytes) -> Question | Answer | End | None:
+def read(message: bytes) -> Question | Answer | EndOfAnswer | None:
     """Return what a message asks or answers; None if it is none of these."""
     if not is_about_values(message):
         return None
@@ -92,8 +92,8 @@ def _question(nonce: int, data: bytes) -> Question | None:
     return Question(nonce, Pattern(*numbers))
 
 
-def _end(nonce: int, data: bytes) -> End | None:
+def _end(nonce: int, data: bytes) -> EndOfAnswer | None:
     try:
-        return End(nonce, *_COUNTS.unpack(data))
+        return EndOfAnswer(nonce, *_COUNTS.unpack(data))
     except StructError:
         return None

@@ -19,7 +19,7 @@ KINDS: Final[Mapping[str, str]] = {
 WORD: Final = "buscoupler/event"
 PATTERN: Final = pattern_of(WORD)
 
-Record = Callable[..., object]
+RecordEvent = Callable[..., object]
 """Records an event: `record(kind, source, cause, level, **counts)`, as `appliance.monitor.Monitor.record`."""
 
 

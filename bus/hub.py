@@ -1,6 +1,6 @@
 """The hub, which is the raw bus: it sends a batch from one pipe to all the others.
 
-This module also defines the two main interfaces of docs/design.md: pipe and link.
+This module also defines the two main interfaces of ARCHITECTURE.md: pipe and link.
 """
 
 from asyncio import AbstractEventLoop
@@ -52,6 +52,14 @@ def chain(pipe: Pipe) -> Iterator[Pipe]:
         one = one.inner
 
 
+def counts_of(pipe: Pipe) -> Stats:
+    """Return the counts of a whole chain of pipes, added up as the account of its link adds them up."""
+    total, stages = Stats(), [stage.stats for stage in chain(pipe)]
+    for stats in stages:
+        total.add_stage(stats, stats is stages[0], stats is stages[-1])
+    return total
+
+
 Tap = Callable[[Batch, Pipe | None], None]
 """A function called with a batch and the pipe it is from or for. Copies what it keeps; never raises."""
 
@@ -85,9 +93,17 @@ class Hub:
         self.pipes = without(self.pipes, pipe)
         self._accounts.leave(pipe, self.passed)
 
+    def row(self, link: str) -> str:
+        """Return the name of the account of a link that is opened here, such as `link` itself."""
+        return link
+
     def keep(self, link: str, stats: Stats) -> None:
         """Add counts to the account of a link that are of none of its pipes."""
         self._accounts.keep(link, stats)
+
+    def fold(self, link: str, stats: Stats) -> None:
+        """Forget a ledger of `keep` whose owner has ended. Its counts stay in the account of the link."""
+        self._accounts.fold(link, stats)
 
     def inherit(self, old: "Hub", rename: Callable[[str], str]) -> None:
         """Go on with the counts of a hub that this one stands in for, whose pipes move here next.

@@ -48,31 +48,27 @@ class Stats:
 
     def add(self, part: "Stats") -> None:
         """Add the counts of `part` to these."""
-        self.add_first(part)
-        self.add_last(part)
-        self.add_stage(part)
+        self.add_stage(part, True, True)
 
-    def add_first(self, part: "Stats") -> None:
-        """Add what a hub counts: messages received from a pipe and offered to it."""
-        self.received += part.received
-        self.received_bytes += part.received_bytes
-        self.offered += part.offered
+    def add_stage(self, part: "Stats", first: bool, last: bool) -> None:
+        """Add the counts of one stage of a chain of pipes.
 
-    def add_last(self, part: "Stats") -> None:
-        """Add what left: messages sent."""
-        self.sent += part.sent
-        self.sent_bytes += part.sent_bytes
-
-    def add_stage(self, part: "Stats") -> None:
-        """Add what waits, was dropped and was rejected: every stage of a chain of pipes does that."""
+        The hub counts at the `first` stage what it received and offered, and the `last` stage what it sent.
+        Each stage counts what waits, was dropped and was rejected there.
+        """
+        if first:
+            self.received += part.received
+            self.received_bytes += part.received_bytes
+            self.offered += part.offered
+        if last:
+            self.sent += part.sent
+            self.sent_bytes += part.sent_bytes
         self.queued += part.queued
         self.queued_bytes += part.queued_bytes
-        if part.dropped:
-            for reason, count in part.dropped.items():
-                self.drop(reason, count)
-        if part.rejected:
-            for reason, count in part.rejected.items():
-                self.reject(reason, count)
+        for reason, count in part.dropped.items():
+            self.drop(reason, count)
+        for reason, count in part.rejected.items():
+            self.reject(reason, count)
 
     def copy(self) -> "Stats":
         """Return the same counts, which stay as they are now."""
@@ -97,6 +93,20 @@ class Stats:
             {reason: count - base.dropped.get(reason, 0) for reason, count in self.dropped.items()},
             {reason: count - base.rejected.get(reason, 0) for reason, count in self.rejected.items()},
         )
+
+    def as_record(self) -> dict[str, int | dict[str, int]]:
+        """Return all counts by name, as they are now."""
+        return {
+            "received": self.received,
+            "received_bytes": self.received_bytes,
+            "offered": self.offered,
+            "sent": self.sent,
+            "sent_bytes": self.sent_bytes,
+            "queued": self.queued,
+            "queued_bytes": self.queued_bytes,
+            "dropped": dict(self.dropped),
+            "rejected": dict(self.rejected),
+        }
 
     def balance(self) -> int:
         """Return the number of messages that the ledger does not account for; 0 if it balances."""
@@ -165,11 +175,8 @@ class _Part:
         if stage is not None:
             stats = stage.stats
         gain = stats if self.base is None else stats.since(self.base)
-        total.add_stage(gain)
-        if self.first:
-            total.add_first(gain)
+        total.add_stage(gain, self.first, self.last)
         if self.last:
-            total.add_last(gain)
             account.heard += gain.received
         else:
             account.heard -= sum(gain.rejected.values())
@@ -200,7 +207,7 @@ class Accounts:
     long as the ledger is there. `passed` is what the hub has passed on so far, in messages.
     """
 
-    __slots__ = ("_dormant", "_gone", "_kept", "_left", "_live", "_sweep_at")
+    __slots__ = ("_dormant", "_folded", "_gone", "_kept", "_left", "_live", "_sweep_at")
 
     def __init__(self) -> None:
         self._gone: dict[str, Account] = {}
@@ -208,6 +215,7 @@ class Accounts:
         self._left: dict[Stats, _Part] = {}
         self._dormant: WeakKeyDictionary[Stats, _Part] = WeakKeyDictionary()
         self._kept: list[tuple[str, Stats]] = []
+        self._folded: dict[str, Stats] = {}
         self._sweep_at = _SWEEP
 
     def _name(self, link: str) -> str:
@@ -219,6 +227,11 @@ class Accounts:
     def keep(self, link: str, stats: Stats) -> None:
         """Add counts to an account that are of no pipe. Without any there is no such account."""
         self._kept.append((link, stats))
+
+    def fold(self, link: str, stats: Stats) -> None:
+        """Add the final counts of a kept ledger to one sum for its link, and forget the ledger."""
+        self._kept.remove((link, stats))
+        self._folded.setdefault(link, Stats()).add(stats)
 
     def inherit(self, accounts: Mapping[str, Account], rename: Callable[[str], str]) -> None:
         """Go on with the counts of other accounts, under other names. Their live pipes are to enter here."""
@@ -276,7 +289,7 @@ class Accounts:
         """Return a copy of all accounts as they are now, in the order of their names."""
         self._sweep()
         found = {link: account.copy() for link, account in self._gone.items()}
-        for link, stats in self._kept:
+        for link, stats in (*self._folded.items(), *self._kept):
             if stats.used():
                 account = found.setdefault(link, Account())
                 account.stats.add(stats)

@@ -22,7 +22,7 @@ class Ring(NamedTuple):
 
 
 @dataclass(slots=True)
-class Place:
+class PipeHistory:
     """What is known of an attached pipe: when it came, and how long it was cut the last time."""
 
     number: int
@@ -51,6 +51,6 @@ class Cut:
         return self.pipe in ring and (self.ring.is_echo or not ring.is_echo)
 
 
-def closing(ring: Ring, is_guest: Callable[[Pipe], bool], places: Mapping[Pipe, Place]) -> Pipe:
+def closing(ring: Ring, is_guest: Callable[[Pipe], bool], histories: Mapping[Pipe, PipeHistory]) -> Pipe:
     """Return the pipe to cut of a ring: that of a guest, or else the one that came later and so closed it."""
-    return max(ring, key=lambda pipe: (is_guest(pipe), places[pipe].number))
+    return max(ring, key=lambda pipe: (is_guest(pipe), histories[pipe].number))

@@ -176,7 +176,7 @@ class ByGateway(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Record:
     """A record in a file. `where` is its place there; comparisons ignore it.
 
     `SHORT` names the field that is meant if a value is written instead of a mapping; "" if none is.
@@ -271,7 +271,7 @@ def problem(marker: Any, value: Any) -> str:
     return ""
 
 
-def check_fields(record: Node) -> None:
+def check_fields(record: Record) -> None:
     """Raise ValueError for the first field whose value its annotation forbids. Types are not checked."""
     for key, (f, annotation, _) in settings(type(record)).items():
         if text := _fault(annotation, getattr(record, f.name)):

@@ -176,6 +176,20 @@ def is_loopback(host: str) -> bool:
     return address.is_loopback
 
 
+class OwnHosts:
+    """The hosts that are surely this machine: IP addresses, names of loopback, and its own `names`.
+
+    A hostile page can have a name of its own that leads to our address (DNS rebinding), so names of requests
+    are checked. An IP address cannot be anybody else's name.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = frozenset(plain_host(name.lower()) for name in names)
+
+    def __contains__(self, host: str) -> bool:
+        return is_ip(host) or is_loopback(host) or host in self._names
+
+
 def are_loopback(hosts: Iterable[str]) -> bool:
     """Return whether there are hosts, and all of them can be reached only from their own machine."""
     known = list(hosts)

@@ -10,7 +10,7 @@ from random import uniform
 
 from bus.hub import Hub, Pipe, chain, without
 from bus.loops import CANARY_S, NONCE_BYTES, QUARANTINE, LoopWatch
-from bus.rings import HOLD_DOWN_MAX_S, Cut, Place, Ring, closing
+from bus.rings import HOLD_DOWN_MAX_S, Cut, PipeHistory, Ring, closing
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, Buffer, from_payloads, payloads
 from bus.wire.envelope import ENVELOPE_BYTES, is_enveloped
 
@@ -26,7 +26,7 @@ class WatchedHub(Hub):
     `clock` returns monotonic seconds. `cuts` are the pipes that are cut now; `loops` counts the cuts made.
     """
 
-    __slots__ = ("_places", "clock", "cuts", "loops", "watch")
+    __slots__ = ("_histories", "clock", "cuts", "loops", "watch")
 
     def __init__(self, name: str = "", clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(name)
@@ -34,11 +34,11 @@ class WatchedHub(Hub):
         self.watch = LoopWatch[Pipe](uniform, partial(secrets.token_bytes, NONCE_BYTES))
         self.loops = 0
         self.cuts: tuple[Cut, ...] = ()
-        self._places: dict[Pipe, Place] = {}
+        self._histories: dict[Pipe, PipeHistory] = {}
 
     def attach(self, pipe: Pipe) -> None:
         super().attach(pipe)
-        self._places[pipe] = Place(next(_arrivals))
+        self._histories[pipe] = PipeHistory(next(_arrivals))
 
     def inherit(self, old: Hub, rename: Callable[[str], str]) -> None:
         """Go on with the counts of another hub; loops are looked for anew."""
@@ -48,7 +48,7 @@ class WatchedHub(Hub):
     def detach(self, pipe: Pipe) -> None:
         """Remove a pipe, even if it is cut."""
         super().detach(pipe)
-        self._places.pop(pipe, None)
+        self._histories.pop(pipe, None)
         self.cuts = tuple(cut for cut in self.cuts if cut.pipe is not pipe)
 
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
@@ -138,14 +138,14 @@ class WatchedHub(Hub):
             return  # it is open already
         if ring.is_echo and self.watch.copies < QUARANTINE:
             return  # somebody out there can do that to any pipe, and few copies do no harm
-        self._cut(closing(ring, self.is_guest, self._places), ring, now)
+        self._cut(closing(ring, self.is_guest, self._histories), ring, now)
 
     def is_guest(self, pipe: Pipe) -> bool:
         """Tell whether anybody may be at the other end: we choose whom we dial, not who connects to us."""
         return any(one.accepted for one in chain(pipe))
 
     def _cut(self, pipe: Pipe, ring: Ring, now: float) -> None:
-        hold_down_s = self._places[pipe].next_hold_down_s(now)
+        hold_down_s = self._histories[pipe].next_hold_down_s(now)
         like = self.watch.suspect
         assert like is not None
         self.pipes = without(self.pipes, pipe)
@@ -181,8 +181,8 @@ class WatchedHub(Hub):
         self.watch.drop()
         log.info("%s: %s is open again: the loop has gone", self.name, cut.pipe.name)
         self.pipes += (cut.pipe,)
-        place = self._places[cut.pipe]
-        place.hold_down_s, place.opened_s = cut.hold_down_s, now
+        history = self._histories[cut.pipe]
+        history.hold_down_s, history.opened_s = cut.hold_down_s, now
 
 
 def _first(data: Buffer) -> Buffer:

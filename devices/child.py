@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
 from bus.extras import lacking
+from devices.device import CAPTURE_LIBRARIES
 
 log = logging.getLogger("buscoupler")
 
@@ -67,9 +68,9 @@ class Child:
         on_lost: Callable[[str], None],
         on_start: Callable[[], None] = lambda: None,
     ) -> None:
-        for library in ("pyarrow", "numpy"):
-            if find_spec(library) is None:
-                raise LinkError(lacking("a capture", library, "capture"))
+        for library in CAPTURE_LIBRARIES:
+            if find_spec(library.module) is None:
+                raise LinkError(lacking("a capture", library.package, library.extra))
         self._work, self._on_line, self._on_lost, self._on_start = work, on_line, on_lost, on_start
         self._process: subprocess.Popen[bytes] | None = None
         self._pauses = Backoff(_RETRY_MIN_S, _RETRY_MAX_S, uniform)

@@ -7,12 +7,22 @@ class in a string; it is imported when the device is made.
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from os.path import normpath
 from pathlib import Path
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, Final, NamedTuple
 
-from bus.needs import Need
-from bus.schema import Gateway, Node, Where
+from bus.needs import Library, Need
+from bus.schema import Gateway, Record, Where
 from bus.transports.options import Tls
+from bus.urls import split_url
+
+CAPTURE_LIBRARIES: Final = (
+    Library("pyarrow", "pyarrow", "capture"),
+    Library("numpy", "numpy", "capture"),
+)
+"""The libraries of a device that writes or reads captures."""
+NO_FILE: Final = "none"
+"""The setting of a device that stores nothing for the time after a restart."""
 
 
 class Listener(NamedTuple):
@@ -32,17 +42,17 @@ class Flow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceSpec(Node):
+class DeviceSpec(Record):
     """A device: one key of its mapping names its kind, the other keys are the settings of that kind."""
 
     # Derive a frozen dataclass from it, with a field for each setting, one of them called like the kind.
-    # `key` names the kind in files. `help` describes it in a few words. `PART` names the class that runs it
-    # on a gateway, and `SERVICE` that of its service, as "module:Class". `inside` is True if it looks into
-    # the parts that it joins, as a tap does: it runs in each process that has one of them, and may join
-    # bridges. Other devices are peers of their buses, also in a process of their own.
+    # `key` names the kind in files. `help` describes it in a few words. `part` is the kind of part that runs
+    # it on a gateway: a "service", whose class is `SERVICE` as "module:Class", or a "recorder". `inside` is
+    # True if it looks into the parts that it joins, as a tap does: it runs in each process that has one of
+    # them, and may join bridges. Other devices are peers of their buses, also in a process of their own.
     key: ClassVar[str]
     help: ClassVar[str]
-    PART: ClassVar[str] = "appliance.parts.service:ServicePart"
+    part: ClassVar[str] = "service"
     SERVICE: ClassVar[str] = ""
     inside: ClassVar[bool] = False
 
@@ -96,6 +106,24 @@ class DeviceSpec(Node):
     def needs(self) -> Iterator[Need]:
         """Yield what the machine must have, such as a package, a directory or the name of a host."""
         yield from ()
+
+
+def state_file(setting: str | None, url: str, kind: str, suffix: str) -> Path | None:
+    """Return the file in which a device stores its state; None if it stores none.
+
+    `setting` is its path or `NO_FILE`. By default the file is in `state_directory`, named by `kind` and by
+    the device's first address `url`, which no other device can have; a port of 0 names none.
+    """
+    if setting is not None:
+        return None if setting == NO_FILE else Path(setting)
+    parts = split_url(url)
+    return state_directory() / f"{kind}-{parts.host}-{parts.port}{suffix}" if parts.port else None
+
+
+def file_in_use(setting: str | None) -> Iterator[str]:
+    """Yield a file that the setting names, in the words of `DeviceSpec.takes`."""
+    if setting not in (None, NO_FILE):
+        yield f"file {normpath(str(setting))}"
 
 
 def state_directory() -> Path:

@@ -1,13 +1,39 @@
-"""A thread for work that may block, such as writing files: it runs one job after the other."""
+"""A thread for work that may block, such as writing files, and locks on files."""
 
+import fcntl
+import os
 import threading
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+
+
+class FileLock:
+    """A lock on a file `PATH.lock`, by which one device at a time uses the file at a path."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor = -1
+
+    def take(self) -> None:
+        """Take the lock. Raises `BlockingIOError` if another process has it, and other `OSError`."""
+        self._descriptor = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Release the lock. The lock file stays. Idempotent."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 class Done(Generic[T]):

@@ -2,12 +2,11 @@
 
 import logging
 from asyncio import AbstractEventLoop
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
 
 from bus.hub import Hub, Pipe, State
 from bus.ledger import Stats
-from bus.values import Value
+from bus.report import Report
 from bus.wire.batch import Batch, from_payloads, payloads
 from devices.device import DeviceSpec
 
@@ -101,17 +100,9 @@ class Service:
         """The counts of refused messages of its clients, by reason."""
         return {}
 
-    def leases(self) -> tuple[()]:
-        """Return nothing: only brokers of bridges lease (`appliance.status.snapshot.Broker`)."""
-        return ()
-
-    def listing(self, most: int) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-        """Return bounded lists of what the service knows, by their keys in a status (docs/status.md)."""
-        return {}
-
-    def last_values(self) -> Mapping[str, Iterable[Value]]:
-        """Return the newest frames that the service keeps, by the name of their bus, the oldest first."""
-        return {}
+    def report(self) -> Report:
+        """Return what a status shows of the service. One that has lists or values adds them (`_replace`)."""
+        return Report(self.name, self.spec.key, self.urls, self.counts, self.rejected)
 
     def adapts(self, spec: DeviceSpec) -> bool:
         """Return whether the service can change to other settings while it runs, by `leave` and `adapt`.

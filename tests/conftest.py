@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.helpers import ROOT, guard
 from tests.helpers.rooms import turn
 
 if TYPE_CHECKING:
@@ -25,8 +26,26 @@ with suppress(ModuleNotFoundError):  # the machine of tests/kernel has none
     settings.load_profile("steady")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let what takes longest begin first."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="only tests that tests/slow.txt does not name")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    guard.install(quick=config.getoption("quick"))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out whole folders and modules without importing them."""
+    name = str(collection_path.relative_to(ROOT)) + "/" * collection_path.is_dir()
+    return True if config.getoption("quick") and guard.is_slow(name) else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is slow if only quick tests run, and let what takes longest begin first."""
+    if config.getoption("quick"):
+        left_out = [item for item in items if guard.is_slow(item.nodeid)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
     items.sort(key=lambda item: turn(item.nodeid))
 
 

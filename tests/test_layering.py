@@ -26,7 +26,7 @@ ONLY_IN = {
     "websockets": "bus/wire/websocket/*.py",
     "pyspark": "pipeline/*.py",
 }
-MADE = re.compile(r"bridges\.media\.\w+\.link|appliance\.parts\.\w+|devices(\.dbp)?\.\w+\.service")
+MADE = re.compile(r"bridges\.media\.\w+\.link|devices(\.dbp)?\.\w+\.service")
 CIRCLES = 0
 
 
@@ -61,7 +61,7 @@ def names(path: Path, deep: bool = True, types: bool = False) -> frozenset[str]:
 def named(path: Path) -> set[str]:
     """Modules that strings of a module name ("bus.hub" or "bus.hub:Hub"), to be imported when needed.
 
-    Without those that the record of a medium or a device names as its link, its part or its service: these
+    Without those that the record of a medium or a device names as its link or its service: these
     modules import the record.
     """
     found = set[str]()
@@ -221,14 +221,8 @@ def test_tests_have_the_tree_of_what_they_test() -> None:
 
 
 IMPORT_TESTS = {  # still to do
-    "tests/appliance/probe/test_values.py",
     "tests/bridges/media/can/test_processes.py",
     "tests/bus/embedded/test_node_tmq_micropython.py",
-    "tests/devices/catalog/*.py",
-    "tests/devices/dbp/*.py",
-    "tests/devices/nodes/*.py",
-    "tests/devices/syndication/*.py",
-    "tests/devices/upload/*.py",
     "tests/examples/*.py",
 }
 

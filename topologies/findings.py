@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from bus.errors import TopologyError
-from bus.printable import plain
 from bus.schema import Where
+from bus.text import plain
 
 Level = Literal["error", "warning", "note"]
 

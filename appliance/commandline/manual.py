@@ -1,7 +1,8 @@
 """The man pages, generated from the parsers and from the model of topologies.
 
-`python -m appliance.commandline.manual docs/man` renews those that are shipped, and so does `make generated`:
-buscoupler(1), one for each command, and buscoupler.yaml(5).
+They are buscoupler(1), one for each command, and buscoupler.yaml(5), written below `DIR` by
+`python -m appliance.commandline.manual DIR`. The build of a wheel does so (packaging/backend). It has few
+packages, so nothing that is imported here may need more than PyYAML and msgpack.
 """
 
 import argparse

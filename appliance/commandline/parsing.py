@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from appliance.log.formats import FORMATS
-from bus.spelling import closest, nearest
+from bus.text import closest, nearest
 
 _LIKE = 0.6  # of an option; the usage beside the error lists them all
 

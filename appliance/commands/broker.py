@@ -4,12 +4,12 @@ import argparse
 import time
 
 from appliance.local.places import process_directory
-from appliance.local.responder import Attended
+from appliance.local.responder import WithResponders
 from appliance.process.ledger import say_ledger
 from appliance.process.serve import serve
 from appliance.status.client import status_socket
 from appliance.status.responder import status_responder
-from appliance.status.snapshot import View
+from appliance.status.view import Besides, View
 from bus.keys import ring_of
 from bus.leases.service import LeasingBroker
 from bus.leases.settings import BrokerSettings
@@ -81,9 +81,8 @@ def run(options: argparse.Namespace) -> int:
     view = View(
         program="broker",
         name=service.broker.urls[0],
-        hubs=service.hubs,
-        brokers=lambda: [service],
+        besides=lambda: Besides(service.hubs(), services=(service,)),
         started_ns=time.time_ns(),
     )
     responder = status_responder(process_directory("broker") / status_socket(()), view)
-    return serve(Attended(service, responder), announce, lambda: say_ledger(service.hubs()))
+    return serve(WithResponders(service, responder), announce, lambda: say_ledger(service.hubs()))

@@ -35,8 +35,8 @@ from appliance.process.serve import Stop
 from bus.hub import Hub, Link, Pipe
 from bus.keys import ring_of
 from bus.names import texts
-from bus.printable import plain
 from bus.schema import check_name
+from bus.text import plain
 from bus.wire.batch import Batch, payloads
 from capture.files import CaptureError
 from capture.names import given

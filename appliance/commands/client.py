@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from appliance.commandline.arguments import above_zero
 from appliance.commands.service import catalog_argument
 from appliance.probe.words import columns
-from bus.printable import plain, plain_lines
+from bus.text import plain, plain_lines
 from devices.dbp.nodes.client import TIMEOUT_S, Client
 from devices.dbp.nodes.listing import Listed
 

@@ -4,12 +4,13 @@ import argparse
 import time
 
 from appliance.local.places import process_directory
-from appliance.local.responder import Attended
+from appliance.local.responder import WithResponders
 from appliance.process.ledger import say_ledger
 from appliance.process.serve import serve
 from appliance.status.client import status_socket
 from appliance.status.responder import status_responder
-from appliance.status.snapshot import View
+from appliance.status.rows import LinkRow
+from appliance.status.view import Besides, View
 from bus.urls import SCHEMES
 from devices.raw import RawDevice
 
@@ -35,9 +36,10 @@ def run(options: argparse.Namespace) -> int:
     view = View(
         program="device",
         name=device.links[0].url,
-        links=lambda: device.links,
-        hubs=device.hubs,
+        besides=lambda: Besides(
+            device.hubs(), [LinkRow(device.hub, link.name, link) for link in device.links]
+        ),
         started_ns=time.time_ns(),
     )
     responder = status_responder(process_directory("device") / status_socket(()), view)
-    return serve(Attended(device, responder), announce, lambda: say_ledger(device.hubs()))
+    return serve(WithResponders(device, responder), announce, lambda: say_ledger(device.hubs()))

@@ -4,21 +4,20 @@ With `--live` a marked frame is sent through gateways that run, and what happens
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from json import dumps
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
 from appliance.commandline.arguments import above_zero, argument
 from appliance.commands.run import checked
 from appliance.explain.client import Start, new_mark, running, starts, trace
-from appliance.explain.printer import lines, record
-from appliance.explain.rehearsal import AGAIN, Hop, Rehearsal, Way
+from appliance.explain.printer import plan_lines, plan_record, trace_lines, trace_record
+from appliance.explain.rehearsal import Rehearsal
 from appliance.explain.words import SECONDS_MAX
-from appliance.local.places import nobody
+from appliance.local.places import no_process_text
 from bus.errors import BusError
-from bus.spelling import nearest
+from bus.text import nearest
 from bus.wire.frame import PUB, pack
 from bus.wire.notation import names_in, pattern_of, text_of
 
@@ -83,10 +82,10 @@ def _planned(options: argparse.Namespace) -> int:
     name, pattern = list(known)[start], text_of(options.pattern)
     hops = list(rehearsal.run(pack(PUB, pattern_of(pattern), options.data.encode()), name))
     if options.json:
-        print(dumps({"pattern": pattern, "from": name, "hops": [_record(hop) for hop in hops]}))
+        print(dumps(plan_record(hops, name, pattern)))
     else:
-        print("\n".join([f"{pattern} from {name}", *(line for hop in hops for line in _lines(hop))]))
-    return int(not any(not way.stopped for hop in hops for way in hop.ways))
+        print("\n".join(plan_lines(hops, name, pattern)))
+    return int(all(one.stopped for hop in hops for one in hop.exits))
 
 
 def _live(options: argparse.Namespace) -> int:
@@ -94,7 +93,7 @@ def _live(options: argparse.Namespace) -> int:
     known = list(starts(found, options.file, options.gateway))
     if not known:
         others = [one.answer.title for one in found]
-        told = nobody(options.file, options.gateway, options.run_directory, others)
+        told = no_process_text(options.file, options.gateway, options.run_directory, others)
         raise BusError("\n".join([told, *failed]))
     if options.start is None:
         print("\n".join(f"{start.link} (on {start.running.answer.gateway})" for start in known))
@@ -104,9 +103,9 @@ def _live(options: argparse.Namespace) -> int:
     frame = pack(PUB, pattern_of(pattern), f"{options.data}{mark}".encode())
     seen = trace(found, start, frame, mark, seconds, failed)
     if options.json:
-        print(dumps(record(seen, pattern, seconds)))
+        print(dumps(trace_record(seen, pattern, seconds)))
     else:
-        print("\n".join(lines(seen, pattern, seconds)))
+        print("\n".join(trace_lines(seen, pattern, seconds)))
     return int(not seen.delivered)
 
 
@@ -127,21 +126,3 @@ def chosen(names: Sequence[str], words: str, typed: Sequence[str]) -> int:
         choices = "\n".join(f"  {typed[n]}" for n in found)
         raise BusError(f'several links are like "{words}"; choose one with\n{choices}')
     raise BusError(f'no link "{words}"{nearest(words, names)}')
-
-
-def _record(hop: Hop) -> dict[str, Any]:
-    return {**hop._asdict(), "ways": [way._asdict() for way in hop.ways]}
-
-
-def _lines(hop: Hop) -> Iterator[str]:
-    stopped = f": stopped: {', '.join(hop.stopped)}" if hop.stopped else ""
-    yield f"  {hop.part} on {hop.gateway}, by {hop.by}{stopped}"
-    yield from (_way(way) for way in hop.ways)
-    if hop.stopped != (AGAIN,):
-        yield from (f"     . {remark}" for remark in hop.remarks)
-
-
-def _way(way: Way) -> str:
-    words = [f"stopped: {', '.join(way.stopped)}"] if way.stopped else []
-    text = "; ".join([*words, *way.remarks])
-    return f"    {'x' if way.stopped else '>'} {way.to}{f' ({text})' if text else ''}"

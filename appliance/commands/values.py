@@ -13,7 +13,7 @@ from appliance.commandline.names import names_argument, running
 from appliance.probe.endpoint import endpoint_arguments, link_of
 from appliance.probe.station import Station
 from appliance.probe.words import shown, text_of
-from bus.asking import Answer, End, Question, ask, read
+from bus.asking import Answer, EndOfAnswer, Question, ask, read
 from bus.names import Names
 from bus.wire.envelope import take_apart
 from bus.wire.notation import pattern_of
@@ -44,7 +44,7 @@ class Answers:
     """The answers to one question so far. `end` is that of the first cache that has said all."""
 
     def __init__(self, nonce: int) -> None:
-        self.end: End | None = None
+        self.end: EndOfAnswer | None = None
         self.count = 0
         self.newest: dict[Pattern, Answer] = {}
         self._nonce = nonce
@@ -56,7 +56,7 @@ class Answers:
             known = self.newest.get(said.pattern)
             if known is None or said.age_ms < known.age_ms:
                 self.newest[said.pattern] = said
-        elif isinstance(said, End) and said.nonce == self._nonce and self.end is None:
+        elif isinstance(said, EndOfAnswer) and said.nonce == self._nonce and self.end is None:
             self.end = said
 
     def sorted(self) -> list[Answer]:

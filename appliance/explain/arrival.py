@@ -1,63 +1,48 @@
-"""One arrival of a marked frame at a part: what its ledgers counted because of it, way by way.
+"""One arrival of a marked frame at a part: what its ledgers counted because of it, exit by exit.
 
 A ledger is read before the frame is offered and after. Where the frame came in a batch with others, the
 counts are theirs too; but whether a bridge hands the frame to a pipe is seen even then.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from appliance.explain.words import Hop, Way
+from appliance.explain.hop import Exit, Hop, gained
 from appliance.parts.bridge import BridgePart
 from appliance.parts.bus import BusPart
 from bridges.bridge import Port
-from bus.hub import Link, Pipe, chain
+from bus.hub import Link, Pipe, chain, counts_of
 from bus.ledger import Stats
 from bus.patch import is_patch
 from bus.watched import WatchedHub
 
-WAYS_MAX: Final = 256  # pipes that one arrival is followed to
+EXITS_MAX: Final = 256  # pipes that one arrival is followed to
 UNKNOWN: Final = ("for a reason that no ledger counts",)
 Part = BusPart | BridgePart
 
 
-def counts_of(pipe: Pipe) -> Stats:
-    """Return a pipe's counts as the account of its link has them: over the whole chain."""
-    total, stages = Stats(), [stage.stats for stage in chain(pipe)]
-    total.add_first(stages[0])
-    total.add_last(stages[-1])
-    for stage in stages:
-        total.add_stage(stage)
-    return total
-
-
-def gained(counts: Mapping[str, int], before: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the reasons that have counted anything since `before`."""
-    return tuple(reason for reason, count in counts.items() if count > before.get(reason, 0))
-
-
-class Place(NamedTuple):
-    """A link as the topology names it, and where it leads, as `Way` says it."""
+class NamedLink(NamedTuple):
+    """A link as the topology names it, and where it leads, as `Exit` says it."""
 
     name: str
     inside: bool = False
     bus: str = ""
 
 
-def place_of(part: Part, pipe: Pipe | None) -> Place:
+def link_of(part: Part, pipe: Pipe | None) -> NamedLink:
     """Return the link of a pipe of a part."""
     if pipe is None:
-        return Place("the gateway itself", True)
+        return NamedLink("the gateway itself", True)
     side, inner = (pipe.side, pipe.inner) if isinstance(pipe, Port) else (part.hub, pipe)
     for entry in part.entries:
         if entry.hub is side and entry.link.name == inner.link:
-            return Place(entry.place, entry.inside, entry.bus)
-    if is_patch(inner) and inner.link in part.site.topology.bridges:
-        return Place(f"bridge {inner.link}", True)
-    return Place(inner.link or inner.name)
+            return NamedLink(entry.place, entry.inside, entry.bus)
+    if is_patch(inner) and not inner.link.startswith("device "):  # a device names its patches by its title
+        return NamedLink(f"bridge {inner.link}", True)
+    return NamedLink(inner.link or inner.name)
 
 
-class _Exit:
+class _Offer:
     """A pipe that the frame was offered to, and what has become of it there.
 
     A bridge offers it to a port, which hands it on to its pipe, at once or later, or drops it.
@@ -102,15 +87,15 @@ class _Exit:
             self.remarks = (f"or stopped, as some of the {others} with it were: {', '.join(dropped)}",)
 
 
-class Sight:
+class Arrival:
     """An arrival of the frame at a part, from `origin`. It has not entered until `enter` is called."""
 
     def __init__(self, part: Part, origin: Pipe | None, now_ns: int) -> None:
         self.part, self.origin, self.at_ns = part, origin, now_ns
         self.entered = False
-        self._by = place_of(part, origin)
+        self._by = link_of(part, origin)
         self._rejected = {} if origin is None else dict(counts_of(origin).rejected)
-        self._exits: list[_Exit] = []
+        self._offers: list[_Offer] = []
         self._missed = 0
         self._stopped: tuple[str, ...] = ()
         self.remarks: list[str] = []
@@ -119,12 +104,12 @@ class Sight:
         """Note how far each pipe is, before it is offered the frame."""
         self.entered = True
         others = [pipe for pipe in self.part.hub.pipes if pipe is not self.origin]
-        self._exits = [_Exit(pipe) for pipe in others[:WAYS_MAX]]
-        self._missed = max(0, len(others) - WAYS_MAX)
+        self._offers = [_Offer(pipe) for pipe in others[:EXITS_MAX]]
+        self._missed = max(0, len(others) - EXITS_MAX)
 
     def handed(self, port: Pipe | None) -> bool:
         """Note that a bridge hands the frame to a pipe. Return whether that is one of this arrival."""
-        for one in self._exits:
+        for one in self._offers:
             if one.pipe is port and not one.done:
                 one.hand()
                 return True
@@ -134,52 +119,50 @@ class Sight:
         """Judge after all sends have been tried, and later again. Return whether the frame still waits."""
         if self.origin is not None and not self.entered and not self._stopped:
             self._stopped = gained(counts_of(self.origin).rejected, self._rejected) or UNKNOWN
-        for one in self._exits:
+        for one in self._offers:
             if not one.done:
                 one.look(now_ns)
-        return any(not one.done for one in self._exits)
+        return any(not one.done for one in self._offers)
 
     def hop(self) -> Hop:
         """Return what is known by now."""
         stopped = () if self.entered else self._stopped
-        ways = tuple(self._ways()) if self.entered else ()
+        exits = tuple(self._exits()) if self.entered else ()
         remarks = [*self.remarks, *([f"{self._missed} more pipes got it"] if self._missed else [])]
         gateway, by = self.part.site.gateway, self._by
-        return Hop(self.part.title, gateway, by.name, self.at_ns, by.bus, stopped, ways, tuple(remarks))
+        return Hop(self.part.title, gateway, by.name, self.at_ns, by.bus, stopped, exits, tuple(remarks))
 
-    def _ways(self) -> Iterator[Way]:
-        """Yield a way for each link: those with pipes, and those that have none."""
-        found: dict[Place, list[_Exit]] = {}
-        for one in self._exits:
-            found.setdefault(place_of(self.part, one.pipe), []).append(one)
-        yield from (_joined(place, exits) for place, exits in found.items())
-        named = {place.name for place in found} | (set() if self._is_among_peers() else {self._by.name})
+    def _exits(self) -> Iterator[Exit]:
+        """Yield an exit for each link: links with pipes first, then links that have none."""
+        found: dict[NamedLink, list[_Offer]] = {}
+        for one in self._offers:
+            found.setdefault(link_of(self.part, one.pipe), []).append(one)
+        yield from (_joined(link, offers) for link, offers in found.items())
+        named = {link.name for link in found} | (set() if self._is_among_peers() else {self._by.name})
         cuts = self.part.hub.cuts if isinstance(self.part.hub, WatchedHub) else ()
-        cut = {place_of(self.part, one.pipe).name for one in cuts}
+        cut = {link_of(self.part, one.pipe).name for one in cuts}
         for entry in self.part.entries:
             if entry.place not in named:
                 stopped = ("loop",) if entry.place in cut else _idle(entry.link)
-                yield Way(entry.place, None, 0, entry.inside, entry.bus, stopped)
+                yield Exit(entry.place, None, 0, entry.inside, entry.bus, stopped)
 
     def _is_among_peers(self) -> bool:
         """Return whether the link by which it came may have others than its sender."""
         return self.origin is not None and any(one.accepted for one in chain(self.origin))
 
 
-def _joined(place: Place, exits: list[_Exit]) -> Way:
-    """Return what became of the frame at all pipes of a link."""
-    sent = [one.at_ns for one in exits if one.at_ns is not None]
-    waits, stops = sum(not one.done for one in exits), [one for one in exits if one.done and one.stopped]
+def _joined(link: NamedLink, offers: list[_Offer]) -> Exit:
+    """Join the offers to all pipes of a link into one exit."""
+    sent = [one.at_ns for one in offers if one.at_ns is not None]
+    waits, stops = sum(not one.done for one in offers), [one for one in offers if one.done and one.stopped]
     reasons = tuple(dict.fromkeys(reason for one in stops for reason in one.stopped))
-    remarks = [remark for one in exits for remark in one.remarks]
+    remarks = [remark for one in offers for remark in one.remarks]
     if waits:
-        remarks.append(f"still waits at {waits} of {len(exits)}")
-    if stops and len(stops) < len(exits):
-        remarks.append(f"stopped at {len(stops)} of {len(exits)}: {', '.join(reasons)}")
-    stopped = reasons if len(stops) == len(exits) else ()
-    return Way(
-        place.name, max(sent, default=None), len(sent), place.inside, place.bus, stopped, tuple(remarks)
-    )
+        remarks.append(f"still waits at {waits} of {len(offers)}")
+    if stops and len(stops) < len(offers):
+        remarks.append(f"stopped at {len(stops)} of {len(offers)}: {', '.join(reasons)}")
+    stopped = reasons if len(stops) == len(offers) else ()
+    return Exit(link.name, max(sent, default=None), len(sent), link.inside, link.bus, stopped, tuple(remarks))
 
 
 def _idle(link: Link) -> tuple[str, ...]:

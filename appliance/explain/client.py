@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from appliance.explain.hop import Exit, Hop
 from appliance.explain.responder import TRACE
-from appliance.explain.words import ANSWER_BYTES, Answer, Hop, Question, Way, pack_question, unpack_answer
+from appliance.explain.words import ANSWER_BYTES, Answer, Question, pack_question, unpack_answer
 from appliance.local.asking import ask
 from appliance.local.places import is_meant, sockets
 from bus.errors import BusError
@@ -48,26 +49,31 @@ class Trace:
     failed: tuple[str, ...] = ()
 
     @property
+    def gateway(self) -> str:
+        """The gateway where the frame came in."""
+        return self.start.running.answer.gateway
+
+    @property
     def began_ns(self) -> int:
-        """When it came in."""
+        """The time when the frame came in."""
         return self.hops[0].at_ns if self.hops else 0
 
     @property
     def delivered(self) -> bool:
         """Whether it left by a link for anybody but parts of the gateways that were asked."""
-        away = (way for hop in self.hops for way in hop.ways if way.at_ns is not None and not way.inside)
-        return any(self._is_away(way) for way in away) or any(map(self._has_others, self._peers()))
+        away = (one for hop in self.hops for one in hop.exits if one.at_ns is not None and not one.inside)
+        return any(self._is_away(one) for one in away) or any(map(self._has_others, self._peers()))
 
-    def _is_away(self, way: Way) -> bool:
-        """Return whether a way that sent it leads to a medium, or to a bus that nobody watched."""
-        here = any(link.startswith(f"bus {way.bus}: ") for link in self.known)
-        return not (way.to.startswith("listen ") or (way.bus and here))
+    def _is_away(self, one: Exit) -> bool:
+        """Return whether an exit that sent it leads to a medium, or to a bus that nobody watched."""
+        here = any(link.startswith(f"bus {one.bus}: ") for link in self.known)
+        return not (one.to.startswith("listen ") or (one.bus and here))
 
     def _peers(self) -> dict[str, int]:
         """Return how many peers each bus sent it to at its addresses."""
         found: dict[str, int] = {}
         for hop in self.hops:
-            sent = sum(way.pipes for way in hop.ways if way.to.startswith("listen ") and not way.inside)
+            sent = sum(one.pipes for one in hop.exits if one.to.startswith("listen ") and not one.inside)
             found[hop.part] = found.get(hop.part, 0) + sent
         return found
 

@@ -7,9 +7,9 @@ to whoever is at the other end. Of candidates for one bridge the first forwards,
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from appliance.compose import Appliance
+from appliance.explain.hop import Exit, Hop, gained
 from appliance.parts.bridge import BridgePart, Leg
 from appliance.parts.bus import BusPart
 from bridges.guard import REASON, refuses
@@ -20,33 +20,12 @@ from bus.transports.peers import Peer
 from bus.wire.batch import Batch, from_payloads
 from bus.wire.notation import text_of
 from topologies.model import Listen, Side, Topology, candidates_of
+from topologies.resolved.resolve import resolve
 from topologies.wiring.reach import bus_at, dials_of, listen_at
-from topologies.wiring.segments import joined
+from topologies.wiring.segments import joined, wired
 
 AGAIN = "comes a second time"
 """Why a rehearsal ends at a link: plain links make a loop, or two ways lead there."""
-
-
-class Way(NamedTuple):
-    """What became of a frame at one way out of a part. `stopped` has the reasons; empty if it went out.
-
-    `remarks` say what may still delay or shed it there.
-    """
-
-    to: str
-    stopped: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
-
-
-class Hop(NamedTuple):
-    """A frame that came to a part by one of its links. `stopped`: why it did not enter; empty if it did."""
-
-    part: str
-    gateway: str
-    by: str
-    stopped: tuple[str, ...]
-    ways: tuple[Way, ...]
-    remarks: tuple[str, ...] = ()
 
 
 class _Probe(Pipe):
@@ -80,9 +59,9 @@ class Rehearsal:
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
-        self._parts = [
-            part for gateway in topology.gateways for part in Appliance(topology, gateway).parts.values()
-        ]
+        wiring = wired(topology)
+        gateways = [Appliance(resolve(wiring, gateway)) for gateway in topology.gateways]
+        self._parts = [part for gateway in gateways for part in gateway.parts.values()]
         self._buses = {part.name: part for part in self._parts if isinstance(part, BusPart)}
         self._probes: list[_Probe] = []
         self._wires: dict[str, list[_Probe]] = {}
@@ -124,25 +103,26 @@ class Rehearsal:
         for leg in part.legs:
             made = self._probe(part, leg.side, leg.end.plan.place, self._remarks(leg))
             leg.side.revise(leg.side.policy._replace(hold_s=0.0))  # the remarks say that it waits
-            bus, medium = leg.seat.side.bus, leg.seat.side.medium
+            bus, medium = leg.resolved.side.bus, leg.resolved.side.medium
             if medium is not None and medium.dials:
                 bus = bus_at(self._topology, medium.dials, part.site.gateway)
             if bus is not None:
                 self._meet(made, leg, bus)
             else:
-                wire = self._wires.setdefault(leg.seat.segment, [])
+                wire = self._wires.setdefault(leg.resolved.segment, [])
                 wire.append(made)
                 made.others = wire
 
     def _meet(self, probe: _Probe, leg: Leg, bus: str) -> None:
         there = self._buses[bus]
-        far = self._probe(there, there.hub_for(leg.seat.trunk), probe.part.title)
+        far = self._probe(there, there.hub_for(leg.resolved.trunk), probe.part.title)
         near = there.site.gateway == probe.part.site.gateway
-        far.peers = () if near or leg.seat.dial is None else leg.seat.dial[1].peers or ()
+        joined = leg.resolved.bus
+        far.peers = () if near or joined is None else joined.peers
         _connect(probe, far)
 
     def _remarks(self, leg: Leg) -> tuple[str, ...]:
-        side, shed = leg.seat.side, leg.seat.side.shed
+        side, shed = leg.resolved.side, leg.resolved.side.shed
         found = list(_lists(side))
         if shed is not None:
             words = [f"shed {shed.policy} when it is too slow"]
@@ -167,7 +147,7 @@ class Rehearsal:
         while waiting:
             probe, batch = waiting.popleft()
             if probe in seen:
-                yield Hop(probe.part.title, probe.part.site.gateway, probe.end, (AGAIN,), ())
+                yield Hop(probe.part.title, probe.part.site.gateway, probe.end, stopped=(AGAIN,))
                 continue
             seen.add(probe)
             yield self._hop(probe, batch, len(frame), waiting)
@@ -179,32 +159,34 @@ class Rehearsal:
         if not refused:
             probe.hub.publish(batch, probe)
         after = part.hub.accounts()
-        stopped = refused or _new(after, before, probe.account, "rejected")
-        ways = tuple(
-            self._way(one, before, after, size, waiting) for one in others if one is not probe and not stopped
-        )
-        return Hop(part.title, part.site.gateway, probe.end, stopped, ways, self._around(part))
+        stopped = refused or _gained(after, before, probe.account)[0]
+        ways_out = [] if stopped else [one for one in others if one is not probe]
+        exits = tuple(self._exit(one, before, after, size, waiting) for one in ways_out)
+        where = part.title, part.site.gateway, probe.end
+        return Hop(*where, stopped=stopped, exits=exits, remarks=self._around(part))
 
-    def _way(
+    def _exit(
         self,
         probe: _Probe,
         before: Mapping[str, Account],
         after: Mapping[str, Account],
         size: int,
         waiting: "deque[tuple[_Probe, Batch]]",
-    ) -> Way:
-        stopped = _new(after, before, probe.account, "dropped")
+    ) -> Exit:
+        _, stopped = _gained(after, before, probe.account)
         taken, probe.taken = probe.taken, []
         refused = tuple(REASON for batch in taken if refuses(probe.peers, batch, sending=False))
         if not refused:
             waiting += ((other, batch) for batch in taken for other in probe.others if other is not probe)
-        return Way(probe.end, stopped or refused, (*probe.remarks, *self._wire_time(probe, size)))
+        stopped = stopped or refused
+        remarks = (*probe.remarks, *self._wire_time(probe, size))
+        return Exit(probe.end, None if stopped else 0, stopped=stopped, remarks=remarks)
 
     def _wire_time(self, probe: _Probe, size: int) -> Iterator[str]:
         if isinstance(probe.part, BridgePart):
             (leg,) = [leg for leg in probe.part.legs if leg.side is probe.hub]
-            medium = leg.seat.side.medium
-            seconds = None if medium is None else medium.seconds(size, leg.seat.trunk)
+            medium = leg.resolved.side.medium
+            seconds = None if medium is None else medium.seconds(size, leg.resolved.trunk)
             if seconds is not None:
                 yield f"{seconds * 1000:.3g} ms on the wire"
 
@@ -215,7 +197,7 @@ class Rehearsal:
             f"device {name} ({one.key})" for name, one in devices if part.title in joined(self._topology, one)
         ]
         if isinstance(part, BridgePart):
-            found += [f"pattern {text_of(part.spec.pattern)}"] if part.spec.pattern else []
+            found += [f"pattern {text_of(part.resolved.pattern)}"] if part.resolved.pattern else []
             mates = candidates_of(self._topology, part.name)[1:]
             found += [f"bridge {mate.bridge} on {mate.gateway} stands by" for mate in mates]
         return tuple(found)
@@ -238,11 +220,9 @@ def _address(listen: Listen) -> tuple[str, ...]:
     return ("trunk",) if listen.trunk else ()
 
 
-def _new(
-    after: Mapping[str, Account], before: Mapping[str, Account], link: str, what: str
-) -> tuple[str, ...]:
-    """Return the reasons that a link has counted since `before`."""
+def _gained(
+    after: Mapping[str, Account], before: Mapping[str, Account], link: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the reasons for which a link has rejected, and for which it has dropped, since `before`."""
     now, then = after.get(link, Account()).stats, before.get(link, Account()).stats
-    gained = now.since(then)
-    counts = gained.rejected if what == "rejected" else gained.dropped
-    return tuple(reason for reason, count in counts.items() if count)
+    return gained(now.rejected, then.rejected), gained(now.dropped, then.dropped)

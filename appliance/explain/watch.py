@@ -6,15 +6,15 @@ from functools import partial
 from time import monotonic_ns
 from typing import Final
 
-from appliance.explain.arrival import Part, Sight
-from appliance.explain.words import Hop
+from appliance.explain.arrival import Arrival, Part
+from appliance.explain.hop import Hop
 from appliance.parts.site import Entry
 from bridges.bridge import Bridge, Side
 from bus.hub import Hub, Pipe, Tap, chain
 from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads
 
-SIGHTS_MAX: Final = 64  # arrivals that one process keeps: plain links may make a loop
+ARRIVALS_MAX: Final = 64  # arrivals that one process keeps: plain links may make a loop
 LOOK_S: Final = 0.001  # between two looks at frames that wait
 
 
@@ -37,7 +37,7 @@ class _Visitor(Pipe):
 class Watch:
     """Looks for `mark` in all that comes to `parts`. Times are those of the system's monotonic clock.
 
-    `more`: there were more arrivals than `SIGHTS_MAX`. Call `close` in the end.
+    `more`: there were more arrivals than `ARRIVALS_MAX`. Call `close` in the end.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Watch:
     ) -> None:
         self.mark, self.more = mark, False
         self._loop, self._clock_ns = loop, clock_ns
-        self._sights: list[Sight] = []
+        self._arrivals: list[Arrival] = []
         self._timer: TimerHandle | None = None
         self._undo: list[Callable[[], None]] = []
         for part in parts:
@@ -79,7 +79,7 @@ class Watch:
     def hops(self) -> tuple[Hop, ...]:
         """Return all arrivals in order, with what is known by now."""
         self._look()
-        return tuple(sight.hop() for sight in self._sights)
+        return tuple(arrival.hop() for arrival in self._arrivals)
 
     def send(self, part: Part, entry: Entry, frame: bytes) -> None:
         """Put the frame into a hub, as if it had just come in by a link: from its only peer, or a new one."""
@@ -93,27 +93,27 @@ class Watch:
 
     def _come(self, part: Part, entry: Entry, batch: Batch, pipe: Pipe) -> None:
         """Publish a batch from a pipe. Stages behind the outermost count it here, as their hubs would."""
-        sight = self._see(part, _origin(entry.hub, pipe))
-        if sight is not None and entry.link.state != "up":
-            sight.remarks.append(f"the link is {entry.link.state}, so nothing else comes in by it")
+        arrival = self._see(part, _origin(entry.hub, pipe))
+        if arrival is not None and entry.link.state != "up":
+            arrival.remarks.append(f"the link is {entry.link.state}, so nothing else comes in by it")
         for stage in list(chain(pipe))[1:]:
             stage.stats.receive(batch)
         entry.hub.publish(batch, pipe)
         self._look()
 
-    def _see(self, part: Part, origin: Pipe | None) -> Sight | None:
+    def _see(self, part: Part, origin: Pipe | None) -> Arrival | None:
         """Begin to follow an arrival. Return None if there are too many."""
-        if len(self._sights) >= SIGHTS_MAX:
+        if len(self._arrivals) >= ARRIVALS_MAX:
             self.more = True
             return None
-        made = Sight(part, origin, self._clock_ns())
-        self._sights.append(made)
+        made = Arrival(part, origin, self._clock_ns())
+        self._arrivals.append(made)
         self._loop.call_soon(self._look)
         return made
 
-    def _waiting(self, part: Part, origin: Pipe | None) -> Sight | None:
+    def _waiting(self, part: Part, origin: Pipe | None) -> Arrival | None:
         """Return the last arrival at a part, if it is from `origin` and has not entered yet."""
-        last = next((sight for sight in reversed(self._sights) if sight.part is part), None)
+        last = next((arrival for arrival in reversed(self._arrivals) if arrival.part is part), None)
         return last if last is not None and last.origin is origin and not last.entered else None
 
     def _comes(self, part: Part, side: Side, batch: Batch, pipe: Pipe | None) -> None:
@@ -126,20 +126,20 @@ class Watch:
     def _passes(self, part: Part, batch: Batch, origin: Pipe | None) -> None:
         """See what a hub is about to send to its pipes."""
         if self.mark in batch.keep():
-            sight = self._waiting(part, origin) or self._see(part, origin)
-            if sight is not None:
-                sight.enter()
+            arrival = self._waiting(part, origin) or self._see(part, origin)
+            if arrival is not None:
+                arrival.enter()
 
     def _leaves(self, part: Part, batch: Batch, port: Pipe | None) -> None:
         """See what a bridge hands to a pipe, after all its rules."""
         if self.mark in batch.keep():
-            mine = (sight for sight in reversed(self._sights) if sight.part is part)
-            any(sight.handed(port) for sight in mine)
+            mine = (arrival for arrival in reversed(self._arrivals) if arrival.part is part)
+            any(arrival.handed(port) for arrival in mine)
 
     def _look(self) -> None:
         """Look what has become of the frame, and again soon while it still waits somewhere."""
         now_ns = self._clock_ns()
-        waits = [sight for sight in self._sights if sight.look(now_ns)]
+        waits = [arrival for arrival in self._arrivals if arrival.look(now_ns)]
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -2,8 +2,9 @@
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, get_args
 
+from appliance.explain.hop import Exit, Hop
 from appliance.local.lines import Record, number, record, records, text, texts, title
 
 ANSWER_BYTES: Final = 16 << 20
@@ -23,39 +24,6 @@ class Question:
     watch_ms: int = 0
     link: str = ""
     frame: bytes = b""
-
-
-class Way(NamedTuple):
-    """What became of the frame at one way out of a part.
-
-    `at_ns`: when the last of `pipes` sent it, which are those that did; None if none did. `stopped` has the
-    reasons if it did not leave. `inside`: the way leads to parts of the same gateway only; `bus`: it leads to
-    that bus of the file, elsewhere.
-    """
-
-    to: str
-    at_ns: int | None = None
-    pipes: int = 0
-    inside: bool = False
-    bus: str = ""
-    stopped: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
-
-
-class Hop(NamedTuple):
-    """One arrival of the frame at a part, by one of its links. `stopped`: why it did not enter.
-
-    `bus`: it came from that bus of the file, which is elsewhere.
-    """
-
-    part: str
-    gateway: str
-    by: str
-    at_ns: int
-    bus: str = ""
-    stopped: tuple[str, ...] = ()
-    ways: tuple[Way, ...] = ()
-    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +66,8 @@ def pack_answer(answer: Answer) -> bytes:
 
 
 def _hop_record(hop: Hop) -> Record:
-    return {**hop._asdict(), "ways": [way._asdict() for way in hop.ways]}
+    found = hop._asdict()
+    return {**found, "ways": [one._asdict() for one in found.pop("exits")]}
 
 
 def unpack_answer(line: bytes) -> Answer:
@@ -113,12 +82,12 @@ def unpack_answer(line: bytes) -> Answer:
 def _hop(found: Record) -> Hop:
     words: Any = {name: text(found, name) or "" for name in ("part", "gateway", "by", "bus")}
     lists: Any = {name: texts(found, name) for name in ("stopped", "remarks")}
-    at_ns, ways = number(found, "at_ns") or 0, tuple(map(_way, records(found, "ways")))
-    return Hop(**words, at_ns=at_ns, ways=ways, **lists)
+    at_ns, exits = number(found, "at_ns") or 0, tuple(map(_exit, records(found, "ways")))
+    return Hop(**words, at_ns=at_ns, exits=exits, **lists)
 
 
-def _way(found: Record) -> Way:
+def _exit(found: Record) -> Exit:
     words: Any = {name: text(found, name) or "" for name in ("to", "bus")}
     lists: Any = {name: texts(found, name) for name in ("stopped", "remarks")}
     at_ns, pipes = number(found, "at_ns"), number(found, "pipes") or 0
-    return Way(at_ns=at_ns, pipes=pipes, inside=bool(found.get("inside")), **words, **lists)
+    return Exit(at_ns=at_ns, pipes=pipes, inside=bool(found.get("inside")), **words, **lists)

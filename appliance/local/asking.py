@@ -1,4 +1,4 @@
-"""Asks a running process at its local socket: one line each way."""
+"""Asks a running process at its local socket: at most one line each way."""
 
 import socket
 from pathlib import Path
@@ -9,15 +9,24 @@ def ask(path: Path, line: bytes, limit_s: float, answer_bytes: int) -> bytes | N
 
     Raises `TimeoutError`, or another `OSError`.
     """
+    try:
+        found = answer_of(path, line, limit_s, answer_bytes)
+    except (ConnectionRefusedError, FileNotFoundError):
+        return None
+    if not found:
+        raise ConnectionError(f"{path}: the process ended, or refused the request: see its log")
+    return found
+
+
+def answer_of(path: Path, line: bytes, limit_s: float, answer_bytes: int) -> bytes:
+    """Send a line, or nothing if it is empty, and return the line that comes; b"" if none comes.
+
+    `limit_s` bounds each step, because a process may hang. Raises `OSError`.
+    """
     with socket.socket(socket.AF_UNIX) as sock:
         sock.settimeout(limit_s)
-        try:
-            sock.connect(str(path))
-        except (ConnectionRefusedError, FileNotFoundError):
-            return None
-        sock.sendall(line)
+        sock.connect(str(path))
+        if line:  # a process that waits for none may have answered and closed already
+            sock.sendall(line)
         with sock.makefile("rb") as answer:
-            found = answer.readline(answer_bytes)
-    if not found:
-        raise ConnectionError("it ended, or refused the request")
-    return found
+            return answer.readline(answer_bytes)

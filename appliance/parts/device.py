@@ -1,15 +1,14 @@
-"""The base of the parts that run devices, and the class that a record names."""
+"""The base of the parts that run devices."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from appliance.parts.bridge import BridgePart
 from appliance.parts.bus import BusPart
 from appliance.parts.changes import differing, settings_of
 from appliance.parts.site import BasePart, Revision, Site
 from bus.hub import Hub
-from bus.kinds import load
 from devices.device import DeviceSpec
+from topologies.resolved.resolve import ResolvedDevice
 
 Joined = BusPart | BridgePart
 
@@ -19,23 +18,19 @@ class DevicePart(BasePart):
 
     kind = "device"
 
-    def __init__(self, name: str, site: Site, joined: Sequence[Joined]) -> None:
-        super().__init__(name, site, Hub(name))
-        self.spec: DeviceSpec = site.topology.devices[name]
-        self.joined = joined
+    def __init__(self, resolved: ResolvedDevice, site: Site, joined: Sequence[Joined]) -> None:
+        super().__init__(resolved.name, site, Hub(resolved.name))
+        self.resolved, self.joined = resolved, joined
 
-    def revise(self, site: Site, joined: Sequence[Joined]) -> Revision:
-        """Return the change to the device as `site` describes it. Raises `LinkError` if it can never work."""
+    @property
+    def spec(self) -> DeviceSpec:
+        """The device, as the topology describes it."""
+        return self.resolved.spec
+
+    def revise(self, resolved: ResolvedDevice, joined: Sequence[Joined]) -> Revision:
+        """Return the change to the device as `resolved` has it. Raises `LinkError` if it can never work."""
         raise NotImplementedError
 
     def differing(self, spec: DeviceSpec) -> list[str]:
         """Return the settings that differ in another record of the same kind."""
         return differing(settings_of(self.spec), settings_of(spec))
-
-
-def part_class(spec: DeviceSpec) -> type[DevicePart]:
-    """Return the class that runs a device."""
-    made: Any = load(spec.PART)
-    if not (isinstance(made, type) and issubclass(made, DevicePart)):
-        raise TypeError(f"{spec.PART} is no DevicePart")
-    return made

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats
-from bus.values import LastValues, Value
+from bus.report import Report
+from bus.values import LastValues
 from bus.wire.batch import Batch, from_payloads, payloads
 
 _AT_ONCE = 64  # values in one batch, so that a small queue takes the first of them
@@ -62,26 +63,11 @@ class Greeter(Pipe):
         """The addresses whose newcomers are greeted."""
         return list(self._links.values())
 
-    @property
-    def counts(self) -> Mapping[str, int]:
-        values = self.values
-        return {"values": len(values), "values_bytes": values.bytes, "forgotten": values.forgotten}
-
-    @property
-    def rejected(self) -> Mapping[str, int]:
-        return {}
-
-    def leases(self) -> tuple[()]:
-        """Return nothing: only brokers of bridges lease."""
-        return ()
-
-    def listing(self, most: int) -> Mapping[str, tuple[()]]:
-        """Return nothing: values are no list of clients."""
-        return {}
-
-    def last_values(self) -> Mapping[str, Iterator[Value]]:
-        """Return what it keeps, by the name of the bus."""
-        return {self._bus: self.values.read()}
+    def report(self) -> Report:
+        """Return what a status shows: the values that the bus keeps, and how many they are."""
+        kept = self.values
+        counts = {"values": len(kept), "values_bytes": kept.bytes, "forgotten": kept.forgotten}
+        return Report(self.name, "values", self.urls, counts, values={self._bus: kept.read()})
 
     def close(self) -> None:
         self._leave()

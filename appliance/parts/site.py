@@ -1,7 +1,6 @@
 """The base of all parts: the site that they are built for, and the links that they open."""
 
 import secrets
-import zlib
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,32 +9,27 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from appliance.parts.changes import Change
 from bus.errors import LinkError
-from bus.events import Record
+from bus.events import RecordEvent
 from bus.hub import Hub, Link
 from bus.transports.peers import Peer
-from topologies.model import Gateway, Topology
 
 if TYPE_CHECKING:
-    from appliance.status.snapshot import Broker, End, TapLike
+    from appliance.status.rows import LinkRow
+    from bus.leases.candidacy import Candidacy
+    from bus.report import Reporter
+    from devices.tap.recorder import Recorder
 
 
 class Site(NamedTuple):
-    """Everything that the parts of one process share.
+    """What all parts of one process share, for as long as it runs.
 
     `sockets` is the directory in which the processes of one gateway meet, None if there is only this process.
-    `record` gets the events of parts (`appliance.monitor`). `rings` are the parts whose trunks close a ring.
+    `record` gets the events of parts (`appliance.monitor`).
     """
 
-    topology: Topology
     gateway: str
     sockets: Path | None
-    record: Record
-    rings: frozenset[str] = frozenset()
-
-    @property
-    def here(self) -> Gateway:
-        """The gateway, as the topology describes it."""
-        return self.topology.gateways[self.gateway]
+    record: RecordEvent
 
     def local_socket(self, bus: str, trunk: bool) -> str | None:
         """Return the URL at which other processes of this gateway reach a bus, None if there are none."""
@@ -83,10 +77,16 @@ class Revision:
         ]
 
 
+UNTOUCHED = Revision([])
+"""The revision of a part in which nothing differs."""
+
+
 class BasePart:
     """A hub, and the links that are open while the part is."""
 
     kind: ClassVar[str]
+    candidacy: "Candidacy | None" = None
+    """Of a bridge that several gateways may run."""
 
     def __init__(self, name: str, site: Site, hub: Hub) -> None:
         self.name, self.site, self.hub = name, site, hub
@@ -110,30 +110,28 @@ class BasePart:
         return self.title
 
     @property
-    def ends(self) -> "list[End]":
-        """Links that are edges in the picture of the topology."""
+    def rows(self) -> "list[LinkRow]":
+        """The rows of the part's links in a status, also of links that could not be opened."""
         return []
 
     @property
-    def taps(self) -> "list[TapLike]":
-        """Recorders."""
+    def recorders(self) -> "list[Recorder]":
+        """The recorders of the part."""
         return []
 
     @property
-    def brokers(self) -> "list[Broker]":
-        """Services that listen for clients of their own."""
+    def services(self) -> "list[Reporter]":
+        """The services of the part that have something to report."""
         return []
 
     @property
-    def watched(self) -> list[Link]:
-        """Links whose changes of state are events."""
+    def watched(self) -> "list[LinkRow]":
+        """The rows of links whose changes of state are events."""
         return []
 
-    def origin(self, site: Site) -> int:
-        """Return the part's origin in envelopes. Parts with the same one would drop each other's frames."""
-        if site.here.origin is None:
-            return self._drawn
-        return zlib.crc32(f"{site.here.origin}/{self.title}".encode())
+    def origin(self, given: int | None) -> int:
+        """Return the part's origin in envelopes: the one that is given, or one that it has drawn."""
+        return self._drawn if given is None else given
 
     def open(self, loop: AbstractEventLoop) -> None:
         """Open everything. Raises `LinkError` if something cannot be opened; close the part then."""

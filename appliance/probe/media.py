@@ -9,7 +9,7 @@ from bridges.media import MEDIA
 from bridges.media.medium import Medium, Word
 from bus.errors import LinkError, TokenError
 from bus.schema import Setting, present, settings, unwrap
-from bus.spelling import closest
+from bus.text import closest
 from bus.wire.notation import names_in
 
 Reader = Callable[[str], Any]

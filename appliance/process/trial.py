@@ -3,21 +3,22 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from appliance.process.ledger import reasons
+from appliance.status.rows import LinkRow
 from bus.balance import imbalances
-from bus.hub import Hub, Link
+from bus.hub import Hub
 from bus.ledger import Account
 
 _HEAD = ("link", "in", "out", "dropped", "rejected")
 
 
-def say_outcome(hubs: Iterable[Hub], links: Iterable[Link]) -> int:
+def say_outcome(hubs: Iterable[Hub], rows: Iterable[LinkRow]) -> int:
     """Print the table, the links that are not up, and the verdict. Return the exit status.
 
     That is 0 if something crossed and every ledger balances, else 1.
     """
     hubs = list(hubs)
     faults, count = imbalances(hubs), crossed(hubs)
-    lines = [*table(hubs), *_down(links), *faults]
+    lines = [*table(hubs), *_down(rows), *faults]
     print("\n".join([*lines, _verdict(count, faults)]), flush=True)
     return int(not count or bool(faults))
 
@@ -41,10 +42,10 @@ def _verdict(count: int, faults: list[str]) -> str:
     return f"{count or 'no'} message{'s' * (count != 1)} crossed; {balance}"
 
 
-def _down(links: Iterable[Link]) -> Iterator[str]:
-    for link in links:
-        if link.state != "up":
-            yield f"not up: {link.name}: {link.state}{f' ({link.fault})' if link.fault else ''}"
+def _down(rows: Iterable[LinkRow]) -> Iterator[str]:
+    for row in {row.link: row for row in rows}.values():  # a service has a row on each of its buses
+        if row.link.state != "up":
+            yield f"not up: {row.source}: {row.link.state}{f' ({row.fault})' if row.fault else ''}"
 
 
 def table(hubs: Iterable[Hub]) -> list[str]:

@@ -1,8 +1,9 @@
 """The status of running processes: each answers on a local socket with one JSON document.
 
-`snapshot` makes the document and `responder` answers with it. `client` asks on this machine, `remote` over
-the network. `shape` is what readers rely on in a document, and `schema` makes the published JSON Schema of
-it. `rates` and `transit` are sampled for the document, and `neighbours` tells which other gateways are
-silent. `overlay` is the live part of a picture of the topology. `terminal` makes the text of `top`, and
-`silent` its lines about gateways that do not answer.
+`snapshot` makes the document from a `view` of the process, with the `rows` of its links; `responder` answers
+with it. `client` asks on this machine, `remote` over the network. `shape` is what readers rely on in a
+document, and `schema` makes the published JSON Schema of it. `older` completes documents of older gateways.
+`rates` and `transit` are sampled for the document, and `neighbours` tells which other gateways are silent.
+`overlay` is the live part of a picture of the topology. `terminal` makes the text of `top`, and `silent` its
+lines about gateways that do not answer. `words` are shared by all that show a row.
 """

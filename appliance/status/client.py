@@ -1,15 +1,16 @@
-"""Asks the running processes of this machine for their status.
+"""The client of status sockets: asks running processes of this machine for their status.
 
 An answer is bounded in time and size, because a process that hangs must not stop `top`.
 """
 
 import json
-import socket
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
+from appliance.local.asking import answer_of
 from appliance.local.places import socket_name, sockets
+from appliance.status.older import completed
 from appliance.status.shape import VERSION, fits
 
 Status = dict[str, Any]
@@ -19,7 +20,7 @@ ANSWER_BYTES = 64 << 20
 
 
 def status_socket(only: Collection[str]) -> str:
-    """Return the name of the socket in the gateway's directory; each process has one."""
+    """Return the name of a process's status socket in the gateway's directory."""
     return socket_name(STATUS, only)
 
 
@@ -30,19 +31,15 @@ def status_sockets(directory: Path | None) -> Iterator[Path]:
 
 def ask(path: Path, limit_s: float = ANSWER_S) -> Status:
     """Return the snapshot of the process that listens on `path`. Raises `OSError` or ValueError."""
-    with socket.socket(socket.AF_UNIX) as sock:
-        sock.settimeout(limit_s)
-        sock.connect(str(path))
-        with sock.makefile("rb") as answer:
-            return read_status(str(path), answer.read(ANSWER_BYTES))
+    return read_status(str(path), answer_of(path, b"", limit_s, ANSWER_BYTES))
 
 
 def read_status(where: str, body: bytes) -> Status:
-    """Return the status in an answer from `where`. Raises ValueError if it is none of this version."""
+    """Return the status in an answer from `where`. Raises ValueError for another version's, or for none."""
     try:
         status = json.loads(body)
     except (ValueError, RecursionError):
         status = None
     if not isinstance(status, dict) or status.get("version") != VERSION or not fits(status):
         raise ValueError(f"{where}: a process of another version answers: use the `top` of that version")
-    return status
+    return completed(status)

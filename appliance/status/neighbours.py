@@ -4,7 +4,8 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from appliance.local.places import is_listening, runtime_directory, sockets
+from appliance.local.places import is_listening, runtime_directory
+from appliance.status.client import status_sockets
 from appliance.status.silent import HEARD_MS
 from topologies.model import Topology
 
@@ -12,7 +13,7 @@ LOOK_S = 5.0
 
 
 class Neighbours:
-    """Knows which gateways are silent. It looks for their sockets every few seconds at most.
+    """The watch on other gateways: looks for their sockets every few seconds at most.
 
     `directory` has a directory for each topology; by default that of this user.
     """
@@ -27,14 +28,14 @@ class Neighbours:
     def silent(self, topology: Topology, claims: Mapping[str, int]) -> dict[str, str]:
         """Return why each gateway that is not known to live counts as silent, by its name.
 
-        `claims` are the ages in ms of what brokers of this gateway heard of others.
+        `claims` are the ages in ms of the last claims that brokers of this gateway heard, by gateway.
         """
         here = self._look(topology.name)
         others = [name for name in topology.gateways if name != self._gateway and name not in here]
         return {name: _cause(claims.get(name)) for name in others if claims.get(name, HEARD_MS) >= HEARD_MS}
 
     def _look(self, topology: str) -> frozenset[str]:
-        """Return the gateways of which a process answers on this machine."""
+        """Return the gateways that have a process here that answers."""
         if self._clock() - self._at_s >= LOOK_S:
             self._at_s = self._clock()
             root = (self._directory or runtime_directory()) / topology
@@ -43,7 +44,7 @@ class Neighbours:
 
 
 def _answers(directory: Path) -> bool:
-    return any(is_listening(path) for path in sockets("reload", directory))
+    return any(map(is_listening, status_sockets(directory)))
 
 
 def _cause(heard_ms: int | None) -> str:

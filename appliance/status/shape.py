@@ -1,7 +1,7 @@
-"""The shape of a status document: what its readers rely on, with the words that describe it. Pure.
+"""The shape of a status document: the keys that its readers rely on, with their descriptions. Pure.
 
 Processes of other versions answer too, and any user's process may answer root. The published JSON Schema and
-the table in docs/status.md are made from it.
+the table in docs/status.md are made from the shape.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ class Maybe(NamedTuple):
 
 
 class Key(NamedTuple):
-    """A key at the top: the shape of its value, and the words that say what it has."""
+    """A key at the top of a document: the shape of its value, and its description."""
 
     shape: Any
     doc: str
@@ -35,35 +35,44 @@ _ACCOUNT = {
     "sent_bytes": Maybe(_NUMBER), "queued": _NUMBER, "queued_bytes": Maybe(_NUMBER),
     "dropped": _COUNTS, "rejected": _COUNTS, "balance": _NUMBER,
 }  # fmt: skip
-_ROW = {"name": _TEXT, "live": _NUMBER, "gone": Maybe(_NUMBER), "rates": Maybe(_RATES)} | _ACCOUNT
+_ROW = {
+    "name": _TEXT, "live": _NUMBER, "gone": Maybe(_NUMBER), "rates": Maybe(_RATES), "state": Maybe(_TEXT),
+    "condition": Maybe(_TEXT), "fault": Maybe(_TEXT), "losses": Maybe(_NUMBER), "edges": Maybe([_TEXT]),
+} | _ACCOUNT  # fmt: skip
 _PIPE = {"name": _TEXT} | _ACCOUNT
 _LINK = {
     "name": _TEXT, "state": Maybe(_TEXT), "condition": Maybe(_TEXT), "fault": Maybe(_TEXT),
     "losses": Maybe(_NUMBER),
 }  # fmt: skip
-_STANDING = {"name": _TEXT, "order": _NUMBER, "ready": _YES, "holding": _YES, "silent_ms": _NUMBER}
+_CLAIM = {
+    "name": _TEXT, "part": Maybe(_TEXT), "order": _NUMBER, "ready": _YES, "holding": _YES,
+    "silent_ms": _NUMBER,
+}  # fmt: skip
 _LEASE = {
     "bridge": _TEXT, "pattern": Maybe([_NUMBER]), "holder": _TEXT, "epoch": _NUMBER,
-    "expires_ms": Maybe(_NUMBER), "candidates": [_STANDING],
+    "expires_ms": Maybe(_NUMBER), "candidates": [_CLAIM],
 }  # fmt: skip
 _REGISTRATION = {"role": _TEXT, "pattern": _TEXT, "address": _TEXT}
 _SERVICE = {"name": _TEXT, "host": _TEXT, "function": _TEXT, "interfaces": [_TEXT], "suspect": _YES}
 _VALUE = {"on": _TEXT, "pattern": _TEXT, "data": _TEXT, "age_ms": _NUMBER}
 _BROKER = {
-    "name": _TEXT, "urls": [_TEXT], "counts": _COUNTS, "rejected": _COUNTS, "leases": [_LEASE],
+    "name": _TEXT, "kind": Maybe(_TEXT), "part": Maybe(_TEXT), "urls": [_TEXT], "counts": _COUNTS,
+    "rejected": _COUNTS, "leases": [_LEASE],
     "registrations": Maybe([_REGISTRATION]), "services": Maybe([_SERVICE]),
 }  # fmt: skip
 _ROLE = {
-    "bridge": _TEXT, "lease": Maybe(_TEXT), "pattern": Maybe([_NUMBER]), "name": Maybe(_TEXT), "role": _TEXT,
+    "bridge": _TEXT, "part": Maybe(_TEXT), "lease": Maybe(_TEXT), "pattern": Maybe([_NUMBER]),
+    "name": Maybe(_TEXT), "role": _TEXT,
     "ready": _YES, "cause": _TEXT, "epoch": _NUMBER, "holder": _TEXT, "takeovers": _NUMBER,
     "brokers": Maybe([_TEXT]),
 }  # fmt: skip
 _EVENT = {"time_ns": _NUMBER, "kind": _TEXT, "source": _TEXT, "cause": _TEXT, "counts": _COUNTS}
 _TAP = {
-    "name": _TEXT, "state": _TEXT, "fault": _TEXT, "losses": _NUMBER, "captured": _NUMBER, "lost": _NUMBER,
+    "name": _TEXT, "part": Maybe(_TEXT), "state": _TEXT, "fault": _TEXT, "losses": _NUMBER,
+    "captured": _NUMBER, "lost": _NUMBER,
     "ring_bytes": _NUMBER, "waiting_bytes": _NUMBER, "written": _NUMBER, "files": _NUMBER, "deleted": _NUMBER,
 }  # fmt: skip
-_END = {
+_EDGE_STATE = {
     "id": _TEXT, "hub": _TEXT, "row": _TEXT, "state": _TEXT, "condition": _TEXT, "fault": _TEXT,
 }  # fmt: skip
 _BOX = {"gateway": _TEXT, "address": _TEXT, "x": _REAL, "y": _REAL, "width": _REAL, "height": _REAL}
@@ -95,18 +104,21 @@ KEYS: Final[Mapping[str, Key]] = {
         "each part that runs here, with the worst state of its links and a fault",
     ),
     "ends": Key(
-        [_END], "links in the picture: the `id` of an edge, its state, and the `hub` and row that count it"
+        [_EDGE_STATE],
+        "links in the picture: the `id` of an edge, its state, and the `hub` and row that count it",
     ),
     "links": Key([_LINK], "each link with `state`, `condition`, `fault` and `losses`, if there are any"),
     "hubs": Key(
         [
             {
-                "name": _TEXT, "cuts": [_TEXT], "links": [_ROW],
+                "name": _TEXT, "part": Maybe(_TEXT), "cuts": [_TEXT], "links": [_ROW],
                 "pipes": Maybe([_PIPE]), "more_pipes": Maybe(_NUMBER),
             }
         ],
-        "each bus and bridge: `cuts` (pipes that carried a loop), `links` (totals since the start, and "
-        "`rates`), `pipes` (up to 64 live peers, the busiest first) and `more_pipes`",
+        "each bus and bridge, with its `part`: `cuts` (pipes that carried a loop), `links` (a row each: "
+        "totals since the start and `rates`; unless the link has gone also `state`, `condition`, `fault`, "
+        "`losses`, and its `edges` in the picture), `pipes` (up to 64 live peers, the busiest first) and "
+        "`more_pipes`",
     ),
     "totals": Key(
         _ACCOUNT | {"rates": Maybe(_RATES)},
@@ -119,9 +131,9 @@ KEYS: Final[Mapping[str, Key]] = {
     ),
     "brokers": Key(
         [_BROKER],
-        "brokers and services: `counts`, `rejected` by reason, `leases` with `holder`, `epoch`, "
-        "`expires_ms` and `candidates`; up to 64 `registrations` of a TMQ broker, "
-        "and `services` of a catalog",
+        "brokers and other services, each with its `kind` and `part`: `counts`, `rejected` by reason, "
+        "`leases` with `holder`, `epoch`, `expires_ms` and `candidates`; up to 64 `registrations` of a TMQ "
+        "broker, and `services` of a catalog",
     ),
     "candidates": Key(
         [_ROLE],
@@ -153,7 +165,7 @@ STATUS: Final = {name: key.shape for name, key in KEYS.items()}
 
 
 def fits(value: object, shape: Any = STATUS) -> bool:
-    """Return whether a value has at least what `shape` has.
+    """Return whether a value has at least the keys and items of `shape`.
 
     A shape is a type; a list with the shape of its items; a record with a shape for each key; or
     `{str: shape}`, for a table of any keys. A key must be there unless its shape is a `Maybe`.

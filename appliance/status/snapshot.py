@@ -2,141 +2,51 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from heapq import nlargest
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
-from appliance.status.rates import Place, Rate
+from appliance.status.rates import Rate, RowKey
+from appliance.status.rows import LinkRow
 from appliance.status.shape import VERSION
-from bus.events import Event
+from appliance.status.view import ShownPart, View
 from bus.hub import Hub, Link, Pipe, chain
 from bus.ledger import Account, Stats
 from bus.names import Names
+from bus.report import LISTED, Report
 from bus.transports.budget import PROCESS
 from bus.values import Value
 from bus.watched import WatchedHub
 from bus.wire.frame import unpack
 
-if TYPE_CHECKING:  # most gateways have neither, and start faster without TMQ
+if TYPE_CHECKING:  # most gateways have neither, and start faster without
     from bus.leases.candidacy import Candidacy
     from bus.leases.group import Lease
+    from devices.tap.recorder import Recorder
+
+PIPES: Final = 64  # of one hub
+_SHOWN_BYTES: Final = 64  # of the data of a value
+_WORST_FIRST: Final = ("waiting", "opening", "closed", "up")
+Record = dict[str, Any]
 
 
-class Broker(Protocol):
-    """A service that listens for clients of its own. `leases` are those of a broker that has any."""
+def snapshot(view: View, pipes: int = PIPES) -> Record:
+    """Return the status of a process now. Counters are in messages unless a name says bytes.
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def urls(self) -> Sequence[str]: ...
-    @property
-    def counts(self) -> Mapping[str, int]: ...
-    @property
-    def rejected(self) -> Mapping[str, int]: ...
-    def leases(self) -> "Sequence[Lease]": ...
-    def listing(self, most: int) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-        """Return bounded lists of what it knows by their keys in a status: `registrations`, `services`."""
-
-    def last_values(self) -> Mapping[str, Iterable[Value]]:
-        """Return the newest frames by the name of their bus, the one heard longest ago first."""
-
-
-class End(NamedTuple):
-    """A link that the picture shows as the edge `id`. A `hub` counts it in rows that begin with `row`."""
-
-    id: str
-    hub: str
-    row: str
-    link: Link
-
-
-class PartLike(Protocol):
-    """A part of a gateway."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def id(self) -> str: ...
-    @property
-    def links(self) -> Sequence[Link]: ...
-    @property
-    def ends(self) -> Sequence[End]: ...
-
-
-class TapLike(Protocol):
-    """A recorder, as `devices.tap.recorder.Recorder`."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def state(self) -> str: ...
-    @property
-    def fault(self) -> str: ...
-    @property
-    def losses(self) -> int: ...
-    @property
-    def captured(self) -> int: ...
-    @property
-    def lost(self) -> int: ...
-    @property
-    def ring_bytes(self) -> int: ...
-    @property
-    def waiting_bytes(self) -> int: ...
-    @property
-    def progress(self) -> Mapping[str, Any]: ...
-
-
-PIPES = 64  # of one hub
-LISTED = 64  # registrations, services and values
-_SHOWN_BYTES = 64  # of the data of a value
-
-
-@dataclass(frozen=True, kw_only=True)
-class View:
-    """A process as its status shows it. Functions are asked at each snapshot, since a reload replaces parts.
-
-    `program` is the command. `name` is the topology, or for a command without one, its first address.
-    `gateways` has the address of each gateway of the topology by name, `names` those of tokens.
+    `pipes` is the most pipes that are listed of each hub.
     """
-
-    program: str
-    name: str
-    gateway: str = ""
-    gateways: Callable[[], Mapping[str, str]] = dict
-    links: Callable[[], Iterable[Link]] = tuple
-    hubs: Callable[[], Iterable[Hub]] = tuple
-    brokers: Callable[[], Iterable[Broker]] = tuple
-    candidacies: Callable[[], "Iterable[Candidacy]"] = tuple
-    events: Callable[[], Iterable[Event]] = tuple
-    names: Callable[[], Iterable[str]] = tuple
-    started_ns: int = 0
-    parts: Callable[[], Iterable[PartLike]] = tuple
-    taps: Callable[[], Iterable[TapLike]] = tuple
-    silent: Callable[[], Mapping[str, str]] = dict
-    page: Callable[[], str] = str
-    rates: Callable[[], Mapping[Place, Rate]] = dict
-    transit: Callable[[], list[dict[str, Any]]] = list
-    drawing: Callable[[], Mapping[str, Any] | None] = lambda: None
-
-
-def snapshot(view: View, pipes: int = PIPES) -> dict[str, Any]:
-    """Return everything there is to see now. Counters are in messages unless a name says bytes.
-
-    `pipes`: so many of each hub.
-    """
-    rates, brokers, parts = view.rates(), list(view.brokers()), list(view.parts())
-    hubs, total = list[dict[str, Any]](), Stats()
-    for hub in view.hubs():
-        accounts = hub.accounts()
-        for account in accounts.values():
-            total.add(account.stats)
-        hubs.append(_hub(hub, accounts, rates, pipes))
-    drawing = view.drawing()
-    return {
+    parts, besides, sampled = list(view.parts()), view.besides(), view.sampled()
+    reports = [(part.id, service.report()) for part in parts for service in part.services]
+    reports += [("", service.report()) for service in besides.services]
+    rows = [*(row for part in parts for row in part.rows), *besides.rows]
+    hubs = [*((part.id, hub) for part in parts for hub in part.hubs), *(("", hub) for hub in besides.hubs)]
+    books = {hub: hub.accounts() for _, hub in hubs}
+    by_hub = _by_hub(rows)
+    links = [*(link for part in parts for link in part.links), *(row.link for row in besides.rows)]
+    around = view.around(_claims(report for _, report in reports))
+    found = {
         "version": VERSION,
         "time_ns": time.time_ns(),
         "started_ns": view.started_ns,
@@ -145,23 +55,24 @@ def snapshot(view: View, pipes: int = PIPES) -> dict[str, Any]:
         "program": view.program,
         "topology": view.name,
         "gateway": view.gateway,
-        "gateways": dict(view.gateways()),
-        "silent": dict(view.silent()),
-        "page": view.page(),
+        "gateways": dict(around.gateways),
+        "silent": dict(around.silent),
+        "page": around.page,
         "parts": [_part(part) for part in parts],
-        "ends": [_end(end) for part in parts for end in part.ends],
-        "links": [_link(link) for link in view.links()],
-        "hubs": hubs,
-        "totals": _counted(total) | ({"rates": _sum(rates.values())} if rates else {}),
-        "transit": view.transit(),
-        "brokers": [_broker(broker) for broker in brokers],
-        "candidates": [_candidate(candidacy) for candidacy in view.candidacies()],
-        "taps": [_tap(tap) for tap in view.taps()],
-        "values": _values(brokers, Names(view.names())),
+        "ends": [edge for row in rows for edge in _edges(row)],
+        "links": [_link(link) for link in links],
+        "hubs": [_hub(part, hub, books[hub], by_hub[hub], sampled.rates, pipes) for part, hub in hubs],
+        "totals": _totals(books.values(), sampled.rates),
+        "transit": list(sampled.transit),
+        "brokers": [_service(part, report, around.copies) for part, report in reports],
+        "candidates": [_candidate(part.id, part.candidacy) for part in parts if part.candidacy is not None],
+        "taps": [_tap(part.id, recorder) for part in parts for recorder in part.recorders],
+        "values": _values((report for _, report in reports), Names(around.names)),
         "memory": {"held_bytes": PROCESS.held_bytes, "limit_bytes": PROCESS.limit_bytes},
-        "names": list(view.names()),
-        "events": [event._asdict() for event in view.events()],
-    } | ({"drawing": drawing} if drawing is not None else {})
+        "names": list(around.names),
+        "events": [event._asdict() for event in sampled.events],
+    }
+    return found | ({} if around.drawing is None else {"drawing": around.drawing})
 
 
 @cache
@@ -171,87 +82,95 @@ def _product() -> str:
     return version("buscoupler")
 
 
-def _part(part: PartLike) -> dict[str, Any]:
-    """Return a part with the worst state of its links, by the first link that is in it."""
-    order = ("waiting", "opening", "closed", "up")
-    worst = min(part.links, key=lambda link: order.index(link.state), default=None)
-    state, fault = ("", "") if worst is None else (worst.state, worst.fault)
-    return {"id": part.id, "kind": part.kind, "name": part.name} | {
-        "state": state, "fault": fault if state != "up" else "",
-    }  # fmt: skip
+def _claims(reports: Iterable[Report]) -> dict[str, int]:
+    """Return the age of the last claim of each gateway at a broker here, in milliseconds."""
+    heard = dict[str, int]()
+    for candidate in (one for report in reports for lease in report.leases for one in lease.candidates):
+        heard[candidate.name] = min(candidate.silent_ms, heard.get(candidate.name, 1 << 62))
+    return heard
 
 
-def _end(end: End) -> dict[str, Any]:
-    link = end.link
-    told = {"state": link.state, "condition": link.condition, "fault": link.fault}
-    return {"id": end.id, "hub": end.hub, "row": end.row} | told
+def _part(part: ShownPart) -> Record:
+    """Return a part with the worst state of its links, and the fault of the first that has it."""
+    state = _state(part.rows) or {"state": "", "fault": ""}
+    fault = state["fault"] if state["state"] != "up" else ""
+    return {"id": part.id, "kind": part.kind, "name": part.name, "state": state["state"], "fault": fault}
 
 
-def _tap(tap: TapLike) -> dict[str, Any]:
-    done = tap.progress
-    return {
-        "name": tap.name, "state": tap.state, "fault": tap.fault, "losses": tap.losses,
-        "captured": tap.captured, "lost": tap.lost, "ring_bytes": tap.ring_bytes,
-        "waiting_bytes": tap.waiting_bytes, "written": int(done.get("written", 0)),
-        "files": int(done.get("files", 0)), "deleted": int(done.get("deleted", 0)),
-    }  # fmt: skip
+def _state(rows: Sequence[LinkRow]) -> Record:
+    """Return the state, condition and fault of the worst of some links; nothing if there are none."""
+    worst = min(rows, key=lambda row: _WORST_FIRST.index(row.link.state), default=None)
+    if worst is None:
+        return {}
+    return {"state": worst.link.state, "condition": worst.link.condition, "fault": worst.fault}
 
 
-def _values(brokers: Iterable[Broker], names: Names) -> list[dict[str, Any]]:
-    """Return the newest frames of all buses, the newest first."""
-    found = [
-        (value, bus) for broker in brokers for bus, some in broker.last_values().items() for value in some
-    ]
-    now_s = time.monotonic()
-    return [
-        _value(value, bus, names, now_s)
-        for value, bus in nlargest(LISTED, found, key=lambda one: one[0].at_s)
-    ]
+def _edges(row: LinkRow) -> Iterator[Record]:
+    for edge in row.edges:
+        yield {"id": edge, "hub": row.hub.name, "row": row.name} | _state([row])
 
 
-def _value(value: Value, bus: str, names: Names, now_s: float) -> dict[str, Any]:
-    _, tokens, data = unpack(value.frame)
-    age_ms = int(1000 * (now_s - value.at_s))
-    return {"on": bus, "pattern": names.show(tokens), "data": _shown(data), "age_ms": age_ms}
+def _link(link: Link) -> Record:
+    known = {"state": link.state, "condition": link.condition, "fault": link.fault, "losses": link.losses}
+    return {"name": link.name} | {name: value for name, value in known.items() if value}
 
 
-def _shown(data: bytes) -> str:
-    """Return data as text if it is some, else in hex; cut to a line."""
-    cut = data[:_SHOWN_BYTES]
-    text = cut.decode("utf-8", "replace")
-    shown = text if text.isprintable() and "\ufffd" not in text else cut.hex(" ")
-    return shown + ("…" if len(data) > len(cut) else "")
+def _by_hub(rows: Iterable[LinkRow]) -> defaultdict[Hub, dict[str, list[LinkRow]]]:
+    """Return the rows by their hub and name. Links of one name on one hub share a row."""
+    found = defaultdict[Hub, dict[str, list[LinkRow]]](dict)
+    for row in rows:
+        found[row.hub].setdefault(row.name, []).append(row)
+    return found
 
 
-def _link(link: Link) -> dict[str, Any]:
-    told = {"state": link.state, "condition": link.condition, "fault": link.fault, "losses": link.losses}
-    return {"name": link.name} | {name: value for name, value in told.items() if value}
-
-
-def _hub(hub: Hub, accounts: Mapping[str, Account], rates: Mapping[Place, Rate], most: int) -> dict[str, Any]:
-    cuts = [cut.pipe.name for cut in hub.cuts] if isinstance(hub, WatchedHub) else []
-    links = [_account(hub.name, link, account, rates) for link, account in accounts.items()]
+def _hub(
+    part: str,
+    hub: Hub,
+    accounts: Mapping[str, Account],
+    rows: Mapping[str, list[LinkRow]],
+    rates: Mapping[RowKey, Rate],
+    most: int,
+) -> Record:
+    """Return a hub with a row for each account, and for each link that never opened and so has no account."""
     pipes = nlargest(most, hub.pipes, key=lambda pipe: pipe.stats.received + pipe.stats.sent)
+    links = [
+        _row(name, accounts.get(name, Account()), rows.get(name, ()), rates.get((hub.name, name)))
+        for name in sorted({*accounts, *rows})
+    ]
     return {
-        "name": hub.name, "cuts": cuts, "links": links,
+        "name": hub.name,
+        "part": part,
+        "cuts": [cut.pipe.name for cut in hub.cuts] if isinstance(hub, WatchedHub) else [],
+        "links": links,
         "pipes": [counts for pipe in pipes for counts in _pipe(pipe)],
         "more_pipes": len(hub.pipes) - len(pipes),
-    }  # fmt: skip
+    }
 
 
-def _pipe(pipe: Pipe) -> list[dict[str, Any]]:
+def _row(name: str, account: Account, rows: Sequence[LinkRow], rate: Rate | None) -> Record:
+    """Return the row of a link: totals since the start, which never fall, and its state now."""
+    found = {"name": name, "live": account.live, "gone": account.gone} | _counted(account.stats)
+    if rate is not None:
+        found["rates"] = rate._asdict()
+    if rows:
+        losses, edges = sum(row.link.losses for row in rows), [edge for row in rows for edge in row.edges]
+        found |= _state(rows) | {"losses": losses, "edges": edges}
+    return found
+
+
+def _pipe(pipe: Pipe) -> list[Record]:
     return [{"name": one.name} | _counted(one.stats) for one in chain(pipe)]
 
 
-def _counted(stats: Stats) -> dict[str, Any]:
-    return {"balance": stats.balance(), **asdict(stats)}
+def _counted(stats: Stats) -> Record:
+    return {"balance": stats.balance(), **stats.as_record()}
 
 
-def _account(hub: str, link: str, account: Account, rates: Mapping[Place, Rate]) -> dict[str, Any]:
-    """Return the totals of a link since the start: these counters never fall."""
-    rate = rates.get((hub, link))
-    shown = {} if rate is None else {"rates": rate._asdict()}
-    return {"name": link, "live": account.live, "gone": account.gone} | _counted(account.stats) | shown
+def _totals(books: Iterable[Mapping[str, Account]], rates: Mapping[RowKey, Rate]) -> Record:
+    total = Stats()
+    for account in (one for accounts in books for one in accounts.values()):
+        total.add(account.stats)
+    return _counted(total) | ({"rates": _sum(rates.values())} if rates else {})
 
 
 def _sum(rates: Iterable[Rate]) -> dict[str, float]:
@@ -259,25 +178,24 @@ def _sum(rates: Iterable[Rate]) -> dict[str, float]:
     return Rate(*(round(sum(column), 2) for column in columns))._asdict()
 
 
-def _broker(broker: Broker) -> dict[str, Any]:
-    leases = [
-        lease._asdict() | {"candidates": [candidate._asdict() for candidate in lease.candidates]}
-        for lease in broker.leases()
-    ]
+def _service(part: str, report: Report, copies: Mapping[tuple[str, str], str]) -> Record:
+    leases = [lease._asdict() | {"candidates": _candidates(lease, copies)} for lease in report.leases]
     return {
-        "name": broker.name,
-        "urls": list(broker.urls),
-        "counts": dict(broker.counts),
-        "rejected": dict(broker.rejected),
-        "leases": leases,
-        **broker.listing(LISTED),
-    }
+        "name": report.name, "kind": report.kind, "part": part, "urls": list(report.urls),
+        "counts": dict(report.counts), "rejected": dict(report.rejected), "leases": leases, **report.lists,
+    }  # fmt: skip
 
 
-def _candidate(candidacy: "Candidacy") -> dict[str, Any]:
+def _candidates(lease: "Lease", copies: Mapping[tuple[str, str], str]) -> list[Record]:
+    """Return the candidates for a lease. `part` is the id of the candidate's bridge, "" if it is unknown."""
+    return [one._asdict() | {"part": copies.get((lease.bridge, one.name), "")} for one in lease.candidates]
+
+
+def _candidate(part: str, candidacy: "Candidacy") -> Record:
     candidate = candidacy.candidate
     return {
         "bridge": candidacy.bridge,
+        "part": part,
         "lease": candidate.bridge,
         "pattern": candidate.tokens,
         "name": candidate.name,
@@ -289,3 +207,35 @@ def _candidate(candidacy: "Candidacy") -> dict[str, Any]:
         "takeovers": candidacy.takeovers,
         "brokers": [view.reach for view in candidate.views],
     }
+
+
+def _tap(part: str, tap: "Recorder") -> Record:
+    done = tap.progress
+    return {
+        "name": tap.name, "part": part, "state": tap.state, "fault": tap.fault, "losses": tap.losses,
+        "captured": tap.captured, "lost": tap.lost, "ring_bytes": tap.ring_bytes,
+        "waiting_bytes": tap.waiting_bytes, "written": int(done.get("written", 0)),
+        "files": int(done.get("files", 0)), "deleted": int(done.get("deleted", 0)),
+    }  # fmt: skip
+
+
+def _values(reports: Iterable[Report], names: Names) -> list[Record]:
+    """Return the newest frames of all buses, the newest first."""
+    found = [(value, bus) for report in reports for bus, some in report.values.items() for value in some]
+    now_s = time.monotonic()
+    newest = nlargest(LISTED, found, key=lambda one: one[0].at_s)
+    return [_value(value, bus, names, now_s) for value, bus in newest]
+
+
+def _value(value: Value, bus: str, names: Names, now_s: float) -> Record:
+    _, tokens, data = unpack(value.frame)
+    age_ms = int(1000 * (now_s - value.at_s))
+    return {"on": bus, "pattern": names.show(tokens), "data": _shown(data), "age_ms": age_ms}
+
+
+def _shown(data: bytes) -> str:
+    """Return data as text if it is printable, else in hex; cut to a line."""
+    cut = data[:_SHOWN_BYTES]
+    text = cut.decode("utf-8", "replace")
+    shown = text if text.isprintable() and "\ufffd" not in text else cut.hex(" ")
+    return shown + ("…" if len(data) > len(cut) else "")

@@ -1,7 +1,7 @@
-"""The page of `top`: statuses in, text out. Pure.
+"""The text of `top`, made from statuses. Pure.
 
-On a terminal a page has `width` columns, and long names are shortened in the middle. Without a width, nothing
-is cut.
+On a terminal the text has `width` columns, and long names are shortened in the middle. Without a width,
+nothing is cut.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,21 +10,20 @@ from textwrap import wrap
 from typing import Any
 
 from appliance.process.ledger import reasons
-from bus.printable import plain_lines
+from appliance.status.words import counted, fault, state_word, title
+from bus.text import plain_lines
 
 Status = dict[str, Any]
 EVENTS = 8
 _NAME_MIN = 24
 _COUNTS_COLUMNS = 46  # of a row beside its name
-_NOTHING: Mapping[str, Any] = {
-    "received": 0, "sent": 0, "queued": 0, "live": 0, "dropped": {}, "rejected": {}, "balance": 0,
-}  # fmt: skip
+_NOTHING: Mapping[str, Any] = {"received": 0, "sent": 0}
 
 
 def pages(
     now: Sequence[Status], before: Mapping[str, Status], silent: Sequence[str], width: int | None
 ) -> str:
-    """Return all processes as text, and the gateways that are `silent`, a line each.
+    """Return the text for all processes, after a line for each of the `silent` gateways.
 
     `before` has earlier statuses by `key_of`: with one, a page shows rates, else totals since the start.
     """
@@ -34,7 +33,7 @@ def pages(
 
 
 def key_of(status: Status) -> str:
-    """Return a process's identity over several snapshots."""
+    """Return the identity of a process, which all its statuses share."""
     return f"{status['pid']} {status['started_ns']}"
 
 
@@ -44,13 +43,13 @@ def printable(text: str) -> str:
 
 
 def page(status: Status, before: Status | None, width: int | None) -> str:
-    """Return one process as text."""
+    """Return the text for one process."""
     sections = (
         heading(status),
         links(status, before, width),
         cuts(status),
         roles(status),
-        brokers(status),
+        services(status),
         events(status),
     )
     lines = [line for section in sections for line in section]
@@ -66,7 +65,7 @@ def fold(line: str, width: int | None) -> list[str]:
 
 
 def shorten(name: str, columns: int) -> str:
-    """Return a name in at most `columns`, with its middle left out."""
+    """Return a name in at most `columns`, with dots instead of its middle."""
     if len(name) <= columns:
         return name
     head = (columns - 1) // 2
@@ -74,7 +73,7 @@ def shorten(name: str, columns: int) -> str:
 
 
 def heading(status: Status) -> Iterator[str]:
-    """Yield who this is, and since when."""
+    """Yield the line with the topology, gateway, program and uptime of a process."""
     gateway = f" on {status['gateway']}" if status["gateway"] else ""
     up_s = (status["time_ns"] - status["started_ns"]) // 1_000_000_000
     uptime = f"{up_s // 3600}:{up_s // 60 % 60:02}:{up_s % 60:02}"
@@ -82,64 +81,49 @@ def heading(status: Status) -> Iterator[str]:
 
 
 def links(status: Status, before: Status | None, width: int | None) -> Iterator[str]:
-    """Yield a row for each link of each hub, then its fault; links that never had a peer are there too."""
+    """Yield a line for each link of each hub, and below it its drops and fault."""
     rows = list(_rows(status))
     if not rows:
         return
-    old = {(hub, name): counts for hub, name, _, counts in _rows(before)} if before else {}
+    old = {(hub, row["name"]): row for hub, row in _rows(before)} if before else {}
     span_s = (status["time_ns"] - before["time_ns"]) / 1e9 if before else 1.0
     unit = "/s" if before else ""
-    room = max(len(_label(hub, name)) for hub, name, _, _ in rows)
+    room = max(len(_label(*row)) for row in rows)
     room = room if width is None else min(room, max(_NAME_MIN, width - _COUNTS_COLUMNS))
     yield f"  {'link':{room}} {'state':8} {'peers':>5} {'in' + unit:>9} {'out' + unit:>9} {'queued':>7}"
-    for hub, name, link, counts in rows:
-        earlier = old.get((hub, name), _NOTHING) if before else _NOTHING
-        rates = [(counts[f] - earlier[f]) / span_s for f in ("received", "sent")]
-        label = shorten(_label(hub, name), room)
-        condition = link.get("condition", "unknown")
-        state = link.get("state", "") if condition == "unknown" else condition
-        numbers = f"{counts['live']:5} {rates[0]:9.0f} {rates[1]:9.0f} {counts['queued']:7}"
-        yield f"  {label:{room}} {state:8} {numbers}"
-        yield from _troubles(link, counts)
+    for hub, row in rows:
+        earlier = old.get((hub, row["name"]), _NOTHING)
+        rates = [(row[f] - earlier[f]) / span_s for f in ("received", "sent")]
+        label = shorten(_label(hub, row), room)
+        numbers = f"{row['live']:5} {rates[0]:9.0f} {rates[1]:9.0f} {row['queued']:7}"
+        yield f"  {label:{room}} {state_word(row):8} {numbers}"
+        yield from _troubles(row)
 
 
-def _rows(status: Status) -> Iterator[tuple[str, str, Mapping[str, Any], Mapping[str, Any]]]:
-    """Yield hub, name, state and totals of each link."""
-    rows = [(hub["name"], counts) for hub in status["hubs"] for counts in hub["links"]]
-    links, found = list(status["links"]), dict[int, Mapping[str, Any]]()
-    for number in sorted(range(len(rows)), key=lambda number: not rows[number][1]["live"]):
-        link = next((one for one in links if _is_of(rows[number][1]["name"], one["name"])), None)
-        if link is not None:  # a row of the past may have the same name
-            links.remove(link)
-            found[number] = link
-    for number, (hub, counts) in enumerate(rows):
-        yield hub, counts["name"], found.get(number, {}), counts
-    for link in links:
-        yield "", link["name"], link, _NOTHING
+def _rows(status: Status) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the row of each link, with the name of its hub."""
+    for hub in status["hubs"]:
+        for row in hub["links"]:
+            yield hub["name"], row
 
 
-def _is_of(row: str, link: str) -> bool:
-    """Return whether a row is of that link: in a bridge, its name stands behind that of its side."""
-    return row == link or row.endswith(f"/{link}")
+def _label(hub: str, row: Mapping[str, Any]) -> str:
+    return f"{hub} | {row['name']}" if hub else str(row["name"])
 
 
-def _label(hub: str, name: str) -> str:
-    return f"{hub} | {name}" if hub else name
-
-
-def _troubles(link: Mapping[str, Any], counts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a row has no column for."""
-    for word in ("dropped", "rejected"):
-        if counts[word]:
-            yield f"      {word} {reasons(counts[word])}"
-    if counts["balance"]:
-        yield f"      the ledger does NOT balance: {counts['balance']} messages are unaccounted for"
-    if link.get("fault") and link.get("state") != "up":
-        yield f"      {link['fault']}"
+def _troubles(row: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the drops, the imbalance and the fault of a row, for which it has no column."""
+    for how in ("dropped", "rejected"):
+        if row[how]:
+            yield f"      {how} {reasons(row[how])}"
+    if row["balance"]:
+        yield f"      the ledger does NOT balance: {row['balance']} messages are unaccounted for"
+    if fault(row):
+        yield f"      {fault(row)}"
 
 
 def cuts(status: Status) -> Iterator[str]:
-    """Yield the pipes that are cut now."""
+    """Yield a line for each pipe that is cut now."""
     for hub in status["hubs"]:
         for name in hub["cuts"]:
             yield f"  disconnected because it closes a loop: {name}"
@@ -156,21 +140,20 @@ def roles(status: Status) -> Iterator[str]:
         yield f"  bridge {one['bridge']}{group}: {role}, {counts}: {one['cause']}"
 
 
-def brokers(status: Status) -> Iterator[str]:
-    """Yield the counts of each broker, and each lease with its candidates."""
-    for broker in status["brokers"]:
-        counts = ", ".join(f"{name} {count}" for name, count in broker["counts"].items())
-        refused = f"; refused: {reasons(broker['rejected'])}" if broker["rejected"] else ""
-        where = f" at {', '.join(broker['urls'])}" if broker["urls"] else ""
-        yield f"  {broker['name']}{where}: {counts}{refused}"
-        for lease in broker["leases"]:
+def services(status: Status) -> Iterator[str]:
+    """Yield the counts of each broker and other service, and each lease with its candidates."""
+    for service in status["brokers"]:
+        refused = f"; refused: {reasons(service['rejected'])}" if service["rejected"] else ""
+        where = f" at {', '.join(service['urls'])}" if service["urls"] else ""
+        yield f"  {title(service)}{where}: {counted(service['counts'])}{refused}"
+        for lease in service["leases"]:
             holder = lease["holder"] or "nobody"
             yield f"    lease of {lease['bridge']}: holder {holder}, epoch {lease['epoch']}"
             for candidate in lease["candidates"]:
-                yield f"      {candidate['name']}: {_standing(candidate)}"
+                yield f"      {candidate['name']}: {_claim(candidate)}"
 
 
-def _standing(candidate: Mapping[str, Any]) -> str:
+def _claim(candidate: Mapping[str, Any]) -> str:
     ready = "forwards" if candidate["holding"] else "ready" if candidate["ready"] else "not ready"
     return f"{ready}, order {candidate['order']}, heard {candidate['silent_ms']} ms ago"
 
@@ -179,6 +162,5 @@ def events(status: Status) -> Iterator[str]:
     """Yield the latest events. Times are those of this machine's zone."""
     for event in status["events"][-EVENTS:]:
         clock = datetime.fromtimestamp(event["time_ns"] / 1e9).strftime("%H:%M:%S")
-        counts = ", ".join(f"{name} {count}" for name, count in event["counts"].items())
-        counted = f" ({counts})" if counts else ""
-        yield f"  {clock} {event['kind']}: {event['source']}: {event['cause']}{counted}"
+        counts = f" ({counted(event['counts'])})" if event["counts"] else ""
+        yield f"  {clock} {event['kind']}: {event['source']}: {event['cause']}{counts}"

@@ -2,6 +2,6 @@
 
 `exchange` reads requests and writes answers, which `messages` defines. `guard` refuses readers, `pages`
 finds the answer to a path, and `stream` feeds the pages that are open with the fields of `page_model`.
-`metrics` writes OpenMetrics, and `health` tells whether the gateway is ready. `assets` has the files: the
-page, its style and script, the style of drawings, a dashboard for Grafana and rules for Prometheus.
+`metrics` writes OpenMetrics. `assets` has the files: the page, its style and script, the style of drawings,
+a dashboard for Grafana and rules for Prometheus.
 """

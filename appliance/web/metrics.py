@@ -18,6 +18,7 @@ Status = Mapping[str, Any]
 Family = CounterMetricFamily | GaugeMetricFamily
 _ROLES = ("active", "standby")
 _LINK = ("hub", "link")
+_ROLE = ("bridge", "lease")
 _COUNTERS = {
     "received": ("buscoupler_messages_received", "Messages that came in by a link."),
     "sent": ("buscoupler_messages_sent", "Messages that left by a link."),
@@ -39,7 +40,7 @@ _REASONS = {
 
 
 class _Collector:
-    """Gives the metrics of one status to a registry."""
+    """A collector for a registry, with the metrics of one status."""
 
     def __init__(self, status: Status) -> None:
         self._status = status
@@ -56,7 +57,7 @@ class _Collector:
 
 
 def render(status: Status, accept: str) -> tuple[bytes, str]:
-    """Return the metrics and their content type: OpenMetrics, or the older text for who asks for that."""
+    """Return the metrics and their content type: OpenMetrics, or older text if `accept` asks for it."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(status))
     encode, kind = choose_encoder(accept or "application/openmetrics-text; version=1.0.0")
@@ -80,8 +81,8 @@ def _gauge(name: str, words: str, value: float) -> Metric:
 
 
 def _hubs(status: Status) -> Iterator[Metric]:
-    """Yield what hubs count. Two hubs of one name are added up."""
-    rows = [((hub["name"], row["name"]), row) for hub in status["hubs"] for row in hub["links"]]
+    """Yield the counters of hubs."""
+    rows = list(_rows(status))
     for key, (name, words) in _COUNTERS.items():
         yield _filled(CounterMetricFamily(name, words, labels=_LINK), _summed(rows, key))
     for key, (name, words) in _GAUGES.items():
@@ -95,6 +96,13 @@ def _hubs(status: Status) -> Iterator[Metric]:
     yield _filled(
         cuts, _summed([((hub["name"],), {"cuts": len(hub["cuts"])}) for hub in status["hubs"]], "cuts")
     )
+
+
+def _rows(status: Status) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+    """Yield the row of each link with its labels: the names of hub and row, which no two links share."""
+    for hub in status["hubs"]:
+        for row in hub["links"]:
+            yield (hub["name"], row["name"]), row
 
 
 def _summed(
@@ -113,26 +121,22 @@ def _filled(family: Family, values: Mapping[tuple[str, ...], float]) -> Metric:
 
 
 def _links(status: Status) -> Iterator[Metric]:
-    """Yield the states of links; of several with one name, the worst."""
-    up, losses = dict[tuple[str, ...], float](), dict[tuple[str, ...], float]()
-    for link in status["links"]:
-        name = (link["name"],)
-        up[name] = min(up.get(name, 1.0), float(link.get("state") == "up"))
-        losses[name] = losses.get(name, 0) + link.get("losses", 0)
-    yield _filled(GaugeMetricFamily("buscoupler_link_up", "Whether a link is up.", labels=["link"]), up)
-    lost = CounterMetricFamily("buscoupler_link_losses", "Times that a link was lost.", labels=["link"])
-    yield _filled(lost, losses)
+    """Yield the states of the links that are there now, with the labels of their counts."""
+    rows = [(at, row) for at, row in _rows(status) if "state" in row]
+    up = {at: float(row["state"] == "up") for at, row in rows}
+    yield _filled(GaugeMetricFamily("buscoupler_link_up", "Whether a link is up.", labels=_LINK), up)
+    lost = CounterMetricFamily("buscoupler_link_losses", "Times that a link was lost.", labels=_LINK)
+    yield _filled(lost, _summed(rows, "losses"))
 
 
 def _failover(status: Status) -> Iterator[Metric]:
-    role = StateSetMetricFamily("buscoupler_role", "Role of this gateway in a failover.", labels=["bridge"])
-    ready = GaugeMetricFamily("buscoupler_role_ready", "Whether it could forward.", labels=["bridge"])
-    epoch = GaugeMetricFamily(
-        "buscoupler_lease_epoch", "Epoch of the lease that it knows.", labels=["bridge"]
-    )
-    took = CounterMetricFamily("buscoupler_takeovers", "Times that it began to forward.", labels=["bridge"])
+    """Yield the roles in failovers. The bridges of a group have different names, and one lease."""
+    role = StateSetMetricFamily("buscoupler_role", "Role of this gateway in a failover.", labels=_ROLE)
+    ready = GaugeMetricFamily("buscoupler_role_ready", "Whether it could forward.", labels=_ROLE)
+    epoch = GaugeMetricFamily("buscoupler_lease_epoch", "Epoch of the lease that it knows.", labels=_ROLE)
+    took = CounterMetricFamily("buscoupler_takeovers", "Times that it began to forward.", labels=_ROLE)
     for one in status["candidates"]:
-        name = (one["bridge"],)
+        name = (one["bridge"], one["lease"])
         role.add_metric(name, {word: one["role"] == word for word in dict.fromkeys((*_ROLES, one["role"]))})
         ready.add_metric(name, float(one["ready"]))
         epoch.add_metric(name, one["epoch"])

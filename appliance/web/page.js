@@ -113,7 +113,7 @@ function tell(words) {
 
 function compare(status) {
   const now = new Map([...status.roles.map((r) => [`bridge ${r.bridge}`, r.role]),
-    ...status.rows.filter((r) => r.state).map((r) => [`link ${r.link}`, r.state])]);
+    ...status.rows.filter((r) => r.state).map((r) => [`link ${r.hub} | ${r.link}`, r.state])]);
   if (before) for (const [what, word] of now) if (before.has(what) && before.get(what) !== word) tell(`${what} is ${word}`);
   before = now;
 }

@@ -1,12 +1,12 @@
-"""What an open status page gets of a status: bounded, and of the marks only those that changed. Pure."""
+"""The model of an open status page: bounded fields of a status, and the marks that changed. Pure."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from heapq import nlargest
 from typing import Any, Final
 
-from appliance.status.overlay import marks, short
-from appliance.web.health import troubles
+from appliance.status.overlay import marks
+from appliance.status.words import counted, fault, short, state_word, title, troubles
 from topologies.picture.svg import SIGNS, Mark
 
 ROWS: Final = 100
@@ -16,26 +16,26 @@ Status = Mapping[str, Any]
 
 
 class PageModel:
-    """Makes the events for all pages that are open. `first` is for a page that has just come."""
+    """The maker of events for all open pages. `first` makes that for a new page."""
 
     def __init__(self) -> None:
         self._marks: dict[str, Mark] = {}
         self._fields: dict[str, Any] = {}
 
     def take(self, status: Status) -> dict[str, Any]:
-        """Return what all pages get of the next status: changed marks, and the rest of it."""
+        """Return the event of the next status for all pages: its fields, and the marks that changed."""
         now = marks(status)
         changed = {name: mark for name, mark in now.items() if self._marks.get(name) != mark}
         gone = {name: Mark("idle") for name in self._marks if name not in now}
         self._marks, self._fields = now, page_fields(status)
-        return self._fields | {"marks": _told(changed | gone)}
+        return self._fields | {"marks": _shown_marks(changed | gone)}
 
     def first(self) -> dict[str, Any]:
-        """Return the whole last status that was taken."""
-        return self._fields | {"marks": _told(self._marks)}
+        """Return the event of the last status for a new page, with all marks."""
+        return self._fields | {"marks": _shown_marks(self._marks)}
 
 
-def _told(marks: Mapping[str, Mark]) -> dict[str, dict[str, Any]]:
+def _shown_marks(marks: Mapping[str, Mark]) -> dict[str, dict[str, Any]]:
     return {
         name: {
             "state": mark.state, "sign": SIGNS[mark.state], "text": mark.text,
@@ -46,7 +46,7 @@ def _told(marks: Mapping[str, Mark]) -> dict[str, dict[str, Any]]:
 
 
 def page_fields(status: Status) -> dict[str, Any]:
-    """Return all that a page shows beside the picture, with texts that are ready to be shown."""
+    """Return the fields that a page shows beside the picture, as texts ready to be shown."""
     rows = list(_rows(status))
     shown = nlargest(ROWS, rows, key=lambda row: row["weight"])
     places = {id(row): place for place, row in enumerate(rows)}
@@ -59,7 +59,7 @@ def page_fields(status: Status) -> dict[str, Any]:
         "drawn": _drawn(status), "totals": _totals(status),
         "rows": shown, "more_rows": len(rows) - len(shown),
         "drops": list(_drops(status)), "roles": list(_roles(status)),
-        "services": [_service(broker) for broker in status["brokers"]],
+        "services": [_service(service) for service in status["brokers"]],
         "taps": [_tap(tap) for tap in status["taps"]], "values": status["values"],
         "events": [_event(event) for event in reversed(status["events"][-EVENTS:])],
         "silent": dict(list(status["silent"].items())[:NAMES]),
@@ -86,28 +86,17 @@ def _totals(status: Status) -> dict[str, str]:
 
 
 def _rows(status: Status) -> Iterator[dict[str, Any]]:
-    """Yield the links: each that is counted. Those with trouble or traffic weigh most."""
-    ends = {(end["hub"], end["row"]): end for end in status["ends"]}
-    states = {link["name"]: link for link in status["links"]}
+    """Yield the links. Those with trouble or traffic weigh most."""
     for hub in status["hubs"]:
         for row in hub["links"]:
-            link = _link_of(row["name"], hub["name"], ends) or states.get(row["name"].rpartition("/")[2], {})
-            link = link or states.get(row["name"].partition("/")[2], {})
-            rates = row.get("rates", {})
+            rates, state = row.get("rates", {}), state_word(row)
             crossing = [rates.get(key, 0.0) for key in ("received_per_s", "sent_per_s")]
-            condition = link.get("condition", "")
-            state = link.get("state", "") if condition in ("", "unknown") else condition
             yield {
-                "hub": hub["name"], "link": row["name"], "state": state,
-                "fault": link.get("fault", "") if link.get("state") != "up" else "",
+                "hub": hub["name"], "link": row["name"], "state": state, "fault": fault(row),
                 "peers": row["live"], "in": f"{short(crossing[0])}/s", "out": f"{short(crossing[1])}/s",
                 "queued": row["queued"], "dropped": sum(row["dropped"].values()),
                 "weight": (state not in ("", "up"), sum(crossing), row["received"] + row["sent"]),
             }  # fmt: skip
-
-
-def _link_of(row: str, hub: str, ends: Mapping[tuple[str, str], Status]) -> Status:
-    return ends.get((hub, row)) or ends.get((hub, row.partition("/")[0]), {})
 
 
 def _drops(status: Status) -> Iterator[dict[str, Any]]:
@@ -132,10 +121,12 @@ def _roles(status: Status) -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
-def _service(broker: Status) -> dict[str, str]:
-    counts = ", ".join(f"{name} {count}" for name, count in broker["counts"].items() if count)
-    refused = ", ".join(f"{name} {count}" for name, count in broker["rejected"].items())
-    return {"name": broker["name"], "at": ", ".join(broker["urls"]), "counts": counts, "refused": refused}
+def _service(service: Status) -> dict[str, str]:
+    counts = counted({name: count for name, count in service["counts"].items() if count})
+    return {
+        "name": title(service), "at": ", ".join(service["urls"]),
+        "counts": counts, "refused": counted(service["rejected"]),
+    }  # fmt: skip
 
 
 def _tap(tap: Status) -> dict[str, Any]:
@@ -146,7 +137,6 @@ def _tap(tap: Status) -> dict[str, Any]:
 
 
 def _event(event: Status) -> dict[str, str]:
-    counts = ", ".join(f"{name} {count}" for name, count in event["counts"].items())
     time = datetime.fromtimestamp(event["time_ns"] / 1e9, UTC).isoformat(timespec="seconds")
-    words = event["cause"] + (f" ({counts})" if counts else "")
+    words = event["cause"] + (f" ({counted(event['counts'])})" if event["counts"] else "")
     return {"time": time, "kind": event["kind"], "source": event["source"], "cause": words}

@@ -1,18 +1,17 @@
-"""The status page as a thing that a gateway opens: it finds a port, and goes over to other settings."""
+"""The status page of a gateway: it opens a port, and changes to other settings at a reload."""
 
 import errno
 import logging
 import socket
 from asyncio import AbstractEventLoop, Task
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from ssl import SSLContext
-from typing import Any
 
-from appliance.status.snapshot import View
+from appliance.status.view import View
 from appliance.web.guard import Guard, check_token
 from appliance.web.server import Server
 from bus.errors import BusError, words_of
+from bus.report import Report
 from bus.transports.secure import context
 from topologies.model.status import StatusSpec, place_of
 
@@ -20,9 +19,7 @@ log = logging.getLogger("buscoupler")
 
 
 class StatusPage:
-    """The page of a gateway. The gateway also runs if it cannot listen: that is a warning in the log."""
-
-    name = "status page"
+    """The page of a gateway. If it cannot listen, the gateway runs without it and the log has a warning."""
 
     def __init__(self, address: str) -> None:
         self._address = address  # of the gateway
@@ -33,7 +30,7 @@ class StatusPage:
         self.url = ""
 
     def follow(self, spec: StatusSpec, view: View, loop: AbstractEventLoop) -> None:
-        """Serve as `spec` says from now on. Nothing happens if it does so already."""
+        """Serve as `spec` says from now on. Do nothing if the page does so already."""
         if self._server is not None and spec == self._spec:
             return
         self.close()
@@ -54,32 +51,14 @@ class StatusPage:
         self._server = Server(view, guard, secure)
         self._task = loop.create_task(self._server.open(sock, loop))
 
-    @property
-    def urls(self) -> Sequence[str]:
-        return [self.url] if self.url else []
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        return {} if self._server is None else self._server.counts
-
-    @property
-    def rejected(self) -> Mapping[str, int]:
-        return {} if self._server is None else self._server.refused
-
-    def leases(self) -> tuple[()]:
-        """Return nothing: only brokers of bridges lease."""
-        return ()
-
-    def listing(self, most: int) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-        """Return nothing: who reads the page is nobody's business."""
-        return {}
-
-    def last_values(self) -> Mapping[str, tuple[()]]:
-        """Return nothing: it keeps no frames."""
-        return {}
+    def report(self) -> Report:
+        """Return the address and the counts of the page; nothing about its readers."""
+        if self._server is None:
+            return Report("status page", "page")
+        return Report("status page", "page", (self.url,), self._server.counts, self._server.refused)
 
     def close(self) -> None:
-        """Listen no more. Idempotent."""
+        """Stop listening. Idempotent."""
         if self._task is not None:
             self._task.cancel()
             self._task = None

@@ -2,7 +2,7 @@
 
 Numbered frames go both ways between a program on a TMQ client of 2015 and CAN, a serial line or a bus,
 through two redundant gateways: first without a fault, then while processes are killed and frozen, and links
-and brokers go down. It counts lost, doubled and echoed frames, and the longest wait (docs/tmq-side.md).
+and brokers go down. It counts lost, doubled and echoed frames, and the longest wait (docs/tmq.md).
 """
 
 import argparse

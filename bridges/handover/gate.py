@@ -45,8 +45,8 @@ class GatedSide(Protocol):
         """Drop what waits, counted by `reason`; return those messages."""
 
 
-class Place(NamedTuple):
-    """The place of a candidate in the list of those for one bridge."""
+class Rank(NamedTuple):
+    """The rank of a candidate: its number among all `of` candidates for one bridge; 0 is the best."""
 
     number: int = 0
     of: int = 1
@@ -57,7 +57,7 @@ def private_origin(origin: int, number: int) -> int:
     return zlib.crc32(f"{origin}/{number}".encode())
 
 
-ALONE = Place()
+ALONE = Rank()
 
 
 class Gate:
@@ -67,7 +67,7 @@ class Gate:
 
     `may_forward(now)` is asked for each batch before anything leaves, so that a process that was frozen
     looks at its lease first; `on_lapse()` is called when it says no. `age_s`: how long the window keeps a
-    frame. What candidates at other places than `place` have stamped is theirs: it does not come in.
+    frame. What candidates of other ranks than `rank` have stamped is theirs: it does not come in.
     `forwarding` says whether it is open. `key_of`: where a side is a trunk, how to stamp what enters
     without an envelope, as any other candidate would; it returns origin and sequence as one number.
     """
@@ -81,13 +81,13 @@ class Gate:
         may_forward: Callable[[float], bool],
         on_lapse: Callable[[], None] = lambda: None,
         age_s: float = AGE_S,
-        place: Place = ALONE,
+        rank: Rank = ALONE,
     ) -> None:
         self.forwarding = False
         self._sides, self._clock = tuple(sides), clock
         self._may_forward, self._on_lapse = may_forward, on_lapse
-        self._private, self._last = private_origin(origin, place.number), secrets.randbits(32)
-        others = (number for number in range(place.of) if number != place.number)
+        self._private, self._last = private_origin(origin, rank.number), secrets.randbits(32)
+        others = (number for number in range(rank.of) if number != rank.number)
         self._others = tuple(private_origin(origin, number).to_bytes(4, "big") for number in others)
         self._stamps = self._stamps_for(sides, None)
         self._replayed: Counter[tuple[int, bytes]] = Counter()  # by side and frame

@@ -26,7 +26,7 @@ log = logging.getLogger("buscoupler.bridges")
 D = TypeVar("D")
 
 
-class Place(NamedTuple):
+class PipeContext(NamedTuple):
     """The environment of a pipe. The pipe calls `on_close(why)` once, when it has ended."""
 
     name: str
@@ -42,8 +42,8 @@ class OpenPipe(Pipe):
     A medium overrides `start`, `_put` and `_end`. It calls `_gone(why)` when the device is lost.
     """
 
-    def __init__(self, place: Place) -> None:
-        self.name, self.stats, self._hub, self._loop, self._on_close = place
+    def __init__(self, context: PipeContext) -> None:
+        self.name, self.stats, self._hub, self._loop, self._on_close = context
         self.link = self.name
         self._closed = False
 
@@ -141,7 +141,7 @@ class DeviceLink(Generic[D]):
         self._up_s = 0.0
         self._generation = 0
         self._timer: TimerHandle | None = None
-        self._standstill, self._held_s = Standstill(self._woke), held_s
+        self._standstill, self.held_s = Standstill(self._woke), held_s
 
     def _make_seals(self, keys: Keyring, clock: Callable[[], float]) -> Seals:
         purpose, sender = self.name.partition(":")[0], secrets.randbits(32)
@@ -164,14 +164,16 @@ class DeviceLink(Generic[D]):
         return self.shed.queue_bytes
 
     def revise(self, other: Link) -> bool:
-        """Take over the shed policy and the keys of another link to this device. To begin to sign, or to
-        stop it, takes a new opening.
+        """Take over the shed policy, the keys and `held_s` of another link to this device. To begin to sign,
+        or to stop it, takes a new opening.
         """
         if not isinstance(other, DeviceLink) or (self.seals is None) != (other.seals is None):
             return False
         if self.seals is not None and other.seals is not None:
             self.seals.rekey(other.seals.ring)
-        self.shed = other.shed
+        self.shed, self.held_s = other.shed, other.held_s
+        if self.state != "closed":
+            self._standstill.watch(self._loop, self.held_s)
         return self.pipe is None or self.pipe.revise(self.shed)
 
     def _open_device(self) -> D:
@@ -182,14 +184,14 @@ class DeviceLink(Generic[D]):
         """Close an open device. Never raises."""
         raise NotImplementedError
 
-    def _make_pipe(self, device: D, place: Place) -> OpenPipe:
-        """Return a pipe at `place` that owns `device`."""
+    def _make_pipe(self, device: D, context: PipeContext) -> OpenPipe:
+        """Return a pipe at `context` that owns `device`."""
         raise NotImplementedError
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Start to open the device. Returns at once."""
         self._hub, self._loop = hub, loop
-        self._standstill.watch(loop, self._held_s)
+        self._standstill.watch(loop, self.held_s)
         if self.state == "closed":
             self._generation += 1
             self._begin()
@@ -223,8 +225,8 @@ class DeviceLink(Generic[D]):
     def _go_up(self, device: D) -> None:
         on_close = partial(self._lost, self._generation)
         try:
-            place = Place(self.name, self.stats, self._hub, self._loop, on_close)
-            self.pipe = self._make_pipe(device, place)
+            context = PipeContext(self.name, self.stats, self._hub, self._loop, on_close)
+            self.pipe = self._make_pipe(device, context)
         except OSError as error:
             self._release(device)
             return self._wait(words_of(error))

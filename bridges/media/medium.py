@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from bus.kinds import load
 from bus.needs import Need
-from bus.schema import Node, Patterns, check_fields
+from bus.schema import Patterns, Record, check_fields
 
 if TYPE_CHECKING:
     from bridges.media.shedding import Shed
@@ -67,7 +67,7 @@ class Passing(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Medium(Node):
+class Medium(Record):
     """Settings and facts of one medium. Derive a frozen dataclass from it, with a field for each setting.
 
     The constructor raises ValueError for wrong settings. `key` names the medium in files. `help` describes it

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from bridges.media.can.link import CanLink
 from bridges.media.can.medium import Can
 from bridges.simulate.loop import Bell
-from bridges.simulate.wire import End, Faults, Path, Wire, settings, trouble
+from bridges.simulate.wire import Faults, Path, Wire, WireEnd, settings, trouble
 
 if TYPE_CHECKING:
     from can import BusABC, BusState, Message
@@ -99,7 +99,7 @@ class CanWire(Wire):
         return None
 
 
-class CanPort(End):
+class CanPort(WireEnd):
     """A controller and its driver. `unplug()` and `plug()` act as on a USB adapter.
 
     With `clogged = True`, traffic of higher priority keeps this node's frames waiting for ever. `state` is

@@ -10,10 +10,10 @@ from typing import Any
 from bridges.media.multicast.interfaces import Interface
 from bridges.media.multicast.link import MulticastLink
 from bridges.media.multicast.medium import Multicast
-from bridges.media.multicast.rtnetlink import MULTICAST, RUNNING, UP, LinkNews, News
 from bridges.media.multicast.sockets import Sockets
+from bridges.media.rtnetlink import MULTICAST, RUNNING, UP, LinkNews, News
 from bridges.simulate.loop import Bell, socket_pair
-from bridges.simulate.wire import End, Faults, Path, Wire, flip_one_bit, settings, trouble
+from bridges.simulate.wire import Faults, Path, Wire, WireEnd, flip_one_bit, settings, trouble
 
 _QUEUE_BYTES = 4 * 1024 * 1024  # of a receiving socket
 _DATAGRAM_BYTES = 65536
@@ -56,7 +56,7 @@ class MulticastWire(Wire):
         return None
 
 
-class MulticastEnd(End):
+class MulticastEnd(WireEnd):
     """A host with one interface. `unplug()` removes its carrier until `plug()`.
 
     With `clogged = True` its interface sends nothing, and its program's datagrams wait.

@@ -5,11 +5,11 @@ from collections import deque
 from math import inf
 from typing import Any
 
-from bridges.media.device import OpenPipe, Place, cancel
+from bridges.media.device import OpenPipe, PipeContext, cancel
 from bridges.media.shedding import fitting
 from bridges.media.uart.codec import encode
 from bridges.media.uart.medium import Rs485, Uart
-from bridges.media.uart.poll import DONE, Node, control
+from bridges.media.uart.poll import DONE, PolledNode, control
 from bridges.media.uart.port import Port
 from bridges.media.uart.rs485 import Rs485Link
 from bridges.simulate.uart import SerialEnd, SerialPort
@@ -51,9 +51,9 @@ class Rs485Node(OpenPipe):
         queue_bytes: int = _QUEUE_BYTES,
         **options: Any,
     ) -> None:
-        self._node = Node(address, queue_messages=queue_bytes, **options)
+        self._node = PolledNode(address, queue_messages=queue_bytes, **options)
         stats = Stats(rejected=self._node.rejected)
-        super().__init__(Place(f"node {address}", stats, hub, loop, on_close=lambda _: None))
+        super().__init__(PipeContext(f"node {address}", stats, hub, loop, on_close=lambda _: None))
         self.polled = 0
         self._port, self._queue_bytes = port, queue_bytes
         self._done = encode(control(address, DONE))

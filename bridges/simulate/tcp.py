@@ -9,7 +9,7 @@ from typing import Any
 
 from bridges.media.device import cancel
 from bridges.simulate.loop import socket_pair
-from bridges.simulate.wire import End, Faults, Order, Wire, trouble
+from bridges.simulate.wire import Faults, Order, Wire, WireEnd, trouble
 from bus.transports.sockets import OnPeer
 from bus.transports.tcp import DialLink, ListenLink
 
@@ -84,7 +84,7 @@ class TcpWire(Wire):
                 connection.close("reset")
 
 
-class TcpEnd(End):
+class TcpEnd(WireEnd):
     """A host on the network. With `clogged = True` it reads nothing. `unplug()` ends its connections and
     refuses new ones until `plug()`."""
 

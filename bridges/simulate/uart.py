@@ -12,7 +12,7 @@ from bridges.media.uart.link import UartLink
 from bridges.media.uart.medium import Uart
 from bridges.media.uart.port import SocketPort
 from bridges.simulate.loop import socket_pair
-from bridges.simulate.wire import End, Faults, Order, Wire, bend_bytes, settings, trouble
+from bridges.simulate.wire import Faults, Order, Wire, WireEnd, bend_bytes, settings, trouble
 
 _CHUNK_BYTES = 256  # delivered as one piece when its last byte has been sent
 _CHUNK_S = 1e-3  # the same for a shared pair; short, because others must soon hear that somebody sends
@@ -80,7 +80,7 @@ class SerialLine(Wire):
         return [end for end in self.ends if end is not speaker or (self.shared and self.echo)]
 
 
-class SerialEnd(End):
+class SerialEnd(WireEnd):
     """One end of a line: opened like a device, unplugged with `unplug()`, plugged in again with `plug()`.
 
     With `clogged = True` the device here reads nothing. On a line of two the far end then has to wait

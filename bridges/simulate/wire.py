@@ -108,7 +108,7 @@ class Wire:
         return faults.delay_s + (self.random.uniform(0, faults.jitter_s) if faults.jitter_s else 0.0)
 
 
-class End:
+class WireEnd:
     """A place on a wire. The device there is `plugged` or not; set `clogged` to make it read or send nothing.
 
     Each medium defines the effect of `clogged`, and its own `unplug()`.

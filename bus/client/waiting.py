@@ -4,8 +4,10 @@ import asyncio
 import select
 import time
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from bus.transports.nng_socket import NngSocket
+if TYPE_CHECKING:
+    from bus.transports.nng_socket import NngSocket
 
 UNCOUNTED_S = 0.1  # for transports that do not count the messages they have written
 
@@ -51,7 +53,7 @@ class Readable:
             self._woken.set()
 
 
-def flush(nng: NngSocket, owed: Mapping[int, int], sent_at: float, linger_s: float) -> None:
+def flush(nng: "NngSocket", owed: Mapping[int, int], sent_at: float, linger_s: float) -> None:
     """Wait at most `linger_s` seconds until each peer's transport has written its number of `owed` messages.
 
     NNG discards its queues on close. WebSocket and inproc do not count the messages they have written;
@@ -62,7 +64,7 @@ def flush(nng: NngSocket, owed: Mapping[int, int], sent_at: float, linger_s: flo
         time.sleep(0.002)
 
 
-def _settled(nng: NngSocket, owed: Mapping[int, int], sent_at: float) -> bool:
+def _settled(nng: "NngSocket", owed: Mapping[int, int], sent_at: float) -> bool:
     waiting = [(peer, count) for peer, count in tuple(owed.items()) if peer in nng.peers]
     if not waiting:
         return True

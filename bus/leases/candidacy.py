@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, Protocol
 
-from bus.events import Record
+from bus.events import RecordEvent
 from bus.keys import Keyring
 from bus.leases.candidate import Candidate, State
 from bus.leases.link import BrokerLink
@@ -54,7 +54,7 @@ class Candidacy:
         brokers: Sequence[Address],
         gate: Gate,
         links_down: Callable[[], Sequence[str]],
-        record: Record,
+        record: RecordEvent,
         bridge: str = "",
         link: Callable[[Candidate, int, Address, Callable[[], object]], BrokerLink] = BrokerLink,
         keys: Keyring | None = None,

@@ -13,6 +13,7 @@ from bus.leases.group import Answer, Lease
 from bus.leases.settings import BrokerSettings
 from bus.leases.signed import Notary, unpack_ask
 from bus.leases.table import LeaseTable
+from bus.report import LISTED, Report
 from bus.serving.connection import Connection
 from bus.tmq.broker import Broker
 from bus.tmq.wire import Address, Tokens
@@ -79,14 +80,11 @@ class LeasingBroker:
         """The counts of what was refused, by reason."""
         return self.broker.stats.rejected
 
-    def listing(self, most: int) -> Mapping[str, list[dict[str, str]]]:
-        """Return the first of what is registered, for a status page."""
-        found = self.broker.registry.first(most)
-        return {"registrations": [_registration(*one) for one in found]}
-
-    def last_values(self) -> Mapping[str, tuple[()]]:
-        """Return nothing: a broker keeps no frames."""
-        return {}
+    def report(self) -> Report:
+        """Return what a status shows: all leases, and the first of what is registered."""
+        found = [_registration(*one) for one in self.broker.registry.first(LISTED)]
+        lists, leases = {"registrations": found}, self.leases()
+        return Report(self.name, "broker", self.urls, self.counts, self.rejected, leases, lists)
 
     @property
     def is_open(self) -> bool:
@@ -113,7 +111,7 @@ class LeasingBroker:
         heartbeat_s = settings.heartbeat_ms / 1000
         self.broker.revise(peers, not settings.exact, heartbeat_s, settings.foreign_hosts)
 
-    def hubs(self) -> Iterable[Hub]:
+    def hubs(self) -> tuple[Hub, ...]:
         """Return the hub with the broker's ledgers."""
         return (self.hub,)
 

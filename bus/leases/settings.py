@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from bus.leases.wire import HEARTBEATS, LEASE_MS, LEASE_MS_MAX
-from bus.schema import Milliseconds, Node, Range
+from bus.schema import Milliseconds, Range, Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerSettings(Node):
+class BrokerSettings(Record):
     """Times and manners of a broker."""
 
     heartbeat_ms: Annotated[Milliseconds, "a peer that is silent for three of these counts as gone"] = 1000

@@ -8,8 +8,7 @@ from math import inf
 
 from bus.leases.group import HOLD_DOWN_S, KEPT_S, Answer, Group, Key, Lease, Member, Rival, Terms
 from bus.leases.wire import LEASE_MS, LEASE_MS_MIN, Claim, unpack_claim
-from bus.serving.allowance import Allowance
-from bus.serving.quota import Quota
+from bus.serving.limits import Allowance, Quota
 
 _ANSWERS_PER_S = 1000.0  # for one connection: four times what the shortest heartbeat asks for
 _PER_CONNECTION = 64  # groups

@@ -1,8 +1,7 @@
 """The parts that every service needs to listen on TCP for foreign clients, whatever its protocol is.
 
-`limits` has the bounds. A `listener` accepts within them; a `connection` carries whole objects in and bytes
-out, whoever made it; `objects` cuts its stream. `rejections` counts and logs what was refused. A `quota`
-bounds what clients register, and an `allowance` how fast; `turns` divide long work. A protocol adds how its
-stream is cut, what an object means, when the handshake is complete, and its sign of life
-(docs/add-a-device.md).
+`limits` has the bounds: of connections, of what a peer asks for, of what clients register. A `listener`
+accepts within them; a `connection` carries whole objects in and bytes out; `objects` cuts its stream.
+`rejections` counts and logs what was refused; `turns` divide long work. A protocol adds how its stream is
+cut, what an object means, when the handshake is complete, and its sign of life (docs/add-a-device.md).
 """

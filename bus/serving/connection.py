@@ -12,7 +12,7 @@ from bus.transports.framing import Framing
 from bus.transports.gathering import NoGathering
 from bus.transports.secure import SecureSocket
 from bus.transports.sockets import tune
-from bus.transports.stream import StreamPipe
+from bus.transports.stream import Bounds, Calls, StreamPipe
 from bus.wire.batch import Batch
 
 OnObjects = Callable[["Connection", list[Any]], None]
@@ -60,13 +60,10 @@ class Connection:
             sock,
             name,
             Framing(lambda _: self.decoder),
-            limits.queue_bytes,
-            self._on_batch,
-            self._on_gone,
-            self._on_ready,
+            Bounds(limits.queue_bytes),
+            Calls(self._on_batch, self._on_gone, self._on_ready, on_drained),
             stats=stats,
             gathering=NoGathering,
-            on_drained=on_drained,
         )
         self.stats = self._pipe.stats
         self._pipe.start(loop, limits.idle_s)

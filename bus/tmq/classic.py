@@ -16,7 +16,7 @@ from bus.errors import LinkError
 from bus.ledger import Stats
 from bus.tmq.address import endpoint
 from bus.tmq.broker import Broker
-from bus.tmq.client import Inbox, Item, Names, Node, pattern_of
+from bus.tmq.client import ClientNode, Inbox, Item, Names, pattern_of
 from bus.tmq.options import Options
 from bus.tmq.wire import Address
 from bus.wire.frame import BRIDGE, BROKER, SUB, pack
@@ -82,7 +82,7 @@ class Socket(contextlib.AbstractContextManager["Socket"]):
         self._options = Options(**options)
         self._listen: Address | None = None
         self._brokers: list[Address] = []
-        self._node: Node | None = None
+        self._node: ClientNode | None = None
         self._broker: Broker | None = None
         self._inboxes: dict[Pattern, Inbox] = {}
         self._outgoing: deque[tuple[Pattern, bytes]] = deque()
@@ -102,7 +102,7 @@ class Socket(contextlib.AbstractContextManager["Socket"]):
         """The broker that answers; None while none does."""
         return self._node.uplink.broker if self._node is not None else None
 
-    def node(self) -> Node:
+    def node(self) -> ClientNode:
         """Return the client behind this socket. Raises `LinkError` where there is none yet, or never."""
         if self._closed:
             raise LinkError("the socket is closed")
@@ -148,7 +148,7 @@ class Socket(contextlib.AbstractContextManager["Socket"]):
         old, self._node = self._node, None
         if old is not None:
             old.close()
-        node = Node(listen, self._brokers, self._options)
+        node = ClientNode(listen, self._brokers, self._options)
         node.open(self.context.loop)
         self._node, self.stats, self._listen = node, node.stats, node.address
         for tokens in old.published if old is not None else ():
@@ -186,7 +186,7 @@ class Socket(contextlib.AbstractContextManager["Socket"]):
         self.context.call(self.node().unpublish, pattern_of(pattern))
         self._settle(self.node())
 
-    def _settle(self, node: Node) -> None:
+    def _settle(self, node: ClientNode) -> None:
         """Wait until a broker has answered, at most a second. Without one, the node registers later."""
 
         async def settled() -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from bus.backoff import Backoff
 from bus.errors import words_of
@@ -50,37 +50,42 @@ class PeerOwner:
         """The connection that took many packets is gone."""
 
 
+class PeerSetup(NamedTuple):
+    """All that the peers of one owner have in common.
+
+    `hello(flags)` makes our greeting. `stats` counts what goes out to any of them. `on_frames` gets what
+    comes back. `patient`: an attempt that times out puts a peer in doubt, and what is queued stays. The peer
+    has failed if the next attempt, `doubt_s` later, fails too. It is in doubt again only after it has taken a
+    connection.
+    """
+
+    loop: AbstractEventLoop
+    options: Options
+    hello: Callable[[int], Hello]
+    stats: Stats
+    owner: PeerOwner
+    on_frames: OnObjects
+    patient: bool = False
+
+
 class Peer:
     """An address to send to. `send` never waits: it sends, queues within `queue_bytes`, or counts a drop.
 
-    A name is looked up each time that it is dialled. After a failure it is tried again with the first frame
-    that comes after a growing pause. `each`: it takes one packet a connection. `stats` may be shared with
-    other peers. `on_frames` gets what comes back.
-
-    `patient`: an attempt that times out puts the peer in doubt, and what is queued stays. It has failed if
-    the next attempt, `doubt_s` later, fails too. It is in doubt again only after it has taken a connection.
+    A name is looked up each time that it is dialled. After a failure the peer is tried again with the first
+    frame that comes after a growing pause. `each`: it takes one packet a connection.
     """
 
-    def __init__(
-        self,
-        loop: AbstractEventLoop,
-        address: Address,
-        options: Options,
-        hello: Callable[[int], Hello],
-        stats: Stats,
-        owner: PeerOwner,
-        on_frames: OnObjects,
-        patient: bool = False,
-    ) -> None:
+    def __init__(self, address: Address, setup: PeerSetup) -> None:
+        loop, options = setup.loop, setup.options
         self.address, self.name = address, f"{address[0]}:{address[1]}"
         self.state: State = "idle"
         self.each = False
         self.fault = ""
         self.node = 0  # the number in its greeting
         self.connection: Connection | None = None
-        self._loop, self._options, self._hello, self._stats = loop, options, hello, stats
-        self._owner, self._on_frames = owner, on_frames
-        self._patient = self._may_doubt = patient
+        self._loop, self._options, self._hello, self._stats = loop, options, setup.hello, setup.stats
+        self._owner, self._on_frames = setup.owner, setup.on_frames
+        self._patient = self._may_doubt = setup.patient
         self._waiting: deque[bytes] = deque()
         self._waiting_bytes = 0
         self._flushing = False

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from bus.schema import Host, Node, Path
+from bus.schema import Host, Path, Record
 from bus.urls import TLS_SCHEMES, WEB_SCHEMES, split_url
 
 MESSAGE_BYTES = 1 << 20
@@ -17,7 +17,7 @@ STREAMS = ("tcp", "ipc", *TLS_SCHEMES, "ws")
 
 
 @dataclass(frozen=True, slots=True)
-class Tls(Node):
+class Tls(Record):
     """Certificates for `tls+tcp://` and `wss://`: files in PEM."""
 
     ca_file: Annotated[Path | None, "authorities to trust; the system's by default"] = None

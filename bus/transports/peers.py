@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Annotated, NamedTuple
 
-from bus.schema import Check, Node, Patterns
+from bus.schema import Check, Patterns, Record
 from bus.transports.options import STREAMS, Tls
 from bus.urls import TLS_SCHEMES, split_url
 
@@ -32,7 +32,7 @@ Network = Annotated[str, Check(_check_network, "a network such as 10.0.0.0/24, o
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Peer(Node):
+class Peer(Record):
     """Peers that may join at an address. Of a list the first record that fits a peer holds for it."""
 
     SHORT = "name"

@@ -4,7 +4,7 @@ import socket
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from bus.errors import words_of
 from bus.hub import Pipe
@@ -22,13 +22,37 @@ from bus.wire.handshake import Handshake
 _PARTIAL_BYTES = 16 * 1024  # fewer, of a message that is not whole, are not charged
 
 
+class Bounds(NamedTuple):
+    """The bounds of what a pipe keeps for its peer.
+
+    `queue_bytes`: messages that wait; more are dropped and counted. `age_s`: messages that waited for longer
+    are dropped; 0: never. `memory` bounds what all pipes of the process keep.
+    """
+
+    queue_bytes: int
+    age_s: float = 0.0
+    memory: Budget = PROCESS
+
+
+class Calls(NamedTuple):
+    """The functions that a pipe calls.
+
+    `on_batch(batch, pipe)` gets what the peer sends. `on_close(pipe)` is called exactly once, when the pipe
+    is gone for whatever reason. `on_ready(pipe)` is called once its handshake is done, and `on_drained()`
+    when nothing waits any more.
+    """
+
+    on_batch: "Callable[[Any, StreamPipe], None]"
+    on_close: "Callable[[StreamPipe], None]"
+    on_ready: "Callable[[StreamPipe], None]" = lambda _: None
+    on_drained: Callable[[], None] = lambda: None
+
+
 class StreamPipe(Pipe):
     """One peer on a connected non-blocking socket, which may be secure.
 
-    `on_ready(pipe)` is called once its handshake is done, `on_batch(batch, pipe)` with what it sends, and
-    `on_close(pipe)` exactly once, when the pipe is gone for whatever reason; `fault` says why, "" where it
-    was closed from here. `on_drained()` is called when nothing waits any more. `age_s`: messages that waited
-    for longer are dropped; 0: never.
+    `fault` says why the pipe was closed, "" where it was closed from here. `stats` may be shared with other
+    pipes.
     """
 
     __slots__ = (
@@ -66,17 +90,12 @@ class StreamPipe(Pipe):
         sock: socket.socket | SecureSocket,
         name: str,
         framing: Framing,
-        queue_bytes: int,
-        on_batch: "Callable[[Any, StreamPipe], None]",
-        on_close: "Callable[[StreamPipe], None]",
-        on_ready: "Callable[[StreamPipe], None]" = lambda _: None,
+        bounds: Bounds,
+        calls: Calls,
         stats: Stats | None = None,
         gathering: type[Gathering] = Gathering,
         link: str = "",
-        on_drained: "Callable[[], None]" = lambda: None,
         accepted: bool = False,
-        memory: Budget = PROCESS,
-        age_s: float = 0.0,
     ) -> None:
         self.name, self.link, self.accepted = name, link, accepted
         self.stats = stats or Stats()
@@ -87,10 +106,9 @@ class StreamPipe(Pipe):
         self._secure = sock if isinstance(sock, SecureSocket) else None
         self._framing, self._encode, self._answer = framing, framing.encode, framing.answer
         self._queue = Backlog(self.stats, framing.divide)
-        self._queue_bytes, self._age_s = self._bound(queue_bytes), age_s
-        self._budget, self._charged_bytes, self._partial_bytes = memory, 0, 0
-        self._on_batch, self._on_close, self._on_ready = on_batch, on_close, on_ready
-        self._on_drained = on_drained
+        self._queue_bytes, self._age_s = self._bound(bounds.queue_bytes), bounds.age_s
+        self._budget, self._charged_bytes, self._partial_bytes = bounds.memory, 0, 0
+        self._on_batch, self._on_close, self._on_ready, self._on_drained = calls
         self._handshake: Handshake | None = None
         self._gathering = gathering(sock)
         self._timer: TimerHandle | None = None

@@ -16,13 +16,13 @@ from bus.errors import LinkError, words_of
 from bus.hub import Hub, Link, State
 from bus.keys import Keyring
 from bus.ledger import Stats
+from bus.transports.admission import PeerAdmission
 from bus.transports.channel import Channel
 from bus.transports.framing import Framing
 from bus.transports.options import STREAMS, StreamOptions, Tls
-from bus.transports.seats import Seats
 from bus.transports.signing import signed
 from bus.transports.sockets import CLOSED_BY_PEER, Acceptor, OnPeer, connect_to, tune
-from bus.transports.stream import StreamPipe
+from bus.transports.stream import Bounds, Calls, StreamPipe
 from bus.urls import BEACON, Url, split_url, with_host
 from bus.wake_hook import Standstill, stood_still
 from bus.wire.batch import Batch
@@ -110,18 +110,14 @@ class _StreamLink:
         if session is not None:
             framing = signed(framing, session, self.options.message_bytes)
         on_batch = self._first if self._wary and session is None else self._hub.publish
-        bound, made = self.queue_bytes, self.channel.secure(sock)
         pipe = StreamPipe(
-            made,
+            self.channel.secure(sock),
             name,
             framing,
-            bound,
-            on_batch,
-            on_close,
-            self._enter,
+            Bounds(self.queue_bytes, self.options.age_s),
+            Calls(on_batch, on_close, self._enter),
             link=self.name,
             accepted=self.peers_leave,
-            age_s=self.options.age_s,
         )
         self.pipes.add(pipe)
         if session is not None:
@@ -213,7 +209,7 @@ class ListenLink(_StreamLink):
         address = parse(url)
         super().__init__(url, Channel(url, True, framing, tls, origins, keys), name, wary, options)
         self._acceptor: Accepting = acceptor or Acceptor(*address)
-        self._seats = Seats()
+        self._admission = PeerAdmission()
 
     @property
     def state(self) -> State:
@@ -232,15 +228,15 @@ class ListenLink(_StreamLink):
 
     def _accepted(self, sock: socket.socket, peer: str) -> None:
         host = "" if sock.family == socket.AF_UNIX else peer.rpartition(":")[0]
-        if why := self._seats.refusal(host, sock.fileno(), self.options.peers):
+        if why := self._admission.refusal(host, sock.fileno(), self.options.peers):
             log.warning("%s: refused a peer: %s", self.name, why, extra={"cause": f"{self.name}: refused"})
             sock.close()
             return
-        self._seats.take(host)
+        self._admission.take(host)
         self._adopt(sock, f"{self.url} from {peer}", partial(self._left, host))
 
     def _left(self, host: str, pipe: StreamPipe) -> None:
-        self._seats.leave(host)
+        self._admission.leave(host)
         self._forget(pipe)
 
     def _on_trouble(self, error: OSError) -> None:

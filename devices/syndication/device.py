@@ -2,21 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from os.path import normpath
 from pathlib import Path as FilePath
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, ClassVar
 
 from bus.needs import Directory, Library, Need
 from bus.schema import BrokerUrl, Length, Path, Single
-from bus.urls import split_url
 from bus.wire.pattern import Pattern
-from devices.device import DeviceSpec, Flow, Listener, state_directory
+from devices.device import DeviceSpec, Flow, Listener, file_in_use, state_file
 from devices.syndication.buses.rules import ProducerRule, QueryRule
 
 EXTRA = "syndication"
 RULES_MAX = 256
-NO_DATABASE: Final = "none"
-"""The setting `database` of a broker that stores nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,16 +81,9 @@ class SyndicationSpec(DeviceSpec):
             yield Directory(str(database.parent))
 
     def takes(self) -> Iterator[str]:
-        if self.database not in (None, NO_DATABASE):
-            yield f"file {normpath(str(self.database))}"
+        yield from file_in_use(self.database)
 
 
 def database_of(spec: SyndicationSpec) -> FilePath | None:
-    """Return the file in which a broker stores metadata; None if it stores none.
-
-    The default is named by the broker's first address, which no other broker can have.
-    """
-    if spec.database is not None:
-        return None if spec.database == NO_DATABASE else FilePath(spec.database)
-    url = split_url(spec.syndication[0])
-    return state_directory() / f"syndication-{url.host}-{url.port}.db" if url.port else None
+    """Return the file in which a broker stores metadata; None if it stores none."""
+    return state_file(spec.database, spec.syndication[0], "syndication", ".db")

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
 
-from bus.needs import Directory, Library, Need
+from bus.needs import Directory, Need
 from bus.schema import Bytes, Length, Names, Path, Range, Seconds, Single, TapName
-from devices.device import DeviceSpec
+from devices.device import CAPTURE_LIBRARIES, DeviceSpec
 
 _PART_BYTES: Final = 8 << 20
 _PARTS_MAX: Final = 4
@@ -16,7 +16,7 @@ _PARTS_MAX: Final = 4
 class RecorderSpec(DeviceSpec):
     """A device that records the frames in the buses and bridges that it `joins`."""
 
-    PART: ClassVar = "appliance.parts.tap:TapPart"
+    part: ClassVar = "recorder"
     inside: ClassVar = True
 
     directory: Annotated[Path, "where captures are written"]
@@ -48,8 +48,7 @@ class RecorderSpec(DeviceSpec):
         yield self.directory
 
     def needs(self) -> Iterator[Need]:
-        yield Library("pyarrow", "pyarrow", "capture")
-        yield Library("numpy", "numpy", "capture")
+        yield from CAPTURE_LIBRARIES
         yield Directory(self.directory)
 
 

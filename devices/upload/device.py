@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from os.path import normpath
 from typing import Annotated, ClassVar
 
-from bus.needs import Directory, Library, Need, Readable, Secret
+from bus.needs import Directory, Need, Readable, Secret
 from bus.schema import Bytes, Check, Path, Seconds
-from devices.device import DeviceSpec
+from devices.device import CAPTURE_LIBRARIES, DeviceSpec
 
 
 def check_target(text: str) -> None:
-    """Check where an upload goes. Raises ValueError."""
+    """Check the target of an upload. Raises ValueError if it is no s3:// address and no directory."""
     scheme, found, rest = text.partition("://")
     place = rest.partition("?")[0]
     if found and scheme != "s3":
@@ -24,7 +24,7 @@ def check_target(text: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadSpec(DeviceSpec):
-    """An upload, which stores finished capture files elsewhere, each row once (docs/upload.md)."""
+    """An upload, which stores finished capture files elsewhere, each row once (docs/capture.md)."""
 
     key: ClassVar = "upload"
     help: ClassVar = "stores captures elsewhere"
@@ -62,8 +62,7 @@ class UploadSpec(DeviceSpec):
         yield self.upload
 
     def needs(self) -> Iterator[Need]:
-        yield Library("pyarrow", "pyarrow", "capture")
-        yield Library("numpy", "numpy", "capture")
+        yield from CAPTURE_LIBRARIES
         yield Directory(self.upload)
         if self.credentials is not None:
             yield Readable(self.credentials)

@@ -9,15 +9,14 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
-from appliance.compose import Appliance
 from bridges.media import MEDIA
 from bus.schema import (
     ByGateway,
     Check,
     KindOf,
     Length,
-    Node,
     Range,
+    Record,
     Ref,
     Setting,
     alternatives,
@@ -25,6 +24,7 @@ from bus.schema import (
     unwrap,
 )
 from bus.urls import check_listen
+from tests.helpers.appliances import appliance_of
 from topologies.checks.checker import check
 from topologies.findings import InvalidTopology
 from topologies.loading.loader import loads
@@ -78,7 +78,7 @@ def value(key: str, annotation: Any) -> st.SearchStrategy[Any]:
     if kind_of := next((m for m in markers if isinstance(m, KindOf)), None):
         kinds: list[Any] = [kind_of.kinds.find(kind) for kind in kind_of.kinds.ours()]
         return st.sampled_from(kinds).flatmap(record)
-    if isinstance(bare, type) and issubclass(bare, Node):
+    if isinstance(bare, type) and issubclass(bare, Record):
         return record(bare)
     origin, arguments = get_origin(bare), get_args(bare)
     if origin in (Union, types.UnionType):
@@ -97,7 +97,7 @@ def value(key: str, annotation: Any) -> st.SearchStrategy[Any]:
 
 
 @st.composite
-def record(draw: st.DrawFn, cls: type[Node]) -> dict[str, Any]:
+def record(draw: st.DrawFn, cls: type[Record]) -> dict[str, Any]:
     """Draw a mapping of a record: all required keys, some others, and one of its alternatives."""
 
     def wanted(one: Setting) -> bool:
@@ -160,7 +160,7 @@ def test_what_check_passes_can_be_built() -> None:
         if not any(finding.level == "error" for finding in check(read)):
             built += 1
             for gateway in read.gateways:
-                Appliance(read, gateway)
+                appliance_of(read, gateway)
 
     build()
     assert built > 30

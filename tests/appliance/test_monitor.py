@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from appliance.commands.top import look
-from appliance.compose import Appliance
+from appliance.commands.top import local_statuses
 from appliance.monitor import Monitor
 from appliance.status.client import ask, status_socket
 from appliance.status.responder import status_responder
+from appliance.status.rows import LinkRow
 from bridges.bridge import Bridge
 from bus.events import PATTERN, Event, read_event
 from bus.hub import Hub, Link, State
@@ -21,6 +21,7 @@ from bus.wire.batch import Batch, from_payloads
 from bus.wire.frame import DATA_BYTES_MAX, pack, unpack
 from bus.wire.pattern import Pattern
 from tests.bridges.support import RecordingPipe
+from tests.helpers.appliances import appliance_of
 from tests.helpers.peers import Ear
 from topologies.loading.loader import loads
 
@@ -44,8 +45,8 @@ class Parts:
         self.link, self.hub = FakeLink(), WatchedHub("plant")
         self.others = list[Link]()
 
-    def watched_links(self) -> Iterable[Link]:
-        return [self.link, *self.others]
+    def watched_links(self) -> Iterable[LinkRow]:
+        return [LinkRow(self.hub, link.name, link) for link in (self.link, *self.others)]
 
     def hubs(self) -> Iterable[Hub]:
         return [self.hub]
@@ -79,7 +80,7 @@ def test_a_link_is_an_event_when_its_state_changes(parts: Parts, monitor: Monito
     monitor.scan(3)
     assert causes(monitor) == [("link", "up"), ("link", "waiting: no such device")]
     assert monitor.events[-1].counts == {"losses": 1}
-    assert monitor.events[-1].source == "gw/can:can0"
+    assert monitor.events[-1].source == "gw/plant/can:can0"
 
 
 def test_a_link_logs_its_own_troubles_and_the_log_has_them_once(
@@ -235,7 +236,7 @@ TEXT = "name: t\ngateways: {gw: {address: 127.0.0.1}}\nbuses: {b: {on: gw, liste
 
 
 async def test_the_status_socket_answers_and_goes_with_its_process(socket_path: Path) -> None:
-    appliance = Appliance(loads(TEXT, "t.yaml"), "gw")
+    appliance = appliance_of(loads(TEXT, "t.yaml"), "gw")
     path = socket_path.parent / status_socket(["b"])
     server = status_responder(path, appliance.view())
     await server.open()
@@ -244,14 +245,14 @@ async def test_the_status_socket_answers_and_goes_with_its_process(socket_path: 
     loop = asyncio.get_running_loop()
     status = await loop.run_in_executor(None, ask, path)
     assert (status["gateway"], [hub["name"] for hub in status["hubs"]]) == ("gw", ["b"])
-    (found,), left = await loop.run_in_executor(None, look, path.parent)
+    (found,), left = await loop.run_in_executor(None, local_statuses, path.parent)
     assert (found["pid"], left) == (os.getpid(), {})
     server.close()
     assert not path.exists()
 
 
 async def test_a_socket_left_behind_is_taken_over(socket_path: Path) -> None:
-    appliance = Appliance(loads(TEXT, "t.yaml"), "gw")
+    appliance = appliance_of(loads(TEXT, "t.yaml"), "gw")
     socket_path.touch()
     server = status_responder(socket_path, appliance.view())
     await server.open()

@@ -112,6 +112,19 @@ def test_counts_without_a_pipe_have_an_account_from_the_first_on() -> None:
     assert (account.due, account.heard) == (5, 3)
 
 
+def test_kept_ledgers_that_are_folded_stay_in_the_sum() -> None:
+    accounts, first, second = Accounts(), Stats(offered=5, sent=5, received=3), Stats(offered=2, sent=2)
+    for stats in (first, second):
+        accounts.keep("clients", stats)
+    before = accounts.read(0)["clients"]
+    accounts.fold("clients", first)
+    assert astuple(accounts.read(0)["clients"]) == astuple(before)
+    accounts.fold("clients", second)
+    first.sent = 9  # what a ledger counts later is nobody's
+    account = accounts.read(0)["clients"]
+    assert (account.stats.sent, account.stats.received, list(account.faults())) == (7, 3, [])
+
+
 def test_an_account_says_each_sum_that_does_not_come_out_even() -> None:
     account = Account(Stats(offered=10, sent=4, queued=2, dropped={"full": 1}, received=7), due=11, heard=9)
     assert list(account.faults()) == [

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bus.asking import PATTERN, PATTERN_MAX, Answer, End, Question, ask, end, read, say
+from bus.asking import PATTERN, PATTERN_MAX, Answer, EndOfAnswer, Question, ask, end, read, say
 from bus.errors import FrameError
 from bus.wire.frame import PUB, SUB, Frame, pack, unpack
 from bus.wire.pattern import Pattern
@@ -26,14 +26,14 @@ def test_the_page_s_examples() -> None:
     question, answer, last = EXAMPLES
     assert question == ask(Question(7, fridge))
     assert answer == say(7, 1500, Frame(PUB, Pattern("fridge", "temp"), b"21.5"))
-    assert last == end(End(7, 1, 0))
+    assert last == end(EndOfAnswer(7, 1, 0))
 
 
 @given(u32, tokens, st.binary(max_size=40), u32)
 def test_each_passes_unchanged(nonce: int, pattern: Pattern, data: bytes, age_ms: int) -> None:
     assert read(ask(Question(nonce, pattern))) == Question(nonce, pattern)
     assert read(say(nonce, age_ms, Frame(PUB, pattern, data))) == Answer(nonce, age_ms, pattern, data)
-    assert read(end(End(nonce, age_ms, 3))) == End(nonce, age_ms, 3)
+    assert read(end(EndOfAnswer(nonce, age_ms, 3))) == EndOfAnswer(nonce, age_ms, 3)
 
 
 def test_what_is_none_of_them() -> None:

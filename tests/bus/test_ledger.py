@@ -5,12 +5,13 @@ import gc
 import sys
 import weakref
 from collections.abc import Callable
+from dataclasses import asdict, fields
 from functools import partial
 
 import pytest
 
 from bus.balance import imbalances
-from bus.hub import Hub, Pipe
+from bus.hub import Hub, Pipe, counts_of
 from bus.ledger import LINKS_MAX, OTHERS, Stats
 from bus.patch import join
 from bus.transports.tcp import ListenLink
@@ -134,6 +135,22 @@ def test_a_patch_counts_as_a_link_of_its_name() -> None:
     assert (ear.stats.queued, imbalances([plant, office])) == (5, [])
 
 
+def test_the_counts_of_a_chain_are_those_of_its_account() -> None:
+    """Of the outer stage what the hub counts, of the inner one what left, and of both what was dropped."""
+    hub, outer, inner = Hub(), Peer(Hub(), "a"), Peer(Hub(), "a")
+    outer.inner = inner
+    hub.attach(outer)
+    outer.stats.received, outer.stats.offered, outer.stats.sent = 3, 5, 4
+    inner.stats.received, inner.stats.offered, inner.stats.sent = 7, 4, 2
+    for stats in (outer.stats, inner.stats):
+        stats.drop("full")
+        stats.reject("crc")
+    total = counts_of(outer)
+    assert (total.received, total.offered, total.sent) == (3, 5, 2)
+    assert (total.dropped, total.rejected) == ({"full": 2}, {"crc": 2})
+    assert asdict(hub.accounts()["a"].stats) == asdict(total)
+
+
 def test_names_of_links_are_bounded() -> None:
     hub = Hub("plant")
     for number in range(LINKS_MAX + 50):
@@ -199,3 +216,12 @@ def test_a_count_that_is_missing_is_found_also_when_its_pipe_has_gone(field: str
     other.close()
     del other
     assert [fault for fault in imbalances([hub]) if fault.startswith("plant | ipc: ")]
+
+
+def test_a_record_has_all_counts_by_name_and_stays_as_it_was() -> None:
+    stats = Stats(1, 2, 3, 4, 5, 6, 7, {"stale": 8}, {"echo": 9})
+    record = stats.as_record()
+    assert list(record) == [field.name for field in fields(Stats)]
+    assert list(record.values()) == [*range(1, 8), {"stale": 8}, {"echo": 9}]
+    stats.drop("stale")
+    assert record["dropped"] == {"stale": 8}

@@ -8,7 +8,7 @@ import pytest
 
 from bus import schema
 from bus.kinds import Kinds
-from bus.schema import ByGateway, Check, Key, Length, Node, Notation, OneOf, Range, Ref, Where
+from bus.schema import ByGateway, Check, Key, Length, Notation, OneOf, Range, Record, Ref, Where
 from bus.urls import check_listen
 
 M = TypeVar("M")
@@ -64,7 +64,7 @@ def test_a_reference_may_be_an_address_where_that_is_said() -> None:
 
 
 def test_exactly_one_key_of_several_is_given() -> None:
-    kinds = Kinds[Node]("buscoupler.none", {"can": "tests.bus.test_schema:Record"})
+    kinds = Kinds[Record]("buscoupler.none", {"can": "tests.bus.test_schema:Sample"})
     choice = OneOf("a link", kinds, ("url",))
     assert schema.KindOf("a link", kinds).problem(["can"]) == ""
     assert schema.KindOf("a link", kinds).problem([]) == "a link is one of can; found none"
@@ -74,7 +74,7 @@ def test_exactly_one_key_of_several_is_given() -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record(Node):
+class Sample(Record):
     """A record with a setting of each kind."""
 
     level: Annotated[Literal["low", "high"], "one of two texts"] = "low"
@@ -85,20 +85,20 @@ class Record(Node):
 
 
 def test_a_record_s_settings_have_their_keys_in_the_file_and_no_place() -> None:
-    found = schema.settings(Record)
+    found = schema.settings(Sample)
     assert list(found) == ["level", "ports", "token", "from", "names"]
     assert [one.required for one in found.values()] == [False, False, False, True, False]
     assert found["from"].annotation == Annotated[int, Range(1, 9)]
     assert found["from"].doc == "reserved in Python"
     assert (schema.default_of(found["ports"]), schema.default_of(found["names"])) == ((), ["a"])
-    assert schema.alternatives(Record) is None
+    assert schema.alternatives(Sample) is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice(Node):
+class Choice(Record):
     """A record with a field that stands for several keys."""
 
-    link: Annotated[Record, OneOf("a link", Kinds[Node]("buscoupler.none", {}), ("url",))]
+    link: Annotated[Sample, OneOf("a link", Kinds[Record]("buscoupler.none", {}), ("url",))]
     name: Annotated[str, "its name"] = ""
 
 
@@ -114,7 +114,7 @@ def test_a_field_that_stands_for_several_keys_is_no_key_itself() -> None:
     "told",
     [
         lambda: schema.check_name("-" * 70),
-        lambda: schema.check_fields(Record(from_=1, token="-" * 70 + "/b")),
+        lambda: schema.check_fields(Sample(from_=1, token="-" * 70 + "/b")),
     ],
 )
 def test_a_long_text_is_said_in_part(told: Callable[[], None]) -> None:
@@ -123,9 +123,9 @@ def test_a_long_text_is_said_in_part(told: Callable[[], None]) -> None:
 
 
 def test_a_record_s_place_is_no_part_of_it() -> None:
-    here = Record(from_=1, where=Where("file", 2, 3, "path"))
-    assert here == Record(from_=1)
-    assert Record(from_=1) != Record(from_=2)
+    here = Sample(from_=1, where=Where("file", 2, 3, "path"))
+    assert here == Sample(from_=1)
+    assert Sample(from_=1) != Sample(from_=2)
     assert "where" not in repr(here)
     assert Where() == ("", 0, 0, "")
 
@@ -133,28 +133,28 @@ def test_a_record_s_place_is_no_part_of_it() -> None:
 @pytest.mark.parametrize(
     ("record", "text"),
     [
-        (Record(from_=1), ""),
-        (Record(from_=0), "from: 0 is out of range: 1 to 9"),
-        (Record(from_=1, level="mid"), "level: expected low or high, found 'mid'"),  # type: ignore[arg-type]
-        (Record(from_=1, ports=(1, 65535)), ""),
-        (Record(from_=1, ports=(1, 65536)), "ports: 65536 is out of range: 1 to 65535"),
-        (Record(from_=1, ports=(1,) * 4), "ports: 4 given; it takes 0 to 3"),
-        (Record(from_=1, token=schema.TOKEN_MAX), ""),
-        (Record(from_=1, token=0), ""),
-        (Record(from_=1, token=-1), "token: -1 is no token: a number must be 0 to 4294967295"),
-        (Record(from_=1, token=1 << 32), "token: 4294967296 is no token: a number must be 0 to 4294967295"),
-        (Record(from_=1, token=""), "token: a token cannot be empty text; / is the pattern that matches all"),
+        (Sample(from_=1), ""),
+        (Sample(from_=0), "from: 0 is out of range: 1 to 9"),
+        (Sample(from_=1, level="mid"), "level: expected low or high, found 'mid'"),  # type: ignore[arg-type]
+        (Sample(from_=1, ports=(1, 65535)), ""),
+        (Sample(from_=1, ports=(1, 65536)), "ports: 65536 is out of range: 1 to 65535"),
+        (Sample(from_=1, ports=(1,) * 4), "ports: 4 given; it takes 0 to 3"),
+        (Sample(from_=1, token=schema.TOKEN_MAX), ""),
+        (Sample(from_=1, token=0), ""),
+        (Sample(from_=1, token=-1), "token: -1 is no token: a number must be 0 to 4294967295"),
+        (Sample(from_=1, token=1 << 32), "token: 4294967296 is no token: a number must be 0 to 4294967295"),
+        (Sample(from_=1, token=""), "token: a token cannot be empty text; / is the pattern that matches all"),
         (
-            Record(from_=1, token="a/b"),
+            Sample(from_=1, token="a/b"),
             'token: "a/b" is a pattern, and a name is expected here: write [a, b]',
         ),
     ],
 )
-def test_the_first_fault_of_a_record_is_told(record: Record, text: str) -> None:
+def test_the_first_fault_of_a_record_is_told(record: Sample, text: str) -> None:
     assert fault(record) == text
 
 
-def fault(record: Record) -> str:
+def fault(record: Sample) -> str:
     """Return what is wrong with a record; "" if nothing is."""
     try:
         schema.check_fields(record)

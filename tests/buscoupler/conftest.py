@@ -13,10 +13,11 @@ from tests.helpers import ROOT
 NEEDED = 77  # setuptools, by pyproject.toml
 BUILD = """
 import sys
-from setuptools import build_meta
+sys.path.insert(0, "packaging/backend")
+import setuptools_with_manual as backend
 out = sys.argv[1]
-build_meta.build_wheel(out)
-build_meta.build_sdist(out)
+backend.build_wheel(out)
+backend.build_sdist(out)
 """
 
 

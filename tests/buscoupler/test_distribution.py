@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from appliance.commandline import manual
 from tests.buscoupler.conftest import tracked
 
 PACKAGES = ("appliance", "bridges", "bus", "buscoupler", "capture", "devices", "pipeline", "topologies")
@@ -32,16 +33,18 @@ def test_the_wheel_has_every_file_of_the_packages(built: tuple[set[str], set[str
 
 
 def test_the_wheel_has_the_documents(built: tuple[set[str], set[str]]) -> None:
-    needed = {name for name in tracked() if name.startswith("docs/") and "/man/" not in name} | {
-        "README.md",
-        "CHANGELOG.md",
+    needed = {name for name in tracked() if name.startswith("docs/")} | {
+        name for name in tracked() if name.endswith(".md") and "/" not in name
     }
     places = {name.partition("/share/doc/buscoupler/")[2] for name in built[0]}
     assert "docs/wire/can.md" in needed
     assert needed - places == set()
-    pages = {name.removeprefix("docs/") for name in tracked() if name.startswith("docs/man/")}
+
+
+def test_the_wheel_has_the_man_pages_that_its_build_makes(built: tuple[set[str], set[str]]) -> None:
+    pages = {f"man/man{name[-1]}/{name}" for name in manual.pages()}
     assert "man/man1/buscoupler.1" in pages
-    assert pages - {name.partition("/share/")[2] for name in built[0]} == set()
+    assert pages == {place for name in built[0] if (place := name.partition("/share/")[2]).startswith("man/")}
 
 
 def test_the_wheel_alone_runs(made: Path, tmp_path: Path) -> None:

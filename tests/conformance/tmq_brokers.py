@@ -11,6 +11,7 @@ from bus.tmq.broker import Broker
 from tests.bridges.support import frame
 from tests.conformance.pair import Maker, Pair, Side, noise
 from tests.helpers.peers import until
+from tests.helpers.ports import free_port
 from tests.helpers.tmq import MESSAGE, StalledSubscriber, packet
 
 _FAST: dict[str, Any] = {"heartbeat_s": 0.1, "retry_min_s": 0.01, "retry_max_s": 0.1}
@@ -44,16 +45,18 @@ class Network:
     """A broker that can die and come back at its address."""
 
     def __init__(self) -> None:
-        self.broker = Broker("tcp://127.0.0.1:0", **_FAST)
+        self.url = f"tcp://127.0.0.1:{free_port()}"
+        self._open()
+
+    def _open(self) -> None:
+        self.broker = Broker(self.url, **_FAST)
         self.broker.open(asyncio.get_running_loop())
-        self.url = self.broker.urls[0]
 
     async def die(self) -> None:
         self.broker.close()
 
     async def come_back(self) -> None:
-        self.broker = Broker(self.url, **_FAST)
-        self.broker.open(asyncio.get_running_loop())
+        self._open()
 
     def knows(self, *sides: Side) -> bool:
         """Return whether these sides, and no others, subscribe to all."""

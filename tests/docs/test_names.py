@@ -10,7 +10,7 @@ import pytest
 from appliance.commandline import cli
 from tests.helpers import ROOT
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 COMMAND = re.compile(r"\bbuscoupler ([a-z]+)((?: [^\n`|&>]*)?)")
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 MADE = {

@@ -31,7 +31,9 @@ def test_the_index_links_every_page() -> None:
     assert {page.resolve() for page in PAGES} - linked == {(DOCS / "index.md").resolve()}
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page", [*sorted(ROOT.glob("*.md")), *PAGES], ids=lambda page: str(page.relative_to(ROOT))
+)
 def test_no_link_leads_nowhere(page: Path) -> None:
     for target in links(page):
         path, _, anchor = target.partition("#")

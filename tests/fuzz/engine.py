@@ -12,7 +12,6 @@ from collections.abc import Callable
 from random import Random
 from types import ModuleType
 from typing import Final
-from zlib import crc32
 
 from tests.helpers import ROOT
 
@@ -36,7 +35,7 @@ class Run:
     """The inputs of one run, and how many there were of this target before."""
 
     def __init__(self, name: str) -> None:
-        from tests.fuzz.judge import FOUND, Broken, judge
+        from tests.fuzz.judge import Broken, judge, keep
         from tests.fuzz.targets import TARGETS
 
         self.target = TARGETS[name]
@@ -44,7 +43,7 @@ class Run:
         self.corpus.mkdir(parents=True, exist_ok=True)
         self.inputs = inputs_of(name)
         self.chance = Random(self.inputs)
-        self._found, self._broken, self._judge = FOUND / name, Broken, judge
+        self._keep, self._broken, self._judge = keep, Broken, judge
         for number, seed in enumerate(self.target.seeds()):
             (self.corpus / f"seed-{number}").write_bytes(seed)
 
@@ -57,8 +56,7 @@ class Run:
             self._judge(self.target, data, self.chance)
         except self._broken as broken:
             self.note()
-            self._found.mkdir(parents=True, exist_ok=True)
-            (self._found / f"{crc32(broken.data):08x}").write_bytes(broken.data)
+            self._keep(broken)
             raise
 
     def note(self) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 from types import FrameType
 from typing import Any, Final
+from zlib import crc32
 
 from tests.fuzz.mutate import divided, mutated
 from tests.fuzz.target import Pieces, Target
@@ -23,7 +24,7 @@ class Broken(AssertionError):
     def __init__(self, target: Target, data: bytes, why: str) -> None:
         shown = data.hex() if len(data) <= 400 else f"{data[:400].hex()}... ({len(data)} bytes)"
         super().__init__(f"{target.name}: {why}\ninput: {shown}")
-        self.data = data
+        self.target, self.data = target.name, data
 
 
 def result(target: Target, pieces: Pieces) -> object:
@@ -49,14 +50,25 @@ def judge(target: Target, data: bytes, chance: Random) -> None:
 
 
 def fuzz(target: Target, inputs: int, seed: int) -> None:
-    """Judge the parser by mutated seeds. Raises `Broken`, which names the seed."""
+    """Judge the parser by mutated seeds. Raises `Broken`, which says how to do it again."""
     chance = Random(seed)
     for number, data in zip(range(inputs), mutated(target.seeds(), chance), strict=False):
         try:
             judge(target, data, chance)
         except Broken as broken:
-            broken.add_note(f"input {number} of seed {seed}")
+            broken.add_note(
+                f"input {number}; the same inputs again: FUZZ_SEED={seed} python -m pytest tests/fuzz"
+            )
             raise
+
+
+def keep(broken: Broken) -> Path:
+    """Keep the input that broke a parser in `FOUND`, for every run from now on. Return its file."""
+    place = FOUND / broken.target
+    place.mkdir(parents=True, exist_ok=True)
+    path = place / f"{crc32(broken.data):08x}"
+    path.write_bytes(broken.data)
+    return path
 
 
 def found(target: Target) -> list[Path]:

@@ -1,22 +1,28 @@
 """Every parser against mutated inputs, against what once broke it, and against inputs of twice the size."""
 
+import os
 from collections.abc import Callable
-from random import Random
+from random import Random, SystemRandom
 
 import pytest
 
-from tests.fuzz.judge import FOUND, Broken, families, found, fuzz, in_bytes, judge, lines_of
+from tests.fuzz.judge import FOUND, Broken, families, found, fuzz, in_bytes, judge, keep, lines_of
 from tests.fuzz.target import INPUTS, Pieces, Target
 from tests.fuzz.targets import TARGETS
 
-SEED = 19
+SEED = int(os.environ.get("FUZZ_SEED") or SystemRandom().randrange(1_000_000))
+"""The seed of this run: a failure prints it."""
 every_target = pytest.mark.parametrize("target", TARGETS.values(), ids=lambda target: target.name)
 
 
 @pytest.mark.timeout(600)  # against a parser that does not end, on however slow a machine
 @every_target
 def test_no_input_breaks_a_parser(target: Target) -> None:
-    fuzz(target, target.inputs, SEED)
+    try:
+        fuzz(target, target.inputs, SEED)
+    except Broken as broken:
+        broken.add_note(f"the input is kept in {keep(broken)}, which all runs try: commit it with the cure")
+        raise
 
 
 @every_target
@@ -61,8 +67,8 @@ def test_a_broken_parser_is_noticed() -> None:
         return Target("t", "", feed, lambda: [b"valid"], (ValueError,), whole)
 
     with pytest.raises(Broken, match="KeyError"):
-        fuzz(target(quits, True), 10_000, SEED)
+        fuzz(target(quits, True), 10_000, 19)
     with pytest.raises(Broken, match="in pieces"):
-        fuzz(target(forgets, False), 100, SEED)
+        fuzz(target(forgets, False), 100, 19)
     few, many = (lines_of(target(copies, False), in_bytes(bytes(size))) for size in (512, 1024))
     assert many > 3 * few + 2000

@@ -1,22 +1,56 @@
-"""Ports for tests. They are outside the range from which the kernel gives ports to who connects: those it may
-give to another process between the test's look and its use."""
+"""Ports for tests: no two processes of tests get the same one, and the kernel gives none of them to others.
 
+Each process owns a block of ports as long as it runs: a socket with the block's name in the abstract
+namespace tells all others, and ends with the process. The blocks are outside the range from which the kernel
+gives ports to whoever connects.
+"""
+
+import os
 import socket
+from collections.abc import Iterator
+from functools import cache
+from itertools import cycle, islice
 from random import SystemRandom
 from typing import Final
 
-_PORTS: Final = range(12_000, 32_000)
+PORTS: Final = range(12_000, 32_000)
+BLOCK: Final = 250
+claims: Final[list[int]] = []
+"""Descriptors of the sockets."""
 _KINDS: Final = (socket.SOCK_STREAM, socket.SOCK_DGRAM)
-_given: set[int] = set()
 
 
 def free_port() -> int:
-    """Return a port that is free for TCP and UDP, and that this process was not given before."""
-    while True:
-        port = SystemRandom().choice(_PORTS)
-        if port not in _given and all(_is_free(port, kind) for kind in _KINDS):
-            _given.add(port)
+    """Return a port that is free for TCP and UDP. It comes again only after all others of the block.
+
+    Raises `RuntimeError` if none is free.
+    """
+    for port in islice(_own(os.getpid()), BLOCK):
+        if all(_is_free(port, kind) for kind in _KINDS):
             return port
+    raise RuntimeError(f"all {BLOCK} ports of this process are in use")
+
+
+@cache
+def _own(process: int) -> Iterator[int]:
+    """Return the ports of the block of this process: one that was forked gets its own."""
+    return cycle(claimed())
+
+
+def claimed() -> range:
+    """Return a block that no other process owns. Raises `RuntimeError` if there is none."""
+    firsts = list(PORTS[::BLOCK])
+    SystemRandom().shuffle(firsts)
+    for first in firsts:
+        claim = socket.socket(socket.AF_UNIX)
+        try:
+            claim.bind(f"\0ports of tests from {first}")
+        except OSError:
+            claim.close()
+        else:
+            claims.append(claim.detach())  # the process has it until it ends
+            return range(first, first + BLOCK)
+    raise RuntimeError(f"all {len(firsts)} blocks of ports belong to other processes of tests")
 
 
 def _is_free(port: int, kind: socket.SocketKind) -> bool:

@@ -19,7 +19,7 @@ from tests.helpers import ROOT, alone
 from tests.helpers.ports import free_port
 
 PAGES: Final = (
-    ROOT / "README.md",
+    *sorted(ROOT.glob("*.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "examples").glob("*/README.md")),
 )

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from bus.spelling import nearest
+from bus.text import nearest
 from bus.wire.notation import text_of
 from topologies.findings import Finding, error, warning
 from topologies.model import BridgeSpec, Candidate, Side, Topology

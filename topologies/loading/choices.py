@@ -5,9 +5,8 @@ from typing import Any, get_args, get_origin
 
 from yaml.nodes import MappingNode, Node, ScalarNode
 
-from bus.schema import Node as Record
-from bus.schema import Single, alternatives, present, settings, unwrap
-from bus.spelling import nearest
+from bus.schema import Record, Single, alternatives, present, settings, unwrap
+from bus.text import nearest
 
 
 def is_choice(node: MappingNode, annotation: Any, gateways: Collection[str]) -> bool:

@@ -2,9 +2,8 @@
 
 from yaml.nodes import MappingNode, ScalarNode
 
-from bus.schema import KindOf, settings
-from bus.schema import Node as Record
-from bus.spelling import closest, nearest
+from bus.schema import KindOf, Record, settings
+from bus.text import closest, nearest
 
 _LIKENESS = 0.6
 Among = tuple[list[str], type[Record] | None]

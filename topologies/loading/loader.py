@@ -18,6 +18,7 @@ from bus.schema import (
     ByGateway,
     KindOf,
     Notation,
+    Record,
     Ref,
     Single,
     Where,
@@ -26,8 +27,7 @@ from bus.schema import (
     settings,
     unwrap,
 )
-from bus.schema import Node as Record
-from bus.spelling import nearest
+from bus.text import nearest
 from topologies.findings import Finding, InvalidTopology, error
 from topologies.loading.choices import is_choice, wrong_keys
 from topologies.loading.document import CHARACTERS_MAX, describe, parse, where

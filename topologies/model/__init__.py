@@ -1,6 +1,6 @@
 """The records of a topology file: a frozen dataclass for each kind of mapping in it.
 
-Their annotations are the schema (docs/design.md), which the loader, the checker and the reference page use.
+Their annotations are the schema (ARCHITECTURE.md), which the loader, the checker and the reference page use.
 Patterns stay as written, text or numbers; `bus.wire.pattern.Pattern(*names)` makes tokens from them.
 `topology` has the whole file and its gateways, `status` their pages, `buses` the buses and brokers,
 `addresses` where these listen and what they dial, and `bridges` the bridges with their sides.

@@ -10,9 +10,9 @@ from bus.schema import (
     Length,
     ListenUrl,
     Milliseconds,
-    Node,
     Origin,
     Path,
+    Record,
     Single,
 )
 from bus.transports.options import (
@@ -34,7 +34,7 @@ OwnKeys = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Address(Node):
+class Address(Record):
     """An address at which a bus listens or that it dials."""
 
     SHORT = "url"
@@ -106,7 +106,7 @@ class Dial(Address):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerAddress(Node):
+class BrokerAddress(Record):
     """An address at which a broker listens."""
 
     SHORT = "url"

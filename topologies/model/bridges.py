@@ -13,11 +13,11 @@ from bus.schema import (
     Milliseconds,
     Name,
     Names,
-    Node,
     OneOf,
     Patterns,
     QueueBytes,
     Range,
+    Record,
     Single,
 )
 from bus.schema import Gateway as GatewayName
@@ -25,7 +25,7 @@ from topologies.model.addresses import OwnKeys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filter(Node):
+class Filter(Record):
     """Lists of patterns. A list without `in` or `out` applies to both directions."""
 
     SHORT = "both"
@@ -35,7 +35,7 @@ class Filter(Node):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shed(Node):
+class Shed(Record):
     """A shed policy: what to drop if a medium gets more frames than it can carry."""
 
     SHORT = "policy"
@@ -49,7 +49,7 @@ class Shed(Node):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side(Node):
+class Side(Record):
     """One side of a bridge: a bus of this file or one medium, with its policies."""
 
     bus: Annotated[BusName | None, "a bus of this file, on any gateway"] = None
@@ -116,7 +116,7 @@ def _check_fit(side: Side, medium: Medium) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rate(Node):
+class Rate(Record):
     """A promise of the applications: how many frames of a pattern cross this bridge."""
 
     pattern: Annotated[Names, "pattern of the frames"] = ()
@@ -132,7 +132,7 @@ class Rate(Node):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BridgeSpec(Node):
+class BridgeSpec(Record):
     """A bridge, which carries frames between buses and media, with policies for each side."""
 
     GATEWAYS = "on"

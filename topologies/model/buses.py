@@ -8,7 +8,7 @@ from bus.schema import (
     BusName,
     Bytes,
     Length,
-    Node,
+    Record,
     Single,
 )
 from bus.schema import Gateway as GatewayName
@@ -34,7 +34,7 @@ class BrokerSpec(BrokerSettings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BusSpec(Node):
+class BusSpec(Record):
     """A bus, which sends every message to all peers except its sender."""
 
     on: Annotated[GatewayName, "the gateway that runs it"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from bus.schema import Check, Host, Length, Node, Path, Single
+from bus.schema import Check, Host, Length, Path, Record, Single
 from bus.transports.options import Tls
 from bus.urls import check_host, is_loopback, split_url
 
@@ -39,7 +39,7 @@ PageUrl = Annotated[str, Check(check_page, "an address such as http://127.0.0.1:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatusSpec(Node):
+class StatusSpec(Record):
     """The status page of a gateway, with its metrics (docs/status.md)."""
 
     SHORT = "listen"

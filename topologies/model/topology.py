@@ -12,10 +12,10 @@ from bus.schema import (
     Length,
     Name,
     Names,
-    Node,
     Path,
     PeerHost,
     Range,
+    Record,
     Single,
 )
 from devices import DEVICES
@@ -26,7 +26,7 @@ from topologies.model.status import PLAIN, StatusSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gateway(Node):
+class Gateway(Record):
     """A machine that runs part of the system."""
 
     address: Annotated[PeerHost, "its address for the other gateways"] = "127.0.0.1"
@@ -74,7 +74,7 @@ def running(specs: Mapping[str, S], gateway: str) -> dict[str, S]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamesSpec(Node):
+class NamesSpec(Record):
     """Names that programs use. Tokens are shown by them, and by the names in the patterns of this file."""
 
     SHORT = "list"
@@ -85,7 +85,7 @@ class NamesSpec(Node):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Topology(Node):
+class Topology(Record):
     """The whole system, of which each gateway runs its part."""
 
     name: Annotated[Name, "name of the system"]

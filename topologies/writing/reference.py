@@ -16,9 +16,9 @@ from bus.schema import (
     KindOf,
     Length,
     Names,
-    Node,
     Patterns,
     Range,
+    Record,
     Ref,
     Setting,
     Single,
@@ -108,8 +108,8 @@ Table = Kinds[Any] | None
 
 
 def _classes(
-    cls: type[Node], table: Table = None, seen: dict[type[Node], Table] | None = None
-) -> dict[type[Node], Table]:
+    cls: type[Record], table: Table = None, seen: dict[type[Record], Table] | None = None
+) -> dict[type[Record], Table]:
     """Return a record class and all that it refers to, in the order of the file, with its table."""
     seen = {} if seen is None else seen
     choice = alternatives(cls)
@@ -127,16 +127,16 @@ def _kinds(table: Table) -> dict[str, type[Any]]:
     return {key: kind for key in ours if table and (kind := table.find(key))}
 
 
-def _inner(annotation: Any) -> Iterator[tuple[type[Node], Table]]:
+def _inner(annotation: Any) -> Iterator[tuple[type[Record], Table]]:
     bare, markers = unwrap(annotation)
-    if isinstance(bare, type) and issubclass(bare, Node):
+    if isinstance(bare, type) and issubclass(bare, Record):
         yield bare, next((marker.kinds for marker in markers if isinstance(marker, KindOf)), None)
     for argument in get_args(bare) if get_origin(bare) is not Literal else ():
         if argument is not ...:
             yield from _inner(argument)
 
 
-def _section(cls: type[Node], table: Table) -> str:
+def _section(cls: type[Record], table: Table) -> str:
     rows = [
         f"| `{key}` | {_words(one.annotation)} | {_default(one)} | {one.doc} |"
         for key, one in sorted(settings(cls).items(), key=lambda item: not item[1].required)
@@ -148,7 +148,7 @@ def _section(cls: type[Node], table: Table) -> str:
     return f"## {_title(cls)}\n\n{cls.__doc__}\n\n{alone}{lines}\n"
 
 
-def _title(cls: type[Node]) -> str:
+def _title(cls: type[Record]) -> str:
     return cls.__name__.removesuffix("Spec")
 
 
@@ -187,7 +187,7 @@ def _words(annotation: Any) -> str:
 
 def _bare_words(bare: Any) -> str:
     origin = get_origin(bare)
-    if isinstance(bare, type) and issubclass(bare, Node):
+    if isinstance(bare, type) and issubclass(bare, Record):
         return f"[{_title(bare)}](#{_title(bare).lower()})"
     if origin is Literal:
         return " or ".join(f"`{choice}`" for choice in get_args(bare))

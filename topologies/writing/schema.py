@@ -18,9 +18,9 @@ from bus.schema import (
     Check,
     KindOf,
     Length,
-    Node,
     Notation,
     Range,
+    Record,
     Ref,
     Setting,
     Single,
@@ -75,7 +75,7 @@ class _Definitions:
         self._every = every
         self.found: dict[str, Json] = {}
 
-    def record(self, cls: type[Node], by_gateway: bool) -> Json:
+    def record(self, cls: type[Record], by_gateway: bool) -> Json:
         """Return a reference to the definition of a record, and make that if it is not there."""
         name = cls.__name__.removesuffix("Spec") + ("-by-gateway" if by_gateway else "")
         if name not in self.found:
@@ -83,7 +83,7 @@ class _Definitions:
             self.found[name] = self._described(cls, by_gateway)
         return {"$ref": f"#/definitions/{name}"}
 
-    def _described(self, cls: type[Node], by_gateway: bool) -> Json:
+    def _described(self, cls: type[Record], by_gateway: bool) -> Json:
         known, choice = settings(cls), alternatives(cls)
         properties = {key: self._setting(one, by_gateway) for key, one in known.items()}
         kinds = self._kinds(choice[1].kinds) if choice else {}
@@ -100,7 +100,7 @@ class _Definitions:
             whole["oneOf"] = [{"required": [key]} for key in (*choice[1].beside, *kinds)]
         return self._shortened(cls, whole, required, by_gateway)
 
-    def _shortened(self, cls: type[Node], whole: Json, required: list[str], by_gateway: bool) -> Json:
+    def _shortened(self, cls: type[Record], whole: Json, required: list[str], by_gateway: bool) -> Json:
         """Add what may stand in place of the mapping: the value of one field, or nothing."""
         options = [whole]
         if cls.SHORT and set(required) <= {cls.SHORT}:
@@ -109,7 +109,7 @@ class _Definitions:
             options.append({"type": "null"})
         return _any(options)
 
-    def _kinds(self, kinds: Kinds[Any]) -> dict[str, type[Node]]:
+    def _kinds(self, kinds: Kinds[Any]) -> dict[str, type[Record]]:
         keys = kinds.all() if self._every else kinds.ours()
         return {key: kind for key in keys if (kind := kinds.find(key))}
 
@@ -137,14 +137,14 @@ class _Definitions:
         found = list[str]()
         for one in members(bare):
             one = unwrap(one)[0]
-            if isinstance(one, type) and issubclass(one, Node):
+            if isinstance(one, type) and issubclass(one, Record):
                 choice = alternatives(one)
                 found += [*settings(one), *(choice[1].kinds.ours() if choice else ())]
         return found
 
     def _plain(self, bare: Any, place: _Place) -> Json:
         origin = get_origin(bare)
-        if isinstance(bare, type) and issubclass(bare, Node):
+        if isinstance(bare, type) and issubclass(bare, Record):
             return self._record_of(bare, place)
         if origin is tuple:
             return self._list(get_args(bare)[0], place)
@@ -162,7 +162,7 @@ class _Definitions:
         inner, markers = unwrap(one)
         return self._plain(inner, _Place(place.by_gateway, (*place.markers, *markers)))
 
-    def _record_of(self, cls: type[Node], place: _Place) -> Json:
+    def _record_of(self, cls: type[Record], place: _Place) -> Json:
         kind_of = next((marker for marker in place.markers if isinstance(marker, KindOf)), None)
         if kind_of is None:
             return self.record(cls, place.by_gateway)

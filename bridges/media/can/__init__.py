@@ -3,5 +3,5 @@
 `medium` is the record. A `link` opens a `port` and makes a `pipe` on it. The pipe uses `receive` and `send`;
 `shared` has the state that these have in common. `codec` splits messages into transfers and puts them
 together. `socketcan` packs frames as the kernel does. `state` tracks the controller's states. `restart`
-ends a bus-off with a request from `netlink`. `slcan` makes serial adapters fast. `library` loads python-can.
+ends a bus-off. `slcan` makes serial adapters fast. `library` loads python-can.
 """

@@ -16,7 +16,7 @@ from bridges.media.can.restart import Restarter
 from bridges.media.can.shared import Shared, TransferIds
 from bridges.media.can.slcan import prepare_slcan
 from bridges.media.can.state import BusState, State
-from bridges.media.device import DeviceLink, OpenPipe, Place, need
+from bridges.media.device import DeviceLink, OpenPipe, PipeContext, need
 from bridges.media.shedding import Shed
 from bus.errors import LinkError
 from bus.hub import Hub, Link
@@ -116,13 +116,13 @@ class CanLink(DeviceLink["BusABC"]):
     def _release(self, device: "BusABC") -> None:
         shut_down(device)
 
-    def _make_pipe(self, device: "BusABC", place: Place) -> OpenPipe:
+    def _make_pipe(self, device: "BusABC", context: PipeContext) -> OpenPipe:
         options = self.options
         kind = SocketPort if options.interface == "socketcan" else BusPort
         switch = options.sends_fd and options.bitrate_switch
         port = kind(device, self.identifier, options.sends_fd, switch)
         restarter = Restarter(str(options.channel), self._loop, self._pauses.fresh())
-        return CanPipe(self._shared, port, restarter, place)
+        return CanPipe(self._shared, port, restarter, context)
 
 
 def unknown(interface: str) -> str:

@@ -10,7 +10,7 @@ from bridges.media.can.send import DirectSender, Outbound, ThreadSender
 from bridges.media.can.shared import Shared
 from bridges.media.can.socketcan import Frame
 from bridges.media.can.state import State
-from bridges.media.device import OpenPipe, Place, cancel
+from bridges.media.device import OpenPipe, PipeContext, cancel
 from bridges.media.shedding import Shed
 from bus.wire.batch import Batch, from_payloads, payloads
 
@@ -24,8 +24,8 @@ _STATE_S = 1.0
 class CanPipe(OpenPipe):
     """A pipe to all other nodes on a CAN bus, as one peer."""
 
-    def __init__(self, shared: Shared, port: Port, restarter: Restarter, place: Place) -> None:
-        super().__init__(place)
+    def __init__(self, shared: Shared, port: Port, restarter: Restarter, context: PipeContext) -> None:
+        super().__init__(context)
         self._bus, self._port, self._restarter = shared.bus, port, restarter
         self._fd = port.fileno()
         self._reader: Reader | None = None

@@ -6,7 +6,7 @@ import os
 import socket
 from asyncio import AbstractEventLoop, Future, TimerHandle
 
-from bridges.media.can.netlink import restart_request, result
+from bridges.media.rtnetlink import restart_request, result
 from bus.backoff import Backoff
 
 log = logging.getLogger("buscoupler.bridges")

@@ -7,7 +7,7 @@ from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple
 
-from bridges.media.device import DeviceLink, OpenPipe, Place, need
+from bridges.media.device import DeviceLink, OpenPipe, PipeContext, need
 from bridges.media.i2c.adapter import Adapter, open_adapter
 from bridges.media.i2c.alert import Alert, GpioAlert
 from bridges.media.i2c.mailbox_segments import Timing
@@ -103,8 +103,8 @@ class I2cLink(DeviceLink[Opened]):
             with contextlib.suppress(Exception):  # a driver may raise any exception when its device is gone
                 adapter.close()
 
-    def _make_pipe(self, device: Opened, place: Place) -> OpenPipe:
-        return I2cBus(self.targets, self._lane, partial(self._runner, device), place)
+    def _make_pipe(self, device: Opened, context: PipeContext) -> OpenPipe:
+        return I2cBus(self.targets, self._lane, partial(self._runner, device), context)
 
     def _lane(self, target: TargetPipe) -> Lane:
         return Lane(target.address, self.timing, ShedQueue(target.stats, self.shed))

@@ -6,7 +6,7 @@ from itertools import groupby
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from bridges.media.device import OpenPipe, Place, cancel
+from bridges.media.device import OpenPipe, PipeContext, cancel
 from bridges.media.i2c.poll import Lane, Report, TargetState
 from bridges.media.shedding import Shed, fitting
 from bus.hub import Hub, Pipe
@@ -138,9 +138,9 @@ class I2cBus(OpenPipe):
         targets: dict[int, TargetPipe],
         make_lane: Callable[[TargetPipe], Lane],
         make_runner: Callable[["I2cBus"], "Runner"],
-        place: Place,
+        context: PipeContext,
     ) -> None:
-        super().__init__(place)
+        super().__init__(context)
         self._targets, self._make_lane = targets, make_lane
         self.lanes = {address: make_lane(target) for address, target in targets.items()}
         self._joining: dict[int, TimerHandle] = {}

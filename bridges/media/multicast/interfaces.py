@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from bridges.media.multicast.rtnetlink import (
+from bridges.media.rtnetlink import (
     FAILED,
     GET_ADDRESS,
     GET_LINK,
@@ -18,7 +18,7 @@ from bridges.media.multicast.rtnetlink import (
     UP,
     Address,
     AddressNews,
-    End,
+    DumpEnd,
     LinkNews,
     News,
     parse,
@@ -119,7 +119,7 @@ def _dump(kind: int) -> list[News]:
         sock.send(request(kind))
         while True:
             for news in parse(sock.recv(_READ_BYTES)):
-                if not isinstance(news, End):
+                if not isinstance(news, DumpEnd):
                     found.append(news)
                 elif news.errno:
                     raise OSError(news.errno, os.strerror(news.errno))
@@ -155,7 +155,7 @@ class Watch:
 
 def lost(interface: Interface, news: News) -> str:
     """Return the reason in `news` why `interface` can no longer be used; "" if there is none."""
-    if isinstance(news, End) or news.ifindex != interface.index:
+    if isinstance(news, DumpEnd) or news.ifindex != interface.index:
         return ""
     if isinstance(news, LinkNews):
         return fault(news)

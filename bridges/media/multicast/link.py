@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from bridges.media.device import DeviceLink, OpenPipe, Place
+from bridges.media.device import DeviceLink, OpenPipe, PipeContext
 from bridges.media.multicast.datagram import is_plain
 from bridges.media.multicast.medium import Multicast
 from bridges.media.multicast.pipe import MulticastPipe
@@ -50,5 +50,5 @@ class MulticastLink(DeviceLink[Sockets]):
     def _release(self, device: Sockets) -> None:
         device.close()
 
-    def _make_pipe(self, device: Sockets, place: Place) -> OpenPipe:
-        return MulticastPipe(device, self.options, self.shed if self.sheds else None, place, self.seals)
+    def _make_pipe(self, device: Sockets, context: PipeContext) -> OpenPipe:
+        return MulticastPipe(device, self.options, self.shed if self.sheds else None, context, self.seals)

@@ -6,15 +6,15 @@ import socket
 from asyncio import TimerHandle
 from typing import Any
 
-from bridges.media.device import OpenPipe, Place, cancel
+from bridges.media.device import OpenPipe, PipeContext, cancel
 from bridges.media.multicast.datagram import Decoder, Encoder, opened
 from bridges.media.multicast.fragments import TIMEOUT_S
 from bridges.media.multicast.interfaces import lost
 from bridges.media.multicast.medium import Multicast
-from bridges.media.multicast.rtnetlink import LinkNews
 from bridges.media.multicast.send import Outbox
 from bridges.media.multicast.shed import ShedOutbox
 from bridges.media.multicast.sockets import HEADER_BYTES, Sockets
+from bridges.media.rtnetlink import LinkNews
 from bridges.media.seals import Seals
 from bridges.media.shedding import Shed
 from bus.errors import words_of
@@ -57,9 +57,14 @@ class MulticastPipe(OpenPipe):
     """All other members of the group, as one peer. Without `shed`, a full queue drops the newest messages."""
 
     def __init__(
-        self, sockets: Sockets, options: Multicast, shed: Shed | None, place: Place, seals: Seals | None
+        self,
+        sockets: Sockets,
+        options: Multicast,
+        shed: Shed | None,
+        context: PipeContext,
+        seals: Seals | None,
     ) -> None:
-        super().__init__(place)
+        super().__init__(context)
         self._seals = seals
         self._sockets, self._datagram_bytes = sockets, options.datagram_bytes
         size, stamp = self._fit(sockets.interface.mtu), sockets.stamp()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bridges.media.multicast.interfaces import Interface, Watch, find
 from bridges.media.multicast.medium import Multicast
-from bridges.media.multicast.rtnetlink import Address
+from bridges.media.rtnetlink import Address
 
 HEADER_BYTES = {4: 20 + 8, 6: 40 + 8}
 """Bytes of the IP and UDP headers, by IP version."""

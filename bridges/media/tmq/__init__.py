@@ -2,5 +2,5 @@
 
 `medium` is the record, `link` has the client, and `pipe` carries messages both ways: `declared` remembers the
 patterns that the broker knows, an `outlet` is the queue to one subscriber, and `mates` get theirs last.
-docs/tmq-side.md says what crosses, and how types and patterns change.
+docs/tmq.md says what crosses, and how types and patterns change.
 """

@@ -10,7 +10,7 @@ from bridges.media.tmq.pipe import TmqPipe
 from bus.errors import LinkError
 from bus.hub import Hub, Link, State
 from bus.tmq.address import endpoint, written
-from bus.tmq.client import Node
+from bus.tmq.client import ClientNode
 from bus.tmq.options import Options
 from bus.tmq.wire import Address
 from bus.wire.pattern import Pattern
@@ -38,7 +38,7 @@ class TmqLink:
         self.mates = mates
         self.wanted = _shortest([*options.subscribe, *(options.publish if mates else ())])
         self._losses = 0
-        self._node: Node | None = None
+        self._node: ClientNode | None = None
         self._pipe: TmqPipe | None = None
 
     @property
@@ -84,7 +84,7 @@ class TmqLink:
             return
         self._losses, self._node = self.losses, None
         pipe = TmqPipe(self.name, hub, loop, self.options.patterns, self.shed)
-        node = Node(self._listen, self._brokers, self._timing, user=pipe, number=self.mates)
+        node = ClientNode(self._listen, self._brokers, self._timing, user=pipe, number=self.mates)
         node.open(loop)
         self._node, self._pipe = node, pipe
         pipe.start(node)

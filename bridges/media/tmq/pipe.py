@@ -14,7 +14,7 @@ from bridges.media.tmq.mates import MateCopies
 from bridges.media.tmq.outlet import Outlet, Tickets
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats
-from bus.tmq.client import Node
+from bus.tmq.client import ClientNode
 from bus.tmq.peer import Peer
 from bus.tmq.wire import MESSAGE
 from bus.wire.batch import LENGTH, Batch, payloads
@@ -58,7 +58,7 @@ class TmqPipe(Pipe):
         self._late: TimerHandle | None = None
         self._closed = False
 
-    def start(self, node: Node) -> None:
+    def start(self, node: ClientNode) -> None:
         """Publish by `node`, of which this is the user, and attach to the hub."""
         self._node = node
         self._hub.attach(self)

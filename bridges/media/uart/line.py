@@ -4,7 +4,7 @@ from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bridges.media.device import DeviceLink, OpenPipe, Place, cancel, need
+from bridges.media.device import DeviceLink, OpenPipe, PipeContext, cancel, need
 from bridges.media.shedding import Shed
 from bridges.media.uart.address import SERVERS, scheme_of
 from bridges.media.uart.echo import EchoCanceller
@@ -57,8 +57,8 @@ class SerialLink(DeviceLink[Port]):
 class SerialPipe(OpenPipe):
     """The common part of pipes over a serial port. A protocol adds `_hear` and `_put`."""
 
-    def __init__(self, link: SerialLink, port: Port, place: Place) -> None:
-        super().__init__(place)
+    def __init__(self, link: SerialLink, port: Port, context: PipeContext) -> None:
+        super().__init__(context)
         self._port, self._fd = port, port.fileno()
         self._seals = link.seals
         self._outbox = Outbox(link.stats, link.shed, None if self._seals is None else self._seals.seal)

@@ -4,7 +4,7 @@ from asyncio import TimerHandle
 from math import inf
 from typing import Any
 
-from bridges.media.device import OpenPipe, Place, cancel
+from bridges.media.device import OpenPipe, PipeContext, cancel
 from bridges.media.shedding import Shed
 from bridges.media.uart.codec import Decoder
 from bridges.media.uart.echo import without_echo
@@ -48,15 +48,15 @@ class UartLink(SerialLink):
         ahead_s = min(self._ahead_s, (self.shed.age_s or inf) / 2)
         return max(_AHEAD_BYTES_MIN, int(ahead_s / self.options.byte_s))
 
-    def _make_pipe(self, device: Port, place: Place) -> OpenPipe:
-        return UartPipe(self, device, place)
+    def _make_pipe(self, device: Port, context: PipeContext) -> OpenPipe:
+        return UartPipe(self, device, context)
 
 
 class UartPipe(SerialPipe):
     """The one peer of a serial line: everything at its far end."""
 
-    def __init__(self, link: UartLink, port: Port, place: Place) -> None:
-        super().__init__(link, port, place)
+    def __init__(self, link: UartLink, port: Port, context: PipeContext) -> None:
+        super().__init__(link, port, context)
         self._decoder = Decoder(link.stats.rejected)
         self._link = link
         self._byte_s, self._ahead_bytes, self._echoes = link.options.byte_s, link.ahead_bytes, link.echoes

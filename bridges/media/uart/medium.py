@@ -9,7 +9,7 @@ from bridges.media.medium import CLOCK_S, SEAL_BYTES, Medium, Taken, Word
 from bridges.media.uart.address import SERVERS, check_port, scheme_of, server_of
 from bridges.media.uart.codec import wire_bytes_max
 from bus.needs import Device, Library, Need, Probe, host_needs
-from bus.schema import Check, Delay, Length, Node, Path, QueueBytes, Range, check_fields
+from bus.schema import Check, Delay, Length, Path, QueueBytes, Range, Record, check_fields
 from bus.wire.envelope import ENVELOPE_BYTES
 
 
@@ -24,7 +24,7 @@ def _check_stopbits(stopbits: float) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rs485(Node):
+class Rs485(Record):
     """A shared two-wire pair: the gateway polls the nodes on it (wire format: UART)."""
 
     nodes: Annotated[

@@ -178,7 +178,7 @@ class Master:
         self._asked = None
 
 
-class Node:
+class PolledNode:
     """A node of a pair. It hears everything, and sends one message or DONE when it is polled.
 
     `queue_messages` bounds the messages that wait for a turn. A turn not taken within `answer_s` is lost.

@@ -2,7 +2,7 @@
 
 
 def trouble(port: str) -> str:
-    """Return what to do if no device matches the expression of a `hwgrep://`; "" if one does."""
+    """Return what to do if no serial device of this machine matches a `hwgrep://` URL; "" if one does."""
     try:
         from serial.tools.list_ports import comports, grep
     except ImportError:

@@ -6,7 +6,7 @@ The pair is one segment on which all hear each other. So it is one pipe, and not
 from math import inf
 from typing import Any
 
-from bridges.media.device import OpenPipe, Place, cancel
+from bridges.media.device import OpenPipe, PipeContext, cancel
 from bridges.media.shedding import Shed
 from bridges.media.uart.line import SerialLink, SerialPipe, lost
 from bridges.media.uart.medium import Uart
@@ -44,15 +44,15 @@ class Rs485Link(SerialLink):
             self.stats.rejected,
         )
 
-    def _make_pipe(self, device: Port, place: Place) -> OpenPipe:
-        return Rs485Pipe(self, device, place)
+    def _make_pipe(self, device: Port, context: PipeContext) -> OpenPipe:
+        return Rs485Pipe(self, device, context)
 
 
 class Rs485Pipe(SerialPipe):
     """All nodes of the pair, as one peer. It writes one message at a time: a poll or one of our own."""
 
-    def __init__(self, link: Rs485Link, port: Port, place: Place) -> None:
-        super().__init__(link, port, place)
+    def __init__(self, link: Rs485Link, port: Port, context: PipeContext) -> None:
+        super().__init__(link, port, context)
         self._master = link.master()
         self._left = b""  # the rest of the current message that the driver has not accepted
         self._size, self._own = 0, False  # length of the whole message; whether it is our own

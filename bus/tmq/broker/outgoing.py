@@ -8,7 +8,7 @@ from dataclasses import replace
 from bus.ledger import Stats
 from bus.serving.connection import OnObjects
 from bus.tmq.options import Options
-from bus.tmq.peer import Peer, PeerOwner
+from bus.tmq.peer import Peer, PeerOwner, PeerSetup
 from bus.tmq.wire import Address, Hello
 
 _WAITING = 65536
@@ -43,10 +43,14 @@ class Outgoing(PeerOwner):
     def open(self, loop: AbstractEventLoop) -> None:
         """Use this loop from now on."""
         self._loop = loop
+        self._setup = PeerSetup(
+            loop, self._options, self._hello, self.stats, self, self._on_frames, patient=True
+        )
 
     def revise(self, heartbeat_s: float) -> None:
         """Greet at another interval."""
         self._options = replace(self._options, heartbeat_s=heartbeat_s)
+        self._setup = self._setup._replace(options=self._options)
         for peer in list(self._peers.values()):
             peer.revise(heartbeat_s)
 
@@ -83,16 +87,7 @@ class Outgoing(PeerOwner):
     def _peer(self, address: Address) -> Peer | None:
         peer = self._peers.get(address)
         if peer is None and (len(self._peers) < self._options.dials or self._forget_idle(0.0)):
-            peer = self._peers[address] = Peer(
-                self._loop,
-                address,
-                self._options,
-                self._hello,
-                self.stats,
-                self,
-                self._on_frames,
-                patient=True,
-            )
+            peer = self._peers[address] = Peer(address, self._setup)
         if peer is not None:
             self._used_s[address] = self._loop.time()
         return peer

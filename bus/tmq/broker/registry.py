@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Literal, NamedTuple, TypeVar
 
-from bus.serving.quota import Quota, lower
+from bus.serving.limits import Quota, lower
 from bus.tmq.wire import Address, Tokens, prefixes
 from bus.wire.frame import PUB, SUB
 

@@ -5,7 +5,6 @@ import random
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
@@ -17,6 +16,7 @@ from bus.serving.rejections import Rejections
 from bus.serving.turns import Job, Turns
 from bus.tmq.address import is_secure, listening, may_name, written
 from bus.tmq.broker.outgoing import Outgoing
+from bus.tmq.broker.probing import Probing
 from bus.tmq.broker.registry import Registry, Role, Step
 from bus.tmq.broker.sharing import Sharing
 from bus.tmq.greeter import Greeter
@@ -24,16 +24,12 @@ from bus.tmq.options import Options
 from bus.tmq.wire import Address, Hello, Tokens
 from bus.transports.options import Tls
 from bus.transports.secure import Security
-from bus.wire.frame import BRIDGE, PUB, REMOVE, SUB, pack
+from bus.wire.frame import BRIDGE, PUB, REMOVE, SUB
 
 log = logging.getLogger("buscoupler.tmq")
 
 _REGISTRATIONS = {wire.SUBSCRIBE, wire.PUBLISH, wire.UNSUBSCRIBE, wire.UNPUBLISH}
-_PROBES = 1024  # addresses looked at
-_LOOKS_AT_ONCE = 64  # a heartbeat, for clients of a silent broker; they take half of the probes at most
-_PROBE_AGAIN_S = 5.0  # one that was found alive is not looked at again within
 _READ_BYTES = 16 * 1024  # at once: some hundreds of packets
-_SHOWN = 128  # subscribers, in a question to a publisher whether it lives
 _LOOKS_S = (0.005, 0.1, 0.5)  # after a connection was lost: a dying process closes its listener a bit later
 ANY = "0.0.0.0"
 
@@ -81,12 +77,10 @@ class Broker:
         self._turns = Turns()
         self._node = random.getrandbits(32)
         self._classic_prefixes, self._foreign_hosts = classic_prefixes, foreign_hosts
-        self._deaths = self._probes = self._adopted = 0
+        self._deaths = self._adopted = 0
         self._routes: dict[Address, Connection] = {}
         self._guests: dict[Connection, Hello] = {}
         self._ours: dict[Address, None] = {}
-        self._probed: dict[Address, float] = {}
-        self._lapsed: dict[Address, None] = {}
         self.reject = Rejections(name, self.stats.rejected, log)
         self._greeter = Greeter(
             self._options, self._hello, self._on_frames, self._on_gone, self.reject, self.stats
@@ -94,6 +88,9 @@ class Broker:
         self._listener = self._greeter.listener
         self._outgoing = Outgoing(
             self._options, self._hello, self._on_frames, self._reached, self._failed, self.stats
+        )
+        self._probing = Probing(
+            self.registry, self._outgoing, self._ours.__contains__, self._hello, self.reject
         )
         self._sharing = Sharing(
             [written(peer) for peer in peers],
@@ -126,7 +123,7 @@ class Broker:
             "connections": len(self._listener.connections),
             "accepted": self._listener.accepted,
             "refused": self._listener.refused,
-            "probes": self._probes,
+            "probes": self._probing.count,
             "doubted": self._outgoing.doubted,
             "deaths": self._deaths,
             "expired": self.registry.expired,
@@ -154,6 +151,7 @@ class Broker:
             raise
         self._open = True
         self._outgoing.open(loop)
+        self._probing.open(loop)
         self._sharing.open(loop)
         self._tick()
 
@@ -350,43 +348,12 @@ class Broker:
     ) -> None:
         if fault or not addresses:
             return self.reject(fault or "no address", connection.host)
-        for address in addresses:
-            if self.registry.knows(address):
-                self._probe(address, verified)
-            else:
-                self.reject("report of a stranger", connection.host)
-
-    def _probe(self, address: Address, verified: bool = False) -> None:
-        """See whether a client takes a connection. `verified`: it lost one, or another broker found none."""
-        now_s = self._loop.time()
-        if not verified and now_s - self._probed.get(address, -_PROBE_AGAIN_S) < _PROBE_AGAIN_S:
-            return
-        if len(self._probed) >= _PROBES:
-            return self.reject("probes full")
-        self._probed[address] = now_s
-        self._probes += 1
-        self._outgoing.probe(address, self._question(address))
-
-    def _question(self, address: Address) -> bytes:
-        """Return a packet that does no harm: a reference client fails on a connection without one.
-
-        It also fails on a pattern that it does not know. So a publisher is told its subscribers again, and a
-        mere subscriber gets an empty message.
-        """
-        if address in self._ours:
-            return wire.pack_hello(self._hello(0))
-        known = self.registry.of(address)
-        published = next((tokens for role, tokens in known if role == PUB), None)
-        if published is not None:
-            some = list(islice(self.registry.each_subscriber(published), _SHOWN))
-            return wire.address_frames(wire.ADD, published, some)[0]
-        return pack(wire.MESSAGE, next(tokens for _, tokens in known))
+        self._probing.report(addresses, connection.host, verified)
 
     def _reached(self, address: Address) -> None:
         """A client lives: take it over if the broker where it registered is silent."""
-        if address not in self._lapsed:
+        if not self._probing.alive(address):
             return
-        del self._lapsed[address]
         adopted, told, fault = self.registry.adopt(address)
         self._adopted += len(adopted)
         for key in adopted:
@@ -398,7 +365,7 @@ class Broker:
     def _failed(self, address: Address, reason: str) -> None:
         """Remove a client that took no connection; tell its publishers and the other brokers."""
         self._outgoing.forget(address)
-        self._probed.pop(address, None)
+        self._probing.forget(address)
         self._ours.pop(address, None)
         if not self.registry.knows(address):
             return
@@ -429,11 +396,11 @@ class Broker:
     def _look_after(self, address: Address) -> None:
         """Probe a client whose connection was lost, unless it is back."""
         if self._open and address not in self._routes and self.registry.knows(address):
-            self._probe(address, verified=True)
+            self._probing.probe(address, verified=True)
 
     def _tick(self) -> None:
         now_s = self._loop.time()
-        self._probed = {a: at for a, at in self._probed.items() if now_s - at < _PROBE_AGAIN_S}
+        self._probing.tick(now_s)
         if not self._turns.waits("sweep"):
             self._turns.put("sweep", "", self._sweep(now_s))
         self._outgoing.tick(now_s)
@@ -445,19 +412,12 @@ class Broker:
         silent = self._sharing.nodes - {hello.node for hello in self._guests.values()}
         lapsed = dict[Address, None]()
         yield from self._tell(self.registry.expire(now_s, silent, self._routes, lapsed))
-        self._look_at(list(lapsed))
+        self._probing.probe_lapsed(lapsed)
         for number, address in enumerate(list(self._ours)):
             if address not in self._routes and not self.registry.knows(address):
                 del self._ours[address]
             if not number % 16:
                 yield 1
-
-    def _look_at(self, lapsed: Sequence[Address]) -> None:
-        """Probe clients of brokers that are silent, some at each heartbeat."""
-        self._lapsed = dict.fromkeys(lapsed)
-        room = min(_LOOKS_AT_ONCE, max(0, _PROBES // 2 - len(self._probed)))
-        for address in [address for address in lapsed if address not in self._probed][:room]:
-            self._probe(address)
 
     def close(self) -> None:
         """Stop listening and close all connections. Idempotent."""

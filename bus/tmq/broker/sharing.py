@@ -11,7 +11,7 @@ from bus.serving.connection import OnObjects
 from bus.serving.turns import Job, Turns
 from bus.tmq.broker.registry import Registry, Role
 from bus.tmq.options import Options
-from bus.tmq.peer import Peer, PeerOwner
+from bus.tmq.peer import Peer, PeerOwner, PeerSetup
 from bus.tmq.wire import (
     PUBLISH,
     SUBSCRIBE,
@@ -82,7 +82,8 @@ class Sharing(PeerOwner):
         self._addresses, self.expected = peers, bool(peers)
 
     def _peer(self, address: Address) -> Peer:
-        return Peer(self._loop, address, self._options, self._hello, self.stats, self, self._on_frames)
+        setup = PeerSetup(self._loop, self._options, self._hello, self.stats, self, self._on_frames)
+        return Peer(address, setup)
 
     def register(self, role: Role, tokens: Tokens, address: Address) -> None:
         """Tell the peers of a registration that a client said here."""

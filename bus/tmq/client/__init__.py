@@ -1,4 +1,4 @@
-"""A client of the TMQ system: `Client` is the face on asyncio; the classic face stands on `Node`, too.
+"""A client of the TMQ system: `Client` is the face on asyncio; the classic face stands on `ClientNode`, too.
 
 Inside: `uplink` finds a broker and registers there, `inbox` holds what was received, and `callers` tells what
 mates publish.
@@ -6,6 +6,6 @@ mates publish.
 
 from bus.tmq.client.client import Client, Names, pattern_of
 from bus.tmq.client.inbox import Inbox, Item
-from bus.tmq.client.node import Node
+from bus.tmq.client.node import ClientNode
 
-__all__ = ["Client", "Inbox", "Item", "Names", "Node", "pattern_of"]
+__all__ = ["Client", "ClientNode", "Inbox", "Item", "Names", "pattern_of"]

@@ -9,7 +9,7 @@ from bus.ledger import Stats
 from bus.serving.connection import Connection
 from bus.tmq.address import endpoint
 from bus.tmq.client.inbox import Inbox, Item
-from bus.tmq.client.node import Node
+from bus.tmq.client.node import ClientNode
 from bus.tmq.options import Options
 from bus.tmq.wire import Address, Tokens
 from bus.wire.frame import SUB, pack
@@ -51,7 +51,7 @@ class Client:
         **options: Any,
     ) -> None:
         known = [endpoint(broker) for broker in brokers]
-        self._node = Node(endpoint(listen), known, Options(**options), on_bridge)
+        self._node = ClientNode(endpoint(listen), known, Options(**options), on_bridge)
         self._wait_s = wait_s
         self._filled = asyncio.Event()  # or closed
         self._inbox = Inbox(queue_messages, self._filled.set)
@@ -71,7 +71,7 @@ class Client:
         self._open = True
 
     @property
-    def node(self) -> Node:
+    def node(self) -> ClientNode:
         """The loop-level client behind this one. Raises `LinkError` unless the client is open."""
         if not self._open:
             raise LinkError("the client is not open: use it within `async with`")

@@ -16,7 +16,7 @@ from bus.tmq.client.inbox import Inbox, Inboxes
 from bus.tmq.client.uplink import Uplink, host_towards
 from bus.tmq.greeter import Greeter
 from bus.tmq.options import Options
-from bus.tmq.peer import Peer, PeerOwner
+from bus.tmq.peer import Peer, PeerOwner, PeerSetup
 from bus.tmq.wire import Address, Hello, Tokens
 from bus.urls import are_loopback
 from bus.wire.frame import BRIDGE, SUB
@@ -46,7 +46,7 @@ class NodeUser(Protocol):
         """A subscriber takes more, or cannot be reached, or is one no longer (its state is then `closed`)."""
 
 
-class Node(PeerOwner):
+class ClientNode(PeerOwner):
     """Listens at `listen`, registers with the first of `brokers` that answers, sends to subscribers directly.
 
     Not thread-safe: all happens on the loop it was opened on. `stats` is the ledger of what it sends, a copy
@@ -93,6 +93,9 @@ class Node(PeerOwner):
     def open(self, loop: AbstractEventLoop) -> None:
         """Listen, and begin to reach a broker; never blocks. Raises `LinkError` where it cannot listen."""
         self._loop = loop
+        self._setup = PeerSetup(
+            loop, self._options, self._hello, self.stats, self, self.on_frames, patient=True
+        )
         host, port = self.address
         if host == ANY and are_loopback(broker for broker, _ in self.uplink.brokers):
             host = LOOPBACK  # which is what they tell publishers
@@ -234,16 +237,7 @@ class Node(PeerOwner):
     def _peer(self, address: Address) -> Peer | None:
         peer = self.peers.get(address)
         if peer is None and len(self.peers) < _SUBSCRIBERS and address[1] > 0:
-            peer = Peer(
-                self._loop,
-                address,
-                self._options,
-                self._hello,
-                self.stats,
-                self,
-                self.on_frames,
-                patient=True,
-            )
+            peer = Peer(address, self._setup)
             self.peers[address] = peer
         elif peer is not None:
             peer.retry_now()

@@ -15,7 +15,7 @@ from bus.errors import words_of
 from bus.ledger import Stats
 from bus.serving.connection import Connection, OnObjects
 from bus.tmq.options import Options
-from bus.tmq.peer import Peer, PeerOwner
+from bus.tmq.peer import Peer, PeerOwner, PeerSetup
 from bus.tmq.wire import ANSWER, ANSWERED, Address, Hello, pack_hello
 from bus.urls import is_ip
 
@@ -126,11 +126,11 @@ class Uplink(PeerOwner):
 
     def _make(self, address: Address) -> Peer:
         hello = partial(self._hello, address)
-        peer = Peer(self._loop, address, self._options, hello, self.stats, self, self._on_frames)
-        said = self._registrations(address)
-        peer.send(
-            *(said or [pack_hello(hello(0))])
-        )  # a reference broker wants a packet, and ignores this one
+        setup = PeerSetup(self._loop, self._options, hello, self.stats, self, self._on_frames)
+        peer = Peer(address, setup)
+        # Greet first: a broker of ours then looks after this client, however early the connection ends;
+        # one of 2015 ignores the packet.
+        peer.send(pack_hello(hello(0)), *self._registrations(address))
         return peer
 
     def _begin(self, number: int) -> None:

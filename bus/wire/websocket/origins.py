@@ -7,7 +7,7 @@ browsers send none; whom to let in of these is not decided here.
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from bus.urls import check_host, host_in, is_ip, is_loopback
+from bus.urls import OwnHosts, check_host, host_in
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _SHOWN_CHARACTERS = 100
@@ -41,13 +41,12 @@ def plain_origin(text: str) -> str:
 class Origins:
     """The pages that are let in: those of `allowed` origins, and those of the host that they connect to.
 
-    `names` are the names of that host. They are checked as well, because a hostile page can have a name of
-    its own that leads to our address (DNS rebinding); an IP address cannot be anybody else's name.
+    `names` are the names of that host, beside IP addresses and loopback (`OwnHosts`).
     """
 
     def __init__(self, allowed: Iterable[str] = (), names: Iterable[str] = ()) -> None:
         self._allowed = frozenset(map(plain_origin, allowed))
-        self._names = frozenset(name.lower() for name in names)
+        self._own = OwnHosts(names)
 
     def refusal(self, origin: str | None, host: str) -> str:
         """Return why a page is not let in, from the headers of its request; "" if it is."""
@@ -57,7 +56,7 @@ class Origins:
         shown = "".join(filter(str.isprintable, origin))[:_SHOWN_CHARACTERS]
         if not here or page != here:
             return f"a page of {shown} may not connect here: to allow it, add that to origins"
-        if is_ip(here) or is_loopback(here) or here in self._names:
+        if here in self._own:
             return ""
         return (
             f"{here[:_SHOWN_CHARACTERS]} is no name of this bus: to allow its pages, add {shown} to origins"

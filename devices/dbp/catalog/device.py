@@ -2,18 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from os.path import normpath
 from pathlib import Path as FilePath
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Literal
 
 from bus.needs import Directory, Need
 from bus.schema import BrokerUrl, Length, Path, Port, Single
-from bus.urls import split_url
 from devices.dbp.ports import MONITOR
-from devices.device import DeviceSpec, Listener, state_directory
-
-NO_RECORDS: Final = "none"
-"""The records of a catalog that stores nothing."""
+from devices.device import DeviceSpec, Listener, file_in_use, state_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +37,7 @@ class CatalogSpec(DeviceSpec):
     beacon: Annotated[bool, "announce it once a second on the LAN (docs/dbp.md)"] = True
     mirrors: Annotated[
         Literal["nobody", "host", "all"],
-        "who may have copies of what passes at its socket: programs on its machine (`host`), or all that "
+        "the hosts that may get copies of messages at its socket: its own (`host`), or all that "
         "reach it (docs/dbp.md)",
     ] = "host"
     monitor_port: Annotated[Port, "the port of these copies, or the next one that is free"] = MONITOR
@@ -63,13 +58,9 @@ class CatalogSpec(DeviceSpec):
             yield Directory(str(records.parent))
 
     def takes(self) -> Iterator[str]:
-        if self.records not in (None, NO_RECORDS):
-            yield f"file {normpath(str(self.records))}"
+        yield from file_in_use(self.records)
 
 
 def records_of(spec: CatalogSpec) -> FilePath | None:
-    """Return the file in which a catalog stores who is listed; None: it stores nothing."""
-    if spec.records is not None:
-        return None if spec.records == NO_RECORDS else FilePath(spec.records)
-    url = split_url(spec.catalog[0])
-    return state_directory() / f"catalog-{url.host}-{url.port}.json" if url.port else None
+    """Return the file in which a catalog stores the listed services; None if it stores none."""
+    return state_file(spec.records, spec.catalog[0], "catalog", ".json")

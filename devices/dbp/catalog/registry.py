@@ -1,76 +1,31 @@
-"""The state machine of a catalog: what is answered to whom, who is asked, and who is gone. Pure.
+"""The registry of a catalog, a state machine: answers to peers, pings to services, and gone services. Pure.
 
-A peer is an identity of the ROUTER, a host the address that it speaks from. The original takes a new
-connection, and so a new peer, for each registration and update: these go by name and host.
+A peer is an identity at the ROUTER, a host the address that it connects from. The original implementation
+makes a new connection, and so a new peer, for each registration and update, so these are matched by name and
+host.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from devices.dbp.catalog import wire
 from devices.dbp.catalog.body import pack_object, read_objects
 from devices.dbp.catalog.bounds import Bounds
-from devices.dbp.catalog.entry import FAULTS, LIVELINESS, LIVENESS, Address, Entry, read
+from devices.dbp.catalog.entry import LIVENESS, Entry, read
 from devices.dbp.catalog.life import State, Watch
+from devices.dbp.catalog.outcomes import UNEXPECTED, Ask, Outcome, Round, ask_of, changes, denied, life_of
 from devices.dbp.catalog.services import Service, Services
 from devices.dbp.catalog.silenced import Silenced
 from devices.dbp.catalog.wire import Command, Received, Refused
-from devices.dbp.monitor.wire import Life
 
-REFUSED: Final = {
-    "silenced": "the peer was invalid or got a disconnect, so it gets no answer any more",
-    "unexpected": "a valid command that the peer may not say now",
-    "name taken": "a living service has the name",
-    "not yours": "the service registered from another host or connection",
-    "other name": "a service that was asked answered with another name",
-    "record": "what was stored is no service",
-}
-"""The reasons of refusals beside those of `wire.REFUSED`, `entry.FAULTS` and the quota of services."""
-
-_MEANINGS: Final = {**FAULTS, **REFUSED}
 _RECORD_ITEMS: Final = 8  # of a record, around those of its service
 
 
-class Outcome(NamedTuple):
-    """The outcome of a message: what to reply to its peer, if anything, and why it was refused, if it was.
-
-    `kept`: who is listed, or with what, has changed, and is to be stored.
-    """
-
-    reply: Command | None = None
-    refused: str = ""
-    kept: bool = False
-
-
-class Ask(NamedTuple):
-    """A service to be sent a ping: at `address`; if that is None, to the peer that registered it.
-
-    b"" means nobody: the peer is silenced, or the catalog has restarted since.
-    The original ends at a ping whose time is in another form than its own: `binary_time`.
-    """
-
-    name: str
-    address: Address | None
-    peer: bytes
-    binary_time: bool
-
-
-class Round(NamedTuple):
-    """A round of `tick` says whom to ask, who is suspect since the last round, and who is gone."""
-
-    asks: tuple[Ask, ...]
-    suspect: tuple[str, ...]
-    gone: tuple[str, ...]
-
-
-_UNEXPECTED: Final = Outcome(Command(wire.DISCONNECT), "unexpected")
-
-
 class Registry:
-    """The registry says who is listed. `now_s` comes from a clock that never goes back.
+    """The registry of the listed services. `now_s` arguments are seconds of a monotonic clock.
 
-    `strict`: as for `entry.read`. `shortest_s` is the shortest agreed interval when `tick` came last.
+    `strict` is that of `entry.read`. `shortest_s` is the shortest agreed interval at the last `tick`.
     """
 
     def __init__(self, bounds: Bounds, strict: bool = False) -> None:
@@ -92,7 +47,7 @@ class Registry:
         }
 
     def take(self, peer: bytes, host: str, received: Received | Refused, now_s: float) -> Outcome:
-        """Take what a peer of the ROUTER said. The reply goes to it, in the form of time that it uses."""
+        """Take a message of a peer. The reply must be packed in the peer's form of time."""
         if self.silenced.hears(peer, now_s):
             return Outcome(refused="silenced")
         if isinstance(received, Refused):
@@ -102,13 +57,13 @@ class Registry:
         if service is not None:
             service.watch.heard(now_s)
         answer = self._answers.get(received.word)
-        outcome = answer(peer, host, received, now_s) if answer else _UNEXPECTED
-        if outcome is _UNEXPECTED or received.word == wire.DISCONNECT:
+        outcome = answer(peer, host, received, now_s) if answer else UNEXPECTED
+        if outcome is UNEXPECTED or received.word == wire.DISCONNECT:
             self._silence(peer, now_s)
         return outcome
 
     def _silence(self, peer: bytes, now_s: float) -> None:
-        """Say nothing more to a peer. Its service stays listed as long as it answers elsewhere."""
+        """Answer a peer no more. Its service stays listed while it answers pings elsewhere."""
         self.silenced.add(peer, now_s)
         service = self._peers.pop(peer, None)
         if service is not None:
@@ -116,17 +71,17 @@ class Registry:
 
     def _info(self, peer: bytes, host: str, received: Received, now_s: float) -> Outcome:
         if received.texts == (LIVENESS,):
-            body = pack_object({service.entry.name: _life(service, now_s) for service in self.services})
+            body = pack_object({service.entry.name: life_of(service, now_s) for service in self.services})
         else:
             body = self.services.some(received.texts) if received.texts else self.services.every()
         return Outcome(Command(wire.INFO_REPLY, (body,)))
 
     def _register(self, peer: bytes, host: str, received: Received, now_s: float) -> Outcome:
         if peer in self._peers:
-            return _UNEXPECTED
+            return UNEXPECTED
         entry = read(received.fields, host, self._strict, self._bounds)
         if not isinstance(entry, Entry):
-            return _denied(*entry)
+            return denied(*entry)
         service = self.services.find(entry.name)
         if service is None:
             service = Service(entry, host, self._watch(entry, now_s), received.binary_time)
@@ -134,12 +89,12 @@ class Registry:
         else:
             refused = self._return(service, entry, host, now_s)
         if refused:
-            return _denied(refused)
+            return denied(refused)
         self._meet(service, peer, received)
-        return Outcome(Command(wire.APPROVED, _changes(received, entry)), kept=True)
+        return Outcome(Command(wire.APPROVED, changes(received, entry)), kept=True)
 
     def _return(self, service: Service, entry: Entry, host: str, now_s: float) -> str:
-        """Take a service that registers again, or its successor at the same address. Return why not."""
+        """Take a service that registers again, or a successor at the same address. Return "", or why not."""
         if service.host != host or not service.entry.addresses & entry.addresses:
             return "name taken"
         service.watch.heard(now_s)
@@ -155,7 +110,7 @@ class Registry:
         return Watch(*self._agreed(entry), now_s)
 
     def _agreed(self, entry: Entry) -> tuple[float, bool]:
-        """Return the agreed interval, and whether the service announces beats."""
+        """Return the agreed interval in s, and whether the service announces heartbeats."""
         return entry.interval_s or self._bounds.interval_s, entry.interval_s is not None
 
     def _meet(self, service: Service, peer: bytes, received: Received) -> None:
@@ -167,31 +122,31 @@ class Registry:
         own = self._peers.get(peer)
         name = received.fields.get("name", own.entry.name if own else None)
         if not isinstance(name, str):
-            return _denied("name")
+            return denied("name")
         service = self.services.find(name)
         if service is None:
-            return _UNEXPECTED
+            return UNEXPECTED
         if service.host != host or own not in (None, service):
-            return _denied("not yours")
+            return denied("not yours")
         service.watch.heard(now_s)
         entry = read(
             {**service.entry.fields, **received.fields, "name": name}, host, self._strict, self._bounds
         )
         if not isinstance(entry, Entry):
-            return _denied(*entry)
+            return denied(*entry)
         refused = self._change(service, entry)
         if refused:
-            return _denied(refused)
-        return Outcome(Command(wire.ACKNOWLEDGED, _changes(received, entry)), kept=True)
+            return denied(refused)
+        return Outcome(Command(wire.ACKNOWLEDGED, changes(received, entry)), kept=True)
 
     def _beat(self, peer: bytes, host: str, received: Received, now_s: float) -> Outcome:
         own, (name,) = self._peers.get(peer), received.texts
         if own is not None and own.entry.name != name:
-            return _UNEXPECTED
-        return _UNEXPECTED if self.beat(name, host, now_s) else Outcome(Command(wire.ACKNOWLEDGED))
+            return UNEXPECTED
+        return UNEXPECTED if self.beat(name, host, now_s) else Outcome(Command(wire.ACKNOWLEDGED))
 
     def beat(self, name: str, host: str, now_s: float) -> str:
-        """Take the beat of a datagram. Returns "", or a reason; then the answer is a disconnect."""
+        """Take the heartbeat of a datagram. Return "", or a reason; then the answer must be a disconnect."""
         service = self.services.find(name)
         if service is None or service.host != host:
             return "unexpected"
@@ -209,21 +164,21 @@ class Registry:
         self._peers.pop(service.peer, None)
 
     def _sign(self, peer: bytes, host: str, received: Received, now_s: float) -> Outcome:
-        """Take what only shows that a service lives."""
-        return Outcome() if peer in self._peers else _UNEXPECTED
+        """Take a command that only shows that a service lives."""
+        return Outcome() if peer in self._peers else UNEXPECTED
 
     def _ping(self, peer: bytes, host: str, received: Received, now_s: float) -> Outcome:
         return Outcome(Command(wire.PONG))
 
     def _monitor(self, peer: bytes, host: str, received: Received, now_s: float) -> Outcome:
-        """Take a question that the server answers: it has the sockets."""
+        """Accept a request for a mirror, which the server answers: it has the sockets."""
         return Outcome()
 
     def answered(self, name: str, received: Received | Refused, now_s: float) -> str:
-        """Take the answer to a ping, on the connection to the service's own ROUTER.
+        """Take the answer to a ping, from the connection to the service's own ROUTER.
 
-        Any answer is a sign of life, also one that is no command; but not a pong with another service's name.
-        Returns "", or a reason.
+        Any answer is a sign of life, even one that is no command, except a pong with another service's name.
+        Return "", or the reason of a refusal.
         """
         service = self.services.find(name)
         if service is None:
@@ -239,7 +194,7 @@ class Registry:
         return ""
 
     def tick(self, now_s: float) -> Round:
-        """Judge every service. Call it at least four times in the shortest interval."""
+        """Judge all services, and remove those that are gone. Call it four times in the shortest interval."""
         self.silenced.expire(now_s)
         asks: list[Ask] = []
         suspect: list[str] = []
@@ -250,7 +205,7 @@ class Registry:
             if state is State.GONE:
                 gone.append(service)
             elif service.watch.ask(now_s):
-                asks.append(_ask(service))
+                asks.append(ask_of(service))
             if service.suspect and not was:
                 suspect.append(service.entry.name)
         for service in gone:
@@ -259,15 +214,15 @@ class Registry:
         return Round(tuple(asks), tuple(suspect), tuple(service.entry.name for service in gone))
 
     def snapshot(self) -> Iterator[bytes]:
-        """Return a record of each service, to be stored."""
+        """Yield a record of each service, to be stored."""
         for s in self.services:
             head = pack_object({"name": s.entry.name, "host": s.host, "binary_time": s.binary_time})
             yield head[:-1] + b', "fields": ' + s.entry.packed + b"}"
 
     def restore(self, record: bytes, now_s: float) -> str:
-        """List a service of a snapshot again: it has as long to be heard as one that has just registered.
+        """List a service of a snapshot again, as if it had just registered. Return "", or why it cannot be.
 
-        Returns "", or why it cannot be listed. What a service has said since holds.
+        A service that has registered since stays as it is.
         """
         bounds = self._bounds
         whole = replace(bounds, depth=bounds.depth + 1, items=bounds.items + _RECORD_ITEMS)
@@ -283,28 +238,3 @@ class Registry:
         if self.services.find(entry.name) is not None:
             return ""
         return self.services.add(Service(entry, host, self._watch(entry, now_s), binary_time))
-
-
-def _life(service: Service, now_s: float) -> dict[str, Any]:
-    """Return what is known of the life of a service (docs/wire/dbp.md, "The monitor")."""
-    watch = service.watch
-    state, silence_ms = watch.state(now_s).value, watch.silence_ms(now_s)
-    return Life(state, silence_ms, round(1000 * watch.interval_s), service.host, watch.beats)._asdict()
-
-
-def _denied(*reasons: str) -> Outcome:
-    """Return a refusal that says each reason in a frame."""
-    texts = (f"{reason}: {_MEANINGS[reason]}" if reason in _MEANINGS else reason for reason in reasons)
-    return Outcome(Command(wire.DENIED, tuple(text.encode() for text in texts)), reasons[0])
-
-
-def _changes(received: Received, entry: Entry) -> tuple[bytes, ...]:
-    """Return the configuration that differs from what the service said: the interval of its beats."""
-    agreed = entry.fields.get(LIVELINESS)
-    if received.fields.get(LIVELINESS, agreed) == agreed:
-        return ()
-    return (pack_object({LIVELINESS: agreed}),)
-
-
-def _ask(service: Service) -> Ask:
-    return Ask(service.entry.name, service.entry.router, service.peer, service.binary_time)

@@ -10,7 +10,7 @@ from struct import Struct
 from struct import error as StructError
 from typing import Annotated, Final, Literal
 
-from bus.schema import BusName, Length, Names, Node, Range, Scalar, Seconds
+from bus.schema import BusName, Length, Names, Range, Record, Scalar, Seconds
 from bus.wire.frame import DATA_BYTES_MAX, TOKENS_MAX
 
 KEYS_MAX: Final = 64
@@ -21,7 +21,7 @@ Value = Scalar | tuple[Scalar, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coded(Node):
+class Coded(Record):
     """The base of rules: a codec, and its `format`. Raises ValueError if these do not fit."""
 
     codec: Annotated[

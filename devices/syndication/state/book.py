@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from bus.serving.quota import Quota
+from bus.serving.limits import Quota
 from devices.syndication.bounds import Bounds
 from devices.syndication.state.producers import NOWHERE, Change, Keeper, Producers
 from devices.syndication.state.queries import Producer, Query

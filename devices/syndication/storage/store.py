@@ -4,20 +4,17 @@ The event loop only notes what changed. A thread writes it, many changes in one 
 changes of one producer the last. What fails is said once, and tried again; then all is written anew.
 """
 
-import fcntl
 import logging
-import os
 import random
 import time
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
-from devices.disk import DiskThread, Done
+from devices.disk import DiskThread, Done, FileLock
 from devices.syndication.bounds import Bounds
 from devices.syndication.state.producers import Entry
 from devices.syndication.storage.database import TROUBLE, Database, DatabaseError, Stored, words
@@ -68,7 +65,7 @@ class Store:
         self._backoff, self._pause_s = Backoff(*again_s, random.uniform), pause_s
         self._thread: DiskThread | None = None
         self._timer: TimerHandle | None = None
-        self._lock = -1
+        self._lock = FileLock(path)
 
     @property
     def idle(self) -> bool:
@@ -137,23 +134,14 @@ class Store:
         self._reopen()
 
     def _take_lock(self) -> None:
-        """Take a lock that only brokers take. What else is wrong there, opening the file will say."""
-        with suppress(OSError):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        """Take the lock of brokers. Opening the file reports other errors, unless it is one without locks."""
         try:
-            if self._lock >= 0:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock.take()
         except BlockingIOError as error:
-            self._unlock()
             raise DatabaseError("another syndication broker stores its producers there") from error
-        except OSError:  # a file system without locks
-            self._unlock()
-
-    def _unlock(self) -> None:
-        if self._lock >= 0:
-            os.close(self._lock)
-        self._lock = -1
+        except OSError:
+            return
 
     def _submit(self, job: Callable[[], Any], then: Callable[[Any], None]) -> None:
         """Have the thread do a job; then go on with its result, if it has one."""
@@ -277,7 +265,7 @@ class Store:
             log.warning("%s: %s: the last changes may be lost: the disk is too slow", self._name, self.path)
         elif ended[0].error is not None and not self.fault:
             log.warning("%s: %s: the last changes are lost: %s", self._name, self.path, words(ended[0].error))
-        self._unlock()
+        self._lock.release()
 
     def _last(self) -> Callable[[], None]:
         """Return the last job of the thread."""

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from bridges.media.medium import Medium, Passing, Taken, Word
 from bus.needs import Certificate, Directory, Need, Readable, Secret, host_needs
-from bus.schema import Check, Length, Node, Path, Patterns, QueueBytes, Range, Single
+from bus.schema import Check, Length, Path, Patterns, QueueBytes, Range, Record, Single
 from bus.transports.options import Tls
 from bus.urls import check_host, is_wildcard
 from buscoupler_mqtt.topics import check_filter, check_topic, start_of, widest
@@ -49,7 +49,7 @@ Topic = Annotated[str, Check(check_topic, "a topic")]
 
 
 @dataclass(frozen=True, slots=True)
-class Spool(Node):
+class Spool(Record):
     """Files in which messages wait for the broker. They survive the end of the gateway."""
 
     SHORT: ClassVar = "directory"

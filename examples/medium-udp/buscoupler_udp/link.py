@@ -4,7 +4,7 @@ import socket
 from asyncio import TimerHandle
 from typing import Any
 
-from bridges.media.device import DeviceLink, OpenPipe, Place, cancel
+from bridges.media.device import DeviceLink, OpenPipe, PipeContext, cancel
 from bridges.media.shedding import Shed, ShedQueue, fitting
 from bus.errors import words_of
 from bus.wire.batch import Batch, from_payloads, payloads
@@ -39,15 +39,15 @@ class UdpLink(DeviceLink[socket.socket]):
     def _release(self, device: socket.socket) -> None:
         device.close()
 
-    def _make_pipe(self, device: socket.socket, place: Place) -> OpenPipe:
-        return UdpPipe(device, self.shed, place)
+    def _make_pipe(self, device: socket.socket, context: PipeContext) -> OpenPipe:
+        return UdpPipe(device, self.shed, context)
 
 
 class UdpPipe(OpenPipe):
     """The pipe to the peer while the socket is open."""
 
-    def __init__(self, sock: socket.socket, shed: Shed, place: Place) -> None:
-        super().__init__(place)
+    def __init__(self, sock: socket.socket, shed: Shed, context: PipeContext) -> None:
+        super().__init__(context)
         self._socket, self._queue = sock, ShedQueue(self.stats, shed)
         self._timer: TimerHandle | None = None
         self._waiting = False  # for room in the socket

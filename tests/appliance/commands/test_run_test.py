@@ -77,3 +77,20 @@ def test_what_came_in_but_left_by_no_other_link_has_not_crossed() -> None:
     say(hub, one, FRAME)
     assert crossed([hub]) == 1
     assert [line.split()[:3] for line in table([hub])][2:] == [["one", "2", "1"], ["other", "0", "1"]]
+
+
+def test_a_link_that_is_not_up_is_named_with_its_bridge(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, port = tmp_path / "twins.yaml", free_port()
+    tcp = f"{{tcp: {{host: 127.0.0.1, port: {port}}}}}"
+    file.write_text(
+        "name: twins\ngateways: {gw: {address: 127.0.0.1, status: {serve: false}}}\n"
+        "buses: {a: {on: gw}, b: {on: gw}}\n"
+        f"bridges: {{x: {{on: gw, join: [bus: a, {tcp}]}}, y: {{on: gw, join: [bus: b, {tcp}]}}}}\n"
+    )
+    main(["run", str(file), "--test", "--seconds", "0.2", "--run-directory", str(tmp_path / "r")])
+    lines = [
+        line.partition(": waiting")[0] for line in capsys.readouterr().out.splitlines() if "not up" in line
+    ]
+    assert lines == [f"not up: {bridge}/1 tcp/tcp:127.0.0.1:{port}" for bridge in "xy"]

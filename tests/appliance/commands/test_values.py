@@ -7,14 +7,14 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from appliance.compose import Appliance
-from bus.asking import End, Question, end, read, say
+from bus.asking import EndOfAnswer, Question, end, read, say
 from bus.hub import Hub
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, Frame, pack
 from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import command, device
 from tests.devices.tap.tap_support import member
+from tests.helpers.appliances import appliance_of
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
 
@@ -29,7 +29,7 @@ devices: {{memory: {{on: gw, cache: p}}}}
 @asynccontextmanager
 async def running() -> AsyncIterator[tuple[Hub, str]]:
     port = free_port()
-    appliance = Appliance(loads(TEXT.format(port), "t.yaml"), "gw")
+    appliance = appliance_of(loads(TEXT.format(port), "t.yaml"), "gw")
     appliance.open(asyncio.get_running_loop())
     try:
         async with member(f"tcp://127.0.0.1:{port}") as (hub, _):
@@ -72,7 +72,7 @@ async def test_values_that_are_lost_or_left_out_are_said(capsys: pytest.CaptureF
         question = read(ear.heard[-1])
         assert isinstance(question, Question)
         other = say(question.nonce ^ 1, 5, Frame(PUB, (9,), b"x"))
-        ear.say(other, say(question.nonce, 5, Frame(PUB, (1,), b"x")), end(End(question.nonce, 2, 3)))
+        ear.say(other, say(question.nonce, 5, Frame(PUB, (1,), b"x")), end(EndOfAnswer(question.nonce, 2, 3)))
         assert await task == 1
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 1

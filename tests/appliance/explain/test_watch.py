@@ -6,11 +6,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from appliance.compose import Appliance
 from appliance.explain import watch
 from appliance.explain.arrival import Part
+from appliance.explain.hop import Exit, Hop
 from appliance.explain.watch import Watch
-from appliance.explain.words import Hop, Way
 from appliance.parts.bridge import BridgePart
 from appliance.parts.bus import BusPart
 from bridges.bridge import Bridge
@@ -19,6 +18,7 @@ from bus.hub import Hub
 from bus.wire.batch import Batch
 from bus.wire.frame import PUB, pack
 from bus.wire.notation import pattern_of
+from tests.helpers.appliances import appliance_of
 from tests.helpers.peers import Ear, Slow, until
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
@@ -68,7 +68,7 @@ class World:
 
     def __init__(self) -> None:
         self.ports = [free_port() for _ in range(3)]
-        self.gateway = Appliance(loads(TEXT.format(*self.ports)), "gw")
+        self.gateway = appliance_of(loads(TEXT.format(*self.ports)), "gw")
         self.gateway.open(asyncio.get_running_loop())
         self.parts = [part for part in self.gateway.parts.values() if isinstance(part, BusPart | BridgePart)]
         self.looks = 0
@@ -125,8 +125,8 @@ def taps(hub: Hub) -> list[object]:
     return [tap for tap in found if "bound method Watch." in repr(tap)]
 
 
-def way(hop: Hop, to: str) -> Way:
-    return next(way for way in hop.ways if way.to == to)
+def way(hop: Hop, to: str) -> Exit:
+    return next(way for way in hop.exits if way.to == to)
 
 
 async def test_a_frame_that_is_delivered_is_seen_at_each_part_in_order() -> None:
@@ -155,7 +155,7 @@ async def test_a_frame_that_does_not_enter_a_bridge_is_stopped_there(pattern: st
     async with world() as w:
         w.send(pattern)
         _, hop = w.watch.hops()
-        assert (hop.part, hop.by, hop.stopped, hop.ways) == ("bridge j", "bus p", ("pattern",), ())
+        assert (hop.part, hop.by, hop.stopped, hop.exits) == ("bridge j", "bus p", ("pattern",), ())
 
 
 async def test_a_frame_that_a_side_does_not_let_out_is_stopped_on_that_way() -> None:
@@ -246,7 +246,7 @@ async def test_a_standby_is_named() -> None:
 
 
 async def test_arrivals_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "SIGHTS_MAX", 4)
+    monkeypatch.setattr(watch, "ARRIVALS_MAX", 4)
     async with world() as w:
         for _ in range(2):
             w.send("a/b")

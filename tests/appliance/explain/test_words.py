@@ -2,20 +2,19 @@
 
 import pytest
 
+from appliance.explain.hop import Exit, Hop
 from appliance.explain.words import (
     ANSWER_BYTES,
     Answer,
-    Hop,
     Question,
-    Way,
     pack_answer,
     pack_question,
     unpack_answer,
     unpack_question,
 )
 
-WAY = Way("can can0", 5, 2, True, "hall", ("pattern",), ("late",))
-HOP = Hop("bus p", "gw", "listen tcp://[::]:1", 4, "hall", ("loop",), (WAY, Way("uart")), ("down",))
+EXIT = Exit("can can0", 5, 2, True, "hall", ("pattern",), ("late",))
+HOP = Hop("bus p", "gw", "listen tcp://[::]:1", 4, "hall", ("loop",), (EXIT, Exit("uart")), ("down",))
 
 
 def test_questions_and_answers_come_out_as_they_went_in() -> None:
@@ -57,15 +56,15 @@ def test_what_is_no_answer_is_not_taken(line: bytes) -> None:
 
 def test_what_is_left_out_has_its_default() -> None:
     assert unpack_question(b'{"verb": "links"}') == Question("links", "", 0, "", b"")
-    assert (Question("links").watch_ms, Way("can")[1:4], Answer("t", "", (), "").more) == (
+    assert (Question("links").watch_ms, Exit("can")[1:4], Answer("t", "", (), "").more) == (
         0,
         (None, 0, False),
         False,
     )
     (hop,) = unpack_answer(b'{"hops": [{"ways": [{}]}]}').hops
-    assert hop == Hop("", "", "", 0, "", (), (Way("", None, 0, False),))
+    assert hop == Hop("", "", "", 0, "", (), (Exit("", None, 0, False),))
 
 
 def test_an_answer_with_many_hops_is_read_whole() -> None:
-    hops = (HOP._replace(ways=(WAY,) * 100),) * 100
+    hops = (HOP._replace(exits=(EXIT,) * 100),) * 100
     assert len(pack_answer(Answer("t", "gw", (), "/t.yaml", hops=hops))) < ANSWER_BYTES

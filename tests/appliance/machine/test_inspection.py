@@ -21,6 +21,7 @@ from bus.needs import (
     SocketFile,
     Sockets,
 )
+from tests.helpers.ports import free_port
 
 NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user")
@@ -71,7 +72,7 @@ def test_a_device_of_others() -> None:
 
 
 def test_a_port() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    with socket.create_server(("127.0.0.1", free_port())) as server:
         port = server.getsockname()[1]
         for host in ("127.0.0.1", "0.0.0.0", "*", "localhost"):
             text = trouble(Listening(host, port))

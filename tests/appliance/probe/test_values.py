@@ -10,7 +10,7 @@ from hypothesis import given
 
 from appliance.probe.values import jsonable, words_of_value
 from devices.syndication.answers import read
-from tests.devices.syndication.wire.test_walk import objects
+from tests.devices.syndication.wire.objects import objects
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Any
 from appliance.compose import Appliance
 from appliance.status.snapshot import snapshot
 from bus.leases.service import LeasingBroker
+from tests.helpers.appliances import appliance_of
 from topologies.loading.loader import loads
 
 TEXT = """\
@@ -16,7 +17,7 @@ buses: {plant: {on: gw-a, listen: tcp://127.0.0.1:0}}
 
 
 def appliance() -> Appliance:
-    return Appliance(loads(TEXT, "t.yaml"), "gw-a")
+    return appliance_of(loads(TEXT, "t.yaml"), "gw-a")
 
 
 def status_of(one: Appliance) -> dict[str, Any]:
@@ -28,7 +29,14 @@ def status_of(one: Appliance) -> dict[str, Any]:
 def lease(*candidates: tuple[str, bool, int], holder: str = "", epoch: int = 1) -> dict[str, Any]:
     """Return a lease of the bridge fridge. A candidate: its name, whether it holds, its silence in ms."""
     shown = [
-        {"name": name, "order": order, "ready": True, "holding": holds, "silent_ms": silent_ms}
+        {
+            "name": name,
+            "part": f"bridge fridge@{name}",
+            "order": order,
+            "ready": True,
+            "holding": holds,
+            "silent_ms": silent_ms,
+        }
         for order, (name, holds, silent_ms) in enumerate(candidates)
     ]
     return {
@@ -46,6 +54,8 @@ def broker(*leases: dict[str, Any]) -> dict[str, Any]:
     counts = LeasingBroker(["tcp://127.0.0.1:0"]).broker.counts
     return {
         "name": "broker main",
+        "kind": "broker",
+        "part": "broker main",
         "urls": ["tcp://10.0.0.11:9942"],
         "counts": counts | {"registrations": 12},
         "rejected": {},

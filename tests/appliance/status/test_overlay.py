@@ -1,10 +1,10 @@
-"""What a picture shows of a status: the mark of each part, line and wire, and rates in a few characters."""
+"""What a picture shows of a status: the mark of each part, line and wire."""
 
 from typing import Any
 
 import pytest
 
-from appliance.status.overlay import is_of, marks, short
+from appliance.status.overlay import marks
 from topologies.picture.svg import Mark
 
 EMPTY: dict[str, Any] = {
@@ -31,6 +31,10 @@ def part(kind: str, name: str, state: str = "up") -> dict[str, Any]:
     return {"id": f"{kind} {name}", "kind": kind, "name": name, "state": state}
 
 
+def hub(name: str, *rows: dict[str, Any], part: str = "") -> dict[str, Any]:
+    return {"name": name, "part": part, "links": list(rows)}
+
+
 def mark_of(one: dict[str, Any], **status: Any) -> Mark:
     """Return the mark of a part."""
     return marks(EMPTY | {"parts": [one]} | status)[one["id"]]
@@ -49,10 +53,11 @@ def test_bridges_of_other_gateways_are_as_brokers_hear_of_them() -> None:
     lease = {
         "bridge": "x",
         "candidates": [
-            {"name": name, "holding": holding, "ready": ready} for name, (holding, ready) in standing.items()
+            {"name": name, "part": f"bridge x@{name}", "holding": holding, "ready": ready}
+            for name, (holding, ready) in standing.items()
         ],
     }
-    broker = {"name": "broker m", "leases": [lease], "counts": {}}
+    broker = {"name": "broker m", "part": "broker m", "leases": [lease], "counts": {}}
     assert marks(EMPTY | {"brokers": [broker]}) == {
         "bridge x@b": Mark("ok", "active"),
         "bridge x@c": Mark("ready", "standby"),
@@ -73,7 +78,7 @@ def test_bridges_of_other_gateways_are_as_brokers_hear_of_them() -> None:
 def test_a_bus_or_bridge_tells_its_peers_and_what_comes_into_it(
     kind: str, rows: list[dict[str, Any]], lines: tuple[str, ...]
 ) -> None:
-    hubs = [{"name": "other", "links": [row("o", 5, 5.0)]}, {"name": "p", "links": rows}]
+    hubs = [hub("p", row("o", 5, 5.0), part="device p"), hub("p", *rows, part=f"{kind} p")]
     assert mark_of(part(kind, "p"), hubs=hubs) == Mark("ok", "", lines)
 
 
@@ -104,7 +109,7 @@ def test_a_part_that_is_not_up_says_so(state: str, mark: Mark) -> None:
 def test_a_bridge_that_others_may_run_too_tells_its_role(
     role: str, ready: bool, state: str, mark: Mark
 ) -> None:
-    candidate = {"bridge": "x", "role": role, "ready": ready, "epoch": 3}
+    candidate = {"bridge": "x", "part": "bridge x", "role": role, "ready": ready, "epoch": 3}
     assert mark_of(part("bridge", "x", state), candidates=[candidate]) == mark
     assert mark_of(part("bus", "x"), candidates=[candidate]).word == ""
 
@@ -121,21 +126,31 @@ def test_a_bridge_that_others_may_run_too_tells_its_role(
 def test_a_tap_tells_how_full_its_ring_is_and_is_bad_if_it_lost_anything(
     waiting: int, ring: int, lost: int, state: str, mark: Mark
 ) -> None:
-    tap = {"name": "t", "waiting_bytes": waiting, "ring_bytes": ring, "lost": lost, "state": "written"}
+    tap = {
+        "name": "t",
+        "part": "device t",
+        "waiting_bytes": waiting,
+        "ring_bytes": ring,
+        "lost": lost,
+        "state": "written",
+    }
     assert mark_of(part("device", "t", state), taps=[tap]) == mark
 
 
 def test_a_broker_tells_its_clients_and_another_device_only_its_state() -> None:
-    broker = {"name": "broker m", "leases": [], "counts": {"connections": 1}}
+    broker = {"name": "broker m", "part": "broker m", "leases": [], "counts": {"connections": 1}}
     assert mark_of(part("broker", "m"), brokers=[broker]) == Mark("ok", "up", ("1 peer",))
     none = broker | {"counts": {"connections": 0}}
     assert mark_of(part("broker", "m"), brokers=[none]) == Mark("ok", "up", ("0 peers",))
-    assert mark_of(part("device", "m", ""), brokers=[broker | {"name": "m"}]) == Mark("ok", "up")
+    assert mark_of(part("device", "m", ""), brokers=[broker | {"name": "m", "part": "device m"}]) == Mark(
+        "ok", "up"
+    )
     assert mark_of(part("device", "d", "closed")) == Mark("bad", "closed")
 
 
-def end(state: str, row: str = "l", condition: str = "", hub: str = "p", id: str = "e") -> dict[str, Any]:
-    return {"id": id, "hub": hub, "row": row, "state": state, "condition": condition}
+def end(state: str, condition: str = "", edge: str = "e", **more: Any) -> dict[str, Any]:
+    """Return the row of a link that is on an edge of the picture."""
+    return row("l", **more) | {"state": state, "condition": condition, "edges": [edge]}
 
 
 @pytest.mark.parametrize(
@@ -150,60 +165,26 @@ def end(state: str, row: str = "l", condition: str = "", hub: str = "p", id: str
     ],
 )
 def test_a_line_is_as_the_worst_of_its_ends(ends: list[dict[str, Any]], state: Any, word: str) -> None:
-    assert marks(EMPTY | {"ends": ends}) == {"e": Mark(state, word)}
+    assert marks(EMPTY | {"hubs": [hub("p", *ends)]}) == {"e": Mark(state, word)}
 
 
 def test_a_line_has_the_rates_of_all_its_ends() -> None:
+    other = end("up", edge="other")
     hubs = [
-        {
-            "name": "p",
-            "links": [row("l", 1, 2, 3), row("1 tmq/l", 1, 20, 30), row("l/peer"), row("ll", 1, 9)],
-        },
-        {"name": "q", "links": [row("l", 1, 200, 300)]},
+        hub("p", end("up", received=2, sent=3), end("up", received=20, sent=30), row("l", 1, 9), other),
+        hub("q", end("up", received=200, sent=300)),
     ]
-    ends = [end("up"), end("up", hub="q"), end("up", hub="gone"), end("up", row="x", id="other")]
-    assert marks(EMPTY | {"hubs": hubs, "ends": ends}) == {
+    assert marks(EMPTY | {"hubs": hubs}) == {
         "e": Mark("ok", "up", ("in 222/s", "out 333/s")),
         "other": Mark("ok", "up"),
     }
-
-
-@pytest.mark.parametrize(
-    ("name", "found"), [("l", True), ("side/l", True), ("l/peer", True), ("ll", False), ("side/ll", False)]
-)
-def test_a_row_is_of_a_link_whose_name_it_has_before_or_behind_a_side(name: str, found: bool) -> None:
-    assert is_of(name, "l") is found
 
 
 def test_a_wire_is_as_the_best_of_the_links_to_it_that_this_gateway_has() -> None:
     nodes = [{"id": "w", "kind": "wire"}, {"id": "v", "kind": "wire"}, {"id": "bus p", "kind": "bus"}]
     edges = [("e", "w"), ("f", "w"), ("g", "w"), ("h", "v"), ("i", "bus p")]
     drawing = {"nodes": nodes, "edges": [{"id": name, "other": other} for name, other in edges]}
-    ends = [end("waiting", id="e"), end("up", condition="fine", id="f"), end("opening", id="g")]
-    found = marks(EMPTY | {"drawing": drawing, "ends": [*ends, end("up", id="i")]})
+    ends = [end("waiting"), end("up", "fine", "f"), end("opening", edge="g"), end("up", edge="i")]
+    found = marks(EMPTY | {"drawing": drawing, "hubs": [hub("p", *ends)]})
     assert found["w"] == Mark("ok", "fine")
     assert not {"v", "bus p"} & set(found)
-
-
-@pytest.mark.parametrize(
-    ("number", "shown"),
-    [
-        (0, "0"),
-        (0.5, "0.5"),
-        (5, "5"),
-        (9.94, "9.9"),
-        (10.4, "10"),
-        (999, "999"),
-        (1000, "1k"),
-        (1234, "1.23k"),
-        (123_456, "123k"),
-        (998_999, "999k"),
-        (999_900, "1000k"),
-        (1e6, "1M"),
-        (1_250_000, "1.25M"),
-        (1e9, "1000M"),
-    ],
-)
-def test_a_rate_is_short(number: float, shown: str) -> None:
-    assert short(number) == shown
-    assert len(shown) <= 5

@@ -46,23 +46,31 @@ def test_counts_stay_when_a_peer_goes() -> None:
 def test_a_link_that_never_had_a_peer_is_there_with_its_state() -> None:
     text = page(status_of(appliance()), None, 80)
     row = next(line for line in text.splitlines() if "tcp://127.0.0.1:0" in line)
-    assert row.split()[1:] == ["closed", "0", "0", "0", "0"]
+    assert row.split()[:2] == ["plant", "|"]
+    assert row.split()[3:] == ["closed", "0", "0", "0", "0"]
 
 
-def test_each_link_of_one_name_has_its_state_and_what_is_past_has_none() -> None:
+def test_links_of_one_name_have_each_their_own_state_and_one_that_has_gone_has_none() -> None:
+    """Two bridges that dial one URL: A waits, B is up."""
     status = status_of(appliance())
-    links = [{"name": "tmq:gw-a:9942", "state": state} for state in ("up", "waiting")]
     counts: dict[str, Any] = dict.fromkeys(("received", "sent", "queued", "live", "balance"), 0) | {
         "dropped": {},
         "rejected": {},
     }
-    status["links"] = links
+    states: dict[str, tuple[int, dict[str, str]]] = {
+        "A": (1, {"state": "waiting", "condition": "", "fault": "refused"}),
+        "B": (0, {"state": "up", "fault": "refused"}),
+        "C": (0, {}),
+    }
     status["hubs"] = [
-        {"name": hub, "cuts": [], "links": [counts | {"name": f"{row}/tmq:gw-a:9942", "live": live}]}
-        for hub, row, live in (("x", "1 tmq", 0), ("x", "2 tmq", 1), ("y", "1 tmq", 1))
+        {"name": hub, "cuts": [], "links": [counts | {"name": "1 tcp/tcp:h:5", "live": live} | state]}
+        for hub, (live, state) in states.items()
     ]
-    rows = [line.split()[4] for line in page(status, None, 120).splitlines() if "/tmq:gw-a:9942" in line]
-    assert rows == ["0", "up", "waiting"]
+    lines = page(status, None, 120).splitlines()
+    rows = [line.split() for line in lines if "tcp:h:5" in line]
+    assert [(row[0], row[4]) for row in rows] == [("A", "waiting"), ("B", "up"), ("C", "0")]
+    assert lines[lines.index(next(line for line in lines if "A |" in line)) + 1] == "      refused"
+    assert sum("refused" in line for line in lines) == 1
 
 
 def test_roles_brokers_and_leases_are_shown() -> None:
@@ -99,10 +107,8 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
         "dropped": {"a reason with many words": 12_345_678, "stale": 3, "queue full": 9_999_999},
         "rejected": {},
     }
+    one |= {"state": "waiting", "fault": f"{LONG}: connection refused: " + "x" * 90}
     status["hubs"][0]["links"] = [one | {"name": f"plain/{LONG}"}]
-    status["links"] = [
-        {"name": LONG, "state": "waiting", "fault": f"{LONG}: connection refused: " + "x" * 90}
-    ]
     status["brokers"] = [broker(*[lease(("gw-a" * 20, True, 5), holder="gw-a" * 20)] * 3)]
     status["events"] = [
         {"time_ns": 0, "kind": "link", "source": "gw-a/" + LONG, "cause": "lost " * 20, "counts": {}}
@@ -118,8 +124,8 @@ def long_everywhere() -> dict[str, Any]:
     counts: dict[str, Any] = dict.fromkeys(("received", "sent", "queued", "live"), 987_654_321_000)
     counts |= {"balance": 12, "dropped": {name: 1_234_567_890}, "rejected": {name: 2, "stale": 3}}
     status |= {"topology": name, "gateway": name}
-    status["hubs"][0] |= {"name": name, "cuts": [f"{name}/{LONG}"], "links": [counts | {"name": LONG}]}
-    status["links"] = [{"name": LONG, "state": "waiting", "condition": "error-passive", "fault": name * 2}]
+    row = {"name": LONG, "state": "waiting", "condition": "error-passive", "fault": name * 2}
+    status["hubs"][0] |= {"name": name, "cuts": [f"{name}/{LONG}"], "links": [counts | row]}
     role = {"bridge": name, "lease": f"{name}group", "role": "standby", "ready": False, "cause": name}
     status["candidates"] = [role | {"epoch": 4_294_967_295, "holder": name, "takeovers": 99_999}]
     crowded = broker(lease((name, False, 123_456_789), holder=name))
@@ -145,7 +151,7 @@ def test_every_section_fits_the_terminal_and_what_is_left_out_has_a_mark(width: 
 
 def test_control_characters_of_peers_do_not_reach_the_terminal() -> None:
     status = status_of(appliance())
-    status["links"] = [{"name": "tcp://\x1b[2J\u202e", "state": "up"}]
+    status["hubs"][0]["links"][0] |= {"name": "tcp://\x1b[2J\u202e"}
     assert "\x1b" not in pages([status], {}, [], 80)
     assert "\u202e" not in pages([status], {}, [], 80)
 

@@ -24,7 +24,6 @@ def status(*links: dict[str, Any], **more: Any) -> dict[str, Any]:
         "started_ns": 5_000_000_000,
         "time_ns": 6_000_000_000,
         "hubs": [{"name": "p", "links": list(links), "cuts": []}],
-        "links": [],
         "candidates": [],
         "brokers": [],
         "events": [],
@@ -73,7 +72,7 @@ def test_a_long_name_has_what_the_counts_leave_and_at_least_24_columns(width: in
 
 @pytest.mark.parametrize(("state", "said"), [("up", []), ("waiting", ["      no route"])])
 def test_a_fault_is_said_unless_the_link_is_up_again(state: str, said: list[str]) -> None:
-    one = status(counts("x"), links=[{"name": "x", "state": state, "fault": "no route"}])
+    one = status(counts("x", state=state, fault="no route"))
     assert lines(one)[3:] == said
 
 

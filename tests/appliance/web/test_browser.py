@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.status.snapshot import View
+from appliance.status.view import Around, View
 from appliance.web.service import StatusPage
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
@@ -152,7 +152,8 @@ async def test_a_topology_with_many_links_fits_a_phone_and_a_wide_window(file: s
     whole = draw(load(str(ROOT / f"topologies/{file}.yaml"))).as_record()
     page = StatusPage("127.0.0.1")
     spec = StatusSpec(listen=f"http://127.0.0.1:{free_port()}")
-    page.follow(spec, View(program="run", name=file, drawing=lambda: whole), asyncio.get_running_loop())
+    view = View(program="run", name=file, around=lambda _: Around(drawing=whole))
+    page.follow(spec, view, asyncio.get_running_loop())
     try:
         await asyncio.to_thread(turned, page.url, len(whole["nodes"]))
     finally:

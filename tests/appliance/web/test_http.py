@@ -11,6 +11,7 @@ from appliance.commandline.cli import main
 from appliance.status.shape import fits
 from appliance.web import server, stream
 from tests.appliance.web.web_support import gateway, get, say, status_of
+from tests.helpers.appliances import reloaded
 from tests.helpers.peers import Ear, until
 from topologies.checks.exposure import find_exposed
 from topologies.findings import InvalidTopology
@@ -139,12 +140,12 @@ async def test_no_more_connections_than_the_bound(monkeypatch: pytest.MonkeyPatc
     async with gateway() as running:
         host, port = running.page.url.rpartition("/")[2].split(":")
         _, held = await asyncio.open_connection(host, int(port))
-        await until(lambda: running.page.counts["connections"] == 1)
+        await until(lambda: running.page.report().counts["connections"] == 1)
         with pytest.raises((ConnectionError, IndexError)):
             await get(running.page.url, "/healthz")
-        assert running.page.rejected == {"too many connections": 1}
+        assert running.page.report().rejected == {"too many connections": 1}
         held.close()
-        await until(lambda: running.page.counts["connections"] == 0)
+        await until(lambda: running.page.report().counts["connections"] == 0)
         assert (await get(running.page.url, "/healthz")).status == 200
 
 
@@ -171,8 +172,8 @@ async def test_events_go_on_and_a_page_that_reads_nothing_is_closed_and_counted(
                 pass
 
         reading = asyncio.create_task(read())
-        await until(lambda: running.page.rejected.get("slow reader") == 1)
-        assert running.page.counts["viewers"] == 1
+        await until(lambda: running.page.report().rejected.get("slow reader") == 1)
+        assert running.page.report().counts["viewers"] == 1
         reading.cancel()
         good.close()
         slow.close()
@@ -196,7 +197,7 @@ async def test_a_reload_moves_the_page() -> None:
     async with gateway() as running:
         before = running.page.url
         text = "name: plant\ngateways: {gw: {status: {serve: false}}, far: {}}\nbuses: {plant: {on: gw}}\n"
-        changes = running.change(loads(text, "t.yaml"))
+        changes = reloaded(running, loads(text, "t.yaml"))
         assert "changed gateway: status" in [change.line() for change in changes]
         assert running.page.url == ""
         with pytest.raises(ConnectionError):

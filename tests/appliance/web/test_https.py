@@ -56,7 +56,7 @@ async def test_programs_read_it_if_they_trust_its_authority(tmp_path: Path) -> N
         for ca_file in (stranger.ca_file, None):
             with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
                 await asyncio.to_thread(fetched, url, ca_file)
-        await until(lambda: running.page.rejected == {"failed TLS handshake": 2})
+        await until(lambda: running.page.report().rejected == {"failed TLS handshake": 2})
 
 
 async def test_who_speaks_no_tls_gets_nothing_and_disturbs_nobody(tmp_path: Path) -> None:
@@ -65,8 +65,8 @@ async def test_who_speaks_no_tls_gets_nothing_and_disturbs_nobody(tmp_path: Path
         url = running.page.url
         for junk in (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"\x16\x03\x01\xff\xff" + bytes(300)):
             assert b"HTTP" not in await say(url, junk)
-        await until(lambda: running.page.rejected == {"failed TLS handshake": 2})
-        await until(lambda: running.page.counts["connections"] == 0)
+        await until(lambda: running.page.report().rejected == {"failed TLS handshake": 2})
+        await until(lambda: running.page.report().counts["connections"] == 0)
         assert (await asyncio.to_thread(fetched, url, tls.ca_file))["page"] == url
 
 
@@ -77,9 +77,9 @@ async def test_who_is_slow_to_greet_counts_as_a_connection_and_is_closed(
     async with secured(own_tls(tmp_path)) as running:
         host, port = running.page.url.rpartition("/")[2].split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
-        await until(lambda: running.page.counts["connections"] == 1)
+        await until(lambda: running.page.report().counts["connections"] == 1)
         assert await asyncio.wait_for(reader.read(-1), 10) == b""
-        await until(lambda: running.page.rejected == {"failed TLS handshake": 1})
+        await until(lambda: running.page.report().rejected == {"failed TLS handshake": 1})
         writer.close()
 
 
@@ -110,7 +110,7 @@ async def test_a_browser_refuses_a_stranger_and_shows_a_page_that_it_trusts(tmp_
     (tmp_path / "token").write_text(TOKEN)
     async with secured(tls, f", token_file: {tmp_path / 'token'}") as running:
         await asyncio.to_thread(look, running.page.url)
-        assert running.page.counts["requests"] > 0
+        assert running.page.report().counts["requests"] > 0
 
 
 def look(url: str) -> None:

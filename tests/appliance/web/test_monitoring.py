@@ -26,6 +26,21 @@ global: {{scrape_interval: 1s, scrape_timeout: 1s}}
 rule_files: ["{rules}"]
 scrape_configs: [{{job_name: buscoupler, static_configs: [{{targets: ["{target}"]}}]}}]
 """
+RULES_TEST = """\
+rule_files: ["{rules}"]
+evaluation_interval: 1m
+tests:
+  - interval: 1m
+    input_series:
+{series}
+    alert_rule_test:
+      - {{eval_time: 2m, alertname: BuscouplerSeveralForward, exp_alerts: []}}
+      - eval_time: 2m
+        alertname: BuscouplerNobodyForwards
+        exp_alerts:
+          - exp_labels: {{severity: critical, topology: q, lease: motors}}
+            exp_annotations: {{summary: "no gateway of q forwards for bridge or group motors"}}
+"""
 RECEIVED = 'buscoupler_messages_received_total{hub="plant",link="ear"}'
 
 
@@ -102,6 +117,30 @@ def ask(port: int, query: str) -> list[dict[str, list[str]]]:
 def test_the_rules_are_good() -> None:
     tool = ["promtool", "check", "rules", str(ROOT / "appliance/web/alerts.yml")]
     assert subprocess.run(tool, capture_output=True).returncode == 0
+
+
+@needs_prometheus
+def test_who_forwards_is_judged_by_lease_and_topology(tmp_path: Path) -> None:
+    """Of a group, one bridge forwards for all. Two topologies may have bridges of one name."""
+    roles = (("p", "a", "left", 1), ("p", "b", "right", 0), ("q", "c", "right", 0), ("q", "d", "right", 0))
+    series = [
+        line
+        for topology, instance, bridge, active in roles
+        for line in (
+            f'buscoupler_info{{job="buscoupler",instance="{instance}",topology="{topology}"}} 1 1 1',
+            f'buscoupler_role{{job="buscoupler",instance="{instance}",bridge="{bridge}",lease="motors",'
+            f'buscoupler_role="active"}} {active} {active} {active}',
+        )
+    ]
+    inputs = "\n".join(
+        f"      - {{series: '{name}', values: '{values}'}}"
+        for name, _, values in (line.partition("} ") for line in series)
+        for name in (f"{name}}}",)
+    )
+    test = tmp_path / "test.yml"
+    test.write_text(RULES_TEST.format(rules=ROOT / "appliance/web/alerts.yml", series=inputs))
+    found = subprocess.run(["promtool", "test", "rules", str(test)], capture_output=True, text=True)
+    assert (found.returncode, found.stdout + found.stderr) == (0, f"Unit Testing:  {test}\n  SUCCESS\n\n")
 
 
 async def test_the_dashboard_and_the_rules_ask_for_metrics_that_exist() -> None:

@@ -26,9 +26,7 @@ def status(*rows: dict[str, Any], hub: str = "p", **more: Any) -> dict[str, Any]
         "product": "1.0",
         "pid": 7,
         "parts": [],
-        "ends": [],
-        "links": [],
-        "hubs": [{"name": hub, "links": list(rows)}],
+        "hubs": [{"name": hub, "part": f"bus {hub}", "links": list(rows)}],
         "totals": {"received": 5, "sent": 6, "queued": 7, "dropped": {"a": 1, "b": 2}},
         "memory": {"held_bytes": 1_250_000},
         "candidates": [],
@@ -74,31 +72,26 @@ def test_a_row_has_rates_if_there_are_any_and_all_that_was_dropped() -> None:
 def test_a_row_has_the_state_of_its_link_and_its_fault_unless_it_is_up(
     link: dict[str, Any], state: str, fault: str
 ) -> None:
-    found = only_row(status(row("1 can/x"), links=[link | {"name": "x"}]))
+    found = only_row(status(row("1 can/x", **link)))
     assert (found["state"], found["fault"]) == (state, fault)
 
 
-@pytest.mark.parametrize("name", ["x", "x/peer", "side/x", "side/x/y"])
-def test_the_link_of_a_row_is_found_by_its_end_or_its_name(name: str) -> None:
-    by_name = [{"name": "x", "state": "waiting"}, {"name": "x/y", "state": "waiting"}]
-    if name == "x/peer":
-        found = status(row(name), ends=[{"hub": "p", "row": "x", "state": "waiting"}])
-    else:
-        found = status(row(name), links=by_name)
-    assert only_row(found)["state"] == "waiting"
-
-
-def test_an_end_says_more_of_a_row_than_a_link_and_is_of_its_own_hub() -> None:
-    ends = [{"hub": "p", "row": "x", "state": "opening"}, {"hub": "q", "row": "x", "state": "closed"}]
-    assert only_row(status(row("x"), ends=ends, links=[{"name": "x", "state": "up"}]))["state"] == "opening"
+def test_rows_of_one_name_have_each_the_state_of_their_own_hub() -> None:
+    one = status(row("1 tcp/x", state="waiting"))
+    one["hubs"].append({"name": "q", "part": "bridge q", "links": [row("1 tcp/x", state="up")]})
+    assert [(found["hub"], found["state"]) for found in page_fields(one)["rows"]] == [
+        ("p", "waiting"),
+        ("q", "up"),
+    ]
 
 
 def test_of_many_rows_those_with_trouble_or_traffic_are_shown_in_their_order() -> None:
     rows = [row(f"r{number}", number) for number in range(101)]
     rows[0] |= rates(0.5, 0)
     rows[1] |= rates(0, 0.5)
-    bad = [{"name": "r2", "state": "waiting"}, {"name": "r3", "state": "up"}, {"name": "r4", "state": ""}]
-    made = page_fields(status(*rows, links=bad))
+    for one, state in zip(rows[2:5], ("waiting", "up", ""), strict=True):
+        one["state"] = state
+    made = page_fields(status(*rows))
     assert made["more_rows"] == 1
     assert [one["link"] for one in made["rows"]] == [f"r{number}" for number in range(101) if number != 3]
 
@@ -160,7 +153,7 @@ def test_brokers_tell_what_they_counted_and_refused() -> None:
         "counts": {"x": 1, "y": 0, "z": 2},
         "rejected": {"full": 3},
     }
-    broker |= {"leases": []}
+    broker |= {"leases": [], "kind": "broker", "part": "broker m"}
     assert page_fields(status(brokers=[broker]))["services"] == [
         {"name": "broker m", "at": "a, b", "counts": "x 1, z 2", "refused": "full 3"}
     ]

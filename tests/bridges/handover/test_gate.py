@@ -6,7 +6,7 @@ from collections import Counter, deque
 import pytest
 
 from bridges.bridge import Bridge, Policy, Side
-from bridges.handover.gate import Place, private_origin
+from bridges.handover.gate import Rank, private_origin
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats
 from bus.patch import join
@@ -305,7 +305,7 @@ def test_two_that_forward_at_once_make_no_loop_of_a_trunk_and_a_plain_wire() -> 
     bridges = [Bridge("x", 1, clock=clock) for _ in range(2)]
     bus, wire = [b.side("bus", Policy(trunk=True)) for b in bridges], [b.side("wire") for b in bridges]
     for number, bridge in enumerate(bridges):
-        bridge.stand_by(lambda _: True, place=Place(number, 2)).resume()
+        bridge.stand_by(lambda _: True, rank=Rank(number, 2)).resume()
     wires = [recorder(side) for side in wire]
     join(bus[0], bus[1])
     wire[0].publish(from_payloads([said]), wires[0])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bridges.media.device import DeviceLink, OpenPipe, Place
+from bridges.media.device import DeviceLink, OpenPipe, PipeContext
 from bus.hub import Hub
 from bus.ledger import Stats
 from bus.wake_hook import WakefulLoop
@@ -30,12 +30,12 @@ class FileLink(DeviceLink[int]):
     def _release(self, device: int) -> None:
         os.close(device)
 
-    def _make_pipe(self, device: int, place: Place) -> OpenPipe:
+    def _make_pipe(self, device: int, place: PipeContext) -> OpenPipe:
         return FilePipe(device, place)
 
 
 class FilePipe(OpenPipe):
-    def __init__(self, fd: int, place: Place) -> None:
+    def __init__(self, fd: int, place: PipeContext) -> None:
         super().__init__(place)
         self._fd = fd
 
@@ -64,7 +64,7 @@ async def test_what_cannot_be_waited_on_is_a_state_and_is_closed(
 
 
 class Unmakeable(FileLink):
-    def _make_pipe(self, device: int, place: Place) -> OpenPipe:
+    def _make_pipe(self, device: int, place: PipeContext) -> OpenPipe:
         raise OSError(19, "No such device")
 
 
@@ -83,7 +83,7 @@ class Recorded(OpenPipe):
     """A link that records its calls, and is lost again while it ends, like a device that fails to close."""
 
     def __init__(self, hub: Hub, told: list[str]) -> None:
-        super().__init__(Place("recorded", Stats(), hub, asyncio.get_running_loop(), told.append))
+        super().__init__(PipeContext("recorded", Stats(), hub, asyncio.get_running_loop(), told.append))
         self.told = told
 
     def start(self) -> None:
@@ -117,7 +117,7 @@ class PipeLink(FileLink):
     def _open_device(self) -> int:
         return os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
 
-    def _make_pipe(self, device: int, place: Place) -> OpenPipe:
+    def _make_pipe(self, device: int, place: PipeContext) -> OpenPipe:
         return FifoPipe(device, place)
 
 
@@ -134,16 +134,21 @@ class FifoPipe(FilePipe):
         super()._end(why)
 
 
-def test_after_a_standstill_the_device_is_opened_anew_and_nothing_old_is_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("revised", [False, True], ids=["made so", "taken over"])
+def test_after_a_standstill_the_device_is_opened_anew_and_nothing_old_is_read(
+    tmp_path: Path, revised: bool
+) -> None:
     os.mkfifo(tmp_path / "radio0")
     with closing(WakefulLoop()) as loop:
         late_s = 0.0
         real = loop.time
         loop.time = lambda: real() + late_s  # type: ignore[method-assign]
-        hub, link = Hub(), PipeLink(tmp_path / "radio0", retry_min_s=0.01, retry_max_s=0.02, held_s=4.0)
+        hub, held = Hub(), PipeLink(tmp_path / "radio0", retry_min_s=0.01, retry_max_s=0.02, held_s=4.0)
+        link = PipeLink(tmp_path / "radio0", retry_min_s=0.01, retry_max_s=0.02) if revised else held
         ear = recorder(hub)
         link.open(hub, loop)
         loop.run_until_complete(until(lambda: link.state == "up"))
+        link.revise(held)
         with open(tmp_path / "radio0", "wb", buffering=0) as radio:
             radio.write(b"in time")
             loop.run_until_complete(until(lambda: ear.messages == [b"in time"]))

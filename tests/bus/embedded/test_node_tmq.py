@@ -31,7 +31,8 @@ SMALL: Any = small_node(["tmq"])
 
 
 def opened(port: int = 0) -> Broker:
-    broker = Broker(f"tcp://127.0.0.1:{port}", **FAST)  # type: ignore[arg-type]
+    """Open a broker at a port: one that may come back there later needs one that nobody takes meanwhile."""
+    broker = Broker(f"tcp://127.0.0.1:{port or free_port()}", **FAST)  # type: ignore[arg-type]
     broker.open(asyncio.get_running_loop())
     return broker
 

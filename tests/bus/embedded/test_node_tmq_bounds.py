@@ -135,7 +135,7 @@ def test_mistakes_of_the_program_are_errors(link: Tmq) -> None:
 
 
 async def test_a_port_that_is_taken_is_tried_again() -> None:
-    with socket.create_server((HERE, 0)) as other:
+    with socket.create_server((HERE, free_port())) as other:
         link = Tmq([], HERE, other.getsockname()[1])
         assert "in use" in link.fault
         assert link.poll() is None

@@ -10,9 +10,8 @@ from typing import Any
 
 from bus.ledger import Stats
 from bus.serving.connection import Connection
-from bus.serving.limits import Limits
+from bus.serving.limits import Limits, Quota
 from bus.serving.listener import Listener
-from bus.serving.quota import Quota
 from bus.serving.rejections import Rejections
 
 log = logging.getLogger("lines")

@@ -5,8 +5,7 @@ from typing import Any, Protocol
 
 from bus.ledger import Stats
 from bus.serving.connection import Connection
-from bus.serving.limits import Limits
-from bus.serving.quota import Quota
+from bus.serving.limits import Limits, Quota
 from bus.tmq.broker import Broker
 from bus.tmq.wire import (
     HELLO,

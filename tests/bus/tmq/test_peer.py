@@ -8,7 +8,7 @@ import pytest
 
 from bus.ledger import Stats
 from bus.tmq.options import Options
-from bus.tmq.peer import Peer, PeerOwner
+from bus.tmq.peer import Peer, PeerOwner, PeerSetup
 from bus.tmq.wire import MESSAGE, Hello
 from bus.wire.frame import pack
 from tests.helpers.peers import until
@@ -43,7 +43,8 @@ def peer(starved: StarvedClient, patient: bool = True) -> tuple[Peer, Stats, Fai
     def hello(flags: int) -> Hello:
         return Hello(1, 1000, flags)
 
-    made = Peer(loop, starved.address, QUICK, hello, stats, owner, lambda *_: None, patient=patient)
+    setup = PeerSetup(loop, QUICK, hello, stats, owner, lambda *_: None, patient)
+    made = Peer(starved.address, setup)
     return made, stats, owner
 
 

@@ -11,7 +11,7 @@ import pytest
 from bus.transports.backlog import SMALL_BYTES, cost_of
 from bus.transports.budget import Budget
 from bus.transports.framing import sp_framing
-from bus.transports.stream import StreamPipe
+from bus.transports.stream import Bounds, Calls, StreamPipe
 from bus.wire.batch import LENGTH, from_payloads
 
 HELLO = bytes.fromhex("0053500000700000")
@@ -24,7 +24,9 @@ def stuck(budget: Budget, queue_bytes: int, message_bytes: int) -> Iterator[tupl
     ours.setblocking(False)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     framing = sp_framing(message_bytes)
-    pipe = StreamPipe(ours, "stuck", framing, queue_bytes, lambda *_: None, lambda _: None, memory=budget)
+    pipe = StreamPipe(
+        ours, "stuck", framing, Bounds(queue_bytes, memory=budget), Calls(lambda *_: None, lambda _: None)
+    )
     theirs.sendall(HELLO)
     with ours, theirs:
         pipe.start(asyncio.get_running_loop(), 5.0)

@@ -15,7 +15,7 @@ from bus.errors import LinkError
 from bus.hub import Hub
 from bus.transports.framing import sp_framing
 from bus.transports.links import make_link
-from bus.transports.stream import StreamPipe
+from bus.transports.stream import Bounds, Calls, StreamPipe
 from bus.transports.tcp import DialLink, ListenLink, parse
 from bus.wake_hook import WakefulLoop
 from bus.wire.batch import from_payloads
@@ -199,7 +199,9 @@ async def test_a_queue_as_small_as_a_message_takes_the_longest_one(ipc: bool) ->
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.setblocking(False)
-        pipe = StreamPipe(ours, "stuck", sp_framing(5000, ipc), 5000, lambda *_: None, lambda _: None)
+        pipe = StreamPipe(
+            ours, "stuck", sp_framing(5000, ipc), Bounds(5000), Calls(lambda *_: None, lambda _: None)
+        )
         pipe.start(asyncio.get_running_loop(), 5.0)
         with suppress(BlockingIOError):
             while True:  # nothing more goes out at once

@@ -18,7 +18,7 @@ from bus.errors import LinkError
 from bus.hub import Hub
 from bus.transports.links import make_link
 from bus.transports.options import Tls
-from bus.transports.stream import StreamPipe
+from bus.transports.stream import Bounds, Calls, StreamPipe
 from bus.transports.tcp import ListenLink
 from bus.transports.websocket import listening_framing
 from bus.urls import split_url
@@ -219,7 +219,7 @@ async def test_pings_of_a_peer_that_reads_nothing_do_not_pile_up() -> None:
     with ours, theirs:
         ours.setblocking(False)
         framing = listening_framing(split_url(WS), 1000)
-        pipe = StreamPipe(ours, "stuck", framing, 2000, lambda *_: None, lambda _: None)
+        pipe = StreamPipe(ours, "stuck", framing, Bounds(2000), Calls(lambda *_: None, lambda _: None))
         theirs.sendall(request(WS))
         pipe.start(asyncio.get_running_loop(), 5.0)
         assert pipe.ready

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bus.asking import PATTERN_MAX, Answer, End, Question, read
+from bus.asking import PATTERN_MAX, Answer, EndOfAnswer, Question, read
 from bus.values import LastValues
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
@@ -19,16 +19,16 @@ def question(number: int) -> Question:
     return Question(number, Pattern())
 
 
-def answers(answering: Answering, now_s: float = 10.0) -> list[Answer | End]:
+def answers(answering: Answering, now_s: float = 10.0) -> list[Answer | EndOfAnswer]:
     said = [read(frame) for frame in answering.part(now_s)]
-    return [one for one in said if isinstance(one, Answer | End)]
+    return [one for one in said if isinstance(one, Answer | EndOfAnswer)]
 
 
 def test_sixteen_questions_wait() -> None:
     answering = holding()
     assert [answering.take(question(number)) for number in range(QUESTIONS + 1)] == [True] * 16 + [False]
     assert answering.take(question(3)), "it waits already"
-    assert answers(answering) == [End(number, 0, 0) for number in range(16)]
+    assert answers(answering) == [EndOfAnswer(number, 0, 0) for number in range(16)]
     assert not answering.waits
     assert answering.take(question(16))
     assert answering.waits
@@ -62,7 +62,7 @@ def test_a_pattern_with_room_for_what_an_answer_adds_is_said_and_a_longer_one_is
     answering.take(question(5))
     first, last = answers(answering)
     assert isinstance(first, Answer)
-    assert (first.pattern, last) == (longest, End(5, 1, 2))
+    assert (first.pattern, last) == (longest, EndOfAnswer(5, 1, 2))
 
 
 @pytest.mark.parametrize(

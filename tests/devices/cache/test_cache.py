@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bus.asking import Answer, End, Question, ask, read
+from bus.asking import Answer, EndOfAnswer, Question, ask, read
 from bus.hub import Hub
 from bus.values import LastValues
 from bus.wire.frame import PUB, pack
@@ -26,14 +26,14 @@ async def hub() -> AsyncIterator[Hub]:
     cache.close()
 
 
-async def answer(hub: Hub, question: Question) -> tuple[list[Answer], End]:
+async def answer(hub: Hub, question: Question) -> tuple[list[Answer], EndOfAnswer]:
     ear = Ear(hub)
     ear.say(ask(question))
-    await until(lambda: ear.heard and isinstance(read(ear.heard[-1]), End))
+    await until(lambda: ear.heard and isinstance(read(ear.heard[-1]), EndOfAnswer))
     said = [read(message) for message in ear.heard]
     ear.close()
     last = said.pop()
-    assert isinstance(last, End)
+    assert isinstance(last, EndOfAnswer)
     return [one for one in said if isinstance(one, Answer)], last
 
 
@@ -42,17 +42,17 @@ async def test_who_asks_gets_the_newest_of_each_pattern_with_its_nonce(hub: Hub)
     speaker.say(pack(PUB, (1, 2), b"old"), pack(PUB, (1, 3), b"x"), pack(PUB, (1, 2), b"new"), b"no frame")
     said, last = await answer(hub, Question(77, Pattern()))
     assert [(one.nonce, one.pattern, one.data) for one in said] == [(77, (1, 3), b"x"), (77, (1, 2), b"new")]
-    assert last == End(77, 2, 0)
+    assert last == EndOfAnswer(77, 2, 0)
     assert all(one.age_ms < 60_000 for one in said)
     said, last = await answer(hub, Question(78, Pattern(1, 2)))
     assert [one.data for one in said] == [b"new"]
-    assert (await answer(hub, Question(79, Pattern(9))))[1] == End(79, 0, 0)
+    assert (await answer(hub, Question(79, Pattern(9))))[1] == EndOfAnswer(79, 0, 0)
 
 
 async def test_a_long_answer_is_whole(hub: Hub) -> None:
     Ear(hub).say(*(pack(PUB, (7, number), bytes(200)) for number in range(1500)))
     said, last = await answer(hub, Question(1, Pattern(7)))
-    assert last == End(1, 1500, 0)
+    assert last == EndOfAnswer(1, 1500, 0)
     assert [one.pattern[1] for one in said] == list(range(1500))
 
 
@@ -76,7 +76,7 @@ def test_one_part_is_bounded_and_patterns_without_room_are_counted() -> None:
         part = answering.part(12.5)
         assert sum(map(len, part)) < PART_BYTES + 3072
         frames += part
-    assert read(frames[-1]) == End(1, 200, 1)
+    assert read(frames[-1]) == EndOfAnswer(1, 200, 1)
     first = read(frames[0])
     assert isinstance(first, Answer)
     assert (first.age_ms, len(frames)) == (2500, 201)

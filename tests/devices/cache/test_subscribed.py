@@ -16,6 +16,7 @@ from devices.dbp.catalog.device import CatalogSpec
 from devices.dbp.catalog.service import Catalog
 from devices.dbp.nodes.service import Service
 from tests.helpers.peers import Ear, until
+from tests.helpers.ports import free_port
 
 
 def test_a_publication_as_a_frame() -> None:
@@ -31,7 +32,8 @@ def test_a_publication_as_a_frame() -> None:
 async def test_services_are_found_heard_and_left() -> None:
     loop, hub = asyncio.get_running_loop(), Hub("p")
     catalog = Catalog(
-        "catalog", CatalogSpec(on="", catalog=("tcp://127.0.0.1:0",), records="none", beacon=False)
+        "catalog",
+        CatalogSpec(on="", catalog=(f"tcp://127.0.0.1:{free_port()}",), records="none", beacon=False),
     )
     catalog.start(loop)
     (url,) = catalog.urls

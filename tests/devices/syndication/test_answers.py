@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from devices.syndication.answers import Answer, AnswerCutter, HeldSet, ReceivedPublication, Refusal, read
 from devices.syndication.bounds import Bounds
 from devices.syndication.wire.messages import Difference, Form, Publication, error
-from tests.devices.syndication.wire.test_walk import objects
+from tests.devices.syndication.wire.objects import objects
 
 pack = msgpack.packb
 

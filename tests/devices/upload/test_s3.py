@@ -20,7 +20,7 @@ from capture.tables import PlainTable, Table, load
 from pipeline.input import sound
 from pipeline.input.stored import listing
 from tests.devices.upload.captures import GATEWAY, PARTS, mine, planted, rows
-from tests.devices.upload.test_upload import idle, run, text
+from tests.devices.upload.running import idle, run, text
 from tests.helpers.s3 import client, environment, served
 
 SECRETS = "[default]\naws_access_key_id = one\naws_secret_access_key = two\n"

@@ -1,12 +1,10 @@
 """An upload in a gateway: what it stores, what it says while it cannot, and that kills cost nothing."""
 
-import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,52 +12,19 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("numpy")
 
-from appliance.compose import Appliance
-from devices.child import settle
 from devices.upload.service import Upload
 from devices.upload.uploader import Settings
 from tests.devices.upload.captures import GATEWAY, PARTS, mine, planted, rows
+from tests.devices.upload.running import idle, run, text
 from tests.helpers import ROOT
-from tests.helpers.peers import until
 from tests.topologies.support import findings, warnings
 from topologies.loading.loader import loads
 from topologies.picture.show import show
-
-WAIT_S = 60.0
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return planted(tmp_path)
-
-
-def text(root: Path, to: object, more: str = "") -> str:
-    return (
-        f"name: t\ngateways: {{{GATEWAY}: }}\n"
-        f'devices: {{copies: {{on: {GATEWAY}, upload: "{root}", to: "{to}", every_s: 1{more}}}}}\n'
-    )
-
-
-async def run(written: str, ready: Callable[[Upload], bool]) -> Upload:
-    """Run a gateway with an upload until it is `ready`, and until its process has ended."""
-    appliance = Appliance(loads(written, "t.yaml"), GATEWAY)
-    appliance.open(asyncio.get_running_loop())
-    try:
-        upload = service(appliance)
-        await until(lambda: ready(upload), WAIT_S)
-    finally:
-        appliance.close()
-    assert await asyncio.to_thread(settle, 20)
-    return upload
-
-
-def service(appliance: Appliance) -> Upload:
-    (found,) = (link for part in appliance.parts.values() for link in part.links if isinstance(link, Upload))
-    return found
-
-
-def idle(upload: Upload) -> bool:
-    return upload.counts["files"] > 0 and upload.counts["waiting"] == 0
 
 
 async def test_finished_files_and_names_are_stored_once(root: Path, tmp_path: Path) -> None:

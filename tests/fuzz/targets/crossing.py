@@ -61,7 +61,7 @@ TARGETS: Final = (
         _crossed,
         _seeds,
         whole=True,
-        inputs=10_000,
+        inputs=2_000,
         why="0.3 ms an input: two buses and a bridge are made",
     ),
     Target(
@@ -70,7 +70,7 @@ TARGETS: Final = (
         _rows,
         _seeds,
         whole=True,
-        inputs=3_000,
+        inputs=500,
         why="1 ms an input: Arrow makes the rows",
     ),
 )

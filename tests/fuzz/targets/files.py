@@ -102,7 +102,7 @@ TARGETS: Final = (
         _segment_seeds,
         (CaptureError,),
         whole=True,
-        inputs=1_000,
+        inputs=500,
         why="2 ms an input: a file is written, and read by Arrow",
     ),
     Target(
@@ -111,7 +111,7 @@ TARGETS: Final = (
         _journal,
         _journal_seeds,
         whole=True,
-        inputs=5_000,
+        inputs=2_000,
         why="0.3 ms an input: a file is written, and read by Arrow",
     ),
 )

@@ -83,7 +83,7 @@ def _asked(pieces: Pieces) -> object:
 
 def _asking_seeds() -> list[bytes]:
     answer = asking.say(7, 90, Frame(PUB, (1, 2), b"21.5"))
-    return [asking.ask(asking.Question(7, Pattern(1, 2))), answer, asking.end(asking.End(7, 1, 0))]
+    return [asking.ask(asking.Question(7, Pattern(1, 2))), answer, asking.end(asking.EndOfAnswer(7, 1, 0))]
 
 
 def _remembered(pieces: Pieces) -> object:

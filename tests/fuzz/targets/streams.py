@@ -287,16 +287,12 @@ TARGETS: Final = (
         "the HTTP request of a WebSocket",
         _upgraded,
         lambda: [_REQUEST],
-        inputs=20_000,
-        why="0.1 ms an input, in the library",
     ),
     Target(
         "upgrade-dialled",
         "the HTTP response of a WebSocket",
         lambda p: _shaken(ClientUpgrade("ws://gw-a:25401/plant"), p),
         lambda: [_RESPONSE],
-        inputs=20_000,
-        why="0.1 ms an input, in the library",
     ),
     Target(
         "tcp-frames",

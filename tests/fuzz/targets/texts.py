@@ -161,8 +161,6 @@ TARGETS: Final = (
         lambda: _ENDPOINTS,
         (BusError,),
         whole=True,
-        inputs=20_000,
-        why="0.1 ms an input: a medium's record is made",
     ),
     Target(
         "url",
@@ -187,7 +185,7 @@ TARGETS: Final = (
         _topology_seeds,
         whole=True,
         grown=_topology_grown,
-        inputs=2_000,
+        inputs=500,
         why="1 ms an input, in PyYAML",
     ),
     Target(
@@ -198,8 +196,6 @@ TARGETS: Final = (
         (QueryError,),
         whole=True,
         grown=lambda n: [b"a = 1" + b" and a = 1" * (n // 40), b"(" * (n // 8) + b"a = 1" + b")" * (n // 8)],
-        inputs=20_000,
-        why="0.1 ms an input, in Lark",
     ),
     Target("reload", "requests at the local socket, and answers", _reload, _reload_seeds, whole=True),
 )

@@ -12,7 +12,6 @@ from tests.helpers.ports import free_port
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
-from appliance.compose import Appliance
 from bus.logs import Line, read_line
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, pack
@@ -25,6 +24,7 @@ from pipeline.jobs import find
 from pipeline.jobs.record import OpenCapture
 from pipeline.output.tables import Progress
 from tests.devices.tap.tap_support import member
+from tests.helpers.appliances import appliance_of
 from tests.helpers.peers import until
 from topologies.loading.loader import loads
 
@@ -46,7 +46,7 @@ log = logging.getLogger("buscoupler.tests")
 
 async def recorded(text: str) -> None:
     """Say lines of all levels on two buses that one recorder hears, and what is no line on one of them."""
-    appliance = Appliance(loads(text, "t.yaml"), "gw")
+    appliance = appliance_of(loads(text, "t.yaml"), "gw")
     appliance.open(asyncio.get_running_loop())
     hall = str(appliance.topology.buses["hall"].listen[0].url)
     try:

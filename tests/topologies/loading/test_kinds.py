@@ -8,7 +8,7 @@ import yaml
 from yaml.nodes import MappingNode
 
 from bus.kinds import Kinds
-from bus.schema import KindOf, Node
+from bus.schema import KindOf, Record
 from tests.topologies.support import GATEWAY, said
 from topologies.loading.kinds import kind_among, slip_in
 
@@ -28,7 +28,7 @@ def test_a_misspelt_kind_is_told_at_its_place(words: str, why: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Base(Node):
+class Base(Record):
     on: Annotated[str, "its gateway"] = ""
 
 

@@ -47,7 +47,7 @@ def test_mermaid_draws_each_node_once_and_only_lines_between_drawn_ones(path: Pa
     assert sum(line.startswith("  subgraph") for line in lines) == lines.count("  end")
 
 
-@pytest.mark.parametrize(("page", "name"), [("docs/tmq-side.md", "fridge"), ("README.md", "field")])
+@pytest.mark.parametrize(("page", "name"), [("docs/tmq.md", "fridge"), ("README.md", "field")])
 def test_a_page_has_the_drawing_of_its_example(page: str, name: str) -> None:
     drawn = show(load(ROOT / "topologies" / f"{name}.yaml"), "mermaid")
     assert f"```mermaid\n{drawn}\n```" in (ROOT / page).read_text()

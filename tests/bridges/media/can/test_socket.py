@@ -16,11 +16,11 @@ import pytest
 from bridges.media.can.codec import can_id, segment
 from bridges.media.can.link import CanLink
 from bridges.media.can.medium import Can
-from bridges.media.can.netlink import restart_request, result
 from bridges.media.can.port import explained
 from bridges.media.can.restart import restart
 from bridges.media.can.socketcan import pack_frame
 from bridges.media.can.state import CONTROLLER, FILTER
+from bridges.media.rtnetlink import restart_request, result
 from bus.hub import Hub
 from tests.bridges.media.can.can_kernel import Kernel, Socket, formats
 from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say

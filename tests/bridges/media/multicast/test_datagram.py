@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bridges.media.multicast.datagram import RESIDUE, Decoder, Encoder, run_bytes, unpack, unpack_mixed
 from bridges.media.multicast.fragments import BARE, CRC, FRAGMENT, OPEN_MAX, cut
-from bridges.media.multicast.rtnetlink import parse
+from bridges.media.rtnetlink import parse
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import pack

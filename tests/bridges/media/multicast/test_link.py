@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from bridges.media.multicast.datagram import Decoder, Encoder
 from bridges.media.multicast.interfaces import Interface, fault, find, lost
 from bridges.media.multicast.link import MulticastLink
-from bridges.media.multicast.rtnetlink import LOOPBACK, MULTICAST, RUNNING, UP, AddressNews, LinkNews
 from bridges.media.multicast.send import Outbox
 from bridges.media.multicast.sockets import is_member
+from bridges.media.rtnetlink import LOOPBACK, MULTICAST, RUNNING, UP, AddressNews, LinkNews
 from bus.errors import LinkError
 from bus.hub import Hub
 from bus.ledger import Stats

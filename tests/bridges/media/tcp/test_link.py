@@ -15,6 +15,7 @@ from bus.ledger import Stats
 from tests.bridges.support import FRAME, MESSAGE, SIZES, frame, recorder, say
 from tests.helpers.links import tcp_link
 from tests.helpers.peers import until
+from tests.helpers.ports import free_port
 
 
 @contextmanager
@@ -210,9 +211,7 @@ async def test_a_peer_that_accepts_and_closes_is_dialled_with_growing_pauses(
 
 
 async def test_nobody_there_is_a_state() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    hub = Hub()
+    hub, port = Hub(), free_port()
     with opened(hub, port, "dial") as link:
         await until(lambda: "cannot connect" in link.fault)
         assert link.state == "waiting"

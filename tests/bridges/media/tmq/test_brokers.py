@@ -164,8 +164,8 @@ async def test_a_subscriber_that_a_broker_names_again_is_tried_at_once(net: Netw
 
 async def test_a_broker_moves_to_another_address(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its name is looked up each time that it is dialled, without a pause of the loop."""
-    first = net.broker("tcp://127.0.0.1:0")
-    port, where = first.addresses[0][1], ["127.0.0.1"]
+    port, where = free_port(), ["127.0.0.1"]
+    first = net.broker(f"tcp://127.0.0.1:{port}")
 
     async def look_up(host: str, port: int, **_: Any) -> list[Any]:
         await asyncio.sleep(0)

@@ -103,7 +103,7 @@ class Chaos:
 
 @pytest.mark.parametrize("seed", range(6))
 async def test_it_balances_at_every_moment(net: Network, seed: int) -> None:
-    broker = net.broker()
+    broker = net.broker(f"tcp://127.0.0.1:{free_port()}")  # it comes back there
     mates = seed % 2 * 0xB0B00
     bus = await net.bus(broker, queue_bytes=20_000, mates=mates)
     if mates:

@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 
 from bridges.media.uart.codec import encode
 from bridges.media.uart.echo import EchoCanceller
-from bridges.media.uart.poll import DONE, POLL, SLOW_S, Master, Node, NodeHealth, Own, control, parse_control
+from bridges.media.uart.poll import (
+    DONE,
+    POLL,
+    SLOW_S,
+    Master,
+    NodeHealth,
+    Own,
+    PolledNode,
+    control,
+    parse_control,
+)
 from tests.bridges.support import FRAME, MESSAGE, frame
 
 BYTE_S = 10 / 115200
@@ -28,7 +38,7 @@ class Bus:
     """Master and nodes on one pair. A byte is heard after its time on the line; two senders at once fail."""
 
     master: Master
-    nodes: list[Node]
+    nodes: list[PolledNode]
     own: list[bytes] = field(default_factory=list)
     echo: bool = False
     now: float = 0.0
@@ -45,7 +55,7 @@ class Bus:
                 deadlines = [self.master.deadline, *(node.deadline for node in self._live())]
                 self.now = max(self.now + 1e-9, min((*deadlines, end)))
 
-    def _live(self) -> list[Node]:
+    def _live(self) -> list[PolledNode]:
         return [node for node in self.nodes if node.address not in self.gone]
 
     def _turn(self) -> bool:
@@ -58,7 +68,7 @@ class Bus:
             return True
         return any(self._node_turn(node) for node in self._live())
 
-    def _node_turn(self, node: Node) -> bool:
+    def _node_turn(self, node: PolledNode) -> bool:
         data = node.step(self.now)
         if data:
             self._carry(f"node {node.address}", data)
@@ -88,7 +98,7 @@ def bus(count: int = 3, echo: bool = False) -> Bus:
     addresses = range(1, count + 1)
     health = {address: NodeHealth() for address in addresses}
     master = Master(health, BYTE_S, echoes=EchoCanceller() if echo else None)
-    return Bus(master, [Node(address, echo=echo) for address in addresses], echo=echo)
+    return Bus(master, [PolledNode(address, echo=echo) for address in addresses], echo=echo)
 
 
 @pytest.mark.parametrize("echo", [False, True])
@@ -230,7 +240,7 @@ def test_the_line_s_own_time_counts_where_the_driver_tells() -> None:
 
 
 def test_a_node_that_is_late_keeps_silent() -> None:
-    node = Node(7)
+    node = PolledNode(7)
     node.put([FRAME])
     assert node.hear(encode(control(7, POLL)), 1.0) == []
     assert node.step(1.0005) == b""
@@ -241,20 +251,24 @@ def test_a_node_that_is_late_keeps_silent() -> None:
 
 
 def test_a_turn_ends_when_somebody_else_speaks() -> None:
-    node = Node(7)
+    node = PolledNode(7)
     node.hear(encode(control(7, POLL)) + encode(control(8, POLL)), 1.0)
     assert node.step(1.01) == b""
 
 
 def test_a_node_s_queue_is_bounded() -> None:
-    node = Node(1, queue_messages=3)
+    node = PolledNode(1, queue_messages=3)
     assert node.put([FRAME] * 5) == 3
     assert node.put([FRAME]) == 0
 
 
 @given(st.lists(st.tuples(st.binary(max_size=300), st.floats(0, 0.1)), max_size=30))
 def test_whatever_the_wire_brings(pieces: list[tuple[bytes, float]]) -> None:
-    master, node, now = Master({1: NodeHealth()}, BYTE_S, echoes=EchoCanceller()), Node(1, echo=True), 0.0
+    master, node, now = (
+        Master({1: NodeHealth()}, BYTE_S, echoes=EchoCanceller()),
+        PolledNode(1, echo=True),
+        0.0,
+    )
     for data, pause in pieces:
         now += pause
         node.hear(data, now)

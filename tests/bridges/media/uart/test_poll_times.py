@@ -13,9 +13,9 @@ from bridges.media.uart.poll import (
     SILENT_POLLS,
     SLOW_S,
     Master,
-    Node,
     NodeHealth,
     Own,
+    PolledNode,
     control,
     parse_control,
 )
@@ -232,8 +232,8 @@ def test_own_bytes_that_come_back_are_no_answer_up_to_a_quarter_of_a_second() ->
         assert master.nodes[1] == NodeHealth(polls=1)
 
 
-def polled(now: float = 1.0, echo: bool = False) -> Node:
-    node = Node(7, ANSWER_S, TURNAROUND_S, echo=echo)
+def polled(now: float = 1.0, echo: bool = False) -> PolledNode:
+    node = PolledNode(7, ANSWER_S, TURNAROUND_S, echo=echo)
     assert node.hear(encode(control(7, POLL)), now) == []
     return node
 
@@ -259,7 +259,7 @@ def test_a_node_answers_after_the_turnaround_and_no_later_than_its_time() -> Non
 
 
 def test_a_node_that_is_not_polled_says_nothing() -> None:
-    node = Node(7)
+    node = PolledNode(7)
     node.put([FRAME])
     assert (node.step(1e9), node.deadline) == (b"", inf)
     for said in (control(8, POLL), control(7, DONE)):
@@ -270,7 +270,7 @@ def test_a_node_that_is_not_polled_says_nothing() -> None:
 
 
 def test_a_node_gives_the_messages_that_found_room_in_order() -> None:
-    node = Node(7)
+    node = PolledNode(7)
     assert node.put([bytes((number, 0, 0, 0)) for number in range(20)]) == 16
     assert node.put([FRAME]) == 0
     found = []
@@ -282,7 +282,7 @@ def test_a_node_gives_the_messages_that_found_room_in_order() -> None:
 
 
 def test_by_default_a_node_answers_after_1_ms_within_20() -> None:
-    node = Node(7)
+    node = PolledNode(7)
     node.hear(encode(control(7, POLL)), 0.0)
     assert (node.deadline, node.step(0.02) != b"") == (0.001, True)
     node.hear(encode(control(7, POLL)), 0.0)
@@ -296,7 +296,7 @@ def test_a_node_with_echo_takes_its_own_answer_for_none_for_a_second_and_a_quart
         assert node.step(1.25) == encode(FRAME)
         assert node.hear(encode(FRAME), 1.25 + 1.25 + late_s) == heard
         assert node.hear(encode(FRAME), 1.25) == [FRAME]
-    node = Node(7)
+    node = PolledNode(7)
     node.hear(encode(control(7, POLL)), 1.0)
     node.put([FRAME])
     assert node.step(1.01) == encode(FRAME)

@@ -11,7 +11,7 @@ import pytest
 
 from bridges.media.shedding import Shed
 from bridges.media.uart.codec import encode
-from bridges.media.uart.poll import POLL, Node, control
+from bridges.media.uart.poll import POLL, PolledNode, control
 from bridges.media.uart.rs485 import Rs485Link
 from bus.errors import LinkError
 from bus.hub import Hub
@@ -28,7 +28,9 @@ class Wires:
 
     def __init__(self, line: PtyPair, *addresses: int, echo: bool = False) -> None:
         self.line, self.echo, self._out = line, echo, b""
-        self.nodes = [Node(address, answer_s=30, turnaround_s=0, queue_messages=200) for address in addresses]
+        self.nodes = [
+            PolledNode(address, answer_s=30, turnaround_s=0, queue_messages=200) for address in addresses
+        ]
         self.heard: dict[int, list[bytes]] = {address: [] for address in addresses}
         self._loop = get_running_loop()
         self._loop.add_reader(line.master, self._on_readable)
@@ -43,7 +45,7 @@ class Wires:
                 self._write(answer)
                 self._carry(answer, node)
 
-    def _carry(self, data: bytes, speaker: Node | None) -> None:
+    def _carry(self, data: bytes, speaker: PolledNode | None) -> None:
         for node in self.nodes:
             if node is not speaker:
                 self.heard[node.address] += node.hear(data, self._loop.time())
@@ -127,7 +129,7 @@ async def test_a_node_that_does_not_answer_is_silent_and_the_others_go_on(line: 
         wires.nodes[0].put([MESSAGE])
         await until(lambda: heard.messages == [MESSAGE])
         assert link.nodes[1].missed >= 3
-        wires.nodes.append(Node(1, answer_s=30, turnaround_s=0))
+        wires.nodes.append(PolledNode(1, answer_s=30, turnaround_s=0))
         wires.heard[1] = []
         await until(lambda: link.nodes[1].state == "up")
 

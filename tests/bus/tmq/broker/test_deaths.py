@@ -7,10 +7,11 @@ from contextlib import closing
 
 import pytest
 
-from bus.tmq.broker import service
+from bus.tmq import Client
+from bus.tmq.broker import probing
 from bus.tmq.wire import DEAD, HELLO, SUBSCRIBE, pack_address
 from bus.wire.frame import pack
-from tests.bus.tmq.broker.broker_house import House, delivered, kill
+from tests.bus.tmq.broker.broker_house import FAST, HERE, House, delivered, kill
 from tests.helpers.peers import until
 from tests.helpers.tmq import ReferenceClient, StarvedClient, say
 
@@ -33,6 +34,21 @@ async def test_a_dead_subscriber_is_noticed_by_the_broker_and_its_publishers_tol
     await delivered(pub, sub)
 
 
+@pytest.mark.parametrize("turns", range(8))
+async def test_a_client_that_closes_at_any_moment_is_forgotten(house: House, turns: int) -> None:
+    """Also while it cannot tell yet whether the broker takes a second packet on the connection."""
+    broker = house.broker()
+    client = Client([broker.urls[0]], listen=HERE, **FAST)  # type: ignore[arg-type]
+    client.open(asyncio.get_running_loop())
+    subscribing = asyncio.create_task(client.subscribe((1,)))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    client.close()
+    subscribing.cancel()
+    await (await house.client(broker)).subscribe((2,))  # by now the broker has taken all that was said
+    await until(lambda: broker.registry.subscribers((1,)) == [])
+
+
 async def test_a_client_that_dies_just_after_it_was_found_alive_is_noticed(house: House) -> None:
     """A process that is killed loses its connections first, and takes new ones for a moment."""
     broker = house.broker()
@@ -41,8 +57,9 @@ async def test_a_client_that_dies_just_after_it_was_found_alive_is_noticed(house
     await pub.publish((1, 2))
     assert pub.subscribers((1, 2)) == [sub.address]
     sub.node.uplink.close()
-    await until(lambda: sub.node.accepted == 1)
-    assert (broker.counts["probes"], broker.counts["deaths"]) == (1, 0)
+    await until(lambda: sub.node.accepted >= 1)
+    assert broker.counts["probes"] >= 1
+    assert broker.counts["deaths"] == 0
     kill(sub)
     await until(lambda: pub.subscribers((1, 2)) == [])
     assert broker.counts["deaths"] == 1
@@ -204,7 +221,7 @@ async def test_a_client_that_never_answers_is_removed_however_often_it_is_report
     house: House, starved: StarvedClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An attempt that a new report ends would never come to its end."""
-    monkeypatch.setattr(service, "_PROBE_AGAIN_S", 0.0)
+    monkeypatch.setattr(probing, "AGAIN_S", 0.0)
     broker = house.broker(connect_s=0.1, doubt_s=0.1)
     where = pack_address(starved.address)
     say(broker.addresses[0], pack(SUBSCRIBE, (1,), where))

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from bus.tmq.broker import service
+from bus.tmq.broker import probing
 from bus.tmq.wire import HELLO
 from bus.wire.frame import SUB, pack
 from tests.bus.tmq.broker.broker_house import House, delivered, free_urls, kill
@@ -149,7 +149,7 @@ async def test_clients_of_a_dead_broker_that_live_are_adopted_and_the_dead_are_t
 async def test_a_thousand_clients_of_a_dead_broker_are_looked_at_some_at_a_time(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "_LOOKS_AT_ONCE", 4)
+    monkeypatch.setattr(probing, "LAPSED_AT_ONCE", 4)
     urls, numbers = free_urls(1), count(7)
     monkeypatch.setattr("random.getrandbits", lambda bits: next(numbers))
     _, two = house.broker(urls[0]), house.broker(peers=urls, heartbeat_s=60.0)

@@ -11,8 +11,7 @@ from devices.dbp.beacon import finding, sending
 from devices.dbp.beacon.finding import Findings, Found, Listener, first
 from devices.dbp.beacon.sending import Announcement, Sender, announcement
 from devices.dbp.beacon.wire import Beacon
-from devices.dbp.catalog.device import CatalogSpec
-from devices.dbp.catalog.service import Catalog
+from tests.devices.dbp.catalogs import Start, port_of
 from tests.helpers.peers import until
 
 LOCAL = ("127.255.255.255", ports.ANNOUNCED)
@@ -41,10 +40,9 @@ async def announce() -> AsyncIterator[Callable[..., Sender]]:
         sender.close()
 
 
-async def test_a_catalog_is_found_in_both_forms(heard: list[Found]) -> None:
-    catalog = Catalog("hall", CatalogSpec(on="", catalog=("tcp://127.0.0.1:0",), records="none"))
-    catalog.start(asyncio.get_running_loop())
-    port = int(catalog.urls[0].rpartition(":")[2])
+async def test_a_catalog_is_found_in_both_forms(start: Start, heard: list[Found]) -> None:
+    catalog = start(name="hall", beacon=True)
+    port = port_of(catalog)
     wanted = {
         Found(Beacon("catalog", port), "127.0.0.1"),
         Found(Beacon("catalog", port, "tcp", "hall"), "127.0.0.1"),
@@ -57,12 +55,8 @@ async def test_a_catalog_is_found_in_both_forms(heard: list[Found]) -> None:
     assert [one.beacon.name for one in findings.all()] == ["hall"]
 
 
-async def test_a_catalog_that_is_told_not_to_is_silent(heard: list[Found]) -> None:
-    spec = CatalogSpec(on="", catalog=("tcp://127.0.0.1:0",), records="none", beacon=False)
-    catalog = Catalog("still", spec)
-    catalog.start(asyncio.get_running_loop())
-    assert catalog.beacon.sent == 0
-    catalog.stop()
+async def test_a_catalog_that_is_told_not_to_is_silent(start: Start, heard: list[Found]) -> None:
+    assert start(beacon=False).beacon.sent == 0
 
 
 async def test_what_listens_on_loopback_is_said_on_loopback_only(announce: Callable[..., Sender]) -> None:

@@ -5,7 +5,8 @@ from typing import Any
 
 from devices.dbp.catalog import wire
 from devices.dbp.catalog.bounds import Bounds
-from devices.dbp.catalog.registry import Ask, Outcome, Registry
+from devices.dbp.catalog.outcomes import Ask, Outcome
+from devices.dbp.catalog.registry import Registry
 from devices.dbp.catalog.wire import Command, parse
 from tests.devices.dbp.catalog import original
 

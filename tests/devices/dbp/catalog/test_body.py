@@ -10,16 +10,8 @@ from hypothesis import strategies as st
 
 from devices.dbp.catalog.body import pack_object, read_objects
 from devices.dbp.catalog.bounds import Bounds
+from tests.devices.dbp.catalog.strategies import objects
 
-leaves = (
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
-)
-values = st.recursive(
-    leaves,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-    max_leaves=12,
-)
-objects = st.dictionaries(st.text(), values, max_size=6)
 WIDE = Bounds(depth=100, items=10000)
 
 

@@ -10,7 +10,7 @@ from devices.dbp.catalog.body import read_objects
 from devices.dbp.catalog.bounds import Bounds
 from devices.dbp.catalog.entry import FAULTS, Entry, read
 from tests.devices.dbp.catalog import original
-from tests.devices.dbp.catalog.test_body import values
+from tests.devices.dbp.catalog.strategies import values
 
 ROHAN = read_objects(original.REGISTRATION[3], Bounds()) or {}
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from devices.dbp.catalog import wire
-from devices.dbp.catalog.registry import Ask, Outcome
+from devices.dbp.catalog.outcomes import Ask, Outcome
 from devices.dbp.catalog.wire import Command, parse
 from tests.devices.dbp.catalog import original
 from tests.devices.dbp.catalog.room import DISCONNECT, ELSEWHERE, HOST, SILENT, Room, answer, denied, word

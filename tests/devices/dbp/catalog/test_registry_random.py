@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from devices.dbp.catalog import wire
 from devices.dbp.catalog.wire import Received, Refused, parse
 from tests.devices.dbp.catalog.room import DISCONNECT, SILENT, Room, word
-from tests.devices.dbp.catalog.test_wire import any_frame
+from tests.devices.dbp.catalog.strategies import any_frame
 
 
 @settings(max_examples=60)

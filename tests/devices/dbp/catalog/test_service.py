@@ -11,15 +11,11 @@ import pytest
 
 from bus.errors import LinkError
 from devices.dbp.catalog.bounds import Bounds
-from devices.dbp.catalog.device import CatalogSpec
 from devices.dbp.catalog.records import HEAD
 from devices.dbp.catalog.service import Catalog
 from devices.dbp.zeromq.sockets import Message, Socket
+from tests.devices.dbp.catalogs import HOST, Start, port_of
 from tests.helpers.peers import until
-
-HOST = "127.0.0.1"
-FAST = Bounds(interval_s=0.05, interval_min_s=0.05)
-Make = Callable[..., Catalog]
 
 
 class Peer:
@@ -51,21 +47,6 @@ class Peer:
 
 
 @pytest.fixture
-async def make() -> AsyncIterator[Make]:
-    made: list[Catalog] = []
-
-    def start(port: int = 0, records: str = "none", bounds: Bounds = FAST, tries: int = 1) -> Catalog:
-        spec = CatalogSpec(on="", catalog=(f"tcp://{HOST}:{port}",), records=records)
-        made.append(Catalog("catalog", spec, bounds, tries))
-        made[-1].start(asyncio.get_running_loop())
-        return made[-1]
-
-    yield start
-    for one in made:
-        one.close()
-
-
-@pytest.fixture
 async def meet() -> AsyncIterator[Callable[[Catalog], Peer]]:
     met: list[Peer] = []
 
@@ -81,12 +62,8 @@ async def meet() -> AsyncIterator[Callable[[Catalog], Peer]]:
 Meet = Callable[[Catalog], Peer]
 
 
-def port_of(catalog: Catalog) -> int:
-    return int(catalog.urls[0].rpartition(":")[2])
-
-
-async def test_who_registers_is_listed(make: Make, meet: Meet) -> None:
-    catalog = make()
+async def test_who_registers_is_listed(start: Start, meet: Meet) -> None:
+    catalog = start()
     service, client = meet(catalog), meet(catalog)
     assert await service.register("Rohan", 5999) == [b"OwO", b""]
     word, body = await client.ask(b"u_U", b"Rohan")
@@ -95,8 +72,8 @@ async def test_who_registers_is_listed(make: Make, meet: Meet) -> None:
     assert catalog.counts["services"] == 1
 
 
-async def test_who_answers_pings_stays_listed_and_who_does_not_is_gone(make: Make, meet: Meet) -> None:
-    catalog, asked = make(), list[Message]()
+async def test_who_answers_pings_stays_listed_and_who_does_not_is_gone(start: Start, meet: Meet) -> None:
+    catalog, asked = start(), list[Message]()
     alive = Socket("router", asked.extend)
     alive.open(asyncio.get_running_loop())
     port = alive.bind(HOST, 0)
@@ -115,16 +92,16 @@ async def test_who_answers_pings_stays_listed_and_who_does_not_is_gone(make: Mak
     assert catalog.server.asked_now == 0
 
 
-async def test_a_service_without_a_router_is_asked_over_its_connection(make: Make, meet: Meet) -> None:
-    catalog = make()
+async def test_a_service_without_a_router_is_asked_over_its_connection(start: Start, meet: Meet) -> None:
+    catalog = start()
     service = meet(catalog)
     body = {"name": "Rohan", "interfaces": {"pub": {"ip": HOST, "port": 1}}}
     await service.ask(b"UwU", json.dumps(body).encode())
     await until(lambda: any(frames[0] == b"ping" for frames in service.heard))
 
 
-async def test_a_heartbeat_by_udp_is_answered_by_one(make: Make, meet: Meet) -> None:
-    catalog = make()
+async def test_a_heartbeat_by_udp_is_answered_by_one(start: Start, meet: Meet) -> None:
+    catalog = start()
     service = meet(catalog)
     await service.register("Rohan", 1, liveliness=60_000)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
@@ -141,8 +118,8 @@ async def test_a_heartbeat_by_udp_is_answered_by_one(make: Make, meet: Meet) -> 
         assert catalog.rejected == {"unexpected": 2, "frames": 3, "text": 1}
 
 
-async def test_heartbeats_by_udp_keep_a_service_listed(make: Make, meet: Meet) -> None:
-    catalog = make()
+async def test_heartbeats_by_udp_keep_a_service_listed(start: Start, meet: Meet) -> None:
+    catalog = start()
     service = meet(catalog)
     await service.register("Rohan", 1, liveliness=50)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
@@ -153,9 +130,9 @@ async def test_heartbeats_by_udp_keep_a_service_listed(make: Make, meet: Meet) -
     await until(lambda: catalog.counts["services"] == 0)
 
 
-async def test_a_restarted_catalog_lists_who_was_listed(make: Make, meet: Meet, tmp_path: Path) -> None:
+async def test_a_restarted_catalog_lists_who_was_listed(start: Start, meet: Meet, tmp_path: Path) -> None:
     file = str(tmp_path / "deep" / "records")
-    first = make(records=file, bounds=Bounds())
+    first = start(records=file, bounds=Bounds())
     await meet(first).register("Rohan", 5999)
     await meet(first).register("Gondor", 5998, liveliness=1000)
     await until(lambda: first.counts["stored"] > 0)
@@ -163,46 +140,46 @@ async def test_a_restarted_catalog_lists_who_was_listed(make: Make, meet: Meet, 
     first.close()
     assert kept.startswith(HEAD)
     assert kept == Path(file).read_bytes()
-    second = make(port_of(first), file, Bounds())
+    second = start(port_of(first), records=file, bounds=Bounds())
     assert await meet(second).lists() == ["Gondor", "Rohan"]
 
 
-async def test_what_has_just_changed_is_stored_at_the_end(make: Make, meet: Meet, tmp_path: Path) -> None:
+async def test_what_has_just_changed_is_stored_at_the_end(start: Start, meet: Meet, tmp_path: Path) -> None:
     file = str(tmp_path / "records")
-    first = make(records=file, bounds=Bounds())
+    first = start(records=file, bounds=Bounds())
     await meet(first).register("Rohan", 5999)
     first.close()
-    assert await meet(make(records=file)).lists() == ["Rohan"]
+    assert await meet(start(records=file)).lists() == ["Rohan"]
 
 
-async def test_a_damaged_record_is_left_out_and_counted(make: Make, meet: Meet, tmp_path: Path) -> None:
+async def test_a_damaged_record_is_left_out_and_counted(start: Start, meet: Meet, tmp_path: Path) -> None:
     file = tmp_path / "records"
     good = b'{"name": "Rohan", "host": "127.0.0.1", "binary_time": true, "fields": {"interfaces": {"router": '
     good += b'{"ip": "127.0.0.1", "port": 5999}}}}'
     file.write_bytes(HEAD + b"\n".join((b"{", good, b'{"name": "Error"}', b"\xff")) + b"\n")
-    catalog = make(records=str(file))
+    catalog = start(records=str(file))
     assert await meet(catalog).lists() == ["Rohan"]
     assert catalog.rejected == {"record": 3}
 
 
-async def test_a_file_of_another_program_is_not_touched(make: Make, tmp_path: Path) -> None:
+async def test_a_file_of_another_program_is_not_touched(start: Start, tmp_path: Path) -> None:
     file = tmp_path / "notes"
     file.write_text("remember the milk\n")
     with pytest.raises(LinkError, match="is not the file of a catalog"):
-        make(records=str(file))
+        start(records=str(file))
     assert file.read_text() == "remember the milk\n"
 
 
-async def test_two_catalogs_do_not_share_a_file(make: Make, tmp_path: Path) -> None:
+async def test_two_catalogs_do_not_share_a_file(start: Start, tmp_path: Path) -> None:
     file = str(tmp_path / "records")
-    make(records=file)
+    start(records=file)
     with pytest.raises(LinkError, match="another catalog stores its services there"):
-        make(records=file)
+        start(records=file)
 
 
-async def test_a_full_disk_is_a_condition_that_ends(make: Make, meet: Meet, tmp_path: Path) -> None:
+async def test_a_full_disk_is_a_condition_that_ends(start: Start, meet: Meet, tmp_path: Path) -> None:
     file = tmp_path / "records"
-    catalog = make(records=str(file))
+    catalog = start(records=str(file))
     (tmp_path / ".records.new").mkdir()
     await meet(catalog).register("Rohan", 5999)
     await until(lambda: catalog.counts["record faults"] > 0)
@@ -212,8 +189,8 @@ async def test_a_full_disk_is_a_condition_that_ends(make: Make, meet: Meet, tmp_
     assert catalog.condition == ""
 
 
-async def test_a_port_that_is_taken_counts_up_only_if_nobody_named_it(make: Make) -> None:
-    port = port_of(make())
+async def test_a_port_that_is_taken_counts_up_only_if_nobody_named_it(start: Start) -> None:
+    port = port_of(start())
     with pytest.raises(LinkError, match="Address already in use"):
-        make(port)
-    assert port < port_of(make(port, tries=64)) < port + 64
+        start(port)
+    assert port < port_of(start(port, tries=64)) < port + 64

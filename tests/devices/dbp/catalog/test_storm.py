@@ -14,6 +14,7 @@ from devices.dbp.nodes.client import Client
 from devices.dbp.nodes.service import Service
 from devices.dbp.zeromq.sockets import Socket
 from tests.helpers.peers import until
+from tests.helpers.ports import free_port
 
 HOST = "127.0.0.1"
 PEERS, SAID = 120, 12
@@ -51,7 +52,9 @@ def wrong(chance: random.Random) -> list[bytes]:
 async def test_a_storm_of_wrong_messages_harms_nobody_else() -> None:
     bounds = Bounds(services_per_host=5, interval_s=60, interval_min_s=0.1)
     catalog = Catalog(
-        "catalog", CatalogSpec(on="", catalog=(f"tcp://{HOST}:0",), records="none", beacon=False), bounds
+        "catalog",
+        CatalogSpec(on="", catalog=(f"tcp://{HOST}:{free_port()}",), records="none", beacon=False),
+        bounds,
     )
     loop, chance = asyncio.get_running_loop(), random.Random(7)
     catalog.start(loop)

@@ -12,10 +12,10 @@ from devices.dbp.catalog import wire
 from devices.dbp.catalog.body import pack_object
 from devices.dbp.catalog.bounds import Bounds
 from devices.dbp.catalog.entry import FAULTS
-from devices.dbp.catalog.registry import REFUSED as LATER
+from devices.dbp.catalog.outcomes import REFUSED as LATER
 from devices.dbp.catalog.wire import Command, Received, Refused, pack, pack_datagram, parse, parse_datagram
 from tests.devices.dbp.catalog import original
-from tests.devices.dbp.catalog.test_body import objects
+from tests.devices.dbp.catalog.strategies import any_frame, objects
 from tests.helpers import ROOT
 
 PAGE = (ROOT / "docs/wire/dbp.md").read_text()
@@ -188,25 +188,6 @@ def test_the_longest_message_is_read() -> None:
     assert heard(b"", b"UwU", T, b'{"a": "%s"}' % (b"x" * room)).fields == {"a": "x" * room}
     assert read(b"", b"UwU", T, b'{"a": "%s"}' % (b"x" * (room + 1))) == Refused("size")
     assert heard(b"", b"u_U", T, b"x" * 200).texts == ("x" * 200,)
-
-
-any_frame = st.binary(max_size=12) | st.sampled_from(
-    [
-        b"",
-        b"u_U",
-        b"UwU",
-        b"UoU",
-        b"OwO",
-        b"OmO",
-        b"<3",
-        b"</3",
-        b"ping",
-        b"1",
-        original.TIME,
-        b"{}",
-        b'{"name": "a"}',
-    ]
-)
 
 
 @given(st.lists(any_frame, max_size=8))

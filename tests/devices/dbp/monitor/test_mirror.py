@@ -1,15 +1,12 @@
 """Mirrors of services and catalogs over real sockets: on request, while they are asked for, for who may."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 
 import pytest
 
 from devices.dbp import ports
-from devices.dbp.catalog.bounds import Bounds
-from devices.dbp.catalog.device import CatalogSpec
-from devices.dbp.catalog.service import Catalog
 from devices.dbp.monitor import mirror
 from devices.dbp.monitor.mirror import Mirror, is_own
 from devices.dbp.monitor.wire import Grant, Life, Passed
@@ -18,26 +15,8 @@ from devices.dbp.nodes.presence import NodeError
 from devices.dbp.nodes.service import Service
 from devices.dbp.nodes.watching import lives, mirrored
 from devices.dbp.zeromq.sockets import Socket
+from tests.devices.dbp.catalogs import HOST, Start
 from tests.helpers.peers import until
-
-HOST = "127.0.0.1"
-FAST = Bounds(interval_s=0.05, interval_min_s=0.05)
-Make = Callable[..., Catalog]
-
-
-@pytest.fixture
-async def start() -> AsyncIterator[Make]:
-    made: list[Catalog] = []
-
-    def begin(mirrors: str = "host") -> Catalog:
-        spec = CatalogSpec(on="", catalog=(f"tcp://{HOST}:0",), records="none", beacon=False, mirrors=mirrors)  # type: ignore[arg-type]
-        made.append(Catalog("catalog", spec, FAST))
-        made[-1].start(asyncio.get_running_loop())
-        return made[-1]
-
-    yield begin
-    for one in made:
-        one.close()
 
 
 async def rest(passing: AsyncIterator[Passed]) -> None:
@@ -46,7 +25,7 @@ async def rest(passing: AsyncIterator[Passed]) -> None:
         pass
 
 
-async def test_both_ways_of_a_service_are_seen(start: Make) -> None:
+async def test_both_ways_of_a_service_are_seen(start: Start) -> None:
     url = start().urls[0]
     async with (
         Service("Rohan", {"echo": lambda r: r.body}, catalog=url, port=0, publishes=True) as service,
@@ -77,7 +56,7 @@ async def test_both_ways_of_a_service_are_seen(start: Make) -> None:
             await anext(mirrored(watcher, "Rohan", "xyz"))
 
 
-async def test_the_catalog_s_own_socket(start: Make) -> None:
+async def test_the_catalog_s_own_socket(start: Start) -> None:
     catalog = start()
     async with Client(catalog.urls[0]) as watcher, Client(catalog.urls[0]) as client:
         async with aclosing(mirrored(watcher, None, "router")) as passing:
@@ -91,8 +70,8 @@ async def test_the_catalog_s_own_socket(start: Make) -> None:
         assert await client.services() == {}  # nobody is silenced for it
 
 
-async def test_who_may_have_no_mirror_gets_none(start: Make) -> None:
-    async with Client(start("nobody").urls[0]) as client:
+async def test_who_may_have_no_mirror_gets_none(start: Start) -> None:
+    async with Client(start(mirrors="nobody").urls[0]) as client:
         with pytest.raises(NodeError, match="the catalog refused: not allowed"):
             await anext(mirrored(client, None, "router"))
     loop, sock = asyncio.get_running_loop(), Socket("router", lambda _: None)
@@ -129,7 +108,7 @@ async def test_a_mirror_ends_with_its_lease(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 async def test_a_watcher_hears_of_the_end_of_its_service(
-    start: Make, monkeypatch: pytest.MonkeyPatch
+    start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mirror, "LEASE_S", 0.3)
     url = start().urls[0]
@@ -145,7 +124,7 @@ async def test_a_watcher_hears_of_the_end_of_its_service(
             await reading
 
 
-async def test_the_life_of_all(start: Make) -> None:
+async def test_the_life_of_all(start: Start) -> None:
     url = start().urls[0]
     async with Service("Rohan", catalog=url, port=0, interval_s=0.1) as service, Client(url) as client:
         await service.listed()

@@ -48,7 +48,7 @@ def test_lives_without_what_is_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("port", "legal"), [(-1, False), (0, False), (1, True), (65535, True), (65536, False)]
+    ("port", "legal"), [(-1, False), (0, False), (1, True), (65535, True), (65536, False), (True, False)]
 )
 def test_the_port_of_a_grant(port: int, legal: bool) -> None:
     grant = Grant("10.0.0.7", port, 5000)

@@ -50,6 +50,7 @@ def test_fields_of_another_form_are_left_out() -> None:
         ({"ip": "10.0.0.7", "port": 65536}, None),
         ({"ip": "10.0.0.7", "port": 0}, None),
         ({"ip": "10.0.0.7", "port": "1"}, None),
+        ({"ip": "10.0.0.7", "port": True}, None),
         ({"ip": 5, "port": 1}, None),
         ({"port": 1}, None),
         ("10.0.0.7:1", None),

@@ -2,47 +2,22 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, suppress
 
 import pytest
 
 from bus.errors import LinkError
-from devices.dbp.catalog.bounds import Bounds
-from devices.dbp.catalog.device import CatalogSpec
-from devices.dbp.catalog.service import Catalog
 from devices.dbp.nodes.client import Client
 from devices.dbp.nodes.presence import NodeError
 from devices.dbp.nodes.registering import RegistrationState
 from devices.dbp.nodes.requests import Request
 from devices.dbp.nodes.service import Service
 from devices.dbp.zeromq.sockets import Message, Socket
+from tests.devices.dbp.catalogs import HOST, Start, port_of
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 
-HOST = "127.0.0.1"
-FAST = Bounds(interval_s=0.05, interval_min_s=0.05)
 INTERVAL_S = 0.1
-Make = Callable[..., Catalog]
-
-
-@pytest.fixture
-async def start() -> AsyncIterator[Make]:
-    made: list[Catalog] = []
-
-    def begin(port: int = 0, records: str = "none") -> Catalog:
-        spec = CatalogSpec(on="", catalog=(f"tcp://{HOST}:{port}",), records=records, beacon=False)
-        made.append(Catalog("catalog", spec, FAST))
-        made[-1].start(asyncio.get_running_loop())
-        return made[-1]
-
-    yield begin
-    for one in made:
-        one.close()
-
-
-def port_of(catalog: Catalog) -> int:
-    return int(catalog.urls[0].rpartition(":")[2])
 
 
 async def echo(request: Request) -> tuple[bytes, ...]:
@@ -50,7 +25,7 @@ async def echo(request: Request) -> tuple[bytes, ...]:
     return request.body
 
 
-async def test_a_client_finds_a_service_and_asks_it(start: Make) -> None:
+async def test_a_client_finds_a_service_and_asks_it(start: Start) -> None:
     url = start().urls[0]
     async with Service("Rohan", {"echo": echo}, catalog=url, function="horses", topics=["hay"]) as service:
         await service.listed()
@@ -68,7 +43,7 @@ async def test_a_client_finds_a_service_and_asks_it(start: Make) -> None:
                 await client.ask("Rohan", "<3")
 
 
-async def test_what_a_service_publishes_reaches_who_subscribed(start: Make) -> None:
+async def test_what_a_service_publishes_reaches_who_subscribed(start: Start) -> None:
     url = start().urls[0]
     async with Service("Rohan", catalog=url, publishes=True) as service, Client(url) as client:
         await service.listed()
@@ -83,7 +58,7 @@ async def test_what_a_service_publishes_reaches_who_subscribed(start: Make) -> N
             await anext(client.subscribe("Rohan", interface="sub"))
 
 
-async def test_heartbeats_keep_it_listed_and_a_close_takes_it_off(start: Make) -> None:
+async def test_heartbeats_keep_it_listed_and_a_close_takes_it_off(start: Start) -> None:
     catalog = start()
     service = Service("Rohan", catalog=catalog.urls[0], interval_s=INTERVAL_S)
     await service.open()
@@ -101,7 +76,7 @@ async def test_heartbeats_keep_it_listed_and_a_close_takes_it_off(start: Make) -
     await service.close()
 
 
-async def test_a_name_that_lives_is_denied_with_the_reason(start: Make) -> None:
+async def test_a_name_that_lives_is_denied_with_the_reason(start: Start) -> None:
     url = start().urls[0]
     async with Service("Rohan", catalog=url) as first:
         await first.listed()
@@ -113,7 +88,7 @@ async def test_a_name_that_lives_is_denied_with_the_reason(start: Make) -> None:
         await taken.close()
 
 
-async def test_an_update_is_listed_or_denied_with_the_reason(start: Make) -> None:
+async def test_an_update_is_listed_or_denied_with_the_reason(start: Start) -> None:
     url = start().urls[0]
     async with Service("Rohan", catalog=url) as service, Client(url) as client:
         await service.listed()
@@ -125,7 +100,7 @@ async def test_an_update_is_listed_or_denied_with_the_reason(start: Make) -> Non
         assert service.state is RegistrationState.LISTED
 
 
-async def test_a_catalog_that_forgot_lists_all_within_two_intervals_of_its_return(start: Make) -> None:
+async def test_a_catalog_that_forgot_lists_all_within_two_intervals_of_its_return(start: Start) -> None:
     catalog = start()
     port = port_of(catalog)
     services = [Service(f"s{n}", catalog=catalog.urls[0], interval_s=INTERVAL_S) for n in range(10)]
@@ -143,7 +118,7 @@ async def test_a_catalog_that_forgot_lists_all_within_two_intervals_of_its_retur
         await service.close()
 
 
-async def test_a_service_may_come_before_its_catalog(start: Make) -> None:
+async def test_a_service_may_come_before_its_catalog(start: Start) -> None:
     port = free_port()
     async with Service("Rohan", catalog=f"tcp://{HOST}:{port}", interval_s=INTERVAL_S) as service:
         start(port)
@@ -164,7 +139,7 @@ async def test_it_registers_again_on_a_new_connection_after_a_disconnect() -> No
     router.close()
 
 
-async def test_nothing_that_a_false_catalog_or_service_says_ends_a_node(start: Make) -> None:
+async def test_nothing_that_a_false_catalog_or_service_says_ends_a_node(start: Start) -> None:
     junk = [[b""], [b"", b"o_O", b"1", b"{"], [b"x", b"y"], [b"", b"OwO", b"1", b'{"liveliness": -1}'],
             [b"", b"o_O", b"1", json.dumps({"a": 1, "b": {"interfaces": {"router": {"ip": 1}}}}).encode()],
             [b"", b"echo"], [b"", b"\xff", b"1"], [b"", b"echo", b"xxxxx"]]  # fmt: skip
@@ -191,7 +166,7 @@ async def test_nothing_that_a_false_catalog_or_service_says_ends_a_node(start: M
     router.close()
 
 
-async def test_requests_beyond_the_bound_are_refused_and_a_failing_handler_is_no_end(start: Make) -> None:
+async def test_requests_beyond_the_bound_are_refused_and_a_failing_handler_is_no_end(start: Start) -> None:
     url = start().urls[0]
     wait = asyncio.Event()
 
@@ -219,7 +194,7 @@ async def test_requests_beyond_the_bound_are_refused_and_a_failing_handler_is_no
         assert service.calls.refused == {"too many requests": 2, "the service failed": 1}
 
 
-async def test_a_service_that_does_not_answer_is_told_and_asked_anew(start: Make) -> None:
+async def test_a_service_that_does_not_answer_is_told_and_asked_anew(start: Start) -> None:
     url = start().urls[0]
     answers = asyncio.Event()
 

@@ -8,26 +8,8 @@ from hypothesis import strategies as st
 
 from devices.dbp.catalog import wire
 from devices.dbp.catalog.wire import Command, Received
-from devices.dbp.nodes.registering import ANSWER_S, NOTHING, Registration, RegistrationState, Step
-
-APPROVED = Received(wire.APPROVED, False)
-BEAT = Received(wire.HEARTBEAT, False, ("Rohan",))
-DISCONNECT = Received(wire.DISCONNECT, False)
-
-
-def registration() -> Registration:
-    return Registration("Rohan", {"interfaces": {"router": {"ip": "127.0.0.1", "port": 5247}}}, 1.0)
-
-
-def listed(at_s: float = 0.0) -> Registration:
-    made = registration()
-    made.open(at_s)
-    made.heard(APPROVED, at_s)
-    return made
-
-
-def registers(step: Step) -> bool:
-    return step.renew and [command.word for command in step.say] == [wire.REGISTRATION]
+from devices.dbp.nodes.registering import ANSWER_S, NOTHING, RegistrationState, Step
+from tests.devices.dbp.nodes.conversation import APPROVED, BEAT, DISCONNECT, listed, registers, registration
 
 
 def test_it_registers_with_what_the_specification_wants() -> None:

@@ -16,7 +16,7 @@ from devices.dbp.nodes.registering import (
     RegistrationState,
     Step,
 )
-from tests.devices.dbp.nodes.test_registering import (
+from tests.devices.dbp.nodes.conversation import (
     APPROVED,
     BEAT,
     DISCONNECT,
@@ -101,6 +101,13 @@ def test_another_interval_counts_from_its_answer_on() -> None:
     made.heard(Received(wire.ACKNOWLEDGED, False, fields={"liveliness": 4000}), 0.5)
     assert made.tick(4.49) == NOTHING
     assert made.tick(4.5) == Step(beat=True)
+
+
+def test_an_interval_that_is_no_number_changes_nothing() -> None:
+    made = listed()
+    made.heard(Received(wire.ACKNOWLEDGED, False, fields={"liveliness": True}), 0.5)
+    assert made.tick(0.99) == NOTHING
+    assert made.tick(1.0) == Step(beat=True)
 
 
 def test_a_beat_over_tcp_takes_the_place_of_one_by_udp() -> None:

@@ -13,9 +13,6 @@ import trustme
 
 from bus.errors import LinkError
 from bus.transports.options import Tls
-from devices.dbp.catalog.bounds import Bounds
-from devices.dbp.catalog.device import CatalogSpec
-from devices.dbp.catalog.service import Catalog
 from devices.dbp.nodes.client import Client
 from devices.dbp.nodes.service import Service
 from devices.dbp.proxy import wire
@@ -23,10 +20,9 @@ from devices.dbp.proxy.crossing import context
 from devices.dbp.proxy.device import ProxySpec
 from devices.dbp.proxy.service import Proxy
 from devices.dbp.zeromq import zmtp
+from tests.devices.dbp.catalogs import HOST, Start
 from tests.helpers.peers import until
 
-HOST = "127.0.0.1"
-FAST = Bounds(interval_s=0.05, interval_min_s=0.05)
 LOOK_S = 0.02
 Make = Callable[..., Proxy]
 
@@ -45,17 +41,9 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Tls]:
 
 
 @pytest.fixture
-async def catalogs() -> AsyncIterator[list[str]]:
-    """Two catalogs; their URLs."""
-    made = [
-        Catalog(name, CatalogSpec(on="", catalog=(f"tcp://{HOST}:0",), records="none", beacon=False), FAST)
-        for name in ("upper", "lower")
-    ]
-    for one in made:
-        one.start(asyncio.get_running_loop())
-    yield [one.urls[0] for one in made]
-    for one in made:
-        one.close()
+async def catalogs(start: Start) -> list[str]:
+    """Return the URLs of two catalogs."""
+    return [start(name=name).urls[0] for name in ("upper", "lower")]
 
 
 @pytest.fixture

@@ -115,6 +115,8 @@ def test_a_frame_belongs_to_no_stream_and_is_empty_unless_said() -> None:
         (b'{"version": 0, "id": "a", "name": "b"}', "it speaks version 0, and this is 1"),
         (b'{"version": 1, "id": "", "name": "b"}', "its first frame is no hello"),
         (b'{"version": "1", "id": "a", "name": "b"}', "its first frame is no hello"),
+        (b'{"version": true, "id": "a", "name": "b"}', "its first frame is no hello"),
+        (b'{"version": false, "id": "a", "name": "b"}', "its first frame is no hello"),
         (b'{"version": 1, "id": "%s", "name": "%s"}' % (b"a" * 65, b"b" * 201), Hello("a" * 64, "b" * 200)),
         (b'{"version": 1, "id": "%s", "name": "%s"}' % (b"a" * 64, b"b" * 200), Hello("a" * 64, "b" * 200)),
     ],

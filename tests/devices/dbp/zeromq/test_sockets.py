@@ -13,6 +13,7 @@ from devices.dbp.zeromq.limits import Limits
 from devices.dbp.zeromq.sockets import Kind, Message, Socket
 from tests.devices.dbp.zeromq.foreign import Foreign
 from tests.helpers.peers import until
+from tests.helpers.ports import free_port
 
 HOST = "127.0.0.1"
 
@@ -294,7 +295,7 @@ async def test_a_listener_without_a_handshake_is_left(house: House) -> None:
 
 async def test_a_port_that_is_taken_counts_up_or_is_an_error(house: House) -> None:
     first, second = house.ours("router"), house.ours("router")
-    port = first.bind(HOST, 0)
+    port = first.bind(HOST, free_port())
     with pytest.raises(LinkError, match=f"tcp://127.0.0.1:{port}: cannot listen: Address already in use"):
         second.bind(HOST, port)
     assert port < second.bind(HOST, port, tries=64) < port + 64

@@ -13,7 +13,7 @@ from devices.syndication.bounds import Bounds
 from devices.syndication.buses.codecs import Codec, codec
 from devices.syndication.buses.rules import Coded
 from devices.syndication.wire.walk import Walk
-from tests.devices.syndication.wire.test_walk import objects
+from tests.devices.syndication.wire.objects import objects
 
 
 def made(name: str) -> Codec:

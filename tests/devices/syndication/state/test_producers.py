@@ -7,7 +7,7 @@ from devices.syndication.state.producers import NOWHERE, Change, Entry, Producer
 from devices.syndication.state.queries import Producer
 from devices.syndication.wire.messages import pack
 from tests.devices.syndication.fakes import Kept
-from tests.devices.syndication.state.test_book import Room
+from tests.devices.syndication.state.model import Room
 
 
 def fault(metadata: dict[str, Any], **bounds: Any) -> str:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from devices.syndication.state.book import Outcome
 from devices.syndication.state.steps import Steps
 from tests.devices.syndication.fakes import FakeQuery
-from tests.devices.syndication.state.test_book import CLIENTS, IDS, QUERIES, Model, Room, in_order, said
+from tests.devices.syndication.state.model import CLIENTS, IDS, QUERIES, Model, Room, in_order, said
 
 steps = st.one_of(
     st.tuples(st.just("publish"), st.sampled_from(CLIENTS), st.sampled_from(IDS), said),

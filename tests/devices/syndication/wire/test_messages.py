@@ -24,7 +24,7 @@ from devices.syndication.wire.messages import (
     assignment,
     error,
 )
-from tests.devices.syndication.wire.test_walk import objects, whole
+from tests.devices.syndication.wire.objects import objects, whole
 from tests.helpers import ROOT
 
 PAGE = (ROOT / "docs/wire/syndication.md").read_text()

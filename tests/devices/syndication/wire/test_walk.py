@@ -9,35 +9,14 @@ from hypothesis import strategies as st
 
 from devices.syndication.bounds import Bounds
 from devices.syndication.wire.walk import ARRAY, FAMILY, LENGTH_BYTES, MAP, SIZE, STRING, Walk
+from tests.devices.syndication.wire.objects import WIDE, objects, whole
 
-WIDE = Bounds(object_bytes=1 << 20, items=1 << 20, depth=100)
-
-leaves = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-(2**63), 2**64 - 1),
-    st.floats(),
-    st.text(max_size=40),
-    st.binary(max_size=300),
-    st.builds(msgpack.ExtType, st.integers(0, 127), st.binary(max_size=20)),
-)
-objects = st.recursive(
-    leaves,
-    lambda inner: st.lists(inner, max_size=20) | st.dictionaries(st.text(max_size=5), inner, max_size=18),
-    max_leaves=40,
-)
 LONG = [
     "x" * 31, "x" * 32, "x" * 256, "x" * 65536, b"x" * 255, b"x" * 256, b"x" * 65536,
     [1] * 15, [1] * 16, [1] * 65536, {i: i for i in range(15)}, {i: i for i in range(16)},
     {i: i for i in range(65536)}, msgpack.ExtType(1, bytes(255)), msgpack.ExtType(1, bytes(256)),
     msgpack.ExtType(1, bytes(65536)), msgpack.ExtType(5, bytes(16)), msgpack.ExtType(5, bytes(8)),
 ]  # fmt: skip
-
-
-def whole(packed: bytes, bounds: Bounds = WIDE) -> Walk:
-    walk = Walk(bounds)
-    assert walk.go(packed)
-    return walk
 
 
 @settings(max_examples=200)

@@ -1,0 +1,29 @@
+"""The row of a link in a status: its counts and its state. Pure."""
+
+from typing import NamedTuple
+
+from bus.hub import Hub, Link
+
+
+class LinkRow(NamedTuple):
+    """A link and its row: the account `name` of `hub`. The names of hub and row identify a link in a process.
+
+    `edges` are the ids of its lines in the picture of the topology. `failure` is why the link could not be
+    opened; such a link is closed, and tried again at the next change of the topology.
+    """
+
+    hub: Hub
+    name: str
+    link: Link
+    edges: tuple[str, ...] = ()
+    failure: str = ""
+
+    @property
+    def source(self) -> str:
+        """The name of the link in events: hub and row, or the row alone if it begins with the hub's name."""
+        return self.name if self.name.startswith(self.hub.name) else f"{self.hub.name}/{self.name}"
+
+    @property
+    def fault(self) -> str:
+        """The last fault as text; "" if there was none."""
+        return self.failure or self.link.fault

@@ -1,0 +1,88 @@
+"""The view of a process: its parts and surroundings, from which its status is made."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from appliance.status.rates import Rate, RowKey
+from appliance.status.rows import LinkRow
+from bus.events import Event
+from bus.hub import Hub, Link
+from bus.report import Reporter
+
+if TYPE_CHECKING:  # most gateways have neither, and start faster without
+    from bus.leases.candidacy import Candidacy
+    from devices.tap.recorder import Recorder
+
+
+class ShownPart(Protocol):
+    """A part of a gateway, as a status shows it: `id` is that of its node in the picture of the topology."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def id(self) -> str: ...
+    @property
+    def links(self) -> Sequence[Link]: ...
+    @property
+    def hubs(self) -> Sequence[Hub]: ...
+    @property
+    def rows(self) -> Sequence[LinkRow]: ...
+    @property
+    def services(self) -> Sequence[Reporter]: ...
+    @property
+    def recorders(self) -> "Sequence[Recorder]": ...
+    @property
+    def candidacy(self) -> "Candidacy | None": ...
+
+
+class Besides(NamedTuple):
+    """The hubs, links and services of a process that belong to none of its parts."""
+
+    hubs: Sequence[Hub] = ()
+    rows: Sequence[LinkRow] = ()
+    services: Sequence[Reporter] = ()
+
+
+class Around(NamedTuple):
+    """The topology around a process.
+
+    `gateways` has their addresses by name, `silent` why some of them count as silent. `names` are those of
+    tokens. `page` is the URL of the status page, and `drawing` the picture. `copies` has the ids of bridges
+    in the picture by lease and gateway: the bridges of a group have one lease.
+    """
+
+    gateways: Mapping[str, str] = {}
+    silent: Mapping[str, str] = {}
+    names: Sequence[str] = ()
+    page: str = ""
+    drawing: Mapping[str, Any] | None = None
+    copies: Mapping[tuple[str, str], str] = {}
+
+
+class Sampled(NamedTuple):
+    """The results of watching a process: its last events, the rates of links, and transit times."""
+
+    events: Sequence[Event] = ()
+    rates: Mapping[RowKey, Rate] = {}
+    transit: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """A process as its status sees it. Functions are asked at each snapshot, since a reload replaces parts.
+
+    `program` is the command. `name` is the topology, or for a command without one, its first address.
+    `around` takes how long ago brokers of this process heard a claim of each gateway, in milliseconds.
+    """
+
+    program: str
+    name: str
+    gateway: str = ""
+    started_ns: int = 0
+    parts: Callable[[], Iterable[ShownPart]] = tuple
+    besides: Callable[[], Besides] = Besides
+    around: Callable[[Mapping[str, int]], Around] = lambda _: Around()
+    sampled: Callable[[], Sampled] = Sampled

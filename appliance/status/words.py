@@ -1,0 +1,52 @@
+"""The words for a row of a status that `top`, the status page and pictures share. Pure."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Row = Mapping[str, Any]
+_NAMED = "", "broker", "page", "values"
+"""Kinds of services whose names say what they are; a service of an older gateway has none."""
+
+
+def state_word(row: Row) -> str:
+    """Return the state of a row's link in one word, that of its medium if it has one; "" without a link."""
+    condition = row.get("condition", "")
+    return str(row.get("state", "") if condition in ("", "unknown") else condition)
+
+
+def fault(row: Row) -> str:
+    """Return why the link of a row is not up; "" if it is."""
+    return "" if row.get("state") == "up" else str(row.get("fault", ""))
+
+
+def title(service: Row) -> str:
+    """Return the name of a service; that of a device with its kind in front."""
+    kind, name = service["kind"], service["name"]
+    return str(name if kind in _NAMED or kind == name else f"{kind} {name}")
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Return counts by name as text: `connections 3, accepted 7`."""
+    return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+def troubles(status: Row) -> Iterator[str]:
+    """Yield a line for each reason why a gateway is not ready: none if it is.
+
+    It is ready if all its links to media and other buses are up, and it can take part in each failover.
+    A standby is ready too: readiness says nothing about who forwards.
+    """
+    for part in status["parts"]:
+        if part["state"] not in ("", "up"):
+            yield f"{part['id']}: {part['state']}" + (f": {part['fault']}" if part["fault"] else "")
+    for role in status["candidates"]:
+        if not role["ready"]:
+            yield f"bridge {role['bridge']}: not ready: {role['cause']}"
+
+
+def short(number: float) -> str:
+    """Return a rate in at most five characters."""
+    for unit, size in (("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            return f"{number / size:.3g}{unit}" if number < 999 * size else f"{number / size:.0f}{unit}"
+    return f"{number:.0f}" if number >= 10 or number == int(number) else f"{number:.1f}"

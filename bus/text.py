@@ -1,0 +1,33 @@
+"""Text for people: what somebody else wrote, made fit for a terminal and a log, and words that were meant.
+
+Pure.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+_LONGEST = 64  # difflib takes quadratic time for long input, which is no typing mistake anyway
+_LISTED = 24
+
+
+def closest(word: str, known: Iterable[str], likeness: float = 0.5) -> str:
+    """Return the known word that is most like `word`; "" if none is at least so like it, from 0 to 1."""
+    return next(iter(get_close_matches(word[:_LONGEST], sorted(known), cutoff=likeness)), "")
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return `; did you mean "right"?`, or the known words if none is similar; "" if there are none."""
+    words = sorted(known)
+    if near := closest(word, words):
+        return f'; did you mean "{near}"?'
+    return f"; known here: {', '.join(words[:_LISTED])}" if words else ""
+
+
+def plain(text: str) -> str:
+    """Return `text` with `?` in place of each character that would move a cursor, or cannot be written."""
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def plain_lines(text: str) -> str:
+    """Return `text` as `plain` does, with its lines."""
+    return "\n".join(map(plain, text.split("\n")))

@@ -1,0 +1,92 @@
+# ruff: noqa: SLF001 - argparse has no public way to these
+"""The parser of the command line, and the private members of argparse that it uses: they do what it needs."""
+
+import argparse
+import inspect
+import io
+from typing import Any
+
+import pytest
+
+from appliance.commandline.parsing import Parser
+
+METHODS: dict[str, list[str]] = {
+    "_get_positional_actions": [],
+    "_get_values": ["action", "arg_strings"],
+    "_print_message": ["message", "file"],
+    "_check_value": ["action", "value"],
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_of_argparse_is_there_with_its_arguments(name: str) -> None:
+    method = getattr(argparse.ArgumentParser, name)
+    assert list(inspect.signature(method).parameters)[1:] == METHODS[name]
+
+
+def made() -> tuple[argparse.ArgumentParser, Any]:
+    parser = argparse.ArgumentParser(prog="p")
+    parser.add_argument("file", nargs="?")
+    parser.add_argument("--level", "-l", choices=["low", "high"])
+    return parser, parser
+
+
+def test_a_parser_lists_its_actions_and_its_options_by_their_words() -> None:
+    parser, private = made()
+    assert {action.dest for action in private._actions} == {"help", "file", "level"}
+    assert [action.dest for action in private._get_positional_actions()] == ["file"]
+    assert set(private._option_string_actions) == {"--help", "-h", "--level", "-l"}
+    assert private._subparsers is None
+    parser.add_subparsers().add_parser("run")
+    assert private._subparsers is not None
+
+
+def test_the_action_of_subcommands_has_their_parsers_as_choices() -> None:
+    parser = argparse.ArgumentParser()
+    below = parser.add_subparsers()
+    run = below.add_parser("run")
+    private: Any = argparse
+    assert isinstance(below, private._SubParsersAction)
+    assert below.choices == {"run": run}
+
+
+def test_values_of_an_argument_are_converted_and_a_wrong_choice_is_an_argument_error() -> None:
+    parser, private = made()
+    number = parser.add_argument("number", nargs="?", type=int)
+    assert private._get_values(number, ["7"]) == 7
+    level = private._option_string_actions["--level"]
+    with pytest.raises(argparse.ArgumentError):
+        private._check_value(level, "medium")
+    out = io.StringIO()
+    private._print_message("hello", out)
+    assert out.getvalue() == "hello"
+
+
+def test_argparse_calls_what_the_parser_replaces(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = Parser(prog="p")
+    parser.add_argument("--level", choices=["low", "high"])
+    for words, said in ((["--level", "hihg"], 'did you mean "high"?'), (["--levle", "low"], '"--level"')):
+        with pytest.raises(SystemExit) as stop:
+            parser.parse_args(words)
+        assert stop.value.code == 2
+        assert said in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--help"])
+    assert "--log FORM" in capsys.readouterr().out
+
+
+def test_a_word_behind_an_option_is_the_argument_that_may_be_missing() -> None:
+    """Python 3.13 does so by itself."""
+    parser = Parser(prog="p")
+    parser.add_argument("command")
+    parser.add_argument("file", nargs="?")
+    parser.add_argument("--level")
+    found = parser.parse_args(["run", "--level", "low", "a.yaml"])
+    assert (found.command, found.file, found.level) == ("run", "a.yaml", "low")
+
+
+def test_a_parser_knows_those_of_its_subcommands() -> None:
+    parser = Parser(prog="p")
+    assert parser.below() == {}
+    run = parser.add_subparsers().add_parser("run")
+    assert parser.below() == {"run": run}

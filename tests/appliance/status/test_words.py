@@ -1,0 +1,91 @@
+"""The words for rows of a status: the state of a link, the title of a service, troubles, and short rates."""
+
+from typing import Any
+
+import pytest
+
+from appliance.status.words import counted, fault, short, state_word, title, troubles
+
+
+@pytest.mark.parametrize(
+    ("row", "word", "why"),
+    [
+        ({}, "", ""),
+        ({"state": "up", "condition": "", "fault": "an old one"}, "up", ""),
+        ({"state": "up", "condition": "unknown"}, "up", ""),
+        ({"state": "up", "condition": "bus-off", "fault": "x"}, "bus-off", ""),
+        ({"state": "closed", "fault": "in use"}, "closed", "in use"),
+    ],
+)
+def test_a_row_has_the_word_of_its_medium_else_that_of_its_link(
+    row: dict[str, Any], word: str, why: str
+) -> None:
+    assert (state_word(row), fault(row)) == (word, why)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "shown"),
+    [
+        ("broker", "broker main", "broker main"),
+        ("page", "status page", "status page"),
+        ("upload", "store", "upload store"),
+        ("catalog", "catalog", "catalog"),
+        ("", "store", "store"),
+    ],
+)
+def test_a_device_that_has_something_to_report_is_called_what_it_is(kind: str, name: str, shown: str) -> None:
+    assert title({"kind": kind, "name": name}) == shown
+
+
+def test_counts_are_named() -> None:
+    assert counted({"a": 1, "b c": 2}) == "a 1, b c 2"
+    assert counted({}) == ""
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (0, "0"),
+        (0.5, "0.5"),
+        (5, "5"),
+        (9.94, "9.9"),
+        (10.4, "10"),
+        (999, "999"),
+        (1000, "1k"),
+        (1234, "1.23k"),
+        (123_456, "123k"),
+        (998_999, "999k"),
+        (999_900, "1000k"),
+        (1e6, "1M"),
+        (1_250_000, "1.25M"),
+        (1e9, "1000M"),
+    ],
+)
+def test_a_rate_is_short(number: float, shown: str) -> None:
+    assert short(number) == shown
+    assert len(shown) <= 5
+
+
+def part(state: str, fault: str = "") -> dict[str, Any]:
+    return {"parts": [{"id": "bus p", "state": state, "fault": fault}], "candidates": []}
+
+
+@pytest.mark.parametrize(
+    ("state", "fault", "lines"),
+    [
+        ("", "", []),
+        ("up", "", []),
+        ("up", "an old one", []),
+        ("opening", "", ["bus p: opening"]),
+        ("waiting", "no route", ["bus p: waiting: no route"]),
+    ],
+)
+def test_a_part_that_is_not_up_is_a_trouble_with_its_fault(state: str, fault: str, lines: list[str]) -> None:
+    assert list(troubles(part(state, fault))) == lines
+
+
+def test_a_standby_is_ready_unless_it_could_not_take_over() -> None:
+    roles = [
+        {"bridge": name, "ready": ready, "cause": "no lease"} for name, ready in (("x", True), ("y", False))
+    ]
+    assert list(troubles({"parts": [], "candidates": roles})) == ["bridge y: not ready: no lease"]

@@ -1,0 +1,82 @@
+"""What no test may do, and what `make quick` leaves out; Python's audit events show both.
+
+No test binds a port by its number in the range from which the kernel gives ports to whoever connects: another
+process may have got it meanwhile. `tests.helpers.ports` gives ports outside. With `--quick`, no test starts a
+process, and tests/slow.txt names the tests that are left out because they do, or because they take long.
+"""
+
+import os
+import sys
+from functools import cache, partial
+from pathlib import Path
+from socket import AF_INET, AF_INET6, socket
+from typing import Any, Final
+
+import pytest
+
+from tests.helpers import ROOT
+
+SLOW: Final = ROOT / "tests" / "slow.txt"
+STARTS: Final = frozenset(
+    {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system"}
+)
+"""The audit events of a process that starts."""
+_TEST: Final = "PYTEST_CURRENT_TEST"
+_probing: Final[list[Any]] = []
+_RANGE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+@cache
+def slow() -> tuple[str, ...]:
+    """Return the beginnings of the names of tests that `make quick` leaves out."""
+    lines = (line.partition("#")[0].strip() for line in SLOW.read_text().splitlines())
+    return tuple(filter(None, lines))
+
+
+def is_slow(nodeid: str) -> bool:
+    """Return whether a test, a module or a folder is left out. Names of functions are without parameters."""
+    function = nodeid.partition("[")[0]
+    return any(
+        function == name or (name.endswith(("/", ".py")) and function.startswith(name)) for name in slow()
+    )
+
+
+@cache
+def _lent() -> range:
+    """Return the ports that the kernel gives to whoever connects."""
+    first, last = map(int, _RANGE.read_text().split()) if _RANGE.exists() else (32768, 60999)
+    return range(first, last + 1)
+
+
+def install(quick: bool) -> None:
+    """Fail each test from now on that binds such a port and, if `quick`, that starts a process."""
+    sys.addaudithook(partial(check, STARTS if quick else frozenset()))
+
+
+def check(forbidden: frozenset[str], event: str, arguments: tuple[Any, ...]) -> None:
+    """Fail the test that runs now if an audit event shows what it may not do."""
+    if event == "socket.bind" and _TEST in os.environ:
+        _check_bind(*arguments)
+    elif event in forbidden and _TEST in os.environ:
+        pytest.fail(f"{_test()} starts a process ({event}): name it in tests/slow.txt", pytrace=False)
+
+
+def _test() -> str:
+    """Return the name of the test that runs, or for which a fixture is made."""
+    return os.environ[_TEST].partition(" (")[0]
+
+
+def _check_bind(sock: Any, address: Any) -> None:
+    """Fail a test that binds a lent port which is free. One that is in use is refused by the kernel, too."""
+    if sock.family not in (AF_INET, AF_INET6) or address[1] not in _lent() or _probing:
+        return
+    _probing.append(sock)
+    try:
+        with socket(sock.family, sock.type) as probe:
+            probe.bind(address)
+    except OSError:
+        return
+    finally:
+        _probing.clear()
+    why = "which the kernel may give to any process meanwhile: take one from tests.helpers.ports"
+    pytest.fail(f"{_test()} binds port {address[1]} by number, {why}")
