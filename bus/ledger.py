@@ -94,6 +94,20 @@ class Stats:
             {reason: count - base.rejected.get(reason, 0) for reason, count in self.rejected.items()},
         )
 
+    def as_record(self) -> dict[str, int | dict[str, int]]:
+        """Return all counts by name, as they are now."""
+        return {
+            "received": self.received,
+            "received_bytes": self.received_bytes,
+            "offered": self.offered,
+            "sent": self.sent,
+            "sent_bytes": self.sent_bytes,
+            "queued": self.queued,
+            "queued_bytes": self.queued_bytes,
+            "dropped": dict(self.dropped),
+            "rejected": dict(self.rejected),
+        }
+
     def balance(self) -> int:
         """Return the number of messages that the ledger does not account for; 0 if it balances."""
         return self.offered - self.sent - self.queued - sum(self.dropped.values())

@@ -1,4 +1,4 @@
-"""The lines of JSON that cross a local socket: a record each, and the fields in it. Pure."""
+"""The lines of JSON on local sockets: reads the record in a line, and the fields of a record. Pure."""
 
 import json
 from collections.abc import Collection
@@ -8,18 +8,18 @@ Record = dict[str, Any]
 
 
 def record(line: bytes) -> Record:
-    """Return the record in a line. Raises ValueError for anything else."""
+    """Return the record in a line. Raises ValueError if there is none."""
     try:
         found = json.loads(line.decode())
     except RecursionError:
         raise ValueError("nested too deeply") from None
     if not isinstance(found, dict):
-        raise ValueError("not a record")
+        raise ValueError(f"{line[:40]!r} is no JSON object: does a process of another version answer?")
     return found
 
 
 def text(found: Record, name: str) -> str | None:
-    """Return a text of a record, None without one. Raises ValueError for anything else."""
+    """Return the text called `name`, None if it is missing. Raises ValueError for another type."""
     value = found.get(name)
     if value is not None and not isinstance(value, str):
         raise ValueError(f"{name} is no text")
@@ -27,7 +27,7 @@ def text(found: Record, name: str) -> str | None:
 
 
 def number(found: Record, name: str) -> int | None:
-    """Return a whole number of a record, None without one. Raises ValueError for anything else."""
+    """Return the integer called `name`, None if it is missing. Raises ValueError for another type."""
     value = found.get(name)
     if value is not None and type(value) is not int:
         raise ValueError(f"{name} is no whole number")
@@ -35,7 +35,7 @@ def number(found: Record, name: str) -> int | None:
 
 
 def many(found: Record, name: str) -> list[Any]:
-    """Return a list of a record, empty without one. Raises ValueError for anything else."""
+    """Return the list called `name`, empty if it is missing. Raises ValueError for another type."""
     value = found.get(name) or []
     if not isinstance(value, list):
         raise ValueError(f"{name} is no list")
@@ -43,12 +43,12 @@ def many(found: Record, name: str) -> list[Any]:
 
 
 def texts(found: Record, name: str) -> tuple[str, ...]:
-    """Return what a list of a record has, as texts. Raises ValueError for anything that is no list."""
+    """Return the items of the list called `name` as texts. Raises ValueError for another type."""
     return tuple(map(str, many(found, name)))
 
 
 def records(found: Record, name: str) -> list[Record]:
-    """Return the records that a list of a record has. Raises ValueError for anything else."""
+    """Return the records in the list called `name`. Raises ValueError for another type, also of an item."""
     value = many(found, name)
     if not all(isinstance(one, dict) for one in value):
         raise ValueError(f"{name} has something that is no record")
@@ -56,6 +56,6 @@ def records(found: Record, name: str) -> list[Record]:
 
 
 def title(topology: str, gateway: str, only: Collection[str]) -> str:
-    """Name a process for people: what it runs, and the parts of that if they are not all."""
+    """Return the title of a process: topology, gateway, and its parts if they are not all."""
     part = f" ({', '.join(only)})" if only else ""
     return f"{topology} on {gateway}{part}"

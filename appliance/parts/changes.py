@@ -2,12 +2,16 @@
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from bus.hub import Link
-from bus.schema import Record
 from bus.wire.notation import written
 from topologies.model import Gateway
+from topologies.resolved.resolve import Resolved
+from topologies.wiring.events import EVENTS, LOGS
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 T = TypeVar("T")
 L = TypeVar("L", bound=Link)
@@ -37,6 +41,13 @@ class Change(NamedTuple):
         return f"{self.verb} " + ": ".join(word for word in words if word)
 
 
+def of_process(old: Resolved, new: Resolved) -> list[Change]:
+    """Return what differs beside the parts: names, what the process publishes, its page and its memory."""
+    found = of_names(old.listed, new.listed)
+    found += of_published(EVENTS.key, old.events, new.events) + of_published(LOGS.key, old.logs, new.logs)
+    return found + of_page(old.here, new.here) + of_memory(old.here, new.here)
+
+
 def of_names(old: Sequence[str], new: Sequence[str]) -> list[Change]:
     """Return the changes from some listed names to others."""
     before, now = set(old), set(new)
@@ -45,7 +56,7 @@ def of_names(old: Sequence[str], new: Sequence[str]) -> list[Change]:
     return [Change(verb, "names", detail=_some(names)) for verb, names in found if names]
 
 
-def of_told(what: str, old: Sequence[str], new: Sequence[str]) -> list[Change]:
+def of_published(what: str, old: Sequence[str], new: Sequence[str]) -> list[Change]:
     """Return the change from some buses on which events or logs are published to others."""
     where = ", ".join(f"bus {name}" for name in new) or "no bus"
     return [] if old == new else [Change("changed", what, detail=f"published on {where}")]
@@ -84,7 +95,7 @@ def pair(old: Sequence[T], new: Sequence[T], *keys: Callable[[T], Any]) -> tuple
     return found, left
 
 
-def settings_of(node: Record) -> dict[str, Any]:
+def settings_of(node: "DataclassInstance") -> dict[str, Any]:
     """Return the settings of a record by name, without its place in the file."""
     return {one.name: getattr(node, one.name) for one in fields(node) if one.compare}
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
-from topologies.picture.drawing import gateway_id
 from topologies.picture.layout import NODE_HEIGHT, Box, Drawing, Edge, Node
+from topologies.wiring.ids import gateway_id
 
 State = Literal["ok", "ready", "wait", "bad", "idle"]
 SIGNS: Mapping[State, str] = {"ok": "●", "ready": "◐", "wait": "◌", "bad": "▲", "idle": "○"}

@@ -12,18 +12,19 @@ from tests.helpers.ports import free_port
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
-from appliance.compose import Appliance
 from bus.logs import Line, read_line
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, pack
 from devices.child import settle
 from pipeline.analysis.audit.findings import audit
 from pipeline.analysis.logs import lines
+from pipeline.engine.choice import SAIL, SPARK
 from pipeline.input import read
 from pipeline.jobs import find
 from pipeline.jobs.record import OpenCapture
 from pipeline.output.tables import Progress
 from tests.devices.tap.tap_support import member
+from tests.helpers.appliances import appliance_of
 from tests.helpers.peers import until
 from topologies.loading.loader import loads
 
@@ -45,7 +46,7 @@ log = logging.getLogger("buscoupler.tests")
 
 async def recorded(text: str) -> None:
     """Say lines of all levels on two buses that one recorder hears, and what is no line on one of them."""
-    appliance = Appliance(loads(text, "t.yaml"), "gw")
+    appliance = appliance_of(loads(text, "t.yaml"), "gw")
     appliance.open(asyncio.get_running_loop())
     hall = str(appliance.topology.buses["hall"].listen[0].url)
     try:
@@ -60,6 +61,7 @@ async def recorded(text: str) -> None:
         appliance.close()
 
 
+@pytest.mark.engines(SPARK, SAIL)
 def test_the_job_shows_each_line_once(spark: "SparkSession", tmp_path: Path) -> None:
     asyncio.run(recorded(TEXT.format(free_port(), free_port(), directory=tmp_path)))
     assert settle(20)

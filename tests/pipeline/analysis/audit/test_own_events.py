@@ -11,14 +11,15 @@ from tests.helpers.ports import free_port
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
-from appliance.compose import Appliance
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from devices.child import settle
 from pipeline.analysis.audit.findings import audit
+from pipeline.engine.choice import SAIL
 from pipeline.input import read
 from tests.devices.tap.tap_support import member
+from tests.helpers.appliances import appliance_of
 from tests.helpers.peers import until
 from topologies.loading.loader import loads
 
@@ -42,7 +43,7 @@ FRAMES = 300
 
 async def recorded(text: str) -> int:
     """Record frames of a member and events of the gateway. Return how many messages a listener heard."""
-    appliance = Appliance(loads(text, "t.yaml"), "gw")
+    appliance = appliance_of(loads(text, "t.yaml"), "gw")
     appliance.open(asyncio.get_running_loop())
     hall, yard = (str(appliance.topology.buses[name].listen[0].url) for name in ("hall", "yard"))
     try:
@@ -59,6 +60,7 @@ async def recorded(text: str) -> int:
         appliance.close()
 
 
+@pytest.mark.engines(SAIL)
 def test_a_flawless_run_with_events_has_no_fault(spark: "SparkSession", tmp_path: Path) -> None:
     heard = asyncio.run(recorded(TEXT.format(free_port(), free_port(), directory=tmp_path)))
     assert settle(20)
