@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from bus.leases.candidacy import Candidacy
 
 _QUEUE_BYTES = 1 << 20
-_SOFT = LIMITS | {"shed", "age_ms", "subscribe", "publish", "patterns", "mates", "names"}
+_SOFT = LIMITS | {"shed", "age_ms", "subscribe", "publish", "patterns", "mates", "names", "held_s"}
 Hear = Callable[[str, str], None]
 """Hears of an event: its kind and its cause."""
 GRACE_S = 2.0
@@ -40,9 +40,9 @@ GRACE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One side of a running bridge, with its place in the file and what it joins."""
+    """One side of a running bridge, with what it joins, and the row of its link in a status."""
 
-    number: int
+    row: LinkRow
     resolved: ResolvedSide
     side: Side
     end: End[Link]
@@ -60,7 +60,7 @@ class BridgePart(BasePart):
         self.legs: list[Leg] = []
         self.candidacy: Candidacy | None = None
         self._hearing: tuple[Hear, ...] = ()
-        self._unopened: list[tuple[Leg, str]] = []  # with the reasons
+        self._unopened: list[LinkRow] = []
         self._fresh: list[
             tuple[Link, float]
         ] = []  # links that a reload opened, and until when they may come up
@@ -87,15 +87,11 @@ class BridgePart(BasePart):
 
     @property
     def rows(self) -> list[LinkRow]:
-        return [*map(self._row, self.legs), *(self._row(leg, why) for leg, why in self._unopened)]
-
-    def _row(self, leg: Leg, failure: str = "") -> LinkRow:
-        edge = f"{self.id}/{leg.number}"
-        return LinkRow(self.hub, leg.side.row(leg.end.link.name), leg.end.link, (edge,), failure)
+        return [*(leg.row for leg in self.legs), *self._unopened]
 
     @property
     def watched(self) -> list[LinkRow]:
-        return [self._row(leg) for leg in self.legs if leg.resolved.bus is None]
+        return [leg.row for leg in self.legs if leg.resolved.bus is None]
 
     def _plans(self, resolved: ResolvedBridge, buses: Mapping[str, BusPart]) -> list[Plan[Link]]:
         return [self._plan(side, buses) for side in resolved.sides]
@@ -159,7 +155,8 @@ class BridgePart(BasePart):
             side = self._add(resolved, policy) if place is None else old[place].side
             if side.policy != policy:
                 side.revise(policy)
-            self.legs.append(Leg(number, resolved, side, end))
+            row = LinkRow(self.hub, side.row(end.link.name), end.link, (f"{self.id}/{number}",))
+            self.legs.append(Leg(row, resolved, side, end))
 
     def _add(self, resolved: ResolvedSide, policy: Policy) -> Side:
         taken = {side.name.partition(" ")[0] for side in self.hub.sides}
@@ -211,7 +208,7 @@ class BridgePart(BasePart):
     def links_down(self) -> list[str]:
         """Return the links on which no frames can pass: a candidate with such a link must not be chosen."""
         return [
-            *(why for _, why in self._unopened),
+            *(row.failure for row in self._unopened),
             *(link.name for link in self.links if not self._is_up(link)),
         ]
 
@@ -282,7 +279,7 @@ class BridgePart(BasePart):
             if trouble:
                 self.legs.remove(leg)
                 self.hub.remove(leg.side)
-                self._unopened.append((leg, trouble[0].detail))
+                self._unopened.append(leg.row._replace(failure=trouble[0].detail))
             failed += trouble
         if claims and self.candidacy is not None:
             self.candidacy.open(loop)

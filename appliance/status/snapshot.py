@@ -4,7 +4,6 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from functools import cache
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Final
@@ -164,7 +163,7 @@ def _pipe(pipe: Pipe) -> list[Record]:
 
 
 def _counted(stats: Stats) -> Record:
-    return {"balance": stats.balance(), **asdict(stats)}
+    return {"balance": stats.balance(), **stats.as_record()}
 
 
 def _totals(books: Iterable[Mapping[str, Account]], rates: Mapping[RowKey, Rate]) -> Record:
