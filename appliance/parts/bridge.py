@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from bus.leases.candidacy import Candidacy
 
 _QUEUE_BYTES = 1 << 20
-_SOFT = LIMITS | {"shed", "age_ms", "subscribe", "publish", "patterns", "mates", "names"}
+_SOFT = LIMITS | {"shed", "age_ms", "subscribe", "publish", "patterns", "mates", "names", "held_s"}
 Hear = Callable[[str, str], None]
 """Hears of an event: its kind and its cause."""
 GRACE_S = 2.0

@@ -141,7 +141,7 @@ class DeviceLink(Generic[D]):
         self._up_s = 0.0
         self._generation = 0
         self._timer: TimerHandle | None = None
-        self._standstill, self._held_s = Standstill(self._woke), held_s
+        self._standstill, self.held_s = Standstill(self._woke), held_s
 
     def _make_seals(self, keys: Keyring, clock: Callable[[], float]) -> Seals:
         purpose, sender = self.name.partition(":")[0], secrets.randbits(32)
@@ -164,14 +164,16 @@ class DeviceLink(Generic[D]):
         return self.shed.queue_bytes
 
     def revise(self, other: Link) -> bool:
-        """Take over the shed policy and the keys of another link to this device. To begin to sign, or to
-        stop it, takes a new opening.
+        """Take over the shed policy, the keys and `held_s` of another link to this device. To begin to sign,
+        or to stop it, takes a new opening.
         """
         if not isinstance(other, DeviceLink) or (self.seals is None) != (other.seals is None):
             return False
         if self.seals is not None and other.seals is not None:
             self.seals.rekey(other.seals.ring)
-        self.shed = other.shed
+        self.shed, self.held_s = other.shed, other.held_s
+        if self.state != "closed":
+            self._standstill.watch(self._loop, self.held_s)
         return self.pipe is None or self.pipe.revise(self.shed)
 
     def _open_device(self) -> D:
@@ -189,7 +191,7 @@ class DeviceLink(Generic[D]):
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Start to open the device. Returns at once."""
         self._hub, self._loop = hub, loop
-        self._standstill.watch(loop, self._held_s)
+        self._standstill.watch(loop, self.held_s)
         if self.state == "closed":
             self._generation += 1
             self._begin()

@@ -18,6 +18,7 @@ from bus.wire.frame import PUB, pack
 from devices.child import settle
 from pipeline.analysis.audit.findings import audit
 from pipeline.analysis.logs import lines
+from pipeline.engine.choice import SAIL, SPARK
 from pipeline.input import read
 from pipeline.jobs import find
 from pipeline.jobs.record import OpenCapture
@@ -60,6 +61,7 @@ async def recorded(text: str) -> None:
         appliance.close()
 
 
+@pytest.mark.engines(SPARK, SAIL)
 def test_the_job_shows_each_line_once(spark: "SparkSession", tmp_path: Path) -> None:
     asyncio.run(recorded(TEXT.format(free_port(), free_port(), directory=tmp_path)))
     assert settle(20)

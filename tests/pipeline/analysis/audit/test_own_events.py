@@ -16,6 +16,7 @@ from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from devices.child import settle
 from pipeline.analysis.audit.findings import audit
+from pipeline.engine.choice import SAIL
 from pipeline.input import read
 from tests.devices.tap.tap_support import member
 from tests.helpers.appliances import appliance_of
@@ -59,6 +60,7 @@ async def recorded(text: str) -> int:
         appliance.close()
 
 
+@pytest.mark.engines(SAIL)
 def test_a_flawless_run_with_events_has_no_fault(spark: "SparkSession", tmp_path: Path) -> None:
     heard = asyncio.run(recorded(TEXT.format(free_port(), free_port(), directory=tmp_path)))
     assert settle(20)
