@@ -1,4 +1,4 @@
-"""The table of commands: a record each, from which the parsers, `--help`, the man pages and a page derive."""
+"""The table of commands. Parsers, `--help`, the man pages and docs/commands.md derive from its records."""
 
 from typing import Final, NamedTuple
 

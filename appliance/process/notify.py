@@ -17,7 +17,10 @@ _BEATS: Final = 3  # within the time after which the manager restarts us
 
 
 def tell(*words: str) -> bool:
-    """Send assignments, such as READY=1. Return whether the manager took them; never block, raise nothing."""
+    """Send assignments, such as READY=1, without blocking.
+
+    Return whether the manager took them; raise nothing.
+    """
     path = os.environ.get("NOTIFY_SOCKET", "")
     if path[:1] not in ("/", "@"):
         return False
@@ -31,7 +34,7 @@ def tell(*words: str) -> bool:
 
 @contextmanager
 def reloading() -> Iterator[None]:
-    """Tell that a reload goes on in the block, and at its end that we are ready again."""
+    """Tell the manager that the block is a reload, and at its end that the process is ready again."""
     tell("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
     try:
         yield
@@ -40,7 +43,7 @@ def reloading() -> Iterator[None]:
 
 
 def watchdog_s() -> float | None:
-    """Return the time after which the manager restarts us if it hears nothing; None if it does not watch."""
+    """Return after how many seconds of silence the manager restarts us; None if it does not watch."""
     with suppress(KeyError, ValueError):
         usec = int(os.environ["WATCHDOG_USEC"])
         if usec > 0 and int(os.environ.get("WATCHDOG_PID", os.getpid())) == os.getpid():
@@ -69,6 +72,6 @@ class Heart:
         tell(ALIVE)
 
     def close(self) -> None:
-        """Tell nothing more. Idempotent."""
+        """Stop telling the manager. Idempotent."""
         if self._timer is not None:
             self._timer.cancel()
