@@ -60,3 +60,10 @@ def page_url(word: str) -> str:
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
     return word
+
+
+def file_or_none(word: str) -> str:
+    """Return the path of a file, or the word `none`. Raises `ArgumentTypeError` for an empty word."""
+    if not word:
+        raise argparse.ArgumentTypeError("name a file, or write none to keep nothing")
+    return word

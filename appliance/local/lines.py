@@ -12,46 +12,49 @@ def record(line: bytes) -> Record:
     try:
         found = json.loads(line.decode())
     except RecursionError:
-        raise ValueError("nested too deeply") from None
+        raise ValueError("the line is JSON that is nested too deeply to be a record") from None
     if not isinstance(found, dict):
-        raise ValueError("not a record")
+        raise ValueError(f"a line must be one JSON object, not {found!r:.40}")
     return found
 
 
 def text(found: Record, name: str) -> str | None:
-    """Return a text of a record, None without one. Raises ValueError for anything else."""
+    """Return the text at a key of a record, None without it. Raises `ValueError` for anything else."""
     value = found.get(name)
     if value is not None and not isinstance(value, str):
-        raise ValueError(f"{name} is no text")
+        raise ValueError(f"{name} must be text, not {value!r:.40}")
     return value
 
 
 def number(found: Record, name: str) -> int | None:
-    """Return a whole number of a record, None without one. Raises ValueError for anything else."""
+    """Return the whole number at a key of a record, None without it.
+
+    Raises `ValueError` for anything else.
+    """
     value = found.get(name)
     if value is not None and type(value) is not int:
-        raise ValueError(f"{name} is no whole number")
+        raise ValueError(f"{name} must be a whole number, not {value!r:.40}")
     return value
 
 
 def many(found: Record, name: str) -> list[Any]:
-    """Return a list of a record, empty without one. Raises ValueError for anything else."""
+    """Return the list at a key of a record, empty without it. Raises `ValueError` for anything else."""
     value = found.get(name) or []
     if not isinstance(value, list):
-        raise ValueError(f"{name} is no list")
+        raise ValueError(f"{name} must be a list, not {value!r:.40}")
     return value
 
 
 def texts(found: Record, name: str) -> tuple[str, ...]:
-    """Return what a list of a record has, as texts. Raises ValueError for anything that is no list."""
+    """Return the items of a list at a key of a record, as text. Raises `ValueError` if it is no list."""
     return tuple(map(str, many(found, name)))
 
 
 def records(found: Record, name: str) -> list[Record]:
-    """Return the records that a list of a record has. Raises ValueError for anything else."""
+    """Return the records in a list at a key of a record. Raises `ValueError` for anything else."""
     value = many(found, name)
     if not all(isinstance(one, dict) for one in value):
-        raise ValueError(f"{name} has something that is no record")
+        raise ValueError(f"{name} must be a list of JSON objects, not {value!r:.40}")
     return value
 
 
