@@ -25,7 +25,7 @@ from topologies.resolved.resolve import Resolved
 
 
 class Following(NamedTuple):
-    """A reload that is ready to be made: what runs now, what is to follow, and the changes of parts.
+    """A reload that is ready to be made: the records that run now, those that follow, and the new parts.
 
     `drawing` is the picture of what follows, if one has been drawn of what runs.
     """
@@ -78,11 +78,11 @@ class Appliance:
         return self.resolved.names
 
     def _publish(self) -> None:
-        """Publish from now on what this process says itself where the topology wants it."""
+        """Publish events and log lines of this process on the buses that the topology names."""
         self._publisher.follow(self.parts, [*self.resolved.events, *self.resolved.logs])
 
     def _listen(self) -> None:
-        """Keep what is logged from now on, if it is to be published."""
+        """Keep log lines from now on, if they are to be published."""
         self._unpublished.listen(bool(self.resolved.logs), without_events=bool(self.resolved.events))
 
     def open(self, loop: AbstractEventLoop) -> None:
@@ -100,7 +100,7 @@ class Appliance:
         self._scan()
 
     def _settle_budget(self) -> None:
-        """Bound what this process holds for its peers, as the topology says."""
+        """Bound the memory that this process holds for its peers, as the topology says."""
         limit_bytes = self.resolved.here.memory_bytes
         budget.PROCESS.revise(budget.default_bytes() if limit_bytes is None else limit_bytes)
 
@@ -150,7 +150,7 @@ class Appliance:
         return [row for part in self.parts.values() for row in part.watched]
 
     def _picture(self) -> dict[str, Any]:
-        """Return the picture of the topology. It is drawn when somebody asks first."""
+        """Return the picture of the topology, drawn at the first request."""
         if self._drawing is None:
             self._drawing = draw(self.topology).as_record()
         return self._drawing
@@ -185,7 +185,7 @@ class Appliance:
         return changes, [title for title in following.built.revisions if title not in touched]
 
     def prepare(self, resolved: Resolved) -> Following:
-        """Compare records, and make what is to come, with nothing changed yet. Call it on any thread.
+        """Compare records and make new parts and links, with nothing changed yet. Any thread may call this.
 
         Raises `TopologyError` for a part that is not there, `LinkError` for what can never work.
         """
@@ -194,7 +194,7 @@ class Appliance:
         return Following(self.resolved, resolved, built, drawing)
 
     def change(self, following: Following) -> list[Change]:
-        """Make a reload, link by link, between two batches: what stays keeps its pipes.
+        """Make a reload, link by link, between two batches: links that stay keep their pipes.
 
         Return what differs, then what failed.
         """

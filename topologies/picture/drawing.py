@@ -1,4 +1,4 @@
-"""A topology as a picture: what is in it. `topologies.picture.layout` gives it places. Pure.
+"""A topology as a picture: its parts and lines. `layout` gives them places. Pure.
 
 The ids are stable over changes of other parts, so a page or `show --live` marks them with what is going on.
 """

@@ -18,7 +18,7 @@ from topologies.wiring.segments import Wiring
 
 @dataclass(frozen=True, slots=True)
 class ResolvedDevice:
-    """What a device needs of the topology. `gateway` runs it.
+    """The needs of a device. `gateway` runs it.
 
     `limits` are `queue_bytes` and `message_bytes` of the buses of its gateway that it joins. `names` are
     those of tokens, for a device that looks into parts.
@@ -33,7 +33,7 @@ class ResolvedDevice:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """Everything that a gateway needs of a topology, worked out once. No part looks into the topology itself.
+    """All that a gateway needs of a topology, worked out once. No part looks into the topology itself.
 
     `names` are all names of tokens, and `listed` those of the list and file of names. `events` and `logs` are
     the buses on which the gateway publishes its own. Each part that the gateway runs has a record, by name.
@@ -53,7 +53,7 @@ class Resolved:
 
 
 def resolve(wiring: Wiring, gateway: str) -> Resolved:
-    """Work out what the parts of a gateway need. It reads files, so call it on no event loop.
+    """Work out the needs of a gateway's parts. This reads files, so do it on no event loop.
 
     Raises `TopologyError` for a gateway that is not there, and for a file of names that cannot be read.
     """

@@ -14,7 +14,7 @@ Answer = Callable[[bytes, str], bytes]
 
 
 class Datagrams:
-    """One UDP socket, which answers each datagram by at most one of about the same size.
+    """A UDP socket, which answers each datagram by at most one of about the same size.
 
     A sender can forge its address, so answers must not amplify traffic.
     """
