@@ -18,7 +18,7 @@ endef
 LOCKED := can uart i2c
 TOOLS := .venv/tools/bin
 
-.PHONY: demo test fuzz chaos mutants check format generated bench clean lock sbom audit takeovers soak site deb deb-test image image-test
+.PHONY: demo quick test fuzz chaos mutants check format generated bench clean lock sbom audit takeovers soak site deb deb-test image image-test
 
 demo: .venv/demo
 	$(BIN)/buscoupler demo
@@ -27,6 +27,10 @@ demo: .venv/demo
 test: .venv/dev .venv/hermes/bin/python
 	$(call install,$(TEST_PACKAGES))
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --no-loadscope-reorder
+
+# Most tests, in two minutes: tests/slow.txt names the others. Needs neither Java nor Debian packages.
+quick: .venv/quick
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --no-loadscope-reorder --quick
 
 # Each parser gets INPUTS inputs (docs/testing.md), and each property others than in `make test`.
 INPUTS ?= 1000000

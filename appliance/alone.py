@@ -4,7 +4,7 @@ import time
 from asyncio import AbstractEventLoop
 
 from appliance.local.places import process_directory
-from appliance.local.responder import Attended
+from appliance.local.responder import WithResponders
 from appliance.process.ledger import say_ledger
 from appliance.process.serve import serve
 from appliance.status.client import status_socket
@@ -52,4 +52,4 @@ def serve_alone(service: Service, program: str, title: str) -> int:
         started_ns=time.time_ns(),
     )
     responder = status_responder(process_directory(program) / status_socket(()), view)
-    return serve(Attended(alone, responder), announce, lambda: say_ledger(alone.hubs()))
+    return serve(WithResponders(alone, responder), announce, lambda: say_ledger(alone.hubs()))

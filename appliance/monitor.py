@@ -26,19 +26,19 @@ _PUBLISHED = 20  # events on the buses after one scan; the log has all
 
 
 class Watched(Protocol):
-    """The parts that a monitor looks at. Of `watched_links`, each change of state is an event."""
+    """The process that a monitor watches. Each change of state of `watched_links` is an event."""
 
     def watched_links(self) -> Iterable[LinkRow]: ...
     def hubs(self) -> Iterable[Hub]: ...
     def say(self, events: list[bytes]) -> bool:
-        """Publish these events, and what else is to be published now. Return whether there was anything."""
+        """Publish these events and waiting lines of the log. Return whether there was anything."""
 
 
 class Monitor:
-    """`scan(now)` finds what changed; parts that know of an event by themselves call `record(...)`.
+    """The monitor of a process: `scan(now)` finds changes, and parts `record(...)` events of their own.
 
-    Each event is kept and logged at once, and published by `watched.say` at the end of a scan. What is
-    dropped of that itself makes no further event.
+    Each event is kept and logged at once, and published by `watched.say` at the end of a scan. Drops of
+    published events make no further events.
     """
 
     def __init__(self, gateway: str, watched: Watched, clock_ns: Callable[[], int] = time.time_ns) -> None:
@@ -53,17 +53,17 @@ class Monitor:
     def record(
         self, kind: str, source: str, cause: str, level: int = logging.WARNING, **counts: int
     ) -> Event:
-        """Record an event that happened now. `level` is that of the log: links log their own troubles."""
+        """Record an event that happened now, and log it at `level`. Links log their own troubles."""
         event = Event(self._clock_ns(), kind, f"{self._gateway}/{source}", cause, counts)
         self.events.append(event)
         cause_of = f"{kind}: {event.source}: {cause}"  # the same one, whatever its counts
-        log.log(level, "%s", event.line(), extra={"cause": cause_of, "told": {"event": event.told()}})
+        log.log(level, "%s", event.line(), extra={"cause": cause_of, "fields": {"event": event.told()}})
         if len(self._waiting) < _PUBLISHED:
             self._waiting.append(event.frame())
         return event
 
     def scan(self, now: float) -> None:
-        """Look at everything once, and then publish; `now` in seconds, monotonic."""
+        """Find all changes since the last scan, then publish. `now` is in seconds, monotonic."""
         rows, hubs = list(self._watched.watched_links()), list(self._watched.hubs())
         _keep(self._links, [row.link for row in rows])
         _keep(self._loops, {hub.name for hub in hubs})
@@ -79,7 +79,7 @@ class Monitor:
         self._say(hubs, counts)
 
     def _say(self, hubs: list[Hub], before: dict[str, dict[str, int]]) -> None:
-        """Publish, and take what is dropped of that as known: else a drop would be told for ever."""
+        """Publish waiting events, and take their own drops as known: else each would cause another event."""
         waiting, self._waiting = self._waiting, []
         if self._watched.say(waiting):
             accounts = {hub.name: hub.accounts() for hub in hubs}
@@ -109,7 +109,7 @@ class Monitor:
         self.record("loop", hub.name, f"what was sent came back; cut: {cut}", loops=hub.loops)
 
     def _scan_drops(self, name: str, counts: dict[str, int], now: float) -> None:
-        """Record drops that nobody intended. Policies, takeovers and peers that leave are counts alone."""
+        """Record unintended drops. Drops by policies, takeovers and leaving peers are only counted."""
         if not counts:
             return
         dropped = troubles(counts)
@@ -123,12 +123,12 @@ class Monitor:
 
 
 def _dropped(accounts: Mapping[str, Mapping[str, Account]]) -> dict[str, dict[str, int]]:
-    """Return what all links of the hubs have dropped so far, by their names and by reason."""
+    """Return the drops of all links so far by reason, by the names of hub and link."""
     rows = ((hub, *one) for hub, links in accounts.items() for one in links.items())
     return {f"{hub}/{link}": account.stats.dropped for hub, link, account in rows}
 
 
 def _keep(known: dict[K, T], here: Iterable[K]) -> None:
-    """Forget what has gone: a reload can take parts away, and bring others of the same name."""
+    """Forget entries that are not `here`: a reload can replace a part by another of the same name."""
     for gone in known.keys() - set(here):
         del known[gone]

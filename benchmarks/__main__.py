@@ -1,7 +1,8 @@
-"""`python -m benchmarks`: measure all systems under all loads and write performance.md and .png."""
+"""`python -m benchmarks`: measure all systems under all loads, for the page and the picture."""
 
 import sys
 
+from benchmarks import sections
 from benchmarks.command import run_as_command
 from benchmarks.picture import picture
 from benchmarks.plan import plan, status
@@ -24,7 +25,8 @@ def main() -> int:
     if todo.directory:
         results, words = Results(samples), todo.circumstances()
         picture(results, todo.loads, todo.systems, todo.file("performance.png"))
-        todo.file("performance.md").write_text(markdown(results, todo.loads, todo.systems, *words))
+        text = markdown(results, todo.loads, todo.systems, *words)
+        sections.write("device", "benchmarks", text, todo.directory / sections.PAGE.name)
     return status(samples)
 
 

@@ -10,13 +10,12 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from benchmarks import sections
 from benchmarks.command import run_as_command
 from benchmarks.plan import Plan, plan, status
 from benchmarks.report import MILLION, Results, Target, machine, spread, table
 from benchmarks.run import Load, Sample, in_turn, measure
 from benchmarks.systems import CACHE, COMMAND, HERE, System, missing_module
-
-PAGE = "performance-channels.md"
 
 
 class Channel(NamedTuple):
@@ -58,20 +57,13 @@ LOADS = tuple(
     for size in SIZES
 )
 
-HEAD = """# Performance over WebSocket and TLS
-
-Written by `make bench`; do not edit. Command: `{command}` ({duration}).
+HEAD = """Command: `{command}` ({duration}).
 Machine: {machine}.
-
-Our device beside `nng_device`, in the same run and under the same load; [performance](performance.md) says
-how it is measured. The first rows are plain tcp, to compare with. The targets: at 64 B at least 3 times
-NNG's figure, at 1 KiB no less than NNG's.
+"Ours" and "NNG" are millions of messages delivered a second, or the median round trip in µs.
 
 | Transport | Load | Ours | NNG | Ours ÷ NNG | |
 |---|---|---:|---:|---:|---|
 {rows}
-
-"Ours" and "NNG" are millions of messages delivered a second, or the median round trip in µs.
 """
 
 
@@ -156,7 +148,8 @@ def main() -> int:
         _tell,
     )
     if made.directory:
-        made.file(PAGE).write_text(page(Results(samples), made))
+        text = page(Results(samples), made)
+        sections.write("channels", "benchmarks.channels", text, made.directory / sections.PAGE.name)
     return status(samples)
 
 

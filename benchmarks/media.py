@@ -4,45 +4,26 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
-from benchmarks.command import DOCS, Command, run_as_command, written
+from benchmarks import sections
+from benchmarks.command import Command, run_as_command
 from benchmarks.formats import Cost, measure
 from benchmarks.lines import LINES, SIZES, Carried, Sent, multicast
 from benchmarks.report import machine
 
-PAGE = DOCS / "performance-media.md"
 REPEATS = 3
 ENOUGH = 0.99
 
-HEAD = """# Performance of the media
+HEAD = """Machine: {machine}.
 
-Written by `python -m benchmarks.media` (`make bench` runs it too); do not edit. Machine: {machine}.
-
-## Lines kept full
-
-The framing sets the limit: 8N1 and COBS on a UART; identifier, length, check and tail bytes on CAN,
-without stuff bits. The links are real. The simulated lines have bit times on a clock of their own. The
-pseudo-terminal runs in real time behind a relay that paces bytes. Processor time is that of both ends and of
-the line between them; for CAN the simulated bus takes the larger part.
-
-| Line | Frame | Limit, frames/s | Carried | CPU a frame, us | of one core, line full | |
+| Line kept full | Frame | Limit, frames/s | Carried | CPU a frame, us | of one core, line full | |
 |---|---:|---:|---:|---:|---:|---|
 {lines}
 
-## Multicast against a loop of `sendto`
-
-The benchmark counts frames a second that leave through one interface; nobody receives them. The link packs
-small frames into datagrams of at most 1400 bytes. The loop sends a datagram for each frame, and does no other
-work.
-
-| Frame | Link, CPU us | Loop, CPU us | Link / loop, frames a second |
+| Multicast against `sendto` | Link, CPU us | Loop, CPU us | Link / loop, frames a second |
 |---:|---:|---:|---:|
 {sent}
 
-## Encoding and decoding a frame
-
-The table shows the processor time of our part alone, in us, for batches of 256 frames of random data.
-
-| Format | {sizes} |
+| Format, CPU us | {sizes} |
 |---|{rule}
 {costs}
 """
@@ -98,11 +79,11 @@ def middle_sent(runs: Sequence[Sent]) -> Sent:
 
 def main() -> int:
     command = Command("benchmarks.media", __doc__)
-    command.add_output("the page", PAGE)
+    command.add_output("the page", sections.PAGE)
     output: Path = command.parse_args().output
     lines = [middle([work(size) for _ in range(REPEATS)]) for work in LINES.values() for size in SIZES]
     sent = [middle_sent([multicast(size) for _ in range(REPEATS)]) for size in SIZES]
-    written(output).write_text(page(lines, sent, measure()))
+    sections.write("media", "benchmarks.media", page(lines, sent, measure()), output)
     return 0 if all(line.carried >= ENOUGH for line in lines) else 1
 
 

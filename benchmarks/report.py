@@ -15,32 +15,6 @@ MILLION = 1e6
 STUCK_MIB = 16.0  # twice the queue of one peer
 FIELDS = {"roundtrip": "p50_us", "idle": "idle_mib"}
 
-METHOD = f"""\
-- Every system runs on loopback, alone, in a fresh process for each measurement. Systems take turns
-  within each repeat. Figures are medians over the repeats. A ratio is taken within one repeat; its
-  smallest and largest values stand in brackets. No process is pinned to a core.
-- The load generator (`benchmarks/load.c`) is one thread with one epoll. It has the receivers and a sender
-  that writes as fast as the device reads, 64 KiB a write ("batched") or one message a write. It checks the
-  length of every message that arrives, and the content of every 64th. *Delivered* is counted over the
-  window, at all good receivers together. *Lost* is the number of messages sent times the receivers, minus
-  the number that arrived; it is counted over the whole run, after nothing more arrived for a second.
-- "Octaves" means sizes 16, 32 ... 2048 B, shuffled; each size carries as many bytes as the next. The mean
-  is 64 B. "Uniform" means sizes spread evenly over 16 to 2048 B, shuffled; the mean is about 1 KiB.
-- `nng_device` and `nn_device` are the libraries' own C functions on one raw bus socket. Python starts them,
-  so its interpreter counts in their resident size. For a fair comparison their queues are larger than the
-  defaults: NNG's 8192 messages (its maximum) instead of 16, nanomsg's 4 MiB instead of 128 KiB. Both drop
-  the messages that a peer does not take. In a trial at 64 B, a forwarder between two raw NNG sockets
-  delivered up to 1.7 times the reflector, but it does not serve peers of the same side.
-- nats-server speaks its own text protocol, on one subject, with its own settings. It slows the sender
-  down for a peer that does not read. Messages that it still holds at the end of a run count as lost here.
-- The byte relay (`benchmarks/relay.c`) copies chunks to all other peers as they come, and looks at nothing.
-  It is the limit of one thread. With one message a write, a device that gathers messages can be faster.
-- Processor time is user and system time of the device over the window, for each delivered message (two per
-  round trip).
-- Memory of idle peers is the growth of the device's resident size with {IDLE_PEERS} peers that have
-  done the handshake. It does not include the kernel's memory for the sockets.
-"""
-
 
 class Target(NamedTuple):
     """A target: the ratio of `field` for ours under `load` to that of `system` under `base`, against `bound`.
@@ -217,18 +191,12 @@ def machine() -> str:
 def markdown(
     results: Results, loads: Sequence[Load], systems: Sequence[System], command: str, duration: str
 ) -> str:
-    """Return the whole page."""
+    """Return the section of the page about the raw device."""
     parts = [
-        "# Performance\n\nWritten by `make bench`; do not edit. "
         f"Command: `{command}` ({duration}).\nMachine: {machine()}.\n",
-        f"## Targets\n\n{targets(results)}",
+        targets(results),
         "![Delivered messages a second and round trip](performance.png)\n",
-        f"## How it is measured\n\n{METHOD}",
-        '## Results\n\n"ours ÷ it" is our figure divided by that system\'s figure in the same repeat.\n',
+        '"ours ÷ it" is our figure divided by that system\'s figure in the same repeat.\n',
     ]
-    parts += [f"### {load.title}\n\n{load_table(results, load, systems)}" for load in loads]
-    parts.append(
-        "## To measure a part again\n\n`.venv/bin/python -m benchmarks --only ours,relay --loads 64B,1KiB "
-        "--quick --output /tmp/bench`\n"
-    )
+    parts += [f"**{load.title}**\n\n{load_table(results, load, systems)}" for load in loads]
     return "\n".join(parts)

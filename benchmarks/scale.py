@@ -1,6 +1,6 @@
 """`python -m benchmarks.scale`: a fleet on paper: bytes, files, shuffles and processor time of each job.
 
-The coefficients were measured on one machine (docs/performance-pipeline.md); what follows from them is
+The coefficients were measured on one machine (docs/performance.md); what follows from them is
 arithmetic, and nobody has run such a fleet.
 """
 

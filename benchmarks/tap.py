@@ -1,7 +1,8 @@
 """`python -m benchmarks.tap`: measure what a tap costs the raw device, and how many frames it records.
 
 Under each load the device's tap goes on and off ten times a second, so that the machine is the same for both.
-Then, without other load, a tap is fed as fast as it accepts frames. It writes docs/performance-tap.md.
+Then, without other load, a tap is fed as fast as it accepts frames. It writes a section of
+docs/performance.md.
 """
 
 import argparse
@@ -22,7 +23,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.command import DOCS, Command, run_as_command, written
+from benchmarks import sections
+from benchmarks.command import Command, run_as_command
 from benchmarks.report import machine
 from benchmarks.run import generate
 from benchmarks.systems import CACHE, BenchError
@@ -33,10 +35,8 @@ from capture.schema import Direction
 from devices.child import settle
 from devices.raw import RawDevice
 from devices.tap.recorder import Options, Recorder
-from devices.tap.writer_backoff import BACKOFF_S
 from tests.helpers.ports import free_port
 
-PAGE = DOCS / "performance-tap.md"
 LOADS = (("64 B, batched", "64", "batched"), ("1 KiB, batched", "1024", "batched"),
          ("16 to 2048 B, batched", "mixed", "batched"), ("64 B, one a write", "64", "single"))  # fmt: skip
 WINDOW_S = 0.1
@@ -231,27 +231,8 @@ def feed_all(seconds: float) -> list[tuple[str, dict[str, float]]]:
     return rows
 
 
-HEAD = """\
-# The cost of a tap, and the share that it keeps
-
-`python -m benchmarks.tap` on {machine}, {seconds:g} s a load.
-Only ratios within one run can be compared with other machines.
-
-## The device under its full load
-There are one sender and three receivers. The load generator, the device and the tap's writer share the cores.
-Every 100 ms the tap is switched on or off; its writer stands still while it is off. Each such window is
-compared with its neighbours. The loss is the median with its 95 % interval. *CPU* is the additional processor
-time of the device for each message. *Recorded* is the recorded share of the messages that passed while the
-tap was on; the rest is counted, in gaps. With `yields: true`, the default, the writer runs only when no other
-process needs the processor, and rests for {rest_s:g} s when the ring has filled while the device is busy.
-
-"""
-FED = """
-## The tap with as much input as it takes
-A hub runs in one process, the writer in another. The frames have 3 tokens and random data, which does not
-compress. A core with no other work keeps 1,000,000 / (writer's CPU in us) frames a second.
-
-"""
+HEAD = "`python -m benchmarks.tap` on {machine}, {seconds:g} s a load.\n\n"
+FED = "\n"
 LOAD_COLUMNS = (
     "load", "M messages/s in, without a tap", "loss, `yields: true`", "CPU", "recorded",
     "loss, `yields: false`", "CPU", "recorded",
@@ -273,10 +254,8 @@ def heading(columns: tuple[str, ...]) -> str:
 def page(
     options: argparse.Namespace, loads: list[tuple[str, list[Run]]], fed: list[tuple[str, dict[str, float]]]
 ) -> str:
-    """Return the page docs/performance-tap.md."""
-    text = HEAD.format(
-        machine=machine(), seconds=options.seconds, rest_s=BACKOFF_S
-    ) + heading(LOAD_COLUMNS)  # fmt: skip
+    """Return the section of the page about the tap."""
+    text = HEAD.format(machine=machine(), seconds=options.seconds) + heading(LOAD_COLUMNS)
     for title, runs in loads:
         off = statistics.median(speed(window) for run in runs for window in run.windows if not window.on)
         cells = [title, f"{off / 1e6:.2f}"]
@@ -296,7 +275,7 @@ def page(
 def main() -> int:
     command = Command("benchmarks.tap", __doc__)
     command.add_seconds(20.0)
-    command.add_output("the page", PAGE)
+    command.add_output("the page", sections.PAGE)
     command.add_hidden("--serve", nargs=3, metavar=("PORT", "MODE", "DIR"))
     options: Any = command.parse_args()
     if options.serve:
@@ -309,7 +288,7 @@ def main() -> int:
         (title, [measure(size, writes, idle, options.seconds) for idle in (True, False)])
         for title, size, writes in LOADS
     ]
-    written(options.output).write_text(page(options, loads, fed))
+    sections.write("tap", "benchmarks.tap", page(options, loads, fed), options.output)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The report of a service: what it tells of itself to a status, beside the ledgers of its pipes. Pure."""
+"""The report of a service, which a status shows beside the ledgers of its pipes. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -36,4 +36,4 @@ class Reporter(Protocol):
     """A service that a status shows."""
 
     def report(self) -> Report:
-        """Return what there is to tell now."""
+        """Return the report as of now."""

@@ -224,9 +224,7 @@ IMPORT_TESTS = {  # still to do
     "tests/bridges/media/can/test_processes.py",
     "tests/bus/embedded/test_node_tmq_micropython.py",
     "tests/examples/*.py",
-    "tests/pipeline/*.py",
 }
-IMPORT_BENCHMARKS = {"tests/pipeline/*.py"}  # still to do
 
 
 def imports_of_tests(path: Path) -> set[str]:
@@ -249,6 +247,5 @@ def test_no_test_module_imports_another() -> None:
 
 def test_only_tests_of_benchmarks_import_them() -> None:
     found = users(lambda path: {name for name in names(path) if re.match(r"benchmarks\b", name)})
-    allowed = ("tests/benchmarks/*.py", *IMPORT_BENCHMARKS)
-    left = {path: names for path, names in found.items() if not any(fnmatch(path, p) for p in allowed)}
+    left = {path: names for path, names in found.items() if not fnmatch(path, "tests/benchmarks/*.py")}
     assert left == {}, "what tests and benchmarks share belongs in tests/rigs"

@@ -1,5 +1,6 @@
 """The names that a topology knows: those in its patterns, those it lists, and those in the file it names."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from bus.errors import TokenError, TopologyError
@@ -10,9 +11,12 @@ from topologies.wiring.filters import all_names
 FILE_BYTES = 1 << 20
 
 
-def known(topology: Topology) -> list[str]:
-    """Return all names that a topology knows. Raises `TopologyError` if it cannot read its file of names."""
-    return texts([*used(topology), *listed(topology.names)])
+def known(topology: Topology, in_list: Iterable[str] | None = None) -> list[str]:
+    """Return all names that a topology knows. `in_list` are those of `listed`, if they are known already.
+
+    Raises `TopologyError` if the file of names cannot be read.
+    """
+    return texts([*used(topology), *(listed(topology.names) if in_list is None else in_list)])
 
 
 def used(topology: Topology) -> list[str]:

@@ -1,4 +1,4 @@
-"""The table of commands. Parsers, `--help`, the man pages and docs/commands.md derive from its records."""
+"""The table of commands: parsers, `--help`, the man pages and docs/commands.md are made from its records."""
 
 from typing import Final, NamedTuple
 

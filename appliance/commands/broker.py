@@ -4,7 +4,7 @@ import argparse
 import time
 
 from appliance.local.places import process_directory
-from appliance.local.responder import Attended
+from appliance.local.responder import WithResponders
 from appliance.process.ledger import say_ledger
 from appliance.process.serve import serve
 from appliance.status.client import status_socket
@@ -85,4 +85,4 @@ def run(options: argparse.Namespace) -> int:
         started_ns=time.time_ns(),
     )
     responder = status_responder(process_directory("broker") / status_socket(()), view)
-    return serve(Attended(service, responder), announce, lambda: say_ledger(service.hubs()))
+    return serve(WithResponders(service, responder), announce, lambda: say_ledger(service.hubs()))

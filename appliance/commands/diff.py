@@ -5,11 +5,13 @@ import sys
 from json import dumps
 from typing import Any, NamedTuple
 
-from appliance.commands.run import checked
+from appliance.commands.run import checked_wiring
 from appliance.compose import Appliance
 from appliance.parts.changes import Change
 from bus.errors import BusError
 from topologies.model import Topology
+from topologies.resolved.resolve import resolve
+from topologies.wiring.segments import Wiring
 
 _FATES = {True: "stays connected", False: "is opened anew"}
 
@@ -48,7 +50,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     try:
-        found = differences(checked(options.old), checked(options.new), options.gateway)
+        found = differences(checked_wiring(options.old), checked_wiring(options.new), options.gateway)
     except BusError as error:
         print(f"buscoupler diff: {error}", file=sys.stderr)
         return 2
@@ -57,19 +59,24 @@ def run(options: argparse.Namespace) -> int:
     return int(not all(one.same for one in found))
 
 
-def differences(old: Topology, new: Topology, gateway: str | None = None) -> list[Difference]:
+def differences(old: Wiring, new: Wiring, gateway: str | None = None) -> list[Difference]:
     """Return what differs on each gateway, or on one. Raises `BusError` where a reload is refused."""
-    names = [gateway] if gateway is not None else list(dict.fromkeys([*old.gateways, *new.gateways]))
+    names = (
+        [gateway]
+        if gateway is not None
+        else list(dict.fromkeys([*old.topology.gateways, *new.topology.gateways]))
+    )
     return [_difference(old, new, name) for name in names]
 
 
-def _difference(old: Topology, new: Topology, gateway: str) -> Difference:
-    if gateway in old.gateways and gateway not in new.gateways:
-        return Difference(gateway, [], [], f"{gateway} is not in {new.name}: stop it; a reload is refused")
-    if gateway not in old.gateways and gateway in new.gateways:
+def _difference(old: Wiring, new: Wiring, gateway: str) -> Difference:
+    before, after = old.topology, new.topology
+    if gateway in before.gateways and gateway not in after.gateways:
+        return Difference(gateway, [], [], f"{gateway} is not in {after.name}: stop it; a reload is refused")
+    if gateway not in before.gateways and gateway in after.gateways:
         return Difference(gateway, [], [], f"{gateway} is new: start it")
-    changes, kept = Appliance(old, gateway).foresee(new)
-    return Difference(gateway, changes, kept, _restart(old, new))
+    changes, kept = Appliance(resolve(old, gateway)).foresee(resolve(new, gateway))
+    return Difference(gateway, changes, kept, _restart(before, after))
 
 
 def _restart(old: Topology, new: Topology) -> str:

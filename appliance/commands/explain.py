@@ -15,7 +15,7 @@ from appliance.explain.client import Start, new_mark, running, starts, trace
 from appliance.explain.printer import plan_lines, plan_record, trace_lines, trace_record
 from appliance.explain.rehearsal import Rehearsal
 from appliance.explain.words import SECONDS_MAX
-from appliance.local.places import nobody
+from appliance.local.places import no_process_text
 from bus.errors import BusError
 from bus.text import nearest
 from bus.wire.frame import PUB, pack
@@ -93,7 +93,7 @@ def _live(options: argparse.Namespace) -> int:
     known = list(starts(found, options.file, options.gateway))
     if not known:
         others = [one.answer.title for one in found]
-        told = nobody(options.file, options.gateway, options.run_directory, others)
+        told = no_process_text(options.file, options.gateway, options.run_directory, others)
         raise BusError("\n".join([told, *failed]))
     if options.start is None:
         print("\n".join(f"{start.link} (on {start.running.answer.gateway})" for start in known))

@@ -1,4 +1,4 @@
-"""`buscoupler monitor`: how the services of a catalog live, or what passes at a socket of one of them."""
+"""`buscoupler monitor`: show the states of services in a catalog, or the messages at one's socket."""
 
 import argparse
 import asyncio
@@ -50,16 +50,16 @@ async def _run(options: argparse.Namespace) -> int:
 
 
 async def _watch(client: Client, options: argparse.Namespace) -> None:
-    """Print the life of all services: once, or `--count` times."""
+    """Print the states of all services: once, or `--count` times."""
     for look in range(options.count or 1):
         if look:
             await asyncio.sleep(options.seconds)
         found = await lives(client)
-        for line in (_told(*one) for one in found.items()) if options.json else _table(found):
+        for line in (_as_json(*one) for one in found.items()) if options.json else _table(found):
             print(line, flush=True)
 
 
-def _told(name: str, life: Life) -> str:
+def _as_json(name: str, life: Life) -> str:
     return json.dumps({"name": name, **life._asdict()})
 
 

@@ -9,7 +9,7 @@ from json import dumps
 from pathlib import Path
 
 from appliance.commandline.arguments import above_zero
-from appliance.local.places import nobody
+from appliance.local.places import no_process_text
 from appliance.reload.client import reload, reload_sockets
 from appliance.reload.outcome import Outcome, Request
 
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     meant = [outcome for outcome in found if outcome.meant]
     if not meant and not silent:
         others = [f"{one.title} from {one.file}" for one in found]
-        _complain(nobody(options.file, options.gateway, options.run_directory, others))
+        _complain(no_process_text(options.file, options.gateway, options.run_directory, others))
     answered = not any(_is_concerned(path, options, meant) for path in silent)
     return 0 if answered and meant and all(outcome.good for outcome in meant) else 1
 

@@ -11,7 +11,7 @@ from appliance.commandline.arguments import above_zero
 from appliance.compose import Appliance
 from appliance.explain.responder import trace_responder, trace_socket
 from appliance.local.places import runtime_directory
-from appliance.local.responder import Attended
+from appliance.local.responder import WithResponders
 from appliance.process.ledger import say_ledger
 from appliance.process.serve import serve
 from appliance.process.trial import say_outcome
@@ -24,6 +24,8 @@ from bus.permissions import make_private
 from topologies.findings import Finding, InvalidTopology
 from topologies.loading.loader import load
 from topologies.model import Topology, gateway_here
+from topologies.resolved.resolve import resolve
+from topologies.wiring.segments import Wiring, wired
 
 log = logging.getLogger("buscoupler")
 TEST_S = 10.0
@@ -58,11 +60,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.seconds is not None and not options.test:
         options.fail("--seconds needs --test")
-    topology = checked(options.file)
+    wiring = checked_wiring(options.file)
+    topology = wiring.topology
     gateway = options.gateway or gateway_here(topology, socket.gethostname())
     directory = sockets_directory(options.run_directory, topology.name, gateway)
-    appliance = Appliance(topology, gateway, options.only, directory)
-    reloader = Reloader(appliance, options.file, checked, options.only)
+    appliance = Appliance(resolve(wiring, gateway), options.only, directory)
+    reloader = Reloader(appliance, options.file, checked_wiring, options.only)
     responders = (
         status_responder(directory / status_socket(options.only), appliance.view()),
         reload_responder(directory / reload_socket(options.only), reloader),
@@ -77,25 +80,30 @@ def run(options: argparse.Namespace) -> int:
         for link in appliance.links():
             print(f"  {link.url}", flush=True)
 
-    attended = Attended(appliance, *responders)
+    service = WithResponders(appliance, *responders)
     if options.test:
         seconds = options.seconds or TEST_S
-        return serve(attended, announce, lambda: say_outcome(appliance.hubs(), appliance.rows()), seconds)
-    return serve(attended, announce, lambda: say_ledger(appliance.hubs()))
+        return serve(service, announce, lambda: say_outcome(appliance.hubs(), appliance.rows()), seconds)
+    return serve(service, announce, lambda: say_ledger(appliance.hubs()))
 
 
 def checked(file: str) -> Topology:
     """Load and check a topology; log its warnings. Raises `InvalidTopology` if it has errors."""
-    from topologies.checks.checker import check
+    return checked_wiring(file).topology
 
-    topology = load(file)
-    findings: list[Finding] = check(topology)
+
+def checked_wiring(file: str) -> Wiring:
+    """Load and check a topology as `checked` does, and return the map that has been drawn of it."""
+    from topologies.checks.checker import check_wired
+
+    wiring = wired(load(file))
+    findings: list[Finding] = check_wired(wiring)
     errors = [finding for finding in findings if finding.level == "error"]
     if errors:
         raise InvalidTopology(errors)
     for finding in findings:
         log.log(logging.WARNING if finding.level == "warning" else logging.INFO, "%s", finding.logged)
-    return topology
+    return wiring
 
 
 def sockets_directory(given: Path | None, name: str, gateway: str) -> Path:

@@ -51,11 +51,11 @@ def _svg(topology: Topology, marks: Mapping[str, Mark] | None) -> str:
 
 def _live(topology: Topology, url: str) -> dict[str, Mark]:
     """Return the marks of all gateways that answer. A gateway's word about itself counts most."""
-    from appliance.commands.top import look
+    from appliance.commands.top import local_statuses
     from appliance.status.overlay import marks
     from appliance.status.remote import ask_page
 
-    statuses = [ask_page(url)] if url else look(None)[0]
+    statuses = [ask_page(url)] if url else local_statuses(None)[0]
     mine = [one for one in statuses if one["topology"] == topology.name and one["gateway"]]
     found = dict[str, Mark]()
     for status in mine:

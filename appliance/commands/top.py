@@ -14,7 +14,7 @@ from pathlib import Path
 from appliance.commandline.arguments import above_zero, page_url
 from appliance.local.places import is_of_program, runtime_directories
 from appliance.status.client import Status, ask, status_sockets
-from appliance.status.silent import ENDED, UNREADABLE, Name, name_of, silent
+from appliance.status.silent import ENDED, UNREADABLE, GatewayName, name_of, silent
 from appliance.status.terminal import key_of, pages
 from bus.errors import words_of
 
@@ -43,7 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    statuses, left = found(options)
+    statuses, left = statuses_of(options)
     if options.json:
         say_json(options, statuses)
     elif options.once or not sys.stdout.isatty():
@@ -64,13 +64,15 @@ def run(options: argparse.Namespace) -> int:
     return 1
 
 
-def found(options: argparse.Namespace) -> tuple[list[Status], dict[Name, str]]:
-    """Return the statuses that were asked for, and why others have none. Pages that fail are told at once."""
-    return look_at(options.urls, options.tls_ca) if options.urls else look(options.run_directory)
+def statuses_of(options: argparse.Namespace) -> tuple[list[Status], dict[GatewayName, str]]:
+    """Return the statuses that were asked for, and why other gateways have none. Print pages that fail."""
+    if options.urls:
+        return page_statuses(options.urls, options.tls_ca)
+    return local_statuses(options.run_directory)
 
 
-def look_at(urls: list[str], ca_file: str | None) -> tuple[list[Status], dict[Name, str]]:
-    """Return the statuses of some pages."""
+def page_statuses(urls: list[str], ca_file: str | None) -> tuple[list[Status], dict[GatewayName, str]]:
+    """Return the statuses of some pages, and print the pages that fail."""
     from appliance.status.remote import ask_page  # late: it loads http.client
 
     statuses = list[Status]()
@@ -92,14 +94,14 @@ def say_json(options: argparse.Namespace, statuses: list[Status]) -> None:
             if not options.follow:
                 return
             time.sleep(max(0.1, options.seconds))
-            statuses, _ = found(options)
+            statuses, _ = statuses_of(options)
 
 
-def look(directory: Path | None) -> tuple[list[Status], dict[Name, str]]:
-    """Return the status of every process that answers, and why the others have none."""
-    statuses, left = list[Status](), dict[Name, str]()
+def local_statuses(directory: Path | None) -> tuple[list[Status], dict[GatewayName, str]]:
+    """Return the status of every process that answers, and why other gateways have none."""
+    statuses, left = list[Status](), dict[GatewayName, str]()
     for path in status_sockets(directory):
-        name = Name(path.parent.parent.name, path.parent.name)
+        name = GatewayName(path.parent.parent.name, path.parent.name)
         try:
             statuses.append(ask(path))
         except ValueError:
@@ -117,11 +119,11 @@ def columns() -> int | None:
 
 
 def watch(options: argparse.Namespace, before: list[Status]) -> None:
-    """Redraw until interrupted, or until no process answers. A gateway that was seen and is gone is shown."""
+    """Redraw until interrupted, or until no process answers. Gateways that have gone stay as silent."""
     seen = {name_of(status): status["time_ns"] for status in before if status["gateway"]}
     while before:
         time.sleep(max(0.1, options.seconds))
-        now, left = found(options)
+        now, left = statuses_of(options)
         seen |= {name_of(status): status["time_ns"] for status in now if status["gateway"]}
         earlier = {key_of(status): status for status in before}
         print(_HOME_AND_CLEAR + pages(now, earlier, list(silent(now, left, seen)), columns()), flush=True)

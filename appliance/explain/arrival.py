@@ -37,7 +37,7 @@ def link_of(part: Part, pipe: Pipe | None) -> NamedLink:
     for entry in part.entries:
         if entry.hub is side and entry.link.name == inner.link:
             return NamedLink(entry.place, entry.inside, entry.bus)
-    if is_patch(inner) and inner.link in part.site.topology.bridges:
+    if is_patch(inner) and not inner.link.startswith("device "):  # a device names its patches by its title
         return NamedLink(f"bridge {inner.link}", True)
     return NamedLink(inner.link or inner.name)
 

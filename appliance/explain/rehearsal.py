@@ -21,8 +21,9 @@ from bus.transports.peers import Peer
 from bus.wire.batch import Batch, from_payloads
 from bus.wire.notation import text_of
 from topologies.model import Listen, Side, Topology, candidates_of
+from topologies.resolved.resolve import resolve
 from topologies.wiring.reach import bus_at, dials_of, listen_at
-from topologies.wiring.segments import joined
+from topologies.wiring.segments import joined, wired
 
 AGAIN = "comes a second time"
 """Why a rehearsal ends at a link: plain links make a loop, or two ways lead there."""
@@ -63,9 +64,9 @@ class Rehearsal:
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
-        self._parts = [
-            part for gateway in topology.gateways for part in Appliance(topology, gateway).parts.values()
-        ]
+        wiring = wired(topology)
+        gateways = [Appliance(resolve(wiring, gateway)) for gateway in topology.gateways]
+        self._parts = [part for gateway in gateways for part in gateway.parts.values()]
         self._buses = {part.name: part for part in self._parts if isinstance(part, BusPart)}
         self._probes: list[_Probe] = []
         self._wires: dict[str, list[_Probe]] = {}
@@ -107,25 +108,26 @@ class Rehearsal:
         for leg in part.legs:
             made = self._probe(part, leg.side, leg.end.plan.place, self._remarks(leg))
             leg.side.revise(leg.side.policy._replace(hold_s=0.0))  # the remarks say that it waits
-            bus, medium = leg.seat.side.bus, leg.seat.side.medium
+            bus, medium = leg.resolved.side.bus, leg.resolved.side.medium
             if medium is not None and medium.dials:
                 bus = bus_at(self._topology, medium.dials, part.site.gateway)
             if bus is not None:
                 self._meet(made, leg, bus)
             else:
-                wire = self._wires.setdefault(leg.seat.segment, [])
+                wire = self._wires.setdefault(leg.resolved.segment, [])
                 wire.append(made)
                 made.others = wire
 
     def _meet(self, probe: _Probe, leg: Leg, bus: str) -> None:
         there = self._buses[bus]
-        far = self._probe(there, there.hub_for(leg.seat.trunk), probe.part.title)
+        far = self._probe(there, there.hub_for(leg.resolved.trunk), probe.part.title)
         near = there.site.gateway == probe.part.site.gateway
-        far.peers = () if near or leg.seat.dial is None else leg.seat.dial[1].peers or ()
+        joined = leg.resolved.bus
+        far.peers = () if near or joined is None else joined.peers
         _connect(probe, far)
 
     def _remarks(self, leg: Leg) -> tuple[str, ...]:
-        side, shed = leg.seat.side, leg.seat.side.shed
+        side, shed = leg.resolved.side, leg.resolved.side.shed
         found = list(_lists(side))
         if shed is not None:
             words = [f"shed {shed.policy} when it is too slow"]
@@ -188,8 +190,8 @@ class Rehearsal:
     def _wire_time(self, probe: _Probe, size: int) -> Iterator[str]:
         if isinstance(probe.part, BridgePart):
             (leg,) = [leg for leg in probe.part.legs if leg.side is probe.hub]
-            medium = leg.seat.side.medium
-            seconds = None if medium is None else medium.seconds(size, leg.seat.trunk)
+            medium = leg.resolved.side.medium
+            seconds = None if medium is None else medium.seconds(size, leg.resolved.trunk)
             if seconds is not None:
                 yield f"{seconds * 1000:.3g} ms on the wire"
 
@@ -200,7 +202,7 @@ class Rehearsal:
             f"device {name} ({one.key})" for name, one in devices if part.title in joined(self._topology, one)
         ]
         if isinstance(part, BridgePart):
-            found += [f"pattern {text_of(part.spec.pattern)}"] if part.spec.pattern else []
+            found += [f"pattern {text_of(part.resolved.pattern)}"] if part.resolved.pattern else []
             mates = candidates_of(self._topology, part.name)[1:]
             found += [f"bridge {mate.bridge} on {mate.gateway} stands by" for mate in mates]
         return tuple(found)

@@ -1,4 +1,4 @@
-"""The lines of JSON that cross a local socket: a record each, and the fields in it. Pure."""
+"""The lines of JSON on local sockets: reads the record in a line, and the fields of a record. Pure."""
 
 import json
 from collections.abc import Collection
@@ -8,18 +8,18 @@ Record = dict[str, Any]
 
 
 def record(line: bytes) -> Record:
-    """Return the record in a line. Raises ValueError for anything else."""
+    """Return the record in a line. Raises ValueError if there is none."""
     try:
         found = json.loads(line.decode())
     except RecursionError:
         raise ValueError("the line is JSON that is nested too deeply to be a record") from None
     if not isinstance(found, dict):
-        raise ValueError(f"a line must be one JSON object, not {found!r:.40}")
+        raise ValueError(f"{line[:40]!r} is no JSON object: does a process of another version answer?")
     return found
 
 
 def text(found: Record, name: str) -> str | None:
-    """Return the text at a key of a record, None without it. Raises `ValueError` for anything else."""
+    """Return the text called `name`, None if it is missing. Raises ValueError for another type."""
     value = found.get(name)
     if value is not None and not isinstance(value, str):
         raise ValueError(f"{name} must be text, not {value!r:.40}")
@@ -27,10 +27,7 @@ def text(found: Record, name: str) -> str | None:
 
 
 def number(found: Record, name: str) -> int | None:
-    """Return the whole number at a key of a record, None without it.
-
-    Raises `ValueError` for anything else.
-    """
+    """Return the integer called `name`, None if it is missing. Raises ValueError for another type."""
     value = found.get(name)
     if value is not None and type(value) is not int:
         raise ValueError(f"{name} must be a whole number, not {value!r:.40}")
@@ -38,7 +35,7 @@ def number(found: Record, name: str) -> int | None:
 
 
 def many(found: Record, name: str) -> list[Any]:
-    """Return the list at a key of a record, empty without it. Raises `ValueError` for anything else."""
+    """Return the list called `name`, empty if it is missing. Raises ValueError for another type."""
     value = found.get(name) or []
     if not isinstance(value, list):
         raise ValueError(f"{name} must be a list, not {value!r:.40}")
@@ -46,12 +43,12 @@ def many(found: Record, name: str) -> list[Any]:
 
 
 def texts(found: Record, name: str) -> tuple[str, ...]:
-    """Return the items of a list at a key of a record, as text. Raises `ValueError` if it is no list."""
+    """Return the items of the list called `name` as texts. Raises ValueError for another type."""
     return tuple(map(str, many(found, name)))
 
 
 def records(found: Record, name: str) -> list[Record]:
-    """Return the records in a list at a key of a record. Raises `ValueError` for anything else."""
+    """Return the records in the list called `name`. Raises ValueError for another type, also of an item."""
     value = many(found, name)
     if not all(isinstance(one, dict) for one in value):
         raise ValueError(f"{name} must be a list of JSON objects, not {value!r:.40}")
@@ -59,6 +56,6 @@ def records(found: Record, name: str) -> list[Record]:
 
 
 def title(topology: str, gateway: str, only: Collection[str]) -> str:
-    """Name a process for people: what it runs, and the parts of that if they are not all."""
+    """Return the title of a process: topology, gateway, and its parts if they are not all."""
     part = f" ({', '.join(only)})" if only else ""
     return f"{topology} on {gateway}{part}"

@@ -1,4 +1,4 @@
-"""The places of this machine where running processes can be found.
+"""The directories and names of the local sockets of running processes.
 
 The directories of a user are for that user and for root.
 """
@@ -18,12 +18,12 @@ PROGRAMS = "device", "broker", "syndicate", "catalog"
 
 
 def socket_name(word: str, only: Collection[str] = ()) -> str:
-    """Return the name of a socket in the gateway's directory; each process has one of each `word`."""
+    """Return the name of a process's socket for `word` in the gateway's directory."""
     return "-".join([word, *sorted(only)]) + ".sock"
 
 
 def runtime_directory() -> Path:
-    """Return where this user's running gateways are found: a directory for each topology and gateway."""
+    """Return this user's runtime directory, which has a directory for each topology and gateway."""
     given = os.environ.get("XDG_RUNTIME_DIR") or os.environ.get("RUNTIME_DIRECTORY")  # a user's, a service's
     runtime = given or ("/run" if os.geteuid() == 0 else tempfile.gettempdir())
     return Path(runtime) / f"buscoupler-{os.geteuid()}"
@@ -35,7 +35,7 @@ def process_directory(program: str) -> Path:
 
 
 def sweep(program: str) -> None:
-    """Remove what killed processes of a program left behind."""
+    """Remove the sockets that killed processes of a program left behind."""
     if not _is_owners(runtime_directory()):
         return
     for path in (runtime_directory() / program).glob("*/*.sock"):
@@ -79,13 +79,15 @@ def sockets(word: str, directory: Path | None) -> Iterator[Path]:
 
 
 def is_meant(file: str | None, gateway: str | None, its_file: str, its_gateway: str) -> bool:
-    """Return whether a process runs this file and gateway; None is any."""
+    """Return whether a process runs this file and gateway. None stands for any."""
     same = file is None or os.path.realpath(file) == os.path.realpath(its_file)
     return same and gateway in (None, its_gateway)
 
 
-def nobody(file: str | None, gateway: str | None, directory: Path | None, others: Collection[str]) -> str:
-    """Return what to say if no process runs a file and gateway; `others` are the titles of those that run."""
+def no_process_text(
+    file: str | None, gateway: str | None, directory: Path | None, others: Collection[str]
+) -> str:
+    """Return the text that no process runs a file and gateway. `others` are titles of running processes."""
     wanted = [f"gateway {gateway}"] if gateway else ["gateway"]
     wanted += [f"of {file}"] if file else []
     where = directory or ", ".join(map(str, runtime_directories())) or "this user's directories"

@@ -27,7 +27,7 @@ Answer = Callable[[asyncio.StreamReader], Awaitable[bytes]]
 
 
 class Responder:
-    """Listens on `path` and gives each connection one answer. `without` is said if it fails."""
+    """A responder on `path` that gives each connection one answer. `without` is logged if it cannot open."""
 
     def __init__(self, path: Path, answer: Answer, without: str) -> None:
         self.path, self.without = path, without
@@ -79,8 +79,8 @@ def _user(sock: socket.socket) -> int:
     return int(_CREDENTIALS.unpack(found)[1])
 
 
-class Attended:
-    """A service with responders. It also runs if a responder cannot be opened."""
+class WithResponders:
+    """A service with responders. The service runs also without a responder that cannot be opened."""
 
     def __init__(self, service: Service, *responders: Responder) -> None:
         self._service, self._responders = service, responders
@@ -108,7 +108,7 @@ class Attended:
                 log.warning("cannot open a local socket: %s; %s", error, responder.without)
 
     def close(self) -> None:
-        """Close all. A directory that is empty then goes too."""
+        """Close the responders and the service, and remove directories that are empty then."""
         for responder in self._responders:
             responder.close()
         self._service.close()

@@ -32,15 +32,15 @@ def journal(record: logging.LogRecord, message: str) -> str:
 
 
 def as_json(record: logging.LogRecord, message: str) -> str:
-    """Return one JSON object. `time` is in UTC; `event` and `stack` are there for events and errors alone."""
-    told = {
+    """Return one JSON object. `time` is in UTC; only events have `event`, and only errors `stack`."""
+    fields = {
         "time": f"{_clock(time.gmtime(record.created), record)}Z",
         "level": record.levelname.lower(),
         "logger": record.name,
         "message": message,
     }
     stack = "\n".join(_stack(record))
-    return json.dumps(told | record.__dict__.get("told", {}) | ({"stack": stack} if stack else {}))
+    return json.dumps(fields | record.__dict__.get("fields", {}) | ({"stack": stack} if stack else {}))
 
 
 def _clock(moment: time.struct_time, record: logging.LogRecord) -> str:

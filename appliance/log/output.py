@@ -1,4 +1,4 @@
-"""The output of the log: a thread writes, so a standard error that nobody reads stops nothing else."""
+"""The output of the log: a thread writes, so a standard error that nobody reads blocks only the thread."""
 
 import logging
 import os
@@ -63,7 +63,7 @@ class Output(logging.Handler):
                     return
 
     def _next(self) -> tuple[logging.LogRecord | None, bool]:
-        """Wait for a record, for the time of those held back, or for the end. Return the record."""
+        """Wait for a record, the time of held lines, or the end. Return the record, and True at the end."""
         with self._changed:
             wait_s = self._repeats.next_s(time.monotonic())
             self._changed.wait_for(lambda: self._queue or self._ending, wait_s)
@@ -79,7 +79,7 @@ class Output(logging.Handler):
             yield self.form(held.last, words)
 
     def _put(self, line: str) -> None:
-        """Write a line; before it how many were lost, if any were."""
+        """Write a line, after one that counts lost lines if there are any."""
         lost = self.lost
         if lost and self._write(self._of_lost(lost)):
             self._count(-lost)
@@ -122,7 +122,7 @@ class Output(logging.Handler):
 
 
 def start(form: str | None, verbose: bool) -> None:
-    """Let the log begin: warnings, or with `verbose` also normal life. Does nothing if it has begun."""
+    """Start the log: warnings, or with `verbose` also normal events. Do nothing if it has started."""
     global _output
     root = logging.getLogger()
     if root.handlers or sys.stderr is None:  # without a standard error its number may be a peer's
@@ -133,7 +133,7 @@ def start(form: str | None, verbose: bool) -> None:
 
 
 def complain(text: str) -> None:
-    """Say why the command ends, after all that was logged; as an error of the log if programs read that."""
+    """Print why the command ends, after all log lines. If programs read the log, log it as an error."""
     if _output is not None:
         _output.flush()
     if _output is not None and _output.form is not FORMATS["text"]:

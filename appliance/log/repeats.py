@@ -1,4 +1,4 @@
-"""Holding back of log lines that have one cause: the first goes at once, the others are counted."""
+"""Rate limit of log lines with one cause: the first goes out at once, the others are counted."""
 
 import logging
 from typing import Final, NamedTuple
@@ -16,13 +16,13 @@ def message_of(record: logging.LogRecord) -> str:
 
 
 def cause_of(record: logging.LogRecord) -> tuple[str, int, str]:
-    """Return what makes two lines alike: the `cause` that the caller gave, else the whole message."""
+    """Return the key of equal lines: the `cause` that the caller gave, else the whole message."""
     cause = record.__dict__.get("cause")
     return record.name, record.levelno, record.getMessage() if cause is None else str(cause)
 
 
 class Repeats:
-    """Lines of the last `REPEAT_S` seconds by cause, of at most 1024 causes. `now`: seconds, monotonic."""
+    """The lines of the last `REPEAT_S` seconds, by at most 1024 causes. `now` is in seconds, monotonic."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[str, int, str], _Window] = {}
@@ -39,9 +39,9 @@ class Repeats:
         return True
 
     def due(self, now: float) -> list["Held"]:
-        """Return what was held back of each cause whose time is over.
+        """Return the held lines of each cause whose time is over.
 
-        A cause with any begins anew, so that it goes on being told, once in this time.
+        A cause with held lines begins anew, so that it goes on being logged, once in this time.
         """
         found = []
         for cause, window in list(self._open.items()):
@@ -54,7 +54,7 @@ class Repeats:
         return found
 
     def rest(self, now: float) -> list["Held"]:
-        """Return all that is still held back, as `due` does, and forget it."""
+        """Return all lines that are still held, as `due` does, and forget them."""
         open_ = self._open.values()
         found = [Held(one.last, one.more, now - one.since_s) for one in open_ if one.more]
         self._open.clear()
@@ -67,7 +67,7 @@ class Repeats:
 
 
 class Held(NamedTuple):
-    """Lines that were held back: the `last` of them, and how many there were in `seconds`."""
+    """Held lines of one cause: the `last` of them, and how many `more` there were in `seconds`."""
 
     last: logging.LogRecord
     more: int

@@ -1,21 +1,13 @@
 """A bridge of a gateway: its sides, and the links or patches by which they reach media and buses."""
 
-import zlib
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from appliance.parts.broker import (
-    Proofs,
-    Standing,
-    candidate_of,
-    endpoints,
-    is_same,
-    proofs_of,
-    standing_of,
-)
-from appliance.parts.bus import LIMITS, BusPart, bus_plan, certificates, stamped
+from appliance.parts.bus import LIMITS, BusPart, bus_plan
+from appliance.parts.candidate import Proofs, candidate_of, endpoints, proofs_of
 from appliance.parts.changes import Change, Draft, End, Plan, differing, settings_of
 from appliance.parts.patch import Patch
 from appliance.parts.site import BasePart, Entry, Revision, Site
@@ -29,20 +21,17 @@ from bridges.media.medium import Medium
 from bus.errors import LinkError
 from bus.hub import Link
 from bus.keys import Keyring, ring_of
-from bus.transports.options import Tls
-from topologies.model import BridgeSpec, Gateway, Shed
-from topologies.names import known
-from topologies.picture.drawing import bridge_id
-from topologies.resolved.sides import Seat
-from topologies.wiring.keys import keys_at, keys_of
-from topologies.wiring.reach import bus_at
-from topologies.wiring.rings import age_s
+from topologies.model import Shed
+from topologies.resolved.bridges import ResolvedBridge, ResolvedJoin, ResolvedMedium, ResolvedSide
+from topologies.resolved.brokers import CandidateFacts
+from topologies.resolved.buses import BusAddress
+from topologies.resolved.files import paths_of
 
 if TYPE_CHECKING:
     from bus.leases.candidacy import Candidacy
 
 _QUEUE_BYTES = 1 << 20
-_SOFT = LIMITS | {"shed", "age_ms", "subscribe", "publish", "patterns", "mates", "names"}
+_SOFT = LIMITS | {"shed", "age_ms", "subscribe", "publish", "patterns", "mates", "names", "held_s"}
 Hear = Callable[[str, str], None]
 """Hears of an event: its kind and its cause."""
 GRACE_S = 2.0
@@ -51,10 +40,10 @@ GRACE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One side of a running bridge, with its place in the file and what it joins."""
+    """One side of a running bridge, with what it joins, and the row of its link in a status."""
 
-    number: int
-    seat: Seat
+    row: LinkRow
+    resolved: ResolvedSide
     side: Side
     end: End[Link]
 
@@ -65,28 +54,19 @@ class BridgePart(BasePart):
     kind = "bridge"
     hub: Bridge
 
-    def __init__(self, name: str, site: Site, buses: Mapping[str, BusPart], seats: list[Seat]) -> None:
-        super().__init__(name, site, Bridge(name, 0))
+    def __init__(self, resolved: ResolvedBridge, site: Site, buses: Mapping[str, BusPart]) -> None:
+        super().__init__(resolved.name, site, Bridge(resolved.name, 0))
+        self.resolved = resolved
         self.legs: list[Leg] = []
         self.candidacy: Candidacy | None = None
         self._hearing: tuple[Hear, ...] = ()
-        self._standing: Standing | None = None
-        self._unopened: list[tuple[Leg, str]] = []  # with the reasons
+        self._unopened: list[LinkRow] = []
         self._fresh: list[
             tuple[Link, float]
         ] = []  # links that a reload opened, and until when they may come up
         self._loop: AbstractEventLoop | None = None
-        draft = Draft([], self._plans(seats, site, buses))
-        standing = standing_of(name, site)
-        self._settle(site, standing, proofs_of(standing, site), seats, draft)
-
-    @property
-    def spec(self) -> BridgeSpec:
-        return self.site.topology.bridges[self.name]
-
-    @property
-    def sides(self) -> list[tuple[Seat, Side]]:
-        return [(leg.seat, leg.side) for leg in self.legs]
+        draft = Draft([], self._plans(resolved, buses))
+        self._settle(resolved, proofs_of(resolved.candidate), draft)
 
     @property
     def links(self) -> list[Link]:
@@ -98,134 +78,111 @@ class BridgePart(BasePart):
         return [self._entry(leg) for leg in self.legs]
 
     def _entry(self, leg: Leg) -> Entry:
-        topology, here, medium = self.site.topology, self.site.gateway, leg.seat.side.medium
-        bus = leg.seat.side.bus
-        if medium is not None and medium.dials:
-            bus = bus_at(topology, medium.dials, here)
-        is_near = bus is not None and topology.buses[bus].on == here
-        away = "" if bus is None or is_near else bus
-        return Entry(leg.end.plan.place, leg.side, leg.end.link, (), is_near, away)
+        resolved = leg.resolved
+        return Entry(leg.end.plan.place, leg.side, leg.end.link, (), resolved.near, resolved.away)
 
     @property
     def id(self) -> str:
-        return bridge_id(self.name, self.site.gateway)
+        return self.resolved.id
 
     @property
     def rows(self) -> list[LinkRow]:
-        return [*map(self._row, self.legs), *(self._row(leg, why) for leg, why in self._unopened)]
-
-    def _row(self, leg: Leg, failure: str = "") -> LinkRow:
-        edge = f"{self.id}/{leg.number}"
-        return LinkRow(self.hub, leg.side.row(leg.end.link.name), leg.end.link, (edge,), failure)
+        return [*(leg.row for leg in self.legs), *self._unopened]
 
     @property
     def watched(self) -> list[LinkRow]:
-        return [self._row(leg) for leg in self.legs if leg.seat.side.bus is None]
+        return [leg.row for leg in self.legs if leg.resolved.bus is None]
 
-    def _plans(self, seats: list[Seat], site: Site, buses: Mapping[str, BusPart]) -> list[Plan[Link]]:
-        return [self._plan(seat, number, site, buses) for number, seat in enumerate(seats)]
+    def _plans(self, resolved: ResolvedBridge, buses: Mapping[str, BusPart]) -> list[Plan[Link]]:
+        return [self._plan(side, buses) for side in resolved.sides]
 
-    def _plan(self, seat: Seat, number: int, site: Site, buses: Mapping[str, BusPart]) -> Plan[Link]:
-        medium, bus, policy = seat.side.medium, str(seat.side.bus), _policy(seat)
-        if medium is not None:
-            keys, told = keys_at(site.topology, seat.side, seat.trunk), self._told(medium, seat, number, site)
-            return _medium_plan(medium, seat.side.shed, site.here, policy, keys, told)
-        if bus in buses:
-            settings = {"trunk": seat.trunk, "address": None}
-            return Plan(
-                f"bus {bus}",
-                settings,
-                lambda: Patch(self.name, lambda: buses[bus].hub_for(seat.trunk)),
-                policy,
-            )
-        return self._bus_plan(bus, seat, site, policy)
+    def _plan(self, side: ResolvedSide, buses: Mapping[str, BusPart]) -> Plan[Link]:
+        """Plan the link of a side. Raises `LinkError` for a bus that cannot be reached."""
+        policy, bus = _policy(side), side.bus
+        if side.medium is not None:
+            return _medium_plan(side.medium, policy)
+        assert bus is not None  # a side has one or the other
+        part = buses.get(bus.name)
+        if part is None:
+            return bus_plan(f"bus {bus.name}", "dial", self._address(side.trunk, bus), policy)
+        settings = {"trunk": side.trunk, "address": None}
+        make = partial(Patch, self.name, partial(part.hub_for, side.trunk))
+        return Plan(f"bus {bus.name}", settings, make, policy)
 
-    def _told(self, medium: Medium, seat: Seat, number: int, site: Site) -> dict[str, Any]:
-        """Return what the link of a medium is told beside its settings, if it asks for that."""
-        told: dict[str, Any] = {"mates": mates_of(self.name, site, number)} if medium.selective else {}
-        told |= {"names": known(site.topology)} if medium.named else {}
-        held_s = age_s(self.title, seat.trunk, None, site.rings) if medium.signs else 0.0
-        return told | ({"held_s": held_s} if held_s else {})
+    def _address(self, trunk: bool, bus: ResolvedJoin) -> BusAddress:
+        """Return where to dial a bus of another process or gateway."""
+        local = self.site.local_socket(bus.name, trunk)
+        if bus.here and local is not None:
+            return BusAddress(trunk, local, *bus.limits)
+        if bus.dial is None:
+            kind = "a trunk address" if trunk else "an address"
+            text = f"it does not listen on {kind} that {self.site.gateway} can reach"
+            raise LinkError(f"bus {bus.name}: {text}")
+        return bus.dial
 
-    def _bus_plan(self, bus: str, seat: Seat, site: Site, policy: Policy) -> Plan[Link]:
-        """Plan the link to a bus of another process or gateway."""
-        spec, local = site.topology.buses[bus], site.local_socket(bus, seat.trunk)
-        if spec.on == site.gateway and local is not None:
-            return bus_plan(f"bus {bus}", local, "dial", seat.trunk, spec.limits(spec), None, policy)
-        if seat.dial is None:
-            kind = "a trunk address" if seat.trunk else "an address"
-            raise LinkError(f"bus {bus}: it does not listen on {kind} that {site.gateway} can reach")
-        url, listen = seat.dial
-        limits, keys = spec.limits(listen), keys_of(site.topology, listen)
-        patience_s = age_s(self.title, seat.trunk, listen.age_ms, site.rings)
-        return bus_plan(
-            f"bus {bus}", url, "dial", seat.trunk, limits, listen.tls, policy, keys=keys, age_s=patience_s
-        )
-
-    def _settle(
-        self,
-        site: Site,
-        standing: Standing | None,
-        proofs: Proofs,
-        seats: list[Seat],
-        draft: Draft[Link],
-    ) -> None:
+    def _settle(self, resolved: ResolvedBridge, proofs: Proofs, draft: Draft[Link]) -> None:
         """Take over what does not need opening: the sides and their rules, and the candidate."""
-        renewed = not is_same(standing, self._standing)
+        facts = resolved.candidate
+        renewed = self._is_another(facts)
         if renewed and self.candidacy is not None:
             self.candidacy.close()
         draft.close()
-        self.site, self._standing = site, standing
-        origin = self.origin(site) if standing is None else standing.origin
-        self.hub.revise(origin, self.spec.pattern)
-        self._seat(seats, draft)
-        if standing is None:
+        self.resolved = resolved
+        self.hub.revise(facts.origin if facts else self.origin(resolved.origin), resolved.pattern)
+        self._take_sides(resolved.sides, draft)
+        if facts is None:
             self.candidacy = None
             self.hub.stand_alone()
         elif renewed or self.candidacy is None:
-            self.candidacy = self._stand_by(standing, proofs)
+            self.candidacy = self._stand_by(facts, proofs)
         else:
-            self.candidacy.revise(endpoints(standing), standing.lease_ms, *proofs)
+            self.candidacy.revise(endpoints(facts), facts.lease_ms, *proofs)
         if self.hub.gate is not None:
             self.hub.gate.keep(self._age_s())
 
-    def _seat(self, seats: list[Seat], draft: Draft[Link]) -> None:
+    def _is_another(self, facts: CandidateFacts | None) -> bool:
+        """Return whether the gateway becomes another candidate for this bridge, or none any more."""
+        now = self.resolved.candidate
+        return facts is not now if facts is None or now is None else not facts.is_same(now)
+
+    def _take_sides(self, sides: Sequence[ResolvedSide], draft: Draft[Link]) -> None:
         old = self.legs
         for gone in draft.gone:
             self.hub.remove(old[gone].side)
         self.legs = []
-        for number, (seat, end, place) in enumerate(zip(seats, draft.ends, draft.partners, strict=True)):
-            policy = _policy(seat)
-            side = self._add(seat, policy) if place is None else old[place].side
+        for number, (resolved, end, place) in enumerate(zip(sides, draft.ends, draft.partners, strict=True)):
+            policy = _policy(resolved)
+            side = self._add(resolved, policy) if place is None else old[place].side
             if side.policy != policy:
                 side.revise(policy)
-            self.legs.append(Leg(number, seat, side, end))
+            row = LinkRow(self.hub, side.row(end.link.name), end.link, (f"{self.id}/{number}",))
+            self.legs.append(Leg(row, resolved, side, end))
 
-    def _add(self, seat: Seat, policy: Policy) -> Side:
+    def _add(self, resolved: ResolvedSide, policy: Policy) -> Side:
         taken = {side.name.partition(" ")[0] for side in self.hub.sides}
         number = next(number for number in range(len(taken) + 1) if str(number) not in taken)
-        return self.hub.side(f"{number} {seat.side.kind}", policy, self._not_alone)
+        return self.hub.side(f"{number} {resolved.side.kind}", policy, self._not_alone)
 
     def _not_alone(self) -> bool:
         return self.candidacy is None or not self.candidacy.candidate.alone
 
     def _age_s(self) -> float:
         """Return how long a standby keeps frames: no longer than they may wait on any side."""
-        sheds = [leg.seat.side.shed for leg in self.legs]
+        sheds = [leg.resolved.side.shed for leg in self.legs]
         ages = [shed.age_ms / 1000 for shed in sheds if shed and shed.age_ms]
         return min([AGE_S, *ages])
 
-    def _stand_by(self, standing: Standing, proofs: Proofs) -> "Candidacy":
-        """Forward only while we hold the lease."""
+    def _stand_by(self, facts: CandidateFacts, proofs: Proofs) -> "Candidacy":
+        """Make the candidate, and let the bridge forward only while it holds the lease."""
         # Late: most gateways run no candidate, and start faster without TMQ.
         from bus.leases.candidacy import Candidacy
 
-        candidate = candidate_of(standing)
-        rank = Rank(standing.on, standing.of)
+        candidate = candidate_of(facts)
+        rank = Rank(facts.on, facts.of)
         gate = self.hub.stand_by(candidate.may_forward, lambda: candidacy.judge(), rank=rank)
         candidacy = Candidacy(
             candidate,
-            endpoints(standing),
+            endpoints(facts),
             gate,
             self.links_down,
             self._record,
@@ -240,7 +197,7 @@ class BridgePart(BasePart):
         self._hearing += (hear,)
 
     def untap_events(self, hear: Hear) -> None:
-        """Call `hear` no more. No error if it is not there."""
+        """Stop calling `hear`. No error if it was not called."""
         self._hearing = tuple(other for other in self._hearing if other is not hear)
 
     def _record(self, kind: str, source: str, cause: str, level: int, **counts: int) -> None:
@@ -251,7 +208,7 @@ class BridgePart(BasePart):
     def links_down(self) -> list[str]:
         """Return the links on which no frames can pass: a candidate with such a link must not be chosen."""
         return [
-            *(why for _, why in self._unopened),
+            *(row.failure for row in self._unopened),
             *(link.name for link in self.links if not self._is_up(link)),
         ]
 
@@ -265,18 +222,15 @@ class BridgePart(BasePart):
         assert self._loop is not None
         return self._loop.time()
 
-    def revise(self, site: Site, buses: Mapping[str, BusPart], seats: list[Seat]) -> Revision:
-        """Return the change to the bridge as `site` describes it. Raises `LinkError` if it can never work."""
-        standing = standing_of(self.name, site)
-        proofs = proofs_of(standing, site)
-        draft = Draft([leg.end for leg in self.legs], self._plans(seats, site, buses))
-        renewed = not is_same(standing, self._standing)
+    def revise(self, resolved: ResolvedBridge, buses: Mapping[str, BusPart]) -> Revision:
+        """Return the change to the bridge as `resolved` has it. Raises `LinkError` if it can never work."""
+        proofs = proofs_of(resolved.candidate)
+        draft = Draft([leg.end for leg in self.legs], self._plans(resolved, buses))
+        renewed = self._is_another(resolved.candidate)
+        links = draft.changes(self.title, lambda number: self._more(number, resolved.sides, draft))
         return Revision(
-            [
-                *self._changes(site, standing),
-                *draft.changes(self.title, lambda n: self._more(n, seats, draft)),
-            ],
-            lambda: self._settle(site, standing, proofs, seats, draft),
+            [*self._changes(resolved), *links],
+            lambda: self._settle(resolved, proofs, draft),
             lambda loop: self._change(draft, renewed, loop),
             lambda: dict.fromkeys(self._places(), True) | draft.fates(),
         )
@@ -284,20 +238,20 @@ class BridgePart(BasePart):
     def _places(self) -> list[str]:
         return [leg.end.plan.place for leg in self.legs]
 
-    def _changes(self, site: Site, standing: Standing | None) -> list[Change]:
-        names = list[str]()
-        if standing is None or self._standing is None:
-            names += ["on"] if standing is not self._standing else []
+    def _changes(self, new: ResolvedBridge) -> list[Change]:
+        names, old = list[str](), self.resolved
+        if old.candidate is None or new.candidate is None:
+            names += ["on"] if old.candidate is not new.candidate else []
         else:
-            names += differing(self._standing._asdict(), standing._asdict())
-        if "pattern" not in names and site.topology.bridges[self.name].pattern != self.spec.pattern:
+            names += differing(old.candidate._asdict(), new.candidate._asdict())
+        if "pattern" not in names and new.pattern != old.pattern:
             names.append("pattern")
         return [Change("changed", self.title, detail=", ".join(names))] if names else []
 
-    def _more(self, number: int, seats: list[Seat], draft: Draft[Link]) -> list[str]:
-        """Name the words of a side that differ and are none of its link's."""
-        place, new = draft.partners[number], seats[number]
-        old = new if place is None else self.legs[place].seat
+    def _more(self, number: int, sides: Sequence[ResolvedSide], draft: Draft[Link]) -> list[str]:
+        """Return the settings of a side that differ and are none of its link's."""
+        place, new = draft.partners[number], sides[number]
+        old = new if place is None else self.legs[place].resolved
         names = differing(settings_of(old.side), settings_of(new.side))
         names += ["rank"] if old.rank != new.rank else []
         names += ["what stays in"] if old.keeps != new.keeps else []
@@ -325,7 +279,7 @@ class BridgePart(BasePart):
             if trouble:
                 self.legs.remove(leg)
                 self.hub.remove(leg.side)
-                self._unopened.append((leg, trouble[0].detail))
+                self._unopened.append(leg.row._replace(failure=trouble[0].detail))
             failed += trouble
         if claims and self.candidacy is not None:
             self.candidacy.open(loop)
@@ -338,66 +292,62 @@ class BridgePart(BasePart):
             leg.end.link.close()
 
 
-def mates_of(bridge: str, site: Site, number: int) -> int:
-    """Return a number of a side of a bridge that several gateways run, or 0 if only one does.
-
-    It is the same at all candidates, but for the last 8 bits, which are the candidate's place in the list.
-    """
-    standing = standing_of(bridge, site)
-    if standing is None:
-        return 0
-    return zlib.crc32(f"{standing.origin} {number}".encode()) & ~0xFF | standing.on
-
-
-def _medium_plan(
-    medium: Medium,
-    shed: Shed | None,
-    here: Gateway,
-    policy: Policy,
-    keys: tuple[str, ...],
-    told: dict[str, Any],
-) -> Plan[Link]:
-    node = here.node if medium.needs_node else None
-    own = settings_of(medium)
-    renewed = [certificates(value) for value in own.values() if isinstance(value, Tls)]
-    settings = {**own, **told, "shed": shed, "node": node, "certificates": renewed, "keys": stamped(keys)}
+def _medium_plan(resolved: ResolvedMedium, policy: Policy) -> Plan[Link]:
+    """Plan the link of a medium."""
+    medium, shed, more = resolved.medium, resolved.shed, _asked(resolved)
+    settings = {
+        **settings_of(medium),
+        **more,
+        "shed": shed,
+        "node": resolved.node,
+        "certificates": resolved.certificates,
+        "keys": resolved.keys,
+    }
 
     def make() -> Link:
-        return medium_link(medium, shed, here, ring_of(keys), **told)
+        return medium_link(medium, shed, resolved.node, ring_of(paths_of(resolved.keys)), **more)
 
     return Plan(medium.label(), settings, make, policy, _SOFT)
 
 
+def _asked(resolved: ResolvedMedium) -> dict[str, Any]:
+    """Return the arguments that the link of a medium takes beside its settings."""
+    asked: dict[str, Any] = {"mates": resolved.mates} if resolved.medium.selective else {}
+    asked |= {} if resolved.names is None else {"names": list(resolved.names)}
+    return asked | ({"held_s": resolved.held_s} if resolved.held_s else {})
+
+
 def medium_link(
-    medium: Medium, words: Shed | None, gateway: Gateway, keys: Keyring | None = None, **told: Any
+    medium: Medium, words: Shed | None, node: int | None, keys: Keyring | None = None, **more: Any
 ) -> Link:
     """Return the link of one side of a bridge, not yet open. Raises `LinkError` if it can never work.
 
-    The queue is as large as the medium's if the words do not say. `keys` are for a medium that signs, and
-    `told` is what else the medium asks for (`Medium.link`).
+    `words` is the shed policy of the file; without them the queue is as large as the medium's. `node` is the
+    gateway's node id. `keys` are for a medium that signs, and `more` is what else the medium asks for
+    (`Medium.link`).
     """
-    told |= {"keys": keys} if keys is not None else {}
+    more |= {"keys": keys} if keys is not None else {}
     if words is None:
-        return medium.link(gateway.node, None, **told)
+        return medium.link(node, None, **more)
     age_s = None if words.age_ms is None else words.age_ms / 1000
     queue_bytes = words.queue_bytes or medium.queue_bytes or _QUEUE_BYTES
     shed = shedding.Shed(words.policy, queue_bytes, age_s, words.rate)
-    return medium.link(gateway.node, shed, **told)
+    return medium.link(node, shed, **more)
 
 
-def _policy(seat: Seat) -> Policy:
-    """Return the rules of a side, by its words and by its medium's."""
-    spec, allowed, denied = seat.side, seat.side.allowed, seat.side.denied
+def _policy(resolved: ResolvedSide) -> Policy:
+    """Return the rules of a side, from its own settings and from its medium."""
+    side, allowed, denied = resolved.side, resolved.side.allowed, resolved.side.denied
     return Policy(
-        seat.trunk,
+        resolved.trunk,
         allow=allowed.both,
         deny=denied.both,
         allow_in=allowed.inward,
         deny_in=denied.inward,
         allow_out=allowed.outward,
-        deny_out=(*denied.outward, *seat.keeps),
-        opaque=spec.medium is None or spec.medium.opaque,
-        hold_s=STEP_S * sum(seat.rank),
-        hold_always=bool(seat.rank.others),
-        deaf=spec.medium is not None and spec.medium.deaf,
+        deny_out=(*denied.outward, *resolved.keeps),
+        opaque=side.medium is None or side.medium.opaque,
+        hold_s=STEP_S * sum(resolved.rank),
+        hold_always=bool(resolved.rank.others),
+        deaf=side.medium is not None and side.medium.deaf,
     )

@@ -2,12 +2,16 @@
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from bus.hub import Link
-from bus.schema import Record
 from bus.wire.notation import written
 from topologies.model import Gateway
+from topologies.resolved.resolve import Resolved
+from topologies.wiring.events import EVENTS, LOGS
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 T = TypeVar("T")
 L = TypeVar("L", bound=Link)
@@ -19,7 +23,7 @@ _NAMES = 8  # in a line
 
 
 class Change(NamedTuple):
-    """One thing that differs. `end` is a link of `part`, "" for the part itself; `detail` says what of it.
+    """A difference. `end` is a link of `part`, "" for the part itself; `detail` names settings that differ.
 
     The detail of one that failed names the link itself. `stays`: whether the link, or the service of a
     device, goes on with what it has; None where that is no question, or is not known beforehand.
@@ -37,6 +41,13 @@ class Change(NamedTuple):
         return f"{self.verb} " + ": ".join(word for word in words if word)
 
 
+def of_process(old: Resolved, new: Resolved) -> list[Change]:
+    """Return what differs beside the parts: names, what the process publishes, its page and its memory."""
+    found = of_names(old.listed, new.listed)
+    found += of_published(EVENTS.key, old.events, new.events) + of_published(LOGS.key, old.logs, new.logs)
+    return found + of_page(old.here, new.here) + of_memory(old.here, new.here)
+
+
 def of_names(old: Sequence[str], new: Sequence[str]) -> list[Change]:
     """Return the changes from some listed names to others."""
     before, now = set(old), set(new)
@@ -45,14 +56,14 @@ def of_names(old: Sequence[str], new: Sequence[str]) -> list[Change]:
     return [Change(verb, "names", detail=_some(names)) for verb, names in found if names]
 
 
-def of_told(what: str, old: Sequence[str], new: Sequence[str]) -> list[Change]:
+def of_published(what: str, old: Sequence[str], new: Sequence[str]) -> list[Change]:
     """Return the change from some buses on which events or logs are published to others."""
     where = ", ".join(f"bus {name}" for name in new) or "no bus"
     return [] if old == new else [Change("changed", what, detail=f"published on {where}")]
 
 
 def of_memory(old: Gateway, new: Gateway) -> list[Change]:
-    """Return the change of what the processes of this gateway may hold for their peers."""
+    """Return the change of the memory that processes of this gateway may hold for their peers."""
     return (
         [] if old.memory_bytes == new.memory_bytes else [Change("changed", "gateway", detail="memory_bytes")]
     )
@@ -84,7 +95,7 @@ def pair(old: Sequence[T], new: Sequence[T], *keys: Callable[[T], Any]) -> tuple
     return found, left
 
 
-def settings_of(node: Record) -> dict[str, Any]:
+def settings_of(node: "DataclassInstance") -> dict[str, Any]:
     """Return the settings of a record by name, without its place in the file."""
     return {one.name: getattr(node, one.name) for one in fields(node) if one.compare}
 
@@ -111,14 +122,14 @@ class Plan(Generic[Made]):
 
 
 class End(NamedTuple, Generic[L]):
-    """A link and what it was made from."""
+    """A link and the plan that it was made from."""
 
     plan: Plan[L]
     link: L
 
 
 class Draft(Generic[L]):
-    """The links that a part is to have, next to those that it has. Nothing is opened or closed yet.
+    """The links that a part is to have, next to its present links. Nothing is opened or closed yet.
 
     `ends` are in the order of the plans, and `partners` has for each its place among the old ones, None for
     one that has none; `gone` are the places of old ends that go for good. Raises `LinkError` for a link that
@@ -141,7 +152,7 @@ class Draft(Generic[L]):
         return End(plan, old.link if old is not None and old.plan == plan else plan.make())
 
     def close(self) -> None:
-        """Let old links take over what they can, and close those that do not stay."""
+        """Let old links take over the new settings that they can, and close the links that do not stay."""
         self.ends = [self._revised(*pair) for pair in zip(self.ends, self.partners, strict=True)]
         kept = {id(end.link) for end in self.ends}
         for end in self._old:

@@ -8,6 +8,7 @@ from appliance.parts.changes import differing, settings_of
 from appliance.parts.site import BasePart, Revision, Site
 from bus.hub import Hub
 from devices.device import DeviceSpec
+from topologies.resolved.resolve import ResolvedDevice
 
 Joined = BusPart | BridgePart
 
@@ -17,13 +18,17 @@ class DevicePart(BasePart):
 
     kind = "device"
 
-    def __init__(self, name: str, site: Site, joined: Sequence[Joined]) -> None:
-        super().__init__(name, site, Hub(name))
-        self.spec: DeviceSpec = site.topology.devices[name]
-        self.joined = joined
+    def __init__(self, resolved: ResolvedDevice, site: Site, joined: Sequence[Joined]) -> None:
+        super().__init__(resolved.name, site, Hub(resolved.name))
+        self.resolved, self.joined = resolved, joined
 
-    def revise(self, site: Site, joined: Sequence[Joined]) -> Revision:
-        """Return the change to the device as `site` describes it. Raises `LinkError` if it can never work."""
+    @property
+    def spec(self) -> DeviceSpec:
+        """The device, as the topology describes it."""
+        return self.resolved.spec
+
+    def revise(self, resolved: ResolvedDevice, joined: Sequence[Joined]) -> Revision:
+        """Return the change to the device as `resolved` has it. Raises `LinkError` if it can never work."""
         raise NotImplementedError
 
     def differing(self, spec: DeviceSpec) -> list[str]:

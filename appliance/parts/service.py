@@ -1,7 +1,7 @@
 """A service of a gateway: a peer of its buses, whichever process of the gateway runs them."""
 
 from asyncio import AbstractEventLoop
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from appliance.parts.bus import BusPart, bus_plan
 from appliance.parts.changes import Change, Draft, End, Plan
@@ -16,16 +16,18 @@ from bus.ledger import Stats
 from bus.report import Reporter
 from devices.device import DeviceSpec
 from devices.service import Service
+from topologies.resolved.buses import BusAddress
+from topologies.resolved.resolve import ResolvedDevice
 
 
 class ServicePart(DevicePart):
     """A service, with a hub and a link for each bus: what one bus brings goes to no other."""
 
-    def __init__(self, name: str, site: Site, joined: Sequence[Joined]) -> None:
-        super().__init__(name, site, joined)
-        self._service = _service(name, self.spec)
+    def __init__(self, resolved: ResolvedDevice, site: Site, joined: Sequence[Joined]) -> None:
+        super().__init__(resolved, site, joined)
+        self._service = _service(self.name, self.spec)
         self._serving: Service | None = None
-        self._ends = Draft[Link]([], list(self._plans(self.spec, site, joined))).ends
+        self._ends = Draft[Link]([], self._plans(resolved, joined)).ends
         self._hubs = {bus: self._hub(bus) for bus in self.spec.joins}
         self._failed: list[LinkRow] = []
         self._before: Mapping[str, Stats] = {}
@@ -78,17 +80,19 @@ class ServicePart(DevicePart):
         places = [(self._hubs[end.plan.place], end.link) for end in ends]
         return [LinkRow(hub, hub.row(link.name), link, (), failure) for hub, link in places]
 
-    def _plans(self, spec: DeviceSpec, site: Site, joined: Sequence[Joined]) -> Iterator[Plan[Link]]:
+    def _plans(self, resolved: ResolvedDevice, joined: Sequence[Joined]) -> list[Plan[Link]]:
         buses = {part.name: part for part in joined if isinstance(part, BusPart)}
-        yield from (self._plan(bus, site, buses.get(bus)) for bus in spec.joins)
+        limits = dict(resolved.limits)
+        return [self._plan(bus, limits.get(bus), buses.get(bus)) for bus in resolved.spec.joins]
 
-    def _plan(self, bus: str, site: Site, part: BusPart | None) -> Plan[Link]:
+    def _plan(self, bus: str, limits: tuple[int, int] | None, part: BusPart | None) -> Plan[Link]:
+        """Plan the link to a bus. Raises `LinkError` for a bus of another gateway."""
         if part is not None:
             return Plan(bus, {"address": None}, lambda: Patch(self.title, lambda: part.plain))
-        spec, url = site.topology.buses[bus], site.local_socket(bus, False)
-        if spec.on != site.gateway or url is None:
-            raise LinkError(f"device {self.name}: bus {bus} does not run on {site.gateway}")
-        return bus_plan(bus, url, "dial", False, spec.limits(spec))
+        url = self.site.local_socket(bus, False)
+        if limits is None or url is None:
+            raise LinkError(f"device {self.name}: bus {bus} does not run on {self.site.gateway}")
+        return bus_plan(bus, "dial", BusAddress(False, url, *limits))
 
     def start(self, loop: AbstractEventLoop) -> list[Change]:
         return [*self._open(self._ends, loop), *self._serve(loop)]
@@ -114,13 +118,13 @@ class ServicePart(DevicePart):
         self._serving = self._service
         return []
 
-    def revise(self, site: Site, joined: Sequence[Joined]) -> Revision:
-        """Return the change to the service as `site` describes it. One that does not adapt makes way."""
-        spec = site.topology.devices[self.name]
+    def revise(self, resolved: ResolvedDevice, joined: Sequence[Joined]) -> Revision:
+        """Return the change to the service as `resolved` has it. A service that does not adapt makes way."""
+        spec = resolved.spec
         names = self.differing(spec)
-        draft = Draft(self._ends, list(self._plans(spec, site, joined)))
+        draft = Draft(self._ends, self._plans(resolved, joined))
         adapts = self._serving is not None and bool(names) and self._service.adapts(spec)
-        before = self.spec if adapts else None
+        before = self.resolved if adapts else None
         stays = self._serving is not None and (adapts or not names)
         service = self._service if stays else _service(self.name, spec)
         return Revision(
@@ -128,23 +132,25 @@ class ServicePart(DevicePart):
                 *([Change("changed", self.title, detail=", ".join(names))] if names else []),
                 *draft.changes(self.title),
             ],
-            lambda: self._settle(site, spec, joined, draft, service),
+            lambda: self._settle(resolved, joined, draft, service),
             lambda loop: self._go_on(draft, loop, before),
             lambda: {"": self._service.adapts(spec), **draft.fates()},
         )
 
     def _settle(
-        self, site: Site, spec: DeviceSpec, joined: Sequence[Joined], draft: Draft[Link], service: Service
+        self, resolved: ResolvedDevice, joined: Sequence[Joined], draft: Draft[Link], service: Service
     ) -> None:
         if service is not self._service:
             self._replace(service)
         else:
-            service.leave(spec)
+            service.leave(resolved.spec)
         draft.close()
-        self.site, self.spec, self.joined, self._ends = site, spec, joined, draft.ends
-        self._hubs = {bus: self._hubs.get(bus) or self._hub(bus) for bus in spec.joins}
+        self.resolved, self.joined, self._ends = resolved, joined, draft.ends
+        self._hubs = {bus: self._hubs.get(bus) or self._hub(bus) for bus in resolved.spec.joins}
 
-    def _go_on(self, draft: Draft[Link], loop: AbstractEventLoop, before: DeviceSpec | None) -> list[Change]:
+    def _go_on(
+        self, draft: Draft[Link], loop: AbstractEventLoop, before: ResolvedDevice | None
+    ) -> list[Change]:
         for end in draft.staying():
             if isinstance(end.link, Patch):
                 end.link.follow()
@@ -153,11 +159,11 @@ class ServicePart(DevicePart):
             return [*failed, *self._adapt(before, loop)]
         return failed if self._serving else [*failed, *self._serve(loop)]
 
-    def _adapt(self, before: DeviceSpec, loop: AbstractEventLoop) -> list[Change]:
+    def _adapt(self, before: ResolvedDevice, loop: AbstractEventLoop) -> list[Change]:
         try:
             self._service.adapt(self.spec, loop)
         except LinkError as error:
-            self.spec = before  # so that the next change tries again
+            self.resolved = before  # so that the next change tries again
             return [Change("failed", self.title, detail=str(error))]
         return []
 

@@ -1,7 +1,6 @@
 """The base of all parts: the site that they are built for, and the links that they open."""
 
 import secrets
-import zlib
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from bus.errors import LinkError
 from bus.events import RecordEvent
 from bus.hub import Hub, Link
 from bus.transports.peers import Peer
-from topologies.model import Gateway, Topology
 
 if TYPE_CHECKING:
     from appliance.status.rows import LinkRow
@@ -23,22 +21,15 @@ if TYPE_CHECKING:
 
 
 class Site(NamedTuple):
-    """Everything that the parts of one process share.
+    """The surroundings that all parts of one process share, for as long as it runs.
 
     `sockets` is the directory in which the processes of one gateway meet, None if there is only this process.
-    `record` gets the events of parts (`appliance.monitor`). `rings` are the parts whose trunks close a ring.
+    `record` gets the events of parts (`appliance.monitor`).
     """
 
-    topology: Topology
     gateway: str
     sockets: Path | None
     record: RecordEvent
-    rings: frozenset[str] = frozenset()
-
-    @property
-    def here(self) -> Gateway:
-        """The gateway, as the topology describes it."""
-        return self.topology.gateways[self.gateway]
 
     def local_socket(self, bus: str, trunk: bool) -> str | None:
         """Return the URL at which other processes of this gateway reach a bus, None if there are none."""
@@ -84,6 +75,10 @@ class Revision:
             change._replace(stays=fates.get(change.end)) if change.verb == "changed" else change
             for change in self.changes
         ]
+
+
+UNTOUCHED = Revision([])
+"""The revision of a part in which nothing differs."""
 
 
 class BasePart:
@@ -134,11 +129,9 @@ class BasePart:
         """The rows of links whose changes of state are events."""
         return []
 
-    def origin(self, site: Site) -> int:
-        """Return the part's origin in envelopes. Parts with the same one would drop each other's frames."""
-        if site.here.origin is None:
-            return self._drawn
-        return zlib.crc32(f"{site.here.origin}/{self.title}".encode())
+    def origin(self, given: int | None) -> int:
+        """Return the part's origin in envelopes: the given one, or else a random one that the part keeps."""
+        return self._drawn if given is None else given
 
     def open(self, loop: AbstractEventLoop) -> None:
         """Open everything. Raises `LinkError` if something cannot be opened; close the part then."""

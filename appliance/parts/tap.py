@@ -1,7 +1,7 @@
 """A tap or log of a topology: a recorder, and where it listens in buses and bridges of its process."""
 
 from asyncio import AbstractEventLoop
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,9 @@ from bus.patch import is_patch
 from capture.schema import Direction
 from devices.tap.device import RecorderSpec
 from devices.tap.recorder import Locate, LocateLink, Options, Recorder
-from topologies.model import Side, Topology
-from topologies.names import known
+from topologies.model import Side
+from topologies.resolved.resolve import ResolvedDevice
 from topologies.wiring.filters import tokens
-from topologies.wiring.graph import both_ways, reached, ways_of
-from topologies.wiring.segments import wired
 
 _DAY_S = 86_400
 Seen = tuple[Hub, dict[str, str]]
@@ -32,16 +30,16 @@ Seen = tuple[Hub, dict[str, str]]
 class TapPart(DevicePart):
     """A recorder of the parts `joined`. Open it before them and close it after them, to miss nothing."""
 
-    def __init__(self, name: str, site: Site, joined: Sequence[Joined]) -> None:
-        super().__init__(name, site, joined)  # nothing passes through its hub
-        self._spec = spec_of(site, name)
-        self._link = self._make(self._spec, site)
+    def __init__(self, resolved: ResolvedDevice, site: Site, joined: Sequence[Joined]) -> None:
+        super().__init__(resolved, site, joined)  # nothing passes through its hub
+        self._link = self._make(resolved)
         self._seen: dict[str, Seen] = {}
         self._sent: dict[str, tuple[BridgePart, Tap, Hear]] = {}
 
-    def _make(self, spec: RecorderSpec, site: Site) -> "_RecorderLink":
-        directory, names = Path(spec.directory), known(site.topology)
-        recorder = Recorder(self.name, site.gateway, directory, options_of(spec), names)
+    def _make(self, resolved: ResolvedDevice) -> "_RecorderLink":
+        spec = spec_of(resolved)
+        directory, names = Path(spec.directory), resolved.names
+        recorder = Recorder(self.name, resolved.gateway, directory, options_of(spec), names)
         return _RecorderLink(recorder, spec.ring_bytes)
 
     @property
@@ -70,28 +68,27 @@ class TapPart(DevicePart):
         self._follow()
         return failed
 
-    def revise(self, site: Site, joined: Sequence[Joined]) -> Revision:
-        """Return the change to the tap as `site` describes it. Other settings take another recorder."""
-        spec = spec_of(site, self.name)
+    def revise(self, resolved: ResolvedDevice, joined: Sequence[Joined]) -> Revision:
+        """Return the change to the tap as `resolved` has it. Other settings take another recorder."""
+        spec, old = spec_of(resolved), spec_of(self.resolved)
         names = self.differing(spec)
         if [part.title for part in self.joined] != [part.title for part in joined]:
             names = list(dict.fromkeys([spec.key, *names]))
-        anew = options_of(spec) != options_of(self._spec) or spec.directory != self._spec.directory
-        link = self._make(spec, site) if anew else self._link
-        words = known(site.topology)
+        anew = options_of(spec) != options_of(old) or spec.directory != old.directory
+        link = self._make(resolved) if anew else self._link
         return Revision(
             [Change("changed", self.title, detail=", ".join(names))] if names else [],
-            lambda: self._settle(site, spec, joined),
-            lambda loop: self._go_on(link, words, loop),
+            lambda: self._settle(resolved, joined),
+            lambda loop: self._go_on(link, loop),
         )
 
-    def _settle(self, site: Site, spec: RecorderSpec, joined: Sequence[Joined]) -> None:
-        self.site, self.spec, self._spec, self.joined = site, spec, spec, joined
+    def _settle(self, resolved: ResolvedDevice, joined: Sequence[Joined]) -> None:
+        self.resolved, self.joined = resolved, joined
 
-    def _go_on(self, link: "_RecorderLink", names: Iterable[str], loop: AbstractEventLoop) -> list[Change]:
+    def _go_on(self, link: "_RecorderLink", loop: AbstractEventLoop) -> list[Change]:
         """Go over to what the parts are now: to other hubs, other sides, another recorder."""
         if link is self._link:
-            self.recorder.know(names)
+            self.recorder.know(self.resolved.names)
             self._follow()
             return []
         self.close()
@@ -99,7 +96,7 @@ class TapPart(DevicePart):
         return self.start(loop)
 
     def _follow(self) -> None:
-        """Watch each part anew whose hub or segments have changed; leave those that have gone."""
+        """Watch each part anew whose hub or segments have changed; leave parts that have gone."""
         now = {part.title: (part, _seen(part)) for part in self.joined}
         for title, seen in list(self._seen.items()):
             if title not in now or now[title][1] != seen:
@@ -141,8 +138,9 @@ def _untap(part: BridgePart, tap: Tap, hear: Hear) -> None:
     part.untap_events(hear)
 
 
-def spec_of(site: Site, name: str) -> RecorderSpec:
-    spec = site.topology.devices[name]
+def spec_of(resolved: ResolvedDevice) -> RecorderSpec:
+    """Return the record of a recorder."""
+    spec = resolved.spec
     assert isinstance(spec, RecorderSpec)
     return spec
 
@@ -150,23 +148,17 @@ def spec_of(site: Site, name: str) -> RecorderSpec:
 def _seen(part: Joined) -> Seen:
     if isinstance(part, BusPart):
         return part.hub, {}
-    return part.hub, {leg.side.name: leg.seat.segment for leg in part.legs}
+    return part.hub, {leg.side.name: leg.resolved.segment for leg in part.legs}
 
 
 def described(part: Joined) -> dict[str, Any]:
     """Say who may run a part and what passes there, as a recorder takes it."""
     if isinstance(part, BusPart):
-        found = {"gateways": [part.site.topology.buses[part.name].on]}
-        trunks = _trunks(part.site.topology, part.title)
-        return found | {"trunks": trunks} if trunks else found
-    sides = [_described_side(leg.seat.segment, leg.seat.side) for leg in part.legs]
-    return {"gateways": list(part.spec.on), "pattern": list(tokens(part.spec.pattern)), "sides": sides}
-
-
-def _trunks(topology: Topology, bus: str) -> list[str]:
-    """List the buses that links between buses join to one, directly or not: each hears what others hear."""
-    links = (edge[:2] for edge in wired(topology).links(()) if edge.other.startswith("bus "))
-    return sorted(reached(bus, ways_of(both_ways(links))) - {bus})
+        trunks = list(part.resolved.trunks)
+        return {"gateways": [part.spec.on], **({"trunks": trunks} if trunks else {})}
+    sides = [_described_side(leg.resolved.segment, leg.resolved.side) for leg in part.legs]
+    pattern = list(tokens(part.resolved.pattern))
+    return {"gateways": list(part.resolved.on), "pattern": pattern, "sides": sides}
 
 
 def _described_side(segment: str, side: Side) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The word to the service manager: ready, reloading, stopping, and that the event loop runs (sd_notify).
+"""Notification of the service manager: ready, reloading, stopping, and a watchdog (sd_notify).
 
 A message is one datagram to the socket that `$NOTIFY_SOCKET` names. Without one, nothing is sent.
 """
@@ -17,10 +17,7 @@ _BEATS: Final = 3  # within the time after which the manager restarts us
 
 
 def tell(*words: str) -> bool:
-    """Send assignments, such as READY=1, without blocking.
-
-    Return whether the manager took them; raise nothing.
-    """
+    """Send assignments, such as READY=1. Return whether the manager took them; never block, raise nothing."""
     path = os.environ.get("NOTIFY_SOCKET", "")
     if path[:1] not in ("/", "@"):
         return False
@@ -34,7 +31,7 @@ def tell(*words: str) -> bool:
 
 @contextmanager
 def reloading() -> Iterator[None]:
-    """Tell the manager that the block is a reload, and at its end that the process is ready again."""
+    """Notify that a reload runs during the block, and at its end that the process is ready again."""
     tell("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
     try:
         yield
@@ -43,7 +40,7 @@ def reloading() -> Iterator[None]:
 
 
 def watchdog_s() -> float | None:
-    """Return after how many seconds of silence the manager restarts us; None if it does not watch."""
+    """Return the watchdog time after which the manager restarts a silent process; None without a watchdog."""
     with suppress(KeyError, ValueError):
         usec = int(os.environ["WATCHDOG_USEC"])
         if usec > 0 and int(os.environ.get("WATCHDOG_PID", os.getpid())) == os.getpid():
@@ -52,7 +49,7 @@ def watchdog_s() -> float | None:
 
 
 class Heart:
-    """Tells the manager from the event loop that the loop runs: a loop that stands still tells nothing.
+    """The watchdog's heartbeat, sent from the event loop: a loop that stands still sends none.
 
     The manager then ends the process by SIGABRT: the log has the stacks of its threads.
     """
@@ -72,6 +69,6 @@ class Heart:
         tell(ALIVE)
 
     def close(self) -> None:
-        """Stop telling the manager. Idempotent."""
+        """Stop the heartbeat. Idempotent."""
         if self._timer is not None:
             self._timer.cancel()

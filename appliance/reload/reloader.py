@@ -1,18 +1,19 @@
-"""Reads the file of a running gateway again and applies it: what stays keeps its pipes."""
+"""The reload of a running gateway from its file. Links that stay keep their pipes."""
 
 import asyncio
 import logging
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from appliance.compose import Appliance
+from appliance.compose import Appliance, Following
 from appliance.local.places import is_meant
 from appliance.parts.changes import Change
 from appliance.process.notify import reloading
 from appliance.reload.outcome import Outcome, Request
 from bus.errors import BusError, TopologyError
 from topologies.loading.loader import STDIN
-from topologies.model import Topology
+from topologies.resolved.resolve import resolve
+from topologies.wiring.segments import Wiring
 
 log = logging.getLogger("buscoupler")
 
@@ -20,14 +21,15 @@ log = logging.getLogger("buscoupler")
 class Reloader:
     """Reloads `appliance` from `file`, one reload after the other. `checked(file)` loads and checks it.
 
-    The file is read on a thread, so that traffic goes on meanwhile. `only` names what this process runs.
+    A thread reads the file, works out what each part needs, and compares that with what runs: traffic goes on
+    meanwhile. The event loop only makes the change. `only` names what this process runs.
     """
 
     def __init__(
         self,
         appliance: Appliance,
         file: str,
-        checked: Callable[[str], Topology],
+        checked: Callable[[str], Wiring],
         only: Collection[str] = (),
     ) -> None:
         self._appliance, self._checked, self._only = appliance, checked, tuple(sorted(only))
@@ -66,15 +68,20 @@ class Reloader:
 
     async def _apply(self) -> Outcome:
         try:
-            topology = await asyncio.to_thread(self._read)
-            return self.outcome(self._appliance.change(topology))
+            following = await asyncio.to_thread(self._prepare)
+            return self.outcome(self._appliance.change(following))
         except BusError as error:
             return self.outcome(error=str(error))
         except Exception as error:  # a defect of ours must not end the gateway
             log.exception("%s: the reload failed", self.file)
             return self.outcome(error=f"the reload failed: {error!r}; the gateway's log has more")
 
-    def _read(self) -> Topology:
+    def _prepare(self) -> Following:
+        """Return the reload from the file as it is now, ready to be made."""
+        resolved = resolve(self._read(), self._appliance.gateway)
+        return self._appliance.prepare(resolved)
+
+    def _read(self) -> Wiring:
         if self.file == STDIN:
             raise TopologyError(f"{STDIN} cannot be read again: run the topology from a file to reload it")
         if Path(self.file).is_fifo():  # it would block this thread, and every reload after this one

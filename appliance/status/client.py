@@ -1,4 +1,4 @@
-"""Asks the running processes of this machine for their status.
+"""The client of status sockets: asks running processes of this machine for their status.
 
 An answer is bounded in time and size, because a process that hangs must not stop `top`.
 """
@@ -20,7 +20,7 @@ ANSWER_BYTES = 64 << 20
 
 
 def status_socket(only: Collection[str]) -> str:
-    """Return the name of the socket in the gateway's directory; each process has one."""
+    """Return the name of a process's status socket in the gateway's directory."""
     return socket_name(STATUS, only)
 
 
@@ -35,7 +35,7 @@ def ask(path: Path, limit_s: float = ANSWER_S) -> Status:
 
 
 def read_status(where: str, body: bytes) -> Status:
-    """Return the status in an answer from `where`. Raises ValueError if it is none of this version."""
+    """Return the status in an answer from `where`. Raises ValueError for another version's, or for none."""
     try:
         status = json.loads(body)
     except (ValueError, RecursionError):

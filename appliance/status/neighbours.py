@@ -13,7 +13,7 @@ LOOK_S = 5.0
 
 
 class Neighbours:
-    """Knows which gateways are silent. It looks for their sockets every few seconds at most.
+    """The watch on other gateways: looks for their sockets every few seconds at most.
 
     `directory` has a directory for each topology; by default that of this user.
     """
@@ -28,14 +28,14 @@ class Neighbours:
     def silent(self, topology: Topology, claims: Mapping[str, int]) -> dict[str, str]:
         """Return why each gateway that is not known to live counts as silent, by its name.
 
-        `claims` are the ages in ms of what brokers of this gateway heard of others.
+        `claims` are the ages in ms of the last claims that brokers of this gateway heard, by gateway.
         """
         here = self._look(topology.name)
         others = [name for name in topology.gateways if name != self._gateway and name not in here]
         return {name: _cause(claims.get(name)) for name in others if claims.get(name, HEARD_MS) >= HEARD_MS}
 
     def _look(self, topology: str) -> frozenset[str]:
-        """Return the gateways of which a process answers on this machine."""
+        """Return the gateways that have a process here that answers."""
         if self._clock() - self._at_s >= LOOK_S:
             self._at_s = self._clock()
             root = (self._directory or runtime_directory()) / topology

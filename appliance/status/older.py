@@ -1,9 +1,9 @@
-"""Statuses of older gateways, whose rows do not say of which part they are, and how their link is. Pure."""
+"""Statuses of older gateways, whose rows have neither their part nor the state of their link. Pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from topologies.picture.drawing import bridge_id
+from topologies.wiring.ids import bridge_id
 
 Status = dict[str, Any]
 Record = dict[str, Any]
@@ -35,7 +35,7 @@ def _service(one: Record, parts: Mapping[str, str]) -> Record:
 
 
 def _lease(lease: Record) -> Record:
-    """Return a lease whose candidates say for which bridge they stand, as if it were of no group."""
+    """Return a lease whose candidates have the id of their bridge, as if the lease were of no group."""
     copies = [{"part": bridge_id(lease["bridge"], one["name"])} | one for one in lease["candidates"]]
     return lease | {"candidates": copies}
 

@@ -1,4 +1,4 @@
-"""What a picture of a topology shows of a status: a mark for each node and edge, by its id. Pure.
+"""The overlay of a picture: a mark for each node and edge of a topology, from a status, by id. Pure.
 
 The status page, `show --live` and its SVG all take their marks from here.
 """
@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from appliance.status.words import short, state_word
-from topologies.picture.drawing import gateway_id
 from topologies.picture.svg import Mark, State
+from topologies.wiring.ids import gateway_id
 
 Status = Mapping[str, Any]
 _STATES: Mapping[str, State] = {"up": "ok", "opening": "wait", "waiting": "bad", "closed": "bad", "": "ok"}
@@ -17,7 +17,7 @@ _WORSE: Sequence[State] = ("bad", "wait", "ok", "ready", "idle")
 
 
 def marks(status: Status) -> dict[str, Mark]:
-    """Return the marks that one gateway knows of. What runs elsewhere is marked as far as it is seen here."""
+    """Return the marks that one gateway knows of: its own parts, and others as far as it sees them."""
     found = dict(_of_gateways(status))
     found |= dict(_of_claims(status))
     found |= dict(_of_parts(status))
@@ -36,7 +36,7 @@ def _of_gateways(status: Status) -> Iterator[tuple[str, Mark]]:
 
 
 def _of_claims(status: Status) -> Iterator[tuple[str, Mark]]:
-    """Yield the copies of bridges on other gateways, as brokers here hear of them."""
+    """Yield the marks of bridges on other gateways, whose claims brokers here hear."""
     for broker in status["brokers"]:
         for lease in broker["leases"]:
             for one in lease["candidates"]:
@@ -47,7 +47,7 @@ def _of_claims(status: Status) -> Iterator[tuple[str, Mark]]:
 
 
 def _of_parts(status: Status) -> Iterator[tuple[str, Mark]]:
-    """Yield the parts, each by what other rows of the status say of it."""
+    """Yield the marks of parts, by the other rows of the status that name the part."""
     hubs, roles, taps, brokers = (
         {row["part"]: row for row in status[key]} for key in ("hubs", "candidates", "taps", "brokers")
     )
@@ -71,7 +71,7 @@ def _role(role: Mapping[str, Any], state: State) -> Mark:
 
 
 def _busy(hub: Mapping[str, Any] | None, state: State, part: Mapping[str, Any]) -> Mark:
-    """Return the mark of a bus or bridge: its peers, and what comes into it in a second."""
+    """Return the mark of a bus or bridge: its peers, and the messages that come in each second."""
     rows = [] if hub is None else hub["links"]
     rates = [row["rates"]["received_per_s"] for row in rows if "rates" in row]
     peers = sum(row["live"] for row in rows)
@@ -89,7 +89,7 @@ def _tap(tap: Mapping[str, Any], state: State) -> Mark:
 
 
 def _of_edges(status: Status) -> Iterator[tuple[str, Mark]]:
-    """Yield the edges. Of several links on one edge, the worst counts, and all their rates."""
+    """Yield the marks of edges. Of several links on one edge, the worst counts, and all their rates."""
     by_edge = defaultdict[str, list[Mapping[str, Any]]](list)
     for row in (row for hub in status["hubs"] for row in hub["links"]):
         for edge in row.get("edges", ()):
@@ -108,7 +108,7 @@ def _lines(rates: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
 
 
 def _of_wires(status: Status, edges: Mapping[str, Mark]) -> Iterator[tuple[str, Mark]]:
-    """Yield the wires: each is as the best of the links to it that this gateway has."""
+    """Yield the marks of wires: each is like the best link of this gateway to it."""
     drawing = status.get("drawing")
     by_wire = defaultdict[str, list[Mark]](list)
     wires = {node["id"] for node in drawing["nodes"] if node["kind"] == "wire"} if drawing else set()

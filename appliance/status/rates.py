@@ -1,4 +1,4 @@
-"""Rates of links: what their totals gain in a second, sampled about once a second. Pure."""
+"""Rates of links: the growth of their totals per second, sampled about once a second. Pure."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -9,7 +9,7 @@ SAMPLE_S = 1.0
 
 
 class Rate(NamedTuple):
-    """What crossed a link in a second: messages and bytes, in and out."""
+    """The rate of a link: messages and bytes per second, in and out."""
 
     received_per_s: float = 0.0
     sent_per_s: float = 0.0
@@ -17,20 +17,20 @@ class Rate(NamedTuple):
     sent_bytes_per_s: float = 0.0
 
 
-Place = tuple[str, str]
+RowKey = tuple[str, str]
 """The identity of a row in a status: the names of a hub and of a link in its accounts."""
 
 
 class Rates:
-    """Rates by place. `sample` takes the accounts of all hubs, as often as you like."""
+    """The rates of all rows. Call `sample` with the accounts of all hubs, as often as you like."""
 
     def __init__(self) -> None:
-        self.now: Mapping[Place, Rate] = {}
-        self._before: dict[Place, tuple[int, int, int, int]] = {}
+        self.now: Mapping[RowKey, Rate] = {}
+        self._before: dict[RowKey, tuple[int, int, int, int]] = {}
         self._at_s = float("-inf")
 
     def sample(self, accounts: Mapping[str, Mapping[str, Account]], now_s: float) -> None:
-        """Work out the rates since the last sample, if that is a second ago. `now_s` is monotonic."""
+        """Compute the rates since the last sample, if that is a second ago. `now_s` is monotonic."""
         span_s = now_s - self._at_s
         if span_s < SAMPLE_S:
             return
@@ -39,11 +39,11 @@ class Rates:
             for hub, links in accounts.items()
             for link, stats in ((link, account.stats) for link, account in links.items())
         }
-        self.now = {place: self._rate(place, new, span_s) for place, new in totals.items()}
+        self.now = {key: self._rate(key, new, span_s) for key, new in totals.items()}
         self._before, self._at_s = totals, now_s
 
-    def _rate(self, place: Place, new: tuple[int, int, int, int], span_s: float) -> Rate:
-        old = self._before.get(place)
+    def _rate(self, key: RowKey, new: tuple[int, int, int, int], span_s: float) -> Rate:
+        old = self._before.get(key)
         if old is None:
             return Rate()
         return Rate(*(round((b - a) / span_s, 2) for a, b in zip(old, new, strict=True)))

@@ -1,4 +1,4 @@
-"""Asks a gateway for its status over the network: at its status page."""
+"""The client of status pages: asks a gateway for its status over the network."""
 
 import http.client
 import os

@@ -1,4 +1,4 @@
-"""The local socket at which a process answers with its status."""
+"""The responder that answers with the status of a process."""
 
 import json
 from asyncio import StreamReader
@@ -10,7 +10,7 @@ from appliance.status.view import View
 
 
 def status_responder(path: Path, view: View) -> Responder:
-    """Make the socket. Each connection gets one snapshot."""
+    """Return a responder at `path` that sends each connection one snapshot."""
 
     async def answer(_: StreamReader) -> bytes:
         return json.dumps(snapshot(view)).encode() + b"\n"

@@ -1,4 +1,4 @@
-"""The row of a link in a status: it counts the link, and has the link's state. Pure."""
+"""The row of a link in a status: its counts and its state. Pure."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from bus.hub import Hub, Link
 
 
 class LinkRow(NamedTuple):
-    """A link, and its row: `name` among the accounts of `hub`. Both names together are the row's identity.
+    """A link and its row: the account `name` of `hub`. The names of hub and row identify a link in a process.
 
     `edges` are the ids of its lines in the picture of the topology. `failure` is why the link could not be
     opened; such a link is closed, and tried again at the next change of the topology.

@@ -12,7 +12,7 @@ _TYPES = {int: "integer", float: "number", str: "string", bool: "boolean"}
 
 
 def schema() -> dict[str, Any]:
-    """Return the schema. More keys than it names may be there."""
+    """Return the schema. It allows more keys than it names."""
     found = _of({name: key.shape for name, key in KEYS.items()})
     for name, key in KEYS.items():
         found["properties"][name]["description"] = key.doc

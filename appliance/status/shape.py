@@ -1,7 +1,7 @@
-"""The shape of a status document: what its readers rely on, with the words that describe it. Pure.
+"""The shape of a status document: the keys that its readers rely on, with their descriptions. Pure.
 
 Processes of other versions answer too, and any user's process may answer root. The published JSON Schema and
-the table in docs/status.md are made from it.
+the table in docs/status.md are made from the shape.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ class Maybe(NamedTuple):
 
 
 class Key(NamedTuple):
-    """A key at the top: the shape of its value, and the words that say what it has."""
+    """A key at the top of a document: the shape of its value, and its description."""
 
     shape: Any
     doc: str
@@ -165,7 +165,7 @@ STATUS: Final = {name: key.shape for name, key in KEYS.items()}
 
 
 def fits(value: object, shape: Any = STATUS) -> bool:
-    """Return whether a value has at least what `shape` has.
+    """Return whether a value has at least the keys and items of `shape`.
 
     A shape is a type; a list with the shape of its items; a record with a shape for each key; or
     `{str: shape}`, for a table of any keys. A key must be there unless its shape is a `Maybe`.

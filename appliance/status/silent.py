@@ -14,29 +14,31 @@ UNREADABLE = "runs, and answers as another version does: use the `top` of that v
 HEARD_MS = 10_000  # a claim that is older proves no life
 
 
-class Name(NamedTuple):
-    """A gateway of a topology."""
+class GatewayName(NamedTuple):
+    """The name of a gateway, with that of its topology."""
 
     topology: str
     gateway: str
 
 
-def name_of(status: Status) -> Name:
-    """Return which gateway a status is of."""
-    return Name(status["topology"], status["gateway"])
+def name_of(status: Status) -> GatewayName:
+    """Return the gateway that sent a status."""
+    return GatewayName(status["topology"], status["gateway"])
 
 
 def silent(
-    statuses: Sequence[Status], left: Mapping[Name, str], seen_ns: Mapping[Name, int]
+    statuses: Sequence[Status], left: Mapping[GatewayName, str], seen_ns: Mapping[GatewayName, int]
 ) -> Iterator[str]:
-    """Yield a line for each cause, with the gateways that it holds for.
+    """Yield a line for each cause of silence, with its gateways.
 
-    `left` says why gateways whose socket is there have no status; `seen_ns`, when others answered last.
+    `left` has the cause for gateways with a socket and no status; `seen_ns`, the time of the last answer.
     """
     here = {name_of(status) for status in statuses}
-    expected = {Name(status["topology"], gateway) for status in statuses for gateway in status["gateways"]}
+    expected = {
+        GatewayName(status["topology"], gateway) for status in statuses for gateway in status["gateways"]
+    }
     addresses = {
-        Name(status["topology"], gateway): address
+        GatewayName(status["topology"], gateway): address
         for status in statuses
         for gateway, address in status["gateways"].items()
     }
@@ -62,9 +64,9 @@ def _cause(left: str | None, seen_ns: int | None, heard_ms: int | None) -> str:
     return "silent: no process of it answers on this machine"
 
 
-def _heard(statuses: Sequence[Status]) -> Iterator[tuple[Name, int]]:
+def _heard(statuses: Sequence[Status]) -> Iterator[tuple[GatewayName, int]]:
     for status in statuses:
         for broker in status["brokers"]:
             for lease in broker["leases"]:
                 for candidate in lease["candidates"]:
-                    yield Name(status["topology"], candidate["name"]), candidate["silent_ms"]
+                    yield GatewayName(status["topology"], candidate["name"]), candidate["silent_ms"]

@@ -4,12 +4,11 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from functools import cache
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Final
 
-from appliance.status.rates import Place, Rate
+from appliance.status.rates import Rate, RowKey
 from appliance.status.rows import LinkRow
 from appliance.status.shape import VERSION
 from appliance.status.view import ShownPart, View
@@ -34,9 +33,9 @@ Record = dict[str, Any]
 
 
 def snapshot(view: View, pipes: int = PIPES) -> Record:
-    """Return everything there is to see now. Counters are in messages unless a name says bytes.
+    """Return the status of a process now. Counters are in messages unless a name says bytes.
 
-    `pipes`: so many of each hub.
+    `pipes` is the most pipes that are listed of each hub.
     """
     parts, besides, sampled = list(view.parts()), view.besides(), view.sampled()
     reports = [(part.id, service.report()) for part in parts for service in part.services]
@@ -84,7 +83,7 @@ def _product() -> str:
 
 
 def _claims(reports: Iterable[Report]) -> dict[str, int]:
-    """Return how long ago brokers here heard a claim of each gateway, in milliseconds."""
+    """Return the age of the last claim of each gateway at a broker here, in milliseconds."""
     heard = dict[str, int]()
     for candidate in (one for report in reports for lease in report.leases for one in lease.candidates):
         heard[candidate.name] = min(candidate.silent_ms, heard.get(candidate.name, 1 << 62))
@@ -99,7 +98,7 @@ def _part(part: ShownPart) -> Record:
 
 
 def _state(rows: Sequence[LinkRow]) -> Record:
-    """Return the state of the worst link among some; nothing if there are none."""
+    """Return the state, condition and fault of the worst of some links; nothing if there are none."""
     worst = min(rows, key=lambda row: _WORST_FIRST.index(row.link.state), default=None)
     if worst is None:
         return {}
@@ -129,10 +128,10 @@ def _hub(
     hub: Hub,
     accounts: Mapping[str, Account],
     rows: Mapping[str, list[LinkRow]],
-    rates: Mapping[Place, Rate],
+    rates: Mapping[RowKey, Rate],
     most: int,
 ) -> Record:
-    """Return a hub with the row of each account, and of each link that has none because it never opened."""
+    """Return a hub with a row for each account, and for each link that never opened and so has no account."""
     pipes = nlargest(most, hub.pipes, key=lambda pipe: pipe.stats.received + pipe.stats.sent)
     links = [
         _row(name, accounts.get(name, Account()), rows.get(name, ()), rates.get((hub.name, name)))
@@ -149,7 +148,7 @@ def _hub(
 
 
 def _row(name: str, account: Account, rows: Sequence[LinkRow], rate: Rate | None) -> Record:
-    """Return the totals of a link since the start, which never fall, and how it is now."""
+    """Return the row of a link: totals since the start, which never fall, and its state now."""
     found = {"name": name, "live": account.live, "gone": account.gone} | _counted(account.stats)
     if rate is not None:
         found["rates"] = rate._asdict()
@@ -164,10 +163,10 @@ def _pipe(pipe: Pipe) -> list[Record]:
 
 
 def _counted(stats: Stats) -> Record:
-    return {"balance": stats.balance(), **asdict(stats)}
+    return {"balance": stats.balance(), **stats.as_record()}
 
 
-def _totals(books: Iterable[Mapping[str, Account]], rates: Mapping[Place, Rate]) -> Record:
+def _totals(books: Iterable[Mapping[str, Account]], rates: Mapping[RowKey, Rate]) -> Record:
     total = Stats()
     for account in (one for accounts in books for one in accounts.values()):
         total.add(account.stats)
@@ -188,7 +187,7 @@ def _service(part: str, report: Report, copies: Mapping[tuple[str, str], str]) -
 
 
 def _candidates(lease: "Lease", copies: Mapping[tuple[str, str], str]) -> list[Record]:
-    """Return the candidates for a lease; `part` is the bridge that each stands for, "" for an unknown one."""
+    """Return the candidates for a lease. `part` is the id of the candidate's bridge, "" if it is unknown."""
     return [one._asdict() | {"part": copies.get((lease.bridge, one.name), "")} for one in lease.candidates]
 
 
@@ -235,7 +234,7 @@ def _value(value: Value, bus: str, names: Names, now_s: float) -> Record:
 
 
 def _shown(data: bytes) -> str:
-    """Return data as text if it is some, else in hex; cut to a line."""
+    """Return data as text if it is printable, else in hex; cut to a line."""
     cut = data[:_SHOWN_BYTES]
     text = cut.decode("utf-8", "replace")
     shown = text if text.isprintable() and "\ufffd" not in text else cut.hex(" ")

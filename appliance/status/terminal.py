@@ -1,7 +1,7 @@
-"""The page of `top`: statuses in, text out. Pure.
+"""The text of `top`, made from statuses. Pure.
 
-On a terminal a page has `width` columns, and long names are shortened in the middle. Without a width, nothing
-is cut.
+On a terminal the text has `width` columns, and long names are shortened in the middle. Without a width,
+nothing is cut.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ _NOTHING: Mapping[str, Any] = {"received": 0, "sent": 0}
 def pages(
     now: Sequence[Status], before: Mapping[str, Status], silent: Sequence[str], width: int | None
 ) -> str:
-    """Return all processes as text, and the gateways that are `silent`, a line each.
+    """Return the text for all processes, after a line for each of the `silent` gateways.
 
     `before` has earlier statuses by `key_of`: with one, a page shows rates, else totals since the start.
     """
@@ -33,7 +33,7 @@ def pages(
 
 
 def key_of(status: Status) -> str:
-    """Return a process's identity over several snapshots."""
+    """Return the identity of a process, which all its statuses share."""
     return f"{status['pid']} {status['started_ns']}"
 
 
@@ -43,7 +43,7 @@ def printable(text: str) -> str:
 
 
 def page(status: Status, before: Status | None, width: int | None) -> str:
-    """Return one process as text."""
+    """Return the text for one process."""
     sections = (
         heading(status),
         links(status, before, width),
@@ -65,7 +65,7 @@ def fold(line: str, width: int | None) -> list[str]:
 
 
 def shorten(name: str, columns: int) -> str:
-    """Return a name in at most `columns`, with its middle left out."""
+    """Return a name in at most `columns`, with dots instead of its middle."""
     if len(name) <= columns:
         return name
     head = (columns - 1) // 2
@@ -73,7 +73,7 @@ def shorten(name: str, columns: int) -> str:
 
 
 def heading(status: Status) -> Iterator[str]:
-    """Yield who this is, and since when."""
+    """Yield the line with the topology, gateway, program and uptime of a process."""
     gateway = f" on {status['gateway']}" if status["gateway"] else ""
     up_s = (status["time_ns"] - status["started_ns"]) // 1_000_000_000
     uptime = f"{up_s // 3600}:{up_s // 60 % 60:02}:{up_s % 60:02}"
@@ -81,7 +81,7 @@ def heading(status: Status) -> Iterator[str]:
 
 
 def links(status: Status, before: Status | None, width: int | None) -> Iterator[str]:
-    """Yield a row for each link of each hub, then its fault; links that never had a peer are there too."""
+    """Yield a line for each link of each hub, and below it its drops and fault."""
     rows = list(_rows(status))
     if not rows:
         return
@@ -123,7 +123,7 @@ def _troubles(row: Mapping[str, Any]) -> Iterator[str]:
 
 
 def cuts(status: Status) -> Iterator[str]:
-    """Yield the pipes that are cut now."""
+    """Yield a line for each pipe that is cut now."""
     for hub in status["hubs"]:
         for name in hub["cuts"]:
             yield f"  disconnected because it closes a loop: {name}"

@@ -23,14 +23,14 @@ _PAIRS: Final = 256  # in all
 
 
 class Histogram(NamedTuple):
-    """Times of one pair: `counts` for each bucket, the last for what took longer than all bounds."""
+    """The times of one pair of links: `counts` for each bucket, the last for times beyond all bounds."""
 
     counts: list[int]
     sum_s: list[float]  # of one item, to add to
 
 
 class _Watched(NamedTuple):
-    """A pipe that a batch was offered to, and how far its chain is once that has left."""
+    """A pipe that was offered a batch, and the counts of its chain before."""
 
     link: str
     pipe: Pipe
@@ -41,12 +41,12 @@ class _Watched(NamedTuple):
         return _settled(self.pipe) - self.settled
 
     def is_used(self) -> bool:
-        """Return whether anything was sent since, and not only dropped."""
+        """Return whether the pipe has sent anything since, and not only dropped."""
         return _sent(self.pipe) > self.sent
 
 
 class Transit:
-    """Takes one sample of each hub whenever `sample` is called. `pairs` are hub, link in and link out."""
+    """The sampler of transit times. `pairs` has a histogram for each hub, link in and link out."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.pairs: dict[tuple[str, str, str], Histogram] = {}
@@ -54,7 +54,7 @@ class Transit:
         self._armed: dict[Hub, Callable[[Batch, Pipe | None], None]] = {}
 
     def sample(self, hubs: Iterable[Hub], loop: AbstractEventLoop) -> None:
-        """Look at the next batch of each hub. Hubs that have gone are let go."""
+        """Measure the next batch of each hub. Hubs that are not named any more are forgotten."""
         here = set(hubs)
         for hub in [hub for hub in self._armed if hub not in here]:
             self._disarm(hub)
@@ -72,7 +72,7 @@ class Transit:
         hub.untap(self._armed.pop(hub))
 
     def _begin(self, hub: Hub, loop: AbstractEventLoop, _: Batch, origin: Pipe | None) -> None:
-        """Note how far each pipe is, before it is offered the batch."""
+        """Note the counts of each pipe before the batch is offered."""
         self._disarm(hub)
         if origin is not None:
             watched = [_Watched(pipe.link, pipe, _settled(pipe), _sent(pipe)) for pipe in _some(hub, origin)]
@@ -95,7 +95,7 @@ class Transit:
         bound: int,
         loop: AbstractEventLoop,
     ) -> None:
-        """Count it if the batch has left, else look again at the next bound: that is number `bound` at least.
+        """Count the time if the batch has left, else look again at the next bound: number `bound` or later.
 
         A timer may fire a little early, so the time alone does not say which bounds are over.
         """
@@ -115,7 +115,7 @@ class Transit:
             found.counts[bisect_left(BOUNDS_S, took_s)] += 1
             found.sum_s[0] += took_s
 
-    def told(self) -> list[dict[str, Any]]:
+    def as_records(self) -> list[dict[str, Any]]:
         """Return the histograms as a status document has them."""
         return [
             {"hub": hub, "one": one, "other": other, "bounds_s": list(BOUNDS_S)}

@@ -1,10 +1,10 @@
-"""The view of a process that its status is made from: its parts, and what is around them."""
+"""The view of a process: its parts and surroundings, from which its status is made."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from appliance.status.rates import Place, Rate
+from appliance.status.rates import Rate, RowKey
 from appliance.status.rows import LinkRow
 from bus.events import Event
 from bus.hub import Hub, Link
@@ -66,7 +66,7 @@ class Sampled(NamedTuple):
     """The results of watching a process: its last events, the rates of links, and transit times."""
 
     events: Sequence[Event] = ()
-    rates: Mapping[Place, Rate] = {}
+    rates: Mapping[RowKey, Rate] = {}
     transit: Sequence[Mapping[str, Any]] = ()
 
 

@@ -26,18 +26,18 @@ _SAFE: Final = (
 
 
 class Exchange:
-    """Feed it what comes; it returns each request, or the answer to what is none. Then pass the answer."""
+    """The protocol of one connection: `feed` bytes to get requests, and pass each answer to `answer`."""
 
     def __init__(self) -> None:
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES)
 
     @property
     def ended(self) -> bool:
-        """Whether the connection is to be closed: nothing more can be said on it."""
+        """Whether the connection must be closed, because nothing more can be sent."""
         return self._http.our_state in (h11.CLOSED, h11.MUST_CLOSE, h11.ERROR)
 
     def feed(self, data: bytes) -> Request | Response | None:
-        """Take what came; b"" if the other end has closed. Return a request, or a refusal; None: go on."""
+        """Take received bytes, b"" at the end. Return a request, a refusal, or None if more must come."""
         try:
             self._http.receive_data(data)
             return self.next()
@@ -45,7 +45,7 @@ class Exchange:
             return text(HTTPStatus(error.error_status_hint), "this is no HTTP request")
 
     def next(self) -> Request | Response | None:
-        """Return the next request that has come whole. Raises `h11.RemoteProtocolError`."""
+        """Return the next complete request, if there is one. Raises `h11.RemoteProtocolError`."""
         found: Request | Response | None = None
         while True:
             event = self._http.next_event()
@@ -60,7 +60,7 @@ class Exchange:
                 return found
 
     def answer(self, response: Response, is_head: bool) -> bytes:
-        """Return the bytes of an answer. Behind one that is no answer to a request, the connection ends."""
+        """Return the bytes of an answer. After a refusal without a request the connection ends."""
         if self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             return b""
         parts = [self._http.send(_head(response, self._http.their_state is not h11.DONE))]
@@ -70,11 +70,11 @@ class Exchange:
         return b"".join(part for part in parts if part)
 
     def more(self, data: bytes) -> bytes:
-        """Return the bytes that carry more of an answer that streams."""
+        """Return the bytes of the next piece of a streaming answer."""
         return self._http.send(h11.Data(data=data)) or b""
 
     def turn(self) -> Request | Response | None:
-        """Go over to the next request. Return it if it has already come."""
+        """Begin the next request. Return it if it is complete already."""
         try:
             self._http.start_next_cycle()
             return self.next()

@@ -1,4 +1,4 @@
-"""Who may read a status page: the names it goes by, pages of other hosts, and the token. Pure."""
+"""The guard of a status page: checks the name of the host, the origin and the token of a request. Pure."""
 
 import hmac
 from collections.abc import Collection
@@ -14,9 +14,9 @@ FREE: Final = ("/healthz",)
 
 
 class Guard:
-    """`names` are those of the host, beside addresses. Readers must show the `token`, if any.
+    """The guard of one page. `names` are those of the host. Readers must show the `token` unless it is empty.
 
-    `secure`: over https, and browsers show it nowhere else.
+    `secure`: the page is served over https, and browsers send the token only there.
     """
 
     def __init__(self, names: Collection[str], token: str = "", secure: bool = False) -> None:
@@ -25,7 +25,7 @@ class Guard:
         self._attributes = "Path=/; HttpOnly; SameSite=Strict" + ("; Secure" if secure else "")
 
     def refusal(self, request: Request) -> Response | None:
-        """Return the answer to a request that is refused; None for one that is let in."""
+        """Return the refusal of a request, or None if the request may be answered."""
         if len(request.hosts) != 1 or not (host := host_in(request.hosts[0])):
             return text(HTTPStatus.BAD_REQUEST, "a request needs one Host")
         if host not in self._own:
@@ -37,7 +37,7 @@ class Guard:
         return None
 
     def _is_foreign(self, request: Request) -> bool:
-        """Return whether a page of another origin asks for something; following a link is no asking."""
+        """Return whether a page of another origin makes the request. Following a link is allowed."""
         origin, headers = request.headers.get("origin"), request.headers
         if origin is not None and origin.partition("://")[2].lower() != request.hosts[0].lower():
             return True
@@ -62,7 +62,7 @@ class Guard:
 
 
 def check_token(token: str) -> str:
-    """Return a token as it is shown. Raises ValueError for one that is too short or cannot be sent."""
+    """Return a token without blanks around it. Raises ValueError if it is too short or cannot be sent."""
     token = token.strip()
     good = 16 <= len(token) <= 256 and token.isascii() and token.replace("-", "").replace("_", "").isalnum()
     if not good:

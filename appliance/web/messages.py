@@ -1,11 +1,11 @@
-"""Requests and answers of a status page. Pure."""
+"""The requests to a status page, and its answers. Pure."""
 
 from http import HTTPStatus
 from typing import NamedTuple
 
 
 class Request(NamedTuple):
-    """A request. `headers` has values by names in small letters; `hosts` all of `Host`."""
+    """A request. `headers` has values by lower-case names; `hosts` has the values of all `Host` headers."""
 
     method: str
     path: str
@@ -15,7 +15,7 @@ class Request(NamedTuple):
 
 
 class Response(NamedTuple):
-    """An answer. `streams`: its body goes on until one end closes."""
+    """An answer. If it `streams`, the body goes on until one end closes."""
 
     status: HTTPStatus
     body: bytes = b""

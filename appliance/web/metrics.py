@@ -40,7 +40,7 @@ _REASONS = {
 
 
 class _Collector:
-    """Gives the metrics of one status to a registry."""
+    """A collector for a registry, with the metrics of one status."""
 
     def __init__(self, status: Status) -> None:
         self._status = status
@@ -57,7 +57,7 @@ class _Collector:
 
 
 def render(status: Status, accept: str) -> tuple[bytes, str]:
-    """Return the metrics and their content type: OpenMetrics, or the older text for who asks for that."""
+    """Return the metrics and their content type: OpenMetrics, or older text if `accept` asks for it."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(status))
     encode, kind = choose_encoder(accept or "application/openmetrics-text; version=1.0.0")
@@ -81,7 +81,7 @@ def _gauge(name: str, words: str, value: float) -> Metric:
 
 
 def _hubs(status: Status) -> Iterator[Metric]:
-    """Yield what hubs count."""
+    """Yield the counters of hubs."""
     rows = list(_rows(status))
     for key, (name, words) in _COUNTERS.items():
         yield _filled(CounterMetricFamily(name, words, labels=_LINK), _summed(rows, key))

@@ -1,4 +1,4 @@
-"""What an open status page gets of a status: bounded, and of the marks only those that changed. Pure."""
+"""The model of an open status page: bounded fields of a status, and the marks that changed. Pure."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -16,26 +16,26 @@ Status = Mapping[str, Any]
 
 
 class PageModel:
-    """Makes the events for all pages that are open. `first` is for a page that has just come."""
+    """The maker of events for all open pages. `first` makes that for a new page."""
 
     def __init__(self) -> None:
         self._marks: dict[str, Mark] = {}
         self._fields: dict[str, Any] = {}
 
     def take(self, status: Status) -> dict[str, Any]:
-        """Return what all pages get of the next status: changed marks, and the rest of it."""
+        """Return the event of the next status for all pages: its fields, and the marks that changed."""
         now = marks(status)
         changed = {name: mark for name, mark in now.items() if self._marks.get(name) != mark}
         gone = {name: Mark("idle") for name in self._marks if name not in now}
         self._marks, self._fields = now, page_fields(status)
-        return self._fields | {"marks": _told(changed | gone)}
+        return self._fields | {"marks": _shown_marks(changed | gone)}
 
     def first(self) -> dict[str, Any]:
-        """Return the whole last status that was taken."""
-        return self._fields | {"marks": _told(self._marks)}
+        """Return the event of the last status for a new page, with all marks."""
+        return self._fields | {"marks": _shown_marks(self._marks)}
 
 
-def _told(marks: Mapping[str, Mark]) -> dict[str, dict[str, Any]]:
+def _shown_marks(marks: Mapping[str, Mark]) -> dict[str, dict[str, Any]]:
     return {
         name: {
             "state": mark.state, "sign": SIGNS[mark.state], "text": mark.text,
@@ -46,7 +46,7 @@ def _told(marks: Mapping[str, Mark]) -> dict[str, dict[str, Any]]:
 
 
 def page_fields(status: Status) -> dict[str, Any]:
-    """Return all that a page shows beside the picture, with texts that are ready to be shown."""
+    """Return the fields that a page shows beside the picture, as texts ready to be shown."""
     rows = list(_rows(status))
     shown = nlargest(ROWS, rows, key=lambda row: row["weight"])
     places = {id(row): place for place, row in enumerate(rows)}

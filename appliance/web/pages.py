@@ -30,7 +30,7 @@ _ROBOTS = "User-agent: *\nDisallow: /\n"
 
 
 class Pages:
-    """Finds the answer to a request that is let in. What takes long runs beside the loop."""
+    """The answers to requests that the guard lets in. Slow work runs in a thread."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -67,7 +67,7 @@ class Pages:
         return Response(HTTPStatus.OK, await asyncio.to_thread(_json, status), _JSON)
 
     async def _picture(self, request: Request) -> Response:
-        """Return the picture. `?alone` has its style in it, and what goes on; `?narrow` is for a phone."""
+        """Return the picture with marks. `?alone` adds its style, `?narrow` is for a phone."""
         status = snapshot(self._view, 0)
         if "drawing" not in status:
             return text(HTTPStatus.NOT_FOUND, "this process has no topology")

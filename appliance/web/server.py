@@ -25,7 +25,7 @@ _WAITING_BYTES: Final = 256 * 1024
 
 
 class Server:
-    """Answers on a socket that listens. `counts` and `refused` are for a status."""
+    """The HTTP server of one page. `counts` and `refused` are shown in the status."""
 
     def __init__(self, view: View, guard: Guard, security: SSLContext | None = None) -> None:
         self._view, self._guard, self._security = view, guard, security
@@ -36,13 +36,13 @@ class Server:
         self._open: set[StreamWriter] = set()
 
     async def open(self, sock: socket.socket, loop: AbstractEventLoop) -> None:
-        """Listen. `sock` is bound and not blocking."""
+        """Serve on `sock`, which is bound and not blocking."""
         self._stream = Stream(self._view, loop, self._on_slow)
         self._server = await asyncio.start_server(self._serve, sock=sock, limit=_READ_BYTES)
 
     @property
     def counts(self) -> dict[str, int]:
-        """Plain numbers for a status: connections, pages that are open, and requests so far."""
+        """The numbers of connections, of open pages, and of requests so far."""
         viewers = 0 if self._stream is None else len(self._stream.viewers)
         return {"connections": len(self._open), "viewers": viewers, "requests": self._requests}
 
@@ -66,7 +66,7 @@ class Server:
             asyncio.get_running_loop().call_later(REQUEST_S, writer.transport.abort)
 
     async def _is_secured(self, writer: StreamWriter) -> bool:
-        """Take the TLS handshake if there is to be one. Connections count from before it."""
+        """Perform the TLS handshake, if the page has TLS. Return whether it succeeded."""
         if self._security is not None:
             try:
                 await writer.start_tls(self._security, ssl_handshake_timeout=REQUEST_S)
@@ -96,7 +96,7 @@ class Server:
     async def _answer(
         self, exchange: "Exchange", found: Request | Response, reader: StreamReader, writer: StreamWriter
     ) -> bool:
-        """Answer a request, or say why it is none. Return whether another may follow."""
+        """Send the answer to a request, or a refusal. Return whether another request may follow."""
         is_head = not isinstance(found, Response) and found.method == "HEAD"
         response = found if isinstance(found, Response) else await self._response(found)
         self._requests += 1
@@ -116,7 +116,7 @@ class Server:
         return self._guard.refusal(request) or await Pages(self._view).answer(request)
 
     async def _watch(self, exchange: "Exchange", reader: StreamReader, writer: StreamWriter) -> None:
-        """Feed a page until it closes. What it says meanwhile is no request, and ends it."""
+        """Send events to a page until it closes or sends anything."""
         assert self._stream is not None
         viewer = _Viewer(exchange, writer)
         self._stream.add(viewer)

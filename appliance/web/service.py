@@ -1,4 +1,4 @@
-"""The status page as a thing that a gateway opens: it finds a port, and goes over to other settings."""
+"""The status page of a gateway: it opens a port, and changes to other settings at a reload."""
 
 import errno
 import logging
@@ -19,7 +19,7 @@ log = logging.getLogger("buscoupler")
 
 
 class StatusPage:
-    """The page of a gateway. The gateway also runs if it cannot listen: that is a warning in the log."""
+    """The page of a gateway. If it cannot listen, the gateway runs without it and the log has a warning."""
 
     def __init__(self, address: str) -> None:
         self._address = address  # of the gateway
@@ -30,7 +30,7 @@ class StatusPage:
         self.url = ""
 
     def follow(self, spec: StatusSpec, view: View, loop: AbstractEventLoop) -> None:
-        """Serve as `spec` says from now on. Nothing happens if it does so already."""
+        """Serve as `spec` says from now on. Do nothing if the page does so already."""
         if self._server is not None and spec == self._spec:
             return
         self.close()
@@ -52,13 +52,13 @@ class StatusPage:
         self._task = loop.create_task(self._server.open(sock, loop))
 
     def report(self) -> Report:
-        """Return what a status shows: the address, connections and requests; nothing about who reads."""
+        """Return the address and the counts of the page; nothing about its readers."""
         if self._server is None:
             return Report("status page", "page")
         return Report("status page", "page", (self.url,), self._server.counts, self._server.refused)
 
     def close(self) -> None:
-        """Listen no more. Idempotent."""
+        """Stop listening. Idempotent."""
         if self._task is not None:
             self._task.cancel()
             self._task = None

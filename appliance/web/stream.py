@@ -15,7 +15,7 @@ QUEUE_BYTES: Final = 1 << 20
 
 
 class Viewer(Protocol):
-    """A page that is open."""
+    """An open page."""
 
     @property
     def waiting_bytes(self) -> int: ...
@@ -24,7 +24,10 @@ class Viewer(Protocol):
 
 
 class Stream:
-    """Gives every viewer what is new, once a second while there are any. `slow` counts those closed."""
+    """The stream of events to all viewers, one a second while there are any.
+
+    `on_slow` is called for each viewer that is closed because it does not read.
+    """
 
     def __init__(self, view: View, loop: AbstractEventLoop, on_slow: Callable[[], None]) -> None:
         self._view, self._loop, self._on_slow = view, loop, on_slow
@@ -33,25 +36,25 @@ class Stream:
         self._timer: TimerHandle | None = None
 
     def add(self, viewer: Viewer) -> None:
-        """Give the whole status to one more viewer, and then what changes."""
+        """Send a new viewer the whole status, and from then on the changes."""
         if self._timer is None:
             self._tick()
         self.viewers[viewer] = None
         viewer.give(event(self._model.first()))
 
     def remove(self, viewer: Viewer) -> None:
-        """Give it no more. It is no error if it is not there."""
+        """Send nothing more to a viewer. Do nothing if the viewer is unknown."""
         self.viewers.pop(viewer, None)
 
     def _tick(self) -> None:
-        told = event(self._model.take(snapshot(self._view, 0)))
+        data = event(self._model.take(snapshot(self._view, 0)))
         for viewer in list(self.viewers):
             if viewer.waiting_bytes > QUEUE_BYTES:
                 self._on_slow()
                 self.remove(viewer)
                 viewer.close()
             else:
-                viewer.give(told)
+                viewer.give(data)
         self._timer = self._loop.call_later(TICK_S, self._next)
 
     def _next(self) -> None:
@@ -60,7 +63,7 @@ class Stream:
             self._tick()
 
     def close(self) -> None:
-        """End it for all viewers."""
+        """Close all viewers. Idempotent."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -70,5 +73,5 @@ class Stream:
 
 
 def event(fields: object) -> bytes:
-    """Return one server-sent event."""
+    """Return the bytes of one server-sent event."""
     return b"data: " + json.dumps(fields, separators=(",", ":")).encode() + b"\n\n"

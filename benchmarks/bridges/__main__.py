@@ -1,4 +1,4 @@
-"""`python -m benchmarks.bridges`: measure bridges that change each frame; write performance-bridges.md."""
+"""`python -m benchmarks.bridges`: measure bridges that change each frame; write the section of the page."""
 
 import json
 import subprocess
@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from appliance.status.client import ask, status_socket
+from benchmarks import sections
 from benchmarks.bridges.report import page
 from benchmarks.bridges.systems import (
     OUT_OF_SCOPE,
@@ -144,7 +145,7 @@ def main() -> int:
     samples = run(todo.loads, todo.systems, todo.repeats, todo.seconds, _tell)
     if todo.directory:
         text = page(samples, todo.loads, todo.systems, *todo.circumstances())
-        todo.file("performance-bridges.md").write_text(text)
+        sections.write("bridges", "benchmarks.bridges", text, todo.directory / sections.PAGE.name)
     return status(samples)
 
 

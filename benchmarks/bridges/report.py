@@ -7,35 +7,6 @@ from benchmarks.bridges.systems import BridgeLoad, BridgeSystem
 from benchmarks.report import MILLION, Results, Target, machine, spread, table
 from benchmarks.run import Sample
 
-METHOD = """\
-- The bridge runs in a process of its own, on one core (`taskset`). The load generator, which is also the
-  receiver, runs on the other core. *In* counts frames that the bridge has taken, *out* frames that the
-  receiver got, both over the window. *Lost* counts the frames that should have arrived and did not, over the
-  whole run, after nothing more arrived for two seconds. Figures are medians over the repeats. A ratio is
-  taken within one repeat; its smallest and largest values stand in brackets.
-- *CPU* is user and system time of the bridge's process, all threads, for each frame in. *Of its core* is the
-  share of its core that it used. If this is below 1, either another process was on the core, or the load was
-  the limit. Then "a core" (frames in for each second of processor time) is the better figure; it is also the
-  one to compare with other machines.
-- `benchmarks/bridges/load.c` sends TMQ frames as fast as the bridge reads, 64 KiB a write ("batched") or
-  one frame a write. Their two tokens take 50 values in random order. 5 of these must not come out: they
-  are outside of the prefix that the bridge carries, or denied inside it. The receiver checks the size and
-  content of every frame, each envelope (its magic, hops, length, origin; a gap in the sequence is a
-  missing frame), and the CRC-32 of every 16th datagram.
-- Ours is `buscoupler run` on a topology of a plain bus and a bridge, with default settings. It filters each
-  frame, gives it an envelope with a sequence number, and keeps the ledger. After the run the ledger
-  must balance. Multicast is sent on the loopback interface.
-- `zmq_proxy` is libzmq's C function between XSUB and XPUB, from pyzmq, with its I/O thread on the same
-  core. Generator and receiver speak ZMTP 3.0. The receiver's prefix subscriptions are the filter: one, or 45
-  if frames inside the prefix are denied, because ZeroMQ cannot deny. It does not change messages and does
-  not number them. Its high-water marks are raised from 1000 to 1,000,000 messages.
-- The zenoh router is a session in router mode of eclipse-zenoh. Its clients, publisher and subscriber, are
-  Python on top of its Rust library (`benchmarks/bridges/zenoh_load.py`), with one call for each put and each
-  sample, on the other core. They are the limit, not the router, so look at "a core". A publisher of zenoh
-  does not send frames that nobody subscribed to; such frames still count as in. zenoh has no option "one
-  message a write". Its 64 B are the payload, without the key.
-"""
-
 NEEDED_FPS = 500_000
 TARGETS = (
     Target(
@@ -61,19 +32,15 @@ def page(
     command: str,
     duration: str,
 ) -> str:
-    """Return the whole page."""
+    """Return the section of the page about bridges."""
     results = Results(_with_capacity(samples))
     parts = [
-        "# Performance of bridges\n\nWritten by `make bench`; do not edit. "
         f"Command: `{command}` ({duration}).\nMachine: {machine()}.\n",
-        f"## Targets\n\n{targets(results)}",
-        "## Compared\n\n"
+        targets(results),
         "Our figure divided by the other's, in the same repeat: frames a second of one core.\n\n"
         + compared(results, loads, systems),
-        f"## How it is measured\n\n{METHOD}",
-        "## Results\n",
     ]
-    parts += [f"### {load.title}\n\n{load_table(results, load, systems)}" for load in loads]
+    parts += [f"**{load.title}**\n\n{load_table(results, load, systems)}" for load in loads]
     return "\n".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.catalog`: measure the catalog with a thousand services; write performance-catalog.md.
+"""`python -m benchmarks.catalog`: measure the catalog with a thousand services; write a section of the page.
 
 Each way in which services live: heartbeats by UDP, heartbeats over TCP, and none, so that they are asked.
 """
@@ -12,11 +12,11 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from benchmarks import sections
 from benchmarks.catalog.rig import INTERVAL_S, SERVICES, Life, catalog, echo, echoed, lives, running
-from benchmarks.command import DOCS, Command, run_as_command, written
+from benchmarks.command import Command, run_as_command
 from benchmarks.report import machine, spread, table
 
-PAGE: Final = DOCS / "performance-catalog.md"
 CORE: Final = 0.10
 LIVES: Final[dict[Life, str]] = {
     "udp": "heartbeats by UDP, each answered by one",
@@ -71,27 +71,16 @@ def _rows(found: dict[str, Runs]) -> Sequence[Sequence[str]]:
 
 
 TEXT = """\
-# Performance of the catalog
+Command: `{command}` (repeats: {repeats}, of {seconds:g} s each). Machine: {machine}.
+{services:,} services are registered, with an interval of {interval:g} s.
+The target is less than {core:.0%} of one core.
 
-Written by `python -m benchmarks.catalog`; do not edit.
-Command: `{command}` (repeats: {repeats}, of {seconds:g} s each).
-Machine: {machine}.
-
-{services:,} services are registered, each over a connection of its own, with an interval of {interval:g} s.
-The target is less than {core:.0%} of one core for heartbeats as the protocol has them, by UDP, with all
-services listed at the end; the other two rows have none. Processor time is that of the whole catalog, with
-the kernel's part; it stores its records. The yardstick sends as many datagrams back and knows nothing else:
-asyncio's datagram protocol, in Python.
-
-{table}
-Figures are medians, with the smallest and largest in brackets; a ratio is taken within a repeat. Services
-and catalog share the machine and loopback.
-"""
+{table}"""
 HEAD = ("Services", "of a core", "÷ yardstick", "answered/s", "listed", "MiB", "")
 
 
 def page(found: dict[str, Runs], repeats: int, services: int, seconds: float) -> str:
-    """Return the page docs/performance-catalog.md."""
+    """Return the section of the page about the catalog."""
     return TEXT.format(
         command=shlex.join(["python", "-m", "benchmarks.catalog", *sys.argv[1:]]),
         repeats=repeats,
@@ -109,11 +98,12 @@ def main() -> int:
     command.add_seconds(10.0)
     command.add_argument("--repeat", type=int, default=3, help="measurements of each, for medians (3)")
     command.add_argument("--services", type=int, default=SERVICES, help=f"registered services ({SERVICES})")
-    command.add_output("the page", PAGE)
+    command.add_output("the page", sections.PAGE)
     options = command.parse_args()
     found = measured(options.repeat, options.services, options.seconds, lambda line: print(line, flush=True))
     output: Path = options.output
-    written(output).write_text(page(found, options.repeat, options.services, options.seconds))
+    text = page(found, options.repeat, options.services, options.seconds)
+    sections.write("catalog", "benchmarks.catalog", text, output)
     return 0
 
 

@@ -19,14 +19,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.command import DOCS, Command, run_as_command, written
+from benchmarks import sections
+from benchmarks.command import Command, run_as_command
 from benchmarks.pipeline.engines import ENGINES, Answer
 from benchmarks.pipeline.page import Cold, Measured, Warm, markdown
 from tests.helpers.ports import free_port
 from tests.rigs.planted import CAPTURES, generate, plan_of
 
-REMARKS: Final = "\n## Remarks\n"
-PAGE: Final = DOCS / "performance-pipeline.md"
 MILLIONS: Final = (1, 5, 20)
 JOBS: Final = ("audit", "rates")
 REPEATS: Final = 5
@@ -150,12 +149,6 @@ def measure(where: Path, options: Any) -> tuple[list[Measured], dict[int, dict[s
     return results, whole, connect
 
 
-def remarks(page: Path) -> str:
-    """Return what people have added to the page, from its last heading on. "" if there is none."""
-    _, heading, rest = (page.read_text() if page.exists() else "").partition(REMARKS)
-    return heading + rest
-
-
 def sizes(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split(",")))
 
@@ -190,10 +183,9 @@ def main() -> int:
         results, whole, connect = measure(Path(name), options)
     text = markdown(results, whole, connect, " ".join(sys.argv[1:]))
     is_whole = set(options.millions) >= set(MILLIONS) and options.sorts == CAPTURES
-    output = options.output or (PAGE if is_whole else None)
+    output = options.output or (sections.PAGE if is_whole else None)
     if output:
-        text += remarks(output)
-        written(output).write_text(text)
+        sections.write("jobs", "benchmarks.pipeline", text, output)
     print(text)
     return 0
 

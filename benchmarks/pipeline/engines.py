@@ -54,8 +54,8 @@ class Spark:
         """Make the session with the settings that a command has for a capture of this size."""
         from pipeline.engine import session
         from pipeline.input import read, sound
+        from pipeline.jobs.opening import QUICK_BYTES
         from pipeline.jobs.record import Facts
-        from pipeline.jobs.runner import QUICK_BYTES
 
         kept = {} if where.on_sail else KEPT
         self.spark = session.make(where, {**session.settings(where, ours=True), **kept})

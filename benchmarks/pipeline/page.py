@@ -128,10 +128,9 @@ def aims(results: Results) -> Iterator[Aim]:
 def markdown(
     results: Results, whole: Mapping[int, Mapping[str, Cold]], connect: Mapping[str, float], words: str
 ) -> str:
-    """Return the page."""
+    """Return the section of the page about the jobs."""
     first = [one for one in results if "rates" in one.engines["spark"].best_s]
     lines = [
-        "# The cost of the pipeline", "",
         f"`python -m benchmarks.pipeline {words}`".replace(" `", "`") + f" on {machine()}; "
         f"load average at the end {os.getloadavg()[0]:.1f}. Captures with planted faults. "
         "The engines found the same faults, which the benchmark checks.", "",
@@ -160,16 +159,11 @@ def _audits(results: Results) -> list[str]:
     head = f"envelopes | rows | files MB | {NAMES} | Spark / DuckDB | growth: Spark | DuckDB | MB: {NAMES}"
     sorts = "; ".join(f"`{sort}`: {text}" for sort, text in WORDS.items())
     return [
-        "## The whole audit, warm: seconds (best run), and peak memory of the process", "",
+        "**The whole audit, warm**: seconds (best run), and peak memory of the process", "",
         *_table(head, rows),
         f"Envelopes: {sorts}. The heartbeat pauses around takeovers, so it is a smaller share of a short "
         f"capture{_shares(results)}. Growth is how much more time a row takes than in the next smaller "
         "capture: 1 is linear.", "",
-        "The audit is all that `buscoupler audit` does once its engine has started: inventory, sums of "
-        "frames, usual sums, suspects, clocks, episodes, counts of each hub, an explanation of every fault, "
-        "silences of bridges, ledgers, and the tables that it shows. For DuckDB all of this is SQL "
-        "(`benchmarks/pipeline/audit_sql`); Python in between reads the filters in the topology. In none of "
-        "these captures do two bridges carry the same frames, so no engine looks for pauses of segments.", "",
     ]  # fmt: skip
 
 
@@ -186,14 +180,13 @@ def _works(results: Results) -> list[str]:
     ]
     head = "envelopes | rows | jobs | passes | rows collected | rows broadcast"
     return [
-        "## What Spark does for an audit", "", *_table(head, rows),
-        "Passes are rows that were read from files over rows of the capture, however few their columns. Rows "
-        "collected came to Python; rows broadcast went through the driver's Java to every worker.", "",
+        "**What Spark does for an audit**: passes are rows read over rows of the capture; rows collected came"
+        " to Python, rows broadcast went to every worker.", "", *_table(head, rows),
     ]  # fmt: skip
 
 
 def _aims(results: Results) -> list[str]:
-    return ["## The aims", "", *_table("aim | worst | reached", [str(aim) for aim in aims(results)])]
+    return ["**The aims**", "", *_table("aim | worst | reached", [str(aim) for aim in aims(results)])]
 
 
 def _rates(results: Results) -> list[str]:
@@ -203,7 +196,7 @@ def _rates(results: Results) -> list[str]:
         cells = [f"{one.millions} M", *(f"{time:.2f}" for time in times), f"{times[0] / times[-1]:.1f}"]
         rows.append(f"| {' | '.join(cells)} |")
     return [
-        f"## Rates of `{results[0].sort}`, warm: seconds (best run)", "",
+        f"**Rates of `{results[0].sort}`, warm**: seconds (best run)", "",
         *_table(f"rows | {NAMES} | Spark / DuckDB", rows, texts=0),
     ]  # fmt: skip
 
@@ -213,13 +206,7 @@ def _commands(sort: str, whole: Mapping[int, Mapping[str, Cold]], connect: Mappi
     rows = [f"| {name} | {' | '.join(str(one[name]) for one in whole.values())} |" for name in names]
     rows += [f"| {name} | {value:.1f} |{' |' * (len(whole) - 1)}" for name, value in connect.items()]
     return [
-        f"## A command from start to end, of `{sort}`: seconds, and peak memory of its largest process (MB)",
+        f"**A command from start to end**, of `{sort}`: seconds, and peak memory of its largest process (MB)",
         "",
         *_table(f"command | {' | '.join(f'{size} M rows' for size in whole)}", rows),
-        "`spark` is the default, with `--no-resident`, and with the class archive of `buscoupler warm` if "
-        "there is one; `sail` is `--engine sail`; `connect` uses the server of `buscoupler pipeline serve`. "
-        "`duckdb` is a Python process that runs the same SQL as above.", "",
-        "On one small machine DuckDB is faster, and it can read our files (docs/pipeline.md). "
-        "Spark is for data that outgrows one machine: the same commands run on a cluster, and "
-        "streams have checkpoints.",
     ]  # fmt: skip

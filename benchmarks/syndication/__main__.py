@@ -1,4 +1,4 @@
-"""`python -m benchmarks.syndication`: measure the syndication broker and write performance-syndication.md.
+"""`python -m benchmarks.syndication`: measure the syndication broker and write a section of the page.
 
 Latency under the load that the original's authors published, throughput and processor time of one producer
 with ten subscribers beside two yardsticks, the cost of a change of metadata with more queries, and memory.
@@ -13,7 +13,8 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
-from benchmarks.command import DOCS, Command, run_as_command, written
+from benchmarks import sections
+from benchmarks.command import Command, run_as_command
 from benchmarks.report import machine, spread, table
 from benchmarks.syndication.rig import (
     BATCHED,
@@ -36,7 +37,6 @@ from benchmarks.syndication.rig import (
 )
 from benchmarks.systems import System
 
-PAGE: Final = DOCS / "performance-syndication.md"
 HASTE: Final = 10
 LENGTH: Final = 10  # of the evaluation, in measurements
 ROUNDS: Final = 3  # of changes of metadata in a repeat, each a part as long
@@ -188,52 +188,28 @@ def _memory(runs: Runs) -> str:
 
 
 TEXT = """\
-# Performance of the syndication broker
-
-Written by `python -m benchmarks.syndication` (`make bench` runs it too); do not edit.
 Command: `{command}` (repeats: {repeats}, of {seconds:g} s each, the evaluation {length:g} s).
 Machine: {machine}.
 
 {targets}
-Figures are medians, with the smallest and largest in brackets; a ratio is taken within a repeat. Broker
-and load share the machine and loopback, and no process is pinned to a core. The clients are one thread in
-C (`benchmarks/syndication/load.c`). Processor time is that of the whole broker, with the kernel's part.
-
-## The original's evaluation
-Its authors measured three brokers with 30 subscribers and 360 producers, each on a connection of its own,
-with 5 publications a second each. A producer says where it is, `Bucket` and `Room`, and goes to the next
-room every 30 to 59 s. Here it is one broker, and rooms change {haste} times as often, because the runs are
-shorter than their 5 minutes. Latency counts from the time when a publication was due until it has been
-read at its subscriber, from the first one on. "Load late" is how long after that time the load itself came
-to send it: what the machine's other work costs is in there, and once more in the broker. "Before other
-processes" runs both with real-time priority, so that they wait for none of it. They report a mean of 129.6
-ms and a p95 of 7.59 ms, but over a network with a round trip of 4.5 ms and on smaller machines of 2016:
-that is where the load comes from, not a comparison.
+**The original's evaluation**, with rooms that change {haste} times as often:
 
 {evaluation}
 {counts}
-## One producer, {subscribers} subscribers
-All have the same query. A publication is an id of 36 characters, no metadata and a float: 49 bytes. Two
-yardsticks stand beside: some 30 lines of asyncio and msgpack that send each publication to all who sent
-any string, and the raw device, a bus that knows no messages but their length ([figures](performance.md)).
+**One producer, {subscribers} subscribers**:
 
 {fanout}
-## A change of metadata
-One producer changes its room {changes_a_second} times a second, each time in a message of its own. So it
-enters the sets of {subscribers} different queries, or leaves them: each change makes {subscribers}
-differences. All other queries name other keys; each is that of a client of its own, also connected.
+**A change of metadata**, {changes_a_second} times a second, which makes {subscribers} differences each:
 
 {changes}
-## Memory
-Each producer and each subscriber has a connection of its own. A producer has 8 keys, as in the original's
-load generator; each query is different, and matches one room of {rooms}. The kernel's memory for the
-sockets is not in it. It is measured once.
+**Memory**, with 8 keys for each producer and a different query for each subscriber,
+which matches one room of {rooms}:
 
 {memory}"""
 
 
 def page(found: Results, repeats: int, seconds: float) -> str:
-    """Return the page docs/performance-syndication.md."""
+    """Return the section of the page about the syndication broker."""
     return TEXT.format(
         command=shlex.join(["python", "-m", "benchmarks.syndication", *sys.argv[1:]]),
         repeats=repeats,
@@ -257,13 +233,14 @@ def main() -> int:
     command = Command("benchmarks.syndication", __doc__)
     command.add_seconds(3.0)
     command.add_argument("--repeat", type=int, default=3, help="measurements of each, for medians (3)")
-    command.add_output("the page", PAGE)
+    command.add_output("the page", sections.PAGE)
     options = command.parse_args()
     with TemporaryDirectory() as state:
         os.environ["XDG_STATE_HOME"] = state  # brokers store metadata, and a run leaves none to the next
         found = measured(options.repeat, options.seconds, lambda line: print(line, flush=True))
     output: Path = options.output
-    written(output).write_text(page(found, options.repeat, options.seconds))
+    text = page(found, options.repeat, options.seconds)
+    sections.write("syndication", "benchmarks.syndication", text, output)
     return 0
 
 

@@ -8,7 +8,7 @@
  * write; or RATE a second, one a write, each at its own time. Delivered is counted over SECONDS. Loss is counted over
  * the whole run, after what was under way has come; it is that of a load where each subscriber hears everything.
  *
- * evaluation: what the original's authors published (docs/performance-syndication.md): 30 tagged subscribers, 360
+ * evaluation: what the original's authors published (docs/performance.md): 30 tagged subscribers, 360
  * producers with 5 publications a second each, in 10 buckets of 12 rooms; a producer changes its room after 30 to
  * 59 s, divided by HASTE. Producers begin when all subscribers have their first set. A publication has
  * the time when it was due, on a grid of 200 ms, so that each is known.

@@ -1,5 +1,5 @@
-"""The last value cache: it keeps the newest frame of each pattern, and gives it to who asks.
+"""The last value cache: it keeps the newest frame of each pattern, and gives it to peers that ask.
 
-`device` is its record and `service` runs it. `answering` gives answers in small parts, and `subscribed` hears
-what the services of a catalog publish. `bus.asking` has the frames of questions and answers.
+`device` is its record and `service` runs it. `answering` makes answers in small parts, and `subscribed` gets
+the publications of a catalog's services. `bus.asking` has the frames of questions and answers.
 """

@@ -1,4 +1,4 @@
-"""Answers to questions for last values, in small parts, so that a flood of questions harms nobody. Pure."""
+"""Answers to questions for last values, in small parts, so that a flood of questions delays no peer. Pure."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -9,8 +9,9 @@ from bus.values import LastValues, Value
 from bus.wire.frame import unpack
 
 QUESTIONS: Final = 16
-"""Questions that wait; more are refused."""
+"""The most questions that wait; further ones are refused."""
 PART_BYTES: Final = 64 << 10
+"""About the size of a part of an answer."""
 
 
 class Answering:
@@ -23,11 +24,11 @@ class Answering:
 
     @property
     def waits(self) -> bool:
-        """Whether anything is left to say."""
+        """True if a part of an answer is left."""
         return self._now is not None or bool(self._waiting)
 
     def take(self, question: Question) -> bool:
-        """Take a question, or refuse it: too many wait. One that waits already is not taken twice."""
+        """Queue a question. Return False if too many wait. An equal one is not queued twice."""
         if question in self._waiting:
             return True
         if len(self._waiting) >= QUESTIONS:
@@ -36,7 +37,7 @@ class Answering:
         return True
 
     def part(self, now_s: float) -> list[bytes]:
-        """Return the next frames to say, about `PART_BYTES` of them."""
+        """Return the next frames of answers, about `PART_BYTES` in all."""
         frames, left = list[bytes](), PART_BYTES
         while left > 0 and self.waits:
             if self._now is None:
@@ -51,7 +52,7 @@ class Answering:
 
 
 def _answer(question: Question, values: LastValues, now_s: float) -> Iterator[bytes]:
-    """Yield the values as they are now, then the end. Ages are those of the question's moment."""
+    """Yield the frames of the current values, then of the end. Ages are those at `now_s`."""
     said = left_out = 0
     for value in values.read(question.pattern):
         frame = unpack(value.frame)

@@ -14,10 +14,10 @@ from devices.device import DeviceSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheSpec(DeviceSpec):
-    """A last value cache, which gives the newest frame of each pattern to who asks (docs/values.md)."""
+    """A last value cache, which gives the newest frame of each pattern to peers that ask (docs/values.md)."""
 
     key: ClassVar = "cache"
-    help: ClassVar = "keeps the newest frame of each pattern, and gives it to who asks"
+    help: ClassVar = "keeps the newest frame of each pattern, and gives it to peers that ask"
     SERVICE: ClassVar = "devices.cache.service:Cache"
 
     cache: Annotated[tuple[BusName, ...], Length(1, 64), Single(), "the buses whose values it keeps"]

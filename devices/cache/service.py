@@ -1,4 +1,4 @@
-"""The last value cache on its buses."""
+"""The last value cache as a service on its buses."""
 
 import time
 from asyncio import AbstractEventLoop, TimerHandle
@@ -16,11 +16,11 @@ from devices.service import BusPort, Service
 
 _FULL = "questions full"
 _PAUSE_S = 0.01
-"""Between two parts of an answer: 6 MiB/s at most on each bus."""
+"""The pause between two parts of an answer, in s: at most 6 MiB/s on each bus."""
 
 
 class _BusCache:
-    """The values of one bus, and the questions asked there."""
+    """The last values of one bus, and the questions that were asked there."""
 
     def __init__(self, port: BusPort, values: LastValues, loop: AbstractEventLoop) -> None:
         self.values = values
@@ -29,6 +29,7 @@ class _BusCache:
         self._timer: TimerHandle | None = None
 
     def hear(self, messages: list[bytes]) -> None:
+        """Keep the values of messages from the bus, and answer the questions among them."""
         now_s = time.monotonic()
         self.values.take(messages, now_s)
         for message in messages:
@@ -48,13 +49,14 @@ class _BusCache:
         self._timer = self._loop.call_later(_PAUSE_S, self._say) if self.answering.waits else None
 
     def close(self) -> None:
+        """Stop answering. Idempotent."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
 
 class Cache(Service):
-    """A cache. What a bus brings is given to who asks on that bus; what services publish, to all who ask."""
+    """A cache. Values of a bus go to peers that ask on that bus, values of DBP services to all that ask."""
 
     def __init__(self, name: str, spec: DeviceSpec) -> None:
         super().__init__(name, spec)
@@ -96,7 +98,7 @@ class Cache(Service):
             cache.values.take(frames, time.monotonic())
 
     def follow(self, other: Service) -> None:
-        """Keep what is known of the buses that stay, within the new bounds."""
+        """Take over the values of the buses that stay, within the new bounds."""
         if isinstance(other, Cache):
             self._kept = {bus: self._within(values) for bus, values in other.known().items()}
 
@@ -107,7 +109,7 @@ class Cache(Service):
         return made
 
     def known(self) -> dict[str, LastValues]:
-        """Return the values by the names of their buses."""
+        """Return the last values by the names of their buses."""
         caches = self._buses.values()
         return {bus: cache.values for bus, cache in zip(self._spec.joins, caches, strict=False)}
 

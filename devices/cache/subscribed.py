@@ -1,4 +1,4 @@
-"""Hears what the services of a catalog publish, as frames."""
+"""Subscribes to the services of a catalog, and turns their publications into frames."""
 
 import asyncio
 import logging
@@ -21,16 +21,17 @@ from devices.dbp.zeromq.sockets import Message, Socket
 log = logging.getLogger("buscoupler.cache")
 
 PUBLISHERS: Final = 1024
-"""PUB interfaces that are heard at a time; more are left out and counted."""
+"""The most PUB interfaces at a time; further ones are left out and counted."""
 _LOOK_S: Final = 1.0
 _INTERFACE: Final = "pub"
 _Key = tuple[str, Address]
 
 
 def frame_of(service: str, message: list[bytes]) -> bytes:
-    """Return a publication as a frame on (SERVICE, each part of its topic); the other frames are the data.
+    """Return a publication as a frame. Its pattern is the service and each part of the topic.
 
-    Raises `FrameError` if it does not fit, or the topic is not UTF-8.
+    The first frame of `message` is the topic, the others are the data. Raises `FrameError` if they do not fit
+    a frame, or the topic is not UTF-8.
     """
     topic, *rest = message
     try:
@@ -42,9 +43,9 @@ def frame_of(service: str, message: list[bytes]) -> bytes:
 
 
 class Subscribed:
-    """Asks a catalog each second who publishes, and hears all of them. `hears` gets frames.
+    """Reads a catalog each second, and subscribes to all publishers in it. `hears(frames)` gets their frames.
 
-    `rejected` counts publications that are no frames, and publishers beyond the bound.
+    `rejected` counts publications that fit no frame.
     """
 
     def __init__(self, catalog: str, hears: Callable[[list[bytes]], None]) -> None:
@@ -58,13 +59,16 @@ class Subscribed:
 
     @property
     def counts(self) -> Mapping[str, int]:
+        """Numbers for a status page, by their keys."""
         return {"publishers": len(self._sockets), "publishers_left_out": self._left_out}
 
     @property
     def rejected(self) -> Mapping[str, int]:
+        """The counts of refused publications, by reason."""
         return self._stats.rejected
 
     def open(self, loop: AbstractEventLoop) -> None:
+        """Begin to read the catalog."""
         self._loop = loop
         self._task = loop.create_task(self._watch())
 
@@ -84,7 +88,7 @@ class Subscribed:
         self.fault = fault
 
     def follow(self, services: Mapping[str, Listed]) -> None:
-        """Hear those of `services` that publish, and nobody else."""
+        """Subscribe to exactly those of `services` that publish."""
         wanted = {
             (name, one.interfaces[_INTERFACE])
             for name, one in services.items()
@@ -116,7 +120,7 @@ class Subscribed:
         self._hears(frames)
 
     def close(self) -> None:
-        """End all connections. Idempotent."""
+        """Close all connections. Idempotent."""
         if self._task is not None:
             self._task.cancel()
             self._task = None

@@ -322,7 +322,7 @@ class Recorder:
 
 
 class _Watch:
-    """One tap of a recorder. It looks up the place of each pipe once."""
+    """A tap of a recorder. It looks up the place of each pipe once."""
 
     __slots__ = (
         "_ledger", "_locate", "_locate_link", "_name", "_places", "_record", "hub", "owed", "place_of_hub",

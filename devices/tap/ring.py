@@ -48,7 +48,7 @@ class Record(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a record was seen: the columns `hub`, `bus`, `peer` and `dir` of a capture."""
+    """The place where a record was seen: the columns `hub`, `bus`, `peer` and `dir` of a capture."""
 
     hub: str
     bus: str

@@ -11,7 +11,7 @@ from devices.device import CAPTURE_LIBRARIES, DeviceSpec
 
 
 def check_target(text: str) -> None:
-    """Check where an upload goes. Raises ValueError."""
+    """Check the target of an upload. Raises ValueError if it is no s3:// address and no directory."""
     scheme, found, rest = text.partition("://")
     place = rest.partition("?")[0]
     if found and scheme != "s3":

@@ -1,4 +1,4 @@
-"""The gateway's side of an upload: it keeps the process that does the work, and says what that reports."""
+"""The gateway's side of an upload: it keeps the uploader's process running, and passes on its reports."""
 
 import logging
 from asyncio import AbstractEventLoop
@@ -14,11 +14,11 @@ from devices.upload.device import UploadSpec
 log = logging.getLogger("buscoupler")
 
 _CREDENTIALS: Final = "AWS_SHARED_CREDENTIALS_FILE"
-_NOW: Final = ("waiting", "waiting_bytes")  # of the counts, those that also fall
+_NOW: Final = ("waiting", "waiting_bytes")  # the counts that may fall
 
 
 class Upload(Service):
-    """An upload. Counts go on when its process begins again."""
+    """An upload. Its counts continue when its process starts again."""
 
     def __init__(self, name: str, spec: DeviceSpec) -> None:
         super().__init__(name, spec)
@@ -31,7 +31,7 @@ class Upload(Service):
 
     @property
     def pid(self) -> int | None:
-        """The process id of the uploader, while it runs."""
+        """The process id of the uploader while it runs, else None."""
         return None if self._child is None else self._child.pid
 
     @property
@@ -59,9 +59,9 @@ class Upload(Service):
         self.state = "up"
         self._child.open(loop)
 
-    def _on_report(self, told: dict[str, Any]) -> None:
-        self._counts, self._rejected = told["counts"], told["rejected"]
-        self._be(told["state"], told["fault"])
+    def _on_report(self, report: dict[str, Any]) -> None:
+        self._counts, self._rejected = report["counts"], report["rejected"]
+        self._be(report["state"], report["fault"])
 
     def _on_lost(self, why: str) -> None:
         self.losses += 1

@@ -1,7 +1,7 @@
-"""The spool of an upload: files that wait, as second names (hard links) of finished capture files.
+"""The spool of an upload: hard links to finished capture files that wait. Needs pyarrow.
 
-What a recorder deletes meanwhile, or compaction replaces, still waits here. `taken.json` says which rows were
-taken ever: they are not taken again. Needs pyarrow.
+A file waits here even if the recorder deletes it meanwhile, or compaction replaces it. `taken.json` lists the
+rows that were ever taken, so that none is taken twice.
 """
 
 import fcntl
@@ -25,9 +25,9 @@ _MAKING: Final = ".making"
 
 
 class Spool:
-    """The spool of one upload, below the recorder's directory `root`. Only one process at a time has it.
+    """The spool of one upload, below the recorder's directory `root`. One process at a time has it.
 
-    In files: `dropped` because there was no more room, `damaged` and therefore left where they are.
+    `dropped` counts files given up for lack of room, `damaged` those that cannot be read and are left.
     """
 
     def __init__(self, root: Path, name: str, gateway: str, limit_bytes: int) -> None:
@@ -41,7 +41,7 @@ class Spool:
         self._known: Mapping[Path, int] = {}
 
     def open(self) -> bool:
-        """Begin with what is there. Returns False if another process has the spool.
+        """Open the spool with its waiting files. Return False if another process has it.
 
         Raises `OSError` or `CaptureError`.
         """
@@ -59,15 +59,15 @@ class Spool:
         return True
 
     def close(self) -> None:
-        """Leave the spool to another process."""
+        """Release the spool."""
         os.close(self._lock)
 
     def waiting(self) -> list[Path]:
-        """List the files that wait, the oldest first."""
+        """Return the waiting files, the oldest first."""
         return listed(self.directory)
 
     def look(self) -> None:
-        """Take the finished files that are new. Raises `OSError`."""
+        """Take new finished files into the spool. Raises `OSError`."""
         if not self.days.is_dir():
             return
         with reading(self.days):
@@ -90,14 +90,14 @@ class Spool:
             try:
                 os.link(found, target)
             except FileNotFoundError:
-                return  # the recorder has deleted it just now
+                return  # the recorder has just deleted it
             sync(target.parent)
             if found is not path:
                 found.unlink()
         self._held = ranges.together((self._held, mine))
 
     def _forget(self, boots: set[int]) -> None:
-        """Store which rows were taken, of runs that still have a file here: others cannot come again."""
+        """Store the taken rows of runs that still have a file: rows of other runs cannot come again."""
         self._held = {boot: some for boot, some in self._held.items() if boot in boots}
         if self._held == self._stored:
             return
@@ -110,7 +110,7 @@ class Spool:
         self._stored = self._held
 
     def bound(self, busy: Path | None) -> None:
-        """Give up the oldest files until the rest fits; `busy` is being stored, and stays."""
+        """Drop the oldest files until the rest fits. `busy`, which is being stored, stays."""
         sizes = self.sizes()
         excess = sum(sizes.values()) - self.limit_bytes
         for path, size_bytes in sizes.items():
@@ -122,20 +122,20 @@ class Spool:
                 self.dropped += 1
 
     def sizes(self) -> dict[Path, int]:
-        """Return the files that wait, the oldest first, with their sizes in bytes."""
+        """Return the waiting files with their sizes in bytes, the oldest first."""
         return {path: path.stat().st_size for path in self.waiting()}
 
     def done(self, path: Path) -> None:
-        """Delete a file that need not wait any more."""
+        """Delete a file from the spool."""
         remove(path)
 
     def place(self, path: Path) -> str:
-        """Return the name of a waiting file in the place where it goes."""
+        """Return the name of a waiting file in the store."""
         return path.relative_to(self.directory).as_posix()
 
 
 def _read(path: Path) -> Ranges:
-    """Read which rows were taken. A file that is missing or damaged says none: they are then stored again."""
+    """Return the taken rows in a file; none if it is missing or damaged: rows are then stored again."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         return ranges.joined((int(boot), first, last) for boot, some in found.items() for first, last in some)

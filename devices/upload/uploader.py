@@ -1,8 +1,8 @@
 """The process of an upload: it takes finished capture files into its spool, and stores them from there.
 
-`python -m devices.upload.uploader SETTINGS`. On its output it reports its state, a JSON object a line. When
-its input ends, so does it: a file of which a part is stored then begins again at the next start. Signals
-meant for the gateway do not end it.
+`python -m devices.upload.uploader SETTINGS`. It reports its state on its output, a JSON object a line. It
+ends when its input ends; a file that is half stored then begins again at the next start. It ignores signals
+for the gateway.
 """
 
 import contextlib
@@ -27,12 +27,12 @@ from devices.upload.spool import Spool
 
 _RETRY_MIN_S, _RETRY_MAX_S = 1.0, 60.0
 _STATUS_S = 0.5
-_END_S = 5.0  # for a file that is being stored when the gateway ends
+_END_S = 5.0  # the wait for a file that is being stored when the gateway ends
 _NICE = 10
 
 
 class Settings(NamedTuple):
-    """The settings of one upload, of the device `name` on `gateway`."""
+    """The settings of the upload `name` on `gateway`."""
 
     name: str
     gateway: str
@@ -43,7 +43,7 @@ class Settings(NamedTuple):
 
 
 class Storing(threading.Thread):
-    """Stores the files that wait, the oldest first, each as often as it takes. `lock` guards the spool."""
+    """A thread that stores the waiting files, the oldest first, with retries. `lock` guards the spool."""
 
     def __init__(self, settings: Settings, spool: Spool) -> None:
         super().__init__(daemon=True)
@@ -72,7 +72,7 @@ class Storing(threading.Thread):
                 self.wake.wait()
 
     def _work(self) -> bool:
-        """Store the names, and one file. Return whether there was one."""
+        """Store the file of names, and one waiting file. Return whether there was one."""
         self._store = self._store or store_of(self.settings.to)
         self._add_names(self._store)
         with self.lock:
@@ -97,7 +97,7 @@ class Storing(threading.Thread):
 
 
 class Uploader:
-    """One run of the process."""
+    """A run of the uploader's process."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -109,7 +109,7 @@ class Uploader:
         self.looked_s = float("-inf")
 
     def run(self) -> None:
-        """Run until the input ends, and a moment longer if a file is being stored."""
+        """Run until the input ends, and up to `_END_S` longer if a file is being stored."""
         while not select.select([0], [], [], _STATUS_S)[0] or os.read(0, 1 << 16):
             self._turn(time.monotonic())
         self.storing.ending = True
@@ -139,11 +139,11 @@ class Uploader:
         with self.storing.lock:
             self.spool.bound(self.storing.busy)
         self.fault = ""
-        if not self.storing.fault:  # else it waits for its time
+        if not self.storing.fault:  # else it waits for its retry
             self.storing.wake.set()
 
     def _tell(self) -> None:
-        """Report the state if it is new. If the pipe is full, the next report will do."""
+        """Report the state if it has changed. A report that the pipe cannot take is dropped."""
         words = json.dumps(self._report())
         if words != self.told:
             self.told = words
@@ -165,7 +165,7 @@ class Uploader:
 
 
 def main(words: list[str]) -> None:
-    """Serve one upload; `words` is its settings as JSON."""
+    """Run the program. `words` has one element, the settings in JSON."""
     hide_pandas()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

@@ -16,16 +16,16 @@ from pipeline.analysis.service import BIN_NS, GAP_MS, are_missed, is_pause, is_s
 from pipeline.cache import cached
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Row
+    from pyspark.sql import DataFrame, Row
 
 _SERVICE: Final = ("bus", "hub", "token")
 _EVENT: Final = (*_SERVICE, "from", "to", "start_ns", "end_ns", "gap_ns")
 
 
-def activity(rows: "DataFrame", token: "Column") -> "DataFrame":
-    """Count the frames that each hub received from and put onto each segment in each bin, with first and last
-    time."""
-    of_frames = frames(rows).withColumn("token", token)
+def activity(rows: "DataFrame") -> "DataFrame":
+    """Count the frames of each first token that each hub received from and put onto each segment in each bin,
+    with first and last time."""
+    of_frames = frames(rows).withColumn("token", first_token())
     return of_frames.groupBy(*_SERVICE, "gateway", "dir", bins(BIN_NS).alias("bin")).agg(
         F.count(F.lit(1)).alias("n"), F.min("ts_ns").alias("start_ns"), F.max("ts_ns").alias("end_ns")
     )
@@ -116,15 +116,15 @@ def recorded(found: "DataFrame", rows: "DataFrame", taken: "list[Row]") -> "Data
     return found.join(F.broadcast(unsure), inside & is_pause_of_one, "left_anti")
 
 
-def failovers(rows: "DataFrame", by_pattern: bool = True, gap_ms: int = GAP_MS) -> "DataFrame":
+def failovers(rows: "DataFrame", gap_ms: int = GAP_MS, entries: "list[Row] | None" = None) -> "DataFrame":
     """Find takeovers (`from` is not `to`) and service gaps (`to` is null: nobody came), in order of time.
+    `entries` are the capture's inventory, which is taken if it is not given.
 
     Buses that trunks join are one segment: a candidate may serve it at another bus than the one before.
     `cause` is what the candidates said about it, where that is in the capture (`pipeline.analysis.events`).
     """
-    token = first_token() if by_pattern else F.lit(-1).cast("bigint")
-    taken = inventory.take(rows)
-    active = cached(activity(trunks.in_rows(rows, trunks.joined(taken)), token))
+    taken = inventory.take(rows) if entries is None else entries
+    active = cached(activity(trunks.in_rows(rows, trunks.joined(taken))))
     came = heard(active)
     found = cached(recorded(breaks(runs(service(active), gap_ms), came, gap_ms), rows, taken))
     return with_cause(proven(found, came), rows).orderBy("start_ns", "bus", "hub", "token")

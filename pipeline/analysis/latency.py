@@ -19,7 +19,7 @@ from pipeline.analysis.hops import HOP, bridge_hops, whole_ways, wire_hops
 from pipeline.cache import cached
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, Row
 
     from pipeline.analysis.inventory import Places
 
@@ -37,10 +37,12 @@ class Latency(NamedTuple):
     summary: "DataFrame"
 
 
-def timed(rows: "DataFrame", sample: int = 1, recorded: int | None = None) -> "tuple[DataFrame, Places]":
+def timed(
+    rows: "DataFrame", sample: int = 1, entries: "list[Row] | None" = None
+) -> "tuple[DataFrame, Places]":
     """Select the rows of faultless frames, of one key in `sample`: `key`, gateway, hub, bus, `segment`, dir,
     ts_ns."""
-    rows, _, at = trunks.whole(rows, inventory.take(rows, recorded))
+    rows, _, at = trunks.whole(rows, inventory.take(rows) if entries is None else entries)
     of_frames = sums.keyed(rows, at)
     if sample > 1:
         of_frames = of_frames.where(F.pmod(F.xxhash64("key"), F.lit(sample)) == 0)
@@ -106,10 +108,10 @@ def percentiles(hops: "DataFrame") -> "DataFrame":
     return summed.select("kind", *HOP, "n", *times_us).orderBy("kind", *HOP)
 
 
-def latency(rows: "DataFrame", sample: int = 1, recorded: int | None = None) -> Latency:
-    """Measure a capture of `recorded` rows, if that is known. The frames' signatures and the pairs of
-    gateways are collected on the way."""
-    good, at = timed(rows, sample, recorded)
+def latency(rows: "DataFrame", sample: int = 1, entries: "list[Row] | None" = None) -> Latency:
+    """Measure a capture. `entries` are its inventory, which is taken if it is not given. The frames'
+    signatures and the pairs of gateways are collected on the way."""
+    good, at = timed(rows, sample, entries)
     good = cached(good)
     wires = wire_hops(good)
     gateways = sorted({gateway for gateway, _ in at.hubs})

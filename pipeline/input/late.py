@@ -1,29 +1,28 @@
 """Lateness: how long after its last row a file of a capture was there."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
 from capture import files
-from pipeline.input.read import is_remote
-from pipeline.input.sound import newest_ns
 from pipeline.input.span import Span
 
 LATENESS: Final = {"gateway": str, "files": int, "median_s": float, "most_s": float, "latest_file": str}
 
 
-def lateness(directory: str, span: Span) -> list[tuple[Any, ...]]:
-    """Return the rows of `LATENESS`. None of a capture by URL: nobody here can read the times of its files.
+def lateness(newest_ns: Mapping[Path, int], span: Span) -> list[tuple[Any, ...]]:
+    """Return the rows of `LATENESS`, of the files of a span: `newest_ns` has the time of the newest row of
+    each (`pipeline.input.sound.look`). There are none of a capture by URL, where nobody here looks.
 
     A file's time is when it was last written: one that was copied or compacted later is late by that.
     """
-    if is_remote(directory):
-        return []
     found: dict[str, list[tuple[float, str]]] = defaultdict(list)
-    for path in filter(span.has, files.finished(Path(directory))):
-        late_s = (path.stat().st_mtime_ns - newest_ns(path)) / 1e9
-        found[files.gateway_of(path)].append((late_s, path.name))
+    for path, row_ns in newest_ns.items():
+        if span.has(path):
+            late_s = (path.stat().st_mtime_ns - row_ns) / 1e9
+            found[files.gateway_of(path)].append((late_s, path.name))
     return [(gateway, len(some), *_summed(some)) for gateway, some in sorted(found.items())]
 
 

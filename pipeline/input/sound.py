@@ -1,7 +1,7 @@
 """Looks which files of a local capture can be read, before an engine does: its errors name no file."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -39,12 +39,17 @@ class _Span(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """The files that are unfit; how many rows were recorded in the others, and the time of the newest (0 if
-    there is none)."""
+    """The files that are unfit; how many rows were recorded in the others, None if nobody here can look; and
+    the time of the newest row of each file (0 if it says none)."""
 
     bad: list[Bad]
-    rows: int
-    newest_ns: int
+    rows: int | None
+    newest: Mapping[Path, int]
+
+    @property
+    def newest_ns(self) -> int:
+        """The time of the newest row; 0 if there is none."""
+        return max(self.newest.values(), default=0)
 
 
 def look(directory: Path, thorough: bool, span: Span = WHOLE) -> Looked:
@@ -65,7 +70,7 @@ def look(directory: Path, thorough: bool, span: Span = WHOLE) -> Looked:
     bad += _doubled(sorted(span for span in spans if span.path not in unfit))
     unfit = {one.path for one in bad}
     good = [span for span in spans if span.path not in unfit]
-    return Looked(bad, sum(span.rows for span in good), max((span.newest_ns for span in good), default=0))
+    return Looked(bad, sum(span.rows for span in good), {span.path: span.newest_ns for span in good})
 
 
 def _spans(path: Path, file: "ParquetFile") -> Iterator[_Span]:
@@ -99,12 +104,6 @@ def _rows(file: "ParquetFile") -> tuple[int, int]:
     recorded = [one for one in groups if one.column(kind).statistics.min != Kind.CONTENTS.value]
     times = (one.column(time).statistics.max for one in recorded)
     return sum(one.num_rows for one in recorded), max(times, default=0)
-
-
-def newest_ns(path: Path) -> int:
-    """Return the time of the newest row of a file, 0 if it says none. Raises `CaptureError`."""
-    with files.opened(path) as file:
-        return _rows(file)[1]
 
 
 def _doubled(spans: list[_Span]) -> Iterator[Bad]:

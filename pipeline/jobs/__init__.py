@@ -2,7 +2,8 @@
 here.
 
 `record` says what a record holds, and `ranges` which numbers an option takes; `runner` runs a job by its
-record; `rehearsal` runs small jobs ahead of time, so that Java knows their classes.
+record, on a capture of which `opening` takes care, and `words` tell an engine's errors; `rehearsal` runs
+small jobs ahead of time, so that Java knows their classes.
 """
 
 from collections.abc import Iterator

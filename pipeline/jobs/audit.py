@@ -12,7 +12,7 @@ from pipeline.jobs.record import Job, OpenCapture, Table, option
 def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
     from pipeline.analysis.audit.findings import audit
 
-    found = audit(capture.rows(MARGIN_NS), options.window_ms, capture.span, capture.recorded)
+    found = audit(capture.rows(MARGIN_NS), options.window_ms, capture.span, capture.inventory(MARGIN_NS))
     first = found.findings.orderBy("ts_ns", "segment", "kind", "key", "stage")
     return [
         Table(

@@ -10,7 +10,7 @@ from pipeline.jobs.record import Job, OpenCapture, Table, option
 def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
     from pipeline.analysis.failovers import failovers
 
-    found = failovers(capture.rows(), gap_ms=options.gap_ms)
+    found = failovers(capture.rows(), options.gap_ms, capture.inventory())
     return [Table("failovers", "Takeovers and service gaps", found)]
 
 

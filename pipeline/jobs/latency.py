@@ -10,7 +10,7 @@ from pipeline.jobs.record import Job, OpenCapture, Table, option
 def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
     from pipeline.analysis.latency import latency
 
-    found = latency(capture.rows(), options.sample, capture.recorded)
+    found = latency(capture.rows(), options.sample, capture.inventory())
     return [
         Table("clocks", "Clocks, against the first gateway's", found.clocks),
         Table("hops", "Each hop, and end to end, in microseconds", found.summary),

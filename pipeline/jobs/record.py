@@ -4,8 +4,10 @@ No module with a record imports Spark at its top, so that `--help` and wrong use
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from bus.names import Names
@@ -16,7 +18,7 @@ from pipeline.engine.choice import Engine
 from pipeline.input import span
 from pipeline.input.names import ReadNames, reader
 from pipeline.input.read import read, read_stored
-from pipeline.input.span import Span
+from pipeline.input.span import WHOLE, Span
 from pipeline.output.tables import Progress
 
 if TYPE_CHECKING:
@@ -62,26 +64,29 @@ class Facts(NamedTuple):
         return {**self._asdict(), "seconds": round(seconds, 3)}
 
 
-class OpenCapture(NamedTuple):
+NO_NAMES: Final = Names()
+UNKNOWN: Final = Facts()
+
+
+@dataclass(frozen=True)
+class OpenCapture:
     """A capture that a job works on: its session, the directory of its days, where progress goes, the names
     of its tokens, how many files were left out, the facts about this run, the part that is asked for,
-    whether the engine `knows_delta` (a server of one's own has to, if the capture is a Delta table), and
-    whether it reads the files itself: if not `is_native`, Python does."""
+    whether the engine `knows_delta` (a server of one's own has to, if the capture is a Delta table), whether
+    it reads the files itself: if not `is_native`, Python does; and of a capture on this machine the time of
+    the newest row of each file (`newest_ns`)."""
 
     spark: "SparkSession"
     directory: str
     tell: Progress
-    names: Names = Names()
+    names: Names = NO_NAMES
     left_out: int = 0
-    facts: Facts = Facts()
-    span: Span = Span()
+    facts: Facts = UNKNOWN
+    span: Span = WHOLE
     knows_delta: bool = False
     is_native: bool = True
-
-    @property
-    def recorded(self) -> int | None:
-        """Return how many rows the looked-at files have without summaries; None if that is not known."""
-        return None if self.span.is_bounded else self.facts.rows
+    newest_ns: Mapping[Path, int] = field(default_factory=dict)
+    _inventories: "dict[int, list[Row]]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def rows(self, margin_ns: int = 0) -> "DataFrame":
         """Return the rows of the span that is looked at, with a margin before and after."""
@@ -89,6 +94,16 @@ class OpenCapture(NamedTuple):
         if not self.is_native:
             return part.select(read_stored(self.spark, self.directory, part))
         return part.select(read(self.spark, self.directory, self.knows_delta))
+
+    def inventory(self, margin_ns: int = 0) -> "list[Row]":
+        """Return the inventory of `rows` (`pipeline.analysis.inventory.take`), which is taken once."""
+        from pipeline.analysis.inventory import take
+
+        margin_ns = margin_ns if self.span.is_bounded else 0  # without bounds there is nothing beyond them
+        if margin_ns not in self._inventories:
+            recorded = None if self.span.is_bounded else self.facts.rows
+            self._inventories[margin_ns] = take(self.rows(margin_ns), recorded)
+        return self._inventories[margin_ns]
 
 
 class Job(NamedTuple):

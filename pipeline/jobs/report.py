@@ -33,7 +33,7 @@ def run(options: argparse.Namespace, capture: OpenCapture) -> int:
 def gather(capture: OpenCapture) -> "dict[str, Sequence[Row]]":
     """Collect the tables of the jobs for the page, by name. The long ones are cut."""
     from pipeline.analysis import trunks
-    from pipeline.analysis.inventory import carried, take
+    from pipeline.analysis.inventory import carried
 
     parts: dict[str, Sequence[Row]] = {}
     findings: Table | None = None
@@ -46,7 +46,7 @@ def gather(capture: OpenCapture) -> "dict[str, Sequence[Row]]":
         parts |= zip(tables, collected([*map(_cut, tables.values())]), strict=True)
     assert findings is not None
     parts["faults"] = by_time(findings.frame, window_s(parts["capture"])).collect()
-    taken = take(capture.rows(), capture.recorded)
+    taken = capture.inventory()
     parts["carried"] = carried(trunks.in_inventory(taken, trunks.joined(taken)))
     return parts
 

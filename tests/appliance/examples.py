@@ -7,7 +7,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from appliance.compose import Appliance
 from appliance.demo.nullmodem import NullModem
 from bridges.media.can.link import CanLink
 from bridges.media.can.medium import Can
@@ -22,6 +21,7 @@ from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from tests.helpers import ROOT
+from tests.helpers.appliances import appliance_of
 from tests.helpers.peers import BareEar, Ear, until
 from tests.helpers.ports import free_port
 from topologies.model import Topology
@@ -68,7 +68,7 @@ async def running(topology: Topology, directory: Path) -> AsyncIterator[dict[str
         modem = NullModem(directory, loop)
         stack.callback(modem.close)
         for gateway in topology.gateways:
-            appliance = Appliance(topology, gateway)
+            appliance = appliance_of(topology, gateway)
             appliance.open(loop)
             stack.callback(appliance.close)
         yield await outside(topology, modem.b, stack)

@@ -13,6 +13,7 @@ from bus.leases.table import LeaseTable
 from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
+from tests.helpers.appliances import appliance_of
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
@@ -50,7 +51,7 @@ class Pair:
             link.open(self.ears[-1].hub, asyncio.get_running_loop())
 
     def start(self, name: str) -> Appliance:
-        appliance = Appliance(self.topology, name)
+        appliance = appliance_of(self.topology, name)
         appliance.open(asyncio.get_running_loop())
         return appliance
 

@@ -9,7 +9,6 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
-from appliance.compose import Appliance
 from bridges.media import MEDIA
 from bus.schema import (
     ByGateway,
@@ -25,6 +24,7 @@ from bus.schema import (
     unwrap,
 )
 from bus.urls import check_listen
+from tests.helpers.appliances import appliance_of
 from topologies.checks.checker import check
 from topologies.findings import InvalidTopology
 from topologies.loading.loader import loads
@@ -160,7 +160,7 @@ def test_what_check_passes_can_be_built() -> None:
         if not any(finding.level == "error" for finding in check(read)):
             built += 1
             for gateway in read.gateways:
-                Appliance(read, gateway)
+                appliance_of(read, gateway)
 
     build()
     assert built > 30

@@ -11,6 +11,7 @@ from bus.errors import LinkError, TopologyError
 from bus.hub import Hub
 from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
+from tests.helpers.appliances import appliance_of, reloaded
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
@@ -31,7 +32,7 @@ bridges:
 async def test_a_bridge_reaches_the_bus_of_another_gateway() -> None:
     ports, loop = (free_port(), free_port()), asyncio.get_running_loop()
     topology = loads(REMOTE.format(*ports))
-    appliances = [Appliance(topology, gateway) for gateway in topology.gateways]
+    appliances = [appliance_of(topology, gateway) for gateway in topology.gateways]
     for appliance in appliances:
         appliance.open(loop)
     hubs = [Hub("near"), Hub("far")]
@@ -65,13 +66,13 @@ bridges:
 
 def lines(appliance: Appliance, text: str) -> list[str]:
     """Go over to another text; return what changed."""
-    return [change.line() for change in appliance.change(loads(text))]
+    return [change.line() for change in reloaded(appliance, loads(text))]
 
 
 async def test_a_change_names_what_differs_and_touches_nothing_else() -> None:
     ports = [free_port() for _ in range(5)]
     text = CHANGING.format(*ports)
-    appliance = Appliance(loads(text), "gw")
+    appliance = appliance_of(loads(text), "gw")
     appliance.open(asyncio.get_running_loop())
     try:
         parts = dict(appliance.parts)
@@ -108,7 +109,7 @@ async def test_what_dials_another_gateway_follows_it_when_it_moves(
     text: str, gateway: str, other: str, changed: list[str]
 ) -> None:
     text = text.format(*[free_port() for _ in range(5)]).replace("tcp://127.0.0.1", "tcp://0.0.0.0")
-    appliance = Appliance(loads(text), gateway)
+    appliance = appliance_of(loads(text), gateway)
     appliance.open(asyncio.get_running_loop())
     try:
         moved = text.replace(other + ": {address: 127.0.0.1}", other + ": {address: 127.0.0.3}")
@@ -122,7 +123,7 @@ async def test_what_goes_is_closed_before_what_comes_is_opened() -> None:
     ports = [free_port() for _ in range(5)]
     text = CHANGING.format(*ports)
     swapped = CHANGING.format(ports[3], ports[1], ports[0], ports[2], ports[4])
-    appliance = Appliance(loads(text), "gw")
+    appliance = appliance_of(loads(text), "gw")
     appliance.open(asyncio.get_running_loop())
     try:
         for other in (swapped, text):
@@ -142,7 +143,7 @@ async def test_what_goes_is_closed_before_what_comes_is_opened() -> None:
 async def test_what_can_never_work_is_refused_before_anything_changes() -> None:
     ports = free_port(), free_port()
     text = REMOTE.format(*ports)
-    appliance = Appliance(loads(text), "gw-b")
+    appliance = appliance_of(loads(text), "gw-b")
     appliance.open(asyncio.get_running_loop())
     try:
         links = appliance.links()
@@ -158,7 +159,7 @@ async def test_what_can_never_work_is_refused_before_anything_changes() -> None:
 
 
 async def test_a_candidate_starts_although_nobody_knows_the_name_of_its_broker() -> None:
-    appliance = Appliance(
+    appliance = appliance_of(
         loads(
             """\
 name: nameless
@@ -186,7 +187,7 @@ async def test_a_broker_greets_the_other_brokers_and_not_itself() -> None:
     listen = [f'listen: "tcp://127.0.0.1:{free_port()}"' for _ in range(2)]
     brokers = "a: {{on: gw, {}}}, b: {{on: gw, {}}}".format(*listen)
     text = f"name: t\ngateways: {{gw: {{}}}}\nbrokers: {{{brokers}}}\n"
-    appliance = Appliance(loads(text, "t.yaml"), "gw")
+    appliance = appliance_of(loads(text, "t.yaml"), "gw")
     appliance.open(asyncio.get_running_loop())
     found = [part.service.broker for part in appliance.parts.values() if isinstance(part, BrokerPart)]
     await until(lambda: all(broker.counts["peers"] and broker.counts["accepted"] for broker in found))

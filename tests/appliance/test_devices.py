@@ -25,6 +25,7 @@ from devices import DEVICES
 from tests.devices.echo import Echo, EchoSpec
 from tests.devices.tap.tap_support import member
 from tests.helpers import ROOT
+from tests.helpers.appliances import appliance_of, reloaded
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from tests.topologies.support import errors, findings, said
@@ -161,7 +162,7 @@ async def echoed(text: str, appliance: Appliance, message: bytes) -> list[bytes]
 
 async def test_it_runs_and_changes_while_it_runs() -> None:
     text = plant("e: {on: gw, echo: [p, q]}")
-    appliance = Appliance(loads(text), "gw")
+    appliance = appliance_of(loads(text), "gw")
     appliance.open(asyncio.get_running_loop())
     try:
         assert await echoed(text, appliance, b"a") == [b"echo a"]
@@ -183,7 +184,7 @@ async def test_it_runs_and_changes_while_it_runs() -> None:
 
 async def test_a_bus_that_gets_its_first_trunk_keeps_its_devices() -> None:
     text = plant("e: {on: gw, echo: p}")
-    appliance = Appliance(loads(text), "gw")
+    appliance = appliance_of(loads(text), "gw")
     appliance.open(asyncio.get_running_loop())
     try:
         more = f"{{url: 'tcp://127.0.0.1:{free_port()}', trunk: true}}"
@@ -197,7 +198,7 @@ async def test_a_bus_that_gets_its_first_trunk_keeps_its_devices() -> None:
 async def test_a_device_that_is_of_another_kind_now_is_made_anew(tmp_path: Path) -> None:
     text = plant("e: {on: gw, echo: p}")
     tap = text.replace("echo: p", f"tap: p, directory: {tmp_path}, yields: false")
-    appliance = Appliance(loads(text), "gw")
+    appliance = appliance_of(loads(text), "gw")
     appliance.open(asyncio.get_running_loop())
     try:
         assert lines(appliance, text.replace("echo:", "parrot:")) == ["changed device e: kind"]
@@ -210,7 +211,7 @@ async def test_a_device_that_is_of_another_kind_now_is_made_anew(tmp_path: Path)
 
 
 def lines(appliance: Appliance, text: str) -> list[str]:
-    return [change.line() for change in appliance.change(loads(text))]
+    return [change.line() for change in reloaded(appliance, loads(text))]
 
 
 async def test_what_one_of_its_buses_brings_goes_to_no_other() -> None:
@@ -218,7 +219,7 @@ async def test_what_one_of_its_buses_brings_goes_to_no_other() -> None:
     listening = "{name}: {{on: gw, listen: 'tcp://127.0.0.1:{port}'}}"
     buses = [listening.format(name=name, port=port) for name, port in zip("pq", ports, strict=True)]
     text = HEAD + f"buses: {{{', '.join(buses)}}}\ndevices: {{e: {{on: gw, echo: [p, q]}}}}\n"
-    appliance = Appliance(loads(text), "gw")
+    appliance = appliance_of(loads(text), "gw")
     appliance.open(asyncio.get_running_loop())
     try:
         async with member(f"tcp://127.0.0.1:{ports[1]}") as (hub, ear):
@@ -235,7 +236,7 @@ async def test_a_defect_of_a_service_is_counted_and_its_bus_goes_on(monkeypatch:
         raise RuntimeError("a defect")
 
     text = plant("e: {on: gw, echo: p}")
-    appliance = Appliance(loads(text), "gw")
+    appliance = appliance_of(loads(text), "gw")
     appliance.open(asyncio.get_running_loop())
     try:
         with monkeypatch.context() as patch:
@@ -257,7 +258,7 @@ async def test_a_service_that_cannot_start_is_tried_again_at_the_next_reload(
         raise LinkError("no such peer")
 
     text = plant("e: {on: gw, echo: p}")
-    appliance = Appliance(loads(text[: text.index("devices:")]), "gw")
+    appliance = appliance_of(loads(text[: text.index("devices:")]), "gw")
     appliance.open(asyncio.get_running_loop())
     try:
         with monkeypatch.context() as patch:
@@ -271,7 +272,7 @@ async def test_a_service_that_cannot_start_is_tried_again_at_the_next_reload(
 
 async def test_top_sees_it() -> None:
     text = plant("e: {on: gw, echo: p}")
-    appliance = Appliance(loads(text), "gw")
+    appliance = appliance_of(loads(text), "gw")
     appliance.open(asyncio.get_running_loop())
     try:
         await echoed(text, appliance, b"a")
@@ -289,8 +290,8 @@ async def test_top_sees_it() -> None:
 def test_a_tap_alone_says_what_to_add(tmp_path: Path) -> None:
     text = plant(f"t: {{on: gw, tap: [p, q], directory: {tmp_path}}}")
     with pytest.raises(TopologyError, match=r"t is a tap, .* add --only p --only q"):
-        Appliance(loads(text), "gw", ["t"], tmp_path)
-    part = Appliance(loads(text), "gw", ["t", "p"], tmp_path).parts["device t"]
+        appliance_of(loads(text), "gw", ["t"], tmp_path)
+    part = appliance_of(loads(text), "gw", ["t", "p"], tmp_path).parts["device t"]
     assert isinstance(part, DevicePart)
     assert [joined.title for joined in part.joined] == ["bus p"]
 
@@ -305,8 +306,8 @@ def test_a_record_that_names_no_kind_of_part_says_which_there_are() -> None:
 
 def test_only_without_its_name_leaves_it_out(tmp_path: Path) -> None:
     text = plant("e: {on: gw, echo: p}")
-    assert [*Appliance(loads(text), "gw", ["p"], tmp_path).parts] == ["bus p"]
-    assert [*Appliance(loads(text), "gw", ["e"], tmp_path).parts] == ["device e"]
+    assert [*appliance_of(loads(text), "gw", ["p"], tmp_path).parts] == ["bus p"]
+    assert [*appliance_of(loads(text), "gw", ["e"], tmp_path).parts] == ["device e"]
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from appliance.parts.bridge import BridgePart
 from bus.events import PATTERN
 from bus.wire.frame import PUB, pack, unpack
 from bus.wire.pattern import Pattern
+from tests.helpers.appliances import appliance_of, reloaded
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
@@ -34,12 +35,12 @@ LAST = pack(PUB, Pattern("last"))
 async def running(**words: str) -> AsyncIterator[tuple[Appliance, dict[str, Ear]]]:
     """Run a gateway with an ear on each bus, and one in place of the peer of a field medium."""
     settings = {"yard": "", "field": "", "events": ""} | words
-    appliance = Appliance(loads(TEXT.format(*(free_port() for _ in range(3)), **settings), "t.yaml"), "gw")
+    appliance = appliance_of(loads(TEXT.format(*(free_port() for _ in range(3)), **settings), "t.yaml"), "gw")
     parts = appliance.parts
     ears = {name: Ear(parts[f"bus {name}"].hub) for name in ("hall", "yard")}
     joint = parts["bridge joint"]
     assert isinstance(joint, BridgePart)
-    ears["field"] = Ear(joint.sides[2][1])
+    ears["field"] = Ear(joint.legs[2].side)
     appliance.open(asyncio.get_running_loop())
     try:
         yield appliance, ears
@@ -84,19 +85,19 @@ async def test_an_event_that_is_kept_back_is_counted() -> None:
     async with running(events="events: hall") as (appliance, _):
         joint = appliance.parts["bridge joint"]
         assert isinstance(joint, BridgePart)
-        before = joint.sides[2][1].ports[0].stats.dropped.get("pattern", 0)
+        before = joint.legs[2].side.ports[0].stats.dropped.get("pattern", 0)
         appliance.monitor.record("takeover", "fridge", "gw-a is silent")
         appliance.monitor.scan(0)
-        assert joint.sides[2][1].ports[0].stats.dropped["pattern"] == before + 1
+        assert joint.legs[2].side.ports[0].stats.dropped["pattern"] == before + 1
 
 
 async def test_naming_a_bus_later_makes_its_bridge_keep_events_back() -> None:
     async with running() as (appliance, _):
         text = TEXT.format(*(free_port() for _ in range(3)), yard="", field="", events="events: hall")
-        appliance.change(loads(text, "t.yaml"))
+        reloaded(appliance, loads(text, "t.yaml"))
         joint = appliance.parts["bridge joint"]
         assert isinstance(joint, BridgePart)
-        ears = [Ear(side) for _, side in joint.sides]
+        ears = [Ear(leg.side) for leg in joint.legs]
         appliance.monitor.record("takeover", "fridge", "gw-a is silent")
         appliance.monitor.scan(0)
         assert [len(ear.heard) for ear in ears] == [0, 0, 0]

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from appliance.compose import Appliance
 from appliance.parts.broker import BrokerPart
 from bus.keys import new_key
 from capture.reader import read
 from capture.schema import Kind
 from devices.child import settle
 from tests.appliance.pairs import LEASE_MS, PAIR, Pair, forwarding
+from tests.helpers.appliances import appliance_of, reloaded
 from tests.helpers.certificates import own_tls
 from tests.helpers.peers import until
 from tests.rigs.takeovers.trial import trial
@@ -59,7 +59,7 @@ async def test_gateways_with_keys_stand_in_for_each_other_and_whoever_has_none_i
         part = pair.hub.parts["broker main"]
         assert isinstance(part, BrokerPart)
         assert part.service.rejected == {}
-        unsigned = Appliance(loads(PAIR.format(*pair.ports), "pair.yaml"), first)
+        unsigned = appliance_of(loads(PAIR.format(*pair.ports), "pair.yaml"), first)
         unsigned.open(asyncio.get_running_loop())
         await until(lambda: part.service.rejected.get("unsigned", 0) > 3)
         assert pair.forwards(second)
@@ -78,7 +78,7 @@ async def test_gateways_with_certificates_stand_in_for_each_other_also_when_thes
         await until(lambda: pair.candidacy(second).candidate.ready)
         own_tls(tmp_path)  # another authority, and others in its name
         gateways = pair.hub, *pair.gateways.values()
-        lines = [change.line() for one in gateways for change in one.change(pair.topology)]
+        lines = [change.line() for one in gateways for change in reloaded(one, pair.topology)]
         where = f"listen tls+tcp://127.0.0.1:{pair.ports[0]}"
         assert set(lines) == {f"changed broker main: {where}: tls", "changed bridge joint: certificates"}
         part = pair.hub.parts["broker main"]

@@ -12,6 +12,7 @@ from bus.balance import imbalances
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, pack
 from tests.devices.tap.tap_support import member
+from tests.helpers.appliances import appliance_of, reloaded
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from tests.topologies.support import said
@@ -36,7 +37,7 @@ async def running(
     words: str = ", last_values: true", trunk: str = ""
 ) -> AsyncIterator[tuple[Appliance, str, str]]:
     ports = free_port(), free_port()
-    appliance = Appliance(loads(TEXT.format(*ports, words=words, trunk=trunk), "t.yaml"), "gw")
+    appliance = appliance_of(loads(TEXT.format(*ports, words=words, trunk=trunk), "t.yaml"), "gw")
     appliance.open(asyncio.get_running_loop())
     try:
         yield appliance, f"tcp://127.0.0.1:{ports[0]}", f"tcp://127.0.0.1:{ports[1]}"
@@ -74,14 +75,14 @@ async def test_a_reload_begins_and_ends_it_for_those_who_come_later() -> None:
         ports = [url.rpartition(":")[2] for url in (greeting, silent)]
         async with member(silent) as (hub, _), member(greeting) as (_, early):
             on = loads(TEXT.format(*ports, words=", last_values: true", trunk=""), "t.yaml")
-            assert [change.line() for change in appliance.change(on)] == [
+            assert [change.line() for change in reloaded(appliance, on)] == [
                 f"changed bus p: listen {greeting}: last_values"
             ]
             hub.publish(from_payloads(VALUES))
             await until(lambda: len(early.messages) == 100)
             async with member(greeting) as (_, newcomer):
                 await until(lambda: len(newcomer.messages) == 100)
-            appliance.change(loads(TEXT.format(*ports, words="", trunk=""), "t.yaml"))
+            reloaded(appliance, loads(TEXT.format(*ports, words="", trunk=""), "t.yaml"))
             async with member(greeting) as (_, late):
                 hub.publish(from_payloads([b"last"]))
                 await until(lambda: b"last" in late.messages)

@@ -21,6 +21,7 @@ from bus.wire.batch import from_payloads
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
+from tests.helpers.appliances import appliance_of, reloaded
 from tests.helpers.peers import Ear, SpPeer, until
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
@@ -47,8 +48,8 @@ class Plant:
 
     def __init__(self, near: str, far: str) -> None:
         self.plain, self.trunk, self.other = (free_port() for _ in range(3))
-        self.one = Appliance(loads(self.text(near)), "one")
-        self.two = Appliance(loads(self.text(far)), "two")
+        self.one = appliance_of(loads(self.text(near)), "one")
+        self.two = appliance_of(loads(self.text(far)), "two")
         self.apps: list[Ear] = []
 
     def text(self, keys: str) -> str:
@@ -119,7 +120,7 @@ async def test_keys_rotate_under_load_without_a_loss(keys: tuple[str, str]) -> N
         said = 0
         for step in (f"{old}, {new}", f"{new}, {old}"):
             for appliance in (plant.one, plant.two):
-                found = [one.line() for one in appliance.change(loads(plant.text(step)))]
+                found = [one.line() for one in reloaded(appliance, loads(plant.text(step)))]
                 assert all("keys" in line for line in found)
                 assert found
                 assert plant.joined()
@@ -127,10 +128,10 @@ async def test_keys_rotate_under_load_without_a_loss(keys: tuple[str, str]) -> N
                 said += 100
                 await until(lambda: len(far.heard) == said)  # noqa: B023
         assert far.heard == [frame(number) for number in range(said)]
-        plant.two.change(loads(plant.text(new)))  # ends the connection, which relies on the old key
+        reloaded(plant.two, loads(plant.text(new)))  # ends the connection, which relies on the old key
         assert not plant.joined()
         await until(plant.joined)
-        plant.one.change(loads(plant.text(new)))
+        reloaded(plant.one, loads(plant.text(new)))
         assert plant.joined()
         near.say(frame(said))
         await until(lambda: far.heard[-1] == frame(said))
@@ -161,7 +162,7 @@ def test_a_key_that_is_missing_or_none_stops_the_start(
         bad.chmod(0o600)
     plant = TEXT % (f"{keys[0]}, {bad}", free_port(), free_port(), free_port(), free_port())
     with pytest.raises(LinkError, match=r"bad\.key"):
-        Appliance(loads(plant), "one")
+        appliance_of(loads(plant), "one")
     file = tmp_path / "plant.yaml"
     file.write_text(plant)
     assert main(["check", str(file), "--here", "--gateway", "one"]) == 1
@@ -172,7 +173,7 @@ async def test_a_reload_with_a_bad_key_changes_nothing(keys: tuple[str, str]) ->
     async with running(keys[0], keys[0]) as plant:
         await until(plant.joined)
         with pytest.raises(LinkError):
-            plant.one.change(loads(plant.text("/nowhere.key")))
+            reloaded(plant.one, loads(plant.text("/nowhere.key")))
         assert plant.joined()
 
 
@@ -205,7 +206,7 @@ bridges:
 async def on_one_group(keys: str) -> AsyncIterator[tuple[list[Appliance], list[Ear], int]]:
     loop, ports = asyncio.get_running_loop(), [free_port() for _ in range(3)]
     topology = loads(SHARED % (keys, *ports, ports[2]))
-    made = [Appliance(topology, name) for name in ("one", "two")]
+    made = [appliance_of(topology, name) for name in ("one", "two")]
     hubs = [Hub(), Hub()]
     links = [make_link(f"tcp://127.0.0.1:{port}", "dial") for port in ports[:2]]
     try:

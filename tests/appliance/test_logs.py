@@ -4,13 +4,13 @@ import asyncio
 import logging
 from pathlib import Path
 
-from appliance.compose import Appliance
 from bus.events import Event, read_event
 from bus.logs import Line, read_line
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from tests.devices.tap.tap_support import member
+from tests.helpers.appliances import appliance_of, reloaded
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
@@ -38,7 +38,7 @@ def events(messages: list[bytes]) -> list[Event]:
 
 async def test_a_warning_is_heard_once_where_logs_say_so_and_bridges_keep_it_in() -> None:
     ports = free_port(), free_port()
-    appliance = Appliance(loads(TEXT.format(*ports, more="logs: hall"), "t.yaml"), "gw")
+    appliance = appliance_of(loads(TEXT.format(*ports, more="logs: hall"), "t.yaml"), "gw")
     appliance.open(asyncio.get_running_loop())
     try:
         async with (
@@ -48,7 +48,7 @@ async def test_a_warning_is_heard_once_where_logs_say_so_and_bridges_keep_it_in(
             log.warning("a valve is stuck")
             await until(lambda: lines(hall.messages) != [])
             assert [(line.source, line.text) for line in lines(hall.messages)] == [("gw", "a valve is stuck")]
-            appliance.change(loads(TEXT.format(*ports, more=""), "t.yaml"))
+            reloaded(appliance, loads(TEXT.format(*ports, more=""), "t.yaml"))
             log.warning("a valve is loose")
             appliance.monitor.scan(0)
             last = pack(PUB, Pattern("last"))
@@ -63,8 +63,8 @@ async def test_a_warning_is_heard_once_where_logs_say_so_and_bridges_keep_it_in(
 async def test_a_process_without_the_bus_says_it_there_by_the_local_socket(tmp_path: Path) -> None:
     ports, loop = (free_port(), free_port()), asyncio.get_running_loop()
     text = TEXT.format(*ports, more="events: hall\nlogs: hall")
-    bus = Appliance(loads(text, "t.yaml"), "gw", ["hall", "yard"], tmp_path)
-    bridge = Appliance(loads(text, "t.yaml"), "gw", ["joint"], tmp_path)
+    bus = appliance_of(loads(text, "t.yaml"), "gw", ["hall", "yard"], tmp_path)
+    bridge = appliance_of(loads(text, "t.yaml"), "gw", ["joint"], tmp_path)
     bus.open(loop)
     bridge.open(loop)
     try:

@@ -57,7 +57,7 @@ def test_a_side_becomes_its_link(side: str, kind: str, name: str, settings: dict
     assert not [finding for finding in check(topology) if finding.level == "error"]
     made = topology.bridges["x"].at("gw")[1].medium
     assert made is not None
-    link: Any = medium_link(made, None, topology.gateways["gw"])
+    link: Any = medium_link(made, None, topology.gateways["gw"].node)
     assert link.name == name
     link = link.link if isinstance(link, ShedLink) else link  # it may be given a policy at run time
     assert kind == "DialLink" or link.options == made
@@ -83,6 +83,6 @@ bridges:
     assert not [finding for finding in check(topology) if finding.level == "error"]
     spec = topology.bridges["x"].at("gw")[1]
     assert spec.medium is not None
-    made: Any = medium_link(spec.medium, spec.shed, topology.gateways["gw"])
+    made: Any = medium_link(spec.medium, spec.shed, topology.gateways["gw"].node)
     queue_bytes = spec.medium.queue_bytes or 1 << 20
     assert made.shed == Shed("conflate", queue_bytes, 0.25, 10, stated=True)

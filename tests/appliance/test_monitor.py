@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.commands.top import look
-from appliance.compose import Appliance
+from appliance.commands.top import local_statuses
 from appliance.monitor import Monitor
 from appliance.status.client import ask, status_socket
 from appliance.status.responder import status_responder
@@ -22,6 +21,7 @@ from bus.wire.batch import Batch, from_payloads
 from bus.wire.frame import DATA_BYTES_MAX, pack, unpack
 from bus.wire.pattern import Pattern
 from tests.bridges.support import RecordingPipe
+from tests.helpers.appliances import appliance_of
 from tests.helpers.peers import Ear
 from topologies.loading.loader import loads
 
@@ -236,7 +236,7 @@ TEXT = "name: t\ngateways: {gw: {address: 127.0.0.1}}\nbuses: {b: {on: gw, liste
 
 
 async def test_the_status_socket_answers_and_goes_with_its_process(socket_path: Path) -> None:
-    appliance = Appliance(loads(TEXT, "t.yaml"), "gw")
+    appliance = appliance_of(loads(TEXT, "t.yaml"), "gw")
     path = socket_path.parent / status_socket(["b"])
     server = status_responder(path, appliance.view())
     await server.open()
@@ -245,14 +245,14 @@ async def test_the_status_socket_answers_and_goes_with_its_process(socket_path: 
     loop = asyncio.get_running_loop()
     status = await loop.run_in_executor(None, ask, path)
     assert (status["gateway"], [hub["name"] for hub in status["hubs"]]) == ("gw", ["b"])
-    (found,), left = await loop.run_in_executor(None, look, path.parent)
+    (found,), left = await loop.run_in_executor(None, local_statuses, path.parent)
     assert (found["pid"], left) == (os.getpid(), {})
     server.close()
     assert not path.exists()
 
 
 async def test_a_socket_left_behind_is_taken_over(socket_path: Path) -> None:
-    appliance = Appliance(loads(TEXT, "t.yaml"), "gw")
+    appliance = appliance_of(loads(TEXT, "t.yaml"), "gw")
     socket_path.touch()
     server = status_responder(socket_path, appliance.view())
     await server.open()

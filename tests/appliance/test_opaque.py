@@ -17,6 +17,7 @@ from bus.events import PATTERN
 from bus.transports.options import MESSAGE_BYTES
 from bus.wire.frame import PUB, pack
 from devices.raw import RawDevice
+from tests.helpers.appliances import appliance_of
 from tests.helpers.peers import Ear, SpPeer, until
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
@@ -56,7 +57,7 @@ async def gateways(trunk: str = "", limit: int = MESSAGE_BYTES) -> AsyncIterator
     """Run two gateways whose buses are joined by a trunk at the URL `trunk`."""
     url = trunk or f"tcp://127.0.0.1:{free_port()}"
     topology = loads(TWO.format(free_port(), url, free_port(), limit=limit))
-    appliances = [Appliance(topology, gateway) for gateway in topology.gateways]
+    appliances = [appliance_of(topology, gateway) for gateway in topology.gateways]
     one, other = (bus_of(appliance) for appliance in appliances)
     for appliance in appliances:
         appliance.open(asyncio.get_running_loop())
@@ -158,7 +159,7 @@ bridges:
 
 
 async def test_a_bridge_that_keeps_events_back_carries_any_message() -> None:
-    appliance = Appliance(loads(EVENTS.format(free_port(), free_port())), "gw")
+    appliance = appliance_of(loads(EVENTS.format(free_port(), free_port())), "gw")
     appliance.open(asyncio.get_running_loop())
     one, two = (part for part in appliance.parts.values() if isinstance(part, BusPart))
     near, far = Ear(one.hub), Ear(two.hub)
@@ -180,7 +181,7 @@ async def test_the_longest_message_crosses_a_trunk_that_a_raw_device_carries() -
     device, loop = RawDevice(["tcp://127.0.0.1:0"]), asyncio.get_running_loop()
     device.open(loop)
     topology = loads(MEETING.format(free_port(), free_port(), device.links[0].url))
-    appliances = [Appliance(topology, gateway) for gateway in topology.gateways]
+    appliances = [appliance_of(topology, gateway) for gateway in topology.gateways]
     for appliance in appliances:
         appliance.open(loop)
     await until(lambda: len(device.hub.pipes) == 2)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from appliance.compose import Appliance
 from bridges.guard import GuardedHub
 from bus.balance import imbalances
 from bus.hub import Hub
@@ -16,6 +15,7 @@ from bus.transports.links import make_link
 from bus.transports.options import Tls
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
+from tests.helpers.appliances import appliance_of, reloaded
 from tests.helpers.certificates import named_tls
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_port
@@ -56,7 +56,7 @@ class Plant:
             "ca": served.ca_file,
             "peers": PEERS,
         } | words
-        self.appliance = Appliance(loads(self.text, "t.yaml"), "gw")
+        self.appliance = appliance_of(loads(self.text, "t.yaml"), "gw")
 
     @property
     def text(self) -> str:
@@ -156,7 +156,7 @@ async def test_another_list_holds_after_a_reload_for_all(tmp_path: Path) -> None
         free.say(OTHER, TEMP)
         await until(lambda: panel.heard == [TEMP])
         plant.settings["peers"] = "[{name: panel, hear: [other]}]"
-        lines = plant.appliance.change(loads(plant.text, "t.yaml"))
+        lines = reloaded(plant.appliance, loads(plant.text, "t.yaml"))
         assert any("peers" in str(line) for line in lines)
         await until(lambda: plant.peers == 2 and len(panel.hub.pipes) == 2)
         panel.heard.clear()
@@ -167,7 +167,7 @@ async def test_another_list_holds_after_a_reload_for_all(tmp_path: Path) -> None
 async def test_the_first_trunk_of_a_bus_leaves_the_guard_at_its_place(tmp_path: Path) -> None:
     async with running(tmp_path, "sensor-1", "panel") as (plant, (free, sensor, panel)):
         text = plant.text + f"      - {{url: 'tcp://127.0.0.1:{free_port()}', trunk: true}}\n"
-        plant.appliance.change(loads(text, "t.yaml"))
+        reloaded(plant.appliance, loads(text, "t.yaml"))
         sensor.say(OTHER, TEMP)
         await until(lambda: panel.heard == [TEMP])
         assert free.heard == [TEMP]

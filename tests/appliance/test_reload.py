@@ -20,6 +20,7 @@ from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import UartEar
 from tests.bridges.support import PtyPair
+from tests.helpers.appliances import appliance_of, reloaded
 from tests.helpers.links import can_link
 from tests.helpers.peers import Ear, SpPeer, until
 from tests.helpers.ports import free_port
@@ -72,7 +73,7 @@ async def loads_on(*urls: str) -> AsyncIterator[list[Load]]:
 
 @asynccontextmanager
 async def running(text: str) -> AsyncIterator[Appliance]:
-    appliance = Appliance(loads(text), "gw")
+    appliance = appliance_of(loads(text), "gw")
     appliance.open(asyncio.get_running_loop())
     try:
         yield appliance
@@ -83,7 +84,7 @@ async def running(text: str) -> AsyncIterator[Appliance]:
 def change(appliance: Appliance, text: str) -> list[str]:
     """Go over to another text; return what changed. Every account balances before and after."""
     assert imbalances(appliance.hubs()) == []
-    found = [one.line() for one in appliance.change(loads(text))]
+    found = [one.line() for one in reloaded(appliance, loads(text))]
     assert imbalances(appliance.hubs()) == []
     return found
 

@@ -14,6 +14,7 @@ from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from tests.appliance.pairs import LEASE_MS, PAIR, Pair, forwarding
+from tests.helpers.appliances import appliance_of, reloaded
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
@@ -50,7 +51,7 @@ def change(pair: Pair, text: str) -> set[str]:
     """Change all gateways of the pair; return the lines, each once."""
     topology = loads(text, "pair.yaml")
     appliances: list[Appliance] = [pair.hub, *pair.gateways.values()]
-    return {change.line() for appliance in appliances for change in appliance.change(topology)}
+    return {change.line() for appliance in appliances for change in reloaded(appliance, topology)}
 
 
 async def test_a_reload_that_leaves_the_candidates_alone_keeps_the_lease(pair: Pair) -> None:
@@ -90,7 +91,7 @@ async def test_a_holder_whose_new_link_does_not_come_up_resigns_after_a_grace(
     await until(lambda: pair.candidacy(other).candidate.ready)
     nobody = f"{{bus: right}}, {{url: 'tcp://127.0.0.1:{free_port()}'}}]"
     text = TEXT.format(*pair.ports).replace("{bus: right}]", nobody)
-    lines = pair.gateways[holder].change(loads(text, "pair.yaml"))
+    lines = reloaded(pair.gateways[holder], loads(text, "pair.yaml"))
     assert [change.verb for change in lines] == ["added"]
     assert pair.forwards(holder)
     await until(lambda: pair.forwards(other))
@@ -105,7 +106,7 @@ async def test_a_holder_keeps_the_lease_while_a_new_link_comes_up(
     candidate, url = pair.candidacy(holder).candidate, f"tcp://127.0.0.1:{free_port()}"
     until_s, epoch = candidate.until_s, candidate.epoch
     text = TEXT.format(*pair.ports).replace("{bus: right}]", f"{{bus: right}}, {{url: '{url}'}}]")
-    pair.gateways[holder].change(loads(text, "pair.yaml"))
+    reloaded(pair.gateways[holder], loads(text, "pair.yaml"))
     await until(lambda: candidate.until_s > until_s + 1.0)  # some heartbeats later
     late, hub = make_link(url), Hub()
     late.open(hub, asyncio.get_running_loop())
@@ -151,7 +152,7 @@ brokers:
 async def test_a_broker_gets_and_loses_addresses_and_peers_and_keeps_its_clients() -> None:
     urls = [f'"tcp://127.0.0.1:{free_port()}"' for _ in range(3)]
     loop = asyncio.get_running_loop()
-    appliance = Appliance(loads(BROKER.format(", ".join(urls[:2]), "", "")), "gw")
+    appliance = appliance_of(loads(BROKER.format(", ".join(urls[:2]), "", "")), "gw")
     appliance.open(loop)
     part = appliance.parts["broker main"]
     assert isinstance(part, BrokerPart)
@@ -159,7 +160,7 @@ async def test_a_broker_gets_and_loses_addresses_and_peers_and_keeps_its_clients
 
     def change(listen: list[str], more: str = "", others: str = "") -> list[str]:
         text = BROKER.format(", ".join(listen), more, others)
-        return [change.line() for change in appliance.change(loads(text))]
+        return [change.line() for change in reloaded(appliance, loads(text))]
 
     # the client came by the second address, which goes away
     async with Client([urls[1].strip('"')], listen="127.0.0.1:0") as client:
@@ -208,15 +209,15 @@ async def test_a_broker_that_could_not_open_is_tried_again() -> None:
     url = f"tcp://127.0.0.1:{taken.sockets[0].getsockname()[1]}"
     text = BROKER.format(f'"tcp://127.0.0.1:{free_port()}"', "", "")
     both = text + f'  spare: {{on: gw, listen: "{url}"}}\n'
-    appliance = Appliance(loads(text), "gw")
+    appliance = appliance_of(loads(text), "gw")
     appliance.open(asyncio.get_running_loop())
     for _ in range(2):
-        lines = [change.line() for change in appliance.change(loads(both))]
+        lines = [change.line() for change in reloaded(appliance, loads(both))]
         assert [line for line in lines if line.startswith("failed broker spare")]
         assert not [line for line in lines if line.startswith("added")]
     taken.close()
     await taken.wait_closed()
-    lines = [change.line() for change in appliance.change(loads(both))]
+    lines = [change.line() for change in reloaded(appliance, loads(both))]
     assert lines == [f"added broker spare: listen {url}"]
-    assert appliance.change(loads(both)) == []
+    assert reloaded(appliance, loads(both)) == []
     appliance.close()

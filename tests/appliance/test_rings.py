@@ -12,10 +12,13 @@ from bus.transports.links import make_link
 from bus.watched import WatchedHub
 from bus.wire.frame import PUB, pack
 from devices.raw import RawDevice
+from tests.helpers.appliances import appliance_of
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_port
 from topologies.checks.checker import check
 from topologies.loading.loader import loads
+from topologies.resolved.resolve import resolve
+from topologies.wiring.segments import wired
 
 STORM = 4000  # copies: a storm exceeds this at once, and a watched hub lets far fewer through
 
@@ -63,7 +66,7 @@ async def at_door(url: str) -> AsyncIterator[Ear]:
 
 
 def opened(stack: AsyncExitStack, text: str, gateway: str) -> Appliance:
-    appliance = Appliance(loads(text, "t.yaml"), gateway)
+    appliance = appliance_of(loads(text, "t.yaml"), gateway)
     appliance.open(asyncio.get_running_loop())
     stack.callback(appliance.close)
     return appliance
@@ -131,3 +134,30 @@ async def test_bridges_in_parallel_between_plain_buses_are_no_storm(
             assert sum(ear.heard.count(message(number)) for ear in ears) < STORM
             if number == 1:
                 assert sum(hub.loops for hub in hubs) > before
+
+
+MEDIA = """\
+name: media
+gateways: {{gw: {{address: 127.0.0.1, node: 1}}}}
+buses:
+  one: {{on: gw, listen: [{{url: "tcp://127.0.0.1:{0}", trunk: true}}]}}
+  two: {{on: gw, listen: [{{url: "tcp://127.0.0.1:{1}", trunk: true}}]{2}}}
+bridges:
+  left: {{on: gw, join: [bus: one, {3}]}}
+  right: {{on: gw, join: [bus: two, {3}]}}
+"""
+DEVICES = {
+    "uart": "{uart: /dev/ttyUSB0, segment: line, trunk: true}",
+    "can": "{can: {channel: can0, fd: true}, segment: line, trunk: true}",
+    "multicast": "{multicast: {group: 239.9.42.1, port: 9943, interface: 127.0.0.1}, trunk: true}",
+}
+
+
+@pytest.mark.parametrize("medium", DEVICES)
+def test_a_reload_that_closes_a_ring_keeps_the_devices_open(medium: str) -> None:
+    open_text, closed_text = (
+        MEDIA.format(7001, 7002, dial, DEVICES[medium]) for dial in ("", ", trunks: one")
+    )
+    changes, _ = appliance_of(loads(open_text), "gw").foresee(resolve(wired(loads(closed_text)), "gw"))
+    held = [change for change in changes if "held_s" in change.detail]
+    assert [(change.part, change.stays) for change in held] == [("bridge left", True), ("bridge right", True)]

@@ -14,7 +14,6 @@ pytest.importorskip("msgpack")
 pytest.importorskip("lark")
 pytest.importorskip("re2")
 
-from appliance.compose import Appliance
 from bus.urls import split_url
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, Frame, pack, unpack
@@ -26,6 +25,7 @@ from tests.appliance.pairs import PAIR, forwarding
 from tests.devices.syndication.tcp_clients import TcpGuest, difference, published
 from tests.devices.tap.tap_support import member
 from tests.helpers import ROOT
+from tests.helpers.appliances import appliance_of, reloaded
 from tests.helpers.peers import until
 from topologies.loading.loader import loads
 from topologies.model import Topology
@@ -129,7 +129,7 @@ async def test_a_reload_changes_what_patterns_are_and_forgets_what_the_file_said
     text = PLANT.format(bus=free_port(), yard=free_port(), broker=free_port())
     topology = loads(text)
     appliance, doors = (
-        Appliance(topology, "gw"),
+        appliance_of(topology, "gw"),
         [topology.buses[bus].listen[0].url for bus in ("hall", "yard")],
     )
     appliance.open(asyncio.get_running_loop())
@@ -145,12 +145,12 @@ async def test_a_reload_changes_what_patterns_are_and_forgets_what_the_file_said
             changed = loads(
                 text.replace("Room:", "Number: 4, Room:").replace("pattern: found", "pattern: seen")
             )
-            assert [change.line() for change in appliance.change(changed)] == [
+            assert [change.line() for change in reloaded(appliance, changed)] == [
                 "changed device broker: producers, queries"
             ]
             await publish(22)
             renamed = loads(text.replace("Room:", "Place: x, Room:"))
-            appliance.change(renamed)
+            reloaded(appliance, renamed)
             await publish(23)
             assert await asked(topology, 'has Room and not has Number and Place = "x"') != []
             found, seen = (Pattern(name, producer_id("hall", TEMP)) for name in ("found", "seen"))

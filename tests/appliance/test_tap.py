@@ -21,6 +21,7 @@ from capture.schema import META_TOPOLOGY, Direction, Kind
 from devices.child import settle
 from devices.tap.device import TapSpec
 from tests.devices.tap.tap_support import files_in, member
+from tests.helpers.appliances import appliance_of, reloaded
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from topologies.checks.checker import check
@@ -58,12 +59,12 @@ async def exchanged(appliance: Appliance) -> None:
 
 
 def lines(appliance: Appliance, text: str) -> list[str]:
-    return [change.line() for change in appliance.change(loads(text, "t.yaml"))]
+    return [change.line() for change in reloaded(appliance, loads(text, "t.yaml"))]
 
 
 async def captured(text: str) -> Counter[tuple[int, str, str, int, str]]:
     """Count messages by kind, hub, segment, direction and, for ledgers, word."""
-    appliance = Appliance(loads(text, "t.yaml"), "here")
+    appliance = appliance_of(loads(text, "t.yaml"), "here")
     appliance.open(asyncio.get_running_loop())
     try:
         await exchanged(appliance)
@@ -101,10 +102,10 @@ async def test_frames_by_segment_and_direction_agree_with_the_ledgers(tmp_path: 
 
 async def test_a_tap_leaves_the_names_of_its_topology_and_goes_on_when_they_change(tmp_path: Path) -> None:
     text = written(tmp_path)
-    appliance = Appliance(loads(f"{text}names: [fridge]", "t.yaml"), "here")
+    appliance = appliance_of(loads(f"{text}names: [fridge]", "t.yaml"), "here")
     appliance.open(asyncio.get_running_loop())
     try:
-        changed = appliance.change(loads(f"{text}names: [temp, fridge, door]", "t.yaml"))
+        changed = reloaded(appliance, loads(f"{text}names: [temp, fridge, door]", "t.yaml"))
         assert [change.line() for change in changed] == ["added names: temp, door"]
     finally:
         appliance.close()
@@ -114,7 +115,7 @@ async def test_a_tap_leaves_the_names_of_its_topology_and_goes_on_when_they_chan
 
 async def test_a_capture_says_what_the_filters_of_its_bridges_are(tmp_path: Path) -> None:
     text = written(tmp_path)
-    appliance = Appliance(loads(text, "t.yaml"), "here")
+    appliance = appliance_of(loads(text, "t.yaml"), "here")
     appliance.open(asyncio.get_running_loop())
     try:
         await exchanged(appliance)
@@ -142,7 +143,7 @@ async def test_one_tap_and_a_pattern(tmp_path: Path) -> None:
 
 async def test_a_tap_added_at_run_time_sees_a_running_bridge(tmp_path: Path) -> None:
     text = written(tmp_path)
-    appliance = Appliance(loads(text[: text.index("devices:")], "t.yaml"), "here")
+    appliance = appliance_of(loads(text[: text.index("devices:")], "t.yaml"), "here")
     appliance.open(asyncio.get_running_loop())
     try:
         await exchanged(appliance)
@@ -164,7 +165,7 @@ async def test_two_taps_record_one_bridge_and_neither_is_called_after_its_end(tm
     second = text + text[text.index("  recorder:") :].replace("recorder:", "second:").replace(
         "first", "second"
     )
-    appliance = Appliance(loads(second, "t.yaml"), "here")
+    appliance = appliance_of(loads(second, "t.yaml"), "here")
     appliance.open(asyncio.get_running_loop())
     bridge = appliance.parts["bridge joint"].hub
     assert isinstance(bridge, Bridge)
@@ -183,7 +184,7 @@ async def test_two_taps_record_one_bridge_and_neither_is_called_after_its_end(tm
 
 async def test_with_only_a_tap_goes_with_what_it_taps(tmp_path: Path) -> None:
     topology = loads(written(tmp_path / "capture"), "t.yaml")
-    parts = Appliance(topology, "here", ["two"], tmp_path).parts
+    parts = appliance_of(topology, "here", ["two"], tmp_path).parts
     assert list(parts) == ["device recorder", "bus two"]
 
 
@@ -206,7 +207,7 @@ devices:
 
 async def test_messages_that_are_no_frames_are_recorded_byte_for_byte(tmp_path: Path) -> None:
     """At a bus that has a trunk with the envelopes that it gave them, as frames are."""
-    appliance = Appliance(loads(OPAQUE.format(free_port(), free_port(), tmp_path), "t.yaml"), "here")
+    appliance = appliance_of(loads(OPAQUE.format(free_port(), free_port(), tmp_path), "t.yaml"), "here")
     messages = [b"hello", GOOD[0], b"", bytes(1 << 20)]
     appliance.open(asyncio.get_running_loop())
     try:
@@ -233,7 +234,7 @@ async def test_a_tap_follows_a_bus_to_another_hub_and_a_bridge_to_other_sides(tm
         text.replace("join: [{bus: one}, {bus: two}]", "join: [{bus: two}, {bus: one}]"),
         text.replace("yields: false", "yields: false, file_s: 7"),  # takes another recorder
     ]
-    appliance = Appliance(loads(text, "t.yaml"), "here")
+    appliance = appliance_of(loads(text, "t.yaml"), "here")
     appliance.open(asyncio.get_running_loop())
     try:
         for one in texts:

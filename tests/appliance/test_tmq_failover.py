@@ -13,6 +13,7 @@ from bus.tmq import Client
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from tests.appliance.pairs import PAIR, Pair, forwarding
+from tests.helpers.appliances import reloaded
 from tests.helpers.peers import until
 from topologies.loading.loader import loads
 
@@ -93,8 +94,8 @@ async def test_a_reload_that_adds_a_gateway_lets_the_first_one_hear_it(pair: Pai
 
     await until(lambda: hears("out") and hears("in"))
     link = link_of(appliance)
-    appliance.change(alone)
+    reloaded(appliance, alone)
     await until(lambda: hears("in") and not hears("out"))
-    appliance.change(pair.topology)
+    reloaded(appliance, pair.topology)
     await until(lambda: hears("out") and hears("in"))
     assert link_of(appliance) is link

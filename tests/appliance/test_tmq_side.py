@@ -6,7 +6,6 @@ from contextlib import ExitStack, asynccontextmanager, closing
 
 import pytest
 
-from appliance.compose import Appliance
 from appliance.parts.bridge import BridgePart
 from appliance.parts.broker import BrokerPart
 from appliance.process.serve import drain
@@ -19,6 +18,7 @@ from bus.tmq.broker.registry import Registry
 from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
+from tests.helpers.appliances import appliance_of, reloaded
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_port
 from tests.helpers.tmq import MESSAGE, ReferenceClient, packet, processed, say
@@ -43,7 +43,7 @@ class Plant:
 
     def __init__(self, side: str) -> None:
         self.ports = [free_port() for _ in range(3)]
-        self.appliance = Appliance(loads(self.text(side)), "gw")
+        self.appliance = appliance_of(loads(self.text(side)), "gw")
         self.client = Client([f"tcp://127.0.0.1:{self.ports[1]}"], listen="127.0.0.1:0")
         self.ear = Ear(Hub("peer"))
 
@@ -54,7 +54,7 @@ class Plant:
     def side(self) -> Side:
         part = self.appliance.parts["bridge x"]
         assert isinstance(part, BridgePart)
-        (side,) = (side for seat, side in part.sides if seat.side.kind == "tmq")
+        (side,) = (leg.side for leg in part.legs if leg.resolved.side.kind == "tmq")
         return side
 
     @property
@@ -173,7 +173,7 @@ async def test_who_ends_a_gateway_waits_until_every_subscriber_has_its_copies() 
 )
 async def test_a_reload_names_what_changes_of_a_side_and_it_goes_on(side: str, lines: list[str]) -> None:
     async with plant("tmq: {}") as made:
-        changes = made.appliance.change(loads(made.text(side)))
+        changes = reloaded(made.appliance, loads(made.text(side)))
         assert [change.line() for change in changes] == [line.format(*made.ports) for line in lines]
         await until(lambda: all(link.state == "up" for link in made.appliance.links()))
         await made.heard_by(made.link, "fridge")
@@ -196,7 +196,7 @@ async def test_other_patterns_and_bounds_lose_no_message() -> None:
                 for _ in range(5):
                     await made.client.publish(("fridge", "temp"), b"%d" % count)
                     count += 1
-                made.appliance.change(loads(made.text(f"tmq: {{{side}}}")))
+                reloaded(made.appliance, loads(made.text(f"tmq: {{{side}}}")))
         await until(lambda: len(made.ear.heard) == count)
         assert made.ear.heard == [frame("fridge", "temp", data=b"%d" % number) for number in range(count)]
         assert made.link is link

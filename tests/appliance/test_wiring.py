@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from appliance.parts.broker import standing_of
-from appliance.parts.site import Site
 from appliance.status.client import ask, status_socket
 from bridges.media.multicast.link import MulticastLink
 from bridges.media.multicast.medium import Multicast
@@ -22,6 +20,8 @@ from tests.helpers.peers import BareEar, Ear, until
 from tests.helpers.ports import free_port
 from topologies.checks.checker import check
 from topologies.loading.loader import loads
+from topologies.resolved.resolve import resolve
+from topologies.wiring.segments import wired
 
 
 class Plant:
@@ -207,16 +207,12 @@ TWO_BRIDGES = """\
 def test_the_bridges_of_a_group_claim_one_lease_and_stamp_alike() -> None:
     topology = loads((PAIR + TWO_BRIDGES).format(*range(2001, 2008)))
     left, right = (
-        standing_of(name, Site(topology, gateway, None, record))
+        resolve(wired(topology), gateway).bridges[name].candidate
         for name, gateway in (("left", "gw-a"), ("right", "gw-b"))
     )
     assert left is not None
     assert left.of == 2
     assert right == left._replace(on=1, gateway="gw-b")
-
-
-def record(*_: object, **__: object) -> None:
-    """Record no event."""
 
 
 @pytest.mark.parametrize("bridges", [ONE_BRIDGE, TWO_BRIDGES], ids=["one bridge", "two in a group"])

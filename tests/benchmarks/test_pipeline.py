@@ -1,8 +1,6 @@
-"""The page of the pipeline's cost: its numbers beside the aims; what people add to it survives a new run."""
+"""The section about the cost of the jobs: its numbers beside the aims."""
 
-from pathlib import Path
-
-from benchmarks.pipeline.__main__ import PAGE, digest, remarks
+from benchmarks.pipeline.__main__ import digest
 from benchmarks.pipeline.page import Cold, Measured, Warm, aims, growth, markdown, skews
 
 
@@ -48,12 +46,3 @@ def test_answers_are_equal_in_any_order_and_differ_by_a_count() -> None:
     one = {"summary": [("lost", 2), ("echo", None)]}
     assert digest(one) == digest({"summary": [("echo", None), ("lost", 2)]})
     assert digest(one) != digest({"summary": [("lost", 3), ("echo", None)]})
-
-
-def test_remarks_on_the_page_are_kept(tmp_path: Path) -> None:
-    assert "These are written by hand" in remarks(PAGE)
-    assert PAGE.read_text().endswith(remarks(PAGE))
-    again = tmp_path / "page.md"
-    again.write_text(f"# Other figures\n{remarks(PAGE)}")
-    assert remarks(again) == remarks(PAGE)
-    assert remarks(tmp_path / "none.md") == ""

@@ -78,7 +78,7 @@ def test_spread_and_table() -> None:
 def test_the_page_has_every_load_and_the_command() -> None:
     text = markdown(Results([]), LOADS, SYSTEMS, "python -m benchmarks", "a while")
     assert "`python -m benchmarks` (a while)" in text
-    assert all(f"### {load.title}\n" in text for load in LOADS)
+    assert all(f"**{load.title}**\n" in text for load in LOADS)
 
 
 def test_the_picture_is_a_png(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from bus.leases.candidacy import Candidacy
 from tests.chaos.clock import clock
 from tests.chaos.hosts import Host, Network, brief
 from tests.chaos.loops import ProgramLoop, Scheduler
+from tests.helpers.appliances import appliance_of
 from topologies.checks.checker import check
 from topologies.loading.loader import loads
 from topologies.model import Topology
@@ -95,7 +96,7 @@ class Program:
         self.loop.create_task(self._open(self.loop))
 
     async def _open(self, loop: ProgramLoop) -> None:
-        appliance = Appliance(self._plant.topology, self.name)
+        appliance = appliance_of(self._plant.topology, self.name)
         try:
             appliance.open(loop)
         except LinkError:  # it ends with 1, and the service manager starts it again

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.helpers import ROOT
-from tests.pipeline.engine.test_interrupts import has_spark
+from tests.pipeline.engines import has_spark
 
 pytest.importorskip("pyarrow")
 

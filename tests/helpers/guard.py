@@ -7,7 +7,7 @@ process, and tests/slow.txt names the tests that are left out because they do, o
 
 import os
 import sys
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from socket import AF_INET, AF_INET6, socket
 from typing import Any, Final
@@ -17,7 +17,11 @@ import pytest
 from tests.helpers import ROOT
 
 SLOW: Final = ROOT / "tests" / "slow.txt"
-_STARTS: Final = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system")
+STARTS: Final = frozenset(
+    {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system"}
+)
+"""The audit events of a process that starts."""
+_TEST: Final = "PYTEST_CURRENT_TEST"
 _probing: Final[list[Any]] = []
 _RANGE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
@@ -46,21 +50,20 @@ def _lent() -> range:
 
 def install(quick: bool) -> None:
     """Fail each test from now on that binds such a port and, if `quick`, that starts a process."""
-    starts = (
-        frozenset(_STARTS) if quick else frozenset()
-    )  # not a global: the interpreter ends with those first
+    sys.addaudithook(partial(check, STARTS if quick else frozenset()))
 
-    def audit(event: str, arguments: tuple[Any, ...]) -> None:
-        if event == "socket.bind":
-            _check_bind(*arguments)
-        elif event in starts:
-            pytest.fail(f"{_test()} starts a process ({event}): name it in tests/slow.txt", pytrace=False)
 
-    sys.addaudithook(audit)
+def check(forbidden: frozenset[str], event: str, arguments: tuple[Any, ...]) -> None:
+    """Fail the test that runs now if an audit event shows what it may not do."""
+    if event == "socket.bind" and _TEST in os.environ:
+        _check_bind(*arguments)
+    elif event in forbidden and _TEST in os.environ:
+        pytest.fail(f"{_test()} starts a process ({event}): name it in tests/slow.txt", pytrace=False)
 
 
 def _test() -> str:
-    return os.environ.get("PYTEST_CURRENT_TEST", "a fixture").partition(" (")[0]
+    """Return the name of the test that runs, or for which a fixture is made."""
+    return os.environ[_TEST].partition(" (")[0]
 
 
 def _check_bind(sock: Any, address: Any) -> None:

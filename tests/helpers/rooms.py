@@ -1,23 +1,30 @@
 """Which tests run in one process, if `make test` has several (pytest-xdist), and which begin first.
 
-The tests of a module stay together, and so pay for its fixtures once. All that needs Spark stays together,
-because a Spark takes seconds to start and gigabytes. A process that is free takes the next room. So
-what takes long is first: else one process would end minutes after the other.
+The tests of a module stay together, and so pay for its fixtures once. What needs a session of Spark stays
+together, because a Spark takes seconds to start and gigabytes; so does what needs one of Sail, because a
+process works with one engine at a time; and commands, which share the Spark that the first one leaves behind.
+A process that is free takes the next room. So what takes long is first: else one process would end minutes
+after the other.
 """
 
 from typing import Final
 
-_SPARK: Final = "spark"
-WITH_SPARK: Final = (
-    "tests/pipeline/",
-    "tests/benchmarks/pipeline/test_sql.py",
-    "tests/benchmarks/test_watch_year.py",
+SPARK: Final = "spark"
+SAIL: Final = "sail"
+COMMANDS: Final = "commands"
+WITH_COMMANDS: Final = (
+    "tests/pipeline/jobs/test_killed_bridge.py",
+    "tests/pipeline/jobs/test_verdict.py",
+    "tests/benchmarks/test_healthy.py",
+    "tests/pipeline/input/test_sound.py::test_the_rest_is_analysed",
+    "tests/pipeline/input/test_delta.py::test_a_command",
     "tests/examples/test_questions.py",
     "tests/appliance/commands/test_run.py::test_the_last_line_of_the_demo",
 )
-"""What starts the names of tests that need Spark, or its packages."""
+"""What starts the names of tests of commands on Spark."""
 
 LONG: Final = (
+    "tests/pipeline/engine/test_servers.py",
     "tests/fuzz/test_fuzz.py",
     "tests/kernel/test_kernel.py",
     "tests/capture/test_tables.py",
@@ -37,14 +44,18 @@ LONG: Final = (
     "tests/appliance/test_failover.py",
     "tests/docs/test_blocks.py",
 )
-"""The modules that take 15 s and more, longest first; of those that have `WITH_SPARK`, none."""
+"""The modules that take 15 s and more, longest first; of those that are in rooms of engines, none."""
 
-_TURNS: Final = {name: turn for turn, name in enumerate((_SPARK, *LONG))}
+_TURNS: Final = {name: turn for turn, name in enumerate((SPARK, COMMANDS, SAIL, *LONG))}
 
 
 def room(nodeid: str) -> str:
-    """Return the name of the room of a test."""
-    return _SPARK if nodeid.startswith(WITH_SPARK) else nodeid.split("::")[0]
+    """Return the name of the room of a test. tests/pipeline/conftest.py names engines in ids."""
+    if "[Spark" in nodeid:
+        return SPARK
+    if "[Sail" in nodeid:
+        return SAIL
+    return COMMANDS if nodeid.startswith(WITH_COMMANDS) else nodeid.split("::")[0]
 
 
 def turn(nodeid: str) -> int:

@@ -7,12 +7,14 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline import jobs
+from pipeline.input import sound
 from pipeline.input.names import known
+from pipeline.jobs.opening import opened
 from pipeline.jobs.record import OpenCapture
-from pipeline.jobs.runner import opened
 from pipeline.output.tables import Progress
 from tests.rigs.planted.names import FILE
 
@@ -32,7 +34,8 @@ def options(job: str, directory: str, *words: str) -> argparse.Namespace:
 def answers(spark: "SparkSession", where: str, directory: str, wanted: Iterable[str] = TABLES) -> Answers:
     """Return each job's whole tables for the files at `where`, with their rows as sorted texts."""
     names = known(spark, where, options("tokens", directory).names)
-    capture = OpenCapture(spark, where, Progress(quiet=True), names)
+    newest_ns = sound.look(Path(where), thorough=False).newest
+    capture = OpenCapture(spark, where, Progress(quiet=True), names, newest_ns=newest_ns)
     return {name: _tables(name, directory, capture) for name in wanted}
 
 

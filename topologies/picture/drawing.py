@@ -1,4 +1,4 @@
-"""A topology as a picture: what is in it. `topologies.picture.layout` gives it places. Pure.
+"""A topology as a picture: its parts and lines. `layout` gives them places. Pure.
 
 The ids are stable over changes of other parts, so a page or `show --live` marks them with what is going on.
 """
@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from topologies.model import Candidate, Topology, candidates_of, running
 from topologies.picture.layout import WIDE, Box, Drawing, Edge, Node, placed
 from topologies.picture.show import side_label
-from topologies.wiring.reach import brokers_of, dials_of, listen_at
+from topologies.wiring.ids import bridge_id, link_between, link_id
+from topologies.wiring.reach import brokers_of
 from topologies.wiring.segments import Joint, Wiring, joined, wired
 
 
@@ -26,11 +27,6 @@ def draw(topology: Topology) -> Drawing:
     return placed(Drawing(topology.name, 0, 0, boxes, tuple(nodes.values()), known), WIDE)
 
 
-def bridge_id(bridge: str, gateway: str) -> str:
-    """Return the id of a gateway's copy of a bridge; a side of it has `/NUMBER` behind that."""
-    return f"bridge {bridge}@{gateway}"
-
-
 def copies(topology: Topology) -> dict[tuple[str, str], str]:
     """Return the ids of all bridges by their lease and gateway: the bridges of a group have one lease."""
     return {
@@ -38,36 +34,6 @@ def copies(topology: Topology) -> dict[tuple[str, str], str]:
         for name, spec in topology.bridges.items()
         for gateway in spec.on
     }
-
-
-def gateway_id(gateway: str) -> str:
-    """Return the id of a gateway's box."""
-    return f"gateway {gateway}"
-
-
-def link_id(one: str, other: str) -> str:
-    """Return the id of the line between two nodes, of which `one` dials, or is the device."""
-    return f"{one} -> {other}"
-
-
-def joined_to(topology: Topology, bus: str) -> list[tuple[str, str, str]]:
-    """Return the edges between a bus and others: the id, `dial` or `listen`, and the address of the bus."""
-    found = list[tuple[str, str, str]]()
-    for one, spec in topology.buses.items():
-        for dial in dials_of(topology, one):
-            at = listen_at(topology, dial.url, spec.on)
-            other = f"url {dial.url}" if at is None else f"bus {at[0]}"
-            edge = _between(f"bus {one}", other)
-            if one == bus:
-                found.append((edge, "dial", dial.url))
-            elif at is not None and at[0] == bus:
-                found.append((edge, "listen", at[1].url))
-    return found
-
-
-def _between(one: str, other: str) -> str:
-    """Return the id of the line between two buses, whichever of them dials."""
-    return link_id(*sorted((one, other)))
 
 
 def _parts(topology: Topology, gateway: str) -> list[Node]:
@@ -93,7 +59,7 @@ def _place(topology: Topology, bridge: str, gateway: str) -> str:
 def _edges(wiring: Wiring) -> Iterator[Edge]:
     topology, best = wiring.topology, wiring.best
     for edge in wiring.links(()):
-        yield Edge(_between(edge.one, edge.other), edge.one, edge.other, edge.trunk)
+        yield Edge(link_between(edge.one, edge.other), edge.one, edge.other, edge.trunk)
     for joint in wiring.joints:
         node = bridge_id(joint.bridge, joint.gateway)
         yield Edge(f"{node}/{joint.number}", node, joint.wire, joint.trunk, joint.candidate not in best)

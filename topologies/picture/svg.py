@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
-from topologies.picture.drawing import gateway_id
 from topologies.picture.layout import NODE_HEIGHT, Box, Drawing, Edge, Node
+from topologies.wiring.ids import gateway_id
 
 State = Literal["ok", "ready", "wait", "bad", "idle"]
 SIGNS: Mapping[State, str] = {"ok": "●", "ready": "◐", "wait": "◌", "bad": "▲", "idle": "○"}
@@ -20,7 +20,7 @@ _CORNERS = {"bus": 18, "bridge": 4, "device": 10, "broker": 10, "wire": 0}
 
 
 class Mark(NamedTuple):
-    """What goes on at a node or an edge: a state, its word, and up to two lines, such as rates."""
+    """The live state of a node or an edge: a state, its word, and up to two lines of text, such as rates."""
 
     state: State
     word: str = ""

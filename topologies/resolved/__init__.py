@@ -1,4 +1,6 @@
-"""What each part of a gateway needs of the topology, worked out into records.
+"""One immutable record for each part of a gateway, with all that it needs of a topology.
 
-`sides` are those of bridges: where each leads. `ranks` are who sends first there.
+`resolve` makes all of them, once for a start or a reload, which compares them. `buses`, `bridges` and
+`brokers` have the records of these parts; `ranks` finds who sends first on a shared wire, and `files` the
+state of files with keys and certificates. `ground` is what all of them are worked out from.
 """

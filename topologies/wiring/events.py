@@ -1,6 +1,6 @@
-"""Frames that gateways say themselves: on which buses, and which sides of bridges keep them in."""
+"""The frames that gateways publish about themselves: on which buses, and which sides keep them in."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from bus import events, logs
@@ -10,51 +10,53 @@ from topologies.wiring.graph import reached, ways_of
 from topologies.wiring.segments import Wiring
 
 
-class Told(NamedTuple):
-    """Something that gateways say: its key in the file, and the pattern of its frames."""
+class Topic(NamedTuple):
+    """A kind of message that gateways publish about themselves: its key in the file, and its pattern."""
 
     key: str
     pattern: Tokens
 
 
-EVENTS: Final = Told("events", tuple(events.PATTERN))
-LOGS: Final = Told("logs", tuple(logs.PATTERN))
+EVENTS: Final = Topic("events", tuple(events.PATTERN))
+LOGS: Final = Topic("logs", tuple(logs.PATTERN))
 
 
-def named_buses(topology: Topology, told: Told) -> tuple[str, ...]:
-    """Return the buses on which the file wants it said."""
-    return topology.events if told is EVENTS else topology.logs
+def named_buses(topology: Topology, topic: Topic) -> tuple[str, ...]:
+    """Return the buses on which the file wants a topic published."""
+    return topology.events if topic is EVENTS else topology.logs
 
 
-def kept_in(topology: Topology, spec: BridgeSpec, side: Side) -> tuple[Tokens, ...]:
-    """Return the patterns that a side must keep in: such frames would leave, and no list names them."""
-    return tuple(pattern for pattern in _said(topology) if _would_leave(spec, side, pattern))
-
-
-def _said(topology: Topology) -> Iterator[Tokens]:
-    """Yield the patterns of all that gateways and devices say about themselves, or answer, in this system."""
-    yield from (told.pattern for told in (EVENTS, LOGS) if named_buses(topology, told))
+def own_patterns(topology: Topology) -> tuple[Tokens, ...]:
+    """Return the patterns of all that gateways and devices say about themselves, or answer."""
+    published = [topic.pattern for topic in (EVENTS, LOGS) if named_buses(topology, topic)]
     devices = topology.devices.values()
-    yield from dict.fromkeys(tuple(pattern) for device in devices for pattern in device.local())
+    return (*published, *dict.fromkeys(tuple(pattern) for one in devices for pattern in one.local()))
+
+
+def keeps_of(spec: BridgeSpec, side: Side, own: Iterable[Tokens]) -> tuple[Tokens, ...]:
+    """Return the patterns of `own` that a side must keep in: they would leave, and no list names them."""
+    return tuple(pattern for pattern in own if _would_leave(spec, side, pattern))
 
 
 def _would_leave(spec: BridgeSpec, side: Side, pattern: Tokens) -> bool:
     return passes(spec, side, pattern, inward=False) and not _names(side, pattern, inward=False)
 
 
-def _names(side: Side, told: Tokens, inward: bool) -> bool:
+def _names(side: Side, published: Tokens, inward: bool) -> bool:
     """Return whether a list of the side names the pattern, or a longer one."""
-    return any(begins(told, pattern) for pattern in one_way(side.allowed, inward))
+    return any(begins(published, pattern) for pattern in one_way(side.allowed, inward))
 
 
-def publishing_buses(wiring: Wiring, gateway: str, told: Told) -> list[str]:
-    """Return the buses on which a gateway says it: of those that the file names, its own.
+def publishing_buses(wiring: Wiring, gateway: str, topic: Topic) -> list[str]:
+    """Return the buses on which a gateway publishes a topic: of those that the file names, its own.
 
-    Of buses that hear what is said on the other, only the first is used, so that nobody hears it twice.
+    Of buses that hear each other, only the first is used, so that nobody hears a message twice.
     """
     topology = wiring.topology
-    mine = [name for name in dict.fromkeys(named_buses(topology, told)) if topology.buses[name].on == gateway]
-    ways = ways_of(_steps(wiring, told.pattern)) if mine else {}
+    mine = [
+        name for name in dict.fromkeys(named_buses(topology, topic)) if topology.buses[name].on == gateway
+    ]
+    ways = ways_of(_steps(wiring, topic.pattern)) if mine else {}
     heard = {name: reached(f"bus {name}", ways) for name in mine}
     chosen, covered = list[str](), set[str]()
     for name in sorted(mine, key=lambda name: -len(heard[name])):
@@ -64,15 +66,15 @@ def publishing_buses(wiring: Wiring, gateway: str, told: Told) -> list[str]:
     return chosen
 
 
-def _steps(wiring: Wiring, told: Tokens) -> Iterator[tuple[str, str]]:
-    """Yield each way that such frames go, from one part to the next."""
+def _steps(wiring: Wiring, published: Tokens) -> Iterator[tuple[str, str]]:
+    """Yield each step of frames with these tokens, from one part to the next."""
     for edge in wiring.links(wiring.best):
         joint = edge.joint
-        if joint is None or _enters(joint.spec, joint.side, told):
+        if joint is None or _enters(joint.spec, joint.side, published):
             yield edge.other, edge.one
-        if joint is None or _names(joint.side, told, inward=False):
+        if joint is None or _names(joint.side, published, inward=False):
             yield edge.one, edge.other
 
 
-def _enters(spec: BridgeSpec, side: Side, told: Tokens) -> bool:
-    return _names(side, told, inward=True) or passes(spec, side, told, inward=True)
+def _enters(spec: BridgeSpec, side: Side, published: Tokens) -> bool:
+    return _names(side, published, inward=True) or passes(spec, side, published, inward=True)

@@ -1,4 +1,4 @@
-"""Listens for beacons, and collects what they announce."""
+"""Listens for beacons, and collects their announcements."""
 
 import asyncio
 import socket
@@ -16,24 +16,25 @@ from devices.dbp.beacon.wire import DATAGRAM_BYTES, Beacon, parse
 WITHIN_S: Final = 3.0
 FOUND_MAX: Final = 1024
 FOUND_PER_HOST: Final = 64
-_READS: Final = 256  # datagrams taken in one wake-up
+_READS: Final = 256  # datagrams read in one wake-up
 
 
 class Found(NamedTuple):
-    """Something that was announced. `host` is the address that its beacon came from."""
+    """An announcement that was heard. `host` is the address that its beacon came from."""
 
     beacon: Beacon
     host: str
 
     @property
     def url(self) -> str:
+        """The URL that is announced."""
         return self.beacon.url(self.host)
 
 
 class Listener:
-    """Hears the beacons of both ports. `heard(found)` is called for each; `refused` counts the others.
+    """Listens for beacons on both ports. `heard(found)` is called for each; `refused` counts other datagrams.
 
-    Several processes of a machine can listen, and each hears all.
+    Several processes of a machine can listen, and each gets all beacons.
     """
 
     def __init__(self, heard: Callable[[Found], object]) -> None:
@@ -42,7 +43,7 @@ class Listener:
         self._sockets: list[socket.socket] = []
 
     def open(self, loop: AbstractEventLoop) -> None:
-        """Listen, on the interfaces that are there now. Raises `LinkError` if a port is taken."""
+        """Listen on all interfaces that are up now. Raises `LinkError` if a port is taken."""
         self._loop = loop
         addresses = [one.address for one in interfaces() if not one.is_loopback]
         for port in (ports.BEACON, ports.ANNOUNCED):
@@ -74,7 +75,7 @@ class Listener:
             self.refused[beacon] = self.refused.get(beacon, 0) + 1
 
     def close(self) -> None:
-        """Stop. Idempotent."""
+        """Stop listening. Idempotent."""
         for sock in self._sockets:
             self._loop.remove_reader(sock)
             sock.close()
@@ -99,9 +100,10 @@ def _listen(port: int, addresses: list[str]) -> socket.socket:
 
 
 class Findings:
-    """Collects what is found, each thing once. Bounded, also for each host; `left_out` counts what is beyond.
+    """A collection of announcements, each once, bounded in total and for each host.
 
-    A catalog in the first form is the same as one with a name at the same address.
+    `left_out` counts those beyond the bounds. A catalog in the first form of beacons is the same as one with
+    a name at the same address.
     """
 
     def __init__(self) -> None:
@@ -120,14 +122,14 @@ class Findings:
         self._found[found] = None
 
     def all(self) -> list[Found]:
-        """Return what was found, by kind, name and address."""
+        """Return the announcements, sorted by kind, name and address."""
         named = {(one.url, one.beacon.kind) for one in self._found if one.beacon.name}
         kept = [one for one in self._found if one.beacon.name or (one.url, one.beacon.kind) not in named]
         return sorted(kept, key=lambda one: (one.beacon.kind, one.beacon.name, one.url))
 
 
 async def find(within_s: float = WITHIN_S) -> list[Found]:
-    """Listen for so long, and return all that is in reach. Raises `LinkError` if a port is taken."""
+    """Listen for `within_s` seconds, and return all announcements. Raises `LinkError` if a port is taken."""
     findings = Findings()
     listener = Listener(findings)
     listener.open(asyncio.get_running_loop())
@@ -139,7 +141,10 @@ async def find(within_s: float = WITHIN_S) -> list[Found]:
 
 
 async def first(matches: Callable[[Found], bool], within_s: float | None) -> Found:
-    """Return the first announcement that matches. Raises `TimeoutError` after `within_s`, or `LinkError`."""
+    """Return the first announcement that matches. Without `within_s`, wait for ever.
+
+    Raises `TimeoutError` after `within_s` seconds, and `LinkError` if a port is taken.
+    """
     loop = asyncio.get_running_loop()
     result: asyncio.Future[Found] = loop.create_future()
 
@@ -157,7 +162,7 @@ async def first(matches: Callable[[Found], bool], within_s: float | None) -> Fou
 
 
 async def find_catalog(within_s: float = WITHIN_S) -> str:
-    """Return the URL of the first catalog that is heard. Raises `LinkError` if there is none."""
+    """Return the URL of the first catalog that is heard. Raises `LinkError` after `within_s` seconds."""
     try:
         return (await first(lambda found: found.beacon.kind == "catalog", within_s)).url
     except TimeoutError:

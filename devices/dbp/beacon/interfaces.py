@@ -1,4 +1,4 @@
-"""The IPv4 addresses of this machine, and where a datagram reaches all neighbours of each."""
+"""The IPv4 addresses of this machine, and the broadcast address for each."""
 
 import array
 import fcntl
@@ -14,10 +14,10 @@ _UP, _HAS_BROADCAST, _LOOPBACK = 0x1, 0x2, 0x8
 
 
 class Interface(NamedTuple):
-    """One address. `broadcast` reaches all neighbours from a socket that is bound to the address.
+    """An address of this machine. `broadcast` reaches all neighbours from a socket bound to the address.
 
-    It is "" where there is none, as on a tunnel. It is not the last address of the network: an address that
-    was given without one has none. Of the loopback interface it is that, and reaches all who listen.
+    `broadcast` is "" on an interface without, such as a tunnel. Else it is 255.255.255.255, for an address
+    may have been set without the broadcast address of its network; on loopback it is 127.255.255.255.
     """
 
     address: str
@@ -26,7 +26,7 @@ class Interface(NamedTuple):
 
 
 def interfaces() -> list[Interface]:
-    """Return the addresses of all interfaces that are up. A machine without any has none."""
+    """Return the addresses of all interfaces that are up."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         found = [_interface(sock, name, address) for name, address in _configured(sock)]
     return [one for one in found if one is not None]

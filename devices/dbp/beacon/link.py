@@ -1,4 +1,4 @@
-"""Dials a bus that is named by its beacon: `beacon://SYSTEM/BUS`."""
+"""A link that dials a bus by the name in its beacon: `beacon://SYSTEM/BUS`."""
 
 import errno
 import socket
@@ -11,13 +11,13 @@ from bus.transports.tcp import DialLink
 from bus.urls import split_url
 from devices.dbp.beacon.finding import Found, first
 
-HEARD_S = 5.0  # for so long it waits for a beacon, before it says that there is none
+HEARD_S = 5.0  # the wait for a beacon, before an attempt fails
 
 
 def beacon_link(url: str, **options: Any) -> DialLink:
-    """Make the link to the trunk with that name, not yet open. `options` are those of `DialLink`.
+    """Return a link to the trunk that `url` names, not yet open. `options` are those of `DialLink`.
 
-    It looks for the beacon each time before it connects, so the bus may move.
+    The link listens for the beacon before each connection, so the bus may move.
     """
     name = split_url(url).path
 

@@ -1,4 +1,4 @@
-"""Announces once a second, on each interface, what is there to be found."""
+"""Sends beacons once a second on each interface."""
 
 import socket
 from asyncio import AbstractEventLoop, TimerHandle
@@ -17,14 +17,14 @@ INTERVAL_S: Final = 1.0
 
 
 class Announcement(NamedTuple):
-    """A beacon, and the address where its service listens: `host` "" stands for every interface."""
+    """A beacon, and the address on which its service listens; `host` "" is every interface."""
 
     host: str
     beacon: Beacon
 
 
 def announcement(kind: Kind, url: str, name: str) -> Announcement | None:
-    """Return the announcement for a URL; None if a beacon cannot name it: no host, no port, IPv6."""
+    """Return the announcement of a URL; None if a beacon cannot have it: no host, no port, or IPv6."""
     try:
         parts = split_url(url)
         beacon = Beacon(kind, parts.port, parts.scheme, name)
@@ -36,9 +36,9 @@ def announcement(kind: Kind, url: str, name: str) -> Announcement | None:
 
 
 class Sender:
-    """Sends the beacons. `fault` says why one could not be sent; "" if all could.
+    """Sends beacons. `fault` says why one of the last round could not be sent, or "". `sent` counts them.
 
-    Interfaces are read each time, so that those that come later are served.
+    The interfaces are read for each round, so new ones are served.
     """
 
     def __init__(self, announcements: Collection[Announcement], interval_s: float = INTERVAL_S) -> None:
@@ -49,7 +49,7 @@ class Sender:
         self._timer: TimerHandle | None = None
 
     def open(self, loop: AbstractEventLoop) -> None:
-        """Begin. A network that is not there is no error: it may come."""
+        """Begin to send. A missing network is no error: it may come later."""
         self._loop = loop
         self._announcements = tuple(one._replace(host=_ipv4(one.host)) for one in self._announcements)
         self._beat()
@@ -96,14 +96,14 @@ class Sender:
             self._sockets.pop(address).close()
 
     def close(self) -> None:
-        """Stop. Idempotent."""
+        """Stop sending. Idempotent."""
         if self._timer is not None:
             self._timer.cancel()
         self._forget(())
 
 
 def _datagrams(announcements: Collection[Announcement], interface: Interface) -> Iterator[tuple[bytes, int]]:
-    """Yield what is said on an interface, and to which port."""
+    """Yield the datagrams for an interface, each with its port."""
     for host, beacon in announcements:
         if host in ("", interface.address):
             yield pack(beacon), ports.ANNOUNCED
@@ -119,7 +119,7 @@ def _targets(interface: Interface) -> Iterator[str]:
 
 
 def _ipv4(host: str) -> str:
-    """Return the address of a host name. One that cannot be looked up is announced nowhere."""
+    """Return the address of a host name; the name itself, which is announced nowhere, if it is unknown."""
     if host:
         with suppress(OSError, UnicodeError):
             return str(socket.getaddrinfo(host, None, socket.AF_INET)[0][4][0])

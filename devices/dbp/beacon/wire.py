@@ -1,4 +1,4 @@
-"""Beacons as bytes: one datagram of text each, in two forms (docs/wire/beacon.md). Pure."""
+"""The datagrams of beacons, each a line of text, in two forms (docs/wire/beacon.md). Pure."""
 
 import re
 from typing import Final, Literal, NamedTuple, get_args
@@ -16,9 +16,9 @@ _TRANSPORTS: Final = {transport.encode(): transport for transport in HOSTED}
 
 
 class Beacon(NamedTuple):
-    """One announcement. The host is no part of it: it is the address that the datagram comes from.
+    """A beacon, without its host, which is the address that the datagram comes from.
 
-    `transport` is the scheme of the URL; `name` is "" in the first form, which only a catalog has.
+    `transport` is the scheme of the URL. `name` is "" in the first form, which only catalogs have.
     """
 
     kind: Kind
@@ -27,7 +27,7 @@ class Beacon(NamedTuple):
     name: str = ""
 
     def url(self, host: str) -> str:
-        """Return where it is, if the beacon came from `host`, an IPv4 address."""
+        """Return the announced URL for a beacon from `host`, an IPv4 address."""
         return f"{self.transport}://{host}:{self.port}"
 
 
@@ -44,7 +44,7 @@ REFUSED: Final = {
 
 
 def pack(beacon: Beacon) -> bytes:
-    """Return the datagram: in the first form if the beacon has no name.
+    """Return the datagram of a beacon, in the first form if it has no name.
 
     Raises ValueError for a beacon that `parse` would refuse.
     """
@@ -52,12 +52,12 @@ def pack(beacon: Beacon) -> bytes:
     words += [beacon.kind, beacon.transport, beacon.name] if beacon.name else []
     data = " ".join(words).encode()
     if parse(data) != beacon:
-        raise ValueError(f"no beacon can say this: {beacon}")
+        raise ValueError(f"no datagram can carry this beacon: {beacon}")
     return data
 
 
 def parse(data: bytes) -> Beacon | str:
-    """Return what a datagram announces, or the reason why it announces nothing."""
+    """Return the beacon in a datagram, or the reason of its refusal."""
     if len(data) > DATAGRAM_BYTES:
         return "size"
     word, *rest = data.split(b" ", 4)

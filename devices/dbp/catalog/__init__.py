@@ -1,7 +1,7 @@
-"""The catalog: services register, clients ask where they are (Hermes' Distributive Broker Protocol, DBP).
+"""The catalog: services register, and clients ask for their addresses (Hermes' Distributive Broker Protocol).
 
-Without I/O (docs/wire/dbp.md): `bounds` has what peers may cost. `body` reads and packs JSON; `wire` turns
-multipart messages into commands and back. `entry` is what a registration says. `life` judges silence,
+Without I/O (docs/wire/dbp.md): `bounds` limits what peers may cost. `body` reads and packs JSON; `wire` turns
+multipart messages into commands and back. `entry` is the content of a registration. `life` judges silence,
 `services` has the listed services, and `silenced` the peers to which nothing more is said. A `registry` joins
 them: what is answered to whom, which services are asked, and which are gone; these are its `outcomes`.
 

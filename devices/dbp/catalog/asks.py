@@ -1,4 +1,4 @@
-"""Asks services for a sign of life, over connections to their own ROUTERs."""
+"""Sends pings to services, over connections to their ROUTER sockets."""
 
 import time
 from asyncio import AbstractEventLoop
@@ -13,14 +13,14 @@ from devices.dbp.catalog.wire import Command, Received, Refused
 from devices.dbp.zeromq.limits import Limits
 from devices.dbp.zeromq.sockets import Message, Socket
 
-ASKED_MAX = 1024  # connections to services that are kept; with more services, the one asked longest ago ends
+ASKED_MAX = 1024  # open connections to services; beyond, the one used longest ago is closed
 
 Answered = Callable[[str, Received | Refused], object]
-"""Takes the answer of the service that has a name."""
+"""Takes the name of a service, and its answer."""
 
 
 class Asks:
-    """The connections to services. `asked` counts the pings."""
+    """The connections to services. `asked` counts the pings sent."""
 
     def __init__(self, bounds: Bounds, answered: Answered, most: int = ASKED_MAX) -> None:
         self.asked = 0
@@ -34,7 +34,7 @@ class Asks:
         return len(self._sockets)
 
     def ask(self, loop: AbstractEventLoop, ask: Ask, address: Address) -> None:
-        """Send a ping to the ROUTER of a service."""
+        """Send a ping to the ROUTER of a service at `address`."""
         known, made = self._sockets.pop(ask.name, (address, None))
         if made is None or known != address:
             if made is not None:
@@ -56,7 +56,7 @@ class Asks:
         self._answered(name, wire.parse(messages[-1].frames, self._bounds))
 
     def drop(self, name: str) -> None:
-        """End the connection to a service, if there is one."""
+        """Close the connection to a service, if there is one."""
         if name in self._sockets:
             self._close(name)
 
@@ -64,6 +64,6 @@ class Asks:
         self._sockets.pop(name)[1].close()
 
     def close(self) -> None:
-        """End all. Idempotent."""
+        """Close all connections. Idempotent."""
         for name in list(self._sockets):
             self._close(name)

@@ -1,4 +1,4 @@
-"""JSON bodies of DBP commands: objects, bounded before they are built. Pure."""
+"""JSON bodies of DBP commands: objects, checked against bounds before they are built. Pure."""
 
 import json
 import re
@@ -8,15 +8,17 @@ from typing import Any, Final
 
 from devices.dbp.catalog.bounds import Bounds
 
-_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)  # also one without an end: linear for any text
+_STRING: Final = re.compile(
+    r'"(?:[^"\\]|\\.)*+"?', re.DOTALL
+)  # also an unterminated one: linear for any text
 _BLANK: Final = re.compile(r"[ \t\n\r]*")
 _STEPS: Final = {"{": 1, "[": 1, "}": -1, "]": -1}
 
 
 def read_objects(raw: bytes, bounds: Bounds) -> dict[str, Any] | None:
-    """Return the keys of one or more JSON objects back to back; of equal keys the last holds.
+    """Return the merged fields of one or more JSON objects back to back; the last of equal keys holds.
 
-    None: not UTF-8, no object, beyond the bounds, or with a number that is not finite.
+    Return None if they are not UTF-8, not objects, beyond the bounds, or have a number that is not finite.
     """
     try:
         text = raw.decode()
@@ -26,12 +28,12 @@ def read_objects(raw: bytes, bounds: Bounds) -> dict[str, Any] | None:
 
 
 def pack_object(fields: dict[str, Any]) -> bytes:
-    """Return an object as JSON in ASCII, with the blanks that the original has."""
+    """Return an object as JSON in ASCII, with blanks where the original implementation has them."""
     return json.dumps(fields, allow_nan=False).encode()
 
 
 def _within(text: str, bounds: Bounds) -> bool:
-    """Return whether depth and number of items are within the bounds, without building them."""
+    """Return whether depth and number of items are within the bounds, by the text alone."""
     bare = _STRING.sub("", text)
     depth = max(accumulate(_STEPS[letter] for letter in bare if letter in _STEPS), default=0)
     return depth <= bounds.depth and sum(map(bare.count, ",{[")) <= bounds.items

@@ -7,16 +7,16 @@ from collections.abc import Callable
 from bus.errors import LinkError, words_of
 
 _READS = 256  # datagrams taken in one wake-up
-_DATAGRAM_BYTES = 512  # the longest that is one has less
+_DATAGRAM_BYTES = 512  # longer than any valid one
 
 Answer = Callable[[bytes, str], bytes]
-"""Takes a datagram and its sender's address; returns what to answer, b"" for nothing."""
+"""Takes a datagram and the address of its sender. Returns the answer, b"" for none."""
 
 
 class Datagrams:
-    """One UDP socket, which answers each datagram by at most one, of about its size.
+    """A UDP socket, which answers each datagram by at most one of about the same size.
 
-    A sender can forge its address, so an answer must not be worth that.
+    A sender can forge its address, so answers must not amplify traffic.
     """
 
     def __init__(self, answer: Answer) -> None:

@@ -37,7 +37,7 @@ class CatalogSpec(DeviceSpec):
     beacon: Annotated[bool, "announce it once a second on the LAN (docs/dbp.md)"] = True
     mirrors: Annotated[
         Literal["nobody", "host", "all"],
-        "who may have copies of what passes at its socket: programs on its machine (`host`), or all that "
+        "the hosts that may get copies of messages at its socket: its own (`host`), or all that "
         "reach it (docs/dbp.md)",
     ] = "host"
     monitor_port: Annotated[Port, "the port of these copies, or the next one that is free"] = MONITOR

@@ -1,4 +1,4 @@
-"""Judges what a registration says of a service, and makes it true. Pure."""
+"""The entry of a service in a catalog: checks a registration, and completes its addresses. Pure."""
 
 import ipaddress
 from collections.abc import Iterator, Mapping
@@ -12,12 +12,12 @@ from devices.dbp.ports import is_port
 Address = tuple[str, int]
 
 ROUTER: Final = "router"
-"""The interface over which a service is asked for a sign of life."""
+"""The name of the interface over which a service gets pings."""
 LIVELINESS: Final = "liveliness"
-"""The field with the interval of beats, in ms."""
+"""The field with the interval of heartbeats, in ms."""
 
 LIVENESS: Final = "catalog/liveness"
-"""No service, but the question how all of them live."""
+"""The name of no service, but of the request for the liveness of all services."""
 _RESERVED: Final = frozenset(("Error", LIVENESS))
 
 FAULTS: Final = {
@@ -29,14 +29,14 @@ FAULTS: Final = {
     "liveliness": "the interval of heartbeats in ms, a number above 0",
     "size": "all fields together are too long",
 }
-"""The reasons for which `read` finds fault, with what it wants."""
+"""The faults that `read` finds, by their reasons, with what it requires."""
 
 
 class Entry(NamedTuple):
-    """One service. `fields` are what clients get, without the name; `packed` is the same as JSON.
+    """A service as the catalog lists it. `fields` go to clients, without the name; `packed` has them as JSON.
 
-    `addresses` are those of all interfaces. `interval_s` is the agreed one of its beats; None: it announces
-    none.
+    `addresses` has those of all interfaces. `interval_s` is the agreed interval of heartbeats; None if the
+    service announces none.
     """
 
     name: str
@@ -47,16 +47,16 @@ class Entry(NamedTuple):
 
     @property
     def router(self) -> Address | None:
-        """Where it can be asked for a sign of life; None if it has no such interface."""
+        """The address for pings; None if the service has no such interface."""
         interface = self.fields["interfaces"].get(ROUTER)
         return (interface["ip"], interface["port"]) if interface else None
 
 
 def read(fields: Mapping[str, Any], host: str, strict: bool, bounds: Bounds) -> Entry | tuple[str, ...]:
-    """Return the entry for a registration that came from the address `host`, or all that is wrong with it.
+    """Return the entry of a registration that came from the address `host`, or all of its faults.
 
-    An address that means the peer's own machine becomes `host`, if that is an address itself. `strict` asks
-    for all that the specification wants.
+    A loopback or wildcard address in it becomes `host`, if that is an address itself. `strict` requires all
+    fields of the specification.
     """
     faults = tuple(_faults(fields, strict, bounds))
     if faults:
@@ -119,7 +119,7 @@ def _reachable(interface: Mapping[str, Any], host: str) -> dict[str, Any]:
 
 
 def _ip(text: Any) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Return the address that a service can have. None: no address, a group, or one with a scope."""
+    """Return the IP address in a text; None for other text, a multicast group, or an address with a scope."""
     if not isinstance(text, str) or "%" in text:
         return None
     try:

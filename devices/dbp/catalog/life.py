@@ -1,4 +1,4 @@
-"""Judges whether a silent peer lives, and says when to send a beat. Pure: time comes in, in seconds.
+"""Liveness: whether a silent peer lives, and when to send a heartbeat. Pure: times in seconds are arguments.
 
 The rules are in docs/dbp.md. Both ends of a conversation can use both classes.
 """
@@ -6,13 +6,13 @@ The rules are in docs/dbp.md. Both ends of a conversation can use both classes.
 from enum import Enum
 from typing import Final
 
-SUSPECT_INTERVALS: Final = 2  # of silence: the peer is suspect, and one that beats is asked now
-GONE_INTERVALS: Final = 5  # of silence: the peer is gone, if it was asked so often in vain:
+SUSPECT_INTERVALS: Final = 2  # of silence: the peer is suspect, and a peer that beats is asked now
+GONE_INTERVALS: Final = 5  # of silence: the peer is gone, if it was asked this often in vain:
 ASKS: Final = 3
 
 
 class State(Enum):
-    """Silence says one of these about a peer."""
+    """The state of a peer, by its silence."""
 
     ALIVE = "alive"
     SUSPECT = "suspect"
@@ -20,11 +20,11 @@ class State(Enum):
 
 
 class Watch:
-    """Watches one peer by the agreed interval.
+    """Watches one peer, by the agreed interval.
 
-    A peer that does not beat is asked after each interval of silence. One that `beats` is asked from the
-    moment when it is suspect. Silence alone ends nobody: each question has an interval to be answered, so
-    a watcher that was stopped for a minute asks first.
+    A peer that does not send heartbeats is asked after each interval of silence; one that `beats` is asked
+    once it is suspect. Silence alone never makes a peer gone: each question has an interval to be answered,
+    so a watcher that was stopped for a minute asks first.
     """
 
     __slots__ = ("_asked", "_asked_s", "_heard_s", "beats", "interval_s")
@@ -35,11 +35,11 @@ class Watch:
         self._asked = 0
 
     def heard(self, now_s: float) -> None:
-        """Note a sign of life: any command."""
+        """Note a sign of life: any command of the peer."""
         self._heard_s, self._asked = now_s, 0
 
     def silence_ms(self, now_s: float) -> int:
-        """Return how long nothing was received."""
+        """Return the milliseconds since the last sign of life."""
         return max(0, int((now_s - self._heard_s) * 1000))
 
     def agree(self, interval_s: float, beats: bool) -> None:
@@ -47,7 +47,7 @@ class Watch:
         self.interval_s, self.beats = interval_s, beats
 
     def state(self, now_s: float) -> State:
-        """Return what the silence until now says."""
+        """Return the state of the peer."""
         silence_s = now_s - self._heard_s
         if silence_s < SUSPECT_INTERVALS * self.interval_s:
             return State.ALIVE
@@ -69,7 +69,7 @@ class Watch:
 
 
 class Pulse:
-    """Says when a beat is due: an interval after the last command, so that no beat goes beside traffic."""
+    """Says when a heartbeat is due: one interval after the last command, so that none goes beside traffic."""
 
     __slots__ = ("_due_s", "_interval_s")
 
@@ -78,9 +78,9 @@ class Pulse:
         self._due_s = now_s
 
     def said(self, now_s: float) -> None:
-        """Note that a command was sent: any one, beats too."""
+        """Note that a command was sent, such as a heartbeat."""
         self._due_s = now_s + self._interval_s
 
     def due(self, now_s: float) -> bool:
-        """Return whether to send a beat now."""
+        """Return whether to send a heartbeat now."""
         return now_s >= self._due_s

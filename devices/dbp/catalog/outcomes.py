@@ -23,9 +23,9 @@ _MEANINGS: Final = {**FAULTS, **REFUSED}
 
 
 class Outcome(NamedTuple):
-    """The outcome of a message: what to reply to its peer, if anything, and why it was refused, if it was.
+    """The outcome of a peer's message: the reply, if any, and the reason of its refusal, or "".
 
-    `kept`: who is listed, or with what, has changed, and is to be stored.
+    `kept` is True if the list has changed and must be stored.
     """
 
     reply: Command | None = None
@@ -34,10 +34,10 @@ class Outcome(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """A service to be sent a ping: at `address`; if that is None, to the peer that registered it.
+    """A service that must get a ping: at `address` or, if that is None, over the connection of its `peer`.
 
-    b"" means nobody: the peer is silenced, or the catalog has restarted since.
-    The original ends at a ping whose time is in another form than its own: `binary_time`.
+    A `peer` of b"" cannot be reached: it is silenced, or the catalog has restarted. `binary_time` is the form
+    of time of the service, for the original implementation ends at a ping in another form.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Ask(NamedTuple):
 
 
 class Round(NamedTuple):
-    """A round of `tick` says whom to ask, who is suspect since the last round, and who is gone."""
+    """The result of `Registry.tick`: services to ask, and the names of newly suspect and of gone services."""
 
     asks: tuple[Ask, ...]
     suspect: tuple[str, ...]
@@ -58,20 +58,20 @@ UNEXPECTED: Final = Outcome(Command(wire.DISCONNECT), "unexpected")
 
 
 def life_of(service: Service, now_s: float) -> dict[str, Any]:
-    """Return what is known of the life of a service (docs/wire/dbp.md, "The monitor")."""
+    """Return the liveness of a service as clients get it (docs/wire/dbp.md, "The monitor")."""
     watch = service.watch
     state, silence_ms = watch.state(now_s).value, watch.silence_ms(now_s)
     return Life(state, silence_ms, round(1000 * watch.interval_s), service.host, watch.beats)._asdict()
 
 
 def denied(*reasons: str) -> Outcome:
-    """Return a refusal that says each reason in a frame."""
+    """Return a refusal with a frame for each reason."""
     texts = (f"{reason}: {_MEANINGS[reason]}" if reason in _MEANINGS else reason for reason in reasons)
     return Outcome(Command(wire.DENIED, tuple(text.encode() for text in texts)), reasons[0])
 
 
 def changes(received: Received, entry: Entry) -> tuple[bytes, ...]:
-    """Return the configuration that differs from what the service said: the interval of its beats."""
+    """Return the body that tells a service its agreed interval; () if that is the one it offered."""
     agreed = entry.fields.get(LIVELINESS)
     if received.fields.get(LIVELINESS, agreed) == agreed:
         return ()
@@ -79,4 +79,5 @@ def changes(received: Received, entry: Entry) -> tuple[bytes, ...]:
 
 
 def ask_of(service: Service) -> Ask:
+    """Return the ping for a service."""
     return Ask(service.entry.name, service.entry.router, service.peer, service.binary_time)

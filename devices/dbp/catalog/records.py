@@ -1,7 +1,7 @@
-"""Keeps who is listed in a file, so that it holds after a restart of the catalog.
+"""The file of a catalog's listed services, which survive a restart.
 
-The event loop only notes that something changed. A thread writes all records to a new file, and gives it the
-name of the old one: so the file is always whole.
+The event loop only notes that something changed. A thread writes all records to a new file, and then renames
+it to the old one: so the file is always complete.
 """
 
 import logging
@@ -17,7 +17,7 @@ from devices.disk import DiskThread, Done, FileLock
 log = logging.getLogger("buscoupler.catalog")
 
 PAUSE_S: Final = 0.25
-"""At least so long between two writes, so that a crash of the machine loses no more."""
+"""The pause between two writes, in s: a crash of the machine loses at most the changes of this time."""
 
 HEAD: Final = b"buscoupler catalog 1\n"
 _BYTES_S: Final = 2 << 20  # no more is written, so that a flood of changes does not wear out a memory card
@@ -26,9 +26,10 @@ _CLOSE_S: Final = 2.0
 
 
 class Records:
-    """The file of one catalog: a line for each record. `on_fault` is told why nothing can be stored, or "".
+    """The file of one catalog: a line for each record.
 
-    `file_bytes`: a longer file is none of ours. `snapshot()` returns all records as they are now.
+    A file longer than `file_bytes` is refused. `snapshot()` returns the current records. `on_fault(why)` is
+    called when nothing can be stored, and with "" when it can again.
     """
 
     def __init__(
@@ -50,11 +51,11 @@ class Records:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Plain numbers for a status page."""
+        """Numbers for a status page, by their keys."""
         return {"stored": self._stored, "record faults": self._faults}
 
     def open(self, loop: AbstractEventLoop) -> list[bytes]:
-        """Return what was stored. Raises `LinkError` for a file that is no catalog's, or another's now."""
+        """Return the stored records. Raises `LinkError` if the file is not a catalog's, or another has it."""
         self._loop = loop
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -78,7 +79,7 @@ class Records:
         return data.splitlines()[1:]
 
     def keep(self) -> None:
-        """Store, soon, what has changed."""
+        """Store the records soon: they have changed."""
         self._changed = True
         if self._timer is None and not self._writing:
             self._after(PAUSE_S)
@@ -131,7 +132,7 @@ class Records:
             self._on_fault(fault)
 
     def close(self) -> None:
-        """Write what is not written yet, and wait for that, but not long. Idempotent."""
+        """Write the last changes, and wait for that within a bound. Idempotent."""
         thread, self._thread = self._thread, None
         if thread is None:
             return

@@ -1,7 +1,8 @@
-"""The state machine of a catalog: what is answered to whom, who is asked, and who is gone. Pure.
+"""The registry of a catalog, a state machine: answers to peers, pings to services, and gone services. Pure.
 
-A peer is an identity of the ROUTER, a host the address that it speaks from. The original takes a new
-connection, and so a new peer, for each registration and update: these go by name and host.
+A peer is an identity at the ROUTER, a host the address that it connects from. The original implementation
+makes a new connection, and so a new peer, for each registration and update, so these are matched by name and
+host.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,9 +23,9 @@ _RECORD_ITEMS: Final = 8  # of a record, around those of its service
 
 
 class Registry:
-    """The registry says who is listed. `now_s` comes from a clock that never goes back.
+    """The registry of the listed services. `now_s` arguments are seconds of a monotonic clock.
 
-    `strict`: as for `entry.read`. `shortest_s` is the shortest agreed interval when `tick` came last.
+    `strict` is that of `entry.read`. `shortest_s` is the shortest agreed interval at the last `tick`.
     """
 
     def __init__(self, bounds: Bounds, strict: bool = False) -> None:
@@ -46,7 +47,7 @@ class Registry:
         }
 
     def take(self, peer: bytes, host: str, received: Received | Refused, now_s: float) -> Outcome:
-        """Take what a peer of the ROUTER said. The reply goes to it, in the form of time that it uses."""
+        """Take a message of a peer. The reply must be packed in the peer's form of time."""
         if self.silenced.hears(peer, now_s):
             return Outcome(refused="silenced")
         if isinstance(received, Refused):
@@ -62,7 +63,7 @@ class Registry:
         return outcome
 
     def _silence(self, peer: bytes, now_s: float) -> None:
-        """Say nothing more to a peer. Its service stays listed as long as it answers elsewhere."""
+        """Answer a peer no more. Its service stays listed while it answers pings elsewhere."""
         self.silenced.add(peer, now_s)
         service = self._peers.pop(peer, None)
         if service is not None:
@@ -93,7 +94,7 @@ class Registry:
         return Outcome(Command(wire.APPROVED, changes(received, entry)), kept=True)
 
     def _return(self, service: Service, entry: Entry, host: str, now_s: float) -> str:
-        """Take a service that registers again, or its successor at the same address. Return why not."""
+        """Take a service that registers again, or a successor at the same address. Return "", or why not."""
         if service.host != host or not service.entry.addresses & entry.addresses:
             return "name taken"
         service.watch.heard(now_s)
@@ -109,7 +110,7 @@ class Registry:
         return Watch(*self._agreed(entry), now_s)
 
     def _agreed(self, entry: Entry) -> tuple[float, bool]:
-        """Return the agreed interval, and whether the service announces beats."""
+        """Return the agreed interval in s, and whether the service announces heartbeats."""
         return entry.interval_s or self._bounds.interval_s, entry.interval_s is not None
 
     def _meet(self, service: Service, peer: bytes, received: Received) -> None:
@@ -145,7 +146,7 @@ class Registry:
         return UNEXPECTED if self.beat(name, host, now_s) else Outcome(Command(wire.ACKNOWLEDGED))
 
     def beat(self, name: str, host: str, now_s: float) -> str:
-        """Take the beat of a datagram. Returns "", or a reason; then the answer is a disconnect."""
+        """Take the heartbeat of a datagram. Return "", or a reason; then the answer must be a disconnect."""
         service = self.services.find(name)
         if service is None or service.host != host:
             return "unexpected"
@@ -163,21 +164,21 @@ class Registry:
         self._peers.pop(service.peer, None)
 
     def _sign(self, peer: bytes, host: str, received: Received, now_s: float) -> Outcome:
-        """Take what only shows that a service lives."""
+        """Take a command that only shows that a service lives."""
         return Outcome() if peer in self._peers else UNEXPECTED
 
     def _ping(self, peer: bytes, host: str, received: Received, now_s: float) -> Outcome:
         return Outcome(Command(wire.PONG))
 
     def _monitor(self, peer: bytes, host: str, received: Received, now_s: float) -> Outcome:
-        """Take a question that the server answers: it has the sockets."""
+        """Accept a request for a mirror, which the server answers: it has the sockets."""
         return Outcome()
 
     def answered(self, name: str, received: Received | Refused, now_s: float) -> str:
-        """Take the answer to a ping, on the connection to the service's own ROUTER.
+        """Take the answer to a ping, from the connection to the service's own ROUTER.
 
-        Any answer is a sign of life, also one that is no command; but not a pong with another service's name.
-        Returns "", or a reason.
+        Any answer is a sign of life, even one that is no command, except a pong with another service's name.
+        Return "", or the reason of a refusal.
         """
         service = self.services.find(name)
         if service is None:
@@ -193,7 +194,7 @@ class Registry:
         return ""
 
     def tick(self, now_s: float) -> Round:
-        """Judge every service. Call it at least four times in the shortest interval."""
+        """Judge all services, and remove those that are gone. Call it four times in the shortest interval."""
         self.silenced.expire(now_s)
         asks: list[Ask] = []
         suspect: list[str] = []
@@ -213,15 +214,15 @@ class Registry:
         return Round(tuple(asks), tuple(suspect), tuple(service.entry.name for service in gone))
 
     def snapshot(self) -> Iterator[bytes]:
-        """Return a record of each service, to be stored."""
+        """Yield a record of each service, to be stored."""
         for s in self.services:
             head = pack_object({"name": s.entry.name, "host": s.host, "binary_time": s.binary_time})
             yield head[:-1] + b', "fields": ' + s.entry.packed + b"}"
 
     def restore(self, record: bytes, now_s: float) -> str:
-        """List a service of a snapshot again: it has as long to be heard as one that has just registered.
+        """List a service of a snapshot again, as if it had just registered. Return "", or why it cannot be.
 
-        Returns "", or why it cannot be listed. What a service has said since holds.
+        A service that has registered since stays as it is.
         """
         bounds = self._bounds
         whole = replace(bounds, depth=bounds.depth + 1, items=bounds.items + _RECORD_ITEMS)

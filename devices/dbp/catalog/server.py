@@ -1,4 +1,4 @@
-"""The catalog at its sockets: a ROUTER and UDP for each address, the clock, and connections to services."""
+"""The server of a catalog: a ROUTER and a UDP socket for each address, the clock, and pings to services."""
 
 import logging
 import time
@@ -23,7 +23,7 @@ from devices.dbp.zeromq.limits import Limits
 from devices.dbp.zeromq.sockets import Message, Socket
 
 TICK_S = 0.25
-"""So often at least services are judged; four times in the shortest interval, if that is below a second."""
+"""The longest time between two judgements of services; a quarter of a shorter interval."""
 
 NAMED = 8  # services in one line of the log
 
@@ -32,10 +32,10 @@ log = logging.getLogger("buscoupler.catalog")
 
 
 class Server:
-    """Serves one registry. `changed()` is called when what is to be stored has changed.
+    """Serves one registry. `changed()` is called when the list has changed and must be stored.
 
-    `stats` is the ledger of all that is said over TCP; its `rejected` counts what was refused, over UDP too.
-    `mirrors`: who may have copies of what passes at the ROUTER, from `monitor_port` on.
+    `stats` is the ledger of messages over TCP; its `rejected` counts refusals over UDP too. `mirrors` says
+    which hosts may get copies of messages at the ROUTER, on `monitor_port` or the next free port.
     """
 
     def __init__(
@@ -63,12 +63,12 @@ class Server:
 
     @property
     def addresses(self) -> Sequence[Address]:
-        """Where it listens, with the ports that were bound."""
+        """The addresses on which the server listens, with the bound ports."""
         return tuple(self._bound)
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Plain numbers for a status page."""
+        """Numbers for a status page, by their keys."""
         services = list(self.registry.services)
         return {
             "services": len(services),
@@ -80,11 +80,11 @@ class Server:
 
     @property
     def asked_now(self) -> int:
-        """The connections to services that it has."""
+        """The number of open connections to services."""
         return len(self._asks)
 
     def open(self, loop: AbstractEventLoop, addresses: Collection[Address], tries: int = 1) -> None:
-        """Listen at each address, and if its port is taken, at the next ones, `tries` in all.
+        """Listen at each address. If a port is taken, try the next ones, `tries` ports in all.
 
         Raises `LinkError`, with none open.
         """
@@ -123,7 +123,7 @@ class Server:
             self._say(peer, self._mirrored(received, host), received.binary_time)
 
     def _mirrored(self, received: Received, host: str) -> Command:
-        """Return the answer to who asks for a mirror of the ROUTER."""
+        """Return the answer to a request for a mirror of the ROUTER."""
         granted = self._mirror.ask("".join(received.texts), host, self._loop)
         if isinstance(granted, Grant):
             return Command(wire.MONITOR, (granted.pack(),))
@@ -164,7 +164,7 @@ class Server:
 
     def _tell(self, found: Round) -> None:
         if found.suspect:
-            log.info("%s: suspect, for nothing was received: %s", self.name, _some(found.suspect))
+            log.info("%s: suspect, for they give no sign of life: %s", self.name, _some(found.suspect))
         for name in found.gone:
             self._asks.drop(name)
         if found.gone:
@@ -186,13 +186,13 @@ class Server:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are: a network that fails ends a thousand at once."""
+    """Return the first names, and the number of further ones: a network failure ends thousands at once."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more
 
 
 def _limits(bounds: Bounds) -> Limits:
-    """Return limits that a message may reach which the registry refuses, with a reason."""
+    """Return limits beyond those of the registry, so that it can refuse a message with a reason."""
     return Limits(
         message_bytes=2 * bounds.message_bytes,
         frames=2 * bounds.frames,

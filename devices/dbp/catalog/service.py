@@ -20,7 +20,7 @@ from devices.service import Service
 
 
 class Catalog(Service):
-    """A catalog. Raises `LinkError` for a wrong address. `tries`: ports that it tries at each address."""
+    """A catalog. Raises `LinkError` for a wrong address. `tries` is the number of ports to try for each."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Catalog(Service):
         self.beacon.open(loop)
 
     def _restore(self, records: Sequence[bytes], now_s: float) -> None:
-        """List who was listed. What another catalog of this process knew is newer than what was stored."""
+        """List the services of records. Those of the replaced catalog come first: they are newer."""
         for record in records:
             refused = self.server.registry.restore(record, now_s)
             if refused:
@@ -103,7 +103,7 @@ class Catalog(Service):
 
 
 def _listed(service: Listed) -> dict[str, Any]:
-    """Return what a status says of a service that is listed."""
+    """Return a listed service as it stands in a status."""
     entry = service.entry
     places = (
         f"{name} {one['ip']}:{one['port']}" for name, one in islice(entry.fields["interfaces"].items(), 8)

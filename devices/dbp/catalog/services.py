@@ -1,4 +1,4 @@
-"""The listed services of a catalog, and the JSON that clients get. Pure."""
+"""The listed services of a catalog, and the JSON about them for clients. Pure."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,10 +11,10 @@ from devices.dbp.catalog.life import Watch
 
 
 class Service:
-    """A listed service. `host`: the address that it registered from. `binary_time`: its form of time.
+    """A listed service. `host` is the address that it registered from, `binary_time` its form of time.
 
-    `peer`: the connection that registered it; b"" if that is silenced, or after a restart. `suspect`: what
-    the last round found.
+    `peer` is the connection that registered it; b"" if that is silenced, or after a restart. `suspect` is the
+    result of the last round.
     """
 
     __slots__ = ("binary_time", "entry", "host", "peer", "suspect", "watch")
@@ -25,7 +25,7 @@ class Service:
 
 
 class Services:
-    """Services by name, bounded in all and by host. Refusals are returned by their reason."""
+    """The services by name, bounded in total and for each host. Refusals are returned by their reason."""
 
     def __init__(self, bounds: Bounds) -> None:
         b = bounds
@@ -40,10 +40,11 @@ class Services:
         return iter(self._all.values())
 
     def find(self, name: str) -> Service | None:
+        """Return the service with a name; None if none is listed."""
         return self._all.get(name)
 
     def add(self, service: Service) -> str:
-        """List a service whose name is free. Returns "", or why there is no room."""
+        """List a service whose name is free. Return "", or why there is no room."""
         entry = service.entry
         refused = self._quota.take(entry.name, service.host, len(entry.packed))
         if not refused:
@@ -52,7 +53,7 @@ class Services:
         return refused
 
     def change(self, service: Service, entry: Entry) -> str:
-        """Give a listed service another entry with the same name. Returns "", or why there is no room."""
+        """Replace the entry of a service by one with the same name. Return "", or why there is no room."""
         name, before = entry.name, len(service.entry.packed)
         self._quota.give_back(name, service.host, before)
         refused = self._quota.take(name, service.host, len(entry.packed))
@@ -64,19 +65,19 @@ class Services:
         return ""
 
     def remove(self, service: Service) -> None:
-        """List a service no more."""
+        """Remove a service from the list."""
         del self._all[service.entry.name]
         self._quota.give_back(service.entry.name, service.host, len(service.entry.packed))
         self._packed = None
 
     def every(self) -> bytes:
-        """Return the reply with all services."""
+        """Return the body of a reply with all services."""
         if self._packed is None:
             self._packed = _listed(self)
         return self._packed
 
     def some(self, names: Sequence[str]) -> bytes:
-        """Return the reply with those of `names` that are listed, and a warning that names the others."""
+        """Return the body of a reply with the services of `names`, and a warning about those not listed."""
         asked = dict.fromkeys(names)
         found = [self._all[name] for name in asked if name in self._all]
         inactive = [name for name in asked if name not in self._all]
@@ -84,7 +85,7 @@ class Services:
 
 
 def _listed(services: Iterable[Service], warning: str = "") -> bytes:
-    """Return {name: fields, ...} as JSON, without packing the fields again."""
+    """Return `{name: fields, ...}` as JSON, from the packed fields."""
     pairs = [json.dumps(service.entry.name).encode() + b": " + service.entry.packed for service in services]
     if warning:
         pairs.append(pack_object({"Error": warning})[1:-1])

@@ -1,12 +1,13 @@
-"""Remembers the peers to which nothing more is said. Pure."""
+"""The peers of a catalog that get no answers any more. Pure."""
 
 from devices.dbp.catalog.bounds import Bounds
 
 
 class Silenced:
-    """Identities of peers, the one quiet longest first.
+    """The identities of silenced peers, the one quiet longest first.
 
-    One that is quiet for `silence_s` is forgotten. If there is no room, the one quiet longest is.
+    A peer that is quiet for `silence_s` is forgotten. If there is no room, the one quiet longest is
+    forgotten.
     """
 
     def __init__(self, bounds: Bounds) -> None:
@@ -17,14 +18,14 @@ class Silenced:
         return len(self._heard_s)
 
     def add(self, peer: bytes, now_s: float) -> None:
-        """Silence a peer. It spoke just now."""
+        """Silence a peer, whose last message came at `now_s`."""
         self._heard_s.pop(peer, None)
         self._heard_s[peer] = now_s
         if len(self._heard_s) > self._bounds.silenced:
             del self._heard_s[next(iter(self._heard_s))]
 
     def hears(self, peer: bytes, now_s: float) -> bool:
-        """Return whether a peer that speaks now is silenced, and note that it spoke."""
+        """Return whether a peer whose message comes at `now_s` is silenced, and note that time."""
         heard_s = self._heard_s.get(peer)
         if heard_s is None:
             return False
@@ -36,7 +37,7 @@ class Silenced:
         return silenced
 
     def expire(self, now_s: float) -> None:
-        """Forget those that are quiet for long enough."""
+        """Forget the peers that are quiet for `silence_s`."""
         limit_s = now_s - self._bounds.silence_s
         old: list[bytes] = []
         for peer, heard_s in self._heard_s.items():

@@ -1,7 +1,7 @@
 """The multipart messages and datagrams of DBP. Pure.
 
-docs/wire/dbp.md is the description. A message is a list of frames that begins with the empty one: what a
-ROUTER has, without the identity in front of it.
+docs/wire/dbp.md is the description. A message is a list of frames that begins with an empty one: as at a
+ROUTER, but without the identity.
 """
 
 import struct
@@ -37,16 +37,16 @@ _FLOAT: Final = struct.Struct("<f")
 
 
 class Command(NamedTuple):
-    """A command to say, with the frames of its body."""
+    """A command to send, with the frames of its body."""
 
     word: bytes
     body: tuple[bytes, ...] = ()
 
 
 class Received(NamedTuple):
-    """A command that came. `binary_time`: its time is 4 bytes of float, and so must be that of the reply.
+    """A received command. `binary_time` says that its time is a 4-byte float; a reply needs the same form.
 
-    `texts`: the frames of a body of names or reasons, without empty ones. `fields`: a body in JSON.
+    `texts` has the frames of a body of names or reasons, without empty ones, `fields` a body in JSON.
     """
 
     word: bytes
@@ -63,7 +63,7 @@ class Refused(NamedTuple):
 
 REFUSED: Final = {
     "size": "too many frames, or too many bytes in them",
-    "frames": "less frames than the command has",
+    "frames": "fewer frames than the command has",
     "delimiter": "the first frame is not empty",
     "command": "no command",
     "exit": r"<\3 would end a node of the original; nobody may do that from outside",
@@ -75,7 +75,7 @@ REFUSED: Final = {
 
 
 def parse(frames: Sequence[bytes], bounds: Bounds) -> Received | Refused:
-    """Read a message. Its first frame is the empty one."""
+    """Read a message, whose first frame must be empty."""
     if len(frames) > bounds.frames or sum(map(len, frames)) > bounds.message_bytes:
         return Refused("size")
     if len(frames) < 3:
@@ -91,7 +91,7 @@ def parse(frames: Sequence[bytes], bounds: Bounds) -> Received | Refused:
 
 
 def is_time(time: bytes) -> bool:
-    """Return whether a frame has a time in one of the two forms."""
+    """Return whether a frame is a time in one of the two forms."""
     if len(time) == 4:
         return isfinite(_FLOAT.unpack(time)[0])
     return is_decimal(time)
@@ -117,7 +117,7 @@ def _with_texts(received: Received, body: list[bytes], bounds: Bounds) -> Receiv
 
 
 def _text(frame: bytes, bounds: Bounds) -> str:
-    """Return the text of a frame that is not empty; "" if it is none."""
+    """Return the text of a frame; "" if it is no text within the bounds."""
     try:
         text = frame.decode()
     except UnicodeDecodeError:
@@ -131,16 +131,16 @@ def is_text(text: str, bounds: Bounds) -> bool:
 
 
 def pack(command: Command, binary_time: bool, wall_s: float) -> list[bytes]:
-    """Return the frames of a command. `wall_s`: seconds since 1970.
+    """Return the frames of a command. `wall_s` is in seconds since 1970.
 
-    A command without a body gets one empty frame, because the original takes less for no message.
+    A command without a body gets one empty frame, for the original implementation ignores a shorter message.
     """
     time = _FLOAT.pack(wall_s) if binary_time else decimal(wall_s)
     return [b"", command.word, time, *(command.body or (b"",))]
 
 
 def parse_datagram(data: bytes, bounds: Bounds) -> Received | Refused:
-    """Read a beat or a disconnect of UDP: command, decimal time and name, with a blank between them."""
+    """Read a heartbeat or disconnect by UDP: command, decimal time and name, with a blank between them."""
     received = parse([b"", *data.split(b" ", 2)], bounds)
     if isinstance(received, Refused):
         return received
@@ -152,5 +152,5 @@ def parse_datagram(data: bytes, bounds: Bounds) -> Received | Refused:
 
 
 def pack_datagram(word: bytes, name: str, wall_s: float) -> bytes:
-    """Return a beat or a disconnect for UDP."""
+    """Return the datagram of a heartbeat or disconnect."""
     return b" ".join(pack(Command(word, (name.encode(),)), False, wall_s)[1:])

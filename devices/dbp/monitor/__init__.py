@@ -1,5 +1,5 @@
-"""Looks into what nodes say to each other: copies of what passes at a socket, and who lives.
+"""The monitor of DBP: copies of the messages at a node's sockets, and the liveness of services.
 
-`mirror` gives copies on a port of its own as long as somebody asks; `wire` has the frames. The client of both
-is `devices.dbp.nodes.watching`.
+`mirror` publishes the copies on a port of its own while a client asks for them; `wire` has the frames. The
+client is `devices.dbp.nodes.watching`.
 """

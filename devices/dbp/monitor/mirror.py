@@ -1,4 +1,4 @@
-"""Publishes copies of what passes at the sockets of a node, on a port of its own, while somebody asks."""
+"""The mirror of a node: it publishes copies of messages at the node's sockets, on a port of its own."""
 
 import logging
 import socket
@@ -18,9 +18,9 @@ from devices.dbp.zeromq.sockets import Socket
 log = logging.getLogger("buscoupler.monitor")
 
 LEASE_S: Final = 10.0
-"""A mirror ends so long after it was asked for last."""
+"""The time from the last request for a mirror to its end."""
 Who = Literal["nobody", "host", "all"]
-"""A mirror is for nobody, for programs of the same machine (`host`), or for all that reach the node."""
+"""The hosts that may get a mirror: none, the node's own machine (`host`), or all that reach the node."""
 
 _OWN: Final = "127.0.0.1"
 _LOOK_S: Final = 1.0
@@ -28,10 +28,10 @@ REFUSED: Final = ("not allowed", "no such interface", "no port is free")
 
 
 class Mirror:
-    """The mirror of one node. `interfaces` are its sockets by name.
+    """The mirror of one node. `interfaces` has the node's sockets by name.
 
-    It listens on `host`; if only programs of this machine may have it, on 127.0.0.1; from `port` on, on the
-    first that is free.
+    The mirror listens on `host`, or on 127.0.0.1 if only this machine may have it, at the first free port
+    from `port` on.
     """
 
     def __init__(
@@ -51,11 +51,14 @@ class Mirror:
 
     @property
     def mirrored(self) -> tuple[str, ...]:
-        """The interfaces that are mirrored now."""
+        """The names of the interfaces that are mirrored now."""
         return tuple(self._until)
 
     def ask(self, interface: str, asker: str, loop: AbstractEventLoop) -> Grant | str:
-        """Mirror an interface for one more lease. `asker` is the host that asks. Returns why not, if not."""
+        """Mirror an interface for a further lease. Return the grant, or a reason of `REFUSED`.
+
+        `asker` is the host of the client.
+        """
         if not self._may(asker):
             return "not allowed"
         if interface not in self._interfaces:
@@ -89,7 +92,7 @@ class Mirror:
             self._pub.send(pack(Passed(interface, direction, time.time(), host, tuple(frames))))
 
     def _tick(self) -> None:
-        """End the mirrors whose lease is over, and the port with the last of them."""
+        """End the mirrors whose lease is over; with the last one, close the port."""
         now_s = self._loop.time()
         for interface in [name for name, until_s in self._until.items() if until_s <= now_s]:
             self._interfaces[interface].unwatch()
@@ -113,7 +116,7 @@ class Mirror:
 
 
 def is_own(host: str) -> bool:
-    """Return whether an address is one of this machine: only such a one can be bound."""
+    """Return whether an address belongs to this machine, that is, can be bound."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as sock:
         sock.bind((host, 0))

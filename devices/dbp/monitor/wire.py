@@ -12,13 +12,13 @@ Direction = Literal["in", "out"]
 _DIRECTIONS: Final[dict[bytes, Direction]] = {b"in": "in", b"out": "out"}
 
 
-_LEASE_MIN_MS: Final = 1000  # a false node must not make us busy
+_LEASE_MIN_MS: Final = 1000  # a false node must not make its clients busy
 
 
 class Passed(NamedTuple):
-    """A message that passed at a socket: when (seconds since 1970), from which host ("" for what went out).
+    """A message at a mirrored socket: its time in seconds since 1970, and its host, "" if it went out.
 
-    Of a `router` socket, the first of `frames` is the identity of the peer.
+    At a `router` socket, the first of `frames` is the identity of the peer.
     """
 
     interface: str
@@ -40,7 +40,7 @@ def pack(passed: Passed) -> list[bytes]:
 
 
 def parse(frames: Sequence[bytes]) -> Passed | None:
-    """Return the message that a mirror published; None if it is none."""
+    """Return the message in frames of a mirror; None if they are malformed."""
     if len(frames) < 4 or frames[1] not in _DIRECTIONS or not is_decimal(frames[2]):
         return None
     interface, direction, time, host = frames[:4]
@@ -49,18 +49,22 @@ def parse(frames: Sequence[bytes]) -> Passed | None:
 
 
 class Grant(NamedTuple):
-    """Where a mirror listens until `lease_ms` after it was asked for last. `host` "" is the one asked."""
+    """The address of a mirror, which listens for `lease_ms` after the last request.
+
+    `host` is "" if it is the host that was asked.
+    """
 
     host: str
     port: int
     lease_ms: int
 
     def pack(self) -> bytes:
+        """Return the grant as JSON."""
         return json.dumps(self._asdict()).encode()
 
 
 def read_grant(data: bytes) -> Grant | None:
-    """Return the answer to a request for a mirror; None if it is none."""
+    """Return the grant in an answer; None if it is malformed."""
     try:
         fields = json.loads(data.decode())
     except (ValueError, RecursionError):
@@ -72,7 +76,7 @@ def read_grant(data: bytes) -> Grant | None:
 
 
 class Life(NamedTuple):
-    """A service as its catalog knows of its life. `beats`: it announced heartbeats."""
+    """The liveness of a service in its catalog. `beats` says whether it announced heartbeats."""
 
     state: str
     silence_ms: int
@@ -82,7 +86,7 @@ class Life(NamedTuple):
 
 
 def read_lives(fields: Mapping[str, Any]) -> dict[str, Life]:
-    """Return the lives in the answer to a question for them, without what is none."""
+    """Return the liveness of services by name, from the fields of an answer. Malformed ones are left out."""
     found = ((name, _life(value)) for name, value in fields.items())
     return {name: life for name, life in found if life is not None}
 

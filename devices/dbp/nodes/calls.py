@@ -1,4 +1,4 @@
-"""Answers requests: each by the handler of its word, a bounded number at once."""
+"""Calls of a service's handlers: each request is answered by the handler of its word."""
 
 import asyncio
 import inspect
@@ -13,18 +13,21 @@ from devices.dbp.nodes.requests import Request, check_word, refusal
 log = logging.getLogger("buscoupler.nodes")
 
 CALLS_MAX = 256
+"""The most handlers that wait at a time."""
 
 Answer = bytes | str | tuple[bytes, ...] | None
 """The body of a reply: one frame, or several. None is a body without a frame."""
 Handler = Callable[[Request], Answer | Awaitable[Answer]]
+"""Takes a request, and returns the answer; a coroutine function may wait for it."""
 Reply = Callable[[Request], object]
+"""Sends a reply to the client of a request."""
 
 
 class Calls:
-    """The handlers of a service, by word. `refused` counts the requests that were not served, by reason.
+    """The handlers of a service by word. `refused` counts refused requests by reason, `served` all others.
 
-    A handler that is a coroutine function may wait; at most `most` of them wait at a time. An error in a
-    handler is logged, and the client gets a refusal. Raises ValueError for a word that cannot be one.
+    At most `most` handlers wait at a time. An exception of a handler is logged, and the client gets a
+    refusal. Raises ValueError for a word that no request can have.
     """
 
     def __init__(self, name: str, handlers: Mapping[str, Handler], most: int = CALLS_MAX) -> None:
@@ -80,11 +83,11 @@ class Calls:
         reply(refusal(reason, request.binary_time))
 
     def reject(self, reason: str) -> None:
-        """Count a message that gets no answer."""
+        """Count a refused message."""
         self.refused[reason] = self.refused.get(reason, 0) + 1
 
     def close(self) -> None:
-        """End the handlers that wait. Idempotent."""
+        """Cancel the handlers that wait. Idempotent."""
         for task in tuple(self._running):
             task.cancel()
 

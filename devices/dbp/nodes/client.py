@@ -1,4 +1,4 @@
-"""A client of DBP: it asks a catalog where services are, and then talks to them directly."""
+"""A client of DBP: it asks a catalog for the addresses of services, and then talks to these directly."""
 
 import asyncio
 import time
@@ -20,21 +20,21 @@ from devices.dbp.zeromq.limits import Limits
 from devices.dbp.zeromq.sockets import Message, Socket
 
 TIMEOUT_S: Final = 5.0
-SERVICES_MAX: Final = 64  # connections to services that are kept; the one used longest ago ends first
-WAITING_MAX: Final = 1024  # publications that wait to be taken; the oldest is dropped and counted
-LISTING: Final = Bounds(message_bytes=8 << 20, frames=64, items=1 << 20)  # the longest that a catalog says
+SERVICES_MAX: Final = 64  # open connections to services; beyond, the one used longest ago is closed
+WAITING_MAX: Final = 1024  # queued publications; beyond, the oldest is dropped and counted
+LISTING: Final = Bounds(message_bytes=8 << 20, frames=64, items=1 << 20)  # of the longest reply of a catalog
 _LISTING_LIMITS: Final = Limits(message_bytes=8 << 20)
 
 
 class Publication(NamedTuple):
-    """A message of a PUB socket: its first frame, and the others joined."""
+    """A message of a PUB socket: its first frame as the topic, and the other frames joined."""
 
     topic: str
     data: bytes
 
 
 class _Asker:
-    """One DEALER that asks one question at a time. A question without an answer ends its connection."""
+    """A DEALER that sends one request at a time. A request without a reply ends its connection."""
 
     def __init__(self, address: Address, limits: Limits) -> None:
         self.address, self._limits = address, limits
@@ -43,7 +43,7 @@ class _Asker:
         self._answer: asyncio.Future[list[bytes]] | None = None
 
     async def ask(self, frames: Sequence[bytes], timeout_s: float) -> list[bytes]:
-        """Return the frames of the reply. Raises `TimeoutError`."""
+        """Send a request, and return the frames of its reply. Raises `TimeoutError` after `timeout_s`."""
         async with asyncio.timeout(timeout_s), self._lock:
             self._answer = asyncio.get_running_loop().create_future()
             try:
@@ -67,15 +67,19 @@ class _Asker:
             self._answer.set_result(messages[0].frames)
 
     def close(self) -> None:
+        """Close the connection. Idempotent."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
 
 class Client:
-    """A client. Use it with `async with`. `catalog` is `tcp://HOST:PORT`; without it, it hears a beacon.
+    """A client of a catalog and its services. Use it with `async with`.
 
-    All that waits has a limit, `timeout_s`.
+    `catalog` is `tcp://HOST:PORT`; without it, the client listens for the beacon of one. Each request waits
+    at most `timeout_s` seconds. `limits` are those of connections to services. `dropped` counts publications
+    that were not taken in time. Raises `LinkError` for a wrong `catalog`, and on entry if no beacon is
+    heard.
     """
 
     def __init__(
@@ -97,11 +101,11 @@ class Client:
         self.close()
 
     async def services(self) -> dict[str, Listed]:
-        """Return all services that the catalog lists. Raises `NodeError` if it does not answer."""
+        """Return all listed services by name. Raises `NodeError` if the catalog does not answer."""
         return read_listing((await self._info(b"")).fields)
 
     async def find(self, name: str) -> Listed:
-        """Return the service with a name. Raises `NodeError` if it is not listed, or no answer comes."""
+        """Return the listed service with a name. Raises `NodeError` if there is none, or no answer comes."""
         received = await self._info(name.encode())
         found = read_listing(received.fields).get(name)
         if found is None:
@@ -115,7 +119,7 @@ class Client:
         return received
 
     async def tell(self, command: Command) -> Received:
-        """Say a command to the catalog, and return its answer. Raises `NodeError` if there is none."""
+        """Send a command to the catalog, and return its answer. Raises `NodeError` if none comes."""
         assert self._catalog is not None, "use the client with `async with`"
         frames = wire.pack(command, False, time.time())
         try:
@@ -133,9 +137,10 @@ class Client:
         return self._catalog.address[0]
 
     async def ask(self, name: str, word: str, *body: bytes) -> tuple[bytes, ...]:
-        """Send a request to a service, and return the body of its reply.
+        """Send a request to the service `name`, and return the frames of its reply's body.
 
-        Raises `NodeError`: the service is not listed, has no `router`, does not answer, or refuses.
+        Raises `NodeError` if the service is not listed, has no interface `router`, does not answer, or
+        refuses, and ValueError for a word that no request can have.
         """
         if word != wire.PING.decode():
             check_word(word)
@@ -170,9 +175,10 @@ class Client:
     async def subscribe(
         self, name: str, topic: str = "", interface: str = "pub"
     ) -> AsyncGenerator[Publication, None]:
-        """Yield what a service publishes and begins with `topic`. Raises `NodeError` as `find` does.
+        """Yield publications of the service `name` whose topic begins with `topic`.
 
-        The connection is kept up until the iteration ends.
+        `interface` is the name of its PUB socket. The connection is kept up until the iteration ends. Raises
+        `NodeError` if the service is not listed or has no such interface.
         """
         address = (await self.find(name)).interfaces.get(interface)
         if address is None:
@@ -182,7 +188,7 @@ class Client:
                 yield Publication(first.decode(errors="replace"), b"".join(rest))
 
     async def hear(self, address: Address, topic: bytes) -> AsyncGenerator[list[bytes], None]:
-        """Yield the frames of what a PUB socket sends and begins with `topic`."""
+        """Yield the frames of messages of the PUB socket at `address` that begin with `topic`."""
         waiting: asyncio.Queue[list[bytes]] = asyncio.Queue()
 
         def hears(messages: list[Message]) -> None:
@@ -203,7 +209,7 @@ class Client:
             sub.close()
 
     def close(self) -> None:
-        """End all connections. Idempotent."""
+        """Close all connections. Idempotent."""
         for asker in [*self._askers.values(), *([self._catalog] if self._catalog else [])]:
             asker.close()
         self._askers.clear()

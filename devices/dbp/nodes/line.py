@@ -18,11 +18,12 @@ from devices.dbp.zeromq.sockets import Message, Socket
 
 log = logging.getLogger("buscoupler.nodes")
 
-_READS = 64  # datagrams taken in one wake-up
+_READS = 64  # datagrams read in one wake-up
 _DATAGRAM_BYTES = 512
 _PAUSE_S = 0.5  # between two searches for a catalog
 
 Hears = Callable[[Received], object]
+"""Takes a command of the catalog."""
 
 
 def check_catalog(url: str) -> tuple[str, int]:
@@ -38,10 +39,10 @@ def check_catalog(url: str) -> tuple[str, int]:
 
 
 class Line:
-    """One connection at a time. `hears` gets what comes by TCP, `datagram` what comes by UDP.
+    """The connection to a catalog: `hears` gets commands that come by TCP, `datagram` those by UDP.
 
-    Without a `url` the catalog is searched for by its beacon, each time anew. `refused` counts what was no
-    command.
+    Without a `url`, each connection first searches for the beacon of a catalog. `refused` counts messages
+    that were no command.
     """
 
     def __init__(self, url: str | None, hears: Hears, datagram: Hears, limits: Limits) -> None:
@@ -56,7 +57,7 @@ class Line:
         self._task: Task[None] | None = None
 
     def renew(self, loop: AbstractEventLoop) -> None:
-        """End the connection, and make another one."""
+        """Close the connection, and make another one."""
         self.close()
         self._loop = loop
         self._task = loop.create_task(self._connect())
@@ -82,7 +83,7 @@ class Line:
             await asyncio.sleep(_PAUSE_S)
 
     async def _datagrams(self, host: str, port: int) -> socket.socket | None:
-        """Return a socket that hears only the catalog; None if it cannot be had: then TCP is left."""
+        """Return a UDP socket connected to the catalog; None if there can be none: TCP is then enough."""
         try:
             found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
             sock = socket.socket(found[0][0], socket.SOCK_DGRAM)
@@ -124,14 +125,14 @@ class Line:
                 self.refused += 1
 
     def say(self, command: Command) -> None:
-        """Send a command over the connection, as soon as there is one."""
+        """Send a command over the connection, once it is made. Of commands that wait, the last 8 are kept."""
         if self._dealer is None:
             self._waiting = [*self._waiting, command][-8:]
         else:
             self._dealer.send(wire.pack(command, False, time.time()))
 
     def beat(self, name: str) -> None:
-        """Send a heartbeat by UDP. One that is lost is missed by nobody: the answer to it is what counts."""
+        """Send a heartbeat by UDP. A lost one has no answer, and the registration then uses TCP."""
         if self._udp is None:
             return
         try:
@@ -140,13 +141,13 @@ class Line:
             self.fault = words_of(error)
 
     async def drain(self, within_s: float) -> None:
-        """Wait until what was said is on its way, but not longer."""
+        """Wait at most `within_s` seconds until all commands are sent."""
         end_s = self._loop.time() + within_s
         while self._dealer is not None and self._dealer.stats.queued and self._loop.time() < end_s:
             await asyncio.sleep(0.005)
 
     def close(self) -> None:
-        """End the connection. Idempotent."""
+        """Close the connection. Idempotent."""
         if self._task is not None:
             self._task.cancel()
             self._task = None

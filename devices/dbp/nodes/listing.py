@@ -1,4 +1,4 @@
-"""Reads what a catalog lists. Pure: a catalog can be false, so what is malformed is left out."""
+"""Reads the list of a catalog. Pure: malformed parts are left out, because a catalog may be a false one."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ Address = tuple[str, int]
 
 
 class Listed(NamedTuple):
-    """One service as the catalog lists it. `interfaces` are host and port by name; `fields` is all of it."""
+    """A listed service. `interfaces` has host and port of each by name, `fields` all that it registered."""
 
     name: str
     interfaces: Mapping[str, Address]
@@ -19,12 +19,12 @@ class Listed(NamedTuple):
 
     @property
     def router(self) -> Address | None:
-        """Where requests go; None for a service without that interface."""
+        """The address for requests; None if the service has no interface `router`."""
         return self.interfaces.get("router")
 
 
 def read_listing(fields: Mapping[str, Any]) -> dict[str, Listed]:
-    """Return the services of an info reply by name, without what is no service."""
+    """Return the services in the fields of an info reply by name. Malformed ones are left out."""
     return {name: _listed(name, value) for name, value in fields.items() if _is_service(name, value)}
 
 

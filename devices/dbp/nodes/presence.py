@@ -1,4 +1,4 @@
-"""A service in its catalog: it registers, beats, and registers again, over one connection at a time."""
+"""The presence of a service in its catalog: registration and heartbeats, over one connection at a time."""
 
 import asyncio
 from asyncio import AbstractEventLoop, TimerHandle
@@ -18,13 +18,13 @@ _DRAIN_S: Final = 1.0  # for the last command
 
 
 class NodeError(BusError):
-    """A node could not do what was asked; the text says why."""
+    """A node cannot do what a program asked for; the text says why."""
 
 
 class Presence:
-    """The presence of the service `name` in a catalog, `tcp://HOST:PORT`; None: the one that a beacon names.
+    """The presence of the service `name` in `catalog`, `tcp://HOST:PORT`; None: the catalog of a beacon.
 
-    `interval_s` is that of its heartbeats.
+    `interval_s` is the offered interval of heartbeats. `limits` are those of the connection.
     """
 
     def __init__(self, name: str, catalog: str | None, interval_s: float, limits: Limits) -> None:
@@ -38,7 +38,7 @@ class Presence:
 
     @property
     def state(self) -> RegistrationState:
-        """Its standing with its catalog."""
+        """The state of the registration."""
         return self._registration.state
 
     @property
@@ -48,7 +48,7 @@ class Presence:
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """The fields that it registers."""
+        """The fields that the service registers."""
         return self._registration.fields
 
     def open(self, fields: Mapping[str, Any], loop: AbstractEventLoop) -> None:
@@ -59,19 +59,19 @@ class Presence:
         self._tick()
 
     async def changed(self) -> None:
-        """Wait until something has happened between it and its catalog."""
+        """Wait for the next event between the service and its catalog."""
         self._changed.clear()
         await self._changed.wait()
 
     async def listed(self) -> None:
-        """Wait until the catalog lists it. Raises `NodeError` with the reasons if it is denied."""
+        """Wait until the catalog lists the service. Raises `NodeError` with the reasons of a denial."""
         while self.state is not RegistrationState.LISTED:
             if self.state is RegistrationState.DENIED:
                 raise NodeError(f"{self.name} was denied: {'; '.join(self.reasons)}")
             await self.changed()
 
     async def update(self, **fields: Any) -> None:
-        """Change registered fields. Raises `NodeError` with the reasons if that is denied."""
+        """Change registered fields. Raises `NodeError` with the reasons of a denial."""
         answer: asyncio.Future[tuple[str, ...]] = self._loop.create_future()
         self._updates.append(answer)
         self._do(self._registration.update(fields, self._loop.time()))
@@ -104,14 +104,14 @@ class Presence:
         self._changed.set()
 
     def _fail_updates(self) -> None:
-        """Answer the updates that were under way when a connection ended: the next registration has them."""
+        """Let updates that wait for an answer succeed: the connection ended, and a registration follows."""
         for answer in self._updates:
             if not answer.done():
                 answer.set_result(())
         self._updates.clear()
 
     async def leave(self) -> None:
-        """Leave the catalog: it lists the service no more. Then `close`."""
+        """Tell the catalog to remove the service, and close."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -121,7 +121,7 @@ class Presence:
         self.close()
 
     def close(self) -> None:
-        """End at once: the catalog notices it by its silence. Idempotent."""
+        """Close at once: the catalog notices the silence. Idempotent."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -129,6 +129,6 @@ class Presence:
 
 
 def _quick(limits: Limits, interval_s: float) -> Limits:
-    """Return limits with which a catalog that comes back is met within an interval."""
+    """Return limits that reconnect within an interval when the catalog comes back."""
     pause_s = max(0.01, min(limits.retry_max_s, interval_s / 2))
     return replace(limits, retry_min_s=min(limits.retry_min_s, pause_s), retry_max_s=pause_s)

@@ -1,6 +1,6 @@
 """The conversation of a service with its catalog: it registers, beats, and registers again. Pure.
 
-Time comes in, in seconds of a clock that never goes back; what to do comes out (docs/dbp.md).
+Times are arguments, in seconds of a monotonic clock; each method returns the next step (docs/dbp.md).
 """
 
 from collections.abc import Mapping
@@ -13,15 +13,15 @@ from devices.dbp.catalog.entry import LIVELINESS, is_interval
 from devices.dbp.catalog.life import Pulse, State, Watch
 from devices.dbp.catalog.wire import Command, Received
 
-ANSWER_S: Final = 2.0  # so long a registration waits for its answer before a new connection is tried
-INTERVAL_MIN_S: Final = 0.01  # a false catalog must not make us busy, or silent
+ANSWER_S: Final = 2.0  # the wait for the answer to a registration, before a new connection is tried
+INTERVAL_MIN_S: Final = 0.01  # bounds of an agreed interval: a false catalog must not make us busy, or silent
 INTERVAL_MAX_S: Final = 3600.0
 DENIED_MIN_S: Final = 1.0  # the first pause after a denial; each further one doubles it, up to
 DENIED_MAX_S: Final = 30.0
 
 
 class RegistrationState(Enum):
-    """A service stands in one of these with its catalog."""
+    """The state of a service's registration with its catalog."""
 
     ASKING = "asking"
     LISTED = "listed"
@@ -30,9 +30,10 @@ class RegistrationState(Enum):
 
 
 class Step(NamedTuple):
-    """What to do now, in this order: a new connection, then what is said over it, then a heartbeat by UDP.
+    """The next step, in this order: make a new connection, send commands over it, send a heartbeat by UDP.
 
-    `answer` is the catalog's to an update: the reasons of a denial, none if it was acknowledged.
+    `answer` is the catalog's answer to an update: the reasons of a denial, or () for an acknowledgement; None
+    if there is no answer.
     """
 
     renew: bool = False
@@ -45,9 +46,9 @@ NOTHING: Final = Step()
 
 
 class Registration:
-    """One service. `fields` are what it registers, with its name; `interval_s` is that of its heartbeats.
+    """The registration of one service. `fields` are registered with its name.
 
-    `standing` says whether it is listed; `reasons` are those of the last denial.
+    `interval_s` is the offered interval of heartbeats; `reasons` are those of the last denial.
     """
 
     def __init__(self, name: str, fields: Mapping[str, Any], interval_s: float) -> None:
@@ -72,7 +73,7 @@ class Registration:
         return Step(renew=True, say=(Command(wire.REGISTRATION, (pack_object(self.fields),)),))
 
     def tick(self, now_s: float) -> Step:
-        """Return what is due."""
+        """Return the step that is due, or `NOTHING`."""
         if self.state is RegistrationState.LISTED:
             return self._live(now_s)
         if self.state is RegistrationState.CLOSED or now_s < self._due_s:
@@ -91,7 +92,7 @@ class Registration:
         return NOTHING
 
     def heard(self, received: Received, now_s: float) -> Step:
-        """Take what came over the connection."""
+        """Take a command that came over the connection."""
         if self.state is RegistrationState.CLOSED:
             return NOTHING
         if received.word == wire.DISCONNECT:
@@ -154,9 +155,9 @@ class Registration:
         return self.open(now_s)
 
     def update(self, changes: Mapping[str, Any], now_s: float) -> Step:
-        """Change fields. The answer comes later, as the `answer` of a step.
+        """Change fields. The answer of the catalog comes later, as the `answer` of a step.
 
-        While the service is not listed, its next registration has the changes, and nothing is said.
+        While the service is not listed, nothing is sent: its next registration has the changes.
         """
         self.fields |= {**changes, "name": self.name}
         if self.state is not RegistrationState.LISTED:
@@ -164,7 +165,7 @@ class Registration:
         return self._said(now_s, Command(wire.UPDATE, (pack_object({**changes, "name": self.name}),)))
 
     def close(self) -> Step:
-        """End: the catalog lists the service no more."""
+        """End the registration: the catalog must remove the service."""
         was, self.state = self.state, RegistrationState.CLOSED
         return (
             Step(say=(Command(wire.DISCONNECT, (self.name.encode(),)),))

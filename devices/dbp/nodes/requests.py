@@ -14,7 +14,7 @@ _RESERVED: Final = frozenset((wire.PING, wire.PONG, wire.EXIT, wire.HEARTBEAT, w
 class Request(NamedTuple):
     """A request or a reply: its word, and the frames of its body.
 
-    `binary_time`: its time is 4 bytes of float, and so must be that of the reply.
+    `binary_time` says that its time is a 4-byte float; a reply needs the same form.
     """
 
     word: str
@@ -28,7 +28,7 @@ class Request(NamedTuple):
 
 
 REFUSED: Final = {
-    "frames": "less than word and time",
+    "frames": "fewer frames than word and time",
     "delimiter": "the first frame is not empty",
     "time": "neither 4 bytes of a finite float nor a decimal number",
     "word": "not 1 to 64 printable characters of ASCII",
@@ -37,7 +37,7 @@ REFUSED: Final = {
 
 
 def parse(frames: Sequence[bytes]) -> Request | str:
-    """Return what a message says, or the reason why it says nothing. Its first frame is the empty one."""
+    """Return the request or reply in a message, whose first frame is empty, or the reason of its refusal."""
     if len(frames) < 3:
         return "frames"
     delimiter, word, time, *body = frames
@@ -55,17 +55,17 @@ def _is_word(word: bytes) -> bool:
 
 
 def check_word(word: str) -> None:
-    """Raise ValueError if a service cannot answer requests with this word."""
+    """Raise ValueError if no request can have this word."""
     raw = word.encode()
     if not _is_word(raw) or raw in _RESERVED:
         raise ValueError(f"{word[:64]!r} cannot be the word of a request")
 
 
 def pack(request: Request, wall_s: float) -> list[bytes]:
-    """Return the frames of a request or reply. `wall_s`: seconds since 1970."""
+    """Return the frames of a request or reply. `wall_s` is in seconds since 1970."""
     return wire.pack(Command(request.word.encode(), request.body), request.binary_time, wall_s)
 
 
 def refusal(reason: str, binary_time: bool) -> Request:
-    """Return the reply that says why there is no answer."""
+    """Return the reply that refuses a request for a reason."""
     return Request(ERROR.decode(), (reason.encode(),), binary_time)

@@ -19,13 +19,14 @@ from devices.dbp.zeromq.sockets import Message, Socket
 
 
 class Service:
-    """A service. Use it with `async with`: it registers, and goes on trying until it is listed.
+    """A service of a program. Use it with `async with`: it registers, and retries until it is listed.
 
-    `handlers` answer requests, by word; with `publishes` it has a PUB socket. `catalog` is `tcp://HOST:PORT`;
-    without it the service searches for a beacon. It listens on `host`, from `port` on the first that is free;
-    "0.0.0.0" is every interface, and the catalog then lists the address that the service speaks from.
-    `interval_s` is that of its heartbeats. `fields` are registered beside all this. `mirrors`: who may have
-    copies of what passes at its sockets, from `monitor_port` on (docs/dbp.md).
+    `handlers` answer requests, by word. With `publishes` the service has a PUB socket. `catalog` is
+    `tcp://HOST:PORT`; without it the service listens for the beacon of one. It listens on `host` at the first
+    free port from `port` on, or any free one for 0; on "0.0.0.0", every interface, the catalog lists the
+    address that the service connects from. `interval_s` is the offered interval of heartbeats. `fields` are
+    registered beside `function` and `topics`. `mirrors` says which hosts may get copies of messages at its
+    sockets, from `monitor_port` on (docs/dbp.md). Raises ValueError for a word that no request can have.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Service:
 
     @property
     def state(self) -> RegistrationState:
-        """How it stands with its catalog."""
+        """The state of the registration with the catalog."""
         return self._presence.state
 
     @property
@@ -89,24 +90,24 @@ class Service:
 
     @property
     def urls(self) -> Sequence[str]:
-        """Where it listens: its ROUTER, and its PUB socket if it has one."""
+        """The URLs of the ROUTER, and of the PUB socket if the service has one."""
         interfaces = self._presence.fields.get("interfaces", {})
         return [f"tcp://{one['ip']}:{one['port']}" for one in interfaces.values()]
 
     async def changed(self) -> None:
-        """Wait until something has happened between it and its catalog."""
+        """Wait for the next event between the service and its catalog."""
         await self._presence.changed()
 
     async def listed(self) -> None:
-        """Wait until the catalog lists it. Raises `NodeError` with the reasons if it is denied."""
+        """Wait until the catalog lists the service. Raises `NodeError` with the reasons of a denial."""
         await self._presence.listed()
 
     async def update(self, **fields: Any) -> None:
-        """Change registered fields. Raises `NodeError` with the reasons if that is denied."""
+        """Change registered fields. Raises `NodeError` with the reasons of a denial."""
         await self._presence.update(**fields)
 
     def publish(self, topic: str, data: bytes) -> bool:
-        """Publish to who has subscribed to the topic. Return False, and count it, if a queue was full.
+        """Publish to the subscribers of a topic. Return False, and count it, if the queue of one was full.
 
         Raises `NodeError` for a service without `publishes`.
         """
@@ -125,7 +126,7 @@ class Service:
                 self.calls.take(request, self._reply(peer))
 
     def _mirrored(self, request: Request, host: str) -> Request:
-        """Return the answer to who asks for a mirror."""
+        """Return the answer to a request for a mirror."""
         granted = self._mirror.ask(request.data.decode(errors="replace"), host, self._loop)
         if isinstance(granted, Grant):
             return request._replace(body=(granted.pack(),))
@@ -136,7 +137,7 @@ class Service:
         return lambda said: self._router.send([peer, *requests.pack(said, time.time())])
 
     async def close(self) -> None:
-        """Leave the catalog, and end. Idempotent."""
+        """Leave the catalog, and close all sockets. Idempotent."""
         await self._presence.leave()
         self.calls.close()
         self._mirror.close()

@@ -1,4 +1,4 @@
-"""The client of mirrors, and of what a catalog knows of the life of services."""
+"""Watches nodes: reads the liveness of services from a catalog, and messages from mirrors."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable
@@ -14,7 +14,7 @@ from devices.dbp.nodes.presence import NodeError
 
 
 async def lives(client: Client) -> dict[str, Life]:
-    """Return how the listed services live, by name. Raises `NodeError` if the catalog does not say."""
+    """Return the liveness of the listed services by name. Raises `NodeError` if the catalog does not tell."""
     received = await client.tell(Command(wire.INFO_REQUEST, (LIVENESS.encode(),)))
     found = read_lives(received.fields)
     if not found and "Error" in received.fields:
@@ -23,9 +23,9 @@ async def lives(client: Client) -> dict[str, Life]:
 
 
 async def mirrored(client: Client, name: str | None, interface: str) -> AsyncGenerator[Passed, None]:
-    """Yield what passes at an interface of a service, or at the socket of the catalog itself (None).
+    """Yield the messages at an interface of the service `name`, or of the catalog itself (None).
 
-    Raises `NodeError` if there is no mirror. The lease is kept up until the iteration ends.
+    The mirror's lease is renewed until the iteration ends. Raises `NodeError` if there is no mirror.
     """
     host, grant = await _granted(client, name, interface)
     renewing = asyncio.ensure_future(_renew(client, name, interface, grant))
@@ -40,7 +40,7 @@ async def mirrored(client: Client, name: str | None, interface: str) -> AsyncGen
 
 
 async def _unless(renewing: asyncio.Task[None], frames: Awaitable[list[bytes]]) -> list[bytes]:
-    """Return the frames that come next. Raises what ends the renewal before."""
+    """Return the next frames. Raises the error of the renewal if that ends before."""
     hearing = asyncio.ensure_future(frames)
     await asyncio.wait((hearing, renewing), return_when=asyncio.FIRST_COMPLETED)
     if not hearing.done():
@@ -57,7 +57,7 @@ async def _renew(client: Client, name: str | None, interface: str, grant: Grant)
 
 
 async def _granted(client: Client, name: str | None, interface: str) -> tuple[str, Grant]:
-    """Ask for a mirror, or for one more lease. Return its host and what was granted."""
+    """Request a mirror, or a further lease. Return its host and the grant."""
     if name is None:
         host, answer = await _ask_catalog(client, interface)
     else:

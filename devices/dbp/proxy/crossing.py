@@ -1,4 +1,4 @@
-"""The TLS connection between two proxies: one side dials and dials again, the other one listens."""
+"""The TLS connection between two proxies: one side dials and redials, the other side listens."""
 
 import asyncio
 import logging
@@ -21,13 +21,13 @@ _RETRY_MAX_S: Final = 5.0
 CONNECTIONS_MAX: Final = 8
 
 Serve = Callable[[StreamReader, StreamWriter], Awaitable[str]]
-"""Serves a connection to its end, and returns why it ended."""
+"""Serves a connection until it ends, and returns why it ended."""
 
 
 def context(tls: Tls, listens: bool) -> ssl.SSLContext:
-    """Return what both sides prove themselves with: each has a certificate that the other's authority signed.
+    """Return the TLS context of one side: it proves itself by a certificate, and requires one of the other.
 
-    Raises `LinkError` for files that cannot be used.
+    Raises `LinkError` for certificate files that cannot be used.
     """
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if listens else ssl.PROTOCOL_TLS_CLIENT)
     made.minimum_version = ssl.TLSVersion.TLSv1_3
@@ -41,7 +41,7 @@ def context(tls: Tls, listens: bool) -> ssl.SSLContext:
 
 
 class Listening:
-    """The side that listens. `url` names the port that was bound."""
+    """The listening side. `url` has the bound port; `fault` says why the last connection ended, or ""."""
 
     def __init__(self, url: str, tls: Tls, serve: Serve) -> None:
         self.url, self.fault = url, ""
@@ -50,7 +50,7 @@ class Listening:
         self._connections: set[StreamWriter] = set()
 
     async def run(self) -> None:
-        """Listen until it is cancelled. Raises `LinkError`."""
+        """Listen until cancelled. Raises `LinkError` if that fails."""
         url = split_url(self.url)
         host = None if is_wildcard(url.host) else url.host
         try:
@@ -74,16 +74,17 @@ class Listening:
         return None
 
     def met(self) -> None:
-        """Forget the last fault: the other side answered."""
+        """Clear the fault: the other side answered."""
         self.fault = ""
 
     def close(self) -> None:
+        """Stop listening. Idempotent."""
         if self._server is not None:
             self._server.close()
 
 
 class Dialling:
-    """The side that dials, again and again, with growing pauses."""
+    """The dialling side, which redials with growing pauses. `fault` says why no connection is up, or ""."""
 
     def __init__(self, url: str, tls: Tls, serve: Serve) -> None:
         self.url, self.fault = url, ""
@@ -91,7 +92,7 @@ class Dialling:
         self._pauses = Backoff(_RETRY_MIN_S, _RETRY_MAX_S, random.uniform)
 
     async def run(self) -> None:
-        """Keep a connection up until it is cancelled."""
+        """Keep a connection up until cancelled."""
         url = split_url(self.url)
         while True:
             try:
@@ -111,9 +112,9 @@ class Dialling:
         self.fault = fault
 
     def met(self) -> None:
-        """Begin again with short pauses: the other side answered."""
+        """Reset the pauses and the fault: the other side answered."""
         self._pauses.reset()
         self.fault = ""
 
     def close(self) -> None:
-        """Nothing is left open by a dialler whose `run` is cancelled."""
+        """Do nothing: when `run` is cancelled, nothing is left open."""

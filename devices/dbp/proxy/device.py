@@ -53,7 +53,7 @@ class ProxySpec(DeviceSpec):
 
     @property
     def url(self) -> str:
-        """The address that it dials, or listens on."""
+        """The address that the proxy dials, or on which it listens."""
         return self.dial or self.listen or ""
 
     @property
@@ -65,7 +65,7 @@ class ProxySpec(DeviceSpec):
 
     def listens(self) -> Iterator[Listener]:
         if self.listen is not None:
-            proving = self.tls and replace(self.tls, require_peer_cert=True)  # a proxy always asks for it
+            proving = self.tls and replace(self.tls, require_peer_cert=True)  # a proxy always requires it
             yield Listener(self.listen, self.where, proving)
 
     def lets_in(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Which services a proxy offers to the other side, and which of the offered ones it takes. Pure."""
+"""The choice of the services that a proxy offers to the other side, and of those that it takes. Pure."""
 
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
@@ -7,31 +7,34 @@ from typing import Any, Final, NamedTuple
 from devices.dbp.nodes.listing import Address, Listed
 
 VIA: Final = "via"
-"""The field with the proxies that a service came by, the nearest to it first."""
+"""The field with the ids of the proxies that a service came by, the one nearest to it first."""
 HOPS_MAX: Final = 8
 SERVICES_MAX: Final = 256
-"""Services that are offered or taken at a time; of more, the first by name."""
+"""The most services that are offered or taken at a time: the first ones by name."""
 _OWN: Final = frozenset(("interfaces", "name", "liveliness", "reg_time", VIA))
 
 
 class Taken(NamedTuple):
-    """A far service that is to be listed here: the names of its interfaces, and its other fields."""
+    """A service of the far side to list on this one: the names of its interfaces, and its other fields."""
 
     interfaces: tuple[str, ...]
     fields: Mapping[str, Any]
 
 
 class Offers(NamedTuple):
-    """The services that are offered, as they are said, and the addresses to which streams may lead."""
+    """The offered services by name, as they are sent, and the addresses by service and interface.
+
+    Streams of the other side may lead to these addresses only.
+    """
 
     services: dict[str, dict[str, Any]]
     addresses: dict[tuple[str, str], Address]
 
 
 def offers_of(listed: Mapping[str, Listed], allowed: Iterable[str], own: str, far: str) -> Offers:
-    """Return the offers of a proxy `own` to the proxy `far`, from what the near catalog lists.
+    """Return the offers of the proxy `own` to the proxy `far`, from the services in the near catalog.
 
-    A service that has come by one of the two is not offered back: so none goes round.
+    A service that came by one of the two is not offered back, so that none goes round.
     """
     allowed, services, addresses = (
         tuple(allowed),
@@ -49,7 +52,10 @@ def offers_of(listed: Mapping[str, Listed], allowed: Iterable[str], own: str, fa
 
 
 def takes_of(offer: Mapping[str, Mapping[str, Any]], allowed: Iterable[str], own: str) -> dict[str, Taken]:
-    """Return what a proxy `own` takes of an offer. What is malformed, or came by it before, is left out."""
+    """Return the services of an offer that the proxy `own` takes.
+
+    Malformed services, and services that came by `own` before, are left out.
+    """
     allowed, found = tuple(allowed), dict[str, Taken]()
     for name in sorted(name for name in offer if is_allowed(name, allowed)):
         fields, interfaces = offer[name], offer[name].get("interfaces")
@@ -64,11 +70,11 @@ def takes_of(offer: Mapping[str, Mapping[str, Any]], allowed: Iterable[str], own
 
 
 def is_allowed(name: str, allowed: Iterable[str]) -> bool:
-    """Return whether an allow list names a service. `*` and `?` stand for any letters, as in a shell."""
+    """Return whether an allow list has a service. `*` and `?` are wildcards, as in a shell."""
     return name != "Error" and any(fnmatchcase(name, pattern) for pattern in allowed)
 
 
 def via_of(fields: Mapping[str, Any]) -> list[str]:
-    """Return the proxies that a service came by."""
+    """Return the ids of the proxies that a service came by."""
     via = fields.get(VIA)
     return [one for one in via if isinstance(one, str)] if isinstance(via, list) else []

@@ -1,4 +1,4 @@
-"""A far service here: it is listed in the near catalog, and its interfaces lead through the tunnel."""
+"""A proxied service: one of the far side, listed in the near catalog, with interfaces into the tunnel."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ log = logging.getLogger("buscoupler.proxy")
 
 
 class ProxiedService:
-    """One far service. It listens on `host`, a port for each interface, and is listed in `catalog`."""
+    """A service of the far side. It listens on `host`, a port for each interface, and is in `catalog`."""
 
     def __init__(self, name: str, taken: Taken, tunnel: Tunnel, host: str, catalog: str) -> None:
         self.name, self.taken = name, taken
@@ -27,7 +27,7 @@ class ProxiedService:
         self._task: Task[None] | None = None
 
     def open(self, loop: AbstractEventLoop) -> None:
-        """Begin to listen, and then to register."""
+        """Begin to listen, then to register."""
         self._task = loop.create_task(self._open(loop))
 
     async def _open(self, loop: AbstractEventLoop) -> None:
@@ -48,7 +48,7 @@ class ProxiedService:
             writer.close()
 
     async def close(self) -> None:
-        """Be listed no more, and accept nobody. Streams end with their connections, or with the tunnel."""
+        """Leave the catalog, and stop listening. Streams end with their connections, or with the tunnel."""
         if self._task is not None:
             self._task.cancel()
             self._task = None

@@ -1,4 +1,4 @@
-"""One end of a proxy: it watches its catalog, offers what may be used, and stands in for what it takes."""
+"""One end of a proxy: it watches its catalog, offers services, and lists those that it takes."""
 
 import asyncio
 import logging
@@ -77,13 +77,13 @@ class Proxy(Service):
             log.error("%s: %s", self.name, error)
 
     async def _watch(self) -> None:
-        """Look each second what the near catalog lists, and tell the other side if that changes an offer."""
+        """Read the near catalog each second, and send changed offers to the other side."""
         async with Client(self._spec.proxy) as client:
             while True:
                 try:
                     self._listed, self.condition = await client.services(), ""
                 except (NodeError, LinkError) as error:
-                    self.condition = str(error)  # what was listed last can perhaps still be reached
+                    self.condition = str(error)  # the services of the last list may still be reachable
                 self._tell()
                 await asyncio.sleep(self._look_s)
 
@@ -102,10 +102,10 @@ class Proxy(Service):
         finally:
             self._left(tunnel)
 
-    # what a tunnel asks
+    # the tunnel's `Near`
 
     def met(self, tunnel: Tunnel, hello: Hello) -> str:
-        """Take another proxy. One that comes again replaces its old connection; nobody else may."""
+        """Accept the other proxy, or return why not. A proxy that connects again replaces its old tunnel."""
         if hello.id == self._hello.id:
             return "it is this proxy itself"
         if self._tunnel is not None and self._tunnel.far.id != hello.id:
@@ -139,7 +139,7 @@ class Proxy(Service):
                 made.open(self._loop)
 
     def _left(self, tunnel: Tunnel) -> None:
-        """Forget a tunnel that has ended: nobody over there can be reached any more. Idempotent."""
+        """Forget a tunnel that has ended, with the services behind it. Idempotent."""
         if tunnel is self._tunnel:
             self._past += tunnel.counts
             self._refused += tunnel.refused

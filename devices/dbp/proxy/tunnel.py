@@ -1,4 +1,4 @@
-"""One connection between two proxies, and the streams that it carries."""
+"""A tunnel: one connection between two proxies, and the streams that it carries."""
 
 import asyncio
 import logging
@@ -24,20 +24,20 @@ _REASONS: Final = ("not offered", "streams full", "cannot connect")
 
 
 class Near(Protocol):
-    """The side of a tunnel, as the tunnel asks it."""
+    """The near side of a tunnel, as the tunnel sees it."""
 
     def met(self, tunnel: "Tunnel", hello: Hello) -> str:
-        """Take the other proxy, or return why not."""
+        """Accept the other proxy and return "", or return why not."""
 
     def offered(self, tunnel: "Tunnel", services: dict[str, dict[str, Any]]) -> None:
-        """Take what the other side offers now."""
+        """Take the current offers of the other side."""
 
     def address_of(self, target: Target) -> Address | None:
-        """Return where a stream of the other side may lead; None: it is not offered."""
+        """Return the address for a stream of the other side; None if its target is not offered."""
 
 
 class _Stream:
-    """One stream: a TCP connection here, and its other half there."""
+    """A stream: a TCP connection on this side, joined to one on the other side."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -45,27 +45,29 @@ class _Stream:
         self.has_credit = asyncio.Event()
         self.has_credit.set()
         self.incoming: Queue[bytes | None] = Queue()
-        self.owed = 0  # bytes that came, and that no credit was given back for
+        self.owed = 0  # bytes received for which no credit was given back
 
     def spend(self, size: int) -> None:
+        """Use credit for `size` bytes that are sent."""
         self.credit -= size
         if self.credit <= 0:
             self.has_credit.clear()
 
     def earn(self, size: int) -> None:
+        """Add the credit that the other side gives."""
         self.credit += size
         self.has_credit.set()
 
     def end(self) -> None:
-        """Let what came be written, and nothing more be read."""
+        """Write the bytes that have come, and read nothing more."""
         self.incoming.put_nowait(None)
         self.has_credit.set()
 
 
 class Tunnel:
-    """A connection that is up. `run` serves it to its end. `dialled`: this side made it.
+    """A tunnel over a connection, which `run` serves until it ends. `dialled` says that this side made it.
 
-    `counts` are plain numbers, and `refused` those of streams that did not come to be, by reason.
+    `counts` has the numbers of streams and bytes, and `refused` those of refused streams by reason.
     """
 
     def __init__(
@@ -83,7 +85,7 @@ class Tunnel:
 
     @property
     def streams(self) -> int:
-        """The streams that are open now."""
+        """The number of open streams."""
         return len(self._streams)
 
     async def run(self) -> str:
@@ -124,12 +126,12 @@ class Tunnel:
         self._begin(self._keep_alive())
         while True:
             head, body = await self._frame()
-            fault = "a frame that is none" if head is None else self._take(head, body)
+            fault = "a malformed frame" if head is None else self._take(head, body)
             if fault:
                 return fault
 
     def _take(self, head: Head, body: bytes) -> str:
-        """Take a frame. Return what is wrong with it, if that ends the connection."""
+        """Handle a frame. Return its fault if that ends the connection, or ""."""
         stream = self._streams.get(head.stream)
         match head.kind:
             case wire.OFFER:
@@ -151,12 +153,12 @@ class Tunnel:
     def _offered(self, body: bytes) -> str:
         services = wire.read_offer(body)
         if services is None:
-            return "an offer that is none"
+            return "a malformed offer"
         self._near.offered(self, services)
         return ""
 
     def offer(self, services: dict[str, dict[str, Any]]) -> bool:
-        """Tell the other side what is offered now. Return False if that is too long to be said."""
+        """Send the current offers to the other side. Return False if they are too long for a frame."""
         frame = wire.pack_offer(services)
         if frame is not None:
             self._writer.write(frame)
@@ -165,7 +167,7 @@ class Tunnel:
     # streams
 
     def open(self, target: Target, reader: StreamReader, writer: StreamWriter) -> bool:
-        """Lead a connection that was accepted here to `target` over there. False: there is no room."""
+        """Open a stream from a connection on this side to a target on the other. Return False if full."""
         if len(self._streams) >= STREAMS_MAX:
             self.refused["streams full"] += 1
             return False
@@ -179,7 +181,7 @@ class Tunnel:
     def _opened(self, number: int, body: bytes) -> str:
         target = wire.read_open(body)
         if target is None or number % 2 == self._next % 2 or number in self._streams:
-            return "an opening that is none"
+            return "a malformed opening of a stream"
         address = self._near.address_of(target)
         if address is None or len(self._streams) >= STREAMS_MAX:
             reason = "not offered" if address is None else "streams full"
@@ -205,7 +207,7 @@ class Tunnel:
         self._begin(self._pump_in(stream, writer))
 
     async def _pump_out(self, stream: _Stream, reader: StreamReader) -> None:
-        """Carry what comes from here to the other side, as far as there is credit."""
+        """Send the bytes of this side's connection to the other side, as far as credit allows."""
         with suppress(OSError):
             while True:
                 await stream.has_credit.wait()
@@ -218,7 +220,7 @@ class Tunnel:
         self._end(stream, "")
 
     async def _pump_in(self, stream: _Stream, writer: StreamWriter) -> None:
-        """Write what comes from the other side, and give credit for it when it is written."""
+        """Write the bytes of the other side to this side's connection, and give credit for them."""
         try:
             while (data := await stream.incoming.get()) is not None:
                 writer.write(data)
@@ -245,14 +247,14 @@ class Tunnel:
         return ""
 
     def _ended(self, stream: _Stream, reason: str) -> None:
-        """Take the end of a stream from the other side: what has come is written first."""
+        """End a stream that the other side has ended. Bytes that have come are written first."""
         if reason:
             self.refused[reason if reason in _REASONS else "refused there"] += 1
         del self._streams[stream.number]
         stream.end()
 
     def _end(self, stream: _Stream, reason: str) -> None:
-        """End a stream from here. Idempotent."""
+        """End a stream from this side. Idempotent."""
         if self._streams.pop(stream.number, None) is not None:
             self._writer.write(wire.pack_close(stream.number, reason))
         stream.end()

@@ -12,7 +12,7 @@ HEAD: Final = Struct(">BII")
 VERSION: Final = 1
 HELLO, OFFER, OPEN, DATA, CREDIT, CLOSE, PING, PONG = range(1, 9)
 WINDOW_BYTES: Final = 256 << 10
-"""One end of a stream may send so much before the other end gives credit."""
+"""The bytes that one end of a stream may send before the other end gives credit."""
 DATA_BYTES: Final = 32 << 10
 _BYTES_MAX: Final = {
     HELLO: 4096, OFFER: 1 << 20, OPEN: 4096, DATA: DATA_BYTES, CREDIT: 4, CLOSE: 256, PING: 0, PONG: 0,
@@ -23,7 +23,7 @@ _CREDIT: Final = Struct(">I")
 
 
 class Head(NamedTuple):
-    """The head of a frame: `stream` is 0 for frames that belong to none."""
+    """The head of a frame. `stream` is 0 for a frame that belongs to no stream."""
 
     kind: int
     stream: int
@@ -31,14 +31,14 @@ class Head(NamedTuple):
 
 
 class Hello(NamedTuple):
-    """The first frame of each side. `id` tells proxies apart; `name` is for people."""
+    """The first frame of each side. `id` tells proxies apart; `name` is for logs."""
 
     id: str
     name: str
 
 
 class Target(NamedTuple):
-    """An interface of a service, to which a stream leads."""
+    """The target of a stream: an interface of a service."""
 
     service: str
     interface: str
@@ -50,7 +50,7 @@ def pack(kind: int, stream: int = 0, body: bytes = b"") -> bytes:
 
 
 def read_head(data: bytes) -> Head | None:
-    """Return the head in exactly `HEAD.size` bytes; None for one that no frame can have."""
+    """Return the head in exactly `HEAD.size` bytes; None if no frame can have it."""
     head = Head(*HEAD.unpack(data))
     if head.size > _BYTES_MAX.get(head.kind, -1) or (head.stream > 0) is not (head.kind in _OF_STREAMS):
         return None
@@ -58,11 +58,12 @@ def read_head(data: bytes) -> Head | None:
 
 
 def pack_hello(hello: Hello) -> bytes:
+    """Return the first frame."""
     return pack(HELLO, body=json.dumps({"version": VERSION, **hello._asdict()}).encode())
 
 
 def read_hello(body: bytes) -> Hello | str:
-    """Return what a first frame says, or why it cannot be talked to."""
+    """Return the hello in the body of a first frame, or why it is refused."""
     match read_objects(body, _BOUNDS):
         case {"version": int(version)} if version != VERSION and not isinstance(version, bool):
             return f"it speaks version {version}, and this is {VERSION}"
@@ -74,13 +75,13 @@ def read_hello(body: bytes) -> Hello | str:
 
 
 def pack_offer(services: dict[str, dict[str, Any]]) -> bytes | None:
-    """Return the frame that offers these services; None if they are too many for one."""
+    """Return the frame that offers these services; None if they are too many for one frame."""
     body = json.dumps(services).encode()
     return pack(OFFER, body=body) if len(body) <= _BYTES_MAX[OFFER] else None
 
 
 def read_offer(body: bytes) -> dict[str, dict[str, Any]] | None:
-    """Return what is offered by name; None for a body that is no offer."""
+    """Return the offered services by name; None if the body is malformed."""
     fields = read_objects(body, _BOUNDS)
     if fields is None:
         return None
@@ -88,10 +89,12 @@ def read_offer(body: bytes) -> dict[str, dict[str, Any]] | None:
 
 
 def pack_open(stream: int, target: Target) -> bytes:
+    """Return the frame that opens a stream."""
     return pack(OPEN, stream, json.dumps(target._asdict()).encode())
 
 
 def read_open(body: bytes) -> Target | None:
+    """Return the target of a stream that is opened; None if the body is malformed."""
     match read_objects(body, _BOUNDS):
         case {"service": str(service), "interface": str(interface)}:
             return Target(service, interface)
@@ -99,13 +102,15 @@ def read_open(body: bytes) -> Target | None:
 
 
 def pack_credit(stream: int, size: int) -> bytes:
+    """Return the frame that gives credit for `size` bytes."""
     return pack(CREDIT, stream, _CREDIT.pack(size))
 
 
 def read_credit(body: bytes) -> int:
-    """Return the credit; 0 for a body that has none."""
+    """Return the credit in bytes; 0 if the body is malformed."""
     return int(_CREDIT.unpack(body)[0]) if len(body) == _CREDIT.size else 0
 
 
 def pack_close(stream: int, reason: str = "") -> bytes:
+    """Return the frame that ends a stream. `reason` is "" for an ordinary end."""
     return pack(CLOSE, stream, reason.encode()[: _BYTES_MAX[CLOSE]])

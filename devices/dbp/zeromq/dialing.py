@@ -1,4 +1,4 @@
-"""Connects to a ZeroMQ socket elsewhere, again and again."""
+"""Dials a ZeroMQ socket, and redials it."""
 
 import asyncio
 import random
@@ -14,9 +14,9 @@ from devices.dbp.zeromq.limits import Limits
 
 
 class Dialer:
-    """Keeps one connection to HOST and PORT; a name is looked up each time. `fault`: why there is none.
+    """Keeps one connection to `host` and `port` up. `fault` says why there is none, or "".
 
-    `made(sock, name)` returns the connection over a connected socket.
+    A name is looked up for each attempt. `made(sock, name)` returns the connection over a connected socket.
     """
 
     def __init__(
@@ -28,11 +28,12 @@ class Dialer:
         self._task: Task[None] | None = None
 
     def open(self, loop: AbstractEventLoop) -> None:
+        """Begin to dial."""
         self._loop = loop
         self._task = loop.create_task(self._run())
 
     def close(self) -> None:
-        """Connect no more. What is connected stays. Idempotent."""
+        """Stop dialling. A connection that is up stays. Idempotent."""
         if self._task is not None:
             self._task.cancel()
 
@@ -45,7 +46,7 @@ class Dialer:
             await asyncio.sleep(self._backoff.next_s())
 
     async def _once(self) -> str:
-        """Connect, and wait until that has ended. Returns why. Raises `OSError`."""
+        """Connect, and wait for the connection's end. Return why it ended. Raises `OSError`."""
         async with asyncio.timeout(self._limits.handshake_s):
             loop = self._loop
             found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)

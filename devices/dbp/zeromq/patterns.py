@@ -1,6 +1,6 @@
-"""Patterns of messaging: to which peers a socket sends, and what it hears of them.
+"""Messaging patterns of ZeroMQ: to which peers a socket sends, and which messages of theirs it gets.
 
-28/REQREP and 29/PUBSUB describe them; docs/wire/zmtp.md says where we differ.
+28/REQREP and 29/PUBSUB describe them; docs/wire/zmtp.md lists the differences.
 """
 
 from abc import ABC, abstractmethod
@@ -17,7 +17,7 @@ from devices.dbp.zeromq.zmtp import Frames
 
 
 class Peer:
-    """A connection whose handshake is complete. `name`: the peer's identity at a router."""
+    """A connection whose handshake is complete. `name` is the peer's identity at a router."""
 
     __slots__ = ("connection", "name", "topics")
 
@@ -26,13 +26,13 @@ class Peer:
         self.topics: tuple[bytes, ...] = ()
 
     def send(self, data: bytes) -> bool:
-        """Send a packed message. Returns False if it was dropped, which its connection has counted."""
+        """Send a packed message. Return False if it was dropped, which the connection has counted."""
         has_room = self.connection.has_room(len(data))
         return self.connection.send(data) and has_room
 
 
 class Pattern(ABC):
-    """The peers of one socket. `stats` is the ledger of what it sends."""
+    """The pattern of one socket, with its peers. `stats` is the ledger of sent messages."""
 
     kind: bytes
 
@@ -41,36 +41,36 @@ class Pattern(ABC):
         self.peers: dict[Connection, Peer] = {}
 
     def enter(self, connection: Connection, identity: bytes) -> str:
-        """Take a peer. Returns "", or why not."""
+        """Add a peer. Return "", or why it is refused."""
         self.peers[connection] = Peer(connection, identity)
         return ""
 
     def leave(self, connection: Connection) -> Iterator[Frames]:
-        """Forget a peer, if it is one. Yields what is heard because of that."""
+        """Remove a peer, if the connection is one. Yield the messages that this causes for the socket."""
         self.peers.pop(connection, None)
         yield from ()
 
     def hear(self, connection: Connection, frames: Frames) -> tuple[Frames | None, str]:
-        """Return what a message of a peer is to the socket, if anything, and why it is refused, or ""."""
+        """Return the socket's message for a peer's message, or None, and why it is refused, or ""."""
         return frames, ""
 
     @abstractmethod
     def send(self, frames: Sequence[bytes]) -> bool:
-        """Send to whom it concerns. Returns False, and counts it, if somebody of them does not get it."""
+        """Send to the peers of the message. Return False, and count it, if a peer does not get it."""
 
     def end(self) -> None:
-        """Count what waits and goes to nobody any more."""
+        """Drop queued messages without a peer, and count them."""
         return
 
     def lose(self, reason: str) -> bool:
-        """Count a message that goes to nobody. Returns False."""
+        """Count a message that is dropped for a reason. Return False."""
         self.stats.offered += 1
         self.stats.drop(reason)
         return False
 
 
 class Router(Pattern):
-    """Calls each peer by the identity that it chose, or by a number. Sends to the peer that is named."""
+    """A ROUTER: it names each peer by its chosen identity or by a number, and sends to a named peer."""
 
     kind = zmtp.ROUTER
 
@@ -80,7 +80,9 @@ class Router(Pattern):
         self._numbers = count(1)
 
     def enter(self, connection: Connection, identity: bytes) -> str:
-        name = identity or b"\0" + next(self._numbers).to_bytes(8, "big")  # none that a peer may choose
+        name = identity or b"\0" + next(self._numbers).to_bytes(
+            8, "big"
+        )  # an identity that no peer may choose
         if name in self._by_name:
             return "identity taken"
         super().enter(connection, name)
@@ -102,7 +104,7 @@ class Router(Pattern):
 
 
 class Dealer(Pattern):
-    """Sends to its peers in turn. As long as there is none, messages wait."""
+    """A DEALER: it sends to its peers in turn. Messages wait while there is no peer."""
 
     kind = zmtp.DEALER
 
@@ -123,7 +125,7 @@ class Dealer(Pattern):
             return self._wait(list(frames))
         connection = next(iter(self.peers))
         peer = self.peers.pop(connection)
-        self.peers[connection] = peer  # the last of them now
+        self.peers[connection] = peer  # move it to the end
         return peer.send(zmtp.pack(frames))
 
     def _wait(self, frames: Frames) -> bool:
@@ -141,7 +143,7 @@ class Dealer(Pattern):
 
 
 class Publisher(Pattern):
-    """Sends to who has subscribed to a topic that the message begins with. An XPUB hears of new topics."""
+    """A PUB: it sends a message to the peers that subscribe to a topic with which the message begins."""
 
     kind = zmtp.PUB
 
@@ -181,7 +183,7 @@ class Publisher(Pattern):
         return ([b"\0" + topic] if self._take_back(peer.connection, topic) else None), ""
 
     def _take_back(self, connection: Connection, topic: bytes) -> bool:
-        """Count a topic of a peer less. Returns whether nobody else has it."""
+        """Remove one subscription of a peer. Return whether the topic now has no subscriber."""
         self._quota.give_back(connection, "", len(topic) + 100)
         self._topics[topic] -= 1
         if self._topics[topic]:
@@ -198,13 +200,13 @@ class Publisher(Pattern):
 
 
 class ExtendedPublisher(Publisher):
-    """An XPUB: its owner hears each topic that begins or ends to be wanted, with 1 or 0 in front of it."""
+    """An XPUB: its owner gets each topic with its first subscriber (after a 1) or without any (after a 0)."""
 
     kind = zmtp.XPUB
 
 
 class Subscriber(Pattern):
-    """Tells each peer the topics that it wants, and hears those."""
+    """A SUB: it tells each peer the topics to which it subscribes."""
 
     kind = zmtp.SUB
 
@@ -219,7 +221,7 @@ class Subscriber(Pattern):
         return ""
 
     def want(self, topic: bytes, wanted: bool) -> None:
-        """Begin or end to hear a topic: what begins with these bytes. It can be wanted several times."""
+        """Subscribe to messages that begin with `topic`, or end one subscription. There can be several."""
         if wanted:
             self._topics.append(topic)
         elif topic in self._topics:

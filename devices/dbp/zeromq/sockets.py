@@ -1,4 +1,4 @@
-"""A ZeroMQ socket on an asyncio loop: it hears messages in batches, and sends without waiting."""
+"""A ZeroMQ socket on an asyncio loop: it gets messages in batches, and sends without waiting."""
 
 import errno
 import logging
@@ -21,14 +21,14 @@ from devices.dbp.zeromq.zmtp import Cutter, Hello, Ping, Ready, Said
 
 Kind = Literal["router", "dealer", "pub", "xpub", "sub"]
 Watcher = Callable[[Literal["in", "out"], Sequence[bytes], str], object]
-"""Is called with each message that passes: its frames, and the host of the peer; "" for what goes out."""
+"""Called with the direction of each message, its frames, and the host of its sender, "" for our own."""
 log = logging.getLogger("buscoupler.zeromq")
 
 
 class Message(NamedTuple):
-    """The frames of a message; of a router's, the first is the peer's identity.
+    """A received message. At a router, the first of `frames` is the identity of the peer.
 
-    `host` is the peer's address; "" for what an `xpub` hears because a peer has gone.
+    `host` is the address of the peer; "" for a topic that an `xpub` gets because a peer left.
     """
 
     frames: list[bytes]
@@ -36,10 +36,9 @@ class Message(NamedTuple):
 
 
 class Socket:
-    """One socket. `hears` is called with each batch of messages, in order; it must not raise.
+    """A socket. `hears(messages)` is called with each batch of messages, in order; it must not raise.
 
-    `stats` is its ledger: what it sent and dropped, what it received and refused, by reason. `name` stands in
-    the log.
+    `stats` is the ledger of sent, dropped, received and refused messages. `name` is its name in the log.
     """
 
     def __init__(
@@ -71,21 +70,22 @@ class Socket:
 
     @property
     def received(self) -> int:
+        """The number of received messages."""
         return self.stats.received
 
     @property
     def sent(self) -> int:
-        """The messages that were sent, or wait to be."""
+        """The number of messages that were sent or wait to be sent."""
         return self.stats.offered - self.dropped
 
     @property
     def dropped(self) -> int:
-        """The messages that a peer did not get: its queue is full, or it is gone or unknown."""
+        """The number of messages that a peer did not get: its queue was full, or it is gone or unknown."""
         return sum(self.stats.dropped.values())
 
     @property
     def rejected(self) -> Mapping[str, int]:
-        """The counts of what peers said and it refused, by reason."""
+        """The counts of refused messages of peers, by reason."""
         return self.stats.rejected
 
     @property
@@ -94,13 +94,13 @@ class Socket:
         return len(self._pattern.peers)
 
     def open(self, loop: AbstractEventLoop) -> None:
-        """Let it live on a loop."""
+        """Begin to use an event loop. Call it before `bind` and `connect`."""
         self._loop, self._is_open = loop, True
 
     def bind(self, host: str, port: int, tries: int = 1) -> int:
-        """Listen, and return the port: the first that is free of `tries`. Port 0 is any free one.
+        """Listen on the first free port of `tries` from `port` on, and return it. Port 0 is any free one.
 
-        "" and "*" mean every interface with IPv4. Raises `LinkError`.
+        The hosts "" and "*" are every interface with IPv4. Raises `LinkError`.
         """
         last = min(port + tries, 1 << 16) - 1
         while True:
@@ -113,7 +113,7 @@ class Socket:
             port += 1
 
     def connect(self, host: str, port: int) -> None:
-        """Connect, now or as soon as somebody listens there, and again whenever that has ended."""
+        """Connect as soon as a peer listens there, and again whenever the connection ends."""
         dialer = Dialer(host, port, self._limits, self._dial)
         self._dialers.append(dialer)
         dialer.open(self._loop)
@@ -131,30 +131,30 @@ class Socket:
         return Cutter(zmtp.FITS[self._pattern.kind], limits.message_bytes, limits.frames)
 
     def subscribe(self, topic: bytes) -> None:
-        """Hear what is published and begins with `topic`. For a `sub`."""
+        """Subscribe to messages that begin with `topic`. For a `sub` only."""
         assert isinstance(self._pattern, Subscriber)
         self._pattern.want(topic, True)
 
     def unsubscribe(self, topic: bytes) -> None:
-        """End one `subscribe` of this topic. For a `sub`."""
+        """Undo one `subscribe` of this topic. For a `sub` only."""
         assert isinstance(self._pattern, Subscriber)
         self._pattern.want(topic, False)
 
     def send(self, frames: Sequence[bytes]) -> bool:
-        """Send a message, or return False and count it: a queue is full, or no such peer is connected.
+        """Send a message. Return False, and count it, if a queue is full or no such peer is connected.
 
-        The first frame of a router's message is the identity of the peer.
+        At a router, the first frame is the identity of the peer.
         """
         if self._watcher is not None:
             self._watcher("out", frames, "")
         return self._pattern.send(frames) if self._is_open else self._pattern.lose("closed")
 
     def watch(self, watcher: Watcher) -> None:
-        """Let `watcher` see every message from now on: one that came before it is heard, or is to be sent."""
+        """Call `watcher` with every message, before it is received or sent."""
         self._watcher = watcher
 
     def unwatch(self) -> None:
-        """Let nobody see the messages any more. Idempotent."""
+        """Stop calling the watcher. Idempotent."""
         self._watcher = None
 
     def _on_said(self, connection: Connection, said: list[Said]) -> None:
@@ -202,7 +202,7 @@ class Socket:
             self._hears(messages)
 
     def close(self) -> None:
-        """Close; what waits to be sent is lost. Idempotent."""
+        """Close all connections. Queued messages are dropped and counted. Idempotent."""
         self._is_open = False
         self._pattern.end()
         for dialer in self._dialers:
@@ -225,5 +225,5 @@ def _serving(limits: Limits) -> serving.Limits:
 
 
 def _plain(host: str) -> str:
-    """Return an address of IPv4 as such, also if it came by a socket of both families."""
+    """Return an address without the prefix that a socket of both families gives to IPv4 ones."""
     return host.removeprefix("::ffff:")

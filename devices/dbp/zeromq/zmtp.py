@@ -1,4 +1,4 @@
-"""ZMTP 3.0 with the mechanism NULL: what ZeroMQ sockets say to each other on TCP (23/ZMTP). Pure.
+"""ZMTP 3.0 with the mechanism NULL, the protocol of ZeroMQ sockets on TCP (23/ZMTP). Pure.
 
 docs/wire/zmtp.md is the description.
 """
@@ -36,28 +36,28 @@ FITS: Final = {
     XPUB: frozenset((SUB, XSUB)),
     SUB: frozenset((PUB, XPUB)),
 }
-"""The types of sockets that each of ours can talk to."""
+"""The types of peers that each type of our sockets can have."""
 
 
 class Hello(NamedTuple):
-    """The peer's signature is there: it waits for our greeting."""
+    """The peer's signature has come: the peer waits for our greeting."""
 
 
 class Ready(NamedTuple):
-    """The handshake is complete. `identity`: what a router shall call the peer; b"" if it does not mind."""
+    """The handshake is complete. `identity` is the peer's name at a router; b"" lets the router choose."""
 
     identity: bytes
 
 
 class Ping(NamedTuple):
-    """The peer wants a `pong` with its context."""
+    """The peer asks for a `pong` with its context."""
 
     context: bytes
 
 
 Frames = list[bytes]
 Said = Hello | Ready | Ping | Frames
-"""What a `Cutter` finds; a message is the list of its frames."""
+"""An item of a peer's stream; a message is the list of its frames."""
 
 
 def ready(socket_type: bytes) -> bytes:
@@ -75,12 +75,12 @@ def _property(name: bytes, value: bytes) -> bytes:
 
 
 def command(name: bytes, data: bytes) -> bytes:
-    """Return a command as it lies on the stream."""
+    """Return the bytes of a command on the stream."""
     return _frame(_COMMAND, bytes([len(name)]) + name + data)
 
 
 def pack(frames: Sequence[bytes]) -> bytes:
-    """Return a message as it lies on the stream. It has at least one frame."""
+    """Return the bytes of a message on the stream. It has at least one frame."""
     last = len(frames) - 1
     return b"".join(_frame(0 if number == last else _MORE, frame) for number, frame in enumerate(frames))
 
@@ -92,26 +92,27 @@ def _frame(flags: int, body: bytes) -> bytes:
 
 
 class Cutter:
-    """Cuts what a peer of one of our sockets says (`bus.serving.objects.Cutter`).
+    """Cuts the stream of a peer into items (`bus.serving.objects.Cutter`).
 
-    `fits` are the types that the peer's socket may have. A message has at most `message_bytes` bytes and
-    `frames` frames. A larger one is a fault as soon as that shows.
+    `fits` has the types that the peer's socket may have. A message has at most `message_bytes` bytes and
+    `frames` frames; a larger one is a fault as soon as that shows.
     """
 
     def __init__(self, fits: Collection[bytes], message_bytes: int, frames: int) -> None:
         self.fault = ""
         self._fits, self._message_bytes, self._frames_max = fits, message_bytes, frames
         self._rest = bytearray()
-        self._frames: Frames = []  # of a message whose last is not there
+        self._frames: Frames = []  # of a message whose last frame has not come
         self._frames_bytes = 0
         self._step = self._signature
 
     @property
     def waiting(self) -> int:
+        """The bytes that wait for the rest of an item."""
         return len(self._rest) + self._frames_bytes
 
     def cut(self, data: bytes) -> list[Said]:
-        """Return what the peer has said and is whole now."""
+        """Take the next bytes, and return the items that are complete."""
         self._rest += data
         said: list[Said] = []
         at = 0
@@ -218,7 +219,7 @@ class Cutter:
 
 
 def _properties(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield names and values, as far as they are whole."""
+    """Yield names and values, as far as they are complete."""
     at = 0
     while at < len(data):
         name = at + 1 + data[at]

@@ -60,16 +60,16 @@ class Judged(NamedTuple):
 
 
 def audit(
-    rows: "DataFrame", window_ms: int = WINDOW_MS, span: Span = WHOLE, recorded: int | None = None
+    rows: "DataFrame", window_ms: int = WINDOW_MS, span: Span = WHOLE, entries: "list[Row] | None" = None
 ) -> Audit:
-    """Audit a capture of `recorded` rows, if that is known.
+    """Audit a capture. `entries` are its inventory, which is taken if it is not given.
 
     Small tables are collected: the inventory, the sums of frames, the fault patterns, and their groups. If
     `span` has bounds, the frames are counted of which the first row is inside. `rows` then have a margin
     (`pipeline.input.span.MARGIN_NS`), in which others begin or end.
     """
     spark = rows.sparkSession
-    entries = inventory.take(rows, recorded)
+    entries = inventory.take(rows) if entries is None else entries
     rows, taken, at = trunks.whole(rows, entries)
     frame_sums = cached(sums.sums(sums.keyed(rows, at), at, span))
     known = sums.signatures(frame_sums, at).collect()

@@ -7,12 +7,12 @@ import pytest
 
 from appliance.commandline.cli import main
 from appliance.commands import broker as command
-from appliance.compose import Appliance
 from appliance.parts.broker import BrokerPart
 from bus.leases.service import LeasingBroker
 from bus.leases.settings import BrokerSettings
 from bus.tmq import Client
 from bus.transports.options import Tls
+from tests.helpers.appliances import appliance_of
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from tests.helpers.tmq import ReferenceClient
@@ -54,7 +54,7 @@ async def exact_of(address: tuple[str, int], brokers: list[str]) -> bool:
 @pytest.mark.parametrize("exact", [True, False])
 async def test_the_settings_of_a_broker_are_the_same_in_a_file(exact: bool) -> None:
     keys = f"{{on: a, listen: 'tcp://127.0.0.1:{free_port()}', exact: {str(exact).lower()}, lease_ms: 700}}"
-    appliance = Appliance(loads(f"name: t\ngateways: {{a: }}\nbrokers: {{m: {keys}}}"), "a")
+    appliance = appliance_of(loads(f"name: t\ngateways: {{a: }}\nbrokers: {{m: {keys}}}"), "a")
     appliance.open(asyncio.get_running_loop())
     try:
         part = appliance.parts["broker m"]

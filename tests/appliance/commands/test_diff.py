@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from appliance.commandline.cli import main
-from appliance.compose import Appliance
+from tests.helpers.appliances import appliance_of, reloaded
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
+from topologies.resolved.resolve import resolve
+from topologies.wiring.segments import wired
 
 TEXT = """\
 name: t
@@ -61,12 +63,14 @@ async def test_a_reload_does_what_diff_said(
 ) -> None:
     text = files[2]
     assert old in text
-    foreseen, kept = Appliance(loads(text), "gw").foresee(loads(text.replace(old, new)))
-    running = Appliance(loads(text), "gw")
+    foreseen, kept = appliance_of(loads(text), "gw").foresee(
+        resolve(wired(loads(text.replace(old, new))), "gw")
+    )
+    running = appliance_of(loads(text), "gw")
     running.open(asyncio.get_running_loop())
     try:
         before = running.links()
-        done = running.change(loads(text.replace(old, new)))
+        done = reloaded(running, loads(text.replace(old, new)))
         stayed = [link in running.links() for link in before]
     finally:
         running.close()
@@ -83,7 +87,7 @@ def test_which_settings_open_a_medium_anew(port: str) -> None:
     head = "name: t\ngateways: {gw: {address: 127.0.0.1}}\nbuses: {p: {on: gw}}\n"
     text = head + f"bridges: {{j: {{on: gw, join: [{{bus: p}}, {{{port}}}]}}}}\n"
     shed = text.replace("}]", ", shed: oldest}]")
-    (change,), _ = Appliance(loads(text), "gw").foresee(loads(shed))
+    (change,), _ = appliance_of(loads(text), "gw").foresee(resolve(wired(loads(shed)), "gw"))
     assert (change.detail, change.stays) == ("shed", "uart" in port)
 
 

@@ -15,11 +15,11 @@ import pynng
 import pytest
 
 from appliance.commandline.cli import main
-from appliance.commands.run import checked
-from appliance.compose import Appliance
+from appliance.commands.run import checked_wiring
 from appliance.local.places import is_listening, runtime_directory
 from appliance.reload.outcome import Outcome, Request, pack, unpack_outcome, unpack_request
 from appliance.reload.reloader import Reloader
+from tests.helpers.appliances import appliance_of
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from tests.helpers.programs import COMMAND, TWO_BUSES, ear_on, hears, process
@@ -223,7 +223,7 @@ def test_what_crosses_the_socket_comes_back_as_it_was() -> None:
 
 
 async def test_a_topology_from_standard_input_cannot_be_read_again() -> None:
-    appliance = Appliance(loads("name: t\ngateways: {a: }\nbuses: {p: {on: a}}"), "a")
-    outcome = await Reloader(appliance, "-", checked).reload()
+    appliance = appliance_of(loads("name: t\ngateways: {a: }\nbuses: {p: {on: a}}"), "a")
+    outcome = await Reloader(appliance, "-", checked_wiring).reload()
     assert outcome.file == "<standard input>"
     assert outcome.error.startswith("<standard input> cannot be read again: run the topology from a file")

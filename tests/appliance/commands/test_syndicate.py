@@ -18,6 +18,7 @@ from appliance.compose import Appliance
 from appliance.status.snapshot import snapshot
 from bus.balance import imbalances
 from tests.devices.syndication.tcp_clients import TcpGuest, difference
+from tests.helpers.appliances import appliance_of, reloaded
 from tests.helpers.peers import until
 from tests.helpers.programs import process
 from topologies.checks.checker import check
@@ -60,7 +61,7 @@ async def test_it_says_where_it_listens_and_its_counts_at_its_end() -> None:
 
 async def test_a_gateway_runs_it_and_changes_it() -> None:
     one, other = free_port(), free_port()
-    appliance = Appliance(loads(plant(one)), "gw")
+    appliance = appliance_of(loads(plant(one)), "gw")
     appliance.open(asyncio.get_running_loop())
     try:
         await meet(one)
@@ -68,7 +69,7 @@ async def test_a_gateway_runs_it_and_changes_it() -> None:
         broker, _ = status["brokers"]  # the other one is the status page
         assert broker["urls"] == [f"tcp://127.0.0.1:{one}"]
         assert {"name": "q", "state": "up"} in status["links"]
-        assert [change.line() for change in appliance.change(loads(plant(one, other)))] == [
+        assert [change.line() for change in reloaded(appliance, loads(plant(one, other)))] == [
             "changed device q: syndication"
         ]
         await meet(other, tagged=True)
@@ -82,7 +83,7 @@ async def test_a_gateway_runs_it_and_changes_it() -> None:
 
 async def test_clients_stay_when_its_addresses_change() -> None:
     one, other = free_port(), free_port()
-    appliance = Appliance(loads(plant(one)), "gw")
+    appliance = appliance_of(loads(plant(one)), "gw")
     appliance.open(asyncio.get_running_loop())
     subscriber, producer = [await TcpGuest(False).connect(("127.0.0.1", one)) for _ in range(2)]
     try:
@@ -106,17 +107,17 @@ async def test_clients_stay_when_its_addresses_change() -> None:
 
 
 def lines(appliance: Appliance, *ports: int) -> list[str]:
-    return [change.line() for change in appliance.change(loads(plant(*ports)))]
+    return [change.line() for change in reloaded(appliance, loads(plant(*ports)))]
 
 
 async def test_a_port_that_is_taken_fails_and_is_tried_again() -> None:
     one, other = free_port(), free_port()
-    appliance = Appliance(loads(plant(one)), "gw")
+    appliance = appliance_of(loads(plant(one)), "gw")
     appliance.open(asyncio.get_running_loop())
     taken = await asyncio.start_server(lambda *_: None, "127.0.0.1", other)
     try:
         words = f"tcp://127.0.0.1:{other}: cannot listen: Address already in use"
-        changes = [change.line() for change in appliance.change(loads(plant(one, other)))]
+        changes = [change.line() for change in reloaded(appliance, loads(plant(one, other)))]
         assert changes == [f"failed device q: {words}"]
         taken.close()
         await taken.wait_closed()

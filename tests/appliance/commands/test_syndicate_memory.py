@@ -15,11 +15,11 @@ pytest.importorskip("msgpack")
 pytest.importorskip("lark")
 pytest.importorskip("re2")
 
-from appliance.compose import Appliance
 from appliance.local.places import runtime_directory
 from appliance.status.client import ask
 from appliance.status.snapshot import snapshot
 from tests.devices.syndication.tcp_clients import TcpGuest, difference
+from tests.helpers.appliances import appliance_of, reloaded
 from tests.helpers.peers import until
 from tests.helpers.programs import COMMAND, process
 from topologies.checks.checker import check
@@ -152,13 +152,13 @@ async def test_a_reload_that_changes_settings_loses_no_metadata(stores: str, tmp
     }
     before, after = files[stores]
     one, other = free_port(), free_port()
-    appliance = Appliance(loads(plant(before, one)), "gw")
+    appliance = appliance_of(loads(plant(before, one)), "gw")
     appliance.open(asyncio.get_running_loop())
     try:
         producer = await say(one, ("a", {"Room": "410"}, 1))
         await producer.subscribe("has Room")
         await until(lambda: producer.said)
-        assert len(appliance.change(loads(plant(after, one, other)))) == 1
+        assert len(reloaded(appliance, loads(plant(after, one, other)))) == 1
         producer.close()
         await comes_back(other)
     finally:
@@ -170,7 +170,7 @@ async def test_a_reload_that_changes_settings_loses_no_metadata(stores: str, tmp
 
 
 async def test_top_shows_why_nothing_is_stored(tmp_path: Path) -> None:
-    appliance = Appliance(loads(plant(str(tmp_path), free_port())), "gw")
+    appliance = appliance_of(loads(plant(str(tmp_path), free_port())), "gw")
     appliance.open(asyncio.get_running_loop())
     try:
         why = f"metadata are not stored: Is a directory: '{tmp_path}'"

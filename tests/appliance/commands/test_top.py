@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from appliance.commands.top import look
+from appliance.commands.top import local_statuses
 from appliance.local.places import runtime_directories
-from appliance.status.silent import Name
+from appliance.status.silent import GatewayName
 from tests.appliance.pairs import PAIR
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
@@ -33,7 +33,7 @@ def runtime(socket_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 async def shown(says: Callable[[dict[str, Any]], bool]) -> None:
     """Wait until some process's status is as asked."""
-    await until(lambda: any(says(status) for status in look(None)[0]))
+    await until(lambda: any(says(status) for status in local_statuses(None)[0]))
 
 
 async def takes_role(program: asyncio.subprocess.Process, role: str, holder: str) -> None:
@@ -73,7 +73,7 @@ async def test_roles_leases_and_a_killed_gateway(runtime: Path, tmp_path: Path) 
             f"pair{ports[0]} on gw-a (127.0.0.1): silent: its process ended without closing, or hangs" in text
         )
         assert "joint: active, epoch 2, holder gw-b" in text
-        assert Name(f"pair{ports[0]}", "gw-a") in (await asyncio.to_thread(look, None))[1]
+        assert GatewayName(f"pair{ports[0]}", "gw-a") in (await asyncio.to_thread(local_statuses, None))[1]
 
 
 async def test_a_device_and_both_brokers_are_shown_and_leave_nothing(runtime: Path) -> None:
@@ -103,7 +103,7 @@ async def test_a_killed_device_is_no_silent_gateway_and_the_next_one_sweeps(runt
         await up(one)
         one.kill()
         await one.wait()
-    statuses, left = look(None)
+    statuses, left = local_statuses(None)
     assert one.pid not in [status["pid"] for status in statuses]
     assert not any(name.gateway == str(one.pid) for name in left)
     async with process("device", url) as other:

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from appliance.compose import Appliance
 from bus.asking import EndOfAnswer, Question, end, read, say
 from bus.hub import Hub
 from bus.wire.batch import from_payloads
@@ -15,6 +14,7 @@ from bus.wire.frame import PUB, Frame, pack
 from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import command, device
 from tests.devices.tap.tap_support import member
+from tests.helpers.appliances import appliance_of
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
 
@@ -29,7 +29,7 @@ devices: {{memory: {{on: gw, cache: p}}}}
 @asynccontextmanager
 async def running() -> AsyncIterator[tuple[Hub, str]]:
     port = free_port()
-    appliance = Appliance(loads(TEXT.format(port), "t.yaml"), "gw")
+    appliance = appliance_of(loads(TEXT.format(port), "t.yaml"), "gw")
     appliance.open(asyncio.get_running_loop())
     try:
         async with member(f"tcp://127.0.0.1:{port}") as (hub, _):

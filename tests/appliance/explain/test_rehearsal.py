@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from appliance.commandline.cli import main
-from appliance.compose import Appliance
 from appliance.explain.hop import Hop
 from appliance.explain.rehearsal import AGAIN, Rehearsal
 from bus.hub import Hub
@@ -15,6 +14,7 @@ from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
 from bus.wire.notation import pattern_of
 from tests.helpers import ROOT
+from tests.helpers.appliances import appliance_of
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_port
 from topologies.loading.loader import load, loads
@@ -51,7 +51,7 @@ async def test_the_same_frames_arrive_at_real_peers() -> None:
     said = {
         pattern: reached(list(Rehearsal(loads(text)).run(frame(pattern), start)), at) for pattern in HEARD
     }
-    running = [Appliance(loads(text), gateway) for gateway in ("one", "two")]
+    running = [appliance_of(loads(text), gateway) for gateway in ("one", "two")]
     hubs = {name: Hub(name) for name in "pqr"}
     ears = {name: Ear(hub) for name, hub in hubs.items()}
     links = [make_link(f"tcp://127.0.0.1:{port}", "dial") for port in (ports[0], *at.values())]

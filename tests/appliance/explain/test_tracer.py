@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from appliance.compose import Appliance
 from appliance.explain import tracer
 from appliance.explain.tracer import Tracer
 from appliance.explain.words import Question
 from bus.wire.frame import PUB, pack
+from tests.helpers.appliances import appliance_of
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
@@ -30,7 +30,7 @@ buses:
 
 @asynccontextmanager
 async def asked() -> AsyncIterator[Tracer]:
-    gateway = Appliance(loads(TEXT.format(free_port(), free_port())), "gw")
+    gateway = appliance_of(loads(TEXT.format(free_port(), free_port())), "gw")
     gateway.open(asyncio.get_running_loop())
     try:
         yield Tracer(gateway, "/t.yaml")

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from appliance.compose import Appliance
 from appliance.explain import watch
 from appliance.explain.arrival import Part
 from appliance.explain.hop import Exit, Hop
@@ -19,6 +18,7 @@ from bus.hub import Hub
 from bus.wire.batch import Batch
 from bus.wire.frame import PUB, pack
 from bus.wire.notation import pattern_of
+from tests.helpers.appliances import appliance_of
 from tests.helpers.peers import Ear, Slow, until
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
@@ -68,7 +68,7 @@ class World:
 
     def __init__(self) -> None:
         self.ports = [free_port() for _ in range(3)]
-        self.gateway = Appliance(loads(TEXT.format(*self.ports)), "gw")
+        self.gateway = appliance_of(loads(TEXT.format(*self.ports)), "gw")
         self.gateway.open(asyncio.get_running_loop())
         self.parts = [part for part in self.gateway.parts.values() if isinstance(part, BusPart | BridgePart)]
         self.looks = 0

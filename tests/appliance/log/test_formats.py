@@ -34,7 +34,7 @@ def test_the_journal_gets_a_priority_on_each_line_and_no_time(level: int, priori
 
 def test_json_is_one_line_with_the_keys_that_the_page_has() -> None:
     record = logging.LogRecord("buscoupler.events", logging.INFO, "", 0, "lease: ...", None, None)
-    record.told = {"event": {"kind": "lease"}}
+    record.fields = {"event": {"kind": "lease"}}
     try:
         raise ValueError("on purpose")
     except ValueError:

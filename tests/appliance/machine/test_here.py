@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from appliance.commandline.cli import main
-from appliance.compose import Appliance
 from appliance.local.places import runtime_directory
 from appliance.machine.here import find_lacking
 from bus.errors import BusError
 from bus.needs import Device, Directory, Library, Listening, Lookup, Probe, Readable
+from tests.helpers.appliances import appliance_of
 from tests.helpers.certificates import own_tls
 from topologies.checks.checker import check
 from topologies.checks.needs import needs_of
@@ -179,7 +179,7 @@ async def test_what_run_refuses_because_of_this_machine_is_found(
         found = find_lacking(topology, None)
         assert any(words in finding.text and finding.line == 3 for finding in found), found
         with pytest.raises(BusError):
-            Appliance(topology, "a").open(asyncio.get_running_loop())
+            appliance_of(topology, "a").open(asyncio.get_running_loop())
 
 
 def test_the_port_and_the_files_of_the_status_page_are_looked_at(taken: int, tmp_path: Path) -> None:

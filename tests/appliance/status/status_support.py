@@ -6,6 +6,7 @@ from typing import Any
 from appliance.compose import Appliance
 from appliance.status.snapshot import snapshot
 from bus.leases.service import LeasingBroker
+from tests.helpers.appliances import appliance_of
 from topologies.loading.loader import loads
 
 TEXT = """\
@@ -16,7 +17,7 @@ buses: {plant: {on: gw-a, listen: tcp://127.0.0.1:0}}
 
 
 def appliance() -> Appliance:
-    return Appliance(loads(TEXT, "t.yaml"), "gw-a")
+    return appliance_of(loads(TEXT, "t.yaml"), "gw-a")
 
 
 def status_of(one: Appliance) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from appliance.commands.top import look
+from appliance.commands.top import local_statuses
 from appliance.local.places import runtime_directory
 from appliance.status.shape import fits
-from appliance.status.silent import UNREADABLE, Name
+from appliance.status.silent import UNREADABLE, GatewayName
 from tests.appliance.status.status_support import appliance, broker, lease, status_of
 
 
@@ -60,7 +60,7 @@ def test_top_says_that_it_cannot_read_an_answer(
         listener.listen()
         thread = threading.Thread(target=reply, args=(listener, answer))
         thread.start()
-        assert look(None)[1][Name("plant", "gw-a")] == UNREADABLE
+        assert local_statuses(None)[1][GatewayName("plant", "gw-a")] == UNREADABLE
         thread.join()
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from appliance.status.silent import ENDED, UNREADABLE, Name, silent
+from appliance.status.silent import ENDED, UNREADABLE, GatewayName, silent
 from tests.appliance.status.status_support import appliance, broker, lease, status_of
 
-GW_B = Name("cold-chain", "gw-b")
+GW_B = GatewayName("cold-chain", "gw-b")
 
 
 def status(*brokers: dict[str, Any]) -> dict[str, Any]:

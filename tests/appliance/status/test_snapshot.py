@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from appliance.compose import Appliance
 from appliance.status.overlay import marks
 from appliance.status.snapshot import snapshot
 from appliance.status.terminal import page
@@ -19,6 +18,7 @@ from bus.leases.group import CandidateStatus, Lease
 from bus.report import Report
 from bus.transports.links import bus_link
 from tests.appliance.status.status_support import status_of
+from tests.helpers.appliances import appliance_of, reloaded
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
@@ -51,7 +51,7 @@ async def twins() -> tuple[dict[str, Any], dict[tuple[str, str], str]]:
     accepted = list[asyncio.StreamWriter]()
     server = await asyncio.start_server(lambda _, writer: accepted.append(writer), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    appliance = Appliance(loads(TWINS.format(port), "t.yaml"), "gw")
+    appliance = appliance_of(loads(TWINS.format(port), "t.yaml"), "gw")
     links = {
         (name, f"1 tcp/tcp:127.0.0.1:{port}"): appliance.parts[f"bridge {name}"].links[0] for name in "ab"
     }
@@ -112,18 +112,18 @@ async def test_an_address_that_was_never_bound_has_a_row_until_it_is() -> None:
     first, url = "tcp://127.0.0.1:0", f"tcp://127.0.0.1:{port}"
     taken = bus_link(url, "listen")
     taken.open(other, asyncio.get_running_loop())
-    appliance = Appliance(loads(BUS % (first, ""), "t.yaml"), "gw")
+    appliance = appliance_of(loads(BUS % (first, ""), "t.yaml"), "gw")
     appliance.open(asyncio.get_running_loop())
     try:
         changed = loads(BUS % (f"{first}, {url}", ""), "t.yaml")
-        appliance.change(changed)
+        reloaded(appliance, changed)
         status = status_of(appliance)
         row = rows_of(status)["b", url]
         assert (row["state"], row["live"]) == ("closed", 0)
         assert "in use" in row["fault"]
         assert status["parts"][0]["state"] == "closed"
         taken.close()
-        appliance.change(changed)
+        reloaded(appliance, changed)
         assert rows_of(status_of(appliance))["b", url]["state"] == "up"
     finally:
         appliance.close()
@@ -133,11 +133,11 @@ async def test_a_peer_that_was_never_dialled_and_a_row_of_the_past() -> None:
     one, two = (f"tcp://127.0.0.1:{free_port()}" for _ in range(2))
     server = bus_link(one, "listen")
     server.open(Hub(), asyncio.get_running_loop())
-    appliance = Appliance(loads(BUS % ("tcp://127.0.0.1:0", f", dial: {one}"), "t.yaml"), "gw")
+    appliance = appliance_of(loads(BUS % ("tcp://127.0.0.1:0", f", dial: {one}"), "t.yaml"), "gw")
     appliance.open(asyncio.get_running_loop())
     try:
         await until(lambda: rows_of(status_of(appliance))["b", one]["live"] == 1)
-        appliance.change(loads(BUS % ("tcp://127.0.0.1:0", f", dial: {two}"), "t.yaml"))
+        reloaded(appliance, loads(BUS % ("tcp://127.0.0.1:0", f", dial: {two}"), "t.yaml"))
         found = rows_of(status_of(appliance))
         assert "state" not in found["b", one]
         assert found["b", one]["gone"] == 1
@@ -159,7 +159,7 @@ bridges:
 
 
 def test_a_claim_for_a_group_is_of_the_bridge_of_its_gateway() -> None:
-    appliance = Appliance(loads(GROUP, "t.yaml"), "gw")
+    appliance = appliance_of(loads(GROUP, "t.yaml"), "gw")
     claims = tuple(CandidateStatus(name, 0, True, name == "far", 5) for name in ("gw", "far", "stranger"))
     report = Report("broker m", "broker", leases=[Lease((), "motors", 1, "far", 9, claims)])
     shown = replace(appliance.view(), besides=lambda: Besides(services=[Spoken(report)]))
@@ -187,6 +187,6 @@ def test_rows_say_of_which_part_they_are(key: str) -> None:
     text = (
         "name: t\ngateways: {gw: {address: 127.0.0.1}}\nbrokers: {m: {on: gw, listen: 'tcp://127.0.0.1:9'}}"
     )
-    status = status_of(Appliance(loads(text, "t.yaml"), "gw"))
+    status = status_of(appliance_of(loads(text, "t.yaml"), "gw"))
     assert status[key][0]["part"] == status["parts"][0]["id"] == "broker m"
     assert [one["kind"] for one in status["brokers"]] == ["broker", "page"]

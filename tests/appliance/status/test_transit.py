@@ -23,7 +23,7 @@ async def test_a_sample_is_of_one_batch_and_takes_until_a_slow_link_has_sent_it(
     assert ("h", "near", "slow") not in transit.pairs
     slow.let()
     await until(lambda: ("h", "near", "slow") in transit.pairs)
-    told = {one["other"]: one for one in transit.told()}
+    told = {one["other"]: one for one in transit.as_records()}
     assert sum(told["slow"]["counts"]) == 1
     assert len(told["slow"]["counts"]) == len(BOUNDS_S) + 1
     assert told["slow"]["sum_s"] >= told["far"]["sum_s"]

@@ -11,6 +11,7 @@ from appliance.commandline.cli import main
 from appliance.status.shape import fits
 from appliance.web import server, stream
 from tests.appliance.web.web_support import gateway, get, say, status_of
+from tests.helpers.appliances import reloaded
 from tests.helpers.peers import Ear, until
 from topologies.checks.exposure import find_exposed
 from topologies.findings import InvalidTopology
@@ -196,7 +197,7 @@ async def test_a_reload_moves_the_page() -> None:
     async with gateway() as running:
         before = running.page.url
         text = "name: plant\ngateways: {gw: {status: {serve: false}}, far: {}}\nbuses: {plant: {on: gw}}\n"
-        changes = running.change(loads(text, "t.yaml"))
+        changes = reloaded(running, loads(text, "t.yaml"))
         assert "changed gateway: status" in [change.line() for change in changes]
         assert running.page.url == ""
         with pytest.raises(ConnectionError):

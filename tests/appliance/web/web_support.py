@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from appliance.compose import Appliance
+from tests.helpers.appliances import appliance_of
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
 
@@ -27,7 +28,7 @@ class Answer(NamedTuple):
 async def gateway(status: str = "{{listen: 'http://127.0.0.1:{0}'}}") -> AsyncIterator[Appliance]:
     """Run a gateway with a page, at a free port."""
     text = TEXT.format(status=status.format(free_port()), port=free_port())
-    made = Appliance(loads(text, "t.yaml"), "gw")
+    made = appliance_of(loads(text, "t.yaml"), "gw")
     made.open(asyncio.get_running_loop())
     try:
         yield made

@@ -13,9 +13,9 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import Row
 
-from benchmarks.exact import found, hard, planted
 from benchmarks.pipeline import sql
 from tests.rigs.planted import CAPTURES, Plan, generate, plan_of
+from tests.rigs.planted.exact import found, hard, planted
 
 if TYPE_CHECKING:
     import duckdb

@@ -134,16 +134,21 @@ class FifoPipe(FilePipe):
         super()._end(why)
 
 
-def test_after_a_standstill_the_device_is_opened_anew_and_nothing_old_is_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("revised", [False, True], ids=["made so", "taken over"])
+def test_after_a_standstill_the_device_is_opened_anew_and_nothing_old_is_read(
+    tmp_path: Path, revised: bool
+) -> None:
     os.mkfifo(tmp_path / "radio0")
     with closing(WakefulLoop()) as loop:
         late_s = 0.0
         real = loop.time
         loop.time = lambda: real() + late_s  # type: ignore[method-assign]
-        hub, link = Hub(), PipeLink(tmp_path / "radio0", retry_min_s=0.01, retry_max_s=0.02, held_s=4.0)
+        hub, held = Hub(), PipeLink(tmp_path / "radio0", retry_min_s=0.01, retry_max_s=0.02, held_s=4.0)
+        link = PipeLink(tmp_path / "radio0", retry_min_s=0.01, retry_max_s=0.02) if revised else held
         ear = recorder(hub)
         link.open(hub, loop)
         loop.run_until_complete(until(lambda: link.state == "up"))
+        link.revise(held)
         with open(tmp_path / "radio0", "wb", buffering=0) as radio:
             radio.write(b"in time")
             loop.run_until_complete(until(lambda: ear.messages == [b"in time"]))

@@ -8,6 +8,7 @@ from appliance.compose import Appliance
 from devices.child import settle
 from devices.upload.service import Upload
 from tests.devices.upload.captures import GATEWAY
+from tests.helpers.appliances import appliance_of
 from tests.helpers.peers import until
 from topologies.loading.loader import loads
 
@@ -23,7 +24,7 @@ def text(root: Path, to: object, more: str = "") -> str:
 
 async def run(written: str, ready: Callable[[Upload], bool]) -> Upload:
     """Run a gateway with an upload until it is `ready`, and until its process has ended."""
-    appliance = Appliance(loads(written, "t.yaml"), GATEWAY)
+    appliance = appliance_of(loads(written, "t.yaml"), GATEWAY)
     appliance.open(asyncio.get_running_loop())
     try:
         upload = service(appliance)

@@ -17,10 +17,13 @@ from pipeline.analysis.failovers import failovers
 from pipeline.analysis.frames import local_table
 from pipeline.analysis.last import last
 from pipeline.cache import release
+from pipeline.engine.choice import SAIL, SPARK
 from tests.pipeline.analysis.hand_made import MS, RX, TX, Capture, frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.engines(SAIL)
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +58,7 @@ def carry(made: Capture, ms: float, gateway: str, content: bytes) -> None:
     made.seen(ms + 2, "gw-c", "bus hall", "bus hall", RX, content)
 
 
+@pytest.mark.engines(SPARK, SAIL)
 def test_equal_readings_around_a_takeover_are_no_duplicates(spark: "SparkSession") -> None:
     rows = handed_over(10).rows(spark)
     assert faults(rows) == []
@@ -85,6 +89,7 @@ def test_what_was_lost_in_two_pauses_is_told_once(spark: "SparkSession") -> None
     assert paused(lost.limit(2), local_table(spark, spell, times)).collect() == []
 
 
+@pytest.mark.engines(SPARK, SAIL)
 def test_sums_of_equal_frames_are_few_however_often_each_is_repeated(spark: "SparkSession") -> None:
     made = handed_over(10)
     for times in range(2, 12):
@@ -127,6 +132,7 @@ def mixed(made: Capture, number: int, late_ms: float = 0, is_lost: bool = False)
         made.seen(ms + 4 + late_ms, "gw-b", "bridge b", "bus right", TX, content)
 
 
+@pytest.mark.engines(SPARK, SAIL)
 def test_a_frame_that_has_an_envelope_on_a_trunk_is_not_split_there(spark: "SparkSession") -> None:
     made = Capture()
     for number in range(30):
@@ -193,6 +199,7 @@ def star(made: Capture, ms: float, home: str, data: str, dead: str = "", ahead_m
         made.seen(at(other) + 4, f"gw-{other}", f"bridge {other}", f"bus {other}", TX, content)
 
 
+@pytest.mark.engines(SPARK, SAIL)
 @pytest.mark.parametrize(
     ("dead", "ahead_ms", "comes_back"),
     [("a", 0, True), ("b", 0, False), ("c", 20_000, True), ("b", -20_000, False)],
@@ -244,6 +251,7 @@ def test_what_a_candidate_sends_as_it_takes_over_is_no_echo(spark: "SparkSession
     assert faults(made.rows(spark)) == []
 
 
+@pytest.mark.engines(SPARK, SAIL)
 def test_a_takeover_has_the_cause_that_its_candidate_told(spark: "SparkSession") -> None:
     made = handed_over(0)
     made.event(950, "gw-b", "bridge other", "takeover: of another bridge")
@@ -306,6 +314,7 @@ def with_a_hole(way: str) -> Capture:
     return made
 
 
+@pytest.mark.engines(SPARK, SAIL)
 @pytest.mark.parametrize("way", ["ab", "ba"])
 def test_what_a_recorder_missed_is_not_lost(spark: "SparkSession", way: str) -> None:
     found = audit(with_a_hole(way).rows(spark))
@@ -328,6 +337,7 @@ def test_a_hole_without_a_word_of_the_recorder_is_one_too(spark: "SparkSession")
     assert sorted(row.holes for row in found.capture.collect()) == [0, 21]
 
 
+@pytest.mark.engines(SPARK, SAIL)
 @pytest.mark.parametrize("was_captured", [True, False])
 def test_a_pause_of_a_recorder_is_no_pause_of_service(spark: "SparkSession", was_captured: bool) -> None:
     made = Capture()
@@ -359,6 +369,7 @@ def filtered(is_told: bool, pattern: tuple[str, ...] = ("motor", "temp")) -> Cap
     return made
 
 
+@pytest.mark.engines(SPARK, SAIL)
 def test_what_a_filter_keeps_out_is_not_lost_however_deep_it_looks(spark: "SparkSession") -> None:
     assert faults(filtered(is_told=True).rows(spark)) == [("lost", "in bridge", "can", 1)]
     assert faults(filtered(is_told=False).rows(spark)) == [("lost", "in bridge", "can", 41)]

@@ -15,7 +15,7 @@ from capture.files import listed
 from capture.schema import Kind
 from pipeline.analysis import inventory
 from pipeline.input import read as capture
-from tests.pipeline.conftest import plan
+from tests.pipeline.engines import plan
 from tests.rigs.planted import Plan, generate
 
 if TYPE_CHECKING:

@@ -9,10 +9,12 @@ pytest.importorskip("pyspark")
 
 from pipeline.analysis.hops import HOP
 from pipeline.analysis.latency import percentiles, sketches
+from pipeline.engine.choice import SAIL, SPARK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.engines(SPARK, SAIL)
 RANKS = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 MINUTE_NS = 60_000_000_000
 

@@ -9,12 +9,11 @@ import pytest
 pytest.importorskip("pyspark")
 
 from pipeline.analysis import clocks, failovers, hops, inventory, last, latency, rates, sums
-from pipeline.analysis.frames import first_token
 from pipeline.cache import cached, release
 from pipeline.input import read as capture
 from pipeline.input.sample import write
 from tests.helpers import ROOT
-from tests.pipeline.conftest import plan
+from tests.pipeline.engines import plan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,7 +59,7 @@ def test_all_rows_are_summed_up_by_hash(rows: "DataFrame") -> None:
         "counted": inventory.counted(rows),
         "sums": frame_sums,
         "signatures": sums.signatures(frame_sums, at),
-        "activity": failovers.activity(rows, first_token()),
+        "activity": failovers.activity(rows),
         "rates": rates.rates(rows),
         "talkers": rates.talkers(rows),
         "last": last.newest(rows).drop("payload"),

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,8 +13,6 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import functions
 
-from benchmarks.exact import found, hard, wrong
-from benchmarks.exact import planted as planted_in
 from bus.events import PATTERN as EVENT
 from bus.names import Names
 from bus.wire.pattern import Pattern, token
@@ -22,12 +21,17 @@ from pipeline.analysis import failovers, hops, last, latency, rates, tokens
 from pipeline.analysis.audit import findings
 from pipeline.analysis.expected import SEGMENTS_A_WORD
 from pipeline.cache import release
+from pipeline.engine.choice import SAIL, SPARK
 from pipeline.input import read as capture
 from tests.rigs.planted import ENVELOPES, HEARTBEAT, KINDS, Plan, Truth, generate
+from tests.rigs.planted.exact import found, hard, wrong
+from tests.rigs.planted.exact import planted as planted_in
 from tests.rigs.planted.names import FILE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.engines(SAIL)
 
 
 class Planted(NamedTuple):
@@ -100,6 +104,7 @@ def test_the_audit_counts_all_frames_and_says_how_they_were_matched(
     )
 
 
+@pytest.mark.engines(SPARK, SAIL)
 def test_events_of_gateways_are_no_traffic_that_is_audited(planted: Planted) -> None:
     strays = planted.rows.where("kind = 0").limit(40)
     tokens = functions.array(*map(functions.lit, Pattern(*EVENT, "link"))).cast("array<bigint>")
@@ -127,17 +132,20 @@ def test_what_the_recorders_missed_is_counted(case: Planted, audited: findings.A
     assert +missed == +case.truth.missed
 
 
+@pytest.mark.engines(SPARK, SAIL)
 def test_takeovers_and_gaps(planted: Planted) -> None:
-    found = failovers.failovers(planted.rows, by_pattern=False).collect()
+    """A bridge was away from the last frame of any pattern until the first one of any."""
+    found = [row for row in failovers.failovers(planted.rows).collect() if row["from"] != row.to]
     assert {row.hub for row in found} == {"bridge seg-0"}
-    onto = [row for row in found if row.bus == "seg-0"]
-    assert [(row.bus, row["from"], row.to) for row in onto] == [t[:3] for t in planted.truth.takeovers]
+    onto = sorted((row for row in found if row.bus == "seg-0"), key=lambda row: row.start_ns)
+    times = [(pair, list(rows)) for pair, rows in groupby(onto, lambda row: (row["from"], row.to))]
+    assert [("seg-0", *pair) for pair, _ in times] == [t[:3] for t in planted.truth.takeovers]
+    gaps = [min(row.end_ns for row in rows) - max(row.start_ns for row in rows) for _, rows in times]
     spacing_ns = 20_000_000
-    assert all(
-        abs(row.gap_ns - t[3]) < spacing_ns for row, t in zip(onto, planted.truth.takeovers, strict=True)
-    )
+    assert all(abs(gap - t[3]) < spacing_ns for gap, t in zip(gaps, planted.truth.takeovers, strict=True))
 
 
+@pytest.mark.engines(SPARK, SAIL)
 def test_takeovers_of_each_pattern_are_those_of_its_bridge(planted: Planted) -> None:
     found = failovers.failovers(planted.rows).collect()
     assert {(row.bus, row.token) for row in found if row["from"] != row.to} == {
@@ -149,6 +157,7 @@ def test_takeovers_of_each_pattern_are_those_of_its_bridge(planted: Planted) -> 
     assert all(row.to is not None for row in found)
 
 
+@pytest.mark.engines(SPARK, SAIL)
 def test_rates_add_up_to_the_frames(planted: Planted) -> None:
     windows = rates.rates(planted.rows, seconds=1.0)
     brought: Counter[int] = Counter()
@@ -157,6 +166,7 @@ def test_rates_add_up_to_the_frames(planted: Planted) -> None:
     assert brought == {token(kind): planted.truth.by_kind[kind] for kind in KINDS}
 
 
+@pytest.mark.engines(SPARK, SAIL)
 def test_the_last_value_of_each_pattern(planted: Planted) -> None:
     found = {
         row.tokens[1]: (row.ts_ns, bytes(row.payload).decode()) for row in last.last(planted.rows).collect()
@@ -164,6 +174,7 @@ def test_the_last_value_of_each_pattern(planted: Planted) -> None:
     assert found == planted.truth.last
 
 
+@pytest.mark.engines(SPARK, SAIL)
 def test_clocks_are_put_right(planted: Planted) -> None:
     found = latency.latency(planted.rows)
     clocks = {row.gateway: row.ahead_ns for row in found.clocks.collect()}
@@ -177,6 +188,7 @@ def test_clocks_are_put_right(planted: Planted) -> None:
     assert {row.p99 for row in inside} == {40.0}
 
 
+@pytest.mark.engines(SPARK, SAIL)
 def test_names_that_share_a_token_and_tokens_without_a_name(planted: Planted, spark: "SparkSession") -> None:
     given = read(planted.directory / FILE)
     assert len(given) == planted.plan.names
@@ -189,6 +201,17 @@ def test_names_that_share_a_token_and_tokens_without_a_name(planted: Planted, sp
     assert len(unnamed) == planted.plan.unknown
 
 
+@pytest.mark.engines(SPARK)
+@pytest.mark.parametrize("name", ["holes in what recorders wrote", "more segments than a word holds"])
+def test_spark_finds_every_fault_and_no_other(spark: "SparkSession", tmp_path: Path, name: str) -> None:
+    made = make(tmp_path, spark, CASES[name])
+    audited = findings.audit(made.rows)
+    test_the_audit_finds_every_fault_and_no_other(made, audited)
+    test_the_ledgers_are_read_and_beside_the_traffic(made, audited)
+    test_what_the_recorders_missed_is_counted(made, audited)
+
+
+@pytest.mark.engines(SPARK, SAIL)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "sort",

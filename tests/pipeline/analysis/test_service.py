@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pipeline.analysis.service import BIN_NS, are_missed, is_pause, is_served, is_whole_bin
+from pipeline.engine.choice import SAIL, SPARK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,6 +38,7 @@ def rules(a: Any, b: Any) -> tuple[Any, ...]:
     return is_served(a, b), are_missed(a, b), is_pause(a * 1_000_000, 10), bins
 
 
+@pytest.mark.engines(SPARK, SAIL)
 def test_spark_has_the_same_rules(spark: "SparkSession") -> None:
     from pyspark.sql import functions as F
 

@@ -14,6 +14,7 @@ pytest.importorskip("pyspark")
 from capture import files
 from pipeline.analysis.audit.findings import Audit, audit
 from pipeline.cache import release
+from pipeline.engine.choice import SAIL, SPARK
 from pipeline.errors import PipelineError
 from pipeline.input import read as capture
 from pipeline.input import span
@@ -26,6 +27,7 @@ from tests.rigs.planted import START_NS, Plan, Truth, generate
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.engines(SAIL)
 PLAN = Plan(rows=45_000, rate=200.0, lost=0.01, doubled=0.006, echoed=0.004, aged=0.004, holes=1)
 LENGTH_NS = int(PLAN.frames / PLAN.rate * 1e9)
 MARGIN_NS = 3_000_000_000
@@ -59,6 +61,7 @@ def summed(tables: "Iterable[DataFrame]", keys: tuple[str, ...], *values: str) -
     return +found
 
 
+@pytest.mark.engines(SPARK, SAIL)
 def test_parts_of_an_audit_add_up_to_the_whole(spark: "SparkSession", planted: tuple[Path, Truth]) -> None:
     rows = capture.read(spark, capture.root(str(planted[0])))
     whole, parts = audit(rows), [part(rows, one) for one in SPANS]
@@ -94,6 +97,7 @@ def test_a_heartbeat_that_never_pauses_is_looked_at_in_each_part(spark: "SparkSe
     assert sum(row.frames for one in parts for row in one.totals.collect()) == 400
 
 
+@pytest.mark.engines(SPARK, SAIL)
 def test_each_row_is_in_one_of_the_parts(spark: "SparkSession", planted: tuple[Path, Truth]) -> None:
     rows = capture.read(spark, capture.root(str(planted[0])))
     counts = [one.select(rows).where("kind < 3").count() for one in SPANS]

@@ -1,6 +1,5 @@
 """Rates, last values and alerts as files arrive: nothing is lost or doubled, also over restarts."""
 
-import argparse
 import json
 import os
 import shutil
@@ -33,29 +32,16 @@ from pipeline.engine.session import LASTING
 from pipeline.errors import PipelineError
 from pipeline.input import read as capture
 from pipeline.input import sample
-from pipeline.jobs.record import OpenCapture
-from pipeline.jobs.runner import opened
+from pipeline.jobs.opening import opened
 from pipeline.jobs.watch import JOB, recording
-from pipeline.output.tables import Progress
 from tests.capture.divided import divide
-from tests.capture.test_live import Recording
+from tests.capture.recordings import Recording
 from tests.helpers import alone
+from tests.pipeline.analysis.watches import SECONDS, options, run
 from tests.rigs import planted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-SECONDS = 1.0
-
-
-def options(output: Path, **more: object) -> argparse.Namespace:
-    common = {"output": str(output), "alert": None, "to": None, "pattern": "alert", "seconds": SECONDS}
-    places = {"post": None, "pipe": None, "call": None, "show": False, "live": None, "every_s": 5.0}
-    return argparse.Namespace(**{**common, **places, "late_s": 600.0, "once": True, "quiet": True, **more})
-
-
-def run(options: argparse.Namespace, spark: "SparkSession", where: str) -> int:
-    return JOB.run(options, OpenCapture(spark, where, Progress(quiet=True))) if JOB.run else -1
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""A Sail that commands start: when they use it, that it ends with them, and that its results are right."""
+"""A Sail that commands start: when they use it, and that it ends with them."""
 
 import os
 import re
@@ -19,7 +19,7 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pysail")
 
 from pipeline.engine import sail, session
-from pipeline.engine.choice import SAIL, VARIABLE, Where
+from pipeline.engine.choice import SAIL, Where
 from pipeline.engine.sail import Sail, size_bytes
 from pipeline.errors import PipelineError
 from pipeline.input import sample
@@ -121,21 +121,3 @@ def test_sail_that_is_killed_is_one_clear_line_at_once(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("buscoupler: Sail has been killed")
-
-
-def test_each_job_finds_there_exactly_what_was_planted() -> None:
-    """Run all of test_planted, and the percentiles, with Sail instead of Spark."""
-    words = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "no:cacheprovider",
-        "tests/pipeline/analysis/test_planted.py",
-        "tests/pipeline/analysis/test_latency.py",
-    ]
-    done = subprocess.run(
-        words, capture_output=True, text=True, cwd=ROOT, timeout=300, env=os.environ | {VARIABLE: SAIL}
-    )
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert re.search(r"[1-9]\d+ passed in ", done.stdout), done.stdout[-300:]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -88,3 +89,9 @@ def test_of_two_keepers_one_waits_as_long_as_the_other_starts(
         fcntl.flock(lock, fcntl.LOCK_EX)
         with only_one(tmp_path) as alone:
             assert (alone, now_s) == (False, starts_s)
+
+
+def test_a_keeper_ends_when_the_directory_of_its_file_goes(tmp_path: Path) -> None:
+    jvm: Any = SimpleNamespace(process=SimpleNamespace(poll=lambda: None))  # Java runs on
+    with (tmp_path / server.USE).open("ab") as use:
+        keeper.watch(jvm, None, use, tmp_path / server.SERVER, "no.rehearsal")

@@ -20,7 +20,7 @@ from pipeline.errors import PipelineError
 from pipeline.input import read
 from tests.capture.divided import divide
 from tests.helpers import ROOT, alone
-from tests.pipeline.conftest import BOTH
+from tests.pipeline.engines import BOTH
 from tests.rigs.planted import Plan, generate
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from capture.compact import compact
 from pipeline.input.sound import look, passed_by
 from tests.capture.divided import divide
 from tests.helpers import alone
-from tests.pipeline.conftest import BOTH
+from tests.pipeline.engines import BOTH
 from tests.rigs.planted import Plan, generate
 
 COMMAND = [sys.executable, "-m", "buscoupler", "rates", "--json", "--quiet", "--seconds", "1000"]

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,13 +12,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from bus.wire.pattern import Pattern
-from tests.helpers import alone
 from tests.helpers.ports import free_port
-from tests.pipeline.conftest import BOTH
+from tests.pipeline.engines import BOTH, QUICK
+from tests.pipeline.processes import COMMAND, audited, stop
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
-COMMAND = [sys.executable, "-m", "buscoupler"]
 SENT, KILL_AFTER = 600, 100
 MOTOR = Pattern("motor", "speed")
 TRAFFIC = ["--rate", "300", "--count", str(SENT), "--json", "--pattern"]
@@ -99,12 +97,6 @@ class Plant:
         return f"tcp://127.0.0.1:{self.ports[bus]}"
 
 
-def stop(process: subprocess.Popen[str]) -> None:
-    if process.poll() is None:
-        process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
-
-
 def meet(plant: Plant, lines: Iterator[str], bus: str = "plant", pattern: str = "ready") -> None:
     """Send until the first frame has crossed: then both are connected."""
     ready = ["--rate", "20", "--count", "100", "--pattern", pattern]
@@ -140,13 +132,6 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
         heard += numbered(lines)
         stop(recorder)
     return plant.directory / "capture", heard
-
-
-def audited(directory: Path, *where: str) -> dict[str, Any]:
-    words = [*COMMAND, "audit", str(directory), "--json", "--quiet", *where]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=200, env=alone())
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found | {"status": done.returncode}
 
 
 @pytest.mark.parametrize("where", BOTH)
@@ -206,7 +191,7 @@ def kill(dead: str, star: Star, directory: Path) -> None:
         for room in ROOMS:
             stop(bridges[room])
         stop(recorder)
-    check(audited(directory / "capture")["summary"], f"bridge {star.door}-{dead}", star.lost_least)
+    check(audited(directory / "capture", *QUICK)["summary"], f"bridge {star.door}-{dead}", star.lost_least)
 
 
 def check(rows: list[dict[str, Any]], bridge: str, lost_least: int) -> None:

@@ -9,7 +9,6 @@ import json
 import re
 import signal
 import subprocess
-import sys
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,12 +20,11 @@ pytest.importorskip("pysail")
 
 from tests.helpers import ROOT
 from tests.helpers.ports import free_port
-from tests.pipeline.jobs.test_killed_bridge import audited, stop
+from tests.pipeline.processes import COMMAND, audited, stop
 
 pytestmark = pytest.mark.timeout(120)
 
 SENT, KILL_AFTER = 300, 40
-COMMAND = [sys.executable, "-m", "buscoupler"]
 RECORDERS = """
 devices:
   record-a: {{on: gw-a, tap: [hall-a, motor], directory: "{directory}"}}

@@ -21,6 +21,8 @@ def test_each_module_has_a_record_and_each_record_a_line() -> None:
         "__init__",
         "record",
         "runner",
+        "opening",
+        "words",
         "rehearsal",
         "ranges",
     }

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from bus.wire.pattern import hexadecimal, token
 from capture.names import add
 from capture.names import read as names_in_file
 from pipeline import jobs
+from pipeline.engine.choice import SAIL, SPARK
 from pipeline.errors import PipelineError
 from pipeline.input.names import known
 from pipeline.input.read import read, root
@@ -29,6 +31,7 @@ from tests.rigs.planted.names import FILE
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.engines(SAIL)
 WITH_NAMES = [job.name for job in jobs.every() if job.has_names]
 NAMING = ["rates", "last", "failovers"]
 
@@ -70,11 +73,12 @@ def test_json_has_names_beside_tokens(
         assert token(label) == first
 
 
+@pytest.mark.engines(SPARK, SAIL)
 @pytest.mark.parametrize("name", NAMING)
 def test_tokens_are_names_in_text_and_else_hex(
     name: str, capture: OpenCapture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bare = shown(name, capture._replace(names=Names()), capsys)
+    bare = shown(name, replace(capture, names=Names()), capsys)
     named = shown(name, capture, capsys)
     kinds = [kind for kind in KINDS if hexadecimal(token(kind)) in bare]
     assert kinds
@@ -95,6 +99,7 @@ def test_the_job_of_tokens_shows_hex(capture: OpenCapture, capsys: pytest.Captur
         assert f"{hexadecimal(number)}  {names}" in text
 
 
+@pytest.mark.engines(SPARK, SAIL)
 def test_names_beside_the_capture_and_names_given_are_known(
     spark: "SparkSession", capture: OpenCapture, tmp_path: Path
 ) -> None:

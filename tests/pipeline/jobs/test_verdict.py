@@ -3,7 +3,6 @@
 import json
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from random import randint
 from typing import Any
@@ -12,11 +11,11 @@ import pytest
 
 from tests.helpers import alone
 from tests.helpers.ports import free_port
-from tests.pipeline.conftest import BOTH
+from tests.pipeline.engines import BOTH
+from tests.pipeline.processes import COMMAND
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
-COMMAND = [sys.executable, "-m", "buscoupler"]
 SENT = 800
 TEXT = """
 name: conflated

@@ -16,7 +16,7 @@ import duckdb
 from pipeline.analysis import last, rates
 from pipeline.input import read as capture
 from tests.helpers import ROOT
-from tests.pipeline.analysis.test_watch import options, run
+from tests.pipeline.analysis.watches import options, run
 from tests.rigs import planted
 
 if TYPE_CHECKING:

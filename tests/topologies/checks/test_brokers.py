@@ -15,7 +15,7 @@ from topologies.checks.needs import needs_of
 from topologies.loading.loader import loads
 from topologies.names import known
 from topologies.picture.show import show
-from topologies.resolved.sides import seats_at
+from topologies.resolved.resolve import resolve
 from topologies.wiring.filters import passes
 from topologies.wiring.reach import broker_url, brokers_of, lease_places, peer_urls, with_addresses
 from topologies.wiring.segments import wired
@@ -40,7 +40,7 @@ def one(tmq: str, more: str = "", on: str = "a") -> str:
 
 
 def dialled(tmq: str, on: str = "a") -> tuple[str, ...] | None:
-    medium = seats_at(wired(loads(one(tmq, on=on))), "a")["x"][0].side.medium
+    medium = resolve(wired(loads(one(tmq, on=on))), "a").bridges["x"].sides[0].side.medium
     assert medium is not None
     return medium.tmq_brokers
 
@@ -82,7 +82,7 @@ def test_brokers_of_other_protocols_are_left_alone() -> None:
 def test_a_broker_that_listens_on_one_address_is_dialled_there() -> None:
     near = "brokers: {main: {on: a, listen: ['tcp://127.0.0.1:9942', 'tcp://*:9943']}}\n"
     topology = loads(text("on: a, join: [tmq: {}, uart: /dev/x]", brokers=near))
-    medium = seats_at(wired(topology), "a")["x"][0].side.medium
+    medium = resolve(wired(topology), "a").bridges["x"].sides[0].side.medium
     assert medium is not None
     assert medium.tmq_brokers == ("tcp://127.0.0.1:9942",)
 
@@ -148,7 +148,7 @@ def test_wrong_words_about_tls_are_told(listen: str, words: str) -> None:
 
 def test_each_gateway_may_have_brokers_of_its_own() -> None:
     topology = loads(one("{brokers: {a: main, b: [spare, main]}, publish: []}", on="[a, b]"))
-    media = [seats_at(wired(topology), gateway)["x"][0].side.medium for gateway in "ab"]
+    media = [resolve(wired(topology), gateway).bridges["x"].sides[0].side.medium for gateway in "ab"]
     assert [medium and medium.tmq_brokers for medium in media] == [
         ("tcp://10.0.0.1:9942",),
         ("tcp://10.0.0.2:9943", "tcp://10.0.0.1:9942"),
@@ -323,7 +323,8 @@ def test_events_of_gateways_leave_only_where_publish_names_them() -> None:
     bridge = "on: a, join: [bus: p, {tmq: %s}]"
 
     def keeps(tmq: str) -> bool:
-        return seats_at(wired(loads(text(bridge % tmq) + "events: p\n")), "a")["x"][1].keeps != ()
+        topology = loads(text(bridge % tmq) + "events: p\n")
+        return resolve(wired(topology), "a").bridges["x"].sides[1].keeps != ()
 
     assert keeps("{}")
     assert keeps("{publish: /}")

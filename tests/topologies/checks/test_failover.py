@@ -7,7 +7,7 @@ from topologies.loading.loader import loads
 from topologies.model import Candidate, candidates_of
 from topologies.picture.show import show
 from topologies.resolved.ranks import Rank
-from topologies.resolved.sides import seats_at
+from topologies.resolved.resolve import resolve
 from topologies.wiring.segments import wired
 
 PAIR = """\
@@ -131,7 +131,7 @@ def test_bridges_of_a_group_are_candidates_for_one_lease() -> None:
     assert warnings(grouped()) == errors(grouped()) == []
     both = (Candidate("left", "a"), Candidate("right", "b"))
     assert candidates_of(topology, "left") == candidates_of(topology, "right") == both
-    assert [seats_at(wired(topology), gateway)[bridge][1].rank for bridge, gateway in both] == [
+    assert [resolve(wired(topology), gateway).bridges[bridge].sides[1].rank for bridge, gateway in both] == [
         Rank(0, 0),
         Rank(1, 0),
     ]

@@ -8,9 +8,11 @@ import pytest
 
 from tests.helpers import ROOT
 from topologies.loading.loader import load, loads
-from topologies.picture.drawing import draw, joined_to
+from topologies.picture.drawing import draw
 from topologies.picture.layout import NARROW, NODE_HEIGHT, WIDE, Box, Edge, Layout, Node, from_record, placed
 from topologies.picture.svg import Mark, svg
+from topologies.resolved.resolve import resolve
+from topologies.wiring.segments import wired
 
 FILES = sorted((ROOT / "topologies").glob("*.yaml"))
 
@@ -130,7 +132,9 @@ def test_a_bus_knows_its_lines_by_the_address_that_it_has_there(
     bus: str, ends: list[tuple[str, str, str]]
 ) -> None:
     topology = loads(LINKED)
-    assert joined_to(topology, bus) == ends
+    owner = topology.buses[bus].on
+    joined = resolve(wired(topology), owner).buses[bus].joined
+    assert [(one.edge, *one.place.split()) for one in joined] == ends
     assert {edge for edge, _, _ in ends} <= {edge.id for edge in draw(topology).edges}
 
 

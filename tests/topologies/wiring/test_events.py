@@ -4,7 +4,7 @@ import pytest
 
 from bus.wire.pattern import Pattern
 from topologies.loading.loader import loads
-from topologies.wiring.events import EVENTS, LOGS, Told, kept_in, publishing_buses
+from topologies.wiring.events import EVENTS, LOGS, Topic, keeps_of, own_patterns, publishing_buses
 from topologies.wiring.segments import wired
 
 TEXT = """\
@@ -19,9 +19,9 @@ buses:
 TRUNK = ", dial: [{{url: 'tcp://10.0.0.{0}:{1}', trunk: true}}]"
 
 
-def publishing(gateway: str, told: Told = EVENTS, **words: str) -> list[str]:
+def publishing(gateway: str, topic: Topic = EVENTS, **words: str) -> list[str]:
     settings = {"a": "", "b": "", "c": "", "more": "events: [a, b, c]"} | words
-    return publishing_buses(wired(loads(TEXT.format(**settings))), gateway, told)
+    return publishing_buses(wired(loads(TEXT.format(**settings))), gateway, topic)
 
 
 def test_each_gateway_publishes_on_its_own_buses_and_one_without_any_on_none() -> None:
@@ -74,5 +74,5 @@ def test_a_bridge_keeps_in_what_is_said_about_the_system_itself(more: str, kept:
     spec = topology.bridges["j"]
     patterns = [tuple(Pattern("buscoupler", word)) for word in kept]
     sides = spec.at("gw-b")
-    assert [list(kept_in(topology, spec, side)) for side in sides[:2]] == [patterns, patterns]
-    assert [kept_in(topology, spec, side) for side in sides[3:]] == [()]
+    assert [list(keeps_of(spec, side, own_patterns(topology))) for side in sides[:2]] == [patterns, patterns]
+    assert [keeps_of(spec, side, own_patterns(topology)) for side in sides[3:]] == [()]

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import trustme
 
-from appliance.compose import Appliance
 from appliance.status.snapshot import snapshot
 from devices.dbp.nodes.client import Client
 from devices.dbp.nodes.service import Service
+from tests.helpers.appliances import appliance_of, reloaded
 from tests.helpers.ports import free_port
 from tests.topologies.support import said
 from topologies.checks.checker import check
@@ -61,7 +61,7 @@ async def test_two_gateways_are_joined_and_a_reload_changes_what_crosses(tmp_pat
     assert check(topology) == []
     assert f"proxy of tcp://127.0.0.1:{ports[0]}, listens on tls+tcp://127.0.0.1:{ports[2]}" in show(topology)
     loop = asyncio.get_running_loop()
-    office, hall = Appliance(topology, "office"), Appliance(topology, "hall")
+    office, hall = appliance_of(topology, "office"), appliance_of(topology, "hall")
     office.open(loop)
     hall.open(loop)
     try:
@@ -77,7 +77,7 @@ async def test_two_gateways_are_joined_and_a_reload_changes_what_crosses(tmp_pat
             assert await client.ask("oven", "heat") == (b"180",)
             (broker,) = [one for one in snapshot(office.view())["brokers"] if one["name"] == "down"]
             assert broker["counts"]["taken"] == 1
-            changed = office.change(loads(TEXT.format(*ports, tls=tls, name="drill"), "t.yaml"))
+            changed = reloaded(office, loads(TEXT.format(*ports, tls=tls, name="drill"), "t.yaml"))
             assert [change.line() for change in changed] == ["changed device down: accepts"]
             await listed(client, "drill")
     finally:

@@ -12,11 +12,13 @@ from bus.wire.frame import pack
 from capture.pcapng import Packet
 from capture.schema import DDL_PARTITIONED, Direction
 from pipeline.analysis.audit import findings
+from pipeline.engine.choice import SAIL
 from pipeline.input.source import row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.engines(SAIL)
 RX, TX = Direction.RX, Direction.TX
 FAR = [("bridge b", "bus two", TX), ("bridge b", "can", TX)]
 

@@ -11,11 +11,13 @@ pytest.importorskip("pyspark")
 from pipeline.analysis.audit.findings import Audit, audit
 from pipeline.analysis.failovers import failovers
 from pipeline.cache import release
+from pipeline.engine.choice import SAIL, SPARK
 from tests.pipeline.analysis.hand_made import RX, TX, Capture, frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.engines(SAIL)
 TAKEN_OVER, FRAMES, STEP_MS = 30, 60, 100
 AGAIN = 1000
 """Added to the number of a frame that the stand-in sends again: it gives it an envelope of its own."""
@@ -67,6 +69,7 @@ def test_what_a_stand_in_sends_again_is_the_frame_that_entered_before(spark: "Sp
     assert faults(found) == {ABSENT: FRAMES - TAKEN_OVER}
 
 
+@pytest.mark.engines(SPARK, SAIL)
 def test_what_a_bus_heard_under_both_envelopes_is_doubled(spark: "SparkSession") -> None:
     """As it was first, such a frame has no fault."""
     found = audit(stood_in(range(20, 30), heard_twice=3).rows(spark))

@@ -9,7 +9,7 @@ from benchmarks.healthy import audited, run
 from devices.child import settle
 from tests.appliance.examples import RUNNABLE
 from tests.helpers import alone
-from tests.pipeline.conftest import BOTH
+from tests.pipeline.engines import BOTH
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(200)]
 

@@ -1,8 +1,8 @@
-"""The sides of a bridge, as a gateway makes them."""
+"""Tests of the sides of a bridge, as they are resolved for a gateway."""
 
 from topologies.loading.loader import loads
 from topologies.resolved.ranks import Rank
-from topologies.resolved.sides import seats_at
+from topologies.resolved.resolve import resolve
 from topologies.wiring.segments import wired
 
 TEXT = """\
@@ -18,13 +18,15 @@ bridges:
 """
 
 
-def test_seats_say_where_a_bus_is_reached_who_goes_first_and_what_the_wire_is_called() -> None:
-    trunk, plain, can = seats_at(wired(loads(TEXT)), "b")["joint"]
+def test_sides_say_where_a_bus_is_reached_who_goes_first_and_what_the_wire_is_called() -> None:
+    trunk, plain, can = resolve(wired(loads(TEXT)), "b").bridges["joint"].sides
     assert (trunk.trunk, plain.trunk, can.trunk) == (True, False, True)
-    assert trunk.dial is not None
-    assert plain.dial is not None
-    assert (trunk.dial[0], plain.dial[0]) == ("tcp://10.0.0.1:5556", "tcp://10.0.0.1:5555")
-    assert can.dial is None
+    assert trunk.bus is not None
+    assert trunk.bus.dial is not None
+    assert plain.bus is not None
+    assert plain.bus.dial is not None
+    assert (trunk.bus.dial.address, plain.bus.dial.address) == ("tcp://10.0.0.1:5556", "tcp://10.0.0.1:5555")
+    assert can.bus is None
     assert (can.rank, trunk.rank) == ((1, 0), (0, 0))
     assert (trunk.segment, can.segment) == ("bus plant", "segment motor")
 
@@ -50,10 +52,10 @@ DIAL = 'dial: [{url: "tcp://10.0.0.1:5556", trunk: true}]'
 def ranks(trunk: bool = True, dial: str = DIAL) -> dict[tuple[str, str, str], Rank]:
     topology = loads(WIRE.format(trunk=str(trunk).lower(), dial=dial), "ranks.yaml")
     return {
-        (name, gateway, seat.side.kind): seat.rank
+        (name, gateway, side.side.kind): side.rank
         for name, spec in topology.bridges.items()
         for gateway in spec.on
-        for seat in seats_at(wired(topology), gateway)[name]
+        for side in resolve(wired(topology), gateway).bridges[name].sides
     }
 
 

@@ -1,4 +1,4 @@
-"""Where a process publishes what it says itself: on its own buses, or on those of other processes."""
+"""The publishing of events and log lines of a process, on its own buses or on those of other processes."""
 
 from asyncio import AbstractEventLoop
 from collections import deque
@@ -17,7 +17,7 @@ _QUIET_S: Final = 2.0
 
 
 class _Far:
-    """A bus of another process. It is dialled only to say something, because a peer hears everything."""
+    """A bus of another process. It is dialled only to publish, because a peer hears everything."""
 
     def __init__(self, bus: str, url: str, clock: Callable[[], float]) -> None:
         self.hub = Hub(f"said on {bus}")
@@ -26,18 +26,19 @@ class _Far:
         self._waiting: deque[bytes] = deque(maxlen=WAITING)
         self._said_s = 0.0
 
-    def say(self, frames: Iterable[bytes]) -> None:
+    def publish(self, frames: Iterable[bytes]) -> None:
+        """Publish frames at once, or as soon as the other process answers."""
         self._waiting.extend(frames)
 
     def tick(self, loop: AbstractEventLoop) -> None:
         """Dial, publish, or hang up. Call it a few times a second."""
         if self._waiting:
             self._said_s = self._clock()
-            self._publish(loop)
+            self._pass_on(loop)
         elif self._link is not None and self._clock() - self._said_s > _QUIET_S:
             self.close()
 
-    def _publish(self, loop: AbstractEventLoop) -> None:
+    def _pass_on(self, loop: AbstractEventLoop) -> None:
         if self._link is None:
             self._link = bus_link(self._url, "dial")
             self._link.open(self.hub, loop)
@@ -51,11 +52,11 @@ class _Far:
             self._link = None
 
 
-class Outlets:
-    """The outlets of one process, by bus. `follow` says which buses there are now."""
+class Publisher:
+    """Publishes the frames of one process, by bus. `follow` sets the buses that there are now."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
+    def __init__(self, site: Site, clock: Callable[[], float]) -> None:
+        self._site, self._clock = site, clock
         self._near: dict[str, BusPart] = {}
         self._far: dict[str, _Far] = {}
 
@@ -64,28 +65,28 @@ class Outlets:
         """The hubs of its own: those of buses that run in other processes."""
         return [far.hub for far in self._far.values()]
 
-    def follow(self, site: Site, parts: Mapping[str, object], buses: Iterable[str]) -> None:
+    def follow(self, parts: Mapping[str, object], buses: Iterable[str]) -> None:
         """Publish on `buses` from now on, where `parts` are those of this process by title."""
         wanted = dict.fromkeys(buses)
         found = {name: parts.get(f"{BusPart.kind} {name}") for name in wanted}
         self._near = {name: part for name, part in found.items() if isinstance(part, BusPart)}
-        urls = {name: site.local_socket(name, False) for name in wanted if name not in self._near}
+        urls = {name: self._site.local_socket(name, False) for name in wanted if name not in self._near}
         for name in self._far.keys() - urls.keys():
             self._far.pop(name).close()
         for name, url in urls.items():
             if url is not None and name not in self._far:
                 self._far[name] = _Far(name, url, self._clock)
 
-    def say(self, buses: Sequence[str], frames: Sequence[bytes]) -> None:
+    def publish(self, buses: Sequence[str], frames: Sequence[bytes]) -> None:
         """Publish frames on some of the buses, at once or as soon as their process answers."""
         for name in buses if frames else ():
             if name in self._near:
                 self._near[name].plain.publish(from_payloads(frames))
             elif name in self._far:
-                self._far[name].say(frames)
+                self._far[name].publish(frames)
 
     def tick(self, loop: AbstractEventLoop) -> None:
-        """Go on with what waits. Call it a few times a second."""
+        """Pass on frames that wait. Call it a few times a second."""
         for far in self._far.values():
             far.tick(loop)
 

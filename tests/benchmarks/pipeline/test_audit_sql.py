@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 COLUMNS = ["kind", "stage", "segment", "gateway", "hub", "count"]
 
 
+@pytest.mark.engines(SAIL)
 @pytest.mark.parametrize("sort", CAPTURES)
 def test_both_find_the_same_faults(spark: "SparkSession", tmp_path: Path, sort: str) -> None:
     release()

@@ -1,4 +1,4 @@
-"""Keeps warnings and worse, until they are published on buses."""
+"""Log lines that wait to be published on buses: warnings and worse."""
 
 import logging
 import time
@@ -16,8 +16,8 @@ _AT_ONCE: Final = 20
 _EVENTS: Final = "buscoupler.events"
 
 
-class Telling(logging.Handler):
-    """A handler of the root logger. `drain` returns what is to be published.
+class UnpublishedLines(logging.Handler):
+    """A handler of the root logger that keeps lines. `drain` returns the frames to publish.
 
     Lines of one cause are held back as in the log.
     """
@@ -31,7 +31,7 @@ class Telling(logging.Handler):
         self._repeats = Repeats()
 
     def listen(self, wanted: bool, without_events: bool = False) -> None:
-        """Begin or end to keep what is logged. Idempotent.
+        """Start or stop keeping log lines. Idempotent.
 
         `without_events`: lines of events are left out, because they are published as events.
         """

@@ -1,0 +1,184 @@
+"""Every job gives the same rows elsewhere: on a resident server, on a cluster of which a worker dies, under
+spark-submit, and on Sail beside a client alone or an object store.
+
+What is compared with are Sail's answers, which are Spark's (tests/pipeline/engine/test_elsewhere.py).
+"""
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.helpers import ROOT, alone, s3
+from tests.helpers.ports import free_port
+from tests.rigs.planted import generate
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
+pytest.importorskip("pysail")
+
+from pipeline.engine import choice, java, serve
+from pipeline.engine.jars import spark_home
+from pipeline.engine.jvm import options, until
+from tests.pipeline.every_job import TABLES, Answers
+from tests.pipeline.processes import PLAN, on_sail, tables, there
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+SAIL: Final = ("pysail==0.7.2", "pyspark-client==4.2.0", "pandas<3", "pyarrow", "numpy", "PyYAML", "pynng")
+ON_CLUSTER: Final = ("audit", "rates")
+FEW: Final = ("--conf", "spark.sql.shuffle.partitions=4")
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("capture")
+    generate(path, PLAN)
+    return path
+
+
+@pytest.fixture(scope="module")
+def due(directory: Path) -> Answers:
+    return on_sail(directory)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_server_that_is_ended_leaves_no_java(number: signal.Signals) -> None:
+    pytest.importorskip("grpc")
+    port = free_port()
+    words = ["-m", "buscoupler", "pipeline", "serve", "--port", str(port), "--memory", "1g"]
+    process = subprocess.Popen([sys.executable, *words], cwd=ROOT)
+    try:
+        assert serve.listening(port, 120.0, process)
+        process.send_signal(number)
+        assert process.wait(60) == 0
+        assert not serve.listening(port, 0.5)
+    finally:
+        process.kill()
+
+
+def stranger(url: str, place: Path) -> "subprocess.CompletedProcess[str]":
+    """Run a client that knows no token of ours."""
+    session = f"SparkSession.builder.remote({url!r}).getOrCreate()"
+    code = f"from pyspark.sql import SparkSession; print({session}.range(3).count())"
+    environment = alone() | {"XDG_RUNTIME_DIR": str(place)}
+    words = [sys.executable, "-c", code]
+    return subprocess.run(words, capture_output=True, text=True, timeout=120, cwd=place, env=environment)
+
+
+@pytest.mark.slow
+def test_a_resident_connect_server_gives_the_same(directory: Path, due: Answers, tmp_path: Path) -> None:
+    pytest.importorskip("grpc")
+    port = free_port()
+    with serve.running(port, "2g", tmp_path / "log"):
+        assert there(directory, "--remote", f"sc://127.0.0.1:{port}") == due
+        for url in (f"sc://localhost:{port}", f"sc://localhost:{port}/;token=guessed"):
+            done = stranger(url, tmp_path)
+            assert done.returncode == 1, done.stdout
+            assert "UNAUTHENTICATED" in done.stderr
+
+
+@pytest.mark.slow
+def test_spark_submit_runs_our_command_and_gives_the_same(directory: Path) -> None:
+    words = ["audit", str(directory), "--json", "--quiet", "--limit", "100000"]
+    programs = Path(sys.executable).parent
+    environment = alone() | {"JAVA_HOME": str(java.find().home), "PATH": f"{programs}:{os.environ['PATH']}"}
+    submit = [str(spark_home() / "bin" / "spark-submit"), "--master", "local[2]", *FEW]
+    done = subprocess.run(
+        [*submit, str(ROOT / "examples" / "submit.py"), *words],
+        capture_output=True, text=True, timeout=600, env=environment,
+    )  # fmt: skip
+    assert done.stdout, done.stderr
+    found = json.loads(done.stdout)
+    assert found.pop("run")["engine"] == "spark"
+    assert found == tables("-m", "buscoupler", *words)
+
+
+@contextmanager
+def daemon(tmp_path: Path, name: str, *words: str) -> "Iterator[subprocess.Popen[bytes]]":
+    found = java.find()
+    scala = next((spark_home() / "jars").glob("spark-core_*.jar")).name.split("_")[1].split("-")[0]
+    environment = dict(
+        os.environ, SPARK_HOME=str(spark_home()), JAVA_HOME=str(found.home), SPARK_LOCAL_IP="127.0.0.1"
+    )
+    environment["SPARK_SCALA_VERSION"] = scala  # spark-class says so else, and workers ask for it
+    with (tmp_path / name).open("wb") as log:
+        process = subprocess.Popen(
+            [found.program, *options("512m"), *words], stdout=log, stderr=log, env=environment, cwd=tmp_path
+        )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+@pytest.mark.slow
+def test_a_cluster_of_four_workers_one_of_which_is_killed_gives_the_same(
+    directory: Path, due: Answers, tmp_path: Path
+) -> None:
+    port, place = free_port(), "org.apache.spark.deploy"
+    url = f"spark://127.0.0.1:{port}"
+    worker = ["-c", "1", "-m", "1g", "--host", "127.0.0.1", "-d", str(tmp_path), url]
+    master = ["--host", "127.0.0.1", "-p", str(port), "--webui-port", str(free_port())]
+    with ExitStack() as stack:
+        stack.enter_context(daemon(tmp_path, "master", f"{place}.master.Master", *master))
+        for name in ("worker1", "worker2", "worker3", "worker4"):
+            words = [f"{place}.worker.Worker", "--webui-port", str(free_port()), *worker]
+            last = stack.enter_context(daemon(tmp_path, name, *words))
+        assert serve.listening(port, 60.0)
+        settings = [*FEW, "--conf", "spark.driver.host=127.0.0.1"]
+        with ThreadPoolExecutor(1) as beside:
+            left_out = [word for job in TABLES if job not in ON_CLUSTER for word in ("--without", job)]
+            found = beside.submit(there, directory, "--master", url, "--memory", "1g", *settings, *left_out)
+            assert until(lambda: len(list(tmp_path.glob("app-*/[0-9]*/stderr"))) == 4, 60.0)
+            last.kill()
+            assert found.result() == {job: due[job] for job in ON_CLUSTER}
+
+
+def client_alone() -> str:
+    """The Python of an environment with Spark's client, but not Spark, which is made once."""
+    home = Path(sys.prefix) / "sail"
+    with home.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (home / "complete").exists():
+            venv.create(home, with_pip=True, clear=True)
+            words = [str(home / "bin" / "pip"), "install", "-q", *SAIL]
+            done = subprocess.run(words, capture_output=True, text=True)
+            if done.returncode:
+                pytest.skip(f"it cannot be installed here: {done.stderr[-300:]}")
+            (home / "complete").touch()
+    return str(home / "bin" / "python")
+
+
+@pytest.mark.slow
+def test_sail_gives_the_same_beside_a_client_alone(directory: Path, due: Answers) -> None:
+    assert on_sail(directory, client_alone()) == due
+
+
+@pytest.fixture(scope="module")
+def store(directory: Path) -> Iterator[dict[str, str]]:
+    """Settings of clients of a server of S3's protocol, with the capture in bucket `plant`."""
+    pytest.importorskip("moto")
+    with s3.served() as port:
+        s3.client(port).create_bucket(Bucket="plant")
+        s3.put(port, directory / "capture", "capture")
+        yield s3.environment(port)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("job", ["audit", "rates", "last", "failovers"])
+def test_sail_gives_the_same_from_an_object_store(directory: Path, job: str, store: dict[str, str]) -> None:
+    pytest.importorskip("pysail")
+    words = ["-m", "buscoupler", job, "--json", "--quiet", "--engine", choice.SAIL]
+    assert tables(*words, "s3a://plant/capture", more=store) == tables(*words, str(directory))

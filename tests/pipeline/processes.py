@@ -1,0 +1,62 @@
+"""Commands as processes: what they say, and how they end."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from pipeline.engine.choice import SAIL
+from tests.helpers import ROOT, alone
+from tests.pipeline.every_job import Answers
+from tests.rigs.planted import Plan
+
+COMMAND: Final = (sys.executable, "-m", "buscoupler")
+PLAN: Final = Plan(rows=18_000, lost=0.01, doubled=0.006, echoed=0.004)
+"""Of the capture on which engines are compared."""
+
+
+def run(*words: str, python: str = sys.executable, more: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return what a process says, which knows nothing of the session that runs here. `more` is added to its
+    environment."""
+    done = subprocess.run(
+        [python, *words], capture_output=True, text=True, timeout=600, cwd=ROOT, env=alone() | dict(more)
+    )
+    assert done.stdout, done.stderr
+    return done.stdout
+
+
+def tables(*words: str, more: Mapping[str, str] = MappingProxyType({})) -> dict[str, object]:
+    """Return the tables that a command prints as JSON, without the facts about the run."""
+    found: dict[str, object] = json.loads(run(*words, more=more))
+    found.pop("run")
+    return found
+
+
+def there(directory: Path, *where: str, python: str = sys.executable) -> Answers:
+    """Return the answers of all jobs to a capture, of a process whose options say `where` it works."""
+    words = ["-m", "tests.pipeline.every_job", str(directory), *where]
+    found: Answers = json.loads(run(*words, python=python, more={"PYTHONPATH": str(ROOT)}))
+    return found
+
+
+def on_sail(directory: Path, python: str = sys.executable) -> Answers:
+    return there(directory, "--engine", SAIL, python=python)
+
+
+def audited(directory: Path, *where: str) -> dict[str, Any]:
+    """Return the tables of an audit, with its exit `status`."""
+    words = [*COMMAND, "audit", str(directory), "--json", "--quiet", *where]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=200, env=alone())
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found | {"status": done.returncode}
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    """Interrupt a process, if it still runs, and wait for its end."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)

@@ -1,0 +1,189 @@
+"""The records of bridges: what each side joins, with policies, keys, ages and its rank, and the candidate."""
+
+import zlib
+from dataclasses import dataclass, fields, replace
+
+from bridges.media.medium import Medium
+from bus.schema import Names
+from bus.transports.options import Tls
+from bus.transports.peers import Peer
+from topologies.model import BridgeSpec, Listen, Shed, Side
+from topologies.resolved.brokers import CandidateFacts, Candidates
+from topologies.resolved.buses import BusAddress
+from topologies.resolved.files import KeyFiles, Stamp, certificates, stamped
+from topologies.resolved.ground import Ground
+from topologies.resolved.ranks import Rank, Ranks
+from topologies.wiring.events import keeps_of, own_patterns
+from topologies.wiring.filters import Tokens
+from topologies.wiring.ids import bridge_id
+from topologies.wiring.keys import keys_at, keys_of
+from topologies.wiring.reach import address_of, bus_at, has_trunk, with_addresses
+from topologies.wiring.segments import Joint
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedMedium:
+    """The needs of the link of a medium. Names of brokers in `medium` are resolved to addresses.
+
+    `node` is the gateway's node id, None where the medium needs none. `held_s` is for how long a message
+    may wait there, 0 for as long as it takes. `mates` is the number of the side, the same at all candidates
+    but for its last 8 bits, which are the candidate's place; 0 where nothing stands in. `names` are those
+    of tokens, where the medium asks for them. `certificates` are stamps.
+    """
+
+    medium: Medium
+    shed: Shed | None
+    node: int | None
+    keys: KeyFiles
+    certificates: tuple[tuple[Stamp, ...], ...]
+    held_s: float
+    mates: int
+    names: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedJoin:
+    """The bus that a side joins. `here`: this gateway runs it; `trunked`: it has a side for trunks.
+
+    `dial` is its address for this gateway otherwise, None if it has none, and `peers` those that may join at
+    that. `limits` are `queue_bytes` and `message_bytes` of the bus.
+    """
+
+    name: str
+    here: bool
+    trunked: bool
+    limits: tuple[int, int]
+    dial: BusAddress | None
+    peers: tuple[Peer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedSide:
+    """One side of a bridge on one gateway: it leads to `medium` or to `bus`, one of which is None.
+
+    `trunk`: whether envelopes are kept there. `rank`: the order of senders on the wire. `segment`: the name
+    of the wire, the same on all gateways that share it. `keeps`: the patterns of what gateways say
+    themselves, which must not leave the bridge here. `near`: it leads to a bus of this gateway; `away` is
+    the bus of the file that it leads to otherwise, "" if it leads to none.
+    """
+
+    side: Side
+    trunk: bool
+    rank: Rank
+    segment: str
+    keeps: tuple[Tokens, ...]
+    near: bool
+    away: str
+    medium: ResolvedMedium | None
+    bus: ResolvedJoin | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedBridge:
+    """The needs of a bridge. `id` is that of this gateway's copy in the picture.
+
+    `on` are the gateways that run it, the best first. `origin` is its origin in envelopes, None for one of
+    its own choice. `candidate` is None where nothing stands in for it.
+    """
+
+    name: str
+    id: str
+    on: tuple[str, ...]
+    pattern: Names
+    origin: int | None
+    sides: tuple[ResolvedSide, ...]
+    candidate: CandidateFacts | None
+
+
+class Bridges:
+    """The bridges of one gateway: `resolved` makes the record of each."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground, self._topology = ground, ground.topology
+        self._ranks, self._candidates = Ranks(ground.wiring), Candidates(ground)
+        self._own = own_patterns(ground.topology)
+
+    def resolved(self) -> dict[str, ResolvedBridge]:
+        """Return the record of each bridge that the gateway runs, in the order of the file."""
+        joints: dict[str, list[Joint]] = {}
+        for joint in self._ground.wiring.joints:
+            if joint.gateway == self._ground.gateway:
+                joints.setdefault(joint.bridge, []).append(joint)
+        return {name: self._bridge(name, mine[0].spec, mine) for name, mine in joints.items()}
+
+    def _bridge(self, name: str, spec: BridgeSpec, joints: list[Joint]) -> ResolvedBridge:
+        facts = self._candidates.facts(name)
+        sides = tuple(self._side(joint, facts) for joint in joints)
+        id, origin = bridge_id(name, self._ground.gateway), self._ground.origin(f"bridge {name}")
+        return ResolvedBridge(name, id, spec.on, spec.pattern, origin, sides, facts)
+
+    def _side(self, joint: Joint, facts: CandidateFacts | None) -> ResolvedSide:
+        side, keeps = joint.side, keeps_of(joint.spec, joint.side, self._own)
+        if side.medium is not None:
+            side = replace(side, medium=with_addresses(self._topology, side.medium))
+        leads = self._leads_to(side)
+        near = leads is not None and self._topology.buses[leads].on == joint.gateway
+        return ResolvedSide(
+            side,
+            joint.trunk,
+            self._ranks.of(joint),
+            joint.wire,
+            keeps,
+            near,
+            "" if near else leads or "",
+            None if side.medium is None else self._medium(joint, side, side.medium, facts),
+            None if side.bus is None else self._join(joint, side.bus),
+        )
+
+    def _leads_to(self, side: Side) -> str | None:
+        """Return the bus of the file to which a side leads, by its name or its address."""
+        if side.medium is None or not side.medium.dials:
+            return side.bus
+        return bus_at(self._topology, side.medium.dials, self._ground.gateway)
+
+    def _medium(
+        self, joint: Joint, side: Side, medium: Medium, facts: CandidateFacts | None
+    ) -> ResolvedMedium:
+        ground = self._ground
+        return ResolvedMedium(
+            medium,
+            side.shed,
+            ground.here.node if medium.needs_node else None,
+            stamped(keys_at(self._topology, side, joint.trunk)),
+            tuple(certificates(value) for value in _values(medium) if isinstance(value, Tls)),
+            ground.age_s(f"bridge {joint.bridge}", joint.trunk) if medium.signs else 0.0,
+            _mates(joint.number, facts) if medium.selective else 0,
+            ground.names if medium.named else None,
+        )
+
+    def _join(self, joint: Joint, bus: str) -> ResolvedJoin:
+        """Return the bus that a side joins."""
+        spec = self._topology.buses[bus]
+        found = address_of(self._topology, bus, joint.gateway, joint.trunk)
+        dial = None if found is None else self._dial(joint, bus, *found)
+        peers = (found[1].peers if found else None) or ()
+        return ResolvedJoin(bus, spec.on == joint.gateway, has_trunk(spec), spec.limits(spec), dial, peers)
+
+    def _dial(self, joint: Joint, bus: str, url: str, listen: Listen) -> BusAddress:
+        """Return the address at which this gateway dials a bus of another."""
+        ground, limits = self._ground, self._topology.buses[bus].limits(listen)
+        return BusAddress(
+            joint.trunk,
+            url,
+            *limits,
+            listen.tls,
+            certificates(listen.tls),
+            keys=stamped(keys_of(self._topology, listen)),
+            age_s=ground.age_s(f"bridge {joint.bridge}", joint.trunk, listen.age_ms),
+        )
+
+
+def _values(medium: Medium) -> list[object]:
+    return [getattr(medium, one.name) for one in fields(medium) if one.compare]
+
+
+def _mates(number: int, facts: CandidateFacts | None) -> int:
+    """Return the number of a side that candidates share."""
+    if facts is None:
+        return 0
+    return zlib.crc32(f"{facts.origin} {number}".encode()) & ~0xFF | facts.on

@@ -1,0 +1,153 @@
+"""The records of buses: each of their addresses, with limits, keys and ages, and where it leads."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from bus.transports.options import Tls
+from bus.transports.peers import Peer
+from topologies.model import Address, BusSpec, Dial, Listen
+from topologies.resolved.files import KeyFiles, Stamp, certificates, stamped
+from topologies.resolved.ground import Ground
+from topologies.wiring.graph import both_ways, reached, ways_of
+from topologies.wiring.ids import link_between
+from topologies.wiring.keys import keys_of
+from topologies.wiring.reach import dials_of, has_trunk, listen_at
+from topologies.wiring.segments import Wiring
+
+Mode = Literal["listen", "dial"]
+
+
+@dataclass(frozen=True, slots=True)
+class BusAddress:
+    """An address of a bus with everything that a link there needs; `address` is its URL.
+
+    `peers` may join there, None for everybody. `age_s` is that of `StreamOptions`. The stamps in
+    `certificates` and `keys` differ once a file has been renewed.
+    """
+
+    trunk: bool
+    address: str
+    queue_bytes: int
+    message_bytes: int
+    tls: Tls | None = None
+    certificates: tuple[Stamp, ...] = ()
+    origins: tuple[str, ...] = ()
+    keys: KeyFiles = ()
+    peers: tuple[Peer, ...] | None = None
+    age_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class BusEnd:
+    """A link of a bus. `place` is its mode and URL; `bus` the bus of the file that it dials, "" for none."""
+
+    place: str
+    mode: Mode
+    at: BusAddress
+    bus: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BusLine:
+    """A line in the picture from a bus to another: its id, and the `place` of the bus's own link there."""
+
+    edge: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedBus:
+    """The needs of a bus.
+
+    `system` is the name of the topology. `trunked`: whether the bus has a trunk, and so a side for each
+    kind of peer. `origin` is its origin in envelopes, None for one of its own choice. `limits` are
+    `queue_bytes` and `message_bytes`. `joined` are its lines to other buses, and `trunks` the buses that
+    hear what it hears.
+    """
+
+    name: str
+    system: str
+    spec: BusSpec
+    trunked: bool
+    origin: int | None
+    limits: tuple[int, int]
+    links: tuple[BusEnd, ...]
+    joined: tuple[BusLine, ...]
+    trunks: tuple[str, ...]
+
+
+class Buses:
+    """The links of all buses of a topology to each other, found once; `resolved` makes the record of one."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._joined = _joined(ground.wiring)
+        self._ways = ways_of(both_ways(edge[:2] for edge in ground.wiring.links(()) if _is_known(edge.other)))
+
+    def resolved(self, name: str) -> ResolvedBus:
+        """Return the record of a bus."""
+        ground, title = self._ground, f"bus {name}"
+        spec = ground.topology.buses[name]
+        return ResolvedBus(
+            name,
+            ground.topology.name,
+            spec,
+            has_trunk(spec),
+            ground.origin(title),
+            spec.limits(spec),
+            tuple(self._ends(name, spec)),
+            tuple(self._joined.get(name, ())),
+            tuple(sorted(reached(title, self._ways) - {title})),
+        )
+
+    def _ends(self, name: str, spec: BusSpec) -> Iterator[BusEnd]:
+        topology = self._ground.topology
+        for listen in spec.listen:
+            yield BusEnd(place_of("listen", listen), "listen", self._at(name, spec, listen))
+        for dial in dials_of(topology, name):
+            found = listen_at(topology, dial.url, spec.on)
+            yield BusEnd(
+                place_of("dial", dial), "dial", self._at(name, spec, dial), found[0] if found else ""
+            )
+
+    def _at(self, name: str, spec: BusSpec, address: Address) -> BusAddress:
+        """Return one of the bus's own addresses."""
+        origins, peers = (address.origins, address.peers) if isinstance(address, Listen) else ((), None)
+        return BusAddress(
+            address.trunk,
+            address.url,
+            *spec.limits(address),
+            address.tls,
+            certificates(address.tls),
+            origins,
+            stamped(keys_of(self._ground.topology, address)),
+            peers,
+            self._ground.age_s(f"bus {name}", address.trunk, address.age_ms),
+        )
+
+
+def place_of(mode: Mode, address: Address) -> str:
+    """Return the name of a link in a plan: its mode and its URL."""
+    return f"{mode} {address.url}"
+
+
+def _is_known(node: str) -> bool:
+    return node.startswith("bus ")
+
+
+def _joined(wiring: Wiring) -> Mapping[str, list[BusLine]]:
+    """Return the lines between each bus and others, by the name of the bus."""
+    found = defaultdict[str, list[BusLine]](list)
+    for one, spec in wiring.topology.buses.items():
+        for dial in dials_of(wiring.topology, one):
+            _join(found, one, dial, listen_at(wiring.topology, dial.url, spec.on))
+    return found
+
+
+def _join(found: dict[str, list[BusLine]], one: str, dial: Dial, at: tuple[str, Listen] | None) -> None:
+    edge = link_between(f"bus {one}", f"url {dial.url}" if at is None else f"bus {at[0]}")
+    found[one].append(BusLine(edge, place_of("dial", dial)))
+    if at is not None and at[0] != one:
+        found[at[0]].append(BusLine(edge, place_of("listen", at[1])))

@@ -1,0 +1,85 @@
+"""The part of one gateway, resolved: a record for each part that it runs, and what its process publishes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bus.errors import TopologyError
+from devices.device import DeviceSpec
+from topologies.model import Gateway, Topology, running
+from topologies.names import known, listed
+from topologies.resolved.bridges import Bridges, ResolvedBridge
+from topologies.resolved.brokers import ResolvedBroker, resolved_broker
+from topologies.resolved.buses import Buses, ResolvedBus
+from topologies.resolved.ground import Ground
+from topologies.wiring.events import EVENTS, LOGS, publishing_buses
+from topologies.wiring.rings import ringed
+from topologies.wiring.segments import Wiring
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedDevice:
+    """The needs of a device. `gateway` runs it.
+
+    `limits` are `queue_bytes` and `message_bytes` of the buses of its gateway that it joins. `names` are
+    those of tokens, for a device that looks into parts.
+    """
+
+    name: str
+    gateway: str
+    spec: DeviceSpec
+    limits: tuple[tuple[str, tuple[int, int]], ...]
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """All that a gateway needs of a topology, worked out once. No part looks into the topology itself.
+
+    `names` are all names of tokens, and `listed` those of the list and file of names. `events` and `logs` are
+    the buses on which the gateway publishes its own. Each part that the gateway runs has a record, by name.
+    """
+
+    topology: Topology
+    gateway: str
+    here: Gateway
+    names: tuple[str, ...]
+    listed: tuple[str, ...]
+    events: tuple[str, ...]
+    logs: tuple[str, ...]
+    brokers: Mapping[str, ResolvedBroker]
+    buses: Mapping[str, ResolvedBus]
+    bridges: Mapping[str, ResolvedBridge]
+    devices: Mapping[str, ResolvedDevice]
+
+
+def resolve(wiring: Wiring, gateway: str) -> Resolved:
+    """Work out the needs of a gateway's parts. This reads files, so do it on no event loop.
+
+    Raises `TopologyError` for a gateway that is not there, and for a file of names that cannot be read.
+    """
+    topology = wiring.topology
+    if gateway not in topology.gateways:
+        text = f'no gateway "{gateway}" in {topology.name}; it has {", ".join(topology.gateways)}'
+        raise TopologyError(text)
+    in_list = listed(topology.names)
+    ground = Ground(wiring, gateway, ringed(wiring), tuple(known(topology, in_list)))
+    buses = Buses(ground)
+    return Resolved(
+        topology,
+        gateway,
+        ground.here,
+        ground.names,
+        tuple(in_list),
+        tuple(publishing_buses(wiring, gateway, EVENTS)),
+        tuple(publishing_buses(wiring, gateway, LOGS)),
+        {name: resolved_broker(name, topology) for name in running(topology.brokers, gateway)},
+        {name: buses.resolved(name) for name in running(topology.buses, gateway)},
+        Bridges(ground).resolved(),
+        {name: _device(name, ground) for name in running(topology.devices, gateway)},
+    )
+
+
+def _device(name: str, ground: Ground) -> ResolvedDevice:
+    spec, near = ground.topology.devices[name], running(ground.topology.buses, ground.gateway)
+    limits = tuple((bus, near[bus].limits(near[bus])) for bus in spec.joins if bus in near)
+    return ResolvedDevice(name, ground.gateway, spec, limits, ground.names if spec.inside else ())
