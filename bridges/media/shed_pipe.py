@@ -55,14 +55,14 @@ class ShedPipe(Pipe):
         return messages
 
     def revise(self, shed: Shed) -> None:
-        """Go over to another policy, for all messages that wait."""
+        """Change to another policy, for all messages that wait."""
         self._queue.revise(shed)
         if self._timer is not None:
             self._timer.cancel()
             self._pump()
 
     def flush(self) -> None:
-        """Pass on all messages that wait, whatever the policy says: it ends."""
+        """Pass on all messages that wait, whatever the policy says, because it ends."""
         messages = self._queue.drain()
         if messages:
             self.inner.send(from_payloads(messages))
@@ -113,7 +113,7 @@ class ShedHub(Hub):
         self._hub.keep(link, stats)
 
     def revise(self, shed: Shed) -> None:
-        """Go over to another policy on all stages."""
+        """Change to another policy on all stages."""
         self._shed = shed
         for stage in self._stages.values():
             stage.revise(shed)

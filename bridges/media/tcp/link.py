@@ -77,7 +77,7 @@ class TcpFramesLink(FrontLink):
             self.link.open(hub, loop)
 
     def rehome(self, hub: Hub) -> None:
-        """Go over to another hub with all peers: they notice nothing. Call it between two batches."""
+        """Move to another hub with all peers, which notice nothing. Call it between two batches."""
         self.link.rehome(hub)
 
     def revise(self, other: Link) -> bool:
