@@ -33,10 +33,7 @@ Network = Annotated[str, Check(_check_network, "a network such as 10.0.0.0/24, o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer(Record):
-    """A record of peers that may join at an address.
-
-    The first record of a list that fits a peer applies to it.
-    """
+    """Peers that may join at an address. The first record of a list that fits a peer applies to it."""
 
     SHORT = "name"
     name: Annotated[
