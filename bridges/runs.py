@@ -62,7 +62,7 @@ def find(data: bytes, start: int, left: int) -> Run | None:
 
     `data` is a whole batch.
     """
-    if left < RUN_MIN or len(data) >= _BATCH_BYTES_MAX:
+    if len(data) >= _BATCH_BYTES_MAX:
         return None
     stride = LENGTH.unpack_from(data, start)[0] + LENGTH_BYTES
     count = min((len(data) - start) // stride, left)
@@ -184,7 +184,7 @@ def scan(
     """
     position, left = 0, count
     while left:
-        run = find(data, position, left)
+        run = find(data, position, left) if left >= RUN_MIN else None
         if run is not None and take_run(data, run, *state):
             position, left = run.stop, left - run.messages
             continue
