@@ -79,6 +79,11 @@ def resolve(wiring: Wiring, gateway: str) -> Resolved:
     )
 
 
+def resolve_all(wiring: Wiring) -> list[Resolved]:
+    """Return the record of each gateway of a topology. Reads and raises as `resolve` does."""
+    return [resolve(wiring, gateway) for gateway in wiring.topology.gateways]
+
+
 def _device(name: str, ground: Ground) -> ResolvedDevice:
     spec, near = ground.topology.devices[name], running(ground.topology.buses, ground.gateway)
     limits = tuple((bus, near[bus].limits(near[bus])) for bus in spec.joins if bus in near)
