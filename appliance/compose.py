@@ -20,7 +20,7 @@ from appliance.web.service import StatusPage
 from bus.hub import Hub, Link
 from bus.transports import budget
 from topologies.model import Topology
-from topologies.picture.drawing import copies, draw
+from topologies.picture.drawing import draw
 from topologies.resolved.resolve import Resolved
 
 
@@ -65,7 +65,6 @@ class Appliance:
         self.page = StatusPage(resolved.here.address)
         self.neighbours, self._transit = Neighbours(self.gateway), Transit()
         self._drawing: dict[str, Any] | None = None
-        self._copies = copies(resolved.topology)
 
     @property
     def topology(self) -> Topology:
@@ -171,7 +170,7 @@ class Appliance:
     def _around(self, claims: Mapping[str, int]) -> Around:
         gateways = {name: gateway.address for name, gateway in self.topology.gateways.items()}
         silent = self.neighbours.silent(self.topology, claims)
-        return Around(gateways, silent, self.names, self.page.url, self._picture(), self._copies)
+        return Around(gateways, silent, self.names, self.page.url, self._picture(), self.resolved.copies)
 
     def foresee(self, resolved: Resolved) -> tuple[list[Change], list[str]]:
         """Return what a reload would change, and the parts in which nothing differs.
@@ -202,8 +201,7 @@ class Appliance:
         assert following.before is self.resolved  # it has been prepared for what runs
         differing, built = following.changes(self.parts), following.built
         built.close(self.parts)
-        self.parts, self.resolved = built.parts, following.resolved
-        self._drawing, self._copies = following.drawing, copies(following.resolved.topology)
+        self.parts, self.resolved, self._drawing = built.parts, following.resolved, following.drawing
         self._settle_budget()
         self._show()
         failed = built.open(self._loop)

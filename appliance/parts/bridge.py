@@ -230,13 +230,14 @@ class BridgePart(BasePart):
         links = draft.changes(self.title, lambda number: self._more(number, resolved.sides, draft))
         return Revision(
             [*self._changes(resolved), *links],
-            lambda: self._settle(resolved, proofs, draft),
-            lambda loop: self._change(draft, renewed, loop),
-            lambda: dict.fromkeys(self._places(), True) | draft.fates(),
+            partial(self._settle, resolved, proofs, draft),
+            partial(self._change, draft, renewed),
+            partial(self._fates, draft),
         )
 
-    def _places(self) -> list[str]:
-        return [leg.end.plan.place for leg in self.legs]
+    def _fates(self, draft: Draft[Link]) -> dict[str, bool]:
+        """Return by place whether the link of each side would stay: where nothing differs, it does."""
+        return {leg.end.plan.place: True for leg in self.legs} | draft.fates()
 
     def _changes(self, new: ResolvedBridge) -> list[Change]:
         names, old = list[str](), self.resolved

@@ -27,15 +27,6 @@ def draw(topology: Topology) -> Drawing:
     return placed(Drawing(topology.name, 0, 0, boxes, tuple(nodes.values()), known), WIDE)
 
 
-def copies(topology: Topology) -> dict[tuple[str, str], str]:
-    """Return the ids of all bridges by their lease and gateway: the bridges of a group have one lease."""
-    return {
-        (spec.group or name, gateway): bridge_id(name, gateway)
-        for name, spec in topology.bridges.items()
-        for gateway in spec.on
-    }
-
-
 def _parts(topology: Topology, gateway: str) -> list[Node]:
     """Return the parts of a gateway."""
     buses = [Node(f"bus {name}", "bus", name, gateway) for name in running(topology.buses, gateway)]

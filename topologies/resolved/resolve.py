@@ -12,6 +12,7 @@ from topologies.resolved.brokers import ResolvedBroker, resolved_broker
 from topologies.resolved.buses import Buses, ResolvedBus
 from topologies.resolved.ground import Ground
 from topologies.wiring.events import EVENTS, LOGS, publishing_buses
+from topologies.wiring.ids import bridge_id
 from topologies.wiring.rings import ringed
 from topologies.wiring.segments import Wiring
 
@@ -35,11 +36,13 @@ class ResolvedDevice:
 class Resolved:
     """All that a gateway needs of a topology, worked out once. No part looks into the topology itself.
 
-    `names` are all names of tokens, and `listed` those of the list and file of names. `events` and `logs` are
-    the buses on which the gateway publishes its own. Each part that the gateway runs has a record, by name.
+    `copies` are the ids of all bridges in the picture. `names` are all names of tokens, and `listed` those
+    of the list and file of names. `events` and `logs` are the buses on which the gateway publishes its own.
+    Each part that the gateway runs has a record, by name.
     """
 
     topology: Topology
+    copies: Mapping[tuple[str, str], str]
     gateway: str
     here: Gateway
     names: tuple[str, ...]
@@ -66,6 +69,7 @@ def resolve(wiring: Wiring, gateway: str) -> Resolved:
     buses = Buses(ground)
     return Resolved(
         topology,
+        copies(topology),
         gateway,
         ground.here,
         ground.names,
@@ -82,6 +86,15 @@ def resolve(wiring: Wiring, gateway: str) -> Resolved:
 def resolve_all(wiring: Wiring) -> list[Resolved]:
     """Return the record of each gateway of a topology. Reads and raises as `resolve` does."""
     return [resolve(wiring, gateway) for gateway in wiring.topology.gateways]
+
+
+def copies(topology: Topology) -> dict[tuple[str, str], str]:
+    """Return the ids of all bridges by their lease and gateway: the bridges of a group have one lease."""
+    return {
+        (spec.group or name, gateway): bridge_id(name, gateway)
+        for name, spec in topology.bridges.items()
+        for gateway in spec.on
+    }
 
 
 def _device(name: str, ground: Ground) -> ResolvedDevice:
