@@ -32,8 +32,8 @@ def run(options: argparse.Namespace, capture: OpenCapture) -> int:
 
 def gather(capture: OpenCapture) -> "dict[str, Sequence[Row]]":
     """Collect the tables of the jobs for the page, by name. The long ones are cut."""
-    from pipeline.analysis import trunks
-    from pipeline.analysis.inventory import carried
+    from pipeline.analysis.shared import trunks
+    from pipeline.analysis.shared.inventory import carried
 
     parts: dict[str, Sequence[Row]] = {}
     findings: Table | None = None

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from pipeline.analysis import inventory
-from pipeline.analysis.frames import local_table
-from pipeline.analysis.holes import SLACK_NS
+from pipeline.analysis.shared import inventory
+from pipeline.analysis.shared.frames import local_table
+from pipeline.analysis.shared.holes import SLACK_NS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -24,7 +24,8 @@ _EVER_NS: Final = 1 << 62
 
 
 def absences(taken: "list[Row]", gateways: Collection[str], ahead: Mapping[str, int]) -> Iterator[Absence]:
-    """Yield when there is nothing of these gateways, from the rows of `pipeline.analysis.inventory.take`."""
+    """Yield when there is nothing of these gateways, from the rows of
+    `pipeline.analysis.shared.inventory.take`."""
     runs = inventory.uncaptured(taken)
     for gateway in sorted(gateways):
         shift = ahead.get(gateway, 0)

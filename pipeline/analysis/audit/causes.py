@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipeline.analysis import events, holes, inventory
 from pipeline.analysis.audit import absent, gaps, silent, ways
 from pipeline.analysis.audit.labels import CIRCUMSTANCES, FAULT_PATTERN, FaultPattern
-from pipeline.analysis.frames import local_table
-from pipeline.analysis.inventory import Places
+from pipeline.analysis.shared import events, holes, inventory
+from pipeline.analysis.shared.frames import local_table
+from pipeline.analysis.shared.inventory import Places
 from pipeline.cache import cached
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.analysis.frames import received, sent
-from pipeline.analysis.inventory import Places
+from pipeline.analysis.shared.frames import received, sent
+from pipeline.analysis.shared.inventory import Places
 from pipeline.input.span import WHOLE, Span
 
 if TYPE_CHECKING:

@@ -11,15 +11,15 @@ from pyspark.sql import functions as F
 
 from capture.schema import BRIDGE, Direction, Kind
 from pipeline.analysis.audit.quiet import lost_in, spells
-from pipeline.analysis.frames import frames, on_bridge, sent
-from pipeline.analysis.service import GAP_MS, is_pause, is_served
+from pipeline.analysis.shared.frames import frames, on_bridge, sent
+from pipeline.analysis.shared.service import GAP_MS, is_pause, is_served
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
 
 def served(taken: "Iterable[Row]") -> set[str]:
-    """Find the segments that bridges serve, from the rows of `pipeline.analysis.inventory.take`."""
+    """Find the segments that bridges serve, from the rows of `pipeline.analysis.shared.inventory.take`."""
     put = Counter[str]()
     heard_by: dict[str, Counter[str]] = defaultdict(Counter)
     for row in (row for row in taken if row.kind == Kind.FRAME):

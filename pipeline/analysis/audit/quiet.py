@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.analysis.clocks import at_one_clock
-from pipeline.analysis.service import BIN_NS, MISSED_LEAST
+from pipeline.analysis.shared.clocks import at_one_clock
+from pipeline.analysis.shared.service import BIN_NS, MISSED_LEAST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from pipeline.analysis.audit.quiet import SLACK_NS, lost_in, spells
-from pipeline.analysis.clocks import at_one_clock
-from pipeline.analysis.events import takeovers
-from pipeline.analysis.frames import frames, on_bridge, received
-from pipeline.analysis.service import BIN_NS, GAP_MS, is_pause
+from pipeline.analysis.shared.clocks import at_one_clock
+from pipeline.analysis.shared.events import takeovers
+from pipeline.analysis.shared.frames import frames, on_bridge, received
+from pipeline.analysis.shared.service import BIN_NS, GAP_MS, is_pause
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -9,13 +9,14 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
 from bus.wire.pattern import Pattern
-from pipeline.analysis import inventory, rates, sums
+from pipeline.analysis import rates
 from pipeline.analysis.audit.findings import audit
 from pipeline.analysis.audit.gaps import paused
-from pipeline.analysis.expected import SEVERAL
 from pipeline.analysis.failovers import failovers
-from pipeline.analysis.frames import local_table
 from pipeline.analysis.last import last
+from pipeline.analysis.shared import inventory, sums
+from pipeline.analysis.shared.expected import SEVERAL
+from pipeline.analysis.shared.frames import local_table
 from pipeline.cache import release
 from pipeline.engine.choice import SAIL, SPARK
 from tests.pipeline.analysis.hand_made import MS, RX, TX, Capture, frame

@@ -8,7 +8,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pipeline.analysis import clocks, failovers, hops, inventory, last, latency, rates, sums
+from pipeline.analysis import failovers, last, latency, rates
+from pipeline.analysis.shared import clocks, hops, inventory, sums
 from pipeline.cache import cached, release
 from pipeline.input import read as capture
 from pipeline.input.sample import write
@@ -37,7 +38,7 @@ def test_nothing_is_used_that_connect_refuses_or_that_is_python_for_each_row() -
     used = {
         f"{path.name}: {node.attr}"
         for folder in FOLDERS
-        for path in folder.glob("*.py")
+        for path in folder.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Attribute) and node.attr in REFUSED
     }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from capture.schema import Hubs
-from pipeline.analysis.frames import begins, first_token
+from pipeline.analysis.shared.frames import begins, first_token
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 
 from capture import schema
 from capture.schema import BRIDGE, Direction, Hubs, Kind, Verdict
-from pipeline.analysis.expected import SEGMENTS_A_WORD
-from pipeline.analysis.explain import Hearers, Paths
-from pipeline.analysis.filters import Patterns, patterns_of
+from pipeline.analysis.audit.explain import Hearers, Paths
+from pipeline.analysis.shared.expected import SEGMENTS_A_WORD
+from pipeline.analysis.shared.filters import Patterns, patterns_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -11,8 +11,8 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from capture.schema import Kind
-from pipeline.analysis import inventory
-from pipeline.analysis.clocks import at_one_clock
+from pipeline.analysis.shared import inventory
+from pipeline.analysis.shared.clocks import at_one_clock
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row

@@ -13,8 +13,8 @@ from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from capture.schema import Direction, Kind
-from pipeline.analysis import inventory
-from pipeline.analysis.explain import Hearers
+from pipeline.analysis.audit.explain import Hearers
+from pipeline.analysis.shared import inventory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,7 +26,7 @@ _BETWEEN: Final = " + "
 
 
 def joined(taken: "Iterable[Row]") -> Joined:
-    """Find the buses that are one, from the rows of `pipeline.analysis.inventory.take`."""
+    """Find the buses that are one, from the rows of `pipeline.analysis.shared.inventory.take`."""
     groups = dict[str, set[str]]()
     for hubs in inventory.topologies(taken):
         for name, hub in hubs.items():
@@ -61,7 +61,7 @@ def _hearers(taken: "Iterable[Row]", one: Joined) -> Hearers:
 
 
 def in_inventory(taken: "Iterable[Row]", one: Joined) -> "list[Row]":
-    """Do the same in the rows of `pipeline.analysis.inventory.take`, and in their topologies."""
+    """Do the same in the rows of `pipeline.analysis.shared.inventory.take`, and in their topologies."""
     return [_renamed(row, one) for row in taken] if one else list(taken)
 
 

@@ -25,11 +25,11 @@ RECORDER: Final = "recorder"
 Hub = tuple[str, str]
 """Gateway and name."""
 Routes = Mapping[tuple[str, int], frozenset[str]]
-"""The segments that frames of a home and flow reach (`pipeline.analysis.expected`), by name."""
+"""The segments that frames of a home and flow reach (`pipeline.analysis.shared.expected`), by name."""
 
 
 Hearers = Mapping[str, frozenset[Hub]]
-"""The hubs that have to hear each frame of a segment of several buses (`pipeline.analysis.trunks`)."""
+"""The hubs that have to hear each frame of a segment of several buses (`pipeline.analysis.shared.trunks`)."""
 
 
 class Seen(NamedTuple):
