@@ -125,7 +125,7 @@ def failovers(rows: "DataFrame", gap_ms: int = GAP_MS, entries: "list[Row] | Non
     (`pipeline.analysis.shared.events`).
     """
     taken = inventory.take(rows) if entries is None else entries
-    active = cached(activity(trunks.in_rows(rows, trunks.joined(taken))))
+    active = cached(activity(trunks.in_rows(rows, trunks.joined(inventory.topologies(taken)))))
     came = heard(active)
     found = cached(recorded(breaks(runs(service(active), gap_ms), came, gap_ms), rows, taken))
     return with_cause(proven(found, came), rows).orderBy("start_ns", "bus", "hub", "token")

@@ -21,7 +21,7 @@ from pipeline.cache import cached
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
 
-    from pipeline.analysis.shared.inventory import Places
+    from pipeline.analysis.shared.places import Places
 
 _DIGITS: Final = 3
 _DIGITS_MOST: Final = 15  # of 60 bits: 36 years

@@ -20,7 +20,7 @@ from capture.schema import BRIDGE
 from pipeline.analysis.shared import sums
 from pipeline.analysis.shared.expected import Expected
 from pipeline.analysis.shared.frames import content, on_bridge, received
-from pipeline.analysis.shared.inventory import Places
+from pipeline.analysis.shared.places import Places
 from pipeline.cache import cached
 
 if TYPE_CHECKING:

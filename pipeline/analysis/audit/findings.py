@@ -20,7 +20,7 @@ from pipeline.analysis.shared import inventory, sums, trunks
 from pipeline.analysis.shared.clocks import at_one_clock, clocks_of
 from pipeline.analysis.shared.expected import ENVELOPED_UNIT, Expected, learn
 from pipeline.analysis.shared.frames import local_table
-from pipeline.analysis.shared.inventory import Places
+from pipeline.analysis.shared.places import Places
 from pipeline.cache import cached
 from pipeline.input.span import WHOLE, Span
 

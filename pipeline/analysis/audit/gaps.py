@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from capture.schema import BRIDGE, Direction, Kind
+from pipeline.analysis.audit.episodes import EPISODE
 from pipeline.analysis.audit.quiet import lost_in, spells
 from pipeline.analysis.shared.frames import frames, on_bridge, sent
 from pipeline.analysis.shared.service import GAP_MS, is_pause, is_served
@@ -41,5 +42,5 @@ def pauses(
 def paused(lost: "DataFrame", found: "DataFrame") -> "DataFrame":
     """Find the segments (`paused`) that had a pause when frames for them were `lost`, by `key` and
     `episode`."""
-    hit = lost_in(found, lost).groupBy("key", "episode")
+    hit = lost_in(found, lost).groupBy(*EPISODE)
     return hit.agg(F.sort_array(F.collect_set("name")).alias("paused"))

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pipeline.analysis.audit import failover_copies
 from pipeline.analysis.shared import filters, sums
 from pipeline.analysis.shared.expected import Expected
-from pipeline.analysis.shared.inventory import Places
+from pipeline.analysis.shared.places import Places
 from pipeline.analysis.shared.service import BIN_NS
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from capture.schema import BRIDGE, Direction, Hubs, Kind
-from pipeline.analysis.shared.filters import NUMBERED_MOST, Patterns
+from pipeline.analysis.shared.filters import NUMBERED_MOST
+from pipeline.analysis.shared.places import Patterns
 
 if TYPE_CHECKING:
     from pyspark.sql import Row

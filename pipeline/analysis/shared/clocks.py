@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
     from pipeline.analysis.shared.expected import Expected
-    from pipeline.analysis.shared.inventory import Places
+    from pipeline.analysis.shared.places import Places
 
 _AT_NS: Final = MappingProxyType({"at_ns": "ts_ns"})
 

@@ -30,7 +30,7 @@ from pipeline.analysis.shared.frames import (
     received,
     sent,
 )
-from pipeline.analysis.shared.inventory import Places
+from pipeline.analysis.shared.places import Places
 from pipeline.input.span import WHOLE, Span
 
 if TYPE_CHECKING:
