@@ -15,7 +15,7 @@ from devices.service import Service
 
 
 class Alone:
-    """The service as a thing that a process runs."""
+    """A service of no bus, in the form that `serve` runs. Its ledgers form one hub."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -34,7 +34,11 @@ class Alone:
 
 
 def serve_alone(service: Service, program: str, title: str) -> int:
-    """Run it until a signal. `program` is one of `PROGRAMS`; `title` says what it is. Returns the status."""
+    """Run a service until a signal ends it, and return the exit status.
+
+    `program` is one of `PROGRAMS`, under which the process has its status socket. `title` names the kind of
+    service in the lines that announce its addresses.
+    """
     alone = Alone(service)
 
     def announce() -> None:

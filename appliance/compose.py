@@ -20,12 +20,12 @@ from appliance.web.service import StatusPage
 from bus.hub import Hub, Link
 from bus.transports import budget
 from topologies.model import Topology
-from topologies.picture.drawing import copies, draw
+from topologies.picture.drawing import draw
 from topologies.resolved.resolve import Resolved
 
 
 class Following(NamedTuple):
-    """A reload that is ready to be made: what runs now, what is to follow, and the changes of parts.
+    """A reload that is ready to be made: the records that run now, those that follow, and the new parts.
 
     `drawing` is the picture of what follows, if one has been drawn of what runs.
     """
@@ -65,7 +65,6 @@ class Appliance:
         self.page = StatusPage(resolved.here.address)
         self.neighbours, self._transit = Neighbours(self.gateway), Transit()
         self._drawing: dict[str, Any] | None = None
-        self._copies = copies(resolved.topology)
 
     @property
     def topology(self) -> Topology:
@@ -78,11 +77,11 @@ class Appliance:
         return self.resolved.names
 
     def _publish(self) -> None:
-        """Publish from now on what this process says itself where the topology wants it."""
+        """Publish events and log lines of this process on the buses that the topology names."""
         self._publisher.follow(self.parts, [*self.resolved.events, *self.resolved.logs])
 
     def _listen(self) -> None:
-        """Keep what is logged from now on, if it is to be published."""
+        """Keep log lines from now on, if they are to be published."""
         self._unpublished.listen(bool(self.resolved.logs), without_events=bool(self.resolved.events))
 
     def open(self, loop: AbstractEventLoop) -> None:
@@ -100,7 +99,7 @@ class Appliance:
         self._scan()
 
     def _settle_budget(self) -> None:
-        """Bound what this process holds for its peers, as the topology says."""
+        """Bound the memory that this process holds for its peers, as the topology says."""
         limit_bytes = self.resolved.here.memory_bytes
         budget.PROCESS.revise(budget.default_bytes() if limit_bytes is None else limit_bytes)
 
@@ -150,7 +149,7 @@ class Appliance:
         return [row for part in self.parts.values() for row in part.watched]
 
     def _picture(self) -> dict[str, Any]:
-        """Return the picture of the topology. It is drawn when somebody asks first."""
+        """Return the picture of the topology, drawn at the first request."""
         if self._drawing is None:
             self._drawing = draw(self.topology).as_record()
         return self._drawing
@@ -171,7 +170,7 @@ class Appliance:
     def _around(self, claims: Mapping[str, int]) -> Around:
         gateways = {name: gateway.address for name, gateway in self.topology.gateways.items()}
         silent = self.neighbours.silent(self.topology, claims)
-        return Around(gateways, silent, self.names, self.page.url, self._picture(), self._copies)
+        return Around(gateways, silent, self.names, self.page.url, self._picture(), self.resolved.copies)
 
     def foresee(self, resolved: Resolved) -> tuple[list[Change], list[str]]:
         """Return what a reload would change, and the parts in which nothing differs.
@@ -185,7 +184,7 @@ class Appliance:
         return changes, [title for title in following.built.revisions if title not in touched]
 
     def prepare(self, resolved: Resolved) -> Following:
-        """Compare records, and make what is to come, with nothing changed yet. Call it on any thread.
+        """Compare records and make new parts and links, with nothing changed yet. Any thread may call this.
 
         Raises `TopologyError` for a part that is not there, `LinkError` for what can never work.
         """
@@ -194,7 +193,7 @@ class Appliance:
         return Following(self.resolved, resolved, built, drawing)
 
     def change(self, following: Following) -> list[Change]:
-        """Make a reload, link by link, between two batches: what stays keeps its pipes.
+        """Make a reload, link by link, between two batches: links that stay keep their pipes.
 
         Return what differs, then what failed.
         """
@@ -202,8 +201,7 @@ class Appliance:
         assert following.before is self.resolved  # it has been prepared for what runs
         differing, built = following.changes(self.parts), following.built
         built.close(self.parts)
-        self.parts, self.resolved = built.parts, following.resolved
-        self._drawing, self._copies = following.drawing, copies(following.resolved.topology)
+        self.parts, self.resolved, self._drawing = built.parts, following.resolved, following.drawing
         self._settle_budget()
         self._show()
         failed = built.open(self._loop)

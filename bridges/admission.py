@@ -1,4 +1,4 @@
-"""Admission: which messages may enter a bridge, judged one by one where they lie. Pure.
+"""Admission: the messages that may enter a bridge, judged one by one where they lie. Pure.
 
 Opaque messages, which are no frames, enter only from a bus, and only if they need not match a pattern.
 """
@@ -14,15 +14,16 @@ from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN, is_frame
 NO_FRAME = "no frame"
 """The reason why an opaque message does not pass: a pattern or a medium takes frames only."""
 BARE = 2 * (HOPS_MAX + 1)
-"""Instead of hops: an opaque message without envelope. For one in an envelope: hops + HOPS_MAX + 1."""
+"""The result of `hops_of` for an opaque message without envelope; with one, it is hops + HOPS_MAX + 1."""
 SIZES = Struct(">BH")  # of a frame: tokens, data bytes
 
 
 class Admission:
     """The rules by which one side admits; `origin` is in our own envelopes, `is_new(key)` remembers a key.
 
-    `is_new_spent(key)` does so for a frame without hops left, which must not stand in for one with hops.
-    `opaque`: messages may come that are no frames. `trunk`: what begins as an envelope must be one.
+    `is_new_spent(key)` remembers the key of a frame without hops left, which must not replace a frame with
+    hops. `opaque`: messages that are no frames may come. `trunk`: a message that begins as an envelope must
+    have a right one.
     """
 
     __slots__ = ("is_new", "is_new_spent", "opaque", "origin", "rules", "trunk")
@@ -44,7 +45,7 @@ class Admission:
 def hops_of(data: bytes, start: int, stop: int, admission: Admission, stats: Stats) -> int:
     """Return the hops of an admissible envelope; -1 if the message may not enter, counted by its reason.
 
-    Above `HOPS_MAX` for opaque messages, see `BARE`.
+    The result is above `HOPS_MAX` for opaque messages, see `BARE`.
     """
     # `bus.wire.envelope.is_enveloped` inlined: one message after the other comes by here
     frame = start + ENVELOPE_BYTES
@@ -67,7 +68,7 @@ def hops_of(data: bytes, start: int, stop: int, admission: Admission, stats: Sta
 
 
 def _opaque(data: bytes, start: int, stop: int, admission: Admission, stats: Stats) -> int:
-    """Judge a message that holds no frame as `hops_of` does one that may."""
+    """Judge a message that holds no frame; return a result as `hops_of` does."""
     enveloped = is_enveloped(data, start, stop)
     _, hops, length, origin, sequence = LAYOUT.unpack_from(data, start) if enveloped else (0,) * 5
     whole = enveloped and hops <= HOPS_MAX and length == OPAQUE

@@ -66,11 +66,11 @@ def always() -> bool:
 
 
 class Bridge(WatchedHub):
-    """Carries frames that match `pattern` between its sides.
+    """A hub that carries frames that match `pattern` between its sides.
 
-    `origin` (u32) is this appliance in envelopes: what comes back with it is dropped. `clock` gives
-    seconds, monotonic. `sequence` is the first one stamped; random where it is not given, so that a
-    restart does not repeat keys that others still remember.
+    `origin` (u32) is this appliance in envelopes: messages that come back with it are dropped. `clock` gives
+    seconds, monotonic. `sequence` is the first sequence number stamped; random where it is not given, so that
+    a restart does not repeat keys that other appliances still remember.
     """
 
     def __init__(
@@ -91,11 +91,11 @@ class Bridge(WatchedHub):
         self.sides: tuple[Side, ...] = ()
         self._of_sides: dict[str, Stats] = {}
         self.gate: Gate | None = None
-        """Where several gateways run this bridge: keeps it from forwarding while another does."""
+        """The gate of a bridge that several gateways run; None where no other gateway runs it."""
         self.simple = not self.core_rule
-        """Plain sides only and no filter: frames pass as they came, a batch at a time."""
+        """Whether there are plain sides only and no filter: frames pass as they came, a batch at a time."""
         self.stamps = False
-        """Some side is a trunk: frames that enter without an envelope are given one."""
+        """Whether some side is a trunk: frames that enter without an envelope are given one."""
         self.sent_taps: tuple[Tap, ...] = ()
         """Taps that see every batch a port hands to its pipe, after all policies."""
 
@@ -111,7 +111,7 @@ class Bridge(WatchedHub):
         return made
 
     def stats_of(self, side: str) -> Stats:
-        """Return the counts of what comes in by a side from no port; they outlive the side."""
+        """Return the counts of messages that come in by a side from no port; they outlive the side."""
         if side not in self._of_sides:
             self.keep(side, self._of_sides.setdefault(side, Stats()))
         return self._of_sides[side]
@@ -160,7 +160,7 @@ class Bridge(WatchedHub):
     def own_batch(self, message: bytes) -> Batch:
         """Return a message of our own in the form that it has inside the bridge.
 
-        So a canary has our envelope on trunks: a ring of trunks alone does not bring it back as new.
+        Thus a canary has our envelope on trunks: a ring of trunks alone does not bring it back as new.
         """
         batch = from_payloads([message])
         if not self.stamps:
@@ -182,7 +182,7 @@ class Bridge(WatchedHub):
         self.sent_taps += (tap,)
 
     def untap_sent(self, tap: Tap) -> None:
-        """Call `tap` no more. No error if it is not there."""
+        """Stop calling `tap`. It is no error if it is not registered."""
         self.sent_taps = tuple(other for other in self.sent_taps if other is not tap)
 
 
@@ -191,8 +191,8 @@ class Side(Hub):
 
     `taps` are called with every batch that comes in here, before any rule. `ports` are the pipes as the
     bridge sees them. The accounts of the bridge include them and the pipes behind them; a side has none of
-    its own. `stats` counts what comes in by this side from no port: from the appliance itself, or from a pipe
-    that has left.
+    its own. `stats` counts messages that come in by this side from no port: from the appliance itself, or
+    from a detached pipe.
     """
 
     def __init__(
@@ -202,14 +202,14 @@ class Side(Hub):
         self.bridge = bridge
         self.stats = bridge.stats_of(name)
         self.hold: HoldOff | None = None
-        self._told = False
+        self._warned = False
         self._hold_needed = hold_needed
         self._ports: dict[int, Port] = {}
         self._kept: list[Stats] = []
         self.revise(policy, number)
 
     def revise(self, policy: Policy, number: int | None = None) -> None:
-        """Judge by another policy from the next batch on. Messages that are held back go on waiting."""
+        """Judge by another policy from the next batch on. Messages that are held back continue to wait."""
         self.policy, self.trunk, self.opaque, self.deaf = policy, policy.trunk, policy.opaque, policy.deaf
         self._in = Rule([*policy.allow, *policy.allow_in], [*policy.deny, *policy.deny_in])
         self._out = Rule([*policy.allow, *policy.allow_out], [*policy.deny, *policy.deny_out])
@@ -230,7 +230,7 @@ class Side(Hub):
         return self.policy.hold_always or self._hold_needed()
 
     def settle(self, number: int) -> None:
-        """Take place `number` among the sides, and join this side's rules with those of the bridge."""
+        """Become side `number` of the bridge, and join this side's rules with those of the bridge."""
         self.number = number
         self.inward, self.outward = Rules(self.bridge.core_rule, self._in), Rules(self._out)
         self.lets_out_opaque = self.opaque and self.outward.opaque
@@ -240,23 +240,23 @@ class Side(Hub):
             port.admission = self._admitting(port.keys)
 
     def _admitting(self, keys: Source | Seen) -> Admission:
-        """Return the rules for what comes from one source of keys."""
+        """Return the admission rules for messages from one source of keys."""
         origin, opaque, trunk = self.bridge.origin, self.opaque, self.trunk
         return Admission(origin, self.inward, keys.add, opaque, trunk, keys.add_spent)
 
     @property
     def plain(self) -> bool:
-        """Whether everything passes here as it is."""
+        """Whether every frame passes this side unchanged."""
         return not (self.trunk or self._in or self._out)
 
     @property
     def ports(self) -> "tuple[Port, ...]":
-        """One for each pipe that is attached, in order."""
+        """The ports of this side, one for each attached pipe, in order."""
         return tuple(self._ports.values())
 
     @property
     def queued(self) -> int:
-        """Messages that wait in the pipes, or are held back, and copies of messages that wait behind one."""
+        """The number of messages that wait in pipes, are held back, or are copies behind such a message."""
         behind = sum(stats.queued for stats in self._kept)
         return behind + sum(port.inner.stats.queued + port.stats.queued for port in self.ports)
 
@@ -287,7 +287,7 @@ class Side(Hub):
         self.bridge.keep(self.row(link), stats)
 
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
-        """Admit what came from `origin`, and hand it to all other pipes of the bridge.
+        """Admit messages of `origin`, and hand them to all other pipes of the bridge.
 
         For each port: received by its pipe = received by the port + rejected by it, in messages.
         """
@@ -305,19 +305,19 @@ class Side(Hub):
         entering = batch if gate is None else gate.enter(self.number, batch, stats)
         admission = self._admission if port is None else port.admission
         admitted = None if entering is None else self._admit(entering, admission, stats)
-        if self._watches and not self._told and NO_FRAME in stats.rejected:
-            self.tell()
+        if self._watches and not self._warned and NO_FRAME in stats.rejected:
+            self.warn()
         if admitted is not None:
             self.bridge.publish(admitted, port)
 
-    def tell(self) -> None:
+    def warn(self) -> None:
         """Log that messages do not pass here because they are no frames; once, however many there are."""
-        if not self._told:
+        if not self._warned:
             why = "a pattern takes frames only" if self.opaque else "this medium carries frames only"
             level = logging.INFO if self.opaque else logging.WARNING  # somebody asked for a pattern
             text = "%s, side %s: dropped a message that is no TMQ frame, because %s; others are only counted"
             log.log(level, text, self.bridge.name, self.name, why)
-        self._told = True
+        self._warned = True
 
     def give(self, pipe: Pipe, batch: Batch) -> None:
         """Send a batch of bare frames to one pipe only, as far as this side lets them out."""
@@ -333,12 +333,14 @@ class Side(Hub):
         return self.outward.admit(content) if is_frame(content) else self.lets_out_opaque
 
     def keeps_unsent(self) -> bool:
-        """Tell whether what did not get out may be sent later: not to several peers without keys, some of
-        which may have it."""
+        """Tell whether an unsent message may be sent later.
+
+        It may not if there are several peers without keys, some of which may have it.
+        """
         return self.trunk or len(self._ports) == 1
 
     def _admit(self, batch: Batch, admission: Admission, stats: Stats) -> Batch | None:
-        """Return what the rules let in of a batch, in the form that it has inside the bridge."""
+        """Return the messages of a batch that the rules let in, in the form for inside the bridge."""
         bridge = self.bridge
         if bridge.simple and only_frames(batch):
             return batch
@@ -356,7 +358,7 @@ class Side(Hub):
             port.send(batch, since_s)
 
     def purge(self, reason: str) -> list[bytes]:
-        """Drop what waits, counted by `reason`; return those messages, those in pipes first."""
+        """Drop waiting messages, counted by `reason`; return them, those in pipes first."""
         messages = [message for port in self.ports for message in port.inner.purge(reason)]
         return messages if self.hold is None else messages + self.hold.purge(reason)
 
@@ -364,7 +366,7 @@ class Side(Hub):
 class Port(Pipe):
     """A pipe as the bridge sees it. Its ledger: offered by the bridge = handed to the pipe + dropped.
 
-    `keys` are those that it brought, and `admission` are the rules for what it brings.
+    `keys` are those of the messages that it brought, and `admission` are the rules for these messages.
     """
 
     __slots__ = ("admission", "inner", "keys", "link", "name", "side", "stats")
@@ -380,7 +382,10 @@ class Port(Pipe):
         self.side = side
 
     def send(self, batch: Batch, since_s: float | None = None) -> None:
-        """Send what the side lets out. `since_s`: since when it has waited, where that is not now."""
+        """Send the messages that the side lets out.
+
+        `since_s`: since when they have waited, if not from now.
+        """
         self.stats.offered += batch.count
         side = self.side
         bridge = side.bridge
@@ -388,7 +393,7 @@ class Port(Pipe):
         if type(batch) is not Batch or not bridge.simple:
             out = leaving(batch, side.trunk, side.lets_out_opaque, side.outward, self.stats)
             if not side.lets_out_opaque and NO_FRAME in self.stats.dropped:
-                side.tell()
+                side.warn()
         if out is None:
             return
         if side.hold is not None and side.hold.wanted():
@@ -399,7 +404,7 @@ class Port(Pipe):
         self.hand_on(out)
 
     def hand_on(self, batch: Batch) -> None:
-        """Send what has passed all policies to the pipe, and count it as sent."""
+        """Send messages that have passed all policies to the pipe, and count them as sent."""
         self.stats.sent += batch.count
         self.stats.sent_bytes += len(batch.data)
         for tap in self.side.bridge.sent_taps:

@@ -17,7 +17,7 @@ from bus.wire.envelope import ENVELOPE_BYTES
 
 
 class MixedBatch(Batch):
-    """Admitted messages inside the bridge; those with the numbers `opaque`, in order, are no frames."""
+    """A batch of admitted messages inside the bridge; those numbered in `opaque`, in order, are no frames."""
 
     __slots__ = ("_frames", "opaque")
 
@@ -27,7 +27,7 @@ class MixedBatch(Batch):
         self._frames: Batch | None = None
 
     def frames(self) -> Batch | None:
-        """Return this batch without the opaque messages, None if nothing is left: made once for all sides."""
+        """Return this batch without the opaque messages, None if none are left: made once for all sides."""
         if not self.opaque:
             return self
         if self._frames is None and len(self.opaque) < self.count:
@@ -38,14 +38,14 @@ class MixedBatch(Batch):
         return without(self, self.opaque)
 
     def keeping(self, rest: Batch, gone: Sequence[int]) -> Batch:
-        """Return `rest`, which is this batch without the messages `gone` (numbers, in order), as one."""
+        """Return `rest`, this batch without the messages `gone` (numbers, in order), in this form."""
         return MixedBatch(rest.keep(), rest.count, renumbered(self.opaque, gone))
 
 
 class EnvelopedBatch(MixedBatch):
-    """Every message has its envelope: `data` as trunks take it, `bare()` as all others do.
+    """A batch whose messages all have envelopes: `data` as trunks take it, `bare()` as all others do.
 
-    `spent` are the numbers of those that no trunk may take: their hops have run out.
+    `spent` are the numbers of messages that no trunk may take: their hops have run out.
     """
 
     __slots__ = ("_bare", "spent")
@@ -122,9 +122,9 @@ def _strip_each(data: bytes, position: int, count: int, parts: list[bytes]) -> i
 
 
 def leaving(batch: Batch, trunk: bool, opaque: bool, rules: Rules, stats: Stats) -> Batch | None:
-    """Return what a side sends of a batch: with envelopes on a `trunk`. The rest is counted as dropped.
+    """Return the messages of a batch that a side sends; count the rest as dropped.
 
-    `opaque`: messages may leave that are no frames.
+    They leave with envelopes on a `trunk`. `opaque`: messages may leave that are no frames.
     """
     if isinstance(batch, MixedBatch) and batch.opaque:
         if opaque:
@@ -142,7 +142,7 @@ def leaving(batch: Batch, trunk: bool, opaque: bool, rules: Rules, stats: Stats)
 
 
 def _leaving_mixed(batch: MixedBatch, trunk: bool, rules: Rules, stats: Stats) -> Batch | None:
-    """Do as `leaving` for a batch with opaque messages, which rules let by: they match no pattern."""
+    """Return what `leaving` does for a batch with opaque messages, which match no pattern and pass."""
     whole, out, skip = Batch(batch.keep(), batch.count), set[int](), 0
     if isinstance(batch, EnvelopedBatch):
         whole, skip = (whole, ENVELOPE_BYTES) if trunk else (batch.bare(), 0)
@@ -155,7 +155,7 @@ def _leaving_mixed(batch: MixedBatch, trunk: bool, rules: Rules, stats: Stats) -
 
 
 def _refused(batch: Batch, skip: int, rules: Rules, exempt: set[int]) -> list[int]:
-    """Return the numbers of the messages, but for those `exempt`, whose frame does not pass `rules`."""
+    """Return the numbers of the messages whose frame does not pass `rules`, except those `exempt`."""
     data, position, found, admit = batch.keep(), 0, list[int](), rules.admit
     for number in range(batch.count):
         start = position + LENGTH_BYTES
@@ -166,7 +166,7 @@ def _refused(batch: Batch, skip: int, rules: Rules, exempt: set[int]) -> list[in
 
 
 def unspent(batch: EnvelopedBatch, stats: Stats) -> Batch | None:
-    """Return the messages that a trunk may take; those whose hops have run out are counted as dropped."""
+    """Return the messages that a trunk may take; messages whose hops have run out are counted as dropped."""
     stats.drop("hops", len(batch.spent))
     return without(batch, batch.spent) if len(batch.spent) < batch.count else None
 

@@ -1,6 +1,6 @@
-"""A guard at an address of a bus: it lets peers in, and lets by what each may send and hear.
+"""A guard at an address of a bus: it admits listed peers, and passes what each may send and hear.
 
-The link opens on a `GuardedHub`, which puts a stage in front of each pipe. Without a list there is none.
+The link opens on a `GuardedHub`, which puts a stage in front of each pipe. Without a list there is no guard.
 """
 
 import logging
@@ -16,7 +16,7 @@ from bus.wire.batch import Batch
 log = logging.getLogger("buscoupler.bridges")
 
 REASON = "peers"
-"""Why a message is not passed on: the list of the address does not let this peer send or hear it."""
+"""The reason of a message that is not passed on: the address's list does not let the peer send or hear it."""
 
 
 def refuses(peers: Sequence[Peer], batch: Batch, sending: bool) -> bool:
@@ -28,17 +28,17 @@ def refuses(peers: Sequence[Peer], batch: Batch, sending: bool) -> bool:
 class GuardedPipe(Pipe):
     """A stage in front of `inner`. Its `sent` counts the messages that it handed on."""
 
-    __slots__ = ("_hear", "_send", "_told", "inner", "link", "name", "stats")
+    __slots__ = ("_hear", "_send", "_warned", "inner", "link", "name", "stats")
 
     inner: Pipe
 
     def __init__(self, inner: Pipe, peer: Peer) -> None:
         self.name, self.link, self.inner, self.stats = inner.name, inner.link, inner, Stats()
         self._send, self._hear = Permit(peer.send), Permit(peer.hear)
-        self._told = False
+        self._warned = False
 
     def send(self, batch: Batch) -> None:
-        """Hand on what the peer may hear."""
+        """Hand on the messages that the peer may hear."""
         self.stats.offered += batch.count
         out = self._hear.permitted(batch)
         if out is None:
@@ -50,7 +50,7 @@ class GuardedPipe(Pipe):
         return self.inner.send(out)
 
     def admitted(self, batch: Batch) -> Batch | None:
-        """Return what the peer may send of what came from it; count the rest, and log that once."""
+        """Return the messages that the peer may send; count the others, and log that once."""
         self.inner.stats.receive(batch)
         out = self._send.permitted(batch)
         if out is not batch:
@@ -59,10 +59,10 @@ class GuardedPipe(Pipe):
         return out
 
     def _tell(self) -> None:
-        if not self._told:
+        if not self._warned:
             cause = {"cause": f"{self.link}: may not send"}
             log.warning("%s: dropped what it may not send; others are only counted", self.name, extra=cause)
-        self._told = True
+        self._warned = True
 
     def purge(self, reason: str) -> list[bytes]:
         return self.inner.purge(reason)
@@ -113,7 +113,7 @@ class GuardedHub(Hub):
         self._hub.welcome(self._stages[pipe])
 
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
-        """Publish what a peer may send."""
+        """Publish the messages that a peer may send."""
         stage = None if origin is None else self._stages.get(origin)
         admitted = None if stage is None else stage.admitted(batch)
         if admitted is not None:

@@ -1,4 +1,4 @@
-"""Hold-off on a trunk that other appliances share: what another sends first is not sent again.
+"""Hold-off on a trunk that other appliances share: a message that another sends first is not sent again.
 
 All but the first in rank hold a frame back for their rank times 40 ms.
 """
@@ -17,7 +17,7 @@ HandOn = Callable[[Batch], None]
 
 
 class HoldOff:
-    """Holds messages with envelopes for `hold_s`, in order, unless their key is heard meanwhile.
+    """A queue that holds messages with envelopes for `hold_s`, in order, unless their key is heard meanwhile.
 
     In the port's ledger they are `queued`, then `sent`, or dropped as `heard`. A port is known here by its
     ledger. `needed()` says whether there is anybody to wait for, for example while another candidate may be
@@ -35,13 +35,13 @@ class HoldOff:
         return len(self._held)
 
     def wanted(self) -> bool:
-        """Tell whether messages go through here. Those behind held ones do, so that order is kept."""
+        """Tell whether messages must wait here. Messages behind held ones must, so that order is kept."""
         return bool(self._held) or self._needed()
 
     def put(self, stats: Stats, hand_on: HandOn, batch: Batch, since_s: float | None = None) -> None:
         """Hold messages that are on their way out, until `hand_on` takes them. `stats` has them as offered.
 
-        `since_s`: since when they have waited, where that is not now: at a takeover.
+        `since_s`: since when they have waited, if not from now: at a takeover.
         """
         since_s = self._clock() if since_s is None else since_s
         due_s = since_s + (self._hold_s if self._needed() else 0.0)
@@ -56,7 +56,7 @@ class HoldOff:
         self._arm()
 
     def hear(self, batch: Batch) -> None:
-        """Drop what came in on this side: another has sent it, so we need not."""
+        """Drop held messages that came in on this side: another has sent them, so we need not."""
         if not self._held:
             return
         heard = {_key(message) for message in payloads(batch)}
@@ -91,27 +91,30 @@ class HoldOff:
         self._arm()
 
     def revise(self, hold_s: float) -> None:
-        """Hold what comes from now on for another time. Those that wait already go when they were due."""
+        """Hold later messages for another time. Messages that wait already leave when they were due."""
         self._hold_s = hold_s
 
     def release(self) -> None:
-        """Send everything now."""
+        """Send all held messages now."""
         for key in list(self._held):
             _, hand_on, message = self._let_go(key)
             hand_on(from_payloads([message]))
 
     def purge(self, reason: str) -> list[bytes]:
-        """Drop everything, counted by `reason`; return those messages."""
+        """Drop all held messages, counted by `reason`; return them."""
         return [self._drop(key, reason) for key in list(self._held)]
 
     def forget(self, stats: Stats) -> None:
-        """Drop what a port that has gone would have sent."""
+        """Drop the held messages of a port that was detached."""
         for key in [key for key in self._held if key[1] == id(stats)]:
             self._drop(key, "closed")
 
 
 def _key(message: bytes) -> int:
-    """Return origin and sequence. A message without an envelope (none should come) has a key by content."""
+    """Return origin and sequence as one number.
+
+    A message without an envelope (none should come) has a key by content.
+    """
     if is_enveloped(message):
         _, _, _, origin, sequence = LAYOUT.unpack_from(message)
         return int(origin) << 32 | int(sequence)

@@ -1,6 +1,6 @@
 """Ingress: messages that enter a bridge are judged, and stamped where the bridge has trunks.
 
-Hot loops over whole batches: a message is looked at where it lies and copied once. Inside a bridge that has
+Hot loops over whole batches: a message is judged where it lies and copied once. Inside a bridge that has
 trunks every message has its envelope, whose hops are those left for the next appliance.
 """
 
@@ -134,7 +134,7 @@ def admit_stamped(
 ) -> tuple[EnvelopedBatch | None, int]:
     """Return the messages that may enter, each with its envelope, and the last sequence number used.
 
-    `key_of(frame)`, if given, says origin and sequence of a stamp as one number; else they are counted.
+    `key_of(frame)`, if given, returns origin and sequence of a stamp as one number; else stamps count up.
     """
     data, made = batch.keep(), _Stamped(sequence)
     scan(
@@ -163,7 +163,7 @@ def _stamp_run(data: bytes, run: Run, admission: Admission, made: _Stamped, stat
 
 
 def _pass_run(data: bytes, run: Run, admission: Admission, made: _Stamped, stats: Stats) -> bool:
-    """Take a run that has envelopes already, unless some of it needs a closer look."""
+    """Admit a run that has envelopes already. Return False if some of it must be judged one by one."""
     hops = column(data, run, LENGTH_BYTES + 1)
     ours = admission.origin.to_bytes(4, "big")
     if max(hops) > HOPS_MAX or not min(hops) or ours in set(cut(data, run, LENGTH_BYTES + 4, 4)):
@@ -246,7 +246,7 @@ def _stamp_each(
 
 
 def _restamped(data: bytes, count: int, origin: int, key_of: Callable[[bytes], int]) -> bytes:
-    """Give what was just stamped with `origin` the key that `key_of(frame)` returns."""
+    """Return messages with the key that `key_of(frame)` returns in those just stamped with `origin`."""
     made, position = bytearray(data), 0
     for _ in range(count):
         start = position + LENGTH_BYTES

@@ -1,4 +1,4 @@
-"""What one peer of a bus may send, or hear. Pure."""
+"""The permit of one peer of a bus: the messages that it may send, or hear. Pure."""
 
 from bridges.rules import Patterns, Rule, Rules
 from bridges.runs import Kept, scan
@@ -7,7 +7,7 @@ from bus.wire.envelope import take_apart
 
 
 class Permit:
-    """What one peer may send, or hear: messages whose frame matches one of `patterns`; all if None.
+    """The messages that one peer may send, or hear: their frame matches one of `patterns`; all if None.
 
     Messages that are no frames match no pattern, so they pass only where all do.
     """
@@ -19,7 +19,7 @@ class Permit:
         self._opaque = bool(allowed) and rule.opaque
 
     def permitted(self, batch: Batch) -> Batch | None:
-        """Return what passes of a batch, the same one if that is all; None if nothing does."""
+        """Return the messages of a batch that pass, the very batch if all do; None if none does."""
         if not self._rules:
             return batch
         data = batch.keep()

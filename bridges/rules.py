@@ -1,4 +1,7 @@
-"""Rules of a bridge: patterns of frames that pass, and keys it has seen. Pure: time is an argument."""
+"""The rules of a bridge: patterns of frames that pass, and keys that it has seen.
+
+Pure: time is an argument.
+"""
 
 from collections.abc import Iterable
 from struct import Struct
@@ -12,12 +15,12 @@ _TOKEN = Struct(">I").pack
 
 
 def prefixes(patterns: Patterns) -> tuple[bytes, ...]:
-    """Return patterns as the bytes that a frame's tokens start with."""
+    """Return patterns as the bytes with which a frame's tokens start."""
     return tuple(b"".join(map(_TOKEN, Pattern(*names))) for names in patterns)
 
 
 class Rule:
-    """`allow` (all, where it is empty) but not `deny`. False where it lets everything through."""
+    """One rule: frames pass that match `allow` (all, where it is empty) but not `deny`. False if all pass."""
 
     def __init__(self, allow: Patterns = (), deny: Patterns = ()) -> None:
         self._allow = prefixes(allow)
@@ -32,7 +35,7 @@ class Rule:
         return not self._allow or b"" in self._allow
 
     def admits(self, tokens: bytes) -> bool:
-        """Tell whether a frame passes whose tokens, or as many as patterns look at, are these."""
+        """Tell whether a frame with these tokens, or with these as its first `reach` bytes, passes."""
         if self._allow and not tokens.startswith(self._allow):
             return False
         return not (self._deny and tokens.startswith(self._deny))
@@ -44,7 +47,7 @@ class Rule:
 
     @property
     def heads(self) -> tuple[bytes, ...]:
-        """The bytes that tokens must start with, if that and their number decide alone; else ().
+        """The bytes that tokens must start with, if these and their number decide alone; else ().
 
         They do where all patterns to allow have one length, and there is none to deny.
         """
@@ -58,7 +61,7 @@ SPENT = 1 << 64  # set in the key of a frame without hops left
 
 
 class Verdicts(dict[bytes, bool]):
-    """Whether frames pass all of `rules`, by the bytes of their first tokens; bounded."""
+    """The verdicts of `rules` by the bytes of a frame's first tokens: whether it passes all; bounded."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         super().__init__()
@@ -74,8 +77,8 @@ class Verdicts(dict[bytes, bool]):
 class Rules:
     """Rules that must all admit: `verdicts[tokens]`, of a frame's tokens as bytes, the first `reach` or all.
 
-    `heads` and `tokens_min` are a first test for hot loops; `more` says whether it takes another. `opaque`:
-    messages that are no frames pass.
+    `heads` and `tokens_min` are a first test for hot loops; `more` says whether a second one is needed.
+    `opaque`: messages that are no frames pass.
     """
 
     def __init__(self, *rules: Rule) -> None:
@@ -92,13 +95,13 @@ class Rules:
         return self.heads is not ANY or self.more
 
     def admit(self, message: bytes, start: int = 0) -> bool:
-        """Tell whether the frame at `start` passes all of them."""
+        """Tell whether the frame at `start` passes all rules."""
         at = start + FRAME_BYTES_MIN
         return self.verdicts[message[at : at + min(self.reach, 4 * message[start + 1])]]
 
 
 class Source:
-    """Keys that one source brought, each list in the order in which they came. `Seen.source()` makes it."""
+    """The keys that one source brought, in the order in which they came. `Seen.source()` makes it."""
 
     __slots__ = ("_known", "_seen", "old", "young")
 
@@ -111,7 +114,7 @@ class Source:
         return len(self.old) + len(self.young)
 
     def add(self, key: int) -> bool:
-        """Remember `key`. True if it is new."""
+        """Remember `key`. Return whether it is new."""
         known = self._known
         if key in known:
             return False
@@ -122,7 +125,10 @@ class Source:
         return True
 
     def add_spent(self, key: int) -> bool:
-        """Remember the key of a frame without hops left. True if it is new, with hops left or without."""
+        """Remember the key of a frame without hops left.
+
+        Return whether it is new, with hops left or without.
+        """
         return key not in self._known and self.add(key | SPENT)
 
     def turn(self) -> None:
@@ -138,13 +144,13 @@ class Source:
 
 
 class Seen:
-    """Remembers keys exactly, in two generations: each for 5 to 10 seconds.
+    """The exact memory of keys, in two generations: each key stays for 5 to 10 seconds.
 
-    Never more than `cap` keys: beyond that the source that brought the most forgets half of them before
-    their time, counted in `hurried`. So keys that one makes up do not push out those that others brought.
+    There are never more than `cap` keys: beyond that the source that brought the most forgets half of them
+    before their time, counted in `hurried`. So keys that one source makes up do not push out those of others.
 
     A frame without hops left goes no further on trunks, so its key is remembered apart: it stops copies of
-    its kind, and never a frame with hops, whose place it might have been made to take.
+    its kind, and never a frame with hops, which somebody might have wanted to suppress with it.
     """
 
     def __init__(self, cap: int = 65536) -> None:
@@ -160,18 +166,18 @@ class Seen:
         return len(self._known)
 
     def source(self) -> Source:
-        """Return a source of keys of its own. What is added here belongs to none."""
+        """Return a new source of keys. Keys that are added here belong to no source."""
         self._sources.append(Source(self, self._known))
         return self._sources[-1]
 
     def leave(self, source: Source) -> None:
-        """Let go of a source. Its keys are remembered for as long as before."""
+        """Forget a source. Its keys are remembered for as long as before."""
         self._sources.remove(source)
         self._rest.old += source.old
         self._rest.young += source.young
 
     def advance(self, now: float) -> None:
-        """Let time pass. Call it before `add`, once a batch."""
+        """Note the time. Call it before `add`, once a batch."""
         age_s = now - self._turned_s
         if age_s < LIFE_S:
             return

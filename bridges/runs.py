@@ -1,8 +1,8 @@
 """Runs: messages of one layout in a row, as sensors send them, judged and cut without a step of Python each.
 
 Columns of a batch, strided slices through equal messages, are compared in C; whether a message may pass
-depends on its first tokens alone and is remembered for them (`bridges.rules.Verdicts`). All else is walked
-over, one message after the other, by functions of `bridges.ingress` and `bridges.forms`: see `scan`.
+depends on its first tokens alone and is remembered for them (`bridges.rules.Verdicts`). All other messages
+are judged one after the other, by functions of `bridges.ingress` and `bridges.forms`: see `scan`.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +36,10 @@ _LOW = [bytes((low,)) for low in range(256)]
 
 
 class Run(NamedTuple):
-    """`messages` of one layout from `start` of a batch on, `stride` apart. Frames begin `frame` bytes in."""
+    """A run of `messages` of one layout from `start` of a batch on, `stride` bytes apart.
+
+    Frames begin `frame` bytes in, counted from the length before a message.
+    """
 
     start: int
     messages: int
@@ -73,7 +76,7 @@ def find(data: bytes, start: int, left: int) -> Run | None:
 
 
 def column(data: bytes, run: Run, offset: int) -> bytes:
-    """Return of each message the byte that lies `offset` in, counted from its length on."""
+    """Return, of each message, the byte that lies `offset` in, counted from its length on."""
     at = run.start + offset
     return data[at : at + (run.messages - 1) * run.stride + 1 : run.stride]
 
@@ -84,7 +87,7 @@ def _cutter(stride: int, offset: int, size: int) -> Struct:
 
 
 def cut(data: bytes, run: Run, offset: int, size: int) -> list[bytes]:
-    """Return of each message the `size` bytes that lie `offset` in, counted from its length on."""
+    """Return, of each message, the `size` bytes that lie `offset` in, counted from its length on."""
     whole = run.start + run.messages // _CHUNK * _CHUNK * run.stride
     chunks = _cutter(run.stride, offset, size).iter_unpack(memoryview(data)[run.start : whole])
     found: list[bytes] = list(chain.from_iterable(chunks))
@@ -93,13 +96,13 @@ def cut(data: bytes, run: Run, offset: int, size: int) -> list[bytes]:
 
 
 def numbers(data: bytes, run: Run, offset: int) -> list[int]:
-    """Return of each message the u64 that lies `offset` in."""
+    """Return, of each message, the u64 that lies `offset` in."""
     one = Struct(f">{offset}xQ{run.stride - offset - 8}x")
     return [number for (number,) in one.iter_unpack(memoryview(data)[run.start : run.stop])]
 
 
 def verdicts(data: bytes, run: Run, rules: Rules) -> Sequence[int] | None:
-    """Return for each message of a run 1 if it passes, else 0; None if all do."""
+    """Return, for each message of a run, 1 if it passes, else 0; None if all do."""
     if not rules:
         return None
     tokens = data[run.start + run.frame + 1]
@@ -132,9 +135,9 @@ def cut_admitted(data: bytes, run: Run, passes: Sequence[int] | None, offset: in
 
 
 class Kept:
-    """The messages of a batch that `rules` let through: `parts`, and from `begun` on what is not copied yet.
+    """The messages of a batch that `rules` let through: `parts`, and uncopied bytes from `begun` on.
 
-    `opaque` are the numbers of the messages that are no frames. `refused` counts those refused in runs.
+    `opaque` are the numbers of the messages that are no frames. `refused` counts messages refused in runs.
     """
 
     __slots__ = ("_data", "_rules", "begun", "count", "opaque", "parts", "refused")
@@ -146,7 +149,7 @@ class Kept:
         self.count = self.begun = self.refused = 0
 
     def take_run(self, run: Run) -> bool:
-        """Keep what passes of a run. Return True: the run is done with."""
+        """Keep the messages of a run that pass. Return True: the run is done."""
         passes = verdicts(self._data, run, self._rules)
         if passes is None:
             self.count += run.messages
@@ -159,7 +162,7 @@ class Kept:
         return True
 
     def joined(self, stop: int) -> bytes:
-        """Return all that was kept up to `stop`, where the batch ends."""
+        """Return all kept messages up to `stop`, where the batch ends."""
         self.parts.append(self._data[self.begun : stop])
         return b"".join(self.parts)
 
@@ -170,7 +173,7 @@ def scan(
     """Go over the `count` messages of a batch, runs at once and all others one by one. Return where it ends.
 
     `take_run(run)` returns whether it took the run; otherwise its messages are taken one by one, too.
-    `take_each(position, messages)` takes so many messages and returns where the next one begins; the scan
+    `take_each(position, messages)` takes a number of messages and returns where the next one begins; the scan
     ends when it returns 0.
     """
     position, left = 0, count

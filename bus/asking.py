@@ -15,7 +15,7 @@ WORDS: Final = ("ask", "value", "end")
 _ASK, _VALUE, _END = (Pattern(*PATTERN, word) for word in WORDS)
 _HEAD: Final = len(_ASK) + 1  # the word and the nonce
 PATTERN_MAX: Final = TOKENS_MAX - _HEAD - 1
-"""The most tokens of a pattern that an answer has room for."""
+"""The largest number of tokens of a pattern for which an answer has room."""
 _AGE_MAX_MS: Final = 0xFFFFFFFF
 _COUNTS: Final = Struct(">II")
 
@@ -37,7 +37,7 @@ class Answer(NamedTuple):
 
 
 class EndOfAnswer(NamedTuple):
-    """The end of an answer: so many values were said; so many more have patterns that are too long."""
+    """The end of an answer: `said` values were sent; `left_out` have patterns too long for an answer."""
 
     nonce: int
     said: int
@@ -51,17 +51,17 @@ def ask(question: Question) -> bytes:
 
 
 def say(nonce: int, age_ms: int, frame: Frame) -> bytes:
-    """Return the frame that tells one value. Its pattern has at most `PATTERN_MAX` tokens."""
+    """Return the frame that carries one value. Its pattern has at most `PATTERN_MAX` tokens."""
     return pack(PUB, (*_VALUE, nonce, min(age_ms, _AGE_MAX_MS), *frame.tokens), frame.data)
 
 
-def end(told: EndOfAnswer) -> bytes:
+def end(outcome: EndOfAnswer) -> bytes:
     """Return the frame that ends an answer."""
-    return pack(PUB, (*_END, told.nonce), _COUNTS.pack(told.said, told.left_out))
+    return pack(PUB, (*_END, outcome.nonce), _COUNTS.pack(outcome.said, outcome.left_out))
 
 
 def is_about_values(message: bytes) -> bool:
-    """Return whether a message is a frame on the reserved pattern."""
+    """Return whether a message is a frame on the reserved pattern of questions and answers."""
     return message[4:].startswith(_START) and frame_bytes(message) == len(message)
 
 
@@ -69,7 +69,7 @@ _START: Final = b"".join(number.to_bytes(4, "big") for number in PATTERN)
 
 
 def read(message: bytes) -> Question | Answer | EndOfAnswer | None:
-    """Return what a message asks or answers; None if it is none of these."""
+    """Return the question, the answer or the end of an answer in a message; None if it holds none."""
     if not is_about_values(message):
         return None
     kind, tokens, data = unpack(message)

@@ -1,4 +1,4 @@
-"""Growing pauses between attempts, with jitter. Pure: the caller brings the jitter and does the waiting."""
+"""Growing pauses between attempts, with jitter. Pure: the caller brings the jitter and waits."""
 
 from collections.abc import Callable
 
@@ -29,5 +29,5 @@ class Backoff:
         self.pause_s = self.min_s
 
     def fresh(self) -> "Backoff":
-        """Return another with the same bounds, at its shortest pause."""
+        """Return another back-off with the same bounds, at its shortest pause."""
         return Backoff(self.min_s, self.max_s, self._jitter)

@@ -1,4 +1,4 @@
-"""Check that every message is accounted for on a hub (docs/policies.md)."""
+"""The check that a hub accounts for every message (docs/policies.md)."""
 
 from collections.abc import Iterable, Iterator
 
@@ -6,11 +6,11 @@ from bus.hub import Hub, chain
 
 
 def imbalances(hubs: Iterable[Hub]) -> list[str]:
-    """Return one line for each sum that does not come out even.
+    """Return one line for each sum of a ledger that is wrong.
 
     For each live pipe, and for each link with all its pipes so far: offered = sent + dropped by reason +
-    queued. Besides, for each link: offered = what the hub passed on to it, and what came in = received +
-    rejected. Do not call it from within a `send` or a `publish`.
+    queued. Besides, for each link: offered = messages that the hub passed on to it, and messages that came in
+    = received + rejected. Do not call it from within a `send` or a `publish`.
     """
     return [f"{hub.name or 'bus'} | {fault}" for hub in hubs for fault in _faults(hub)]
 

@@ -1,4 +1,4 @@
-"""Events of the appliance itself: a record of each, and the frame that tells it on a reserved pattern."""
+"""Events of the appliance: a record of each, and its frame on a reserved pattern."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -15,16 +15,16 @@ KINDS: Final[Mapping[str, str]] = {
     "takeover": "a candidate began to forward",
     "drop": "messages were dropped that nobody intended, by reason",
 }
-"""The kinds that gateways tell. Programs may tell events of other kinds: any text."""
+"""The kinds of events that gateways publish. Programs may publish events of other kinds: any text."""
 WORD: Final = "buscoupler/event"
 PATTERN: Final = pattern_of(WORD)
 
 RecordEvent = Callable[..., object]
-"""Records an event: `record(kind, source, cause, level, **counts)`, as `appliance.monitor.Monitor.record`."""
+"""A function that records an event, as `Monitor.record`: `record(kind, source, cause, level, **counts)`."""
 
 
 class Event(NamedTuple):
-    """`time_ns` since 1970; `source` is the gateway and part; `counts` are integers by name."""
+    """One event. `time_ns` since 1970; `source` is the gateway and part; `counts` are integers by name."""
 
     time_ns: int
     kind: str
@@ -33,16 +33,19 @@ class Event(NamedTuple):
     counts: Mapping[str, int] = {}
 
     def line(self) -> str:
-        """Return one line for people, without the time."""
+        """Return the event as one line for people, without the time."""
         numbers = ", ".join(f"{name} {count}" for name, count in self.counts.items())
         return f"{self.kind}: {self.source}: {self.cause}" + (f" ({numbers})" if numbers else "")
 
-    def told(self) -> dict[str, object]:
-        """Return the parts that the line has as text, for programs."""
+    def fields(self) -> dict[str, object]:
+        """Return the parts of the event that its line has as text, for programs."""
         return {"kind": self.kind, "source": self.source, "cause": self.cause, "counts": dict(self.counts)}
 
     def frame(self) -> bytes:
-        """Return a PUB frame on (buscoupler, event, kind); the data is JSON, cut to what a frame carries."""
+        """Return the event as a PUB frame on (buscoupler, event, kind).
+
+        The data is JSON, cut to fit a frame.
+        """
         pattern, data = (*PATTERN, *Pattern(self.kind)), b""
         for cause in (self.cause, self.cause[:256]):
             record = {
@@ -58,7 +61,7 @@ class Event(NamedTuple):
 
 
 def read_event(message: bytes) -> Event | None:
-    """Return the event in a message; None if it has none."""
+    """Return the event in a message; None if the message holds none."""
     if not is_frame(message):
         return None
     kind, tokens, data = unpack(message)

@@ -14,7 +14,7 @@ DISTRIBUTION: Final = "buscoupler"
 
 
 def program() -> str:
-    """Return the command as the user can type it: `.venv/bin/buscoupler`, or `python -m buscoupler`."""
+    """Return this program's command as a user can type it: `buscoupler`, or `python -m buscoupler`."""
     name = Path(sys.argv[0]).name
     if name == DISTRIBUTION:
         return typed(sys.argv[0])
@@ -22,14 +22,14 @@ def program() -> str:
 
 
 def install(extra: str) -> str:
-    """Return the command that installs an extra into the environment of this program; "" is none of them."""
+    """Return the command that installs an extra into this program's environment; "" stands for no extra."""
     pip = Path(sys.executable).with_name("pip")
     start = "pip" if typed(str(pip)) == "pip" else f"{typed(sys.executable)} -m pip"
     return f"{start} install '{DISTRIBUTION}[{extra}]'" if extra else f"{start} install {DISTRIBUTION}"
 
 
 def lacking(what: str, package: str, extra: str) -> str:
-    """Return that `what` needs a package, and the command that installs it."""
+    """Return the text that `what` needs a package, with the command that installs it."""
     return f"{what} needs {package}: run {install(extra)}"
 
 

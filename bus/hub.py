@@ -14,9 +14,9 @@ from bus.wire.batch import Batch
 class Pipe(Protocol):
     """A live peer. `send` never blocks, and never raises because of a fault of the peer.
 
-    `link` is the name of the link that made it, which its counts are added up under; it stays the same over
-    all that connect there. `inner` is the pipe that this one wraps, if any. `accepted`: the peer connected to
-    us, as anybody may. Derive from this class: it has defaults for these three and for `purge`.
+    `link` is the name of the link that made the pipe, under which its counts are added up; it stays the same
+    for all peers that connect there. `inner` is the pipe that this one wraps, if any. `accepted`: the peer
+    connected to us, as anybody may. Derive from this class: it has defaults for these three and for `purge`.
     """
 
     __slots__ = ("__weakref__",)
@@ -44,7 +44,10 @@ class Pipe(Protocol):
 
 
 def chain(pipe: Pipe) -> Iterator[Pipe]:
-    """Yield a pipe and those it wraps, the outermost first. Of pipes that share a ledger, only the last."""
+    """Yield a pipe and the pipes that it wraps, the outermost first.
+
+    Of pipes with one ledger, yield the last only.
+    """
     one: Pipe | None = pipe
     while one is not None:
         if one.inner is None or one.inner.stats is not one.stats:
@@ -64,7 +67,7 @@ Tap = Callable[[Batch, Pipe | None], None]
 """A function called with a batch and the pipe it is from or for. Copies what it keeps; never raises."""
 
 Greeting = Callable[[], Iterable[Batch]]
-"""Returns what a newcomer is sent before all else."""
+"""A function that returns the batches that a new peer is sent before all others."""
 
 
 class Hub:
@@ -98,7 +101,7 @@ class Hub:
         return link
 
     def keep(self, link: str, stats: Stats) -> None:
-        """Add counts to the account of a link that are of none of its pipes."""
+        """Add counts that are of none of a link's pipes to the account of the link."""
         self._accounts.keep(link, stats)
 
     def fold(self, link: str, stats: Stats) -> None:
@@ -106,23 +109,23 @@ class Hub:
         self._accounts.fold(link, stats)
 
     def inherit(self, old: "Hub", rename: Callable[[str], str]) -> None:
-        """Go on with the counts of a hub that this one stands in for, whose pipes move here next.
+        """Continue the counts of a hub that this one replaces, whose pipes move here next.
 
-        `rename` says how its links are called here.
+        `rename` says how the links of that hub are called here.
         """
         self.passed = old.passed
         self._accounts.inherit(old.accounts(), rename)
 
     def greet(self, link: str, greeting: Greeting) -> None:
-        """From now on, send every newcomer of a link what `greeting()` returns, through its own pipe."""
+        """From now on, send every new peer of a link what `greeting()` returns, through its own pipe."""
         self._greetings[link] = greeting
 
     def ungreet(self, link: str) -> None:
-        """Greet no more who comes by a link. It is no error if nobody is."""
+        """Stop greeting new peers of a link. It is no error if none are greeted."""
         self._greetings.pop(link, None)
 
     def welcome(self, pipe: Pipe) -> None:
-        """Greet the peer of a pipe that has just been attached, if those of its link are greeted."""
+        """Greet the peer of a pipe that has just been attached, if peers of its link are greeted."""
         greeting = self._greetings.get(pipe.link)
         for batch in greeting() if greeting is not None else ():
             self.give(pipe, batch)
@@ -133,11 +136,11 @@ class Hub:
         pipe.send(batch)
 
     def lend(self, pipe: Pipe, count: int) -> None:
-        """Note that a pipe is about to be offered so many messages that are not published."""
+        """Note that a pipe is about to be offered `count` messages that are not published."""
         self._accounts.lend(pipe.link, count)
 
     def accounts(self) -> dict[str, Account]:
-        """Return what the pipes of each link have counted since the hub was made, those that left included.
+        """Return the counts of each link's pipes since the hub was made, detached pipes included.
 
         Do not call it from within a `send` or a `publish`: a batch is then half counted.
         """
@@ -171,7 +174,7 @@ def without(pipes: tuple[Pipe, ...], pipe: Pipe) -> tuple[Pipe, ...]:
 
 
 State = Literal["closed", "opening", "up", "waiting"]
-"""State of a link: not open; being opened; in use; waiting for a retry after it was lost or not found."""
+"""The state of a link: not open; being opened; in use; waiting for a retry after a loss or failure."""
 
 
 class Link(Protocol):
@@ -179,34 +182,40 @@ class Link(Protocol):
 
     @property
     def name(self) -> str:
-        """Name in logs, ledgers and events; it stays the same over reopenings."""
+        """The name in logs, ledgers and events; it stays the same over reopenings."""
 
     @property
     def url(self) -> str:
-        """Address where it listens or dials; once it is open, with the bound port. Other links: the name."""
+        """The address where the link listens or dials, with the bound port once it is open.
+
+        Other links: the name.
+        """
 
     @property
     def state(self) -> State:
-        """State. A listening link is up while it listens; others, while their peer or device is there."""
+        """The state of the link.
+
+        A listening link is up while it listens; others, while their peer or device is there.
+        """
 
     @property
     def condition(self) -> str:
-        """State of the medium in its own words, such as `bus-off`; "" for a medium that has none."""
+        """The state of the medium in its own words, such as `bus-off`; "" for a medium that has none."""
 
     @property
     def fault(self) -> str:
-        """Last fault as text; "" if there was none."""
+        """The last fault as text; "" if there was none."""
 
     @property
     def losses(self) -> int:
-        """Number of connections or openings that ended after they were up, except by `close`."""
+        """The number of connections or openings that ended after they were up, except by `close`."""
 
     @property
     def queue_bytes(self) -> int:
-        """Bound of the queue to each peer, in bytes."""
+        """The bound of the queue to each peer, in bytes."""
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
-        """Start without blocking. Later faults are a state with retries, not an exception.
+        """Start the link without blocking. Later faults are a state with retries, not an exception.
 
         Raises `LinkError` only for what can never work: a bad address, or a port that is taken.
         """
@@ -214,9 +223,9 @@ class Link(Protocol):
     def revise(self, other: "Link") -> bool:
         """Take over the bounds and the policy of the queue from `other`, which is not open, between batches.
 
-        `other` leads to the same place and differs in nothing else. Return False if that takes a new opening;
-        this link is of no use then, and is to be closed.
+        `other` leads to the same place and differs in nothing else. Return False if the change takes a new
+        opening; this link is of no use then, and is to be closed.
         """
 
     def close(self) -> None:
-        """Stop, and close all pipes before returning. Idempotent."""
+        """Stop the link, and close all its pipes before returning. Idempotent."""

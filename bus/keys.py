@@ -1,7 +1,7 @@
-"""Keys that gateways share: their files, and what is signed with them (docs/security.md).
+"""The keys that gateways share: their files, and signing with them (docs/security.md).
 
 A key file is one line of text, `buscoupler-key 1 ` and 32 random bytes in hexadecimal digits. A `Keyring`
-holds several of them, so that keys can be changed one gateway at a time: the first signs, all verify.
+holds several keys, so that they can be changed one gateway at a time: the first signs, all verify.
 """
 
 import os
@@ -19,7 +19,10 @@ _OTHERS = 0o007
 
 
 def new_key(path: str) -> str:
-    """Write a new key to a new file that only its owner can read. Return its name. Raises `LinkError`."""
+    """Write a new key to a new file that only its owner can read.
+
+    Return the key's name. Raises `LinkError`.
+    """
     secret = token_bytes(SECRET_BYTES)
     try:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -31,7 +34,7 @@ def new_key(path: str) -> str:
 
 
 def name_of(secret: bytes) -> str:
-    """Return 8 hexadecimal digits that tell one key from another and do not give it away."""
+    """Return the 8 hexadecimal digits by which a key is known, which do not reveal it."""
     return tag(secret, b"buscoupler name of a key")[:4].hex()
 
 
@@ -59,12 +62,15 @@ def _secret(path: str, text: bytes) -> bytes:
 
 
 def tag(secret: bytes, *parts: bytes) -> bytes:
-    """Return HMAC-SHA-256 of the parts behind each other, cut to 8 bytes (RFC 2104, section 5)."""
+    """Return HMAC-SHA-256 of the concatenated parts, cut to 8 bytes (RFC 2104, section 5)."""
     return digest(secret, b"".join(parts), "sha256")[:TAG_BYTES]
 
 
 def ring_of(paths: Sequence[str]) -> "Keyring | None":
-    """Return the keys in files; None for no files. Raises `LinkError` for the first that is of no use."""
+    """Return the keys in files as a ring; None for no files.
+
+    Raises `LinkError` for the first unusable file.
+    """
     return Keyring(read_key(path) for path in paths) if paths else None
 
 
@@ -77,7 +83,7 @@ class Keyring:
         self._secrets = tuple(secrets)
 
     def derive(self, *purpose: bytes) -> "Keyring":
-        """Return keys for one purpose only: what is signed there is valid nowhere else.
+        """Return keys for one purpose only: a signature by them is valid nowhere else.
 
         `purpose` is, for example, a word and the nonces of both ends of a connection.
         """
@@ -94,9 +100,9 @@ class Keyring:
         return tuple(name_of(secret) for secret in self._secrets)
 
     def sign(self, *parts: bytes) -> bytes:
-        """Return the tag of the parts behind each other, 8 bytes, by the first key."""
+        """Return the tag of the concatenated parts by the first key, 8 bytes."""
         return tag(self._secrets[0], *parts)
 
     def verify(self, found: bytes, *parts: bytes) -> bool:
-        """Tell whether `found` is the tag of the parts by any of the keys. Its time tells nothing of them."""
+        """Tell whether `found` is the tag of the parts by any of the keys, in constant time."""
         return any(compare_digest(tag(secret, *parts), found) for secret in self._secrets)

@@ -81,7 +81,7 @@ class Stats:
         return bool(self.offered or self.received or self.rejected or self.dropped)
 
     def since(self, base: "Stats") -> "Stats":
-        """Return what has been counted more than in `base`."""
+        """Return the difference of these counts to earlier ones, `base`."""
         return Stats(
             self.received - base.received,
             self.received_bytes - base.received_bytes,
@@ -124,12 +124,13 @@ class Sized(Protocol):
 
 @dataclass(slots=True)
 class Account:
-    """The counts of all pipes of one link so far, those that have gone included. No counter ever falls.
+    """The counts of all pipes of one link so far, detached pipes included. No counter ever falls.
 
     `stats` is the sum over whole chains of pipes: received and offered by the hub, sent by the last pipe,
     dropped, rejected and queued by any. It balances as the ledger of a pipe does. `live` and `gone` are
-    numbers of pipes. `due`: the messages that the hub had to offer, which is all that it passed on while a
-    pipe was there, except the pipe's own. `heard`: what came off the wire and was not rejected behind it.
+    numbers of pipes. `due`: the messages that the hub had to offer, which are all that it passed on while a
+    pipe was there, except the pipe's own. `heard`: the messages that came off the wire and were not rejected
+    behind it.
     """
 
     stats: Stats = field(default_factory=Stats)
@@ -139,7 +140,7 @@ class Account:
     heard: int = 0
 
     def faults(self) -> Iterator[str]:
-        """Yield a text for each of its three sums that does not come out even."""
+        """Yield a text for each of the account's three sums that is wrong."""
         stats = self.stats
         if stats.balance():
             yield f"{stats.balance()} of {stats.offered} offered are unaccounted for"
@@ -154,7 +155,7 @@ class Account:
 
 
 class Stage(Protocol):
-    """A pipe, or one that it wraps."""
+    """One pipe of a chain: the attached pipe, or a pipe that it wraps."""
 
     @property
     def stats(self) -> Stats: ...
@@ -182,14 +183,14 @@ class _Part:
             account.heard -= sum(gain.rejected.values())
 
     def settle(self, account: Account, stats: Stats) -> None:
-        """Add for good what is new, and go on from there."""
+        """Add the counts since the last call to the account, and set `base` to the present counts."""
         self.add_to(account, stats)
         self.base = stats.copy()
 
 
 @dataclass(slots=True)
 class _Chain:
-    """An attached pipe: what its account follows, and how far its hub was when it came."""
+    """One attached pipe as an account follows it: its ledgers, and what its hub had passed on before."""
 
     link: str
     parts: dict[Stats, _Part]
@@ -202,9 +203,9 @@ class _Chain:
 class Accounts:
     """The accounts of a hub, by the name of the link. They need memory for links and live pipes only.
 
-    What a pipe counts after it has left still belongs to its account, so its ledger is kept until nobody has
-    the pipe any more. A device has one ledger for all its openings; of that, an account adds what is new, as
-    long as the ledger is there. `passed` is what the hub has passed on so far, in messages.
+    What a pipe counts after its detachment still belongs to its account, so its ledger is kept until nobody
+    holds the pipe any more. A device has one ledger for all its openings; an account adds the new counts of
+    that ledger as long as it exists. `passed` is the number of messages that the hub has passed on so far.
     """
 
     __slots__ = ("_dormant", "_folded", "_gone", "_kept", "_left", "_live", "_sweep_at")
@@ -219,13 +220,13 @@ class Accounts:
         self._sweep_at = _SWEEP
 
     def _name(self, link: str) -> str:
-        """Return the name of the link's account, and open that if it is new."""
+        """Return the name of the link's account, and open the account if it is new."""
         name = link if link in self._gone or len(self._gone) < LINKS_MAX else OTHERS
         self._gone.setdefault(name, Account())
         return name
 
     def keep(self, link: str, stats: Stats) -> None:
-        """Add counts to an account that are of no pipe. Without any there is no such account."""
+        """Add counts of no pipe to an account. Without any counts no account is made."""
         self._kept.append((link, stats))
 
     def fold(self, link: str, stats: Stats) -> None:
@@ -234,7 +235,7 @@ class Accounts:
         self._folded.setdefault(link, Stats()).add(stats)
 
     def inherit(self, accounts: Mapping[str, Account], rename: Callable[[str], str]) -> None:
-        """Go on with the counts of other accounts, under other names. Their live pipes are to enter here."""
+        """Continue the counts of other accounts, under other names. Their live pipes are to enter here."""
         for link, account in accounts.items():
             mine = self._gone[self._name(rename(link))]
             mine.stats.add(account.stats)
@@ -243,7 +244,7 @@ class Accounts:
             mine.heard += account.heard
 
     def enter(self, key: object, link: str, stages: Iterable[Stage], passed: int) -> None:
-        """Follow a pipe, known as `key`, and those that it wraps, the outermost first."""
+        """Follow a pipe, known as `key`, and the pipes that it wraps, the outermost first."""
         name, chain = self._name(link), list(stages)
         first, last = chain[0], chain[-1]
         parts = {
@@ -253,7 +254,7 @@ class Accounts:
         self._live[id(key)] = _Chain(name, parts, passed - chain[0].stats.received)
 
     def _base(self, stats: Stats) -> Stats | None:
-        """Return what of a ledger is not to be counted: what other hubs have counted, or we already."""
+        """Return the counts of a ledger that other hubs, or these accounts, have added already."""
         known = self._left.pop(stats, None) or self._dormant.pop(stats, None)
         if known is not None:
             known.settle(self._gone[known.link], stats)
@@ -261,11 +262,11 @@ class Accounts:
         return stats.copy() if stats.used() else None
 
     def lend(self, link: str, count: int) -> None:
-        """Note that one pipe of a link is offered so many messages, beside what is passed on to all."""
+        """Note that one pipe of a link is offered `count` messages, beside those passed on to all pipes."""
         self._gone[self._name(link)].due += count
 
     def leave(self, key: object, passed: int) -> None:
-        """Note that a pipe has left. Does nothing if it is not here."""
+        """Note that a pipe was detached. It is no error if it is not here."""
         chain = self._live.pop(id(key), None)
         if chain is None:
             return
@@ -277,7 +278,7 @@ class Accounts:
             self._sweep()
 
     def _sweep(self) -> None:
-        """Let go of ledgers whose pipe nobody has any more. Those that live on are followed as before."""
+        """Forget ledgers whose pipe nobody holds any more. All others are followed as before."""
         ended = [stats for stats, part in self._left.items() if part.stage() is None]
         for stats in ended:
             self._dormant[stats] = self._left.pop(stats)

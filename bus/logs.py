@@ -16,7 +16,10 @@ _NAME_BYTES_MAX: Final = 200
 
 
 class Line(NamedTuple):
-    """`time_ns` since 1970; `level` is one of `LEVELS`; `source` is the gateway; `logger` is a part of it."""
+    """One line of a log.
+
+    `time_ns` since 1970; `level` is one of `LEVELS`; `source` is the gateway, `logger` its part.
+    """
 
     time_ns: int
     level: str
@@ -25,7 +28,10 @@ class Line(NamedTuple):
     text: str
 
     def frame(self) -> bytes:
-        """Return a PUB frame on (buscoupler, log, level). The data is JSON; a long text is cut."""
+        """Return the line as a PUB frame on (buscoupler, log, level).
+
+        The data is JSON; a long text is cut.
+        """
         record = {
             "time_ns": self.time_ns,
             "source": _cut(self.source, _NAME_BYTES_MAX),
@@ -45,7 +51,7 @@ def _cut(text: str, size: int) -> str:
 
 
 def read_line(message: bytes) -> Line | None:
-    """Return the line in a message; None if it has none."""
+    """Return the log line in a message; None if the message holds none."""
     if not is_frame(message):
         return None
     kind, tokens, data = unpack(message)

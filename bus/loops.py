@@ -2,9 +2,9 @@
 
 A bus message has no hop count, so a ring of plain links carries it for ever (docs/policies.md). The watch
 counts how often the first message of each batch comes back within a second. That alone proves nothing, since
-equal readings are legal; so a canary goes out by each way, and if one comes back there is a loop.
-Each is another one, which nobody can guess, so it tells by which way it went out.
-Pure: time and chance are arguments.
+equal readings are legal; so a canary goes out by each way, and if a canary comes back there is a loop. Each
+canary is different and cannot be guessed, so it tells by which way it went out. Pure: time and chance are
+arguments.
 """
 
 import zlib
@@ -46,11 +46,11 @@ class _Content:
 
 
 class LoopWatch(Generic[Way]):
-    """Watches what crosses one hub: `look` at each batch; all else happens only where that is suspicious.
+    """The watch on what crosses one hub: call `look` for each batch; all else happens only after a suspicion.
 
     `suspect` is the message that seems to go round; None if there is none. `alert`: canaries may come in.
     `copies` is how often the busiest suspect came in a second. `jitter(low, high)` returns a random number
-    between both, and `nonce()` `NONCE_BYTES` that nobody else has.
+    between both, and `nonce()` `NONCE_BYTES` random bytes.
     """
 
     def __init__(self, jitter: Callable[[float, float], float], nonce: Callable[[], bytes]) -> None:
@@ -65,7 +65,7 @@ class LoopWatch(Generic[Way]):
         self._since_s = self._due_s = self._out_s = self._rest_s = float("-inf")
 
     def look(self, message: Buffer, by: Way, now: float, copies: int = 1) -> bool:
-        """Note that `message` came by a pipe; return whether it must not go on, as it seems to go round."""
+        """Note that `message` came by a pipe. Return whether it seems to go round and must be stopped."""
         if now - self._since_s >= GENERATION_S or len(self._contents) >= CONTENTS:
             self._contents, self._since_s = {}, now
         digest = zlib.crc32(message)
@@ -96,7 +96,7 @@ class LoopWatch(Generic[Way]):
         return not self._name or now - self._out_s < QUARANTINE_S
 
     def expire(self, now: float) -> None:
-        """Drop a suspicion whose canaries have not come back by now, or that died of itself."""
+        """Drop a suspicion whose canaries have not come back in time, or whose message comes no more."""
         if self._spent and now > self._out_s + SPENT_S:
             self._spent, self.alert = b"", bool(self._name)
         told_s = max(self._due_s, self._out_s) + CANARY_S
@@ -107,7 +107,7 @@ class LoopWatch(Generic[Way]):
             self.drop()
 
     def drop(self) -> None:
-        """Suspect nothing any more, and wait for no canary."""
+        """Drop the suspicion, and wait for no canary."""
         self._call_off()
         self.suspect, self.copies = None, 0
 
@@ -123,7 +123,10 @@ class LoopWatch(Generic[Way]):
         return None if self.suspect is None else self.probe(self.suspect, ways, now)
 
     def probe(self, like: bytes, ways: Sequence[Way], now: float) -> list[bytes]:
-        """Return a canary for each way. All resemble a message, so they pass each filter that lets it by."""
+        """Return a canary for each way.
+
+        Canaries resemble a message, so they pass each filter that passes it.
+        """
         self._call_off()
         self.suspect, self._name, self.alert = like, _MARK + self._make_nonce(), True
         self._keys = {self._make_nonce(): way for way in ways}
@@ -131,25 +134,25 @@ class LoopWatch(Generic[Way]):
         return [_resembling(like, self._name + key) for key in self._keys]
 
     def left_by(self, data: bytes) -> Way | None:
-        """Return by which way the first of our canaries in `data` went out; None if none is there."""
+        """Return by which way the first of our canaries in `data` went out; None if there is none."""
         if not self._name:
             return None
         keys = [text[:NONCE_BYTES] for text in data.split(self._name)[1:]]
         return next((self._keys[key] for key in keys if key in self._keys), None)
 
     def is_ours(self, data: bytes) -> bool:
-        """Tell whether a canary of ours is in `data`, also one that nobody asks about any more."""
+        """Tell whether `data` holds a canary of ours, also one that is not expected any more."""
         return any(name and name in data for name in (self._name, self._spent))
 
     def prove(self) -> None:
-        """Take the suspicion as proved, and begin anew."""
+        """Note that the suspicion is proved, and begin anew."""
         self.drop()
         self._contents.clear()
         self._pause_s = PAUSE_S
 
 
 def _resembling(like: bytes, text: bytes) -> bytes:
-    """Return `text` as a frame with the tokens of another one and `TOKEN`; as it is for what is no frame."""
+    """Return `text` as a frame with `TOKEN` behind the tokens of a frame; unchanged if there is no frame."""
     if not is_frame(like):
         return text
     return pack(PUB, (*unpack(like).tokens[: TOKENS_MAX - 1], TOKEN), text)

@@ -22,21 +22,21 @@ RESERVED: Final = (
     "traffic",
     "alert",
 )
-"""Names that the product itself sends on: events, logs, last values, canaries, test traffic, alerts."""
+"""The names that the product itself sends on: events, logs, last values, canaries, test traffic, alerts."""
 
 _COMMENT: Final = re.compile(r"(^|\s)#.*$")
 
 
 def names_from(lines: Iterable[str]) -> list[int | str]:
-    """Read one name or pattern a line. A comment begins with a `#` at the start of a line or after a blank.
+    """Yield the names or patterns in a text, one a line. A `#` begins a comment.
 
-    Raises `TokenError` for a line that is no pattern.
+    It stands at the start of a line or after a blank. Raises `TokenError` for a line that is no pattern.
     """
     return [name for line in lines for name in names_in(_COMMENT.sub("", line).strip())]
 
 
 def lines_of(names: Iterable[str]) -> Iterator[str]:
-    """Yield the lines from which `names_from` reads these names, without those that no line can hold."""
+    """Yield the lines from which `names_from` reads these names, without names that no line can hold."""
     for name in names:
         for line in (name, f'"{name}"'):
             if name and name.isprintable() and names_in_or_none(_COMMENT.sub("", line).strip()) == [name]:
@@ -50,7 +50,7 @@ def texts(names: Iterable[int | str]) -> list[str]:
 
 
 class Names:
-    """A table of known names, to show tokens by name. The reserved ones are always known."""
+    """A table of known names, to show tokens by name. The reserved names are always known."""
 
     __slots__ = ("_by_token", "_words")
 
@@ -63,7 +63,7 @@ class Names:
                 self._by_token[number] = (*self._by_token.get(number, ()), name)
 
     def get(self, number: int) -> str | None:
-        """Return the name of a token, None if none is known. Names that share it are joined: `a | b`."""
+        """Return the name of a token, None if none is known. Names that share a token are joined: `a | b`."""
         found = self._by_token.get(number)
         return " | ".join(sorted(found)) if found else None
 
@@ -76,7 +76,7 @@ class Names:
         return {number: sorted(names) for number, names in self._by_token.items() if len(names) > 1}
 
     def word(self, number: int) -> str:
-        """Return a token as one part of a pattern: its name, or hex; `a|b` if two share it."""
+        """Return a token as one part of a pattern: its name, or hex; `a|b` if two names share the token."""
         found = self._by_token.get(number)
         if found is None:
             return hexadecimal(number)

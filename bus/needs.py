@@ -1,4 +1,4 @@
-"""The needs of a link, of the machine that opens it. Pure: `check --here` looks whether they are met."""
+"""The needs of a link on the machine that opens it. Pure: `check --here` tests whether they are met."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -30,7 +30,7 @@ class Listening(NamedTuple):
 
 
 class SocketFile(NamedTuple):
-    """A path at which no process listens, in a directory that exists and that this user can write to."""
+    """A path at which no process listens, in a directory that exists and in which this user can write."""
 
     path: str
 
@@ -74,13 +74,13 @@ class Directory(NamedTuple):
 
 
 class Sockets(NamedTuple):
-    """Sockets of a family that not every program needs, such as AF_CAN: a service must be allowed them."""
+    """Sockets of a family that not every program needs, such as AF_CAN: a service needs a permission."""
 
     family: str
 
 
 class Probe(NamedTuple):
-    """Anything else: `function` ("module:function") is called with `arguments`.
+    """Any other need: `function` ("module:function") is called with `arguments`.
 
     It returns what is wrong and what to do about it, "" if nothing is.
     """
@@ -90,7 +90,7 @@ class Probe(NamedTuple):
 
 
 WEB_LIBRARY = "websockets", "websockets", ""
-"""What every link on ws:// and wss:// needs."""
+"""The library that every link on ws:// and wss:// needs."""
 
 Need = (
     Library

@@ -6,7 +6,7 @@ from bus.wire.batch import Batch
 
 
 class _Half(Pipe):
-    """A pipe on one hub. Its twin publishes every batch on the other hub."""
+    """A pipe on one hub, half of a patch: its twin publishes every batch on the other hub."""
 
     __slots__ = ("_hub", "_twin", "link", "name", "stats")
 
@@ -41,7 +41,7 @@ class _Half(Pipe):
 def join(a: Hub, b: Hub, name: str = "patch") -> tuple[Pipe, Pipe]:
     """Join two hubs by a link called `name`. Return the pipe on `a` and the pipe on `b`.
 
-    Closing either of them separates the hubs.
+    Closing either pipe separates the hubs.
 
     A ring of patches would send a message round for ever; `check` of the topology rejects that beforehand.
     """

@@ -1,4 +1,4 @@
-"""Permissions: of what this program makes, of directories that it trusts, and of files with secrets."""
+"""Permissions of files: of new ones, of directories that this program trusts, and of files with secrets."""
 
 import os
 import stat
@@ -10,13 +10,13 @@ from typing import Final
 DENIED: Final = 0o027
 """Permissions that no new file or directory has, and no file with a secret: 0640 and 0750 are left."""
 WRITABLE: Final = 0o022
-"""Permissions by which others could change what is in a directory."""
+"""Permissions by which other users could change the contents of a directory."""
 _given: list[int] = []  # umasks of those who started us
 
 
 @contextmanager
 def limited() -> Iterator[None]:
-    """Deny `DENIED` to all that is made in the block, also by libraries and child processes.
+    """Deny `DENIED` to all files made within the block, also by libraries and child processes.
 
     A stricter umask stays as strict as it is.
     """
@@ -38,7 +38,7 @@ def umask() -> int:
 
 
 def write_secret(path: Path, text: str) -> None:
-    """Write a file for its user alone, at once: a reader finds all of the old text or of the new one."""
+    """Write a file for its user alone, at once: a reader gets all of the old text or all of the new."""
     partial = path.with_name(f"{path.name}.tmp")
     partial.unlink(missing_ok=True)
     with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -47,7 +47,10 @@ def write_secret(path: Path, text: str) -> None:
 
 
 def as_given(path: str) -> None:
-    """Give a new socket at `ipc://` the permissions of the user's own umask: it may let a group connect."""
+    """Give a new socket file of `ipc://` the permissions of the user's own umask.
+
+    That may let a group connect.
+    """
     if _given:
         os.chmod(path, 0o777 & ~_given[-1])
 
@@ -55,8 +58,8 @@ def as_given(path: str) -> None:
 def make_private(directory: Path, root: Path | None = None) -> Path:
     """Make a directory for this user alone, if it does not exist, and return it.
 
-    Raises `PermissionError`, with what to do, if others could change it, or a directory from `root` down to
-    it.
+    Raises `PermissionError`, with what to do, if other users could change it, or a directory from `root` down
+    to it.
     """
     above = [path for path in directory.parents if root is not None and path.is_relative_to(root)]
     for path in (*reversed(above), directory):
@@ -69,7 +72,7 @@ def make_private(directory: Path, root: Path | None = None) -> Path:
 
 
 def distrust(directory: Path) -> str:
-    """Return why others could change what is in a directory, and what to do; "" if only root and we can."""
+    """Return why others could change a directory's contents, and what to do; "" if only root and we can."""
     found = directory.lstat()
     if not stat.S_ISDIR(found.st_mode):
         kind = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no directory"
@@ -84,7 +87,7 @@ def distrust(directory: Path) -> str:
 def exposure(path: str) -> str:
     """Return what is wrong if other users can read or change a file with a secret, and what to do.
 
-    Its group may read it, as Debian's `ssl-cert` does.
+    Its group may read the file, as Debian's `ssl-cert` does.
     """
     with suppress(OSError):  # those who read it say what is wrong
         mode = os.stat(path).st_mode

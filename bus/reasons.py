@@ -1,13 +1,16 @@
 """Reasons why a ledger counts a message as dropped, or its input as rejected, and who intended it. Pure.
 
-One table for all who judge a ledger: the monitor, whose events are of trouble only, and the audit.
+The monitor, whose events are of trouble only, and the audit judge a ledger by this one table.
 """
 
 from typing import Final, Literal, NamedTuple
 
 Kind = Literal["policy", "elsewhere", "gone", "trouble"]
-"""`policy`: the topology asked for it. `elsewhere`: the message reached its place another way, so nothing is
-missing. `gone`: the peer, the device or the link was gone. `trouble`: all else, unknown reasons included."""
+"""The kind of a reason.
+
+`policy`: the topology asked for it. `elsewhere`: the message reached its place another way, so nothing is
+missing. `gone`: the peer, the device or the link was gone. `trouble`: all else, unknown reasons included.
+"""
 
 
 class Reason(NamedTuple):
@@ -61,7 +64,7 @@ DROPPED: Final = (
     Reason("failed", "trouble", "a service on the bus has a defect: the log has the error"),
     Reason("refused", "trouble", "NNG or the kernel did not accept the message"),
 )
-"""Why a message was dropped. The kernel may add its own words."""
+"""The reasons of dropped messages. The kernel may add its own words."""
 
 REJECTED: Final = (
     Reason("pattern", "policy", "a filter does not let the frame in"),
@@ -88,13 +91,13 @@ REJECTED: Final = (
     Reason("clock", "trouble", "a trunk with keys on a shared wire: the sender's clock is far from ours"),
     Reason("signed", "trouble", "a trunk or broker without keys: the peer signs what it sends"),
 )
-"""Why input did not become a message; of trouble, only that of keys. Formats have more (docs/wire)."""
+"""The reasons of rejected input; of trouble, only that of keys. Formats have more (docs/wire)."""
 
 _KINDS: Final[dict[str, Kind]] = {reason.word: reason.kind for reason in (*REJECTED, *DROPPED)}
 
 
 def kind_of(word: str) -> Kind:
-    """Return who intended a count: `trouble` for words that are not in the tables."""
+    """Return the kind of a reason: `trouble` for words that are not in the tables."""
     return _KINDS.get(word, "trouble")
 
 

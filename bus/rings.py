@@ -11,7 +11,10 @@ HOLD_DOWN_MAX_S = 640.0
 
 
 class Ring(NamedTuple):
-    """A canary left by one pipe and came back by another; if by the same, somebody behind it returns it."""
+    """A proved loop: a canary left by one pipe and came back by another.
+
+    It came back by the same pipe if somebody behind that returns messages.
+    """
 
     out: Pipe
     back: Pipe
@@ -23,7 +26,7 @@ class Ring(NamedTuple):
 
 @dataclass(slots=True)
 class PipeHistory:
-    """What is known of an attached pipe: when it came, and how long it was cut the last time."""
+    """The history of an attached pipe: when it came, and how long it was cut the last time."""
 
     number: int
     hold_down_s: float = 0.0
@@ -52,5 +55,5 @@ class Cut:
 
 
 def closing(ring: Ring, is_guest: Callable[[Pipe], bool], histories: Mapping[Pipe, PipeHistory]) -> Pipe:
-    """Return the pipe to cut of a ring: that of a guest, or else the one that came later and so closed it."""
+    """Return the pipe of a ring to cut: the pipe of a guest, else the later one, which closed the ring."""
     return max(ring, key=lambda pipe: (is_guest(pipe), histories[pipe].number))

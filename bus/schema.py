@@ -52,14 +52,14 @@ class Where(NamedTuple):
 
 
 def number(value: float) -> str:
-    """Write a number in full: also in bytes if it is so large and even that it must be a size."""
+    """Return a number in full, and in bytes too if it is so large and even that it must be a size."""
     if not isinstance(value, int):
         return f"{value:.12g}"
     return f"{value} ({size(value)})" if value % (1 << 30) == 0 and value else f"{value}"
 
 
 def size(number_bytes: int) -> str:
-    """Write a number of bytes in the largest unit that divides it: `8 MiB`."""
+    """Return a number of bytes in the largest unit that divides it: `8 MiB`."""
     units = ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB"))
     return next(
         (f"{number_bytes >> bits} {unit}" for bits, unit in units if not number_bytes % (1 << bits)),
@@ -94,7 +94,7 @@ class Check(NamedTuple):
 class Ref(NamedTuple):
     """A reference by name to an entry in one of `sections` of the same file; `what` is the kind of entry.
 
-    With `address` a text with `://` is no name, but the address of such an entry, in any file or none.
+    With `address`, a text with `://` is not a name but the address of such an entry, in any file or none.
     """
 
     what: str
@@ -124,7 +124,7 @@ class Notation(NamedTuple):
 
 
 class OneOf(NamedTuple):
-    """A field that stands for several keys: those of `kinds`. Exactly one of them, or of `beside`, is given.
+    """A field that stands for several keys: those of `kinds`. Exactly one of these, or of `beside`, is given.
 
     The value of such a key is a record of that kind. `what` names the mapping in findings.
     """

@@ -16,7 +16,7 @@ def closest(word: str, known: Iterable[str], likeness: float = 0.5) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean "right"?`, or the known words if none is similar; "" if there are none."""
+    """Return `; did you mean "right"?`, or the known words if none is similar; "" if none are known."""
     words = sorted(known)
     if near := closest(word, words):
         return f'; did you mean "{near}"?'

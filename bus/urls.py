@@ -88,14 +88,14 @@ def check_host(host: str) -> None:
 
 
 def check_peer(host: str) -> None:
-    """Raise ValueError if others cannot reach a machine at `host`."""
+    """Raise ValueError if other machines cannot reach a machine at `host`."""
     check_host(host)
     if is_wildcard(host):
         raise ValueError(f'"{host}" stands for all interfaces: write an address that others can dial')
 
 
 def _ascii(host: str) -> str:
-    """Return a host name in the form in which the system looks it up; as it is if it has none."""
+    """Return a host name in the form in which the system looks it up; unchanged if it has none."""
     try:
         return host if host.isascii() else host.encode("idna").decode()
     except UnicodeError:
@@ -125,7 +125,7 @@ def host_in(netloc: str) -> str:
 
 
 def plain_host(host: str) -> str:
-    """Return an IP address in its usual form; a name as it is."""
+    """Return an IP address in its usual form; a name unchanged."""
     return str(_ip(host) or host)
 
 

@@ -9,9 +9,9 @@ from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN, HEADER, PUB
 from bus.wire.pattern import Pattern
 
 VALUES: Final = 4096
-"""The patterns that are remembered, by default."""
+"""The number of patterns that are remembered, by default."""
 VALUES_BYTES: Final = 1 << 20
-"""The bytes of their frames, by default."""
+"""The bytes that their frames may have together, by default."""
 
 _TOKEN: Final = Struct(">I")
 _OWN: Final = _TOKEN.pack(events.PATTERN[0])
@@ -20,14 +20,14 @@ _read = HEADER.unpack_from
 
 
 class Value(NamedTuple):
-    """A frame, and when it was heard, in seconds on the clock of who keeps it."""
+    """A frame, and when it was heard, in seconds on its keeper's clock."""
 
     frame: bytes
     at_s: float
 
 
 class LastValues:
-    """The newest PUB frame of each pattern. What the product itself says is left out: events, logs, canaries.
+    """The newest PUB frame of each pattern, except the product's own frames: events, logs, canaries.
 
     At most `values` patterns whose frames have `values_bytes` together: beyond that, the pattern that was
     silent for longest is forgotten, and counted in `forgotten`.
@@ -44,7 +44,7 @@ class LastValues:
         return len(self._all)
 
     def take(self, messages: Iterable[bytes], now_s: float) -> None:
-        """Remember those messages that are values."""
+        """Remember the messages that are values."""
         known = self._all
         for message in messages:
             size = len(message)
@@ -65,6 +65,6 @@ class LastValues:
                 self.forgotten += 1
 
     def read(self, pattern: Pattern = Pattern()) -> Iterator[Value]:  # noqa: B008 (a tuple)
-        """Yield the values whose tokens start with `pattern`, the one heard longest ago first."""
+        """Yield the values whose tokens start with `pattern`, the oldest first."""
         start = b"".join(map(_TOKEN.pack, pattern))
         return (value for key, value in list(self._all.items()) if key.startswith(start))

@@ -36,7 +36,7 @@ class _Selector(selectors.DefaultSelector):
 
 
 class WakefulLoop(asyncio.SelectorEventLoop):
-    """An event loop that calls its guards each time it wakes, before anything else."""
+    """An event loop that calls its guards each time it wakes, before any event handler."""
 
     def __init__(self) -> None:
         self._waking = _Selector(self._on_fault)
@@ -50,17 +50,17 @@ class WakefulLoop(asyncio.SelectorEventLoop):
         self._waking.guards += (function,)
 
     def unguard(self, function: Guard) -> None:
-        """Call `function` no more. No error if it is no guard."""
+        """Stop calling `function`. No error if it is no guard."""
         self._waking.guards = tuple(g for g in self._waking.guards if g != function)
 
 
 def stood_still(slept_s: float) -> str:
-    """Return why what waits to be read is given up, in words."""
+    """Return the text why input that waits to be read is given up."""
     return f"this process stood still for {slept_s:.1f} s, so what came meanwhile is too old"
 
 
 class Standstill:
-    """Calls `woke(slept_s)` before a loop handles any event, if it handled none for more than `limit_s`.
+    """A watch that calls `woke(slept_s)` before a loop handles events, if it stood still for over `limit_s`.
 
     Something must wake the loop more often than that. Loops of other kinds are not watched.
     """
@@ -70,7 +70,7 @@ class Standstill:
         self._loop: WakefulLoop | None = None
 
     def watch(self, loop: AbstractEventLoop, limit_s: float) -> None:
-        """Watch a loop from now on; 0: watch no more. Idempotent."""
+        """Watch a loop from now on; with a limit of 0, stop watching. Idempotent."""
         self.end()
         self._limit_s = limit_s
         if limit_s and isinstance(loop, WakefulLoop):
@@ -85,7 +85,7 @@ class Standstill:
             self._woke(slept_s)
 
     def end(self) -> None:
-        """Watch no more. Idempotent."""
+        """Stop watching. Idempotent."""
         if self._loop is not None:
             self._loop.unguard(self._look)
             self._loop = None

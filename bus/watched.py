@@ -41,7 +41,7 @@ class WatchedHub(Hub):
         self._histories[pipe] = PipeHistory(next(_arrivals))
 
     def inherit(self, old: Hub, rename: Callable[[str], str]) -> None:
-        """Go on with the counts of another hub; loops are looked for anew."""
+        """Continue the counts of another hub; look for loops anew."""
         super().inherit(old, rename)
         self.loops = old.loops if isinstance(old, WatchedHub) else 0
 
@@ -52,7 +52,7 @@ class WatchedHub(Hub):
         self.cuts = tuple(cut for cut in self.cuts if cut.pipe is not pipe)
 
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
-        """Send `batch` as a `Hub` does, except what goes round a loop."""
+        """Send `batch` as a `Hub` does, except messages that go round a loop."""
         if origin is not None and batch.count:
             now = self.clock()
             if self.cuts:
@@ -83,13 +83,14 @@ class WatchedHub(Hub):
         return from_payloads(rest) if rest else None
 
     def own_batch(self, message: bytes) -> Batch:
-        """Return a message of our own as this hub sends it."""
+        """Return a message of our own in the form in which this hub sends it."""
         return from_payloads([message])
 
     def bars(self, pipe: Pipe, batch: Batch) -> bool:
-        """Tell whether a pipe is cut, and so nothing comes in by it; count that, and heed canaries in it.
+        """Tell whether a pipe is cut, so that nothing comes in by it; count that, and judge canaries in it.
 
-        Ask before the keys of messages are remembered: on a ring of trunks, they come by another way as well.
+        Call it before the keys of messages are remembered: on a ring of trunks, they come by another way as
+        well.
         """
         now = self.clock()
         self._review(now)
@@ -119,7 +120,7 @@ class WatchedHub(Hub):
         return self.without_messages(batch, self.watch.is_ours)
 
     def _heed(self, data: bytes, origin: Pipe, now: float) -> bool:
-        """Judge what canaries of ours prove that came back in `data`. Return whether there are any."""
+        """Judge what the canaries of ours that came back in `data` prove. Return whether there are any."""
         watch = self.watch
         watch.expire(now)
         ours, out = watch.is_ours(data), watch.left_by(data)
@@ -141,7 +142,7 @@ class WatchedHub(Hub):
         self._cut(closing(ring, self.is_guest, self._histories), ring, now)
 
     def is_guest(self, pipe: Pipe) -> bool:
-        """Tell whether anybody may be at the other end: we choose whom we dial, not who connects to us."""
+        """Tell whether anybody may be at the other end: we choose the peers we dial, not those we accept."""
         return any(one.accepted for one in chain(pipe))
 
     def _cut(self, pipe: Pipe, ring: Ring, now: float) -> None:

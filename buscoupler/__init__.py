@@ -1,10 +1,10 @@
 """The face of buscoupler: the names that a program imports.
 
-`Bus` and `RawBus` are the sockets of a program on a bus; `Frame`, `Pattern` and `token` are what they carry;
-`Service` and `Client` are nodes that find each other by a catalog, and `Request` is what they say;
-`Event` is what gateways and programs tell about themselves; `Names` shows tokens by name; `Tls` holds
-certificates; `BusError` is the root of all errors. Names are loaded when they are first used, so that the
-command starts fast. The packages beside this one are the rooms behind the face (README, "Where things are").
+`Bus` and `RawBus` are the sockets of a program on a bus. They carry a `Frame`, which has a `Pattern` of
+tokens; `token` makes one of a name, and `Names` shows tokens by name. `Service` and `Client` are nodes that
+find each other by a catalog, and `Request` is a message between them. `Event` is a report of a gateway or a
+program about itself. `Tls` has certificates; `BusError` is the root of all errors. Names are loaded on first
+use, so that the command starts fast. ARCHITECTURE.md describes the packages behind this one.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""The packages behind the face, and a check that no foreign module hides one of them."""
+"""The packages behind `buscoupler`, and a check that no foreign module hides one of them."""
 
 from functools import cache
 from importlib.util import find_spec

@@ -1,4 +1,4 @@
-"""Our command as a file, which spark-submit wants: `spark-submit --master yarn submit.py audit ...`."""
+"""The command as a file, as spark-submit needs it: `spark-submit --master yarn submit.py audit ...`."""
 
 import sys
 

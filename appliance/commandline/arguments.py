@@ -12,7 +12,7 @@ _DIGITS = 18  # no number here has more, and Python refuses to read very long on
 
 
 def argument(parse: Callable[[str], T]) -> Callable[[str], T]:
-    """Return `parse` for argparse: its errors become one line about wrong use."""
+    """Return `parse` as the type of an argument, whose errors argparse reports in one line, with status 2."""
 
     def checked(word: str) -> T:
         try:
@@ -26,7 +26,7 @@ def argument(parse: Callable[[str], T]) -> Callable[[str], T]:
 
 
 def above_zero(word: str) -> float:
-    """Return a finite number above 0. Raises argparse's error."""
+    """Return a finite number above 0. Raises `ArgumentTypeError`."""
     try:
         number = float(word)
     except ValueError:
@@ -37,14 +37,14 @@ def above_zero(word: str) -> float:
 
 
 def whole_above_zero(word: str) -> int:
-    """Return a whole number above 0. Raises argparse's error."""
+    """Return a whole number above 0. Raises `ArgumentTypeError`."""
     if not (word.isascii() and word.isdigit() and len(word) <= _DIGITS and int(word)):
         raise argparse.ArgumentTypeError(f"{word!r} is not a whole number above 0: write at least 1")
     return int(word)
 
 
 def hex_bytes(word: str) -> bytes:
-    """Return the bytes that hex digits stand for. Raises argparse's error."""
+    """Return the bytes that hex digits stand for. Raises `ArgumentTypeError`."""
     try:
         return bytes.fromhex(word)
     except ValueError:
@@ -52,11 +52,18 @@ def hex_bytes(word: str) -> bytes:
 
 
 def page_url(word: str) -> str:
-    """Return the address of a status page."""
+    """Return the address of a status page, once it is checked. Raises `ArgumentTypeError`."""
     from topologies.model.status import check_page  # late: few commands need a topology
 
     try:
         check_page(word)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+    return word
+
+
+def file_or_none(word: str) -> str:
+    """Return the path of a file, or the word `none`. Raises `ArgumentTypeError` for an empty word."""
+    if not word:
+        raise argparse.ArgumentTypeError("name a file, or write none to keep nothing")
     return word

@@ -26,7 +26,10 @@ EXTRAS = {
 
 
 def missing(error: ModuleNotFoundError) -> str:
-    """Return what to install. Raises `error` again if no extra has the library: then it is our defect."""
+    """Return which extra to install for a missing library.
+
+    Raises `error` again if no extra has it: our defect.
+    """
     library = (error.name or "").partition(".")[0]
     extra = EXTRAS.get(library)
     if extra is None:
@@ -35,7 +38,7 @@ def missing(error: ModuleNotFoundError) -> str:
 
 
 class Version(argparse.Action):
-    """An option that looks the version up only on demand: this takes longer than all other imports."""
+    """The option `--version`. It looks the version up on demand only: that takes longer than all imports."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version
@@ -45,7 +48,7 @@ class Version(argparse.Action):
 
 
 def commands(selected: str | None = None) -> dict[str, Command]:
-    """Return all commands with those of jobs, but without the latter if another command is selected."""
+    """Return all commands by name. Jobs of the pipeline are left out if another command is selected."""
     if selected in COMMANDS:
         return COMMANDS
     from pipeline import jobs
@@ -60,7 +63,10 @@ def commands(selected: str | None = None) -> dict[str, Command]:
 
 
 def parser(selected: str | None = None) -> Parser:
-    """Return the parser. Import only the selected command's module, so that the others take no time."""
+    """Return the parser of the command line.
+
+    Only the module of the `selected` command is imported, to save time.
+    """
     top = Parser(prog="buscoupler", description="A bus and bridge appliance for gateways.")
     top.set_defaults(verbose=False, log=None, described=described)
     top.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
@@ -74,7 +80,7 @@ def parser(selected: str | None = None) -> Parser:
 
 
 def described() -> Iterator[tuple[str, str, Parser]]:
-    """Yield all commands, with the help and the parser of each."""
+    """Yield the name, the help and the parser of each command."""
     for name, command in commands().items():
         yield name, command.help, parser(name).below()[name]
 
@@ -102,7 +108,7 @@ def _command(words: list[str]) -> int:
 
 
 def _selected(words: list[str]) -> str | None:
-    """Return the command: the first word that is no option, and not the form of the log."""
+    """Return the first word that is neither an option nor the value of `--log`: the command."""
     plain = (
         word for before, word in pairwise(["", *words]) if before != "--log" and not word.startswith("-")
     )
@@ -110,7 +116,7 @@ def _selected(words: list[str]) -> str | None:
 
 
 def _fail(error: Exception) -> int:
-    """Print an error in one line, without the stack: with `-v` the log has that. Return the exit status."""
+    """Print an error without its stack, which the log has with `-v`. Return the exit status."""
     text = missing(error) if isinstance(error, ModuleNotFoundError) else _words_of(error)
     if not isinstance(error, BusError):
         logging.getLogger("buscoupler").info("the error in full", exc_info=error)

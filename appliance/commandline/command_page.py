@@ -46,7 +46,7 @@ wrote.
 
 
 def page() -> str:
-    """Return the whole page."""
+    """Return the text of docs/commands.md."""
     found = list(cli.described())
     lines = [INTRODUCTION, "## All commands", "", "| command | purpose |", "|---|---|"]
     lines += [f"| [{name}](#{name}) | {_cell(text)} |" for name, text, _ in found]
@@ -64,7 +64,7 @@ def _more(name: str) -> Iterator[str]:
 
 
 def _section(text: str, parser: Parser) -> Iterator[str]:
-    """Yield what a command does, its usage, its options, its examples and its exit status 1."""
+    """Yield the section of a command: purpose, usage, options, examples and exit status 1."""
     yield f"{text[:1].upper()}{text[1:]}." if text else ""
     yield from ["```text", *_usage(parser), "```"]
     rows = [_row(action) for action in parser._actions if _is_own(action)]  # noqa: SLF001
@@ -78,7 +78,7 @@ def _section(text: str, parser: Parser) -> Iterator[str]:
 
 
 def _usage(parser: Parser) -> list[str]:
-    """Return the usage, wrapped between options: the width of a terminal does not matter."""
+    """Return the usage in lines of fixed width, broken between options only."""
     words = " ".join(parser.format_usage().removeprefix("usage:").split())
     for common in ("[-h] ", "[-v] ", "[--log FORM] "):
         words = words.replace(common, "", 1)

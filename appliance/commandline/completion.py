@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Option(NamedTuple):
-    """An option of a command: its spellings, its help, and what it takes: None, or the choices if any."""
+    """An option of a command by all `names`. `takes` has the choices of its value, None for a switch."""
 
     names: tuple[str, ...]
     help: str
@@ -14,7 +14,7 @@ class Option(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command, its options, and the words that can follow it."""
+    """A command with its options; `words` are the choices of its arguments, such as subcommands."""
 
     name: str
     help: str
@@ -27,7 +27,7 @@ Described = Iterable[tuple[str, str, argparse.ArgumentParser]]
 
 
 def commands(described: Described) -> list[Command]:
-    """Return all commands, from the parsers that read the command line."""
+    """Return a record of each command, read from its parser."""
     return [_command(*one) for one in described]
 
 
@@ -46,7 +46,7 @@ def _command(name: str, text: str, parser: argparse.ArgumentParser) -> Command:
 
 
 def bash(found: list[Command]) -> str:
-    """Return the script for bash."""
+    """Return the completion script for bash."""
     cases = "\n".join(f'    {one.name}) words="{" ".join(_words(one))}" ;;' for one in found)
     values = "\n".join(
         f'    {one.name}:{name}) words="{" ".join(option.takes)}" ;;'
@@ -82,7 +82,7 @@ def _words(one: Command) -> Iterator[str]:
 
 
 def zsh(found: list[Command]) -> str:
-    """Return the script for zsh."""
+    """Return the completion script for zsh."""
     named = "\n".join(f"    {_quoted(f'{one.name}:{one.help}')}" for one in found)
     cases = "\n".join(f"    {one.name}) _arguments {' '.join(_zsh_arguments(one))} ;;" for one in found)
     return f"""#compdef buscoupler
@@ -117,7 +117,7 @@ def _zsh_arguments(one: Command) -> Iterator[str]:
 
 
 def fish(found: list[Command]) -> str:
-    """Return the script for fish."""
+    """Return the completion script for fish."""
     lines = ["# fish completion: buscoupler completion fish > ~/.config/fish/completions/buscoupler.fish"]
     for one in found:
         first = "complete -c buscoupler -f -n __fish_use_subcommand"

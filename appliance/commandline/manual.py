@@ -18,7 +18,7 @@ _HEAD = '.TH {name} {section} "" "buscoupler" "buscoupler manual"'
 
 
 def pages() -> dict[str, str]:
-    """Return the text of each page by its file name."""
+    """Return the text of each man page by its file name."""
     found = {"buscoupler.1": _overview(), "buscoupler.yaml.5": _topologies()}
     return found | {f"buscoupler-{one[0]}.1": _page(*one) for one in cli.described()}
 
@@ -62,7 +62,7 @@ def _arguments(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def _topologies() -> str:
-    """Return the page of all keys of a topology: the reference page, with its tables as lists."""
+    """Return buscoupler.yaml(5): the reference of all keys, with its tables as lists."""
     lines = [_HEAD.format(name="BUSCOUPLER.YAML", section=5), ".SH NAME"]
     lines += ["buscoupler.yaml \\- topology files of buscoupler", ".SH DESCRIPTION"]
     for line in reference.page().splitlines()[1:]:
@@ -85,13 +85,13 @@ def _of_markdown(line: str) -> list[str]:
 
 
 def _text(text: str) -> str:
-    """Escape what roff would take for its own, and leave out the marks of Markdown."""
+    """Return text without the marks of Markdown, and with everything escaped that roff would interpret."""
     plain = text.replace("`", "").replace("**", "").replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{plain}" if plain.startswith((".", "'")) else plain
 
 
 def _joined(lines: list[str]) -> str:
-    """Return the lines as a text, without paragraphs that are empty."""
+    """Join lines to a text without empty paragraphs."""
     around = zip(["", *lines], lines, [*lines[1:], ""], strict=False)
     kept = [
         line for before, line, after in around
@@ -101,7 +101,7 @@ def _joined(lines: list[str]) -> str:
 
 
 def write(directory: str) -> None:
-    """Write all pages to a directory, below `man1` and `man5`."""
+    """Write all man pages to `man1` and `man5` below a directory."""
     for name, text in pages().items():
         file = Path(directory) / f"man{name[-1]}" / name
         file.parent.mkdir(parents=True, exist_ok=True)

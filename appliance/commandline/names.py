@@ -15,7 +15,7 @@ _ANSWER_S = 0.3  # a gateway that hangs must not keep a command waiting
 
 
 def names_argument(parser: argparse.ArgumentParser, purpose: str) -> None:
-    """Add `--names`, which makes `options.names` a list of names."""
+    """Add the option `--names`; `options.names` is then a list of names, empty without it."""
     parser.add_argument(
         "--names", type=argument(names_of), action="extend", default=[], metavar="FILE|A,B,C",
         help=f"{purpose}: a topology, a file with one a line (- is standard input), a directory of captures, "
@@ -24,7 +24,10 @@ def names_argument(parser: argparse.ArgumentParser, purpose: str) -> None:
 
 
 def names_of(word: str) -> list[int | str]:
-    """Return the names that a word stands for. Raises `BusError`."""
+    """Return the names in a topology, file, directory of captures, or list: whichever `word` is.
+
+    Raises `BusError`.
+    """
     if word == "-":
         return names_from(sys.stdin.read().splitlines())
     if Path(word).suffix not in TOPOLOGIES:
@@ -36,7 +39,7 @@ def names_of(word: str) -> list[int | str]:
 
 
 def running() -> list[str]:
-    """Return the names that the running gateways of this machine know, as far as the caller may see them."""
+    """Return the names that gateways running on this machine know, if this user may ask them."""
     found = list[object]()
     for path in status_sockets(None):
         with suppress(OSError, ValueError):

@@ -33,7 +33,7 @@ class Parser(argparse.ArgumentParser):
         )  # fmt: skip
 
     def tell(self, examples: tuple[str, ...], problem: str) -> None:
-        """Set what `--help` says below the options."""
+        """Set the examples and the meaning of exit status 1, which `--help` prints below the options."""
         self.examples, self.problem = examples, problem
 
     def below(self) -> dict[str, "Parser"]:
@@ -42,7 +42,7 @@ class Parser(argparse.ArgumentParser):
         return next((action.choices for action in self._actions if isinstance(action, kind)), {})
 
     def format_help(self) -> str:
-        """Return the help as the base class does, with the examples and the exit status 1 below it."""
+        """Return the help of the base class, followed by the examples and exit status 1."""
         lines = ["", "examples:", *(f"  {example}" for example in self.examples)] if self.examples else []
         lines += ["", *textwrap.wrap(f"exit status 1: {self.problem}", 78)] if self.problem else []
         return super().format_help() + "".join(f"{line}\n" for line in lines)
@@ -50,7 +50,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse as the base class does. An unknown option is the first error, whatever else is missing."""
+        """Parse as the base class does, but report an unknown option before anything that is missing."""
         for word in args or ():
             if word == "--" or (not word.startswith("-") and self._subparsers is not None):
                 break  # the parser of the subcommand looks at the rest
@@ -60,7 +60,7 @@ class Parser(argparse.ArgumentParser):
         return found, self._placed(found, rest)
 
     def _placed(self, found: argparse.Namespace, rest: list[str]) -> list[str]:
-        """Take a word that came after an option as the one that may be missing, as Python 3.13 does."""
+        """Assign words behind an option to optional arguments that are still missing, as Python 3.13 does."""
         for action in self._get_positional_actions():
             late = action.nargs == argparse.OPTIONAL and vars(found).get(action.dest) is None
             if late and rest and (rest[0] == "-" or not rest[0].startswith("-")):
@@ -68,7 +68,7 @@ class Parser(argparse.ArgumentParser):
         return rest
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Print. Unlike the base class, do not hide that the standard output takes nothing."""
+        """Print a message. Unlike the base class, raise the error of a standard output that takes nothing."""
         if file is sys.stdout and message:
             file.write(message)
         else:

@@ -47,7 +47,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def settings_of(options: argparse.Namespace) -> BrokerSettings:
-    """Return the settings that the arguments ask for. Wrong use ends the program with status 2."""
+    """Return the settings of the broker, from the arguments. Wrong use ends the program with status 2."""
     made = BrokerSettings(**{key: getattr(options, key) for key in settings(BrokerSettings)})
     try:
         check_fields(made)

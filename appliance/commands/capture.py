@@ -51,7 +51,7 @@ _END_S = 60.0
 
 
 def _gateway(word: str) -> str:
-    """Return the name of a gateway, which becomes one of a directory. Raises argparse's error."""
+    """Return the name of a gateway, which names a directory too. Raises `ArgumentTypeError`."""
     try:
         check_name(word)
     except ValueError as error:
@@ -93,21 +93,22 @@ def run(options: argparse.Namespace) -> int:
         return 0
     if first in ("export", "replay"):
         if len(rest) != 2:
-            options.fail(f"{first} takes two words, see below")
+            words = {"export": "DIRECTORY FILE", "replay": "FILE|DIRECTORY ENDPOINT"}
+            options.fail(f"{first} takes {words[first]}")
         return (
             export(Path(rest[0]), rest[1], options.names)
             if first == "export"
             else replay(Path(rest[0]), rest[1], options)
         )
     if not options.directory and not options.pcapng:
-        options.fail("say where to: --directory DIR or --pcapng FILE")
+        options.fail("say where to write: --directory DIR or --pcapng FILE")
     return asyncio.run(capture(options))
 
 
 def export(source: Path, target: str, more: Iterable[int | str] = ()) -> int:
-    """Write a directory's rows as pcapng, with the names beside it and `more`.
+    """Write the rows of a directory as pcapng, with the names beside it and `more`.
 
-    Print how many rows there are of each place, and return 0.
+    Print the number of rows of each place, and return 0.
     """
     writer, counts, rows = Writer(), Counter[tuple[str, str, str]](), read(source)
     first = list(islice(rows, 1))  # a capture that cannot be read must not cost the target
@@ -126,7 +127,7 @@ def export(source: Path, target: str, more: Iterable[int | str] = ()) -> int:
 
 @contextlib.contextmanager
 def opened(target: str) -> Iterator[BinaryIO]:
-    """Open a file to write, or the standard output. Raises `CaptureError`."""
+    """Open a file for writing, or the standard output for `-`. Raises `CaptureError`."""
     try:
         if target == "-":
             yield sys.stdout.buffer
@@ -141,7 +142,7 @@ def opened(target: str) -> Iterator[BinaryIO]:
 
 
 class ListenHub(Hub):
-    """A hub that forwards nothing: what peers bring is counted and shown to the taps."""
+    """A hub that forwards nothing. It counts messages of peers in `heard`, and shows them to its taps."""
 
     __slots__ = ("heard",)
 
@@ -159,7 +160,7 @@ class ListenHub(Hub):
 
 
 async def capture(options: argparse.Namespace) -> int:
-    """Capture until time is up, enough has come, or a signal. Returns 1 if nothing came or some was lost.
+    """Capture until the time, the count or a signal. Return 1 if no message came or some were lost, else 0.
 
     A signal is the normal end if there is no `--count` and no `--seconds`.
     """
@@ -213,7 +214,7 @@ def _record(
 
 
 def writable(directory: Path) -> None:
-    """Make a directory. Raises `CaptureError` now if nothing can be written there: a recorder would wait."""
+    """Make a directory. Raises `CaptureError` if nothing can be written there, for which a recorder waits."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=directory).close()
@@ -248,7 +249,7 @@ class Sheet:
             self._cap_seq += 1
 
     def _do(self, operation: Callable[..., object], *arguments: object) -> None:
-        """Do something with the file, unless that has failed before."""
+        """Call an operation on the file, unless one has failed before."""
         try:
             if self._fault is None:
                 operation(*arguments)
@@ -260,7 +261,7 @@ class Sheet:
         self._do(self._file.flush)
 
     def check(self) -> None:
-        """Write what is left. Raises `OSError` if the file has taken less than came."""
+        """Flush the file. Raises the `OSError` of the first operation that failed."""
         self.flush()
         if self._fault is not None:
             raise self._fault

@@ -3,6 +3,7 @@
 import argparse
 
 from appliance.alone import serve_alone
+from appliance.commandline.arguments import file_or_none
 from devices.dbp import ports
 from devices.dbp.catalog.device import CatalogSpec
 from devices.dbp.catalog.service import Catalog
@@ -21,7 +22,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="take services only with all that the protocol asks for: function and heartbeat interval too",
     )  # fmt: skip
     parser.add_argument(
-        "--records", metavar="FILE", type=_file,
+        "--records", metavar="FILE", type=file_or_none,
         help="the file in which the listed services survive a restart, or none (default: one in the state "
         "directory, named by the first URL)",
     )  # fmt: skip
@@ -29,12 +30,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--no-beacon", action="store_true",
         help="do not announce it once a second on the LAN, where `find` hears it",
     )  # fmt: skip
-
-
-def _file(text: str) -> str:
-    if not text:
-        raise argparse.ArgumentTypeError("name a file, or write none")
-    return text
 
 
 def run(options: argparse.Namespace) -> int:

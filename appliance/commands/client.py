@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def client_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what every client of a catalog can be told."""
+    """Add the arguments of every client of a catalog."""
     catalog_argument(parser)
     parser.add_argument(
         "--timeout", type=above_zero, default=TIMEOUT_S, metavar="S",
@@ -71,7 +71,7 @@ def _told(one: Listed) -> str:
 
 
 def _table(found: Iterable[Listed]) -> Iterator[str]:
-    """Yield a line for each service: its name, its addresses, what it does."""
+    """Yield a line for each service: its name, its addresses and its function."""
     return columns([(plain(one.name), _addresses(one), plain(one.function)) for one in found])
 
 

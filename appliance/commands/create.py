@@ -1,4 +1,4 @@
-"""`buscoupler create FILE`: write a topology of one gateway from answers, flags and what is plugged in."""
+"""`buscoupler create FILE`: write a topology of one gateway, from answers, flags and devices plugged in."""
 
 import argparse
 import os
@@ -51,7 +51,7 @@ def _medium(word: str) -> Medium:
 
 
 def _as_in_files(medium: Medium) -> Medium:
-    """Return a medium with the defaults that files have, where the command line has others."""
+    """Return a medium with the defaults of topology files, where those of the command line differ."""
     others = {name: value for word in medium.words for name, value in word.defaults.items()}
     fields = {f.name: (f.default, getattr(medium, f.name)) for f in dataclass_fields(medium)}
     back: dict[str, Any] = {name: fields[name][0] for name in others if fields[name][1] == others[name]}
@@ -104,7 +104,7 @@ def _default(question: str, default: str) -> str:
 
 
 def _checked(text: str, file: str) -> str:
-    """Return the text if it can run. Raises `InvalidTopology`: an answer was wrong."""
+    """Return the text of a topology, once it is checked. Raises `InvalidTopology` if an answer was wrong."""
     errors = [finding for finding in check(loads(text, file)) if finding.level == "error"]
     if errors:
         raise InvalidTopology(errors)

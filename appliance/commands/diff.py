@@ -17,7 +17,7 @@ _FATES = {True: "stays connected", False: "is opened anew"}
 
 
 class Difference(NamedTuple):
-    """What a reload changes on one gateway. `restart` says what a reload cannot do; "" if it can do all."""
+    """The changes of a reload on one gateway. `restart` says why a reload is not enough; "" if it is."""
 
     gateway: str
     changes: list[Change]
@@ -29,12 +29,12 @@ class Difference(NamedTuple):
         return not self.changes and not self.restart
 
     def record(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return the difference for JSON."""
         changes = [change._asdict() for change in self.changes]
         return {"gateway": self.gateway, "changes": changes, "kept": self.kept, "restart": self.restart}
 
     def lines(self) -> list[str]:
-        """Return it for people."""
+        """Return the difference as lines for people."""
         found = [f"restart: {self.restart}"] if self.restart else []
         found += [_line(change) for change in self.changes]
         found += [f"kept {title}" for title in self.kept] if found else ["nothing differs"]

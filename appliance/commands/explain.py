@@ -1,6 +1,6 @@
 """`buscoupler explain PATTERN FILE --from LINK`: where a frame would go, and what would stop or delay it.
 
-With `--live` a marked frame is sent through gateways that run, and what happens to it is told.
+With `--live` a marked frame is sent through gateways that run, and each hop that they see is printed.
 """
 
 import argparse
@@ -114,9 +114,9 @@ def _typed(start: Start) -> str:
 
 
 def chosen(names: Sequence[str], words: str, typed: Sequence[str]) -> int:
-    """Return the place of the link that is meant: by its name, or by a part that only one name has.
+    """Return the index of the link that `words` name: by its whole name, or a part that only one name has.
 
-    `typed` says how to choose each of them. Raises `BusError`.
+    `typed` has the options that choose each link, for the error. Raises `BusError`.
     """
     every = range(len(names))
     found = [n for n in every if names[n] == words] or [n for n in every if words in names[n]]

@@ -35,5 +35,5 @@ def _told(one: Found) -> str:
 
 
 def _table(found: Iterable[Found]) -> Iterator[str]:
-    """Yield a line for each, in columns."""
+    """Yield a line for each announcement, in columns."""
     return columns([(one.beacon.kind, one.url, one.beacon.name) for one in found])

@@ -54,12 +54,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _inside(file: Path, root: Path) -> str:
-    """Return the path of a file as it is when `root` is the root."""
+    """Return the path of a file as seen when `root` is the root directory."""
     return f"/{file.relative_to(root)}" if file.is_relative_to(root) else str(file)
 
 
 def _program() -> list[str]:
-    """Return the words that start this program from any directory."""
+    """Return the words of a command line that start this program from any directory."""
     script = Path(sys.executable).with_name(DISTRIBUTION)
     return [str(script)] if script.exists() else [sys.executable, "-P", "-m", DISTRIBUTION]
 

@@ -14,7 +14,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Make a key, or name one. Return 0."""
+    """Make a key file, or print the name of a key. Return 0."""
     made = options.action == "new"
     name = keys.new_key(options.file) if made else keys.name_of(keys.read_key(options.file))
     print(

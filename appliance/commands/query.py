@@ -48,9 +48,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def query(options: argparse.Namespace) -> int:
-    """Print the set, and with `--follow` what comes after it. Return the exit status.
+    """Print the answer to the query, and with `--follow` all changes after it. Return the exit status.
 
-    A signal is the normal end of `--follow`, once the set was there.
+    A signal is the normal end of `--follow`, once the answer was printed.
     """
     stop, page = Stop(asyncio.get_running_loop()), _Page(options.follow, options.json)
     tasks = work, _ = asyncio.create_task(_show(options, page)), asyncio.create_task(stop.wait())
@@ -79,7 +79,7 @@ def _say_lost(error: LinkError) -> None:
 
 
 class _Page:
-    """Prints what the broker says, a line for each item. `begun`: it has printed the set."""
+    """The printed form of updates, a line for each item. `begun`: the answer has been printed."""
 
     def __init__(self, follow: bool, as_json: bool) -> None:
         self.begun = False
@@ -114,6 +114,6 @@ class _Page:
 
 
 def _place(item: Any) -> tuple[float, str]:
-    """Return where an item stands: numbers first, by size."""
+    """Return the sort key of an item: numbers first, by size, then text."""
     is_number = isinstance(item, int | float) and not isinstance(item, bool)
     return (item if is_number else inf), words_of_value(item)

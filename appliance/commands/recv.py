@@ -119,13 +119,13 @@ def _show(options: argparse.Namespace) -> Callable[[list[bytes]], None]:
 
 
 class _Hint:
-    """Says once, to a person, how a token without a name gets one."""
+    """A hint, printed once on a terminal: how a token without a name gets one."""
 
     def __init__(self, names: Names, wanted: bool) -> None:
         self._names, self._wanted = names, wanted
 
     def look(self, messages: list[bytes]) -> None:
-        """Say it if a message has such a token."""
+        """Print the hint if a message has a token without a name."""
         frames = map(frame_in, messages) if self._wanted else ()
         if any(self._names.get(token) is None for frame in frames if frame for token in frame.tokens):
             self._wanted = False

@@ -1,4 +1,4 @@
-"""`buscoupler reload [FILE]`: let running gateways apply their files again, and show what changed."""
+"""`buscoupler reload [FILE]`: let running gateways apply their files again, and print the changes."""
 
 import argparse
 import os
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _is_concerned(path: Path, options: argparse.Namespace, meant: Collection[Outcome]) -> bool:
-    """Return whether a process that gave no answer may be meant. Its directory is TOPOLOGY/GATEWAY."""
+    """Return whether the options may mean a process without an answer, by its directory TOPOLOGY/GATEWAY."""
     if options.run_directory is not None:
         return True
     topology = path.parent.parent.name

@@ -107,8 +107,8 @@ def checked_wiring(file: str) -> Wiring:
 
 
 def sockets_directory(given: Path | None, name: str, gateway: str) -> Path:
-    """Make and return the directory of the local sockets: who can write there can join the buses.
+    """Make and return the directory of the local sockets: whoever can write there can join the buses.
 
-    Raises `PermissionError` if that is somebody else, too.
+    Raises `PermissionError` if another user can write there.
     """
     return make_private(given or runtime_directory() / name / gateway, runtime_directory())

@@ -15,7 +15,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print it, with the media and devices of other installed distributions; the file has only ours."""
+    """Print the schema with media and devices of all installed distributions, or the path of our own."""
     if options.path:
         print(schema.FILE)
     else:

@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def send(options: argparse.Namespace) -> int:
-    """Send, and return 0; or 1 if no peer was there in time, or a message was dropped."""
+    """Send all messages. Return 0; or 1 if no peer was there in time, or a message was dropped."""
     messages = _messages(options, _encoder(options))
     station = Station(link_of(options, hears=False), options.endpoint.uncounted, options.listen)
     async with station:
@@ -75,7 +75,7 @@ async def send(options: argparse.Namespace) -> int:
 
 
 async def _say_all(station: Station, messages: Messages, timeout_s: float) -> bool:
-    """Send all messages. Return whether it stopped because a queue stayed full for `timeout_s`."""
+    """Send all messages. Return whether the queue of a peer stayed full for `timeout_s`, which ends it."""
     limit_bytes = min(_BATCH_BYTES, station.ahead_bytes)
     while some := await station.unless_stopped(anext(messages, None)):
         for batch in _cut(some, limit_bytes):
@@ -106,7 +106,7 @@ def _encoder(options: argparse.Namespace) -> Encode:
 
 
 def _messages(options: argparse.Namespace, encode: Encode) -> Messages:
-    """Return the messages to send, as they come. Wrong use ends the program with status 2."""
+    """Return an iterator of the messages to send. Wrong use ends the program with status 2."""
     if options.file is not None:
         if options.count is not None:
             options.fail("--count repeats one message, but --file has many: leave --count out")
@@ -154,7 +154,10 @@ def _encoded(encode: Encode, text: bytes, number: int) -> bytes:
 
 
 async def _lines(fd: int) -> AsyncGenerator[list[bytes], None]:
-    """Yield lines as they arrive, without line ends. Raises `FrameError` for a line that is too long."""
+    """Yield lines of a file as they arrive, without line ends.
+
+    Raises `FrameError` for one that is too long.
+    """
     rest = b""
     while data := await _read(fd):
         *lines, rest = (rest + data).split(b"\n")
@@ -167,7 +170,7 @@ async def _lines(fd: int) -> AsyncGenerator[list[bytes], None]:
 
 
 async def _read(fd: int) -> bytes:
-    """Read the next bytes; wait for them on the loop. A regular file is read at once."""
+    """Return the next bytes of a file, waiting for them on the loop. A regular file is read at once."""
     loop, ready = asyncio.get_running_loop(), asyncio.Event()
     try:
         loop.add_reader(fd, ready.set)

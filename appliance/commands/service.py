@@ -1,4 +1,4 @@
-"""`buscoupler service NAME`: a service of DBP to try things with: it answers, and publishes if told to."""
+"""`buscoupler service NAME`: a service of DBP for tests. It answers, and publishes if asked to."""
 
 import argparse
 import asyncio
@@ -67,7 +67,7 @@ def _time(_: Request) -> str:
 
 
 async def _tell(service: Service) -> None:
-    """Say whether it is listed. A denial is said too; it goes on trying."""
+    """Print whether the catalog has listed the service. After a denial it goes on trying."""
     while True:
         try:
             await service.listed()

@@ -50,7 +50,7 @@ def _svg(topology: Topology, marks: Mapping[str, Mark] | None) -> str:
 
 
 def _live(topology: Topology, url: str) -> dict[str, Mark]:
-    """Return the marks of all gateways that answer. What a gateway says of itself counts most."""
+    """Return the marks of all gateways that answer. A gateway's word about itself counts most."""
     from appliance.commands.top import local_statuses
     from appliance.status.overlay import marks
     from appliance.status.remote import ask_page
@@ -68,7 +68,7 @@ def _live(topology: Topology, url: str) -> dict[str, Mark]:
 
 
 def _lines(marks: Mapping[str, Mark]) -> list[str]:
-    """Return a line for each thing that is marked, for a picture of text."""
+    """Return a line for each marked part, for a picture of text."""
     from topologies.picture.svg import SIGNS
 
     return [f"{SIGNS[mark.state]} {name}: {mark.text}" for name, mark in marks.items()]

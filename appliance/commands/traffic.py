@@ -44,7 +44,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def rate_of(word: str) -> float:
-    """Return messages a second from `100` or `100/s`. Raises `FrameError`."""
+    """Return the rate in messages a second from `100` or `100/s`. Raises `FrameError`."""
     try:
         rate = float(word.removesuffix("/s"))
     except ValueError:
@@ -55,7 +55,7 @@ def rate_of(word: str) -> float:
 
 
 def size_of(word: str) -> tuple[int, int]:
-    """Return the smallest and largest data in bytes. Raises `FrameError`."""
+    """Return the least and the most bytes of data. Raises `FrameError`."""
     low, _, high = word.partition(":")
     try:
         sizes = int(low), int(high or low)
@@ -92,7 +92,7 @@ class Source:
         return pack(PUB, self._pattern, head + self._noise[start : start + size - HEAD.size])
 
     def batch(self, messages_max: int, bytes_max: int = _BATCH_BYTES) -> list[bytes]:
-        """Return up to `messages_max` frames, as far as they fit in a device's queue of `bytes_max`."""
+        """Return up to `messages_max` frames that fit into a device's queue of `bytes_max`."""
         batch: list[bytes] = []
         left = bytes_max
         while len(batch) < min(messages_max, _BATCH_MESSAGES) and left >= FRAME_BYTES_MAX:
@@ -102,7 +102,7 @@ class Source:
 
 
 class Sequences:
-    """A check of the sequence numbers of up to 64 runs: which are missing, doubled, or out of order.
+    """A check of the sequence numbers of up to 64 runs, for missing, doubled and disordered ones.
 
     Counting starts at the lowest number received: at most 65,536 below the first one. A number stays missing
     once 65,536 later ones are missing.
@@ -166,7 +166,7 @@ class _Run:
 
 
 def _steps(start: int, end: int) -> int:
-    """Return how many numbers of 32 bits `end` is after `start`; below 0 if it is before."""
+    """Return how far the 32-bit number `end` is after `start`; below 0 if it is before."""
     return (end - start + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
@@ -175,7 +175,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def traffic(options: argparse.Namespace) -> int:
-    """Send, and return 0; or 1 if no peer was there in time, or a message was dropped.
+    """Send test traffic. Return 0; or 1 if no peer was there in time, or a message was dropped.
 
     A signal is the normal end if there is no `--count` and no `--seconds`.
     """
@@ -196,7 +196,7 @@ async def traffic(options: argparse.Namespace) -> int:
 
 
 async def _speak(station: Station, source: Source, options: argparse.Namespace) -> tuple[float, int]:
-    """Send to the limit. Return the seconds it took, and how many messages were too late to be sent."""
+    """Send until a limit. Return the seconds that took, and the number of messages that were too late."""
     loop = asyncio.get_running_loop()
     start_s = loop.time()
     end_s = start_s + (options.seconds or inf)
@@ -216,7 +216,7 @@ async def _speak(station: Station, source: Source, options: argparse.Namespace) 
 
 
 async def _due(station: Station, pacer: Pacer, limit_s: float) -> int:
-    """Wait until the next message is due. Return how many may go now; a full queue drops them."""
+    """Wait until the next message is due. Return how many are due now; a full queue drops them."""
     clock = asyncio.get_running_loop().time
     pause_s = pacer.next_s() - clock()
     if pause_s > 0:

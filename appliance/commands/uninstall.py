@@ -1,4 +1,4 @@
-"""`buscoupler uninstall`: take back what `install` wrote. Topologies, captures and the user stay."""
+"""`buscoupler uninstall`: remove the files of `install`. Topologies, captures and the user stay."""
 
 import argparse
 
@@ -15,7 +15,9 @@ def run(options: argparse.Namespace) -> int:
     name = options.name
     lines = take_back(name, options.root)
     if not lines:
-        raise TopologyError(f"no service {name} was installed below {options.root}")
+        raise TopologyError(
+            f"no service {name} was installed below {options.root}: use the --name and --root of the install"
+        )
     print("\n".join(lines))
     print(
         f"Next, as root:\n  systemctl stop {name}\n  systemctl daemon-reload\n"

@@ -41,7 +41,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 class Answers:
-    """The answers to one question so far. `end` is that of the first cache that has said all."""
+    """The answers to one question so far.
+
+    `end` is the last message of the first cache to finish, else None.
+    """
 
     def __init__(self, nonce: int) -> None:
         self.end: EndOfAnswer | None = None
@@ -60,11 +63,11 @@ class Answers:
             self.end = said
 
     def sorted(self) -> list[Answer]:
-        """Return the newest value of each pattern, the newest of all last."""
+        """Return the newest value of each pattern, in the order of their age, the oldest first."""
         return sorted(self.newest.values(), key=lambda answer: -answer.age_ms)
 
     def missing(self) -> Iterator[str]:
-        """Yield what is known not to be here."""
+        """Yield a line about values that the cache had and that are not among the answers."""
         assert self.end is not None
         lost = max(0, self.end.said - self.count)
         if lost:
@@ -74,7 +77,10 @@ class Answers:
 
 
 async def values(options: argparse.Namespace) -> int:
-    """Print what the first cache says. Return 0; or 1 if none answers, or values are missing."""
+    """Print the values of the first cache that answers.
+
+    Return 0; or 1 if none does, or values are missing.
+    """
     question = Question(secrets.randbits(32), options.pattern)
     answers = Answers(question.nonce)
     async with Station(link_of(options), announce=options.listen) as station:
@@ -82,7 +88,7 @@ async def values(options: argparse.Namespace) -> int:
             return station.complain("values", f"no bus answered within {options.timeout:g} s")
         station.say([ask(question)])
         if not await station.until(lambda: _take(station, answers), options.timeout):
-            return station.complain("values", f"no cache answered within {options.timeout:g} s")
+            return station.complain("values", f"no cache on this bus answered within {options.timeout:g} s")
     _print(answers.sorted()[-(options.count or 0) :], options)
     missing = list(answers.missing())
     for text in missing:

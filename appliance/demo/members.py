@@ -1,7 +1,7 @@
 """The members of the demo: sensors on a line and on CAN, applications on the buses, foreign listeners.
 
-Every frame is `(demo, sender, reading)` with the value as text. Each member counts the frames it receives,
-by sender. It would also count its own frames, and then the balance would be wrong.
+Every frame is `(demo, sender, reading)` with the value as text. Each member counts the frames that it
+receives, by sender: frames of its own would be counted too, and show as a fault.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ FOREIGN = {
 
 
 class Member:
-    """A member and its counts. `last` is the newest value that it sent, as text."""
+    """A member of the demo and its counts. `last` is the newest value that it sent, as text."""
 
     def __init__(self, name: str, segment: str, readings: Iterator[tuple[str, str]] | None) -> None:
         self.name, self.segment = name, segment
@@ -64,7 +64,7 @@ class Member:
         return pack(PUB, Pattern(DEMO, self.token, name), self.last.encode())
 
     def greeting(self) -> bytes:
-        """Return a frame that is not counted: it only shows which members are connected by now."""
+        """Return a frame that no count includes: it shows which members are connected by now."""
         self.greetings += 1
         return pack(PUB, Pattern(DEMO, self.token, GREETING))
 
@@ -77,7 +77,7 @@ class Member:
 
 
 class LinkMember(Member):
-    """A node behind a link, whose pipe is alone on the member's own hub."""
+    """A member behind a link, whose pipe is the only one on the member's own hub."""
 
     def __init__(self, name: str, segment: str, link: Link, readings: Iterator[tuple[str, str]]) -> None:
         super().__init__(name, segment, readings)
@@ -91,7 +91,7 @@ class LinkMember(Member):
         self._hub.publish(from_payloads([message]))
 
     def _hear(self, batch: Batch, origin: Pipe | None) -> None:
-        """Take what came from the link, not what is said here."""
+        """Take messages that came from the link; messages that this member says have no origin."""
         for message in payloads(batch) if origin else ():
             self.take(message)
 
@@ -100,7 +100,7 @@ class LinkMember(Member):
 
 
 class Application(Member):
-    """A program on a bus, which uses the socket as any application does."""
+    """A member on a bus, which uses the socket as any application does."""
 
     def __init__(self, name: str, segment: str, url: str, readings: Iterator[tuple[str, str]]) -> None:
         super().__init__(name, segment, readings)
@@ -129,7 +129,10 @@ class Application(Member):
 
 
 class Foreign(Member):
-    """A listener of another project: it prints raw messages, which this class cuts into frames and counts."""
+    """A member that runs a program of another project.
+
+    It prints raw messages, which are cut into frames here.
+    """
 
     def __init__(self, program: str, segment: str, url: str) -> None:
         super().__init__(program, segment, None)

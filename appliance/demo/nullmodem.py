@@ -23,7 +23,10 @@ class NullModem:
             loop.add_reader(self._ends[end][0], self._move, end)
 
     def _end(self, link: Path) -> tuple[int, int]:
-        """Open a pseudo-terminal; return both descriptors. The slave stays open: its last close hangs up."""
+        """Open a pseudo-terminal and return both descriptors.
+
+        The slave stays open: its last close hangs up.
+        """
         master, slave = pty.openpty()
         tty.setraw(slave)
         os.set_blocking(master, False)
@@ -31,7 +34,7 @@ class NullModem:
         return master, slave
 
     def _move(self, end: int) -> None:
-        """Carry bytes from one end to the other, as many as it accepts now."""
+        """Carry bytes from one end to the other, as many as the other accepts now."""
         source, target = self._ends[end][0], self._ends[1 - end][0]
         try:
             if not self._pending[end]:

@@ -26,7 +26,7 @@ LEDGERS = (
 
 
 def counts(members: Sequence[Member], console: Console) -> Group:
-    """Return who received how many frames of whom: the whole table where it fits, else less."""
+    """Return the table of frames by sender and receiver: whole where it fits, else by sender only."""
     whole = table.matrix(members)
     unbounded = console.options.update(max_width=_UNBOUNDED)
     fits = Measurement.get(console, unbounded, whole).maximum <= console.width
@@ -52,12 +52,12 @@ def tell(console: Console, line: str, style: str = "") -> None:
 
 
 def put(console: Console, text: str, style: str = "") -> None:
-    """Print text as it is: also commands, which a user copies."""
+    """Print text unchanged, such as commands that a user copies."""
     console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def introduce(scene: Scene, console: Console) -> None:
-    """Say what runs, and where one could join."""
+    """Print what runs, and where others can join."""
     say(console, "Two TCP buses, a serial line and a CAN bus, joined into one by a bridge.")
     options = ", ".join(f"{name} {value}" for name, value in scene.can["options"].items())
     for name, what in (
@@ -74,7 +74,7 @@ def introduce(scene: Scene, console: Console) -> None:
 
 
 def ledgers(texts: dict[str, str], console: Console) -> None:
-    """Print the last words of each process: its ledger."""
+    """Print the ledger of each process."""
     say(console, COUNTS)
     console.print()
     say(console, LEDGERS)
@@ -86,7 +86,7 @@ def ledgers(texts: dict[str, str], console: Console) -> None:
 
 
 def verdict(scene: Scene, wrong: Sequence[str], console: Console) -> None:
-    """Print what went wrong, with the log; or that all is well, and how the counts fit together."""
+    """Print the faults and the log; without faults, that all is well, and how the counts fit together."""
     console.print()
     for line in wrong:
         say(console, line, "red")
@@ -105,7 +105,7 @@ def verdict(scene: Scene, wrong: Sequence[str], console: Console) -> None:
 
 
 def next_step(capture: Path, console: Console) -> None:
-    """Say how to check the capture, with what is installed or with what one command installs."""
+    """Print how to check the capture, by the packages that are installed or that one command installs."""
     console.print()
     say(console, f"The traffic is recorded in {capture}. Check that every frame arrived once:")
     only_sail = sail.installed() and not jars.installed()

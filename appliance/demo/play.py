@@ -1,4 +1,4 @@
-"""The course of the demo: all members join, send for a while, and are checked at the end."""
+"""The course of the demo: all members join and send for a while; at the end their counts are checked."""
 
 import asyncio
 import tempfile
@@ -22,14 +22,17 @@ LOOK_S = 0.1
 
 
 def new_capture() -> Path | None:
-    """Make a directory that remains. Return None if the package that writes captures is missing."""
+    """Make a directory for captures that remains. Return None if the package that writes them is missing."""
     if find_spec("pyarrow") is None:
         return None
     return Path(tempfile.mkdtemp(prefix="buscoupler-demo-"))
 
 
 async def play(seconds: float, rate: float, capture: Path | None = None) -> int:
-    """Run the whole demo. Return 0 if every frame arrived everywhere once, else 1; or 128 + a signal."""
+    """Run the whole demo.
+
+    Return 0 if every frame arrived everywhere once, else 1; 128 + a signal after one.
+    """
     stop, console = Stop(asyncio.get_running_loop()), Console()
     with directory() as name:
         scene = Scene(Path(name), capture)

@@ -106,7 +106,7 @@ class Scene:
             await member.start()
 
     async def _joined(self) -> None:
-        """Wait until the bridge has reached both buses and media: a frame before that goes nowhere else."""
+        """Wait until the bridge has reached both buses and media: earlier frames would not cross it."""
         end_s = asyncio.get_running_loop().time() + JOIN_S
         while not await asyncio.to_thread(self._are_up) and asyncio.get_running_loop().time() < end_s:
             await asyncio.sleep(_LOOK_S)
@@ -134,7 +134,10 @@ class Scene:
         return next((part for part, p in self._processes.items() if p.returncode is not None), None)
 
     async def stop(self) -> dict[str, str]:
-        """End everything. Return each process's last output: its ledger, taken with all peers connected."""
+        """End everything.
+
+        Return the last output of each process: its ledger, taken with all peers connected.
+        """
         for process in self._processes.values():
             if process.returncode is None:
                 process.terminate()

@@ -12,7 +12,7 @@ def expected(sender: Member, receiver: Member) -> int:
 
 
 def misses(members: Sequence[Member]) -> list[str]:
-    """Return one line for each count that is wrong: all other members get a frame once, its sender never."""
+    """Return a line for each wrong count: all other members must get a frame once, its sender never."""
     return [
         f"{receiver.name} received {receiver.received[sender.token]} frames of {sender.name}, "
         f"but {expected(sender, receiver)} were expected"
@@ -34,7 +34,7 @@ def matrix(members: Sequence[Member]) -> Table:
 
 
 def lines(members: Sequence[Member]) -> Table:
-    """Return a row for each sender, with the least and the most that others received: for 50 columns."""
+    """Return a table for 50 columns: for each sender the least and the most that another member received."""
     made = _table("sender", "on", "sent", "received")
     for sender in members:
         if sender.readings:
@@ -45,7 +45,7 @@ def lines(members: Sequence[Member]) -> Table:
 
 
 def _table(*columns: str) -> Table:
-    """Return an empty table: plain, for it may go into a pipe."""
+    """Return an empty table without borders and colours, which a pipe takes too."""
     made = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for number, name in enumerate(columns):
         made.add_column(name, justify="left" if number < 2 else "right", no_wrap=True)

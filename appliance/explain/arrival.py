@@ -1,7 +1,7 @@
 """One arrival of a marked frame at a part: what its ledgers counted because of it, exit by exit.
 
-A ledger is read before the frame is offered and after. Where the frame came in a batch with others, the
-counts are theirs too; but whether a bridge hands the frame to a pipe is seen even then.
+Each ledger is read before the frame is offered and after. If the frame came in a batch with others, the
+counts include theirs; but whether a bridge hands the frame to a pipe is seen even then.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ Part = BusPart | BridgePart
 
 
 class NamedLink(NamedTuple):
-    """A link as the topology names it, and where it leads, as `Exit` says it."""
+    """A link by its name in the topology. `inside` and `bus` say where it leads, as in `Exit`."""
 
     name: str
     inside: bool = False
@@ -43,9 +43,9 @@ def link_of(part: Part, pipe: Pipe | None) -> NamedLink:
 
 
 class _Offer:
-    """A pipe that the frame was offered to, and what has become of it there.
+    """The offer of the frame to one pipe, and its outcome so far.
 
-    A bridge offers it to a port, which hands it on to its pipe, at once or later, or drops it.
+    A bridge offers the frame to a port, which hands it on to its pipe, at once or later, or drops it.
     """
 
     def __init__(self, pipe: Pipe) -> None:
@@ -63,7 +63,7 @@ class _Offer:
         self._is_handed, self._before = True, counts_of(self._last)
 
     def look(self, now_ns: int) -> None:
-        """Settle what has become of the frame, if it has left by now or was dropped."""
+        """Settle the outcome, if the frame has left by now or was dropped."""
         if not self._is_handed:
             self.stopped = gained(self.pipe.stats.dropped, self._filtered)
             self.done = bool(self.stopped) and not self.pipe.stats.queued
@@ -88,7 +88,7 @@ class _Offer:
 
 
 class Arrival:
-    """An arrival of the frame at a part, from `origin`. It has not entered until `enter` is called."""
+    """An arrival of the frame at a part, from `origin`. The frame has entered once `enter` is called."""
 
     def __init__(self, part: Part, origin: Pipe | None, now_ns: int) -> None:
         self.part, self.origin, self.at_ns = part, origin, now_ns
@@ -101,14 +101,17 @@ class Arrival:
         self.remarks: list[str] = []
 
     def enter(self) -> None:
-        """Note how far each pipe is, before it is offered the frame."""
+        """Note the counts of each pipe, just before the frame is offered to it."""
         self.entered = True
         others = [pipe for pipe in self.part.hub.pipes if pipe is not self.origin]
         self._offers = [_Offer(pipe) for pipe in others[:EXITS_MAX]]
         self._missed = max(0, len(others) - EXITS_MAX)
 
     def handed(self, port: Pipe | None) -> bool:
-        """Note that a bridge hands the frame to a pipe. Return whether that is one of this arrival."""
+        """Note that a bridge hands the frame to a pipe.
+
+        Return whether this arrival was offered to that pipe.
+        """
         for one in self._offers:
             if one.pipe is port and not one.done:
                 one.hand()
@@ -116,7 +119,10 @@ class Arrival:
         return False
 
     def look(self, now_ns: int) -> bool:
-        """Judge after all sends have been tried, and later again. Return whether the frame still waits."""
+        """Settle all offers that have an outcome by now. Return whether the frame still waits anywhere.
+
+        Call it after all sends have been tried, and again while the frame waits.
+        """
         if self.origin is not None and not self.entered and not self._stopped:
             self._stopped = gained(counts_of(self.origin).rejected, self._rejected) or UNKNOWN
         for one in self._offers:
@@ -125,7 +131,7 @@ class Arrival:
         return any(not one.done for one in self._offers)
 
     def hop(self) -> Hop:
-        """Return what is known by now."""
+        """Return the record of this arrival, as far as it is known by now."""
         stopped = () if self.entered else self._stopped
         exits = tuple(self._exits()) if self.entered else ()
         remarks = [*self.remarks, *([f"{self._missed} more pipes got it"] if self._missed else [])]
@@ -147,7 +153,7 @@ class Arrival:
                 yield Exit(entry.place, None, 0, entry.inside, entry.bus, stopped)
 
     def _is_among_peers(self) -> bool:
-        """Return whether the link by which it came may have others than its sender."""
+        """Return whether the link of arrival may have other peers than the sender."""
         return self.origin is not None and any(one.accepted for one in chain(self.origin))
 
 

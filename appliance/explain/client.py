@@ -19,7 +19,10 @@ ANSWER_S: Final = 5.0
 
 
 class Running(NamedTuple):
-    """A process that answers: where it does, and what it is."""
+    """A process that answers at the local socket `path`.
+
+    `answer` says which gateway it runs, and its links.
+    """
 
     path: Path
     answer: Answer
@@ -34,9 +37,11 @@ class Start(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What the processes `watched` saw of the frame, in the order of time. `more`: not all was kept.
+    """The hops that processes saw of one frame, in the order of time.
 
-    `known` are their links, by title. `failed` names processes that could not be asked, or not in the end.
+    `watched` are the titles of these processes, and `known` those of their links. `more`: there were more
+    hops than one of them kept. `failed` has a line about each process that did not answer, or refused.
+    `size` is the length of the frame in bytes.
     """
 
     mark: str
@@ -60,17 +65,17 @@ class Trace:
 
     @property
     def delivered(self) -> bool:
-        """Whether it left by a link for anybody but parts of the gateways that were asked."""
+        """Whether the frame left by a link for anybody but parts of the gateways that were asked."""
         away = (one for hop in self.hops for one in hop.exits if one.at_ns is not None and not one.inside)
         return any(self._is_away(one) for one in away) or any(map(self._has_others, self._peers()))
 
     def _is_away(self, one: Exit) -> bool:
-        """Return whether an exit that sent it leads to a medium, or to a bus that nobody watched."""
+        """Return whether an exit that sent the frame leads to a medium, or to a bus that was not watched."""
         here = any(link.startswith(f"bus {one.bus}: ") for link in self.known)
         return not (one.to.startswith("listen ") or (one.bus and here))
 
     def _peers(self) -> dict[str, int]:
-        """Return how many peers each bus sent it to at its addresses."""
+        """Return the number of peers to which each bus sent the frame at its addresses."""
         found: dict[str, int] = {}
         for hop in self.hops:
             sent = sum(one.pipes for one in hop.exits if one.to.startswith("listen ") and not one.inside)
@@ -78,19 +83,19 @@ class Trace:
         return found
 
     def _has_others(self, bus: str) -> bool:
-        """Return whether a bus has more peers than those parts to which it came from there."""
+        """Return whether a bus sent the frame to more peers than those parts that saw it come from there."""
         return self._peers()[bus] > sum(f"bus {hop.bus}" == bus for hop in self.hops)
 
 
 def new_mark() -> str:
-    """Return text that occurs in no other message, so short that it fits into what field media carry."""
+    """Return text that occurs in no other message, short enough for frames of field media."""
     return f"trace {secrets.token_hex(8)}"
 
 
 def running(directory: Path | None) -> tuple[list[Running], list[str]]:
-    """Return the processes in one gateway's directory, or in all that the caller may look into.
+    """Return the processes in one gateway's directory, or in all that this user may look into.
 
-    After them come lines about those that do not answer.
+    The second value has a line about each process that does not answer.
     """
     found, failed = list[Running](), list[str]()
     for path in sockets(TRACE, directory):
@@ -104,7 +109,7 @@ def running(directory: Path | None) -> tuple[list[Running], list[str]]:
 
 
 def starts(found: Sequence[Running], file: str | None, gateway: str | None) -> Iterator[Start]:
-    """Yield the links of the processes that run a topology, a gateway, or any."""
+    """Yield the links of the processes that run `file` and `gateway`; None stands for any."""
     for one in found:
         if is_meant(file, gateway, one.answer.file, one.answer.gateway):
             yield from (Start(one, link) for link in one.answer.links)
@@ -118,10 +123,10 @@ def trace(
     seconds: float,
     failed: Sequence[str] = (),
 ) -> Trace:
-    """Have all processes watch for a mark, send the frame that has it, and return what they saw.
+    """Have all processes watch for a mark, send the frame with that mark, and return the hops that they saw.
 
-    One that is gone or refuses is named in `Trace.failed`, after those of `failed`. Raises `BusError` if it
-    is the one where the frame comes in; then nothing is watched any more.
+    A process that is gone or refuses is named in `Trace.failed`, after the lines of `failed`. Raises
+    `BusError` if the frame comes in there, or cannot be sent; then no process watches any more.
     """
     begun, others = list[Running](), list(failed)
     try:
@@ -138,7 +143,7 @@ def trace(
 def _watching(
     found: Sequence[Running], start: Start, question: Question, failed: list[str]
 ) -> Iterator[Running]:
-    """Have processes watch, and yield each that does. A line about another goes to `failed`; see `trace`."""
+    """Have processes watch, and yield each that does. `failed` gets a line about each other; see `trace`."""
     for one in found:
         try:
             _must(one, question)
@@ -179,7 +184,9 @@ def _must(one: Running, question: Question) -> Answer:
     """Ask a process that has answered before. Raises `BusError` if it is gone or refuses."""
     answer = _asked(one.path, question)
     if answer is None:
-        raise BusError(f"{one.answer.title}: it has ended")
+        raise BusError(
+            f"{one.answer.title}: its process has ended: run it again, or trace the other gateways"
+        )
     if answer.error:
         raise BusError(f"{one.answer.title}: {answer.error}")
     return answer

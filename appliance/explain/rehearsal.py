@@ -1,8 +1,9 @@
 """A rehearsal: one frame goes through the hubs and bridges of all gateways, with nothing opened.
 
 The parts are those that `run` would open, so their own rules, envelopes and hops decide, and their ledgers
-say why something stopped. In place of links they have pipes that remember what they were given, and hand it
-to whoever is at the other end. Of candidates for one bridge the first forwards, as if all were well.
+say why a frame stopped. In place of links they have probes: pipes that keep the batches that they are given,
+to be handed to the probe at the other end. Of candidates for one bridge the first forwards, as if all were
+well.
 """
 
 from collections import deque
@@ -29,7 +30,11 @@ AGAIN = "comes a second time"
 
 
 class _Probe(Pipe):
-    """Stands in for a link of a part: remembers what it is given. `account` is its name in the ledger."""
+    """A pipe in place of a link of a part. It keeps the batches that it is given in `taken`.
+
+    `account` is the name of its account in the ledger of the part. `others` are the probes at the other end,
+    or all on the same wire. `outside`: somebody who is no part of the file may be at the other end.
+    """
 
     def __init__(self, part: BusPart | BridgePart, hub: Hub, end: str, remarks: tuple[str, ...] = ()) -> None:
         self.part, self.hub, self.end, self.remarks = part, hub, end, remarks
@@ -134,7 +139,7 @@ class Rehearsal:
         return tuple(found)
 
     def starts(self) -> list[str]:
-        """Return the links by which a frame can come in, by name."""
+        """Return the names of the links by which a frame can come in from outside."""
         return [probe.title for probe in self._probes if probe.outside]
 
     def run(self, frame: bytes, start: str) -> Iterator[Hop]:
@@ -191,7 +196,7 @@ class Rehearsal:
                 yield f"{seconds * 1000:.3g} ms on the wire"
 
     def _around(self, part: BusPart | BridgePart) -> tuple[str, ...]:
-        """Say who else sees what comes to a part: devices, and gateways that stand by."""
+        """Return remarks about a part: devices that see its messages, its pattern, bridges that stand by."""
         devices = self._topology.devices.items()
         found = [
             f"device {name} ({one.key})" for name, one in devices if part.title in joined(self._topology, one)

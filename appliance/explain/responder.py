@@ -22,7 +22,7 @@ def trace_socket(only: Collection[str]) -> str:
 
 
 def trace_responder(path: Path, appliance: Appliance, file: str, only: Collection[str]) -> Responder:
-    """Make the socket of a process that runs `only` of `file`. Each connection is one question."""
+    """Return the responder of a process that runs `only` of `file`. Each connection is one question."""
     made: Tracer | None = None
 
     async def answer(reader: asyncio.StreamReader) -> bytes:

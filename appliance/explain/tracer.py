@@ -20,7 +20,10 @@ KEEP_S: Final = 10.0
 
 
 class Tracer:
-    """Watches `appliance` for a marked frame when it is asked to, and sends one. `file` is its topology's."""
+    """The tracer of one process: it watches the parts of `appliance` for a marked frame, and sends one.
+
+    `file` is the path of its topology, and `only` names the parts that it runs, if not all.
+    """
 
     def __init__(self, appliance: Appliance, file: str, only: Collection[str] = ()) -> None:
         self._appliance, self._file, self._only = appliance, file, tuple(sorted(only))
@@ -34,7 +37,10 @@ class Tracer:
         }
 
     def answer(self, question: Question) -> Answer:
-        """Do what is asked. An answer has an `error` if it was refused. Call it on the running loop."""
+        """Do what a question asks, and return the answer; it has an `error` if the question was refused.
+
+        Call it on the running loop.
+        """
         return self._verbs[question.verb](question)
 
     def _answer(self, **more: Any) -> Answer:
@@ -55,16 +61,16 @@ class Tracer:
             return self._answer(error="another trace is under way: try again when it has ended")
         mark, seconds = question.mark.encode(), question.watch_ms / 1000
         if not MARK_BYTES[0] <= len(mark) <= MARK_BYTES[1]:
-            return self._answer(error="a mark has {} to {} bytes".format(*MARK_BYTES))
+            return self._answer(error="a mark has {} to {} bytes, not {}".format(*MARK_BYTES, len(mark)))
         if not 0 < seconds <= SECONDS_MAX:
-            return self._answer(error=f"a trace lasts for up to {SECONDS_MAX} s")
+            return self._answer(error=f"a trace lasts for up to {SECONDS_MAX} s, not {seconds:g} s")
         loop = get_running_loop()
         self._watch = Watch(mark, self._parts(), loop)
         self._arm(self._watch, seconds, loop)
         return self._answer()
 
     def _arm(self, watch: Watch, seconds: float, loop: AbstractEventLoop) -> None:
-        """End a watch when its time is over, and forget it when nobody has asked for it long after."""
+        """End a watch when its time is over, and forget it `KEEP_S` later if nobody has collected it."""
         self._timers = [
             loop.call_later(seconds, watch.close),
             loop.call_later(seconds + KEEP_S, self._end),
@@ -85,13 +91,19 @@ class Tracer:
         if self._watch is None or not self._is_mine(question):
             return self._answer(error="this trace has ended")
         if not is_frame(frame) or self._watch.mark not in frame:
-            return self._answer(error="what is to be sent is no frame with the mark")
+            return self._answer(
+                error="the bytes to send are no frame with the mark: send a TMQ frame whose data holds it"
+            )
         found = [(part, entry) for title, part, entry in self._links() if title == question.link]
         if not found:
-            return self._answer(error=f"there is no link {question.link} now")
+            return self._answer(
+                error=f"there is no link {question.link} now, perhaps after a reload: list the links again"
+            )
         part, entry = found[0]
         if refuses(entry.peers, from_payloads([frame]), sending=True):
-            return self._answer(error=f"{question.link}: no peer on its list may send this frame (peers)")
+            return self._answer(
+                error=f"{question.link}: no peer on its list may send this frame: see `peers` of that address"
+            )
         self._watch.send(part, entry, frame)
         return self._answer()
 

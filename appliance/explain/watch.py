@@ -1,4 +1,4 @@
-"""Watches the parts of one process for a marked frame, by taps that are on their hubs only meanwhile."""
+"""A watch for a marked frame on all parts of one process, by taps on their hubs while it lasts."""
 
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ LOOK_S: Final = 0.001  # between two looks at frames that wait
 
 
 class _Visitor(Pipe):
-    """A peer for one moment: the frame comes from it, as from any peer that connects to a link."""
+    """A peer that connects for one moment to send the frame, as any peer of a link may."""
 
     accepted = True
 
@@ -35,7 +35,7 @@ class _Visitor(Pipe):
 
 
 class Watch:
-    """Looks for `mark` in all that comes to `parts`. Times are those of the system's monotonic clock.
+    """A watch for `mark` in all messages that come to `parts`. Times are of the system's monotonic clock.
 
     `more`: there were more arrivals than `ARRIVALS_MAX`. Call `close` in the end.
     """
@@ -69,7 +69,7 @@ class Watch:
         self._undo.append(partial(hub.untap, tap))
 
     def close(self) -> None:
-        """Take all taps off. What was seen stays. Idempotent."""
+        """Take all taps off. The arrivals so far stay. Idempotent."""
         while self._undo:
             self._undo.pop()()
         if self._timer is not None:
@@ -77,12 +77,12 @@ class Watch:
             self._timer = None
 
     def hops(self) -> tuple[Hop, ...]:
-        """Return all arrivals in order, with what is known by now."""
+        """Return a hop for each arrival in order, as far as it is known by now."""
         self._look()
         return tuple(arrival.hop() for arrival in self._arrivals)
 
     def send(self, part: Part, entry: Entry, frame: bytes) -> None:
-        """Put the frame into a hub, as if it had just come in by a link: from its only peer, or a new one."""
+        """Publish the frame as if it had just come in by a link, from the only peer there or a new one."""
         batch, pipes = from_payloads([frame]), [one for one in entry.hub.pipes if one.link == entry.link.name]
         if len(pipes) == 1 and not any(one.accepted for one in chain(pipes[0])):
             return self._come(part, entry, batch, pipes[0])
@@ -117,27 +117,27 @@ class Watch:
         return last if last is not None and last.origin is origin and not last.entered else None
 
     def _comes(self, part: Part, side: Side, batch: Batch, pipe: Pipe | None) -> None:
-        """See what comes to a side, before any rule."""
+        """See a batch that comes to a side, before any rule."""
         if self.mark in batch.keep():
             origin = None if pipe is None else _origin(side, pipe)
             if self._waiting(part, origin) is None:
                 self._see(part, origin)
 
     def _passes(self, part: Part, batch: Batch, origin: Pipe | None) -> None:
-        """See what a hub is about to send to its pipes."""
+        """See a batch that a hub is about to send to its pipes."""
         if self.mark in batch.keep():
             arrival = self._waiting(part, origin) or self._see(part, origin)
             if arrival is not None:
                 arrival.enter()
 
     def _leaves(self, part: Part, batch: Batch, port: Pipe | None) -> None:
-        """See what a bridge hands to a pipe, after all its rules."""
+        """See a batch that a bridge hands to a pipe, after all rules."""
         if self.mark in batch.keep():
             mine = (arrival for arrival in reversed(self._arrivals) if arrival.part is part)
             any(arrival.handed(port) for arrival in mine)
 
     def _look(self) -> None:
-        """Look what has become of the frame, and again soon while it still waits somewhere."""
+        """Settle all arrivals, and do so again soon while the frame still waits somewhere."""
         now_ns = self._clock_ns()
         waits = [arrival for arrival in self._arrivals if arrival.look(now_ns)]
         if self._timer is not None:

@@ -17,7 +17,7 @@ Verb = Literal["links", "watch", "send", "collect"]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked. `mark` is text; `watch_ms` is for `watch`, `link` (a title) and `frame` for `send`."""
+    """A question to one process. `watch` needs `watch_ms`; `send` needs `link` (a title) and `frame`."""
 
     verb: Verb
     mark: str = ""
@@ -28,7 +28,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a process answers. `error` says why it refused. `more`: it saw more hops than it kept."""
+    """The answer of one process. `error` says why it refused. `more`: it saw more hops than it kept."""
 
     topology: str
     gateway: str
@@ -41,7 +41,7 @@ class Answer:
 
     @property
     def title(self) -> str:
-        """Name the process."""
+        """The title of the process: topology, gateway, and the parts that it runs if not all."""
         return title(self.topology, self.gateway, self.only)
 
 
@@ -50,11 +50,11 @@ def pack_question(question: Question) -> bytes:
 
 
 def unpack_question(line: bytes) -> Question:
-    """Raises ValueError for anything else."""
+    """Return the question in a line. Raises `ValueError` for anything else."""
     found = record(line)
     verb = text(found, "verb")
     if verb not in get_args(Verb):
-        raise ValueError(f"{verb} is no question")
+        raise ValueError(f"{verb!r} is no question: ask one of {', '.join(get_args(Verb))}")
     words = {name: text(found, name) or "" for name in ("mark", "link")}
     frame = bytes.fromhex(text(found, "frame") or "")
     return Question(verb, watch_ms=number(found, "watch_ms") or 0, frame=frame, **words)  # type: ignore[arg-type]
@@ -71,7 +71,7 @@ def _hop_record(hop: Hop) -> Record:
 
 
 def unpack_answer(line: bytes) -> Answer:
-    """Raises ValueError for anything else."""
+    """Return the answer in a line. Raises `ValueError` for anything else."""
     found = record(line)
     words = {name: text(found, name) or "" for name in ("topology", "gateway", "file", "error")}
     lists = {name: texts(found, name) for name in ("only", "links")}

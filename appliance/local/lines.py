@@ -12,7 +12,7 @@ def record(line: bytes) -> Record:
     try:
         found = json.loads(line.decode())
     except RecursionError:
-        raise ValueError("nested too deeply") from None
+        raise ValueError("the line is JSON that is nested too deeply to be a record") from None
     if not isinstance(found, dict):
         raise ValueError(f"{line[:40]!r} is no JSON object: does a process of another version answer?")
     return found
@@ -22,7 +22,7 @@ def text(found: Record, name: str) -> str | None:
     """Return the text called `name`, None if it is missing. Raises ValueError for another type."""
     value = found.get(name)
     if value is not None and not isinstance(value, str):
-        raise ValueError(f"{name} is no text")
+        raise ValueError(f"{name} must be text, not {value!r:.40}")
     return value
 
 
@@ -30,7 +30,7 @@ def number(found: Record, name: str) -> int | None:
     """Return the integer called `name`, None if it is missing. Raises ValueError for another type."""
     value = found.get(name)
     if value is not None and type(value) is not int:
-        raise ValueError(f"{name} is no whole number")
+        raise ValueError(f"{name} must be a whole number, not {value!r:.40}")
     return value
 
 
@@ -38,7 +38,7 @@ def many(found: Record, name: str) -> list[Any]:
     """Return the list called `name`, empty if it is missing. Raises ValueError for another type."""
     value = found.get(name) or []
     if not isinstance(value, list):
-        raise ValueError(f"{name} is no list")
+        raise ValueError(f"{name} must be a list, not {value!r:.40}")
     return value
 
 
@@ -51,7 +51,7 @@ def records(found: Record, name: str) -> list[Record]:
     """Return the records in the list called `name`. Raises ValueError for another type, also of an item."""
     value = many(found, name)
     if not all(isinstance(one, dict) for one in value):
-        raise ValueError(f"{name} has something that is no record")
+        raise ValueError(f"{name} must be a list of JSON objects, not {value!r:.40}")
     return value
 
 

@@ -1,4 +1,4 @@
-"""`check --here`: what this machine lacks to run a gateway's part of a topology."""
+"""`check --here`: everything that this machine lacks to run a gateway's part of a topology."""
 
 import os
 import socket
@@ -17,10 +17,10 @@ from topologies.wiring.segments import wired
 
 
 def find_lacking(topology: Topology, wanted: str | None) -> list[Finding]:
-    """Return an error for all that is missing here, each once, in the order of the file; warnings of risks.
+    """Return an error for each need that this machine does not meet, and a warning for each risk.
 
-    It looks for the gateway that is wanted; else for that with the name of this host, for the only one, or
-    for those with an address of this machine.
+    Each finding is there once, in the order of the file. `wanted` is a gateway; without it, that is the one
+    named like this host, or the only one, or all with an address of this machine.
     """
     gateways = _gateways(topology, wanted)
     known = ", ".join(topology.gateways)

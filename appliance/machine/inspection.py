@@ -1,4 +1,4 @@
-"""A look at this machine: whether it has what a link needs, and what to do if not. It opens no device."""
+"""Inspects this machine: whether it meets the need of a link, and what to do if not. It opens no device."""
 
 import errno
 import grp
@@ -36,7 +36,7 @@ from bus.permissions import exposure
 
 
 def trouble(need: Need) -> str:
-    """Return what is wrong and what to do about it; "" if this machine has what is needed."""
+    """Return why this machine does not meet a need, and what to do about it; "" if it does."""
     return _LOOKS[type(need)](need)
 
 

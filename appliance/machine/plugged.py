@@ -10,19 +10,19 @@ _I2C = re.compile(r"i2c-(\d{1,3})")
 
 
 def found(root: Path = Path("/")) -> Iterator[str]:
-    """Yield an endpoint for each serial port and each CAN interface, as the command line writes it."""
+    """Yield the serial ports and CAN interfaces of this machine as endpoints of the command line."""
     yield from (f"uart:{path}" for path in _serial(root))
     yield from _can(root / "sys/class/net")
 
 
 def i2c_buses(root: Path = Path("/")) -> list[int]:
-    """Return the numbers of the I2C buses. Their targets are not looked for: that could disturb them."""
+    """Return the numbers of the I2C buses. Targets are not probed: that could disturb them."""
     names = [_I2C.fullmatch(path.name) for path in (root / "dev").glob("i2c-*")]
     return sorted(int(name[1]) for name in names if name and int(name[1]) < 256)
 
 
 def _serial(root: Path) -> list[str]:
-    """Return the serial ports by names that survive re-plugging."""
+    """Return the paths of serial ports that stay the same when an adapter is plugged in again."""
     return sorted(f"/dev/serial/by-id/{path.name}" for path in (root / "dev/serial/by-id").glob("*"))
 
 

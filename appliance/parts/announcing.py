@@ -1,4 +1,4 @@
-"""Announces the addresses of a part on the LAN, where the topology says so."""
+"""Announcements of the addresses of a part on the LAN, where the topology asks for them."""
 
 from asyncio import AbstractEventLoop
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ class Announcer:
         self._sender = Sender(())
 
     def say(self, loop: AbstractEventLoop, announcements: Iterable[Announcement | None]) -> None:
-        """Announce these from now on, and nothing else. None is what a beacon cannot name."""
+        """Announce these addresses from now on, and no others. None is an address without a beacon."""
         said = [one for one in announcements if one is not None]
         if said != self._said:
             self._sender.close()
@@ -27,13 +27,13 @@ class Announcer:
                 self._sender.open(loop)
 
     def close(self) -> None:
-        """Say nothing more. Idempotent."""
+        """Stop announcing. Idempotent."""
         self._sender.close()
         self._said = []
 
 
 def said_changes(part: str, old: Sequence[Said], new: Sequence[Said]) -> Iterator[Change]:
-    """Yield the changes of addresses that stay, in what their links know nothing of."""
+    """Yield the changes of addresses that stay, in settings that their links do not have."""
     before = {address.url: address for address in old}
     for address in new:
         names = differing(_said(before.get(address.url, address)), _said(address))

@@ -173,7 +173,7 @@ class BridgePart(BasePart):
         return min([AGE_S, *ages])
 
     def _stand_by(self, facts: CandidateFacts, proofs: Proofs) -> "Candidacy":
-        """Forward only while we hold the lease."""
+        """Make the candidate, and let the bridge forward only while it holds the lease."""
         # Late: most gateways run no candidate, and start faster without TMQ.
         from bus.leases.candidacy import Candidacy
 
@@ -197,7 +197,7 @@ class BridgePart(BasePart):
         self._hearing += (hear,)
 
     def untap_events(self, hear: Hear) -> None:
-        """Call `hear` no more. No error if it is not there."""
+        """Stop calling `hear`. No error if it was not called."""
         self._hearing = tuple(other for other in self._hearing if other is not hear)
 
     def _record(self, kind: str, source: str, cause: str, level: int, **counts: int) -> None:
@@ -230,13 +230,14 @@ class BridgePart(BasePart):
         links = draft.changes(self.title, lambda number: self._more(number, resolved.sides, draft))
         return Revision(
             [*self._changes(resolved), *links],
-            lambda: self._settle(resolved, proofs, draft),
-            lambda loop: self._change(draft, renewed, loop),
-            lambda: dict.fromkeys(self._places(), True) | draft.fates(),
+            partial(self._settle, resolved, proofs, draft),
+            partial(self._change, draft, renewed),
+            partial(self._fates, draft),
         )
 
-    def _places(self) -> list[str]:
-        return [leg.end.plan.place for leg in self.legs]
+    def _fates(self, draft: Draft[Link]) -> dict[str, bool]:
+        """Return by place whether the link of each side would stay: where nothing differs, it does."""
+        return {leg.end.plan.place: True for leg in self.legs} | draft.fates()
 
     def _changes(self, new: ResolvedBridge) -> list[Change]:
         names, old = list[str](), self.resolved
@@ -249,7 +250,7 @@ class BridgePart(BasePart):
         return [Change("changed", self.title, detail=", ".join(names))] if names else []
 
     def _more(self, number: int, sides: Sequence[ResolvedSide], draft: Draft[Link]) -> list[str]:
-        """Name the words of a side that differ and are none of its link's."""
+        """Return the settings of a side that differ and are none of its link's."""
         place, new = draft.partners[number], sides[number]
         old = new if place is None else self.legs[place].resolved
         names = differing(settings_of(old.side), settings_of(new.side))
@@ -311,7 +312,7 @@ def _medium_plan(resolved: ResolvedMedium, policy: Policy) -> Plan[Link]:
 
 
 def _asked(resolved: ResolvedMedium) -> dict[str, Any]:
-    """Return what the link of a medium is given beside its settings, where it asks for that."""
+    """Return the arguments that the link of a medium takes beside its settings."""
     asked: dict[str, Any] = {"mates": resolved.mates} if resolved.medium.selective else {}
     asked |= {} if resolved.names is None else {"names": list(resolved.names)}
     return asked | ({"held_s": resolved.held_s} if resolved.held_s else {})
@@ -336,7 +337,7 @@ def medium_link(
 
 
 def _policy(resolved: ResolvedSide) -> Policy:
-    """Return the rules of a side, by its words and by its medium's."""
+    """Return the rules of a side, from its own settings and from its medium."""
     side, allowed, denied = resolved.side, resolved.side.allowed, resolved.side.denied
     return Policy(
         resolved.trunk,

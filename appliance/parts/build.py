@@ -38,7 +38,7 @@ class Built(NamedTuple):
         return [*removed, *added, *anew, *revised]
 
     def close(self, old: dict[str, Part]) -> None:
-        """Close what goes of the running parts `old`, bridges before buses, so that nothing new enters."""
+        """Close the parts and links of `old` that go, bridges before buses, so that nothing new enters."""
         for title in reversed(old):
             if title in self.revisions:
                 self.revisions[title].close()
@@ -46,7 +46,7 @@ class Built(NamedTuple):
                 old[title].close()
 
     def open(self, loop: AbstractEventLoop) -> list[Change]:
-        """Open what comes, buses before bridges. Return what failed."""
+        """Open new parts and links, buses before bridges. Return the failures."""
         opens = [
             self.revisions[title].open if title in self.revisions else part.start
             for title, part in self.parts.items()
@@ -90,7 +90,7 @@ class Builder:
         return Built({part.title: part for part in parts}, self._revisions)
 
     def _devices(self, joinable: Mapping[str, Joined]) -> list[DevicePart]:
-        """Return the devices. Those that look into parts run wherever one of these does; others as named."""
+        """Return the devices. A device that looks into parts runs wherever one of these does."""
         made = list[DevicePart]()
         for name, device in self._resolved.devices.items():
             spec = device.spec

@@ -134,7 +134,7 @@ class BusPart(BasePart):
                 yield address, link
 
     def _greet(self) -> None:
-        """Have newcomers greeted where the topology says so."""
+        """Let newcomers be greeted with last values at the addresses that ask for that."""
         greeting = {link.name: link.url for address, link in self._listening() if address.last_values}
         self._greeter.serve(self.plain, greeting)
 

@@ -24,7 +24,7 @@ def endpoints(facts: CandidateFacts) -> "list[Address]":
 
 
 class Proofs(NamedTuple):
-    """What a candidate shows to brokers: the keys that sign its claims, and the TLS of those with some."""
+    """The proofs of a candidate for brokers: the keys that sign its claims, and the TLS of each broker."""
 
     keys: Keyring | None = None
     security: "Mapping[Address, Security]" = MappingProxyType({})

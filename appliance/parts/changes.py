@@ -23,7 +23,7 @@ _NAMES = 8  # in a line
 
 
 class Change(NamedTuple):
-    """One thing that differs. `end` is a link of `part`, "" for the part itself; `detail` says what of it.
+    """A difference. `end` is a link of `part`, "" for the part itself; `detail` names settings that differ.
 
     The detail of one that failed names the link itself. `stays`: whether the link, or the service of a
     device, goes on with what it has; None where that is no question, or is not known beforehand.
@@ -63,7 +63,7 @@ def of_published(what: str, old: Sequence[str], new: Sequence[str]) -> list[Chan
 
 
 def of_memory(old: Gateway, new: Gateway) -> list[Change]:
-    """Return the change of what the processes of this gateway may hold for their peers."""
+    """Return the change of the memory that processes of this gateway may hold for their peers."""
     return (
         [] if old.memory_bytes == new.memory_bytes else [Change("changed", "gateway", detail="memory_bytes")]
     )
@@ -122,14 +122,14 @@ class Plan(Generic[Made]):
 
 
 class End(NamedTuple, Generic[L]):
-    """A link and what it was made from."""
+    """A link and the plan that it was made from."""
 
     plan: Plan[L]
     link: L
 
 
 class Draft(Generic[L]):
-    """The links that a part is to have, next to those that it has. Nothing is opened or closed yet.
+    """The links that a part is to have, next to its present links. Nothing is opened or closed yet.
 
     `ends` are in the order of the plans, and `partners` has for each its place among the old ones, None for
     one that has none; `gone` are the places of old ends that go for good. Raises `LinkError` for a link that
@@ -152,7 +152,7 @@ class Draft(Generic[L]):
         return End(plan, old.link if old is not None and old.plan == plan else plan.make())
 
     def close(self) -> None:
-        """Let old links take over what they can, and close those that do not stay."""
+        """Let old links take over the new settings that they can, and close the links that do not stay."""
         self.ends = [self._revised(*pair) for pair in zip(self.ends, self.partners, strict=True)]
         kept = {id(end.link) for end in self.ends}
         for end in self._old:

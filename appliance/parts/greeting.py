@@ -1,4 +1,4 @@
-"""Gives the last values of a bus to newcomers at the addresses that say so."""
+"""The greeting of newcomers with the last values of a bus, at the addresses that ask for it."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ _AT_ONCE = 64  # values in one batch, so that a small queue takes the first of t
 
 
 class Greeter(Pipe):
-    """A peer of a bus that hears what the others hear. It greets the newcomers of some links with it.
+    """A peer of a bus that keeps the last values, and greets the newcomers of some links with these.
 
     It is on the bus only while there are such links.
     """

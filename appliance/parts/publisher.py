@@ -1,4 +1,4 @@
-"""Publishes what a process says itself: on its own buses, or on those of other processes of the gateway."""
+"""The publishing of events and log lines of a process, on its own buses or on those of other processes."""
 
 from asyncio import AbstractEventLoop
 from collections import deque
@@ -17,7 +17,7 @@ _QUIET_S: Final = 2.0
 
 
 class _Far:
-    """A bus of another process. It is dialled only to say something, because a peer hears everything."""
+    """A bus of another process. It is dialled only to publish, because a peer hears everything."""
 
     def __init__(self, bus: str, url: str, clock: Callable[[], float]) -> None:
         self.hub = Hub(f"said on {bus}")
@@ -53,7 +53,7 @@ class _Far:
 
 
 class Publisher:
-    """Publishes what one process says itself, by bus. `follow` says which buses there are now."""
+    """Publishes the frames of one process, by bus. `follow` sets the buses that there are now."""
 
     def __init__(self, site: Site, clock: Callable[[], float]) -> None:
         self._site, self._clock = site, clock
@@ -86,7 +86,7 @@ class Publisher:
                 self._far[name].publish(frames)
 
     def tick(self, loop: AbstractEventLoop) -> None:
-        """Go on with what waits. Call it a few times a second."""
+        """Pass on frames that wait. Call it a few times a second."""
         for far in self._far.values():
             far.tick(loop)
 

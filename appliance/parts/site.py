@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Site(NamedTuple):
-    """What all parts of one process share, for as long as it runs.
+    """The surroundings that all parts of one process share, for as long as it runs.
 
     `sockets` is the directory in which the processes of one gateway meet, None if there is only this process.
     `record` gets the events of parts (`appliance.monitor`).
@@ -130,7 +130,7 @@ class BasePart:
         return []
 
     def origin(self, given: int | None) -> int:
-        """Return the part's origin in envelopes: the one that is given, or one that it has drawn."""
+        """Return the part's origin in envelopes: the given one, or else a random one that the part keeps."""
         return self._drawn if given is None else given
 
     def open(self, loop: AbstractEventLoop) -> None:

@@ -96,7 +96,7 @@ class TapPart(DevicePart):
         return self.start(loop)
 
     def _follow(self) -> None:
-        """Watch each part anew whose hub or segments have changed; leave those that have gone."""
+        """Watch each part anew whose hub or segments have changed; leave parts that have gone."""
         now = {part.title: (part, _seen(part)) for part in self.joined}
         for title, seen in list(self._seen.items()):
             if title not in now or now[title][1] != seen:

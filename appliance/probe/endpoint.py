@@ -19,20 +19,23 @@ _EXAMPLES = "endpoints of a bus or a medium"  # in their place, the examples of 
 
 
 class Endpoint(NamedTuple):
-    """A parsed word: the record of a medium, or the address of a bus, which has none."""
+    """A parsed word of the command line.
+
+    `medium` is the record of its medium; None: the word is the URL of a bus.
+    """
 
     word: str
     medium: Medium | None = None
 
     @property
     def uncounted(self) -> bool:
-        """Return whether the transport does not count what it has written: only inproc does not."""
+        """Return whether the transport does not count the messages that it has written: inproc does not."""
         return self.medium is None and self.word.partition("://")[0] not in STREAMS
 
     def link(
         self, listen: bool = False, tls: Tls | None = None, hears: bool = True, keys: Keyring | None = None
     ) -> Link:
-        """Return the link, not yet open; it need not hear if not `hears`. With `keys` it signs, as a trunk.
+        """Return the link, not yet open. With `keys` it signs, as a trunk. Without `hears` it only sends.
 
         Raises `LinkError` for settings that can never work.
         """
@@ -47,7 +50,7 @@ class Endpoint(NamedTuple):
 
 
 def parse_endpoint(word: str) -> Endpoint:
-    """Return the endpoint that `word` names. Raises `LinkError`, which says what part of it is wrong."""
+    """Return the endpoint that `word` names. Raises `LinkError` that says which part of it is wrong."""
     if "://" in word and word.partition("://")[0] in SCHEMES:
         return Endpoint(word)
     name, _, rest = word.partition(":")
@@ -73,7 +76,7 @@ def _bus_link(url: str, listen: bool, tls: Tls | None, keys: Keyring | None) -> 
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """Help that adds the examples only when it is shown, because it asks other distributions for theirs."""
+    """A help text that lists the examples only when it is shown: that asks other distributions for theirs."""
 
     def add_text(self, text: str | None) -> None:
         super().add_text(examples() if text == _EXAMPLES else text)
@@ -116,7 +119,7 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
 
 
 def link_of(options: argparse.Namespace, hears: bool = True) -> Link:
-    """Return the link that the arguments ask for. Wrong use ends the program with status 2."""
+    """Return the link for the parsed arguments. Wrong use ends the program with status 2."""
     tls = Tls(ca_file=options.tls_ca, cert_file=options.tls_cert, key_file=options.tls_key)
     try:
         made: Link = options.endpoint.link(

@@ -1,4 +1,4 @@
-"""Media as a word of the command line names them: `NAME:TARGET?KEY=VALUE&...`, its keys a record's fields."""
+"""Media as words of the command line: `NAME:TARGET?KEY=VALUE&...`. The keys are the fields of a record."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
@@ -55,7 +55,7 @@ def _bare(annotation: Any) -> Any:
 
 
 def _reader(annotation: Any) -> tuple[Reader, str]:
-    """Return the reader of a value of this type, and what it expects. Lists of text are addresses."""
+    """Return the reader of values of a type, and the words for its values. Lists of text are addresses."""
     bare = _bare(annotation)
     if get_origin(bare) is not tuple:
         return _READERS.get(bare, (str, "text"))
@@ -64,19 +64,19 @@ def _reader(annotation: Any) -> tuple[Reader, str]:
 
 
 class Form(NamedTuple):
-    """A medium's record, and the word that names it."""
+    """The form of a medium's word: the record of the medium, and the `name` that the word begins with."""
 
     word: Word
     record: type[Medium]
 
     @property
     def part(self) -> type | None:
-        """The record inside the record whose fields are settings too."""
+        """The record within the record of the medium whose fields are settings too; None without one."""
         found = settings(self.record).get(self.word.part)
         return _bare(found.annotation) if found else None
 
     def settings(self) -> dict[str, Setting]:
-        """Return the settings that stand behind the question mark, by key."""
+        """Return the fields that are settings behind the question mark, by key."""
         known = settings(self.record) | (settings(self.part) if self.part else {})
         left_out = {*self.word.target, *self.word.unused, self.others}
         return {
@@ -87,20 +87,20 @@ class Form(NamedTuple):
 
     @property
     def others(self) -> str:
-        """The field that takes keys of a driver's own; "" where there is none."""
+        """The field for the keys of a driver behind the medium; "" without one."""
         known = settings(self.record).items()
         return next((key for key, one in known if get_origin(_bare(one.annotation)) is Mapping), "")
 
 
 def forms(keys: Iterable[str]) -> Iterator[Form]:
-    """Yield the words of the media with these keys. Raises ValueError where one cannot be imported."""
+    """Yield the forms of the media with these keys. Raises `ValueError` for one that cannot be imported."""
     for key in keys:
         if (record := MEDIA.find(key)) is not None:
             yield from (Form(word, record) for word in record.words)
 
 
 def form_of(name: str) -> Form | None:
-    """Return the medium whose words begin with `name`, ours first, then those of other distributions."""
+    """Return the form of words that begin with `name`: of our media first, then of other distributions."""
     keys = (key for group in (MEDIA.ours, MEDIA.all) for key in group())
     return next((form for form in forms(keys) if form.word.name == name), None)
 
@@ -125,7 +125,7 @@ def medium_of(word: str, form: Form, rest: str) -> Medium:
 
 
 def _folded(form: Form, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values, with those of the inner record folded into one."""
+    """Return the values, with the fields of the inner record folded into that record."""
     if form.part is None:
         return values
     inner = {key: values.pop(key) for key in settings(form.part) if key in values}
@@ -141,7 +141,7 @@ def _target(word: str, text: str, form: Form) -> dict[str, Any]:
 
 
 def host_and_port(target: str) -> tuple[str, int]:
-    """`HOST:PORT`, `[v6]:PORT`. Raises `LinkError`."""
+    """Return host and port of `HOST:PORT` or `[v6]:PORT`. Raises `LinkError`."""
     host, _, port = target.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
         raise LinkError(f"{target}: write it as HOST:PORT")
@@ -149,7 +149,7 @@ def host_and_port(target: str) -> tuple[str, int]:
 
 
 def _split(word: str, query: str, form: Form) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return settings, and options for others, of `KEY=VALUE&...`."""
+    """Split `KEY=VALUE&...` into settings of the medium, and options for the driver behind it."""
     given: dict[str, Any] = {}
     options: dict[str, Any] = {}
     known = form.settings()
@@ -172,7 +172,7 @@ def _pairs(word: str, query: str) -> list[tuple[str, str]]:
 
 
 def _read(word: str, key: str, value: str, setting: Setting) -> Any:
-    """Return the value of a setting; a choice is text too. Raises `LinkError`."""
+    """Return the value of a setting, by the type of its field. Raises `LinkError`."""
     reader, kind = _reader(setting.annotation)
     try:
         if not value:
@@ -185,7 +185,7 @@ def _read(word: str, key: str, value: str, setting: Setting) -> Any:
 
 
 def _refuse_misspelt(word: str, key: str, form: Form) -> None:
-    """A driver ignores what it does not know, so a key that nearly is one of ours is an error."""
+    """Raise `LinkError` for a key that is nearly one of ours: a driver ignores keys that it does not know."""
     known = form.settings()
     near = closest(key, known, 0.75)
     if near or not form.others:
@@ -194,7 +194,7 @@ def _refuse_misspelt(word: str, key: str, form: Form) -> None:
 
 
 def _guess(value: str) -> Any:
-    """Guess a value for a driver's own key: a number or a switch, if it is written like one."""
+    """Return the value of a driver's own key: a number or a switch if it is written like one, else text."""
     for reader in (whole, float):
         try:
             return reader(value)

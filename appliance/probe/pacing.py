@@ -15,7 +15,7 @@ class Pacer:
         self._gone = 0  # messages taken or late
 
     def next_s(self) -> float:
-        """Return the time at which the next message is due."""
+        """Return the time in seconds at which the next message is due."""
         return self._start_s + self._gone / self._rate
 
     def take(self, now_s: float, messages_max: int) -> int:

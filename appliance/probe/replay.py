@@ -27,7 +27,7 @@ _NEAR_NS = 1_000_000  # messages due within this time go together
 
 
 def replay(source: Path, word: str, options: argparse.Namespace) -> int:
-    """Replay `source` to an endpoint. Returns 1 if no peer came, or some messages were not sent."""
+    """Replay a capture to an endpoint. Return 1 if no peer came or some messages were not sent, else 0."""
     if options.speed <= 0:
         options.fail("--speed must be above 0")
     wanted = selection(options)
@@ -38,7 +38,7 @@ def replay(source: Path, word: str, options: argparse.Namespace) -> int:
 
 
 def selection(options: argparse.Namespace) -> Callable[[Packet], bool]:
-    """Make the test for rows to replay: frames only, of the place that was asked for."""
+    """Return the test whether a row is to be replayed: a frame of the place that the options name."""
     direction = {"rx": Direction.RX, "tx": Direction.TX, None: None}[options.dir]
 
     def wanted(packet: Packet) -> bool:
@@ -53,10 +53,10 @@ def selection(options: argparse.Namespace) -> Callable[[Packet], bool]:
 
 
 def _check_choice(source: Path, wanted: Callable[[Packet], bool]) -> None:
-    """Raise `CaptureError` unless one place is chosen: else a frame would be sent once for each place."""
+    """Raise `CaptureError` unless the rows are of one place: a frame would be sent once for each place."""
     places = Counter((packet.hub, packet.bus) for packet in read(source) if wanted(packet))
     if not places:
-        raise CaptureError(f"{source}: no such messages in it")
+        raise CaptureError(f"{source}: no such messages in it: leave out one of --hub, --bus and --dir")
     if len(places) > 1:
         lines = [f"  --hub '{hub}' --bus '{bus}': {n} messages" for (hub, bus), n in sorted(places.items())]
         raise CaptureError("\n".join([f"{source}: seen at several places; say which:", *lines]))
@@ -65,7 +65,10 @@ def _check_choice(source: Path, wanted: Callable[[Packet], bool]) -> None:
 async def _replay(frames: Iterator[Packet], word: str, link: Link, speed: float, envelopes: bool) -> int:
     async with Station(link, parse_endpoint(word).uncounted) as station:
         if not await station.peer(PEER_S):
-            return station.complain("capture", "no peer, device or broker")
+            return station.complain(
+                "capture",
+                f"{word}: no peer, device or broker within {PEER_S:g} s: start it, or check the endpoint",
+            )
         await _play(station, frames, speed, envelopes)
         await station.drain(DRAIN_S)
     total = station.leaf.totals()
@@ -94,7 +97,7 @@ async def _play(station: Station, frames: Iterator[Packet], speed: float, envelo
 def together(
     frames: Iterator[Packet], speed: float, envelopes: bool = True
 ) -> Iterator[tuple[int, list[bytes]]]:
-    """Group messages that are due at about the same time, with that time in ns of the capture's clock."""
+    """Yield messages that are due at about the same time, with that time in ns of the capture's clock."""
     near_ns = _NEAR_NS * speed
     held: list[bytes] = []
     held_ns = held_bytes = 0

@@ -1,4 +1,4 @@
-"""A station: one link, opened for a command that sends and receives; with signals, waits and a ledger."""
+"""A station: one link that a command opens to send and receive, with signals, waits and a ledger."""
 
 import asyncio
 import contextlib
@@ -65,7 +65,7 @@ class Leaf(Hub):
 
 
 class Station:
-    """A link opened for a block of code. SIGINT and SIGTERM end its waits; what is queued may still drain.
+    """A link opened for a block of code. SIGINT and SIGTERM end its waits; queued messages may still drain.
 
     `uncounted`: the transport does not count the messages it has written, so `drain` waits a moment.
     """
@@ -101,9 +101,9 @@ class Station:
     async def until(
         self, ready: Callable[[], object], limit_s: float = inf, look_s: float = inf, stops: int = 1
     ) -> bool:
-        """Return whether `ready()` came true before the limit and before a signal asked to stop.
+        """Wait for `ready()` to be true. Return False if the limit or a signal to stop comes first.
 
-        It is called when peers or messages come, and every `look_s` seconds.
+        `ready` is called when peers or messages come, and every `look_s` seconds.
         """
         end_s = self._loop.time() + limit_s
         while not ready() and self.stops < stops and (left_s := end_s - self._loop.time()) > 0:
@@ -115,7 +115,7 @@ class Station:
         return bool(ready())
 
     async def unless_stopped(self, work: Awaitable[T]) -> T | None:
-        """Return the result of `work`; None if a signal came first, which cancels it."""
+        """Return the result of `work`; cancel it and return None if a signal comes first."""
         task = asyncio.ensure_future(work)
         task.add_done_callback(lambda _: self.leaf.woken.set())
         if await self.until(task.done):
@@ -125,7 +125,7 @@ class Station:
         return None
 
     async def peer(self, limit_s: float = inf) -> bool:
-        """Wait until a peer is there, the device is open, or a broker answers."""
+        """Wait until a peer is there, the device is open, or a broker answers; return whether one is."""
         return await self.until(lambda: self.leaf.pipes and self.link.state == "up", limit_s, _LOOK_S)
 
     async def room(self, cost_bytes: int, limit_s: float = inf) -> bool:
@@ -138,12 +138,15 @@ class Station:
         return await self.until(has_room, limit_s, _LOOK_S)
 
     def say(self, messages: list[bytes]) -> None:
-        """Send to all peers that are there; never waits. Without a peer the messages count as dropped."""
+        """Send messages to all peers that are there, without waiting.
+
+        Without a peer they count as dropped.
+        """
         self._spoke_s = self._loop.time()
         self.leaf.publish(from_payloads(messages))
 
     def complain(self, command: str, text: str) -> int:
-        """Print what is wrong and return 1, the exit status; after a signal to stop, that of the signal."""
+        """Print a complaint and return the exit status: 1, or that of a signal that asked to stop."""
         if self.stops:
             return self.cut_short()
         print(f"buscoupler {command}: {self.link.name}: {text}{because(self.link)}", file=sys.stderr)
@@ -154,7 +157,7 @@ class Station:
         return status_of(self._signal)
 
     async def drain(self, limit_s: float) -> bool:
-        """Wait until nothing is queued: after a signal at most `DRAIN_S`, after two not at all."""
+        """Wait until no message is queued: after a signal for at most `DRAIN_S`, after two not at all."""
         limit_s = min(limit_s, DRAIN_S) if self.stops else limit_s
         if self._uncounted:
             await asyncio.sleep(max(0.0, self._spoke_s + UNCOUNTED_S - self._loop.time()))
@@ -162,5 +165,5 @@ class Station:
 
 
 def because(link: Link) -> str:
-    """Return the link's last trouble in brackets, to put behind a complaint; "" if there was none."""
+    """Return the last fault of a link in brackets, to put behind a complaint; "" if there was none."""
     return f" ({link.fault})" if link.fault else ""

@@ -16,10 +16,10 @@ def words_of_value(value: Any) -> str:
 
 
 def jsonable(value: Any) -> Any:
-    """Return a value as JSON has it; what JSON lacks as an object that names the type.
+    """Return a value in types of JSON. A value that JSON lacks becomes an object that names its type.
 
-    That is `{"bytes": HEX}`, `{"ext": CODE, "bytes": HEX}`, `{"time_ns": N}` since 1970, `{"float": "nan"}`,
-    or for a map with a key that is no text `{"map": [[KEY, VALUE], ...]}`.
+    Such objects are `{"bytes": HEX}`, `{"ext": CODE, "bytes": HEX}`, `{"time_ns": N}` since 1970, `{"float":
+    "nan"}`, or for a map with a key that is no text `{"map": [[KEY, VALUE], ...]}`.
     """
     match value:
         case Timestamp():

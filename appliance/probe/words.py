@@ -1,4 +1,4 @@
-"""The notation of types and messages on the command line. `bus.wire.notation` has that of patterns."""
+"""The notation of types and messages on the command line. `bus.wire.notation` is that of patterns."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -53,7 +53,7 @@ def shown(data: bytes) -> str:
 
 
 def line(message: bytes, names: Names, time_s: float) -> str:
-    """Return one line about a message: `14:52:01.123456 pub fridge/temp 21.5`, or that it is not a frame."""
+    """Return one line about a message: `14:52:01.123456 pub fridge/temp 21.5`, or `not a frame`."""
     at = datetime.fromtimestamp(time_s).strftime("%H:%M:%S.%f")
     envelope, content, framed = take_apart(message)
     trunk = f" [{envelope.origin:08x}#{envelope.sequence}]" if envelope else ""
@@ -87,7 +87,7 @@ def _stamp(envelope: Envelope | None) -> dict[str, int]:
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield a line for each row, with equal columns."""
+    """Yield a line for each row, with columns of equal width."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()

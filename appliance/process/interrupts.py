@@ -20,12 +20,12 @@ _AGAIN_S: Final = 0.02
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, which ends a command as Ctrl-C does: what it opened is closed."""
+    """The exception of SIGTERM. It ends a command as Ctrl-C does: everything that is open is closed."""
 
 
 @contextlib.contextmanager
 def raised() -> Iterator[None]:
-    """Raise `Terminated` at SIGTERM, unless somebody handles that signal. No interrupt is lost meanwhile."""
+    """Raise `Terminated` at SIGTERM within the block, unless that signal has a handler. Lose no interrupt."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(_none_lost())
         with contextlib.suppress(ValueError):  # off the main thread there are no signals
@@ -41,7 +41,7 @@ def _terminate(_number: int, _frame: FrameType | None) -> None:
 
 @contextlib.contextmanager
 def _none_lost() -> Iterator[None]:
-    """Send a signal again whose exception fell into a finalizer, which Python lets no exception leave."""
+    """Send a signal again if its exception was raised within a finalizer, where Python discards it."""
     timers = list[threading.Timer]()
 
     def again(lost: "UnraisableHookArgs") -> None:
@@ -63,7 +63,10 @@ def _none_lost() -> Iterator[None]:
 
 
 def status_of(stop: KeyboardInterrupt | int) -> int:
-    """Return the exit status of a command that a signal, by its exception or number, ended too early."""
+    """Return the exit status of a command that a signal ended early.
+
+    `stop` is its exception or its number.
+    """
     if isinstance(stop, int):
         return 128 + stop
     return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)

@@ -1,6 +1,6 @@
 """The ledger as text: the counts of each link since the start.
 
-For each, what its hub offered = out + dropped by reason + queued.
+The ledger of a link balances if the messages that its hub offered = out + dropped by reason + queued.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from bus.ledger import Account
 
 
 def say_ledger(hubs: Iterable[Hub]) -> int:
-    """Print the ledger. Return the exit status: 0 if it balances, else 1."""
+    """Print the ledger of these hubs. Return the exit status: 0 if all of it balances, else 1."""
     hubs = list(hubs)
     faults = imbalances(hubs)
     print(ledger(hubs, faults), flush=True)
@@ -19,7 +19,7 @@ def say_ledger(hubs: Iterable[Hub]) -> int:
 
 
 def ledger(hubs: Iterable[Hub], faults: list[str]) -> str:
-    """Return a line for each link, below its hub, after one for each fault."""
+    """Return the ledger as text: a head, a line for each fault, and a line for each link below its hub."""
     accounts = {hub: found for hub in hubs if (found := hub.accounts())}
     verdict = "does NOT balance" if faults else "balanced"
     count = sum(map(len, accounts.values()))
@@ -35,7 +35,10 @@ def _lines(accounts: dict[Hub, dict[str, Account]]) -> Iterator[str]:
 
 
 def line(account: Account) -> str:
-    """Return one link's counts; what waits, what was rejected and live peers only if there are any."""
+    """Return the counts of one link.
+
+    Queued and rejected messages and live peers are named only if there are any.
+    """
     stats = account.stats
     text = f"in {stats.received}, out {stats.sent}, dropped {reasons(stats.dropped) or '0'}"
     text += f", queued {stats.queued}" if stats.queued else ""

@@ -1,4 +1,4 @@
-"""The runner of services: one event loop until a signal asks them to stop, then drain and close."""
+"""The runner of a service: one event loop until a signal asks for a stop; then it drains and closes."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ _DRAIN_LOOK_S = 0.01
 
 
 class Stop(asyncio.Event):
-    """A request to stop, set by each of `STOPS`. `number` is that of the first such signal; before, 0."""
+    """A request to stop, set by each signal of `STOPS`. `number` is the first such signal, 0 before it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Stop(asyncio.Event):
 
 
 class Service(Protocol):
-    """A thing that a process runs: opens without blocking, closes at once, and knows its hubs."""
+    """Anything that a process runs. It opens without blocking, closes at once, and knows its hubs."""
 
     def open(self, loop: asyncio.AbstractEventLoop) -> None: ...
     def close(self) -> None: ...
@@ -38,10 +38,10 @@ class Service(Protocol):
 
 
 class Served(Service, Protocol):
-    """A service that those who look after it can ask."""
+    """A service with local sockets, at which other processes ask it."""
 
     async def opened(self) -> None:
-        """Wait until it can be asked, or never will."""
+        """Wait until the local sockets are open, or have failed."""
 
 
 def serve(
@@ -50,10 +50,12 @@ def serve(
     farewell: Callable[[], int] = int,
     limit_s: float | None = None,
 ) -> int:
-    """Open, announce, wait for a signal of `STOPS`, drain within a bound, close. The service manager hears.
+    """Run a service: open, announce, wait for a signal of `STOPS`, drain within a bound, close.
 
-    `farewell` is called before the service closes, and returns the exit status; without it, that is 0. With
-    `limit_s` it stops by itself after that time.
+    The service manager is told. `farewell` is called before the service closes and returns the exit status;
+    by default that is 0. With `limit_s` the service stops by itself after that time.
+
+    Raises `LinkError` for a service that can never open.
     """
     # As many open files as the system allows: the usual soft limit, 1024, is too low for a bus.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -84,7 +86,7 @@ async def _serve(
 
 
 async def drain(service: Service, limit_s: float = DRAIN_S) -> None:
-    """Wait until nothing is queued, but no longer than `limit_s`."""
+    """Wait until no hub of the service has queued messages, but no longer than `limit_s`."""
     deadline = asyncio.get_running_loop().time() + limit_s
     while asyncio.get_running_loop().time() < deadline and _queued(service):
         await asyncio.sleep(_DRAIN_LOOK_S)

@@ -1,4 +1,4 @@
-"""The standard streams of a command: open, able to print any text, and let go when nobody takes more."""
+"""The standard streams of a command. They are open, print any text, and are let go when no reader is left."""
 
 import os
 import sys
@@ -6,9 +6,9 @@ from typing import Literal, TextIO
 
 
 def prepare() -> None:
-    """Open the standard streams that are closed on /dev/null, and let output print what its coding lacks.
+    """Open closed standard streams on /dev/null, and escape characters that the coding of the output lacks.
 
-    Else a socket would get the number of a closed stream, and what is printed would go to a peer.
+    If a stream stayed closed, a socket would get its number, and printed text would go to a peer.
     """
     for number in range(3):
         try:
@@ -26,7 +26,7 @@ def _opened(mode: Literal["r", "w"]) -> TextIO:
 
 
 def let_go() -> None:
-    """Discard what standard output still holds: else the interpreter tries again and prints an error."""
+    """Discard text that standard output did not take: the interpreter would try again and print an error."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The outcome of `run --test`: what crossed each hub, as a table and a verdict."""
+"""The outcome of `run --test`: the messages that crossed each hub, as a table and a verdict."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -14,7 +14,7 @@ _HEAD = ("link", "in", "out", "dropped", "rejected")
 def say_outcome(hubs: Iterable[Hub], rows: Iterable[LinkRow]) -> int:
     """Print the table, the links that are not up, and the verdict. Return the exit status.
 
-    That is 0 if something crossed and every ledger balances, else 1.
+    The status is 0 if a message crossed and every ledger balances, else 1.
     """
     hubs = list(hubs)
     faults, count = imbalances(hubs), crossed(hubs)
@@ -24,10 +24,10 @@ def say_outcome(hubs: Iterable[Hub], rows: Iterable[LinkRow]) -> int:
 
 
 def crossed(hubs: Iterable[Hub]) -> int:
-    """Return how many messages left by links of hubs on which another link had brought some.
+    """Return the number of messages that left by links of hubs on which another link had brought some.
 
-    Of a message that several links took, each counts. Where a gateway publishes events, these count as well,
-    if anything came in by another link.
+    A message that several links sent counts for each of them. Events of the gateway count as well, if any
+    message came in by another link.
     """
     return sum(_crossed(hub.accounts()) for hub in hubs)
 
@@ -49,7 +49,7 @@ def _down(rows: Iterable[LinkRow]) -> Iterator[str]:
 
 
 def table(hubs: Iterable[Hub]) -> list[str]:
-    """Return the lines of a table: a row for each link that counted something, below its hub."""
+    """Return the lines of the table: a row for each link that counted anything or has a peer, by hub."""
     rows: list[Sequence[str]] = [_HEAD]
     for hub in hubs:
         accounts = {link: one for link, one in hub.accounts().items() if one.stats.used() or one.live}

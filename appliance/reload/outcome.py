@@ -10,7 +10,7 @@ ANSWER_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Which processes are to reload: those that run `file`, or all; those of `gateway`, or of all."""
+    """The choice of processes that are to reload: by their `file` and `gateway`; None is any."""
 
     file: str | None = None
     gateway: str | None = None

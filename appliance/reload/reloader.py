@@ -1,4 +1,4 @@
-"""Reads the file of a running gateway again and applies it: what stays keeps its pipes."""
+"""The reload of a running gateway from its file. Links that stay keep their pipes."""
 
 import asyncio
 import logging

@@ -8,7 +8,7 @@ from bus.errors import TopologyError
 
 
 def put(files: Mapping[str, str], name: str, root: Path) -> list[str]:
-    """Write what differs, and remove what an earlier plan had. Return a line for each file.
+    """Write the files that differ, and remove those of an earlier plan. Return a line for each file.
 
     Raises `TopologyError`, with nothing changed, if a file there was not written by us; and `OSError`.
     """
@@ -20,9 +20,9 @@ def put(files: Mapping[str, str], name: str, root: Path) -> list[str]:
 
 
 def take_back(name: str, root: Path) -> list[str]:
-    """Remove the files of a service, and what enables it. Return a line for each.
+    """Remove the files of a service, and the links that enable it. Return a line for each.
 
-    Raises as `put` does.
+    Raises `TopologyError`, with nothing changed, if a file there was not written by us; and `OSError`.
     """
     _check_ours(name, root)
     lines = [f"removed {path}" for path in paths_of(name) if _remove(root, path)]

@@ -1,4 +1,4 @@
-"""The plan of a service: what a gateway's part of a topology needs of the system, and nothing more. Pure."""
+"""The plan of a service: the needs of a gateway's part of a topology, and nothing more. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -57,7 +57,7 @@ class Plan:
 
 
 def plan_of(topology: Topology, gateway: str, name: str, command: Iterable[str], file: str) -> Plan:
-    """Return the plan. Raises `TopologyError` for a wrong name, or a file that the service could not see."""
+    """Return the plan of a service. Raises `TopologyError` for a wrong name, or a path hidden from it."""
     if not _NAME.fullmatch(name):
         raise TopologyError(f'"{name}" is no name for a service: use a-z, 0-9 and -, at most 31 characters')
     needs = [need for _, need in needs_of(wired(topology), gateway)]
@@ -88,7 +88,10 @@ def _each(words: Iterable[str]) -> tuple[str, ...]:
 
 
 def _written(needs: Iterable[Need]) -> Iterator[str]:
-    """Yield the directories that the gateway writes to. A relative one is in the service's own."""
+    """Yield the directories that the gateway writes to.
+
+    Relative paths begin at the service's own directory.
+    """
     for need in needs:
         if isinstance(need, Directory):
             yield normpath(need.path)
@@ -117,7 +120,7 @@ def _check_visible(path: str, name: str) -> None:
 
 
 def _own(directory: str) -> str:
-    """Return a directory that the service may own. Raises `TopologyError` for one of the system's."""
+    """Return `directory` if the service may own it. Raises `TopologyError` for a directory of the system."""
     if directory in _SYSTEM:
         raise TopologyError(f"{directory} belongs to the system: choose a directory below it for the service")
     return directory

@@ -1,4 +1,4 @@
-"""The files of systemd and udev for a service, as text. Pure."""
+"""The text of the files of systemd and udev for a service. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _NUMBERED: Final = re.compile(r"/dev/([a-zA-Z0-9]*?[a-zA-Z]-?)(\d+)")
 
 
 def files_of(plan: Plan) -> dict[str, str]:
-    """Return the text of each file by its path. Devices need rules of udev."""
+    """Return the text of each file of a plan by its path. Rules of udev are there if it has devices."""
     name, rules = plan.name, "".join(f"{line}\n" for line in _rules(plan))
     made = {
         f"/etc/systemd/system/{name}.service": _UNIT.format(mark=_mark(plan), **_words(plan)),
@@ -73,10 +73,10 @@ def _devices(plan: Plan) -> Iterator[str]:
 
 
 def nodes(path: str) -> tuple[str, ...]:
-    """Return what DeviceAllow takes for a device, also before it is plugged in: its number, or its driver.
+    """Return the specifiers of DeviceAllow for a device, which may be plugged in later: number or driver.
 
-    A USB adapter that is named by its serial number gets any number of its driver. Other names must be there
-    when the service starts.
+    A USB adapter with a name by its serial number is allowed as any device of its driver. Paths of other
+    names must exist when the service starts.
     """
     found = _NUMBERED.fullmatch(path)
     if found is not None and found[1] in _MAJORS:
@@ -87,7 +87,7 @@ def nodes(path: str) -> tuple[str, ...]:
 
 
 def _foreign(plan: Plan) -> list[str]:
-    """Return the directories that systemd does not make for the service by itself."""
+    """Return the directories that systemd does not make for the service, so tmpfiles must."""
     own = (f"/var/lib/{plan.name}", f"/run/{plan.name}")
     return [path for path in plan.directories if not f"{path}/".startswith(tuple(f"{one}/" for one in own))]
 

@@ -41,5 +41,5 @@ def read_status(where: str, body: bytes) -> Status:
     except (ValueError, RecursionError):
         status = None
     if not isinstance(status, dict) or status.get("version") != VERSION or not fits(status):
-        raise ValueError(f"{where}: a process of another version answers: use the `top` of that version")
+        raise ValueError(f"{where}: its answer is of another version: use the `top` of that version")
     return completed(status)

@@ -1,3 +1,5 @@
-"""Failover of one bridge: the `gate` in front of it, a standby's `window`, and `stamps` that all
-candidates put on alike.
+"""Failover of one bridge.
+
+The `gate` stands in front of the bridge, a `window` is what a standby has heard, and `stamps` are those that
+all candidates put on alike.
 """

@@ -1,4 +1,4 @@
-"""The entrance of a bridge that several gateways run: open while this one may forward, a window while not."""
+"""The gate of a bridge that several gateways run: open while this one may forward, else a window."""
 
 import secrets
 import zlib
@@ -19,7 +19,7 @@ _U32 = 0xFFFFFFFF
 
 
 class GatedSide(Protocol):
-    """A side of a bridge as its gate sees it. Calls name it by its place in the bridge's list of sides."""
+    """A side of a bridge as its gate sees it. Calls name it by its number in the bridge's list of sides."""
 
     trunk: bool
     opaque: bool
@@ -32,17 +32,17 @@ class GatedSide(Protocol):
         """Tell whether a frame or an opaque message may leave here."""
 
     def keeps_unsent(self) -> bool:
-        """Tell whether a message that did not get out may be sent later: no peer gets it twice."""
+        """Tell whether an unsent message may be sent later, as no peer gets it twice."""
 
     @property
     def queued(self) -> int:
-        """Messages that wait in the pipes, or are held back."""
+        """The number of messages that wait in the pipes, or are held back."""
 
     def replay(self, batch: Batch, since_s: float | None) -> None:
         """Send `batch` to all peers; where messages are held back, these have waited since `since_s`."""
 
     def purge(self, reason: str) -> list[bytes]:
-        """Drop what waits, counted by `reason`; return those messages."""
+        """Drop waiting messages, counted by `reason`; return them."""
 
 
 class Rank(NamedTuple):
@@ -53,7 +53,7 @@ class Rank(NamedTuple):
 
 
 def private_origin(origin: int, number: int) -> int:
-    """Return the origin of what only the candidate with a number stamps so: all others can tell."""
+    """Return the origin that only the candidate `number` stamps with, so that all others can tell."""
     return zlib.crc32(f"{origin}/{number}".encode())
 
 
@@ -61,15 +61,15 @@ ALONE = Rank()
 
 
 class Gate:
-    """Lets batches into a bridge while this gateway may forward; else a window notes what is heard.
+    """The entrance of a bridge, open while this gateway may forward; meanwhile a window notes what is heard.
 
     `Bridge.stand_by` makes it with the bridge's `sides`, `origin`, memory of keys `seen`, and `clock`.
 
     `may_forward(now)` is asked for each batch before anything leaves, so that a process that was frozen
-    looks at its lease first; `on_lapse()` is called when it says no. `age_s`: how long the window keeps a
-    frame. What candidates of other ranks than `rank` have stamped is theirs: it does not come in.
-    `forwarding` says whether it is open. `key_of`: where a side is a trunk, how to stamp what enters
-    without an envelope, as any other candidate would; it returns origin and sequence as one number.
+    checks its lease first; `on_lapse()` is called when the answer is no. `age_s`: how long the window keeps a
+    frame. Messages that candidates of other ranks than `rank` have stamped as theirs do not come in.
+    `forwarding` says whether the gate is open. `key_of`: where a side is a trunk, returns the stamp for a
+    message without an envelope, the same as any other candidate's: origin and sequence as one number.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Gate:
         return stamps
 
     def revise(self, sides: Sequence[GatedSide]) -> None:
-        """Go over to other sides and rules, between two batches. What the window knows of others stays."""
+        """Change to other sides and rules, between two batches. What the window knows of others stays."""
         places = [next((n for n, new in enumerate(sides) if new is old), None) for old in self._sides]
         self._stamps = self._stamps_for(sides, self._stamps)
         self.window.revise(_rules(sides), places, self._stamps)
@@ -116,7 +116,7 @@ class Gate:
         self._sides = tuple(sides)
 
     def keep(self, age_s: float) -> None:
-        """Keep frames in the window for another time from now on."""
+        """Keep frames in the window for `age_s` from now on."""
         self.window.keep(age_s)
 
     def _own_key(self) -> int:
@@ -124,7 +124,10 @@ class Gate:
         return self._private << 32 | self._last
 
     def enter(self, side: int, batch: Batch, stats: Stats) -> Batch | None:
-        """Return what of a batch goes on. `stats` counts the rest, and a standby's window notes it."""
+        """Return the messages of a batch that go on.
+
+        `stats` counts the rest, and a standby's window notes it.
+        """
         now = self._clock()
         if self.forwarding and not self._may_forward(now):
             self._on_lapse()
@@ -139,7 +142,10 @@ class Gate:
         return None
 
     def _without_others(self, batch: Batch, stats: Stats) -> Batch | None:
-        """Take out what another candidate has stamped as its own: while both forward, it would go round."""
+        """Take out messages that another candidate stamped as its own, which would go round now.
+
+        They come while both candidates forward.
+        """
         data = batch.keep()
         if not any(origin in data for origin in self._others):
             return batch
@@ -149,7 +155,7 @@ class Gate:
         return from_payloads(kept) if kept else None
 
     def _without_late(self, side: int, batch: Batch, stats: Stats, now: float) -> Batch | None:
-        """Take out what both sent, we and the other bridge: it would go back to where it came from."""
+        """Take out messages that both bridges have sent: they would go back where they came from."""
         if now >= self._replayed_s + LATE_S:
             self._replayed.clear()
             return batch
@@ -164,16 +170,17 @@ class Gate:
         return from_payloads(kept) if kept else None
 
     def lapsed(self) -> bool:
-        """Tell whether our turn ended since the last batch entered. If so, take back all that waits."""
+        """Tell whether our turn ended since the last batch entered. If so, take back all waiting messages."""
         if not self.forwarding or self._may_forward(self._clock()):
             return False
         self.purge()
         return True
 
     def resume(self, since_s: float | None = None) -> int:
-        """Send what nobody has sent, then forward. Return the number of those frames.
+        """Send the frames that nobody has sent, then forward. Return their number.
 
-        `since_s`: when our turn began, where that was a while ago: what is held back has waited since.
+        `since_s`: when our turn began, where that was a while ago: messages that are held back have waited
+        since.
         """
         now = self._clock()
         due = self.window.replay(now)
@@ -185,9 +192,10 @@ class Gate:
         return len(due)
 
     def _remember(self, due: list[Due], now: float) -> None:
-        """Note that copies of these that are heard soon come from the other bridge.
+        """Note that copies of these frames that are heard soon come from the other bridge.
 
-        Trunks know them by their keys, but for those that each candidate stamps with a key of its own.
+        Trunks know copies by their keys, except those of frames that each candidate stamps with a key of its
+        own.
         """
         self._replayed_s, self._replayed = now, Counter()
         for item in due:
@@ -198,7 +206,7 @@ class Gate:
                     self._replayed[number, frame] += 1
 
     def _batches(self, due: list[Due]) -> list[Batch]:
-        """Return runs of frames, as the ports take them."""
+        """Return the frames as batches, in the form in which the ports take them."""
         made = []
         for first in range(0, len(due), 256):
             items = due[first : first + 256]
@@ -213,12 +221,15 @@ class Gate:
         return made
 
     def pause(self) -> None:
-        """Forward nothing more; listen instead. What pipes have queued still leaves."""
+        """Stop forwarding and listen instead. Messages queued in pipes still leave."""
         self.forwarding = False
         self._replayed.clear()
 
     def purge(self) -> None:
-        """Take back what waits: another bridge may be sending it. The window keeps what nobody sends."""
+        """Take back waiting messages: another bridge may be sending them.
+
+        The window keeps what nobody sends.
+        """
         now = self._clock()
         for number, side in enumerate(self._sides):
             self.window.owe(number, side.purge("fenced"), now)
@@ -229,7 +240,7 @@ class Gate:
         return self.window.stats.dropped.get("stale", 0)
 
     def lag_s(self) -> float:
-        """Return how long the other's frames have lately taken to come out."""
+        """Return how long the other bridge's frames have lately taken to come out, in seconds."""
         return self.window.lag_s(self._clock())
 
     def queued(self) -> int:
@@ -237,7 +248,7 @@ class Gate:
         return sum(side.queued for side in self._sides)
 
     def blind(self, before_s: float) -> None:
-        """Trust nothing that the window heard before `before_s`: a side was not heard for a while."""
+        """Distrust everything that the window heard before `before_s`: a side was not heard for a while."""
         self.window.void("blind", before_s, self._clock())
         if self._stamps is not None:
             self._stamps.forget()

@@ -34,7 +34,7 @@ class Stamps:
         self._young, self._old, self._born_s = {}, {}, None
 
     def advance(self, now: float) -> None:
-        """Let time pass. Call it once a batch."""
+        """Note the time. Call it once a batch."""
         self._now = now
         if self._born_s is None:
             self._born_s = now
@@ -48,7 +48,7 @@ class Stamps:
     def next(self, frame: Buffer) -> int | None:
         """Return the number for this frame, in use from now on; None if another may just have used it.
 
-        That is so for 10 s from the beginning, for contents that nobody was heard to stamp since.
+        That is so for 10 s from the beginning, for contents that no candidate was heard to stamp since.
         """
         first = zlib.crc32(frame)
         number = self._after(first)
@@ -60,7 +60,7 @@ class Stamps:
         return number
 
     def heard(self, frame: Buffer, number: int) -> None:
-        """Go on behind `number`, with which another candidate has stamped this frame."""
+        """Continue behind `number`, with which another candidate has stamped this frame."""
         first = zlib.crc32(frame)
         if (number - self._after(first)) & _U32 < _JUMP:
             self._use(first, number)

@@ -25,7 +25,7 @@ Admits = Callable[[bytes], bool]
 
 
 class SideRules(NamedTuple):
-    """A side as the window sees it. `deaf`: a standby does not hear there what the active bridge sends.
+    """The rules of a side for the window. `deaf`: a standby does not hear there what the active bridge sends.
 
     `opaque`: messages may come that are no frames. `inward` and `outward` judge those too. `keeps_unsent()`:
     a message that did not get out by this side may be sent later.
@@ -39,14 +39,17 @@ class SideRules(NamedTuple):
     keeps_unsent: Callable[[], bool] = lambda: True
 
     def is_malformed(self, message: bytes, parts: Parts) -> bool:
-        """Tell whether a message is nothing that may come here."""
+        """Tell whether a message is of no kind that may come here."""
         if parts.is_frame:
             return False
         return not self.opaque or (self.trunk and parts.envelope is None and is_enveloped(message))
 
 
 class _Noted:
-    """One frame: `due` are the sides to send it to, `awaited` those where it may yet be heard, as bits."""
+    """One frame in the window: `due` are the sides to send it to, `awaited` those where it may yet be heard.
+
+    Both are bits by the number of the side.
+    """
 
     __slots__ = ("awaited", "due", "frame", "heard_s", "hops", "key", "named", "void")
 
@@ -59,7 +62,7 @@ class _Noted:
 class Due(NamedTuple):
     """A frame to send to the sides whose bits are set; `message` has an envelope where the window stamps.
 
-    `hops`: those left to the next appliance; below 0, no trunk may take it.
+    `hops`: the hops left for the next appliance; below 0, no trunk may take it.
     """
 
     sides: int
@@ -89,11 +92,12 @@ class Lag:
 
 
 class Window:
-    """Frames heard, by key and by content. Bounded by `count`, `size_bytes` and `age_s`.
+    """The frames heard, by key and by content. Bounded by `count`, `size_bytes` and `age_s`.
 
     `origin` and `stamps`: how the active bridge stamps frames without envelopes; None where no side is a
-    trunk. `private` stamps what `stamps` is not sure of. `seen` remembers keys, as the bridge does.
-    `stats` is its ledger: offered = sent (at a takeover) + queued + dropped (`heard`, `stale`, `full`).
+    trunk. `private` stamps a frame for which `stamps` has no sure number. `seen` remembers keys, as the
+    bridge does. `stats` is its ledger: offered = sent (at a takeover) + queued + dropped (`heard`, `stale`,
+    `full`).
     """
 
     def __init__(
@@ -125,9 +129,9 @@ class Window:
         self._hearing = sum(1 << n for n, side in enumerate(self._sides) if not side.deaf)
 
     def revise(self, sides: Sequence[SideRules], places: Sequence[int | None], stamps: Stamps | None) -> None:
-        """Go over to other sides. `places`: for each old side its new place, None if it has gone.
+        """Change to other sides. `places`: for each old side its new number, None if it has gone.
 
-        A frame that was only due on a side that has gone is given up, counted as `closed`.
+        A frame that was due only on a side that has gone is given up, counted as `closed`.
         """
         self._sit(sides)
         self._stamps = stamps
@@ -154,7 +158,7 @@ class Window:
         return len(self._frames)
 
     def hear(self, side: int, message: bytes, now: float) -> str:
-        """Note a message that came in by a side. Return the reason by which it goes no further now."""
+        """Note a message that came in by a side. Return the reason why it goes no further now."""
         found = take_apart(message)
         if self._sides[side].is_malformed(message, found):
             return "malformed"
@@ -207,14 +211,14 @@ class Window:
             self._by_key[key] = noted
 
     def _match(self, side: int, frame: bytes, among: Callable[[_Noted], bool]) -> _Noted | None:
-        """Return the oldest frame of this content that may yet be heard on a side, `among` some."""
+        """Return the oldest frame of this content, `among` some, that may yet be heard on a side."""
         for noted in self._by_frame.get(frame, ()):
             if noted.awaited >> side & 1 and among(noted):
                 return noted
         return None
 
     def _met(self, noted: _Noted, side: int, now: float) -> str:
-        """Take a frame as heard on a side: it came out there, or its original did."""
+        """Note that a frame was heard on a side: it came out there, or its original did."""
         bit = 1 << side
         noted.awaited &= ~bit
         if noted.due:
@@ -239,7 +243,7 @@ class Window:
         return self._put(noted, due, due | early, "standby" if admitted else refused)
 
     def _note_ours(self, side: int, noted: _Noted) -> str:
-        """Note what the active bridge stamped and we have not heard: its original comes yet, or never."""
+        """Note a frame that the active bridge stamped first: its original is heard later, or never."""
         noted.named = False
         return self._put(noted, 0, self._inward(noted.frame) & ~(1 << side), "echo")
 
@@ -308,7 +312,7 @@ class Window:
             known.awaited |= bit
 
     def _sent(self, envelope: Envelope | None, frame: bytes, now: float) -> _Noted:
-        """Note it as we would have sent it; what we stamped may come from another under another key."""
+        """Return a frame as we would have sent it. Our stamp may not be the key of another's copy."""
         if envelope is None:
             key = -1 if self._stamps is None else self._private()
             return _Noted(frame, key, False, HOPS_DEFAULT, now)
@@ -316,7 +320,7 @@ class Window:
         return _Noted(frame, key, named, envelope.hops, now)
 
     def advance(self, now: float) -> None:
-        """Give up what is too old at `now`, counted as `stale`. Call it once a batch."""
+        """Give up frames that are too old at `now`, counted as `stale`. Call it once a batch."""
         self._seen.advance(now)
         if self._stamps is not None:
             self._stamps.advance(now)
@@ -325,7 +329,7 @@ class Window:
             self._give_up(noted, "stale")
 
     def replay(self, now: float) -> list[Due]:
-        """Return what nobody has sent, in the order in which it was heard, and empty the window."""
+        """Return the frames that nobody has sent, in the order of hearing, and empty the window."""
         self.advance(now)
         due = [self._due(noted) for noted in self._frames if noted.due]
         self.stats.sent += len(due)
@@ -344,9 +348,10 @@ class Window:
         return Due(noted.due, wrap(noted.frame, envelope), noted.hops)
 
     def void(self, reason: str, before_s: float, now: float) -> None:
-        """Send nothing that was heard before `before_s`; count it by `reason`, and know its copies.
+        """Send no frame that was heard before `before_s`; count it by `reason`, and know its copies.
 
-        Only a frame that came with an envelope still goes to trunks: who has it there knows its key.
+        Only a frame that came with an envelope still goes to trunks: a receiver that has it there knows its
+        key.
         """
         for noted in takewhile(lambda noted: noted.heard_s <= before_s, self._frames):
             if noted.named and noted.due & self._trunks:
@@ -359,5 +364,5 @@ class Window:
 
 
 def _moved(bits: int, places: Sequence[int | None]) -> int:
-    """Return bits of old sides as bits of their new places."""
+    """Return bits of old sides as bits of their new numbers."""
     return sum(1 << new for old, new in enumerate(places) if new is not None and bits >> old & 1)

@@ -66,14 +66,14 @@ class OpenPipe(Pipe):
         return self._put(batch)
 
     def revise(self, shed: Shed) -> bool:
-        """Take another shed policy. Return False if that takes a new opening, as for most pipes."""
+        """Use another shed policy. Return False if that takes a new opening, as for most pipes."""
         return False
 
     def close(self) -> None:
         self._gone("closed")
 
     def lose(self, why: str) -> None:
-        """Let go of the device as if it had been lost. Idempotent."""
+        """Release the device as if it had been lost. Idempotent."""
         self._gone(why)
 
     def _gone(self, why: str) -> None:
@@ -107,9 +107,9 @@ class DeviceLink(Generic[D]):
     Without `shed`, new messages are dropped when more than `queue_bytes` would wait, and messages that waited
     longer than `age_s` are dropped too. `shed` replaces this policy. `losses` counts how often an open device
     was lost. `stats` continues from one opening to the next. A medium that can describe its state overrides
-    `condition`. With `keys` what is sent is sealed; a medium that signs uses `seals`. `clock` gives the time
-    for them, in seconds since 1970. If the process stood still for more than `held_s`, the device is opened
-    anew, so that nothing is read that came meanwhile; 0: never.
+    `condition`. With `keys` sent messages are sealed; a medium that signs uses `seals`. `clock` gives the
+    time for them, in seconds since 1970. If the process stood still for more than `held_s`, the device is
+    opened anew, so that nothing is read that came meanwhile; 0: never.
     """
 
     _hub: Hub
@@ -164,8 +164,9 @@ class DeviceLink(Generic[D]):
         return self.shed.queue_bytes
 
     def revise(self, other: Link) -> bool:
-        """Take over the shed policy, the keys and `held_s` of another link to this device. To begin to sign,
-        or to stop it, takes a new opening.
+        """Take over the shed policy, the keys and `held_s` of another link to this device.
+
+        To begin to sign, or to stop it, takes a new opening.
         """
         if not isinstance(other, DeviceLink) or (self.seals is None) != (other.seals is None):
             return False
@@ -185,7 +186,7 @@ class DeviceLink(Generic[D]):
         raise NotImplementedError
 
     def _make_pipe(self, device: D, context: PipeContext) -> OpenPipe:
-        """Return a pipe at `context` that owns `device`."""
+        """Return a pipe in `context` that owns `device`."""
         raise NotImplementedError
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
@@ -262,7 +263,7 @@ class DeviceLink(Generic[D]):
         self._timer = self._loop.call_later(self._pauses.next_s(), self._begin)
 
     def _woke(self, slept_s: float) -> None:
-        """Let go of the device: what has come by it meanwhile, and was not read, is too old."""
+        """Release the device: input that came by it meanwhile, and was not read, is too old."""
         if self.pipe is not None:
             self.pipe.lose(stood_still(slept_s))
 

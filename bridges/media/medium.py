@@ -1,7 +1,7 @@
 """The record of a medium: its settings, and the facts that other modules need (docs/add-a-medium.md).
 
-Records are pure and fast to import: a link and its driver library are imported only when a link is made.
-A record names the class of its link in a string, because the module of the link imports the record.
+Records are pure and fast to import: a link and its driver library are imported only when a link is made. A
+record names the class of its link in a string, because the module of the link imports the record.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 SEAL_BYTES = 18
-"""What a seal adds to each message of a trunk with keys, on a wire that several share."""
+"""The bytes that a seal adds to each message of a trunk with keys, on a wire that several share."""
 CLOCK_S = 60.0
-"""There, what is the first of a sender may be so far from our own clock."""
+"""The most by which a sender's first seal there may differ from our own clock, in seconds."""
 
 
 class Word(NamedTuple):
@@ -57,8 +57,8 @@ class Taken(NamedTuple):
 class Passing(NamedTuple):
     """The patterns that a medium lets through by settings of its own, whose keys in files are `keys`.
 
-    What starts with one of `inward` may enter the bridge, what starts with one of `outward` may leave it. An
-    empty list lets nothing through.
+    A frame that starts with one of `inward` may enter the bridge, one that starts with one of `outward` may
+    leave it. An empty list lets nothing through.
     """
 
     inward: Patterns
@@ -112,7 +112,7 @@ class Medium(Record):
         return None
 
     def mute(self) -> "Medium":
-        """Return the record for one who only sends, and need not hear."""
+        """Return the record for a link that only sends, and need not hear."""
         return self
 
     def link(self, node: int | None = None, shed: "Shed | None" = None, **retry: Any) -> "Link":
@@ -146,7 +146,7 @@ class Medium(Record):
 
     @property
     def passing(self) -> Passing | None:
-        """The patterns that its own settings let through; None if that is left to the side of the bridge."""
+        """The patterns that the medium's own settings let through; None if it has no such settings."""
         return None
 
     @property
@@ -159,7 +159,7 @@ class Medium(Record):
 
     @property
     def needs_node(self) -> bool:
-        """Whether its gateway must have a node id."""
+        """Whether the gateway of the medium must have a node id."""
         return False
 
     def needs(self) -> Iterator[Need]:
@@ -193,7 +193,7 @@ class Medium(Record):
         return None
 
     def lets_in(self) -> Iterator[str]:
-        """Yield the hosts at which it accepts connections that are none of a bus."""
+        """Yield the hosts at which the link accepts connections that are none of a bus."""
         yield from ()
 
     def unshed(self) -> str:

@@ -1,7 +1,8 @@
 """Seals: signatures behind the messages of a trunk on a wire that several share (docs/wire/signed.md). Pure.
 
-There is no handshake there, and anybody may come late. So each message says who sent it and when, and whoever
-hears it remembers how far each sender has come. Nothing is remembered of what does not verify.
+There is no handshake on such a wire, and receivers may come late. So each message says who sent it and when,
+and each receiver remembers how far each sender has come. Nothing is remembered of a message that does not
+verify.
 """
 
 from bisect import insort
@@ -15,7 +16,7 @@ from bus.wire.envelope import message_bytes
 
 SENDERS = 256
 RECENT = 64
-"""Of a sender, messages that may overtake each other."""
+"""The number of a sender's messages that may overtake each other."""
 
 _STAMP = Struct(
     ">IHI"
@@ -29,7 +30,7 @@ WORDS = {
     "replayed": "it was said before",
     "clock": f"its sender's clock is more than {CLOCK_S:g} s from ours: set the clocks",
 }
-"""What is wrong with a message, by the reason that it is rejected for."""
+"""The fault of a message in words, by the reason for which it is rejected."""
 
 
 def is_message(data: bytes) -> bool:
@@ -39,7 +40,7 @@ def is_message(data: bytes) -> bool:
 
 
 class _Heard:
-    """How far one sender has come: `recent` are its last times, in order; what is up to `floor` is old."""
+    """The times of one sender's messages: `recent` are the last ones, in order; all up to `floor` are old."""
 
     __slots__ = ("floor", "recent")
 
@@ -47,7 +48,7 @@ class _Heard:
         self.floor, self.recent = floor, [floor]
 
     def is_new(self, time: int) -> bool:
-        """Tell whether a message with this time has not been heard; from now on it has."""
+        """Note a message with this time. Return whether it is the first."""
         if time <= self.floor or time in self.recent:
             return False
         insort(self.recent, time)
@@ -57,11 +58,11 @@ class _Heard:
 
 
 class Seals:
-    """The seals of one link: those that it makes, as `sender` (u32), and those that it hears.
+    """The seals of one link: made by it as `sender` (u32), and verified.
 
-    `purpose` keeps what is signed on one kind of wire from being valid on another. `clock` gives the seconds
-    since 1970. `rejected` counts what is thrown away, and `tell(reason)` is called the first time for each
-    reason. `is_plain(data)` knows what would have been a message without a seal.
+    `purpose` keeps a signature on one kind of wire from being valid on another. `clock` gives the seconds
+    since 1970. `rejected` counts discarded messages, and `tell(reason)` is called the first time for each
+    reason. `is_plain(data)` recognises a message without a seal.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class Seals:
         self._told = set[str]()
 
     def seal(self, data: bytes) -> bytes:
-        """Return `data` with a seal of its own. Its time is later than that of any before, until 2059."""
+        """Return `data` with a seal of its own. Its time is later than that of all before, until 2059."""
         self._last = min(max(self._now(), self._last + 1), _TIME_MAX)
         body = data + _STAMP.pack(self._sender, self._last >> 32, self._last & 0xFFFFFFFF)
         return body + self._ring.sign(body)
@@ -95,11 +96,11 @@ class Seals:
         return int(self._clock() * _UNITS)
 
     def opened(self, sealed: Iterable[bytes]) -> list[bytes]:
-        """Return the messages that a sender with our keys has just said, without their seals."""
+        """Return the messages that senders with our keys have just sent, without their seals."""
         return [data for one in sealed if (data := self.open(one)) is not None]
 
     def open(self, sealed: bytes) -> bytes | None:
-        """Return what is in a sealed message; None, counted by its reason, if it does not count."""
+        """Return the content of a sealed message; None, counted by its reason, if it does not count."""
         body, tag = sealed[:-TAG_BYTES], sealed[-TAG_BYTES:]
         if len(sealed) < SEAL_BYTES or not self._ring.verify(tag, body):
             reason = "unsigned" if self.is_plain(sealed) else "forged"
@@ -133,5 +134,5 @@ class Seals:
 
 
 def unsealed(sealed: bytes) -> bytes:
-    """Return what we have sealed ourselves."""
+    """Return the content of a message that we have sealed ourselves."""
     return sealed[:-SEAL_BYTES]

@@ -55,14 +55,14 @@ class ShedPipe(Pipe):
         return messages
 
     def revise(self, shed: Shed) -> None:
-        """Go over to another policy, for all messages that wait."""
+        """Change to another policy, for all messages that wait."""
         self._queue.revise(shed)
         if self._timer is not None:
             self._timer.cancel()
             self._pump()
 
     def flush(self) -> None:
-        """Pass on all messages that wait, whatever the policy says: it ends."""
+        """Pass on all messages that wait, whatever the policy says, because it ends."""
         messages = self._queue.drain()
         if messages:
             self.inner.send(from_payloads(messages))
@@ -113,7 +113,7 @@ class ShedHub(Hub):
         self._hub.keep(link, stats)
 
     def revise(self, shed: Shed) -> None:
-        """Go over to another policy on all stages."""
+        """Change to another policy on all stages."""
         self._shed = shed
         for stage in self._stages.values():
             stage.revise(shed)
@@ -129,8 +129,37 @@ class ShedHub(Hub):
         self._hub.publish(batch, self._stages.get(id(origin)))
 
 
-class ShedLink:
-    """A link whose pipes drop messages by the policy `shed`, or none. All else is delegated to `link`."""
+class FrontLink:
+    """The base of a link in front of `link`, whose address, state, fault and losses are its own."""
+
+    link: BusLink
+
+    @property
+    def url(self) -> str:
+        return self.link.url
+
+    @property
+    def state(self) -> State:
+        return self.link.state
+
+    @property
+    def condition(self) -> str:
+        return self.link.condition
+
+    @property
+    def fault(self) -> str:
+        return self.link.fault
+
+    @property
+    def losses(self) -> int:
+        return self.link.losses
+
+    def close(self) -> None:
+        self.link.close()
+
+
+class ShedLink(FrontLink):
+    """A link whose pipes drop messages by the policy `shed`, or none; all else is done by `link`."""
 
     _hub: Hub
     _loop: AbstractEventLoop
@@ -165,29 +194,6 @@ class ShedLink:
         if self._stages is not None:
             self._stages.flush()
         self.link.rehome(self._front())
-
-    def close(self) -> None:
-        self.link.close()
-
-    @property
-    def url(self) -> str:
-        return self.link.url
-
-    @property
-    def state(self) -> State:
-        return self.link.state
-
-    @property
-    def condition(self) -> str:
-        return self.link.condition
-
-    @property
-    def fault(self) -> str:
-        return self.link.fault
-
-    @property
-    def losses(self) -> int:
-        return self.link.losses
 
     @property
     def queue_bytes(self) -> int:

@@ -20,11 +20,12 @@ Settle = Callable[[int, str], None]
 
 
 class Shed(NamedTuple):
-    """A shed policy. `policy` chooses what to drop when more than `queue_bytes` would wait: the `newest` or
-    the `oldest` messages. `conflate` drops the oldest, and keeps only the latest frame of each type and
-    pattern. Messages that waited longer than `age_s` seconds are dropped. At most `rate` frames a second
-    leave. `stated`: somebody asked for this policy, so ledgers say `shed` and `aged out`, not `queue full`
-    and `stale`.
+    """A shed policy.
+
+    `policy` chooses what to drop when more than `queue_bytes` would wait: the `newest` or the `oldest`
+    messages. `conflate` drops the oldest, and keeps only the latest frame of each type and pattern. Messages
+    that waited longer than `age_s` seconds are dropped. At most `rate` frames a second leave. `stated`: the
+    topology asked for this policy, so ledgers say `shed` and `aged out`, not `queue full` and `stale`.
     """
 
     policy: Policy = "newest"
@@ -80,7 +81,7 @@ def fitting(messages: Sequence[bytes], stats: Stats) -> list[bytes]:
 def topic(message: bytes) -> bytes:
     """Return the type and tokens of a message, with or without envelope. Conflation compares these bytes.
 
-    b"" for an opaque message: nothing takes its place.
+    They are b"" for an opaque message, which no other message replaces.
     """
     # `is_enveloped` inlined: the call would be a twentieth of the cost of conflating a message
     length = len(message)
@@ -99,9 +100,9 @@ class ShedQueue:
     """A first-in, first-out queue with a shed policy. It keeps the counts in the pipe's `stats`.
 
     A message that was taken still counts as queued, and towards `queue_bytes`, until it is settled. With
-    `conflate` a new frame gets the place of the older one in the queue, so that frequent patterns do not
+    `conflate` a new frame gets the position of the older one in the queue, so that frequent patterns do not
     starve others. Messages without bytes are queued only if `empty` says so. `on_lost(message, reason)` is
-    told of each message that the queue drops.
+    called for each message that the queue drops.
     """
 
     def __init__(
@@ -122,7 +123,7 @@ class ShedQueue:
         return len(self._waiting)
 
     def revise(self, shed: Shed) -> None:
-        """Go over to another policy. It judges waiting messages too, as soon as something is put or taken."""
+        """Change to another policy. It judges waiting messages too, as soon as something is put or taken."""
         waiting = list(self._waiting.values())
         self._waiting.clear()
         self.shed, self._conflate, self._next_s = shed, shed.policy == "conflate", -inf
@@ -133,7 +134,7 @@ class ShedQueue:
             self._waiting[key] = came, message
 
     def _key(self, message: bytes) -> Hashable:
-        """Return what a message that takes its place would share: its topic; else a number of its own."""
+        """Return the key that a message shares with its replacement: its topic; else a new number."""
         return (self._conflate and topic(message)) or next(self._numbers)
 
     def put(self, now: float, messages: Sequence[bytes]) -> None:
@@ -166,13 +167,13 @@ class ShedQueue:
             self._on_lost(message, self.shed.full)
 
     def _lose(self, message: bytes, reason: str, settle: Settle | None = None) -> None:
-        """Drop a message that waited, or let `settle` do it."""
+        """Drop a message that waited, or have `settle` count it."""
         (settle or self.settle)(len(message), reason)
         if self._on_lost is not None:
             self._on_lost(message, reason)
 
     def _is_full(self, more: int = 0, more_bytes: int = 0) -> bool:
-        """Return whether so many messages and bytes more would be too much; a tiny one counts for 4 bytes."""
+        """Return whether `count` messages of `size` bytes do not fit; a tiny one counts as 4 bytes."""
         waiting, bound = len(self._waiting) + more, self.shed.queue_bytes
         return self._stats.queued_bytes + more_bytes > bound or FRAME_BYTES_MIN * waiting > bound
 
@@ -212,7 +213,7 @@ class ShedQueue:
 
     @property
     def oldest_s(self) -> float:
-        """When the message that is the next to go was queued; infinite if none waits."""
+        """The time when the next message to leave was queued; infinite if none waits."""
         return next(iter(self._waiting.values()))[0] if self._waiting else inf
 
     def ready(self, now: float) -> bool:
@@ -235,7 +236,7 @@ class ShedQueue:
         return None
 
     def drain(self) -> list[bytes]:
-        """Take all waiting messages, in order, and settle them as sent."""
+        """Return all waiting messages, in order, settled as sent."""
         messages = [message for _, message in self._waiting.values()]
         self._waiting.clear()
         for message in messages:

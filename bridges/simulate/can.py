@@ -26,9 +26,9 @@ State = Literal["active", "passive", "off"]
 
 
 class CanWire(Wire):
-    """A CAN bus. `corruption` destroys a frame on the wire: every node sees an error frame. The sender's
-    error counter grows by 8 and it retransmits, until it is error-passive and finally bus-off.
+    """A CAN bus on which `corruption` destroys a frame on the wire: every node sees an error frame.
 
+    The sender's error counter grows by 8 and it retransmits, until it is error-passive and finally bus-off.
     The other faults act between the wire and one receiver. A bus-off node recovers after `restart_s`, or with
     None only by `CanPort.restart()`. With `stuck = True` nothing can be sent.
     """
@@ -186,7 +186,7 @@ class CanPort(WireEnd):
             self.wire.go()
 
     def succeeded(self) -> None:
-        """Take the acknowledged frame off the queue, and lower the error counter."""
+        """Remove the acknowledged frame from the queue, and lower the error counter."""
         self.sending.popleft()
         self.errors = max(0, self.errors - 1)
         if self.state == "passive" and self.errors < _PASSIVE:
@@ -278,7 +278,7 @@ class SimulatedCanBus(Bell):
         return frame
 
     def arrive(self, frame: "Message") -> None:
-        """Take a frame from the wire, or an error frame of this driver."""
+        """Receive a frame from the wire, or an error frame of this driver."""
         if len(self._arrived) >= _RX_FRAMES:
             return self.port.wire.note(self.port.loop, self.port.name, "overrun", _data(frame))
         taken = copy.copy(frame)

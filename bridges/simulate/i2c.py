@@ -147,7 +147,7 @@ class I2cTarget(Pipe):
                 self.mailbox.send(message)
 
     def close(self) -> None:
-        """Leave the hub, and drop what waits, or what crossed without a word of it until now. Idempotent."""
+        """Leave the hub, and drop messages that wait, or that crossed without being published. Idempotent."""
         if self._hub is not None:
             self.mailbox.boot("closed")
             self._hub.detach(self)

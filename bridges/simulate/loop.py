@@ -44,7 +44,7 @@ class _JumpingSelector(selectors.EpollSelector):
 
 
 class Owner:
-    """Closes sockets of simulated wires at the end, if they are still open then."""
+    """The owner of simulated wires' sockets: closes them at the end, if they are still open then."""
 
     def __init__(self) -> None:
         self._sockets: list[socket.socket] = []
@@ -87,7 +87,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop, Owner):
 
 
 def done_at_once(loop: asyncio.AbstractEventLoop, func: Callable[..., T], *args: Any) -> "Future[T]":
-    """Run `func` now, whatever thread it was meant for; return a future of `loop` with what came of it."""
+    """Run `func` now, whatever thread it was meant for; return a future of `loop` with its outcome."""
     future: Future[T] = loop.create_future()
     try:
         future.set_result(func(*args))

@@ -39,7 +39,7 @@ class Rs485Node(OpenPipe):
     """A node of a shared pair as the only pipe of `hub`. Messages from the hub wait for the master's poll.
 
     `port` is a `SerialPort`, or anything with the methods of `bridges.media.uart.port.Port`. `polled` counts
-    the polls that it answered.
+    the polls that the node answered.
     """
 
     def __init__(

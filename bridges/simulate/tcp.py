@@ -48,7 +48,10 @@ class TcpWire(Wire):
         self.connections: list[_Connection] = []
 
     def listen(self, **options: Any) -> ListenLink:
-        """Return the listening link of a bus: the real one, except for its sockets. `options` are its own."""
+        """Return the listening link of a bus: the real one, except for its sockets.
+
+        `options` are those of the link.
+        """
         return ListenLink(_URL, acceptor=_Acceptor(self), **options)
 
     def dial(self, name: str = "", **options: Any) -> DialLink:
@@ -72,7 +75,7 @@ class TcpWire(Wire):
             connection.go_on()
 
     def halt(self) -> None:
-        """Leave all connections half open: nothing passes them any more, and they end after `patience_s`."""
+        """Leave all connections half open: nothing passes any more, and they end after `patience_s`."""
         for connection in tuple(self.connections):
             connection.halted = True
             connection.go_on()
@@ -85,8 +88,10 @@ class TcpWire(Wire):
 
 
 class TcpEnd(WireEnd):
-    """A host on the network. With `clogged = True` it reads nothing. `unplug()` ends its connections and
-    refuses new ones until `plug()`."""
+    """A host on the network. With `clogged = True` it reads nothing.
+
+    `unplug()` ends its connections and refuses new ones until `plug()`.
+    """
 
     def __init__(self, wire: TcpWire, name: str) -> None:
         super().__init__(name)
@@ -144,7 +149,7 @@ class _Connection:
 
     @property
     def dead(self) -> bool:
-        """Whether nothing passes."""
+        """Whether nothing passes this connection."""
         return self.halted or self.wire.stuck
 
     def go_on(self) -> None:
@@ -185,7 +190,7 @@ class _Direction:
         self.go_on()
 
     def go_on(self) -> None:
-        """Write to the receiver what has arrived, and read from the sender only when nothing is left."""
+        """Write the bytes that have arrived to the receiver, and read from the sender when none are left."""
         if self._closed:
             return
         blocked = self._connection.dead or self._receiver.clogged
@@ -245,7 +250,7 @@ class _Direction:
         self._on_writable()
 
     def _on_writable(self) -> None:
-        """Write what there is room for; wait for room for the rest."""
+        """Write as many bytes as there is room for; wait for room for the rest."""
         try:
             taken = self._sink.send(self._unread)
         except BlockingIOError:

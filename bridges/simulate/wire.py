@@ -109,7 +109,7 @@ class Wire:
 
 
 class WireEnd:
-    """A place on a wire. The device there is `plugged` or not; set `clogged` to make it read or send nothing.
+    """An end of a wire. The device there is `plugged` or not; set `clogged` to make it read or send nothing.
 
     Each medium defines the effect of `clogged`, and its own `unplug()`.
     """
@@ -171,7 +171,7 @@ def bend_bytes(data: bytes, random: Random, faults: Faults) -> bytes:
 
 
 class Order:
-    """Makes calls after their delays, always in the order in which they were given."""
+    """The order of delayed calls: they are made after their delays, always as they were given."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[float, Callable[[], None]]] = deque()

@@ -25,7 +25,10 @@ from bus.wire.pattern import Pattern
 __all__ = ["Bus", "ClosedError", "Peer", "RawBus", "Tls"]
 
 Peer = NewType("Peer", int)
-"""One connection of a `RawBus`: opaque, hashable, and never reused for another one in this process."""
+"""One connection of a `RawBus`: opaque and hashable.
+
+No other connection of this process ever gets an equal one.
+"""
 
 CONNECT_S = 1.0
 LINGER_S = 1.0
@@ -41,7 +44,7 @@ T = TypeVar("T")
 class _Socket(Generic[T]):
     """The base of both sockets: addresses, life and waiting. Receive in one thread or on one loop.
 
-    It receives a `T` for each message that `_item` takes.
+    It receives one `T` for each message that `_item` accepts.
     """
 
     _raw = False
@@ -82,11 +85,11 @@ class _Socket(Generic[T]):
         return urls
 
     def _item(self, message: bytes, peer: int) -> T | None:
-        """Return what the program gets for a message; None to skip it."""
+        """Return what the program receives for a message; None to skip the message."""
         raise NotImplementedError
 
     def recv(self, timeout: float | None = None) -> T:
-        """Return what arrives next. Raises `TimeoutError`, or `ClosedError` once closed."""
+        """Return the next message. Raises `TimeoutError`, or `ClosedError` once the socket is closed."""
         deadline = _deadline(timeout)
         while (item := self._item(*self._receive(deadline))) is None:
             pass
@@ -100,13 +103,13 @@ class _Socket(Generic[T]):
             return item
 
     def __iter__(self) -> Iterator[T]:
-        """Yield what arrives; end when the socket is closed."""
+        """Yield the messages that arrive, until the socket is closed."""
         with suppress(ClosedError):
             while True:
                 yield self.recv()
 
     async def __aiter__(self) -> AsyncIterator[T]:
-        """Yield what arrives; end when the socket is closed."""
+        """Yield the messages that arrive, until the socket is closed."""
         with suppress(ClosedError):
             while True:
                 yield await self.arecv()
@@ -124,7 +127,7 @@ class _Socket(Generic[T]):
         return {Peer(peer): address for peer, address in self._nng.peers.copy().items()}
 
     def wait_peers(self, count: int, timeout: float | None = None) -> bool:
-        """Wait until at least `count` peers are connected. Return whether they are."""
+        """Wait until at least `count` peers are connected. Return whether so many are."""
         with self._changed:
             return self._changed.wait_for(lambda: len(self._nng.peers) >= count, timeout)
 
@@ -169,7 +172,7 @@ class _Socket(Generic[T]):
         return message
 
     def close(self) -> None:
-        """Close once sent messages have left, or after `linger_s`. Idempotent.
+        """Close the socket once sent messages have left, or after `linger_s`. Idempotent.
 
         Close a socket that is used on an asyncio loop on that loop; `aclose` does not block it.
         """
@@ -253,7 +256,7 @@ class Bus(_Socket[Frame]):
             return (await self._areceive())[0]
 
     def _item(self, message: bytes, peer: int) -> Frame | None:
-        """Return the frame, without envelope."""
+        """Return the frame in a message, without its envelope; None if it holds none."""
         parts = split(message)
         if parts is None:
             self.rejected += 1
@@ -280,7 +283,7 @@ class RawBus(_Socket[tuple[bytes, Peer]]):
         await asyncio.sleep(0)
 
     def _item(self, message: bytes, peer: int) -> tuple[bytes, Peer]:
-        """Return the message and its sender."""
+        """Return a message and its sender."""
         return message, Peer(peer)
 
 

@@ -26,7 +26,10 @@ class Readable:
         self._poll.poll(max(1, round(timeout_s * 1000)))
 
     async def await_one(self, limit_s: float) -> None:
-        """Wait until it is readable or closed, at most `limit_s` seconds. The caller checks which it was."""
+        """Wait until the descriptor is readable or closed, at most `limit_s` seconds.
+
+        The caller checks which.
+        """
         loop = asyncio.get_running_loop()
         if not self._waiting:
             self._loop, self._woken = loop, asyncio.Event()

@@ -25,7 +25,7 @@ _TROUBLED: Final = {"doubt", "orphan", "fenced"}  # states that somebody should 
 
 
 class Gate(Protocol):
-    """As much of a bridge's entrance as a candidacy uses; `bridges.handover.gate.Gate` describes it."""
+    """The part of a bridge's gate that a candidacy uses; `bridges.handover.gate.Gate` describes it."""
 
     forwarding: bool
 
@@ -40,12 +40,12 @@ class Gate(Protocol):
 
 
 class Candidacy:
-    """Runs a `Candidate` on the event loop, and opens and closes its bridge's `gate`.
+    """A `Candidate` on an event loop, which opens and closes the `gate` of its bridge.
 
     It keeps a `link` to each of the `brokers`. `links_down()` names the links of the bridge that are not up.
     `record(kind, source, cause, level, **counts)` gets each event. `bridge` is the bridge's own name, if the
     lease has another. With `keys`, claims are signed and grants must be. `takeovers` counts how often this
-    candidate began to forward. `security` has the TLS of brokers that have some.
+    candidate began to forward. `security` has the TLS settings of brokers that use TLS.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Candidacy:
         self._granted_s = 0.0
         self._began = False  # promoted, and nothing has been sent since
         self._resigning_s: float | None = None
-        self._standing: State = "standby"
+        self._state: State = "standby"
         self._up_s: float | None = None
         self._looked_s = 0.0
         self._slept = False
@@ -108,7 +108,7 @@ class Candidacy:
         keys: Keyring | None = None,
         security: Securities = MappingProxyType({}),
     ) -> None:
-        """Go over to other brokers, times, keys and TLS. A lease stays as long as one broker grants it."""
+        """Change to other brokers, times, keys and TLS. A lease stays as long as one broker grants it."""
         self._keys, self._secured = keys, security
         for address, number in self._numbers.items():
             self._by_number[number].sign(keys)
@@ -136,7 +136,7 @@ class Candidacy:
         return self._loop.time()
 
     def _beat(self) -> None:
-        """Look at the links, act on the state and claim the lease, once a heartbeat."""
+        """Check the links, act on the state and claim the lease, once a heartbeat."""
         assert self._loop is not None
         # First of all: the next heartbeat comes whatever fails in this one.
         self._timer = self._loop.call_later(self.candidate.heartbeat_ms / 1000, self._beat)
@@ -186,7 +186,7 @@ class Candidacy:
 
     @property
     def resigning(self) -> bool:
-        """Whether it waits for its pipes to drain, before a better candidate takes over."""
+        """Whether the holder waits for its pipes to drain, before a better candidate takes over."""
         return self._resigning_s is not None
 
     def on_wake(self) -> None:
@@ -197,13 +197,13 @@ class Candidacy:
             self.judge()
 
     def judge(self) -> None:
-        """Do what the candidate's state asks for."""
+        """Act on the candidate's state: forward, pause or resign."""
         state = self.candidate.judge(self._now())
         self._other_held = self._other_held or self.candidate.other_holds
         if self._slept:
             self._look_back()
-        if state != self._standing:
-            was, self._standing = self._standing, state
+        if state != self._state:
+            was, self._state = self._state, state
             self._changed(was, state)
         if self.candidate.asked_to_resign and self._resigning_s is None and self._settling is None:
             self._begin_to_resign()
@@ -282,13 +282,13 @@ class Candidacy:
         self._resign()
 
     def _resign(self) -> None:
-        self._standing = self.candidate.resign(self._now())
+        self._state = self.candidate.resign(self._now())
         self._stop(purge=True)
         self._claim(resign=True)
         self._tell("resigned", logging.INFO)
 
     def close(self) -> None:
-        """Stop. A holder resigns, so that another candidate can begin at once. Idempotent."""
+        """Stop the candidacy. A holder resigns, so that another candidate can begin at once. Idempotent."""
         if self._loop is None:
             return
         if isinstance(self._loop, WakefulLoop):

@@ -1,7 +1,7 @@
 """A candidate: decides whether this gateway's copy of a bridge may forward. Pure (docs/failover.md).
 
 A candidate sends claims to every broker of its list. It begins to forward when all brokers within reach grant
-it the lease, and goes on while one grants it and none says that another forwards.
+it the lease, and goes on while one broker grants it and none says that another candidate forwards.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _NUMBERS = 64  # claims whose time of sending is remembered
 
 
 class BrokerView:
-    """One broker as a candidate sees it: whether it can be reached, and its last grant."""
+    """One broker as a candidate sees it: whether the broker can be reached, and its last grant."""
 
     __slots__ = ("grant", "heard_s", "reach", "sent", "since_s", "until_s")
 
@@ -32,7 +32,7 @@ class BrokerView:
         return self.grant is not None and self.grant.granted and now < self.until_s
 
     def enter(self, reach: Reach, now: float) -> None:
-        """Note whether the broker can be reached; if not, forget what it granted."""
+        """Note whether the broker can be reached; if not, forget what the broker granted."""
         if reach != self.reach:
             self.reach, self.since_s = reach, now
         if reach != "up":
@@ -41,10 +41,11 @@ class BrokerView:
 
 
 class Candidate:
-    """State machine of one candidate: report each event to it, then act on the state that it returns.
+    """The state machine of one candidate: report each event to it, then act on the state that it returns.
 
-    `order`: place in the list of gateways, 0 is the best. `brokers`: how many there are. It is `ready`
-    while all links of the bridge are up. Ask `may_forward(now)` before sending. Times in seconds, monotonic.
+    `order`: position in the list of gateways, 0 is the best. `brokers`: how many there are. The candidate is
+    `ready` while all links of the bridge are up. Ask `may_forward(now)` before sending. Times in seconds,
+    monotonic.
     """
 
     def __init__(
@@ -90,12 +91,12 @@ class Candidate:
         del self._views[broker]
 
     def may_forward(self, now: float) -> bool:
-        """Return whether a frame may leave now. Asked for each batch."""
+        """Return whether a frame may leave now. Call it for each batch."""
         return now < self.until_s and self.state in ("active", "orphan")
 
     @property
     def holding(self) -> bool:
-        """Whether it claims the lease as its own, also while it waits for a broker to confirm that."""
+        """Whether this candidate claims the lease as its own, even if no broker has confirmed that yet."""
         return self.state in ("active", "doubt", "orphan")
 
     @property
@@ -106,7 +107,7 @@ class Candidate:
 
     @property
     def holder_name(self) -> str:
-        """Name of the candidate that forwards, as far as we know; "" if none is known."""
+        """The name of the candidate that forwards, as far as we know; "" if none is known."""
         if self.holding:
             return self.name
         heard = [(view.heard_s, view.grant) for view in self.views if view.grant is not None]
@@ -120,7 +121,7 @@ class Candidate:
         )
 
     def claim(self, broker: int, now: float, resign: bool = False) -> Claim:
-        """Make the heartbeat to send to a broker now."""
+        """Return the heartbeat to send to a broker now."""
         self._number = (self._number + 1) & 0xFFFF
         sent = self._views[broker].sent
         sent[self._number] = now
@@ -133,20 +134,20 @@ class Candidate:
         )  # fmt: skip
 
     def links(self, up: bool) -> None:
-        """Report whether all links of the bridge are up: only then can it be chosen."""
+        """Report whether all links of the bridge are up: only then can this candidate be chosen."""
         self.ready = up
 
     def reached(self, broker: int, reach: Reach, now: float) -> State:
         """Report whether a broker can be reached.
 
         `refused`: nobody listens there, so the broker is dead. `unreachable`: a connection ended or was not
-        answered, so the broker may live, and promote another.
+        answered, so the broker may live, and promote another candidate.
         """
         self._views[broker].enter(reach, now)
         return self.judge(now)
 
     def heard(self, broker: int, grant: Grant, now: float) -> State:
-        """Take in a broker's grant. Its lease runs from when we sent the claim that it answers."""
+        """Report a broker's grant. Its lease runs from when we sent the claim that it answers."""
         view = self._views[broker]
         if grant.tokens != self.tokens or grant.bridge != self.bridge or view.reach != "up":
             return self.state
@@ -160,7 +161,7 @@ class Candidate:
 
     @property
     def asked_to_resign(self) -> bool:
-        """Whether a broker that grants us the lease would rather give it to another."""
+        """Whether a broker that grants us the lease asks us to give it to another candidate."""
         return self.state == "active" and any(
             view.grant.please_resign for view in self.views if view.grant is not None
         )
@@ -174,7 +175,7 @@ class Candidate:
         return self.state
 
     def judge(self, now: float) -> State:
-        """Decide again, with the time that has passed."""
+        """Decide again, with the time that has passed, and return the state."""
         if self._started_s is None:
             self._started_s = now
         grants = [view.until_s for view in self.views if view.granted(now)]
@@ -220,7 +221,7 @@ class Candidate:
         )
 
     def _unanimous(self, now: float) -> bool:
-        """Return whether all brokers grant us the lease, apart from dead ones and those silent for a lease.
+        """Return whether all brokers grant us the lease, except dead brokers and brokers silent for a lease.
 
         A broker out of our reach may still grant the lease to another candidate. So the earlier leases must
         have run out (`alone`) before the other brokers can promote us.

@@ -57,7 +57,7 @@ class Lease(NamedTuple):
 
 
 class Rival(NamedTuple):
-    """A claim with a candidate's id that came over another connection while the candidate's own lived."""
+    """A claim with a candidate's id that came over another connection while the candidate's own was alive."""
 
     who: Hashable
     claim: Claim
@@ -126,12 +126,12 @@ class Group:
 
     @property
     def outcome(self) -> tuple[int, int, bool]:
-        """The holder's id, the epoch, and whether the holder acts: all candidates hear when this changes."""
+        """The holder's id, the epoch, and whether the holder acts: all candidates are told of a change."""
         return self.claim.id, self.epoch, self.claim.holding
 
     @property
     def claim(self) -> Claim:
-        """The holder's last claim; that of nobody while there is no holder."""
+        """The holder's last claim; an empty one while there is no holder."""
         return _NOBODY if self.holder is None else self.holder.claim
 
     def hear(self, candidate: Member, claim: Claim, now: float) -> list[Answer]:

@@ -34,8 +34,8 @@ _UNSIGNED = {
 class BrokerLink:
     """A candidate's connection to one broker, dialled again at once when it ends, then with growing pauses.
 
-    `number` is the broker's place in the candidate's list. `judge()` is called after each event that may have
-    changed the candidate's state.
+    `number` is the broker's position in the candidate's list. `judge()` is called after each event that may
+    have changed the candidate's state.
     """
 
     def __init__(
@@ -56,10 +56,10 @@ class BrokerLink:
         self._keys: Keyring | None = None
         self._nonce = b""
         self._session: Session | None = None
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     def sign(self, keys: Keyring | None) -> None:
-        """Sign claims with these keys, and take only grants that are signed; with None, neither."""
+        """Sign claims with these keys, and accept only signed grants; with None, do neither."""
         other, self._keys = (keys is None) != (self._keys is None), keys
         if self._session is not None and keys is not None:
             self._session.revise(keys)
@@ -67,7 +67,7 @@ class BrokerLink:
             self._connection.close("other keys")
 
     def secure(self, security: Security | None) -> None:
-        """Dial with this TLS from the next time on, whose certificates are loaded; with None, with none."""
+        """Dial with this TLS from the next time on, whose certificates are loaded; with None, without TLS."""
         other, self._security = (security is None) != (self._security is None), security
         if other and self._connection is not None:
             self._connection.close("other security")
@@ -93,14 +93,14 @@ class BrokerLink:
             await asyncio.sleep(self._pause_s(connected))
 
     def _judge_safely(self) -> None:
-        """Log an error of `judge`: it must not end this connection for ever."""
+        """Call `judge`, and log an error of it: the error must not end this connection for ever."""
         try:
             self._judge()
         except Exception:
             log.exception("bridge %s: after trouble with %s:%d", self._candidate.bridge, *self._address)
 
     def _pause_s(self, connected: bool) -> float:
-        """Choose the next pause: a holder must be first at a broker that is back, above all in doubt."""
+        """Return the next pause: a holder must be the first at a broker that is back, above all in doubt."""
         if connected or self._candidate.holding:
             self._pauses.reset()
         if connected:
@@ -130,7 +130,7 @@ class BrokerLink:
         return made.objects > 0
 
     def _begin(self, connection: Connection) -> None:
-        """Greet the broker, and claim the lease, or ask for what claims are signed with."""
+        """Greet the broker, and claim the lease, or ask for the nonce with which claims are signed."""
         self._candidate.reached(self._number, "up", self._loop.time())  # the next line may close it
         connection.say(pack_hello(Hello(secrets.randbits(32), _SILENCE_MS)))
         self._session = None
@@ -141,7 +141,7 @@ class BrokerLink:
             connection.say(pack_ask(self._nonce))
 
     def claim(self, resign: bool = False) -> None:
-        """Send a heartbeat, if a connection is up and has sent the last one."""
+        """Send a heartbeat, if a connection is up and has sent the last heartbeat."""
         connection = self._connection
         if connection is None or connection.closed:
             return
@@ -160,7 +160,7 @@ class BrokerLink:
             connection.say(frame if self._session is None else self._session.seal(frame))
 
     def _was_granted(self) -> bool:
-        """Return whether a signed grant came on this connection, so that silence is no matter of keys."""
+        """Return whether a signed grant came on this connection, so that its silence is not due to keys."""
         return self._session is not None and self._session.heard > 0
 
     def _on_frames(self, _: Connection, frames: list[bytes]) -> None:
@@ -173,7 +173,7 @@ class BrokerLink:
         self._judge_safely()
 
     def _answered(self, answer: Answer, nonce: bytes) -> None:
-        """Take the broker's answer about signing: with its nonce, claims can be signed from now on."""
+        """Handle the broker's answer about signing: with its nonce, claims can be signed from now on."""
         if answer != "nonce":
             self._warn(_UNSIGNED[answer])
         elif self._keys is not None and self._session is None:
@@ -188,14 +188,14 @@ class BrokerLink:
                 return self._warn(f"its grants are refused: {fault}")
         grant = unpack_grant(frame)
         if grant is not None:
-            self._told.clear()
+            self._warned.clear()
             self._candidate.heard(self._number, grant, self._loop.time())
         return None
 
     def _warn(self, why: str) -> None:
         """Log what is wrong with this broker, once until it grants again."""
-        if why not in self._told:
-            self._told.add(why)
+        if why not in self._warned:
+            self._warned.add(why)
             broker = "broker {}:{}".format(*self._address)
             cause = f"{broker}: {why}"
             log.warning("bridge %s: %s: %s", self._candidate.bridge, broker, why, extra={"cause": cause})

@@ -27,9 +27,9 @@ _TICK_S = 0.01  # at least, between two looks
 class LeasingBroker:
     """A TMQ broker that also leases bridges (docs/failover.md).
 
-    With `keys` it takes only claims that are signed, and signs its grants. A claim over TLS with a
-    certificate that was asked for (`require_peer_cert`) counts as signed; where an address asks for one,
-    other claims must be. `tls` has the certificates of addresses. `options` are arguments of `Broker`.
+    With `keys` it accepts only signed claims, and signs its grants. A claim over TLS with a certificate that
+    was asked for (`require_peer_cert`) counts as signed; where an address asks for certificates, other claims
+    must be signed. `tls` has the certificates of addresses. `options` are arguments of `Broker`.
     """
 
     def __init__(
@@ -72,16 +72,16 @@ class LeasingBroker:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Plain numbers for a status page."""
+        """The counts of the broker, as numbers by name, for a status page."""
         return self.broker.counts
 
     @property
     def rejected(self) -> dict[str, int]:
-        """The counts of what was refused, by reason."""
+        """The counts of refused claims and packets, by reason."""
         return self.broker.stats.rejected
 
     def report(self) -> Report:
-        """Return what a status shows: all leases, and the first of what is registered."""
+        """Return the broker's report for a status: all leases, and the first registrations."""
         found = [_registration(*one) for one in self.broker.registry.first(LISTED)]
         lists, leases = {"registrations": found}, self.leases()
         return Report(self.name, "broker", self.urls, self.counts, self.rejected, leases, lists)
@@ -102,7 +102,7 @@ class LeasingBroker:
         keys: Keyring | None = None,
         tls: Mapping[str, Tls] = MappingProxyType({}),
     ) -> None:
-        """Go over to other peers, settings and keys; all connections, registrations and leases stay.
+        """Change to other peers, settings and keys; all connections, registrations and leases stay.
 
         Of `tls` only whether certificates are asked for counts here: addresses come and go at `broker`.
         """
@@ -161,7 +161,7 @@ class LeasingBroker:
         self._arm()
 
     def _arm(self) -> None:
-        """Look again when the table has something to do. Most of the time that is later than was thought."""
+        """Set the timer for the next deadline of the table, which is mostly later than the last time."""
         if self._loop is None or self.table.due_s >= self._due_s:
             return
         if self._timer is not None:

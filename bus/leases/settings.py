@@ -9,7 +9,7 @@ from bus.schema import Milliseconds, Range, Record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSettings(Record):
-    """Times and manners of a broker."""
+    """The settings of a broker: times, and how it treats clients."""
 
     heartbeat_ms: Annotated[Milliseconds, "a peer that is silent for three of these counts as gone"] = 1000
     lease_ms: Annotated[

@@ -59,8 +59,8 @@ def _data(kind: int, frame: bytes) -> bytes:
 class Session:
     """One end of a connection with signed claims and grants: `seal` what goes out, `open` what comes in.
 
-    `speaks` is the type of what goes out. A frame is `repeated` if its count is none above the last one that
-    came, which is `heard` (0 before any). After a wrong signature nothing is taken any more.
+    `speaks` is the type of what goes out. A frame is `repeated` if its count is not above that of the last
+    frame that came, which is `heard` (0 before any). After a wrong signature no frame is accepted any more.
     """
 
     __slots__ = ("_broken", "_keys", "_nonces", "_said", "_speaks", "_theirs", "heard")
@@ -85,7 +85,7 @@ class Session:
         return signed[:-TAG_BYTES] + self._keys.sign(signed[:-TAG_BYTES])
 
     def open(self, frame: bytes) -> tuple[bytes, Fault]:
-        """Return a claim or grant as it was before it was signed, and "" or why it is refused."""
+        """Return a claim or grant as it was before it was signed, and "" or the reason of its refusal."""
         if not is_signed(frame):
             return b"", "unsigned"
         if self._broken or not self._theirs.verify(frame[-TAG_BYTES:], frame[:-TAG_BYTES]):
@@ -113,19 +113,19 @@ def is_signed(frame: bytes) -> bool:
 class Notary:
     """A broker's ends of all signed connections. `keys` is None where claims are not signed.
 
-    `who` is anything hashable that stands for a connection; `random` makes a nonce. Where it is `strict`, or
-    has keys, a claim counts only if it is signed, or its connection is `proven`: by a certificate.
+    `who` is a hashable identity of a connection; `random` makes a nonce. Where the notary is `strict`, or has
+    keys, a claim counts only if it is signed, or its connection is `proven`: by a certificate.
     """
 
     def __init__(self, keys: Keyring | None, random: Callable[[int], bytes], strict: bool = False) -> None:
         self._keys, self._random, self._strict = keys, random, strict
         self._sessions: dict[object, Session] = {}
-        self._told: set[object] = set()
+        self._refused: set[object] = set()
 
     def revise(self, keys: Keyring | None, strict: bool = False) -> None:
-        """Use other keys, also on connections that are open. Without keys, what is signed is refused."""
+        """Use other keys, also on connections that are open. Without keys, signed claims are refused."""
         self._keys, self._strict = keys, strict
-        self._told.clear()
+        self._refused.clear()
         if keys is None:
             return self._sessions.clear()
         for session in self._sessions.values():
@@ -133,7 +133,7 @@ class Notary:
         return None
 
     def ask(self, nonce: bytes, who: object) -> bytes:
-        """Return the answer to a candidate that asked; b"" the second time."""
+        """Return the answer to a candidate that asks for a nonce; b"" the second time."""
         if who in self._sessions:
             return b""
         if self._keys is None:
@@ -143,7 +143,7 @@ class Notary:
         return pack_answer("nonce", own)
 
     def open(self, frame: bytes, who: object, proven: bool = False) -> tuple[bytes, str]:
-        """Return a claim as the table takes it, and "" or why it is refused."""
+        """Return a claim as the table takes it, and "" or the reason of its refusal."""
         session = self._sessions.get(who)
         if session is not None:
             return session.open(frame)
@@ -154,18 +154,18 @@ class Notary:
         return b"", "unsigned"
 
     def first_refusal(self, who: object) -> bytes:
-        """Return what to say to a candidate that does not sign, once for a connection; then b""."""
-        if who in self._told or who in self._sessions:
+        """Return the frame to send to a candidate that does not sign, once for a connection; then b""."""
+        if who in self._refused or who in self._sessions:
             return b""
-        self._told.add(who)
+        self._refused.add(who)
         return pack_answer("must be signed")
 
     def seal(self, frame: bytes, who: object) -> bytes:
-        """Return a grant as it is sent there."""
+        """Return a grant in the form in which its connection gets it: signed, or as it is."""
         session = self._sessions.get(who)
         return frame if session is None else session.seal(frame)
 
     def forget(self, who: object) -> None:
         """Forget a connection. Idempotent."""
         self._sessions.pop(who, None)
-        self._told.discard(who)
+        self._refused.discard(who)

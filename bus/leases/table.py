@@ -57,7 +57,7 @@ class LeaseTable:
         return len(self._groups)
 
     def revise(self, lease_ms: int) -> None:
-        """Bound leases by another time from the next claim on."""
+        """Set another upper bound of leases, in ms, from the next claim on."""
         self.terms.lease_s = max(LEASE_MS_MIN, lease_ms) / 1000
 
     def leases(self, now: float) -> list[Lease]:
@@ -112,7 +112,7 @@ class LeaseTable:
         return [group.answer(candidate, rival.heard_s)]
 
     def _group(self, key: Key, now: float) -> Group | None:
-        """Return the group of that key, new if need be, or None if there is no room."""
+        """Return the group with that key, made if need be; None if there is no room."""
         group = self._groups.get(key)
         if group is None and (len(self._groups) < self._groups_max or self._forget_vacant()):
             group = self._groups[key] = Group(key, now, self.terms)
@@ -129,7 +129,7 @@ class LeaseTable:
     def _admit(
         self, group: Group, candidate: Member | None, claim: Claim, who: Hashable, now: float, host: str
     ) -> tuple[Member | None, str]:
-        """Return the candidate of a claim, new if need be; or None and the bound that refuses it."""
+        """Return the candidate of a claim, made if need be; or None and the bound that refuses it."""
         if candidate is not None and candidate.who == who:
             return candidate, ""
         if group in self._visitors[who].brought:
@@ -178,7 +178,7 @@ class LeaseTable:
         return answers
 
     def _succeed(self, group: Group, candidate: Member, now: float) -> list[Answer]:
-        """Let the claim of a rival count now, if it is no older than a lease and its connection lives."""
+        """Apply the claim of a rival now, if it is no older than a lease and its connection is alive."""
         rival = candidate.rival
         if rival is None or rival.who not in self._visitors or now >= rival.heard_s + candidate.lease_s:
             return []
@@ -195,7 +195,7 @@ class LeaseTable:
         return group.answers(now)
 
     def tick(self, now: float) -> list[Answer]:
-        """Take back leases that ran out. Call it at `due_s`, or more often: before, it costs nothing."""
+        """Take back leases that ran out. Call it at `due_s`, or more often: before, it does nothing."""
         answers: list[Answer] = []
         if now < self.due_s:
             return answers

@@ -1,4 +1,7 @@
-"""Claims and grants, by which candidates and brokers agree who forwards (docs/wire/lease.md). Pure."""
+"""Claims and grants, by which candidates and brokers agree which candidate forwards (docs/wire/lease.md).
+
+Pure.
+"""
 
 from collections.abc import Iterator
 from struct import Struct
@@ -33,8 +36,8 @@ def lease_s_of(heartbeat_ms: int) -> float:
 class Claim(NamedTuple):
     """A candidate's heartbeat. `order`: 0 is the best. `id`: new in every process, not 0 or `ANOTHER`.
 
-    `epoch`: the highest that the candidate has heard of, or its own while it holds the lease. The answer
-    repeats `number` (u16). `tokens` (the pattern) and `bridge` name the lease, `name` the candidate.
+    `epoch`: the highest that the candidate knows, or its own while it holds the lease. The answer repeats
+    `number` (u16). `tokens` (the pattern) and `bridge` name the lease, `name` the candidate.
     """
 
     tokens: Tokens
@@ -53,9 +56,9 @@ class Claim(NamedTuple):
 class Grant(NamedTuple):
     """A broker's answer: candidate `holder` may forward, in `epoch`, for `lease_ms`. 0 is nobody.
 
-    `granted`: the receiver is the holder; all others hear of it as `ANOTHER`. `number` is that of the last
-    claim from the receiver. `acting`: the holder has said that it forwards. `alone`: no earlier lease can
-    still run.
+    `granted`: the receiver is the holder; all other candidates get `ANOTHER` for its id. `number` is that of
+    the last claim from the receiver. `acting`: the holder has said that it forwards. `alone`: no earlier
+    lease can still run.
     """
 
     tokens: Tokens

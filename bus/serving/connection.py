@@ -1,4 +1,4 @@
-"""One TCP connection, which may be secure, that carries many objects both ways, whoever made it."""
+"""One TCP connection, perhaps secure, that carries many objects both ways, accepted or dialled."""
 
 import socket
 from asyncio import AbstractEventLoop
@@ -19,7 +19,7 @@ OnObjects = Callable[["Connection", list[Any]], None]
 OnClosed = Callable[["Connection"], None]
 OnReady = Callable[["Connection"], None]
 Sign = Callable[[], bytes]
-"""Makes a sign of life: what is said to a peer that nothing else has been said to."""
+"""A function that makes a sign of life, sent to a peer that has been sent nothing else."""
 
 
 class Connection:
@@ -28,7 +28,7 @@ class Connection:
     Over TLS nothing may be sent before it is `ready`; a handshake that takes longer than `idle_s` closes it.
     `greeted`: the handshake of its protocol is complete; then the other side may be silent for `silence_s`, 0
     being for ever. `heard_s` and `said_s` are when objects last came and went, on the loop's clock; `objects`
-    counts those that came; `decoder` holds part of one, or the fault of what is none. `stats` counts what
+    counts those that came; `decoder` holds part of an object, or the fault of the stream. `stats` counts what
     goes out; it may be shared. `on_drained()` is called when nothing is queued any more.
     """
 
@@ -84,7 +84,7 @@ class Connection:
 
     @property
     def fault(self) -> str:
-        """Why it was closed."""
+        """The reason why the connection was closed; "" if it was not, or from here without one."""
         return self._pipe.fault
 
     @property
@@ -107,7 +107,7 @@ class Connection:
         return first
 
     def on_ready(self, callback: OnReady) -> None:
-        """Call `callback(connection)` once, when it is ready; at once if it already is."""
+        """Call `callback(connection)` once, when the connection is ready; at once if it already is."""
         if self.ready:
             callback(self)
         else:
@@ -121,17 +121,17 @@ class Connection:
             self._lost.append(callback)
 
     def revise(self, limits: Limits) -> None:
-        """Take other limits from now on. What is queued stays queued."""
+        """Use other limits from now on. What is queued stays queued."""
         self._limits = limits
         self._pipe.revise(limits.queue_bytes, limits.object_bytes)
 
     def read(self) -> None:
-        """Read once what is there, and hand on whole objects; nothing while it is paused or not ready."""
+        """Read once, and hand on whole objects; do nothing while the connection is paused or not ready."""
         if self.ready and not self.closed and not self.paused:
             self._pipe.read()
 
     def pause(self) -> None:
-        """Read nothing until `resume`: what has come is not done yet. Silence does not count meanwhile."""
+        """Read nothing until `resume`: earlier objects are not done yet. Silence does not count meanwhile."""
         if not self.paused:
             self.paused = True
             self._pipe.pause()
@@ -148,7 +148,10 @@ class Connection:
         self._on_objects(self, batch.objects)
 
     def ended(self) -> bool:
-        """Return whether the other side has already closed behind what it sent. Over TLS nobody can tell."""
+        """Return whether the other side has already closed behind what it sent.
+
+        Over TLS this is never known.
+        """
         if isinstance(self._socket, SecureSocket):
             return False
         try:
@@ -159,11 +162,11 @@ class Connection:
             return True
 
     def has_room(self, size: int) -> bool:
-        """Return whether so many bytes more would be sent or queued, and not dropped."""
+        """Return whether `size` bytes more would be sent or queued, and not dropped."""
         return self._pipe.has_room(size)
 
     def say(self, data: bytes) -> None:
-        """Send what no ledger counts."""
+        """Send bytes that no ledger counts."""
         self.send(data, 0)
 
     def send(self, data: bytes, count: int = 1) -> bool:
@@ -176,7 +179,7 @@ class Connection:
         return not self.closed
 
     def keep_alive(self, sign: Sign | None) -> None:
-        """Close if the peer has been silent for too long; say a sign of life if we have been quiet.
+        """Close the connection of a peer that was silent for too long; send a sign of life if we were.
 
         Call it once a heartbeat.
         """
@@ -191,7 +194,7 @@ class Connection:
             self.say(sign())
 
     def close(self, why: str = "") -> None:
-        """Disconnect; what was queued becomes counted drops. Idempotent."""
+        """Disconnect; queued objects become counted drops. Idempotent."""
         self._pipe.close(why)
 
     def close_later(self, why: str) -> None:

@@ -13,7 +13,10 @@ READ_BYTES: Final = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Times in seconds, sizes in bytes, all above 0. A service with more of them derives its own record."""
+    """The limits of a service: times in seconds, sizes in bytes, all above 0.
+
+    Derive a record for further ones.
+    """
 
     heartbeat_s: float = 1.0  # how often silence is judged, and a sign of life is said
     idle_s: float = 5.0  # a connection that has not greeted and brings no whole object for so long is closed
@@ -29,7 +32,10 @@ class Limits:
 
 
 class Allowance:
-    """So many units at once, and `rate` of them a second. Times in seconds, monotonic."""
+    """The work that one peer may ask for: `at_once` units, and `rate` more a second.
+
+    Times in seconds, monotonic.
+    """
 
     __slots__ = ("_at_once", "_left", "_rate", "_seen_s")
 
@@ -37,26 +43,26 @@ class Allowance:
         self._rate, self._at_once, self._left, self._seen_s = rate, at_once, at_once, now
 
     def left(self, now: float) -> float:
-        """Return how many units there are; fewer than 0 if more were taken."""
+        """Return how many units are left; fewer than 0 if more were taken."""
         self._left = min(self._at_once, self._left + self._rate * (now - self._seen_s))
         self._seen_s = now
         return self._left
 
     def take(self, units: float, now: float) -> None:
-        """Take units, even more than there are: then it takes the longer until there is one again."""
+        """Take units, even more than are left: then it takes the longer until a unit is left again."""
         self._left = self.left(now) - units
 
     def full(self, now: float) -> bool:
-        """Return whether nothing was taken that has not come back: then it may be forgotten."""
+        """Return whether all units are left: then the allowance may be forgotten."""
         return self.left(now) >= self._at_once
 
 
 class Quota(Generic[K]):
-    """At most `total` in all, `per_key` under one key, `per_host` from one host, and `weight` all together.
+    """Bounds of registrations: `total` in all, `per_key`, `per_host`, and `weight` for all together.
 
     A key is what a client registers under, such as its address or its connection. The host "" has no bound of
-    its own. A weight says how much memory one takes. The reasons of refusals are "`what` full", "`what` of
-    one `key`" and "`what` of one host".
+    its own. A weight says how much memory a registration takes. The reasons of refusals are "`what` full",
+    "`what` of one `key`" and "`what` of one host".
     """
 
     def __init__(
@@ -78,7 +84,7 @@ class Quota(Generic[K]):
         return self._count
 
     def take(self, key: K, host: str, weight: int = 0) -> str:
-        """Take one. Returns "", or the bound that refuses it; then nothing is taken."""
+        """Count one registration more. Return "", or the bound that refuses it; then nothing is counted."""
         if self._count >= self.total or self._weight + weight > self.weight:
             return self._full
         if self._keys[key] >= self.per_key:
@@ -92,28 +98,28 @@ class Quota(Generic[K]):
         return ""
 
     def grow(self, weight: int) -> str:
-        """Let what is taken weigh so much more, or less. Returns "", or the bound that refuses it."""
+        """Change the weight of what is registered. Return "", or the bound that refuses it."""
         if weight > 0 and self._weight + weight > self.weight:
             return self._full
         self._weight += weight
         return ""
 
     def hand_over(self, host: str) -> str:
-        """Count one that was taken for no host for `host`. Returns "", or the bound that refuses it."""
+        """Count a registration of no host for `host` from now on. Return "", or the bound that refuses it."""
         if self._hosts[host] >= self.per_host:
             return self._of_host
         self.move("", host)
         return ""
 
     def give_back(self, key: K, host: str, weight: int = 0) -> None:
-        """Give one back that was taken, with the host and weight that it has by now."""
+        """Count one registration less, with the host and weight that it has by now."""
         self._count -= 1
         self._weight -= weight
         lower(self._keys, key)
         self.move(host, "")
 
     def move(self, host: str, to: str) -> None:
-        """Count one that is taken for another host, which said it again. No bound refuses it."""
+        """Count a registration of one host for another, which repeated it. No bound refuses it."""
         if host == to:
             return
         if host:
@@ -123,7 +129,7 @@ class Quota(Generic[K]):
 
 
 def lower(counts: Counter[K], key: K) -> None:
-    """Count one less; keep no zero."""
+    """Lower the count of a key by one; keep no zero."""
     counts[key] -= 1
     if not counts[key]:
         del counts[key]

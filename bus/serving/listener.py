@@ -1,4 +1,4 @@
-"""Accepts the connections of foreign clients, within bounds, and keeps those that are alive."""
+"""The listener of a service: it accepts foreign clients, within bounds, and keeps the live connections."""
 
 import socket
 from asyncio import AbstractEventLoop, TimerHandle
@@ -20,14 +20,14 @@ _ROOM = "closed to make room"
 
 
 class Listener:
-    """Accepts connections at its addresses; each may bring one object or many.
+    """The listening side of a service, at several addresses. A connection may bring one object or many.
 
     A connection that has not greeted (`Connection.met`) is closed after `idle_s` without a whole object. When
-    full, the one of those that was longest silent makes room, else one of a host that has over half.
-    `on_closed` is called for each that was accepted, when it is gone. `stats` is the ledger of what goes out
-    to all; `reject` counts the rest. `sign` makes what is said to a greeted peer that nothing has been said
-    to for half a heartbeat; None: nothing. `half` is the reason of a connection that ends within an object.
-    One that fails at TLS is counted by the words of the failure.
+    the listener is full, the longest silent of these makes room, else a connection of a host that has over
+    half. `on_closed` is called for each accepted connection when it is gone. `stats` is the ledger of what
+    goes out to all; `reject` counts the rest. `sign` makes the sign of life for a greeted peer that was sent
+    nothing for half a heartbeat; None: no sign. `half` is the reason of a connection that ends within an
+    object. A connection that fails at TLS is counted by the words of the failure.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class Listener:
         self._held = False
 
     def hold(self) -> None:
-        """Accept nobody until `release`: whoever connects, also at addresses that are opened later, waits."""
+        """Accept nobody until `release`. New connections wait, also at addresses that are opened later."""
         self._held = True
         for acceptor in self._acceptors.values():
             acceptor.hold()
 
     def release(self) -> None:
-        """Accept those who wait, and whoever comes."""
+        """Accept the connections that wait, and all that follow."""
         self._held = False
         for acceptor in self._acceptors.values():
             acceptor.release()
@@ -66,7 +66,7 @@ class Listener:
     def open(self, loop: AbstractEventLoop, address: Address, security: Security | None = None) -> Address:
         """Listen at one more IPv4 address; return it with the port that was bound. Raises `LinkError`.
 
-        `security` is the TLS of those who come by it; None: they come without.
+        `security` is the TLS of connections at this address; None: plain TCP.
         """
         self._loop = loop
         if security is not None:
@@ -86,7 +86,7 @@ class Listener:
         return bound
 
     def revise(self, limits: Limits) -> None:
-        """Take other limits, also for those that are connected, and show them a sign of life now."""
+        """Use other limits, for present connections too, and send these a sign of life now."""
         self._limits = limits
         for connection in list(self.connections):
             connection.revise(limits)
@@ -97,7 +97,7 @@ class Listener:
             self._tick()
 
     def shut(self, bound: Address) -> None:
-        """Accept no more at an address. Connections that came by it stay."""
+        """Stop listening at an address. Connections that were accepted there stay."""
         self._acceptors.pop(bound).close()
 
     def _on_trouble(self, error: OSError) -> None:
@@ -123,7 +123,7 @@ class Listener:
     def _make_room(self, host: str) -> bool:
         """Close the longest silent connection that has not greeted, else one of a host that has over half.
 
-        Returns False where there is none, or where that host is `host` itself.
+        Return False if there is none, or if that host is `host` itself.
         """
         found = [c for c in self.connections if not c.greeted]
         if not found:
@@ -153,7 +153,7 @@ class Listener:
         self._timer = self._loop.call_later(self._limits.heartbeat_s, self._tick)
 
     def close(self) -> None:
-        """Stop listening and close what was accepted. Idempotent."""
+        """Stop listening and close all accepted connections. Idempotent."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

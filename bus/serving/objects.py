@@ -1,4 +1,4 @@
-"""Cuts the stream of a connection into whole objects, whatever an object is."""
+"""The cutting of a connection's stream into whole objects, of any kind."""
 
 import threading
 from typing import Any, Protocol
@@ -7,18 +7,18 @@ from bus.serving.limits import READ_BYTES
 
 
 class Cutter(Protocol):
-    """Cuts one peer's stream into objects. No bytes make it raise."""
+    """The cutter of one peer's stream into objects. No bytes make it raise."""
 
     @property
     def fault(self) -> str:
-        """Why the rest cannot be cut, for good; "" while it can."""
+        """The reason why the rest of the stream cannot be cut, for good; "" while it can."""
 
     @property
     def waiting(self) -> int:
         """The bytes of an object that has begun and is not whole yet."""
 
     def cut(self, data: bytes) -> list[Any]:
-        """Return the objects that are whole now. What it keeps of `data` it keeps as `waiting` says."""
+        """Return the objects that are whole now. The rest of `data` that is kept counts as `waiting`."""
 
 
 class Objects:
@@ -41,9 +41,9 @@ _scratch = _Scratch()
 
 
 class ObjectDecoder:
-    """Lets a stream pipe read `read_bytes` at once for a cutter.
+    """The decoder of a stream pipe around a cutter: reads at most `read_bytes` at once.
 
-    An object that has begun may wait with `object_bytes` bytes.
+    At most `object_bytes` bytes of an object that has begun may wait.
     """
 
     __slots__ = ("_cutter", "_object_bytes", "_read_bytes", "fault")
@@ -69,5 +69,5 @@ class ObjectDecoder:
         return Objects(objects) if objects else None
 
     def revise(self, message_bytes: int) -> None:
-        """Take another bound of what may wait."""
+        """Set another bound of the bytes that may wait."""
         self._object_bytes = message_bytes

@@ -1,4 +1,4 @@
-"""Counts what was refused, and logs it no more often than somebody can read it."""
+"""Refusals: counted all, and logged no more often than somebody can read."""
 
 import time
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from logging import Logger
 
 
 class Rejections:
-    """Counts refused input by reason; logs each reason at most once a minute for each host.
+    """The refused input of one service, counted by reason; each reason is logged once a minute for each host.
 
     `counts` is as a rule the `rejected` of a ledger; `name` says in the log who refuses. Reasons must be a
     bounded set: no text from the wire is part of one.

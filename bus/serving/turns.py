@@ -1,4 +1,4 @@
-"""Divides long work into turns of the event loop, so that what is urgent need not wait for its end."""
+"""Long work divided into turns of the event loop, so that urgent work need not wait for its end."""
 
 from asyncio import AbstractEventLoop
 from collections import deque
@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator
 from bus.serving.limits import Allowance
 
 Job = Iterator[int]
-"""Work in steps. Each step says how many units it was; a unit takes some 10 microseconds."""
+"""Work in steps. Each step yields how many units it was; a unit takes some 10 microseconds."""
 
 TURN_UNITS = 64
 _SHARE_UNITS = 16  # done for one host before the next
@@ -29,7 +29,7 @@ class _Line:
 
 
 class _Host:
-    """The lines that wait for one host, and what it may still ask for."""
+    """The lines that wait for one host, and the allowance that it has left."""
 
     __slots__ = ("allowance", "lines", "waits")
 
@@ -40,11 +40,11 @@ class _Host:
 
 
 class Turns:
-    """Does jobs: those of one `key` in their order, keys and hosts by turns.
+    """The jobs of a service: those of one `key` in their order, keys and hosts by turns.
 
-    In one turn of the event loop it does `units` at most. The rest waits for the next turn, after what has
-    arrived meanwhile. A host has `rate` units a second, and `at_once` before that; the host "" has no bound.
-    A short job is done before `put` returns.
+    One turn of the event loop does `units` at most. The rest waits for the next turn, after what has arrived
+    meanwhile. A host has `rate` units a second, and `at_once` before that; the host "" has no bound. A short
+    job is done before `put` returns.
     """
 
     def __init__(self, units: int = TURN_UNITS, rate: float = _RATE, at_once: float = _AT_ONCE) -> None:
@@ -68,7 +68,7 @@ class Turns:
         return key in self._lines
 
     def put(self, key: Hashable, host: str, job: Job) -> bool:
-        """Do a job now or later. Returns False, and does nothing, if too much waits for its host."""
+        """Do a job now or later. Return False, and do nothing, if too much waits for its host."""
         line, room = self._lines.get(key), self._host(host)
         if line is None:
             if host and len(room.lines) >= _LINES:
@@ -90,7 +90,7 @@ class Turns:
         return found
 
     def _call(self, host: _Host) -> None:
-        """Let a host have its turn, now if there is nothing else to do."""
+        """Enter a host for a turn, and work now if nothing else is being done."""
         if not host.waits:
             host.waits = True
             self._round.append(host)
@@ -113,7 +113,7 @@ class Turns:
                 self._loop.call_soon(self._turn)
 
     def _serve(self, host: _Host) -> None:
-        """Do some jobs of a host, unless it has used up its allowance: then it waits for that."""
+        """Do some jobs of a host. A host that has used up its allowance waits for that instead."""
         now_s, allowance, spent = self._loop.time(), host.allowance, 0
         if allowance is not None and allowance.left(now_s) < 1:
             self._loop.call_later(_PAUSE_S, self._again, host)
@@ -130,7 +130,7 @@ class Turns:
                 self._round.append(host)
 
     def _step(self, host: _Host) -> int:
-        """Do a step of the job that is first, and return its units. A job that fails is given up."""
+        """Do a step of the first job, and return its units. A job that fails is given up."""
         line = host.lines.popleft()
         job = line.jobs.popleft()
         units: int | None = None

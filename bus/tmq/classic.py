@@ -1,7 +1,8 @@
 """The classic face: the functions of the 2015 reference, for programs without asyncio.
 
 A context is one background thread with an event loop; its sockets live there. The functions may be called
-from any thread, and wait for that loop alone, never for a peer (docs/tmq.md says where they differ).
+from any thread, and wait for that loop alone, never for a peer (docs/tmq.md says where they differ from the
+reference).
 """
 
 import asyncio
@@ -30,7 +31,7 @@ T = TypeVar("T")
 
 
 class Context(contextlib.AbstractContextManager["Context"]):
-    """One background thread for all sockets made in it. `with tmq_init() as context:` closes them."""
+    """The background thread of all sockets made in it. `with tmq_init() as context:` closes them."""
 
     def __init__(self) -> None:
         self.sockets: list[Socket] = []
@@ -68,7 +69,7 @@ class Context(contextlib.AbstractContextManager["Context"]):
 class Socket(contextlib.AbstractContextManager["Socket"]):
     """A TMQ socket of role TMQ_CLIENT, TMQ_BROKER or TMQ_BRIDGE, made by `tmq_socket`.
 
-    `queue_messages` received ones wait for each subscription; beyond, the oldest are dropped and counted.
+    `queue_messages` received messages wait for each subscription; beyond, the oldest are dropped and counted.
     `options` are the fields of `bus.tmq.Options`. Raises `TypeError` for another role, as the reference does.
     """
 
@@ -92,14 +93,14 @@ class Socket(contextlib.AbstractContextManager["Socket"]):
 
     @property
     def address(self) -> Address | None:
-        """The address where it listens; None before `tmq_bind`."""
+        """The address where the socket listens; None before `tmq_bind`."""
         if self._broker is not None:
             return self._broker.addresses[0]
         return self._node.address if self._node is not None else self._listen
 
     @property
     def broker(self) -> Address | None:
-        """The broker that answers; None while none does."""
+        """The address of the broker that answers; None while none does."""
         return self._node.uplink.broker if self._node is not None else None
 
     def node(self) -> ClientNode:
@@ -115,8 +116,8 @@ class Socket(contextlib.AbstractContextManager["Socket"]):
     def bind(self, address: "str | Address", backlog: int = 0) -> None:
         """Listen at `address`; a broker's socket serves from now on. Raises `LinkError` with the address.
 
-        `("", port)` listens on every interface, port 0 takes a free one (`socket.address`). `backlog` is the
-        reference's, and ignored.
+        `("", port)` listens on every interface, port 0 takes a free one (`socket.address`). `backlog` exists
+        for the reference, and is ignored.
         """
         where = endpoint(address)
         if self._closed:
@@ -157,7 +158,7 @@ class Socket(contextlib.AbstractContextManager["Socket"]):
             node.subscribe(pattern, inbox)
 
     def subscribe(self, pattern: Names) -> None:
-        """Receive all that starts with `pattern`; `()` is everything. Subscribing again is no error."""
+        """Receive all messages whose pattern starts with `pattern`; `()` is all. Repeating it is no error."""
         node, made = self.node(), pattern_of(pattern)
         if made not in self._inboxes:
             inbox = self._inboxes[made] = Inbox(self.queue_messages)
@@ -165,7 +166,7 @@ class Socket(contextlib.AbstractContextManager["Socket"]):
         self._settle(node)
 
     def unsubscribe(self, pattern: Names) -> None:
-        """Take a subscription back. Messages that it received and nobody has read are lost."""
+        """Take a subscription back. Messages received for it and not read are lost."""
         made = pattern_of(pattern)
         if self._inboxes.pop(made, None) is not None:
             self.context.call(self.node().unsubscribe, made)
@@ -195,11 +196,11 @@ class Socket(contextlib.AbstractContextManager["Socket"]):
         asyncio.run_coroutine_threadsafe(settled(), self.context.loop).result(_CALL_S)
 
     def send(self, pattern: Names, data: bytes, flags: int = 0) -> int:
-        """Send to all subscribers of a published pattern; returns 1. Never waits for a peer.
+        """Send to all subscribers of a published pattern; return 1. Never waits for a peer.
 
         What a peer does not take is queued within `Options.queue_bytes`, then dropped and counted in
         `socket.stats`. Raises `ValueError` for a pattern that is not published, `FrameError` above 2048
-        bytes. `flags` are the reference's, and ignored.
+        bytes. `flags` exist for the reference, and are ignored.
         """
         made = pattern_of(pattern)
         if made not in self.node().published:

@@ -1,4 +1,4 @@
-"""Adds TMQ's greeting to a listening service; it is also the sign of life (docs/tmq.md)."""
+"""TMQ's greeting on a listening service; it is also the sign of life (docs/tmq.md)."""
 
 from collections.abc import Callable
 
@@ -11,11 +11,11 @@ from bus.tmq.wire import ANSWER, ANSWERED, Cutter, Hello, data_of, pack_hello, u
 
 
 class Greeter:
-    """Makes a `listener` for packets, and greets who comes.
+    """A `listener` for packets that greets its peers.
 
-    After its first whole packet a connection that is still open is greeted: one that understands answers with
-    a greeting of its own, keeps it open, and both say so again each heartbeat. The others bring what they
-    have and go.
+    After its first whole packet a connection that is still open is greeted. A peer that understands answers
+    with a greeting of its own and keeps the connection open; both repeat it each heartbeat. Other peers send
+    their packet and go.
     """
 
     def __init__(
@@ -42,7 +42,10 @@ class Greeter:
             connection.say(self._greeting())
 
     def greeted(self, connection: Connection, frame: bytes) -> Hello | None:
-        """Take a frame of type HELLO, which `on_frames` must hand back. Returns None for a malformed one."""
+        """Return the greeting in a frame of type HELLO, which `on_frames` must hand back.
+
+        Return None for a malformed one.
+        """
         hello = unpack_hello(data_of(frame))
         if hello is None:
             self._reject("greeting", connection.host)

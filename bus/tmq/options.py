@@ -7,9 +7,10 @@ from bus.serving.limits import Limits
 
 @dataclass(frozen=True, slots=True)
 class Options(Limits):
-    """Times in seconds, sizes in bytes, each bound per client or broker unless it says otherwise.
+    """The limits of a TMQ client or broker: times in seconds, sizes in bytes.
 
-    A peer that is silent for three heartbeats is given up.
+    Each bound is per client or broker unless it says otherwise. A peer that is silent for three heartbeats is
+    given up.
     """
 
     connect_s: float = 2.0

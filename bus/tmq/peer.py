@@ -1,7 +1,7 @@
-"""Sends frames to one listening address: one connection for all, or one each if the peer takes no more.
+"""One listening address that frames are sent to: one connection for all, or one for each frame.
 
 A peer that takes many packets on one connection greets after the first (docs/tmq.md); a reference peer reads
-that one packet and closes. So the first goes out alone, and the rest waits for the verdict.
+that one packet and closes. So the first packet goes out alone, and the rest waits for the verdict.
 """
 
 import errno
@@ -35,19 +35,22 @@ _IN_PROGRESS = {0, errno.EINPROGRESS, errno.EWOULDBLOCK}
 
 
 class PeerOwner:
-    """Callbacks of a peer to its owner; each does nothing unless overridden."""
+    """The owner of peers, as they call it; each method does nothing unless overridden."""
 
     def peer_failed(self, peer: "Peer", reason: str) -> None:
-        """The peer took no connection. Our own troubles, such as too few descriptors, are not reported."""
+        """Note that a peer took no connection.
+
+        Our own troubles, such as too few descriptors, are not reported.
+        """
 
     def peer_done(self, peer: "Peer") -> None:
-        """Nothing waits any more, also on its connection, or the peer turned out to take many packets."""
+        """Note that nothing waits for a peer any more, or that it turned out to take many packets."""
 
     def peer_hello(self, peer: "Peer", hello: Hello) -> None:
-        """The peer greeted: the first time, or again as a sign of life."""
+        """Note that a peer greeted: the first time, or again as a sign of life."""
 
     def peer_lost(self, peer: "Peer") -> None:
-        """The connection that took many packets is gone."""
+        """Note that the connection of a peer that took many packets is gone."""
 
 
 class PeerSetup(NamedTuple):
@@ -106,7 +109,7 @@ class Peer:
         return self._waiting_bytes + (self.connection.queued_bytes if self.connection else 0)
 
     def revise(self, heartbeat_s: float) -> None:
-        """Greet at another interval, and now."""
+        """Greet at another interval, in seconds, and now."""
         self._options = replace(self._options, heartbeat_s=heartbeat_s)
         if self.connection is not None:
             self.connection.revise(self._options)
@@ -146,18 +149,21 @@ class Peer:
 
     @property
     def gone(self) -> bool:
-        """Whether it takes nothing: it is closed, or in a pause after a failure."""
+        """Whether the peer takes nothing: it is closed, or in a pause after a failure."""
         return self.state == "closed" or (self.state == "down" and self._loop.time() < self._retry_s)
 
     def pass_on(self, frames: Sequence[bytes]) -> bool:
-        """Send frames at once, no more than it `takes`. Return False if none of them can have arrived."""
+        """Send frames at once, no more than the peer `takes`.
+
+        Return False if none of them can have arrived.
+        """
         if self.connection is not None and self.state == "streaming":
             return self.connection.send(b"".join(frames), len(frames))
         self.send(*frames)
         return True
 
     def forget(self) -> None:
-        """Ask again who listens at the address: it may be another program by now."""
+        """Forget how the peer takes packets: another program may listen at the address by now."""
         self.each = False
 
     def _flush_soon(self) -> None:
@@ -182,7 +188,7 @@ class Peer:
         return self.state in ("idle", "down") and bool(self._waiting) and not self._unread.full
 
     def _on_closed_unread(self) -> None:
-        """Use the room at once: a busy loop comes back late."""
+        """Use the free connection at once: a busy loop comes back late."""
         self._on_room()
         self._flush()
 
@@ -313,7 +319,7 @@ class Peer:
             self._owner.peer_lost(self)
 
     def retry_now(self) -> None:
-        """End the pause between attempts: the peer is known to live."""
+        """End the pause between attempts: the peer is known to be alive."""
         self._retry_s = 0.0
 
     def tick(self, now_s: float) -> None:
@@ -353,7 +359,7 @@ class Peer:
             self._socket = None
 
     def close(self) -> None:
-        """Disconnect; what was queued becomes counted drops. Idempotent."""
+        """Disconnect; queued frames become counted drops. Idempotent."""
         if self.state != "closed":
             self.state = "closed"
             if self._lookup is not None:

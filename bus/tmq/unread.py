@@ -1,4 +1,4 @@
-"""Connections that brought one packet each, while their peer may not have read it yet."""
+"""Connections that carried one packet each, while their peer may not have read it yet."""
 
 import socket
 from asyncio import AbstractEventLoop, TimerHandle
@@ -8,11 +8,12 @@ LIMIT = 3  # a reference peer has room for 6, also for other senders; what finds
 
 
 class Unread:
-    """At most `LIMIT` connections at a time. The peer closes one when it has read the packet.
+    """The connections to one peer that it may not have read yet, at most `LIMIT` at a time.
 
-    `on_room()` is called when another one may be made, after there were as many as may be. A connection that
-    the peer has not closed after `patience_s` is closed here. A peer that has never closed one does not say
-    when it has read: there is no limit for it from then on.
+    The peer closes one when it has read the packet. `on_room()` is called when another connection may be
+    made, after there were as many as allowed. A connection that the peer has not closed after `patience_s` is
+    closed here. A peer that has never closed one does not say when it has read: there is no limit for it from
+    then on.
     """
 
     def __init__(self, loop: AbstractEventLoop, patience_s: float, on_room: Callable[[], None]) -> None:

@@ -35,7 +35,7 @@ Tokens = tuple[int, ...]
 
 
 def pack_address(address: Address) -> bytes:
-    """8 bytes: family, port, IPv4 address. Raises `FrameError` for what is not dotted IPv4 and a port."""
+    """Return an address as 8 bytes: family, port, IPv4 address. Raises `FrameError` for any other address."""
     host, port = address
     try:
         parts = [int(part) for part in host.split(".")]
@@ -51,7 +51,7 @@ def pack_addresses(addresses: Iterable[Address]) -> bytes:
 
 
 def unpack_addresses(data: bytes) -> tuple[list[Address], str]:
-    """Return the addresses in `data`, and "" or why it was refused: `family` or `address cut short`."""
+    """Return the addresses in `data`, and "" or the reason of a refusal: `family` or `address cut short`."""
     if len(data) % ADDRESS_BYTES:
         family = data[:2]
         return [], "family" if len(family) == 2 and family != b"\0\2" else "address cut short"
@@ -74,15 +74,18 @@ def data_of(frame: bytes) -> bytes:
 
 
 def address_frames(type: int, tokens: Tokens, addresses: Sequence[Address], head: bytes = b"") -> list[bytes]:
-    """Frames that carry `addresses`, each short enough for a reference peer's one read."""
+    """Return frames that carry `addresses`, each short enough for a reference peer's one read."""
     room = (min(PACKET_BYTES - 4 - 4 * len(tokens), DATA_BYTES_MAX) - len(head)) // ADDRESS_BYTES
     parts = [addresses[i : i + room] for i in range(0, len(addresses), room)] or [addresses]
     return [pack(type, tokens, head + pack_addresses(part)) for part in parts]
 
 
 class Hello(NamedTuple):
-    """A greeting: `node` (u32) says who, `silence_ms` after what silence the sender is to be given up,
-    `address` where it listens (None: nowhere)."""
+    """A greeting.
+
+    `node` (u32) is the sender's number, `silence_ms` the silence after which the sender is to be given up,
+    `address` where it listens (None: nowhere).
+    """
 
     node: int
     silence_ms: int
@@ -111,7 +114,7 @@ def pack_shared(type: int, tokens: Tokens, addresses: Sequence[Address], lifetim
 
 
 def unpack_shared(data: bytes) -> tuple[int, list[Address], str]:
-    """Lifetime in seconds, addresses, and "" or why it was refused."""
+    """Return the lifetime in seconds and the addresses in a frame's data, and "" or the refusal's reason."""
     if len(data) < _LIFETIME.size:
         return 0, [], "address cut short"
     found, fault = unpack_addresses(data[_LIFETIME.size :])
@@ -119,7 +122,10 @@ def unpack_shared(data: bytes) -> tuple[int, list[Address], str]:
 
 
 class Cutter:
-    """Cuts a stream into frames. `cut` returns whole ones; an illegal header sets `fault`, for good."""
+    """The cutter of a stream into frames.
+
+    `cut` returns whole ones; an illegal header sets `fault`, for good.
+    """
 
     __slots__ = ("_rest", "fault")
 
@@ -129,7 +135,7 @@ class Cutter:
 
     @property
     def waiting(self) -> int:
-        """Bytes of a frame that is not whole yet: less than 3072."""
+        """The bytes of a frame that is not whole yet: fewer than 3072."""
         return len(self._rest)
 
     def cut(self, data: bytes) -> list[bytes]:

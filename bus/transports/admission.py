@@ -8,7 +8,7 @@ import resource
 from collections import Counter
 
 SPARE = 32
-"""Descriptors that peers cannot take; or a quarter of all, where that is less."""
+"""The descriptors that peers cannot take; or a quarter of all, where that is less."""
 
 
 def room() -> int:
@@ -24,10 +24,10 @@ class PeerAdmission:
         self._hosts = Counter[str]()
 
     def refusal(self, host: str, descriptor: int, most: int) -> str:
-        """Return why a connection of `host` must go, "" if it may stay. At most so many peers may stay.
+        """Return why a connection of `host` must go, "" if it may stay; `most` peers may stay.
 
-        `descriptor` is its number: the system gives the lowest that is free. `host` is "" where there is
-        none, as of a local socket.
+        `descriptor` is the number of the new descriptor: the system gives the lowest that is free. `host` is
+        "" for a local socket.
         """
         limit = room()
         if self._hosts.total() >= most:
@@ -43,7 +43,7 @@ class PeerAdmission:
         self._hosts[host] += 1
 
     def leave(self, host: str) -> None:
-        """Count one less."""
+        """Count a connection of `host` less."""
         self._hosts[host] -= 1
         if not self._hosts[host]:
             del self._hosts[host]

@@ -1,4 +1,4 @@
-"""The queue of a stream socket that takes no more for now. Its bound is one of memory."""
+"""The queue of a stream socket whose peer reads too slowly. Its bound is one of memory."""
 
 from bisect import bisect_right
 from collections import deque
@@ -11,29 +11,30 @@ from bus.ledger import Stats
 from bus.wire.batch import Buffer
 
 RUN_BYTES = 256
-"""What a run costs beside its bytes: the objects that hold it, and its place in the queue."""
+"""The cost of a run beside its bytes: the objects that hold it, and its place in the queue."""
 SMALL_BYTES = 4096
 _MERGED_BYTES = 64 * 1024
 _MERGED_S = 0.5  # messages that came later get a run of their own, so that a run has one age
 _VECTORS = 64  # runs in one sendmsg
 
 Divide = Callable[[bytes], Iterator[tuple[int, bytes]]]
-"""Yields the end of each message in the bytes of whole ones, and its body.
+"""A function that yields the end of each message in the bytes of whole messages, and its body.
 
-Messages with the same end go together: of these, all have begun or none."""
+Messages with the same end go together: of these, all have begun or none.
+"""
 
 
 class Sending(Protocol):
-    """A non-blocking socket, or what stands for one."""
+    """A non-blocking socket, or an object with its `sendmsg`."""
 
     def sendmsg(self, buffers: list[memoryview], /) -> int: ...
 
 
 class Run:
-    """Whole messages, `count` of them, of whose `data` so many bytes are `written`. 0: what is no message.
+    """Whole messages: `count` of them in `data`, of which `written` bytes are sent.
 
-    `data` is shared with other queues if it is `bytes`; a bytearray is ours, and more is added to it.
-    `since_s`: when the first of them was queued.
+    Count 0: bytes of no message. `data` is shared with other queues if it is `bytes`; a bytearray is ours,
+    and more is added to it. `since_s`: when the first message was queued.
     """
 
     __slots__ = ("count", "data", "since_s", "written")
@@ -46,13 +47,13 @@ class Run:
 
     @property
     def cost(self) -> int:
-        """Bytes of memory that it takes, at most: a bytearray that grows has an eighth to spare."""
+        """The bytes of memory that the run takes, at most: a bytearray that grows has an eighth to spare."""
         size = len(self.data)
         return RUN_BYTES + (size if isinstance(self.data, bytes) else size + (size >> 3))
 
 
 def cost_of(size: int) -> int:
-    """Return what a run of so many bytes costs by itself, at most."""
+    """Return the most that a run of `size` bytes costs by itself, in bytes."""
     return RUN_BYTES + size + (size >> 3 if size <= SMALL_BYTES else 0)
 
 
@@ -73,9 +74,9 @@ class Backlog(deque[Run]):
         self._stats, self._divide, self.bytes, self.cost = stats, divide, 0, 0
 
     def put(self, data: Buffer, count: int, written: int = 0, now: float = 0.0) -> None:
-        """Queue `count` messages, of whose bytes some are `written`. Copies what is lent or small.
+        """Queue `count` messages, of whose bytes `written` are sent. Copies lent and small data.
 
-        The caller bounds the size. `now` in seconds, if the age of what waits matters.
+        The caller bounds the size. `now` in seconds, if the age of messages matters.
         """
         size, stats = len(data) - written, self._stats
         self.bytes += size
@@ -94,10 +95,10 @@ class Backlog(deque[Run]):
     def begin(
         self, data: bytes, count: int, written: int, room_bytes: int, reason: str, now: float = 0.0
     ) -> None:
-        """Queue the rest of a message that has begun, and of those behind it what there is room for.
+        """Queue the rest of a message that has begun, and of those behind it as many as fit.
 
-        `data` holds `count` messages, of whose bytes some are `written`. What is not queued is sent already,
-        or dropped and counted by `reason`.
+        `data` holds `count` messages, of whose bytes `written` are sent. Messages that are not queued are
+        sent already, or dropped and counted by `reason`.
         """
         if self._divide is None:
             return self.put(data, count, written, now)
@@ -126,7 +127,7 @@ class Backlog(deque[Run]):
             self[0].written += written
 
     def purge(self, reason: str) -> list[bytes]:
-        """Drop the messages that have not begun, and return them. What is no message stays."""
+        """Drop the messages that have not begun, and return them. Bytes of no message stay."""
         stats, messages = self._stats, list[bytes]()
         for run in self._taken(len(self)):
             done, begun, waiting = _split(run, self._divide)
@@ -140,7 +141,7 @@ class Backlog(deque[Run]):
     def shed(self, reason: str, before_s: float = inf) -> None:
         """Drop the messages that have not begun, as `purge` does, at a cost of runs and not of messages.
 
-        Only those that were queued before a time, if one is given.
+        With `before_s`, drop only messages that were queued before that time.
         """
         stats, rest = self._stats, list[Run]()
         for run in self._taken(sum(1 for _ in takewhile(lambda run: run.since_s < before_s, self))):
@@ -161,7 +162,7 @@ class Backlog(deque[Run]):
             stats.drop(reason, run.count - done)
 
     def _taken(self, runs: int) -> list[Run]:
-        """Take the first runs out of the queue, so many of them."""
+        """Return the first `runs` runs, taken out of the queue."""
         taken = [self.popleft() for _ in range(runs)]
         for run in taken:
             self._count(run, -1)
@@ -172,7 +173,7 @@ class Backlog(deque[Run]):
         self._count(run, 1)
 
     def _count(self, run: Run, sign: int) -> None:
-        """Add what a run is to all counts, or take it away."""
+        """Add the counts of a run to all sums, or take them away."""
         stats, size = self._stats, sign * len(run)
         stats.queued += sign * run.count
         stats.queued_bytes += size
@@ -181,14 +182,14 @@ class Backlog(deque[Run]):
 
 
 def _fits(last: Run, data: Buffer, count: int, now: float) -> bool:
-    """Return whether messages may be copied behind the last ones, or what is no message behind its like."""
+    """Return whether messages may be copied behind the last run, or bytes of no message behind their like."""
     alike = bool(count) == bool(last.count) and isinstance(last.data, bytearray)
     small = len(data) <= SMALL_BYTES and len(last.data) + len(data) <= _MERGED_BYTES
     return alike and small and now - last.since_s <= _MERGED_S
 
 
 def _split(run: Run, divide: Divide | None) -> tuple[int, Run | None, list[bytes]]:
-    """Return how many messages of a run are out, those that have begun, if any, and those that wait."""
+    """Return the number of sent messages of a run, a run of those that have begun, and the others."""
     if divide is None or not run.count:
         return 0, run, []
     whole, done, begun, going, waiting = bytes(run.data), 0, None, 0, list[bytes]()

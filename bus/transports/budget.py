@@ -1,7 +1,7 @@
 """The budget of a process: the memory that may wait in all its stream queues together.
 
-What its peers make a process hold is charged here: messages that wait for a slow peer, and those that have
-not come whole. Over the budget, who holds most lets go first.
+The memory that peers make a process hold is charged here: messages that wait for a slow peer, and messages
+that have not come whole. Over the budget, the holder of most memory lets go first.
 """
 
 import os
@@ -10,24 +10,24 @@ from pathlib import Path
 from typing import Protocol
 
 REASON = "memory"
-"""The reason of drops by a budget."""
+"""The reason of drops that a budget forces."""
 _SHARE = 4
 _CGROUP = "/sys/fs/cgroup/memory.max"
 
 
 class Holder(Protocol):
-    """One who holds memory for a peer."""
+    """A holder of memory for a peer."""
 
     @property
     def held_bytes(self) -> int:
-        """The bytes of memory that it holds, as they were charged."""
+        """The bytes of memory that the holder has charged."""
 
     def relieve(self) -> None:
-        """Let go of as much as possible, counted as dropped by `REASON`."""
+        """Drop as much as possible, counted by `REASON`."""
 
 
 class Budget:
-    """At most `limit_bytes` may be held; `held_bytes` are. It knows its holders by what they charge."""
+    """The sum of memory that holders may charge: at most `limit_bytes`; `held_bytes` are charged now."""
 
     __slots__ = ("_holders", "held_bytes", "limit_bytes")
 
@@ -36,12 +36,12 @@ class Budget:
         self._holders: set[Holder] = set()
 
     def revise(self, limit_bytes: int) -> None:
-        """Allow another sum from now on."""
+        """Set another limit from now on."""
         self.limit_bytes = limit_bytes
         self._keep_within()
 
     def charge(self, holder: Holder, change: int) -> None:
-        """Note that a holder holds so many bytes more, or fewer. Over the limit, the fullest let go."""
+        """Note that a holder holds `change` bytes more, or fewer. Over the limit, relieve the fullest."""
         self.held_bytes += change
         if change > 0:
             self._holders.add(holder)
@@ -68,7 +68,7 @@ def memory_of_machine() -> int:
 
 
 def default_bytes() -> int:
-    """Return what a process may hold unless it is told otherwise: a quarter of the memory."""
+    """Return the default limit of a process: a quarter of the memory."""
     return memory_of_machine() // _SHARE
 
 

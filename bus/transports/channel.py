@@ -1,4 +1,4 @@
-"""The channel of a link: what lies between its sockets and its messages, by the scheme of its address."""
+"""The channel of a link: the layers between its sockets and its messages, by the scheme of its address."""
 
 import os
 import socket
@@ -15,10 +15,10 @@ from bus.wire.signed import NONCE_BYTES, Session, record_bytes
 
 
 class Channel:
-    """TLS, the framing and the keys at one end of an address: SP unless `framing` is given.
+    """The channel of one address: TLS, the framing and the keys. The framing is SP unless `framing` is given.
 
-    `origins` are those of pages that may connect to a WebSocket here, beside those of its own host. With
-    `keys` both ends sign what they send.
+    `origins` are the origins of pages that may connect to a WebSocket here, beside those of its own host.
+    With `keys` both ends sign what they send.
     """
 
     def __init__(
@@ -36,15 +36,15 @@ class Channel:
         self._security = Security(url, tls or Tls(), listens) if secure else None
 
     def revise(self, other: "Channel") -> None:
-        """Take over the pages that may connect and the keys, from the next framing on."""
+        """Take over the origins and the keys of another channel, from the next framing on."""
         self.origins, self.keys = other.origins, other.keys
 
     def session(self) -> Session | None:
-        """Return what signs on one new connection; None without keys."""
+        """Return the signing session of one new connection; None without keys."""
         return None if self.keys is None else Session(self.keys, self._listens, os.urandom(NONCE_BYTES))
 
     def framing(self, message_bytes: int) -> Framing:
-        """Return the framing for messages of at most so many bytes; with keys, that of the records."""
+        """Return the framing for messages of at most `message_bytes`; with keys, for records of them."""
         if self._given is not None:
             return self._given
         if self.keys is not None:
@@ -60,10 +60,10 @@ class Channel:
         return websocket.dialling_framing(self._text, message_bytes)
 
     def open(self) -> None:
-        """Load the certificates. Raises `LinkError` if one of them is of no use."""
+        """Load the certificates. Raises `LinkError` if one of them is unusable."""
         if self._security is not None:
             self._security.open()
 
     def secure(self, sock: socket.socket) -> socket.socket | SecureSocket:
-        """Return what the pipe of a connection reads and writes: the socket, or TLS on it."""
+        """Return the socket that the pipe of a connection uses: the given one, or TLS on it."""
         return sock if self._security is None else self._security.secure(sock)

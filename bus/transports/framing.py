@@ -13,7 +13,7 @@ Encode = Callable[[Batch], tuple[bytes, int]]
 
 
 class StreamDecoder(Protocol):
-    """Cuts one peer's stream into messages."""
+    """The decoder of one peer's stream: cuts it into messages."""
 
     @property
     def fault(self) -> str | None:
@@ -24,29 +24,28 @@ class StreamDecoder(Protocol):
         """The bytes of a message that has begun and is not whole yet."""
 
     def buffer(self) -> memoryview:
-        """Return where to read into; never empty."""
+        """Return the buffer to read into; never empty."""
 
     def feed(self, read_bytes: int) -> Any:
-        """Return the whole messages now there, with their `count`; None if there are none."""
+        """Return the messages that are whole now, with their `count`; None if there are none."""
 
     def revise(self, message_bytes: int) -> None:
-        """Allow messages of another length from now on. No effect where the format has a bound of its own."""
+        """Set another greatest length of messages. No effect where the format has a bound of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Framing:
     """The framing of all peers of one link.
 
-    `decoder(rejected)` makes the decoder of one peer; it may count by reason there what it throws away.
+    `decoder(rejected)` makes the decoder of one peer, which counts discarded input there by reason.
     `handshake()` makes the handshake of one peer; without it, messages come at once. `encode(batch)` returns
     the bytes to send and how many messages they hold: the others cannot be carried and are dropped with the
     reason `unfit`. Without `encode` a batch goes out as it is.
 
-    `divide(data)` yields the end of each message in what was encoded, and its body; without it messages
-    cannot be taken back. `head_bytes` may stand before a message there.
-    `answer(decoder)` returns what the peer is to be sent after a read, and whether it has taken its leave;
-    `farewell()` what it is sent when it is closed from here. `lost` is the reason why input is rejected when
-    the decoder has a fault.
+    `divide(data)` yields the end of each message in encoded bytes, and its body; without it messages cannot
+    be taken back. `head_bytes` may stand before a message there. `answer(decoder)` returns the bytes to send
+    to the peer after a read, and whether the peer has said goodbye; `farewell()` the bytes to send when the
+    pipe is closed from here. `lost` is the reason why input is rejected when the decoder has a fault.
     """
 
     decoder: Callable[[dict[str, int]], StreamDecoder]
@@ -74,7 +73,10 @@ class Once:
 
 
 def sp_framing(message_bytes: int, ipc: bool = False) -> Framing:
-    """Return SP BUS over TCP, or over IPC (docs/wire/sp.md). All its decoders share one scratch buffer."""
+    """Return the framing SP BUS over TCP, or over IPC (docs/wire/sp.md).
+
+    Its decoders share one scratch buffer.
+    """
     scratch, lead = bytearray(SCRATCH_BYTES), len(LEAD_IPC) if ipc else 0
     return Framing(
         lambda _: Decoder(scratch, message_bytes, lead),

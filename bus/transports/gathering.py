@@ -1,9 +1,10 @@
-"""Gathering: under load, read many small messages at once instead of one a wake-up.
+"""Gathering: under load, read many small messages at once instead of one in a wake-up.
 
 A sender that writes each message by itself may cost a segment, an acknowledgement and a wake-up for each.
 Here the reader then waits a moment before it reads, and lends the sender so small a window that the sender's
-kernel merges what does not fit. It begins after a run of small reads with no pause between them and goes on
-while it yields several messages a read, so it never delays a lone one (docs/decisions.md: what was measured).
+kernel merges what does not fit. Gathering begins after a run of small reads with no pause between them and
+goes on while it yields several messages a read, so it never delays a lone one (docs/decisions.md has the
+measurements).
 """
 
 import socket
@@ -65,7 +66,7 @@ class Gathering:
 
 
 class NoGathering(Gathering):
-    """For peers that send many messages at once by themselves: reads at once, always."""
+    """No gathering: for peers that send many messages at once by themselves."""
 
     __slots__ = ()
 

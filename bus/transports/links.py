@@ -1,4 +1,4 @@
-"""Makes the link for a URL; transports are imported late."""
+"""The making of the link for a URL; transports are imported late."""
 
 from collections.abc import Callable
 from typing import Any, Literal, Protocol
@@ -17,11 +17,11 @@ class BusLink(Link, Protocol):
     """A link of a bus."""
 
     def rehome(self, hub: Hub) -> None:
-        """Go over to another hub with all peers: they notice nothing. Call it between two batches."""
+        """Move to another hub with all peers, which notice nothing. Call it between two batches."""
 
 
 def make_link(url: str, mode: Mode = "listen", **options: Any) -> BusLink:
-    """Make the link of a bus for `url`, not yet open. Raises `LinkError` where no transport serves it."""
+    """Return the link of a bus for `url`, not yet open. Raises `LinkError` where no transport serves it."""
     try:
         scheme = split_url(url).scheme
     except ValueError as error:
@@ -49,11 +49,11 @@ def bus_link(
     age_s: float = 0.0,
     **retry: Any,
 ) -> BusLink:
-    """Make a link with a file's settings. Our streams bound a queue in bytes, inproc in messages.
+    """Return a link with a file's settings. Our streams bound a queue in bytes, inproc in messages.
 
     A `trunk` has room for an envelope beside the longest message; with `keys` both ends sign, and without
-    them a `wary` one closes peers that do. `age_s` is that of `StreamOptions`; who lets go so soon dials as
-    soon again. `make(url, ...)` makes a link of streams that connects in another way.
+    keys a `wary` link closes peers that sign. `age_s` is that of `StreamOptions`; a link that closes peers so
+    soon dials as soon again. `make(url, ...)` makes a link of streams that connects in another way.
     """
     if trunk:
         queue_bytes = (queue_bytes or QUEUE_BYTES) + ENVELOPE_BYTES

@@ -3,8 +3,8 @@
 NNG never has a port of ours (docs/decisions.md). One raw NNG socket, and one pipe of our hub for each of its
 peers. A raw BUS socket cannot send to one peer: it sends to all, or to all but one. So the first pipe that
 the hub offers a batch to carries it for its siblings, and these only count it; when the batch came from one
-of them, NNG leaves that one out. What a single pipe of a listening link is given therefore reaches all peers
-of that link.
+of them, NNG leaves that one out. A batch for a single pipe of a listening link therefore reaches all peers of
+that link.
 """
 
 from asyncio import AbstractEventLoop
@@ -49,10 +49,10 @@ class NngPipe(Pipe):
 
 @dataclass(slots=True)
 class _Relay:
-    """What is offered to our pipes while a batch of our own peer `origin` goes round the hub.
+    """The batches offered to our pipes while a batch of our own peer `origin` goes round the hub.
 
-    The hub may offer the batch itself, a changed copy of it (also not for `origin`), or somebody's
-    prompt reply (for `origin` too). Only at the end is it known which; so all but the first wait.
+    The hub may offer the batch itself, a changed copy of it (also not for `origin`), or somebody's prompt
+    reply (for `origin` too). Only at the end is it known which; so all but the first wait.
     """
 
     origin: NngPipe
@@ -64,8 +64,8 @@ class _Relay:
 class NngLink:
     """A link for `inproc://`. Raises `LinkError` for another address.
 
-    `mode` is "listen" or "dial"; dialing repeats with NNG's randomised back-off. `limits` are `Limits`'
-    fields. NNG does not tell why a dial failed, nor what waits: `queue_bytes` is the most that it may hold.
+    `mode` is "listen" or "dial"; dialing repeats with NNG's randomised back-off. `limits` are the fields of
+    `Limits`. NNG does not tell why a dial failed, nor what waits: `queue_bytes` is the most that it may hold.
     """
 
     condition = ""
@@ -77,7 +77,7 @@ class NngLink:
         **limits: Any,
     ) -> None:
         if mode not in ("listen", "dial"):
-            raise ValueError(f"mode {mode!r}: listen or dial")
+            raise ValueError(f"mode {mode!r}: it must be listen or dial")
         if not url.startswith("inproc://"):
             raise LinkError(f"{url}: NNG carries inproc:// only")
         self.url, self.mode, self.name = url, mode, url
@@ -91,7 +91,7 @@ class NngLink:
         self._relay: _Relay | None = None
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
-        """Start. Raises `LinkError` for a bad address, and for one that is taken."""
+        """Start to listen or dial. Raises `LinkError` for a bad address, and for one that is taken."""
         self._hub, self._loop = hub, loop
         self._socket = socket = NngSocket(
             self.limits,
@@ -111,14 +111,14 @@ class NngLink:
         loop.add_reader(socket.recv_fd, self._drain)
 
     def rehome(self, hub: Hub) -> None:
-        """Go over to another hub with all peers: they notice nothing. Call it between two batches."""
+        """Move to another hub with all peers, which notice nothing. Call it between two batches."""
         for pipe in self._pipes.values():
             self._hub.detach(pipe)
             hub.attach(pipe)
         self._hub = hub
 
     def revise(self, other: Link) -> bool:
-        """Return whether the limits are the same: NNG takes others for new sockets only."""
+        """Return whether the limits are the same: NNG applies others to new sockets only."""
         return isinstance(other, NngLink) and other.limits == self.limits
 
     @property
@@ -135,7 +135,7 @@ class NngLink:
         return tuple(self._pipes.values())
 
     def close(self) -> None:
-        """Stop and let go of all peers at once. Idempotent."""
+        """Stop the link and disconnect all peers at once. Idempotent."""
         socket, self._socket = self._socket, None
         if socket is None:
             return
@@ -145,7 +145,7 @@ class NngLink:
             self._leave(peer)
 
     def carry(self, pipe: NngPipe, batch: Batch) -> None:
-        """Take what the hub offers `pipe`: count it, and once for all siblings send it."""
+        """Count a batch as offered to `pipe` and send it once for all pipes of this link."""
         stats, relay = pipe.stats, self._relay
         if self._socket is None or pipe.peer not in self._pipes:
             stats.drop("closed", batch.count)
@@ -181,7 +181,10 @@ class NngLink:
                 pipe.stats.drop("refused", refused)
 
     def _drain(self) -> None:
-        """On the loop, while messages wait: a bounded number, one batch for each run from one peer."""
+        """Publish waiting messages, a bounded number, one batch for each run from one peer.
+
+        Runs on the loop.
+        """
         if self._socket is None:
             return
         for peer, run in groupby(_take(self._socket), key=itemgetter(1)):
@@ -198,7 +201,7 @@ class NngLink:
             self._send_later(relay)
 
     def _send_later(self, relay: _Relay) -> None:
-        """Send messages that are for `origin` too to all peers, and the others to all but it; each once."""
+        """Send messages that are for `origin` too to all peers, and the others to all but `origin`."""
         to_all = [batch.data for batch in relay.for_origin]
         if self._first(relay.origin) is None:
             relay.later = relay.for_origin
@@ -206,8 +209,11 @@ class NngLink:
             self._transmit(batch, None if batch.data in to_all else relay.origin)
 
     def _pipe_of(self, peer: int) -> NngPipe:
-        """Return the pipe of a message's sender: a message may be here before its sender's arrival is,
-        and after its departure; then nothing must bring the dead back."""
+        """Return the pipe of a message's sender; None if the sender has gone.
+
+        A message may be here before its sender's arrival is, and after its departure; then nothing must make
+        a pipe of the departed sender again.
+        """
         if peer not in self._pipes:
             if peer in self._departed:
                 return NngPipe(self, peer, "departed")
@@ -249,7 +255,7 @@ def _take(socket: NngSocket) -> list[tuple[bytes, int]]:
 
 
 def _send_all(socket: NngSocket, batch: Batch, exclude: int) -> int:
-    """Hand each message of `batch` to NNG; how many it refused (out of memory, closing)."""
+    """Hand each message of `batch` to NNG; return how many it refused (out of memory, closing)."""
     view, position, refused = memoryview(batch.data), 0, 0
     for _ in range(batch.count):
         start = position + LENGTH_BYTES

@@ -1,8 +1,8 @@
-"""The only module that knows pynng: a BUS socket of NNG without its surprises.
+"""A BUS socket of NNG without its surprises; no other module knows pynng.
 
-What NNG does by itself is bounded and said here: a receive limit, large queues (its own default of
-16 messages loses silently), a back-off that is not 0, errors as `LinkError` with the URL. Messages
-are taken with `nng_recvmsg`, since pynng's `recv` raises on an empty one.
+What NNG does by itself is bounded and said here: a receive limit, large queues (its own default of 16
+messages loses silently), a back-off that is not 0, errors as `LinkError` with the URL. Messages are taken
+with `nng_recvmsg`, since pynng's `recv` raises on an empty one.
 """
 
 import errno
@@ -36,9 +36,12 @@ class ClosedError(LinkError):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`message_bytes`: a longer message closes the pipe it came from. `queue_messages` (at most 8192):
-    per peer out, and per socket in; beyond it NNG drops and does not say so. A dial that failed is
-    repeated after a random part of `retry_min_s`, which doubles up to `retry_max_s`."""
+    """The limits of an NNG socket.
+
+    `message_bytes`: a longer message closes the pipe it came from. `queue_messages` (at most 8192): per peer
+    out, and per socket in; beyond it NNG drops and does not say so. A dial that failed is repeated after a
+    random part of `retry_min_s`, which doubles up to `retry_max_s`.
+    """
 
     message_bytes: int = MESSAGE_BYTES
     queue_messages: int = 8192
@@ -84,11 +87,11 @@ class NngSocket:
         return len(set(self._dialers.copy().values()))
 
     def listen(self, url: str, tls: Tls | None = None) -> str:
-        """Listen; the URL with the port that was bound. Raises `LinkError`."""
+        """Listen at a URL; return it with the port that was bound. Raises `LinkError`."""
         return _bound(url, self._start("listener", url, tls, _lib.NNG_TLS_MODE_SERVER, 0))
 
     def dial(self, url: str, tls: Tls | None = None) -> None:
-        """Begin to dial and keep at it. Raises `LinkError` for an address that can never work."""
+        """Begin to dial a URL, again and again. Raises `LinkError` for an address that can never work."""
         self._start("dialer", url, tls, _lib.NNG_TLS_MODE_CLIENT, _lib.NNG_FLAG_NONBLOCK)
 
     def _start(self, kind: str, url: str, tls: Tls | None, tls_mode: int, flags: int) -> Any:
@@ -142,7 +145,7 @@ class NngSocket:
         _check(error, "send")
 
     def transmitted(self) -> dict[int, int]:
-        """Messages written to each live peer, where the transport counts them (TCP, TLS, IPC)."""
+        """Return the messages written to each live peer, where the transport counts them (TCP, TLS, IPC)."""
         root = _ffi.new("nng_stat **")
         if _lib.nng_stats_get(root):
             return {}
@@ -175,7 +178,7 @@ class NngSocket:
                     pipe.close()
 
     def close(self) -> None:
-        """Close; what NNG still queues is lost. Idempotent."""
+        """Close the socket; messages that NNG still queues are lost. Idempotent."""
         self._on_join = self._on_leave = None
         self._hush()
         self._pynng.close()

@@ -1,4 +1,4 @@
-"""Limits of a bus's addresses by default, and their certificates, as a file gives them."""
+"""The default limits of a bus's addresses, and their certificates, as a file gives them."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -7,13 +7,13 @@ from bus.schema import Host, Path, Record
 from bus.urls import TLS_SCHEMES, WEB_SCHEMES, split_url
 
 MESSAGE_BYTES = 1 << 20
-"""Longest message, by default."""
+"""The length of the longest message, by default."""
 QUEUE_BYTES = 8 << 20
-"""Bound of the queue to each peer, by default."""
+"""The bound of the queue to each peer, by default."""
 RETRY_MAX_S = 10.0
-"""Longest pause before dialling again, by default."""
+"""The longest pause before dialling again, by default."""
 STREAMS = ("tcp", "ipc", *TLS_SCHEMES, "ws")
-"""Schemes of our own streams, whose queue is bounded in bytes; that of inproc, NNG's, is in messages."""
+"""The schemes of our own streams, whose queue is bounded in bytes; NNG bounds that of inproc in messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def check_keys(url: str, trunk: bool, keys: tuple[str, ...] | None) -> None:
 
 
 def check_age(url: str, trunk: bool, age_ms: int | None) -> None:
-    """Raise ValueError for an age where nothing looks at it."""
+    """Raise ValueError for an age where nothing reads it."""
     if age_ms is not None and not trunk:
         raise ValueError("age_ms has no effect here: it is for trunks, so write trunk: true beside it")
     if age_ms is not None and split_url(url).scheme == "inproc":
@@ -82,12 +82,12 @@ def check_last_values(url: str, trunk: bool, last_values: bool) -> None:
 def check_fit(queue_bytes: int, message_bytes: int) -> None:
     """Raise ValueError for a queue that is shorter than the longest message."""
     if queue_bytes < message_bytes:
-        raise ValueError("queue_bytes must be at least message_bytes: else the longest never fits")
+        raise ValueError("queue_bytes must be at least message_bytes: else the longest message never fits")
 
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """Limits of each peer of a stream link."""
+    """The limits of each peer of a stream link."""
 
     queue_bytes: int = QUEUE_BYTES  # waiting for one slow peer; more is dropped and counted
     message_bytes: int = MESSAGE_BYTES  # a peer that announces more is closed

@@ -1,4 +1,4 @@
-"""Who may join a bus at one of its addresses, and what they may send and hear there. Pure."""
+"""The peers that may join a bus at one of its addresses, and what each may send and hear there. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from bus.urls import TLS_SCHEMES, split_url
 
 
 class Identity(NamedTuple):
-    """Who is at the other end: its address, "" over ipc, and the names in its certificate, if verified."""
+    """The identity of a peer: its host, "" over ipc, and the names in its certificate, if verified."""
 
     host: str
     names: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ Network = Annotated[str, Check(_check_network, "a network such as 10.0.0.0/24, o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer(Record):
-    """Peers that may join at an address. Of a list the first record that fits a peer holds for it."""
+    """Peers that may join at an address. The first record of a list that fits a peer applies to it."""
 
     SHORT = "name"
     name: Annotated[
@@ -61,7 +61,7 @@ class Peer(Record):
 
 
 def check_peers(url: str, tls: Tls | None, peers: Sequence[Peer]) -> None:
-    """Raise ValueError for records that could never be judged at an address."""
+    """Raise ValueError for records of peers that could never be judged at an address."""
     scheme = split_url(url).scheme
     if peers and scheme not in STREAMS:
         raise ValueError(f"peers has no effect here: {scheme}:// is for programs of one process")
@@ -70,4 +70,4 @@ def check_peers(url: str, tls: Tls | None, peers: Sequence[Peer]) -> None:
     ):
         raise ValueError("peers by name need certificates: TLS with require_peer_cert: true")
     if scheme == "ipc" and any(peer.address is not None for peer in peers):
-        raise ValueError("peers by address: who connects to ipc:// has none")
+        raise ValueError("peers by address have no effect here: a peer on ipc:// has no address")

@@ -22,7 +22,7 @@ SCRATCH_BYTES = 256 * 1024
 
 
 def context(url: str, tls: Tls, listens: bool) -> SSLContext:
-    """Return what all connections of a link have in common. Raises `LinkError` for useless files."""
+    """Return the TLS context of all connections of a link. Raises `LinkError` for unusable files."""
     made = SSLContext(ssl.PROTOCOL_TLS_SERVER if listens else ssl.PROTOCOL_TLS_CLIENT)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     made.options |= ssl.OP_NO_RENEGOTIATION
@@ -43,7 +43,7 @@ def context(url: str, tls: Tls, listens: bool) -> SSLContext:
 
 
 def _words(error: OSError) -> str:
-    """Return the words of an error of TLS, without the numbers and the file of OpenSSL."""
+    """Return the text of an error of TLS, without OpenSSL's numbers and files."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"TLS: the certificate is refused: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
@@ -52,14 +52,14 @@ def _words(error: OSError) -> str:
 
 
 class Security:
-    """TLS at one end of an address: what its connections have in common. Open it first, to make them."""
+    """TLS at one end of an address, shared by its connections. Open it first, to make them."""
 
     def __init__(self, url: str, tls: Tls, listens: bool) -> None:
         self._url, self._tls, self._listens = url, tls, listens
         self._name = tls.server_name or split_url(url).host
 
     def open(self) -> None:
-        """Load the certificates. Raises `LinkError` if one of them is of no use."""
+        """Load the certificates. Raises `LinkError` if one of them is unusable."""
         self._context = context(self._url, self._tls, self._listens)
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
 
@@ -69,7 +69,7 @@ class Security:
 
 
 class SecureSocket:
-    """One connection over TLS, set up by `shake()`. Those of a loop can share the `scratch` to read into.
+    """One connection over TLS, set up by `shake()`. Connections of a loop can share the `scratch` buffer.
 
     `pending`: there may be bytes to read that the socket does not announce.
     """
@@ -130,7 +130,7 @@ class SecureSocket:
         self._socket.setsockopt(level, option, value)
 
     def shake(self) -> bool:
-        """Go on with the handshake, and return whether it is done. Raises `OSError` if it fails."""
+        """Continue the handshake, and return whether it is done. Raises `OSError` if it fails."""
         while not self._secured:
             try:
                 self._ssl.do_handshake()
@@ -148,7 +148,7 @@ class SecureSocket:
         return True
 
     def _fetch(self) -> None:
-        """Read from the network."""
+        """Read encrypted bytes from the network."""
         count = self._socket.recv_into(self._scratch)
         self._ended = not count
         self._heard |= count > 0
@@ -193,8 +193,8 @@ class SecureSocket:
     def send(self, data: Buffer) -> int:
         """Send as `socket.send` does. Raises `OSError`.
 
-        What has been encrypted must go out. If not all of it has, its last byte is not counted, so that the
-        caller waits and calls again with that byte first: it is skipped then.
+        Encrypted bytes must go out. If some of them are left, the last byte of `data` is not counted, so that
+        the caller waits and calls again with that byte first: it is skipped then.
         """
         self._flush()
         view, done = memoryview(data), self._owed
@@ -221,7 +221,7 @@ class SecureSocket:
         return self.send(pieces[0] if len(pieces) == 1 else b"".join(pieces))
 
     def _flush(self) -> None:
-        """Send all that is encrypted. Raises `OSError`: `BlockingIOError` if some of it is left."""
+        """Send all encrypted bytes. Raises `OSError`: `BlockingIOError` if some of them are left."""
         while self._left or self._outgoing.pending:
             self._left = self._left or memoryview(self._outgoing.read())
             self._left = self._left[self._socket.send(self._left) :]
@@ -231,7 +231,7 @@ class SecureSocket:
             self._flush()
 
     def close(self) -> None:
-        """Say that this is the end, if that can be said at once, and close."""
+        """Announce the end, if that is possible at once, and close the socket."""
         if self._secured:
             with suppress(OSError):
                 self._ssl.unwrap()  # it wants to read, but we do not wait

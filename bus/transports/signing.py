@@ -28,7 +28,7 @@ def signed(framing: Framing, session: Session, message_bytes: int) -> Framing:
 
 
 class _Connection:
-    """What the functions of the framing of one connection share."""
+    """The state that the functions of one connection's framing share."""
 
     def __init__(self, framing: Framing, session: Session, message_bytes: int) -> None:
         self._framing, self._session, self._message_bytes = framing, session, message_bytes
@@ -59,12 +59,12 @@ class _Connection:
 
 
 def encoded(framing: Framing, batch: Batch) -> bytes:
-    """Return a batch as a framing carries it."""
+    """Return the bytes of a batch in a framing."""
     return batch.keep() if framing.encode is None else framing.encode(batch)[0]
 
 
 class _Decoder(StreamDecoder):
-    """Takes the messages out of the records that `inner` cuts the stream into."""
+    """The decoder of records: takes the messages out of the records that `inner` cuts the stream into."""
 
     def __init__(self, inner: StreamDecoder, session: Session, message_bytes: int) -> None:
         self._inner, self._session, self._message_bytes = inner, session, message_bytes
@@ -97,7 +97,7 @@ class _Decoder(StreamDecoder):
 
 
 class _Signing(Handshake):
-    """The handshake of the framing, and then that of the keys: a hello and a proof in each direction."""
+    """The handshake of the framing, followed by that of the keys: a hello and a proof in each direction."""
 
     def __init__(
         self, framing: Framing, decoder: StreamDecoder, session: Session, rejected: dict[str, int]
@@ -128,7 +128,7 @@ class _Signing(Handshake):
         return encoded(self._framing, from_payloads((message,)))
 
     def _hear(self, data: bytes) -> bytes:
-        """Take bytes one by one, because those behind the proof are not ours to take."""
+        """Handle bytes one by one, because the bytes behind the proof belong to the decoder."""
         answer = b""
         for number in range(len(data)):
             self._heard_bytes += 1

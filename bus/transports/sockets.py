@@ -1,4 +1,4 @@
-"""Stream sockets: tuned, connected, bound, and accepted from."""
+"""Stream sockets: their tuning, connecting, binding and accepting."""
 
 import asyncio
 import contextlib
@@ -20,20 +20,20 @@ _KEEPALIVE = ((socket.TCP_KEEPIDLE, 10), (socket.TCP_KEEPINTVL, 5), (socket.TCP_
 
 
 class Tunable(Protocol):
-    """A socket, or what stands for one."""
+    """A socket, or an object with its `setsockopt`."""
 
     def setsockopt(self, level: int, option: int, value: int, /) -> None: ...
 
 
 OnPeer = Callable[[socket.socket, str], None]
-"""Called with a connected, non-blocking socket and the peer's address in words."""
+"""A function called with a connected, non-blocking socket and the peer's address in words."""
 
 
 def tune(sock: Tunable, silence_s: float = 0.0) -> None:
     """Set a TCP socket up: no Nagle delay; a peer that vanished is noticed within half a minute.
 
-    `silence_s`: a peer that acknowledges nothing, or has room for nothing, for so long is given up; 0 leaves
-    that to the system.
+    `silence_s`: a peer that acknowledges nothing, or has room for nothing, for so many seconds is given up; 0
+    leaves that to the system.
     """
     with contextlib.suppress(OSError):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -64,7 +64,7 @@ async def connect_to(loop: AbstractEventLoop, family: int, address: Any) -> sock
 
 
 class Acceptor:
-    """Accepts connections at one address: (AF_UNIX, path) or (0, (host, port)), "" being any host."""
+    """The accepting socket of one address: (AF_UNIX, path) or (0, (host, port)), "" being any host."""
 
     def __init__(self, family: int, address: Any) -> None:
         self._family, self._address = family, address
@@ -74,7 +74,7 @@ class Acceptor:
     def open(self, loop: AbstractEventLoop, on_peer: OnPeer, on_trouble: Callable[[OSError], None]) -> Any:
         """Bind, listen, and return the address that was bound. Raises `OSError`.
 
-        `on_trouble(error)` is called when the process is out of descriptors or memory; accepting goes on
+        `on_trouble(error)` is called when the process is out of descriptors or memory; accepting continues
         half a second later.
         """
         self._loop, self._on_peer, self._on_trouble = loop, on_peer, on_trouble
@@ -107,7 +107,7 @@ class Acceptor:
             self._loop.add_reader(sock, self._on_acceptable)
 
     def hold(self) -> None:
-        """Accept nobody until `release`: whoever connects waits."""
+        """Accept nobody until `release`: new connections wait."""
         if self._socket is not None:
             self._loop.remove_reader(self._socket)
 
@@ -142,7 +142,7 @@ def _listen(family: int, address: Any) -> socket.socket:
 
 
 def file_of(path: str) -> tuple[int, int] | None:
-    """Return what tells the file at `path` from any other; None if there is none."""
+    """Return the device and inode of the file at `path`; None if there is none."""
     try:
         found = os.lstat(path)
     except OSError:
@@ -151,7 +151,7 @@ def file_of(path: str) -> tuple[int, int] | None:
 
 
 def unlink_own(path: str, file: tuple[int, int] | None) -> None:
-    """Remove the socket's file at `path`, unless another program has put its own there since."""
+    """Remove the socket's file at `path`, unless another program has put its own file there since."""
     if file is not None and file_of(path) == file:
         with contextlib.suppress(OSError):
             os.unlink(path)

@@ -1,4 +1,4 @@
-"""A pipe over a connected stream socket, in any framing: a bounded send queue, and no waiting for anyone."""
+"""A pipe over a connected stream socket, in any framing: it has a bounded send queue, and never waits."""
 
 import socket
 from asyncio import AbstractEventLoop, TimerHandle
@@ -38,7 +38,7 @@ class Calls(NamedTuple):
     """The functions that a pipe calls.
 
     `on_batch(batch, pipe)` gets what the peer sends. `on_close(pipe)` is called exactly once, when the pipe
-    is gone for whatever reason. `on_ready(pipe)` is called once its handshake is done, and `on_drained()`
+    is closed for whatever reason. `on_ready(pipe)` is called once its handshake is done, and `on_drained()`
     when nothing waits any more.
     """
 
@@ -115,15 +115,15 @@ class StreamPipe(Pipe):
 
     @property
     def queued_bytes(self) -> int:
-        """Bytes that wait for this peer, where `stats` is shared by several."""
+        """The bytes that wait for this peer, where `stats` is shared by several."""
         return self._queue.bytes
 
     def has_room(self, size: int) -> bool:
-        """Return whether so many bytes more would be sent or queued, and not dropped."""
+        """Return whether `size` bytes more would be sent or queued, and not dropped."""
         return not self.closed and self._queue.cost + cost_of(size) <= self._queue_bytes
 
     def start(self, loop: AbstractEventLoop, handshake_s: float) -> None:
-        """Begin the handshakes, which may take so long; without any the peer is ready at once."""
+        """Begin the handshakes, which may take `handshake_s`; without any the peer is ready at once."""
         self._loop = loop
         if self._framing.handshake is None and self._secure is None:
             return self._enter()
@@ -136,7 +136,7 @@ class StreamPipe(Pipe):
         self.close(f"no {name} within {handshake_s:g} s")
 
     def _on_handshake(self) -> None:
-        """Go on with the handshake: with that of TLS, if any, and then that of the framing."""
+        """Continue the handshake: first that of TLS, if any, then that of the framing."""
         try:
             if self._secure is None or self._secure.shake():
                 self._shake()
@@ -172,7 +172,7 @@ class StreamPipe(Pipe):
         self._on_ready(self)
 
     def _replay(self, data: bytes) -> None:
-        """Take what was read with the end of the handshake."""
+        """Decode the bytes that were read with the end of the handshake."""
         while data and not self.closed:
             window = self.decoder.buffer()
             size = min(len(window), len(data))
@@ -189,7 +189,7 @@ class StreamPipe(Pipe):
             self.read() if self.ready else self._on_handshake()
 
     def identity(self) -> Identity:
-        """Return who is at the other end. Call it after the handshake."""
+        """Return the identity of the peer. Call it after the handshake."""
         try:
             host = "" if self._socket.family == socket.AF_UNIX else self._socket.getpeername()[0]
         except OSError:  # it has gone
@@ -199,32 +199,32 @@ class StreamPipe(Pipe):
     def rehome(
         self, on_batch: "Callable[[Any, StreamPipe], None]", on_ready: "Callable[[StreamPipe], None]"
     ) -> None:
-        """Hand what comes from now on to somebody else."""
+        """Call other functions with batches, and when the pipe is ready, from now on."""
         self._on_batch, self._on_ready = on_batch, on_ready
 
     def revise(self, queue_bytes: int, message_bytes: int, age_s: float = 0.0) -> None:
-        """Take other bounds from now on. What is queued stays queued."""
+        """Set other bounds from now on. What is queued stays queued."""
         self._queue_bytes, self._age_s = self._bound(queue_bytes), age_s
         self.decoder.revise(message_bytes)
 
     def _bound(self, queue_bytes: int) -> int:
-        """Return the memory for a queue: the longest message, which has a head in front, must fit."""
+        """Return the memory for a queue: the longest message must fit, with its head in front."""
         return cost_of(queue_bytes + self._framing.head_bytes)
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of memory that it holds for its peer: what waits, and a long message that is not whole."""
+        """The bytes of memory held for the peer: waiting messages, and a long one that is not whole."""
         return self._queue.cost + self._partial_bytes
 
     def _charge(self) -> None:
-        """Let the budget know what it holds now."""
+        """Charge the budget with the bytes held now."""
         change = self.held_bytes - self._charged_bytes
         if change:
             self._charged_bytes += change
             self._budget.charge(self, change)
 
     def relieve(self) -> None:
-        """Let go of what waits; of the peer, if more of the memory is for a message from it."""
+        """Drop waiting messages; close the pipe instead if a message from the peer takes more memory."""
         if self._partial_bytes > self._queue.cost:
             self.close("the process holds too much memory for its peers")
         else:
@@ -237,12 +237,12 @@ class StreamPipe(Pipe):
             self._loop.remove_reader(self._socket)
 
     def resume(self) -> None:
-        """Read again, if it is still open."""
+        """Read again, if the pipe is still open."""
         if not self.closed:
             self._loop.add_reader(self._socket, self.read)
 
     def read(self) -> None:
-        """Read once what is there, and hand on whole messages."""
+        """Read once, and hand on whole messages."""
         self._gathering.wait()
         try:
             read_bytes = self._socket.recv_into(self.decoder.buffer())
@@ -257,7 +257,7 @@ class StreamPipe(Pipe):
             self._read_on()
 
     def _take(self, read_bytes: int) -> None:
-        """Hand on the whole messages that came with what was read."""
+        """Hand on the messages that are whole with the last read."""
         decoder = self.decoder
         batch = decoder.feed(read_bytes)
         partial_bytes = decoder.waiting
@@ -278,13 +278,13 @@ class StreamPipe(Pipe):
         self._charge()
 
     def _is_leaving(self, answer: bytes, leaves: bool) -> bool:
-        """Send the answer to what was read, unless too much waits, and return whether the peer leaves."""
+        """Send the answer to a read, unless too much waits. Return whether the peer leaves."""
         if answer and self._queue.cost <= self._queue_bytes:
             self._say(answer)
         return leaves
 
     def _say(self, data: bytes) -> None:
-        """Send what is no message, now or later."""
+        """Send bytes of no message, now or later."""
         written = 0
         if not self._queue and data:
             try:
@@ -299,12 +299,12 @@ class StreamPipe(Pipe):
             self._charge()
 
     def _await_room(self) -> None:
-        """Have the loop say when the socket takes more."""
+        """Have the loop report when the socket accepts more."""
         if not self._queue:
             self._loop.add_writer(self._socket, self._on_writable)
 
     def send(self, batch: Batch) -> None:
-        """Send at once what the kernel takes, queue the rest, drop the batch if the queue is full."""
+        """Send at once as much as the kernel accepts, queue the rest, drop the batch if the queue is full."""
         stats, data, count = self.stats, batch.data, batch.count
         stats.offered += count
         if self.closed:
@@ -331,7 +331,7 @@ class StreamPipe(Pipe):
         return self._enqueue(data, written, count, batch)
 
     def _enqueue(self, data: Buffer, written: int, count: int, batch: Batch) -> None:
-        """Queue what is left of a batch, or drop what has no room. A message that has begun goes on."""
+        """Queue the rest of a batch, or drop it if it has no room. A message that has begun continues."""
         now = self._drop_old()
         queue, room_bytes = self._queue, self._queue_bytes - self._queue.cost
         fits = cost_of(len(data)) <= room_bytes
@@ -347,7 +347,7 @@ class StreamPipe(Pipe):
         return self._charge()
 
     def _drop_old(self) -> float:
-        """Drop what has waited for too long. Return the time, if age matters."""
+        """Drop messages that have waited for too long. Return the time, if age matters."""
         if not self._age_s:
             return 0.0
         now = self._loop.time()
@@ -370,9 +370,9 @@ class StreamPipe(Pipe):
             self._on_drained()
 
     def purge(self, reason: str) -> list[bytes]:
-        """Drop what waits and has not begun, and return those messages.
+        """Drop the messages that wait and have not begun, and return them.
 
-        Where the framing cannot cut what waits into messages again, the pipe is closed if anything does.
+        Where the framing cannot cut waiting bytes into messages again, the pipe is closed if any wait.
         """
         if self._framing.divide is None:
             return super().purge(reason)
@@ -386,7 +386,7 @@ class StreamPipe(Pipe):
             self._timer = None
 
     def close(self, fault: str = "") -> None:
-        """Let go of the peer; queued messages become drops. Idempotent. `fault` says what forced it."""
+        """Disconnect the peer; queued messages become drops. Idempotent. `fault` says why it was forced."""
         if self.closed:
             return
         self.closed, self.fault = True, fault

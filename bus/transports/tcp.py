@@ -1,4 +1,4 @@
-"""Links over stream sockets, listening and dialling: of SP at any address but inproc, or another framing."""
+"""Links over stream sockets, listening and dialling, with SP or another framing; not for inproc."""
 
 import asyncio
 import errno
@@ -37,11 +37,14 @@ _LEFT = {CLOSED_BY_PEER} | {
 _SERVED_S = 1.0  # without a handshake, a connection that lasted so long or brought something was a success
 
 Connect = Callable[[AbstractEventLoop], Awaitable[socket.socket]]
-"""Makes a connection. Raises `OSError`, or `UnicodeError` for a name that cannot be looked up."""
+"""A function that makes a connection.
+
+Raises `OSError`, or `UnicodeError` for a name that cannot be looked up.
+"""
 
 
 class Accepting(Protocol):
-    """Brings connections; see `Acceptor`."""
+    """A source of connections; see `Acceptor`."""
 
     def open(
         self, loop: AbstractEventLoop, on_peer: OnPeer, on_trouble: Callable[[OSError], None]
@@ -50,11 +53,11 @@ class Accepting(Protocol):
 
 
 class _StreamLink:
-    """The base of listening and dialling: the limits, the framing, the live pipes."""
+    """The base of listening and dialling links: their limits, their framing, the live pipes."""
 
     condition = ""
     peers_leave = True
-    """Whether it is normal life that a peer leaves."""
+    """Whether a peer that leaves is no fault."""
     _hub: Hub
     _loop: AbstractEventLoop
 
@@ -73,14 +76,14 @@ class _StreamLink:
         self._standstill = Standstill(self._woke)
 
     def _begin(self, hub: Hub, loop: AbstractEventLoop) -> None:
-        """Take on a hub and a loop. Raises `LinkError` for certificates that are of no use."""
+        """Start on a hub and a loop. Raises `LinkError` for unusable certificates."""
         self._hub, self._loop = hub, loop
         self.channel.open()
         self._count_refused(hub)
         self._standstill.watch(loop, self.options.age_s)
 
     def revise(self, other: Link) -> bool:
-        """Take over the limits of another link to the same address, for peers that are there too."""
+        """Take over the limits of another link to the same address, for present peers too."""
         if not isinstance(other, _StreamLink):
             return False
         self.options, self.queue_bytes = other.options, other.queue_bytes
@@ -95,7 +98,7 @@ class _StreamLink:
         return True
 
     def _is_trusted(self, pipe: StreamPipe) -> bool:
-        """Tell whether the keys that a connection relies on are still in force; one without, if none are."""
+        """Tell whether the keys of a connection are still in force; without any, whether no keys are."""
         session, keys = self._sessions.get(pipe), self.channel.keys
         return keys is None if session is None else session.is_trusted(keys)
 
@@ -135,7 +138,7 @@ class _StreamLink:
         log.info("%s: connected%s", pipe.name, signed_by, extra={"cause": f"{self.name}: connected"})
 
     def _first(self, batch: Batch, pipe: StreamPipe) -> None:
-        """Take the first batch of a peer where there are no keys: close it if it begins to sign."""
+        """Handle the first batch of a peer where there are no keys: close it if it begins to sign."""
         pipe.rehome(self._hub.publish, self._enter)
         if begins_with_hello(batch):
             pipe.stats.reject("signed")
@@ -143,12 +146,12 @@ class _StreamLink:
         return self._hub.publish(batch, pipe)
 
     def _count_refused(self, hub: Hub) -> None:
-        """Have a hub count the input of peers that it never gets to know."""
+        """Have a hub count the rejected input of peers that are never attached to it."""
         self._refused = Stats()
         hub.keep(self.name, self._refused)
 
     def rehome(self, hub: Hub) -> None:
-        """Go over to another hub with all peers: they notice nothing. Call it between two batches."""
+        """Move to another hub with all peers, which notice nothing. Call it between two batches."""
         for pipe in tuple(self.pipes):
             pipe.rehome(hub.publish, self._enter)
             if pipe.ready:
@@ -158,7 +161,7 @@ class _StreamLink:
         self._count_refused(hub)
 
     def _forget(self, pipe: StreamPipe) -> None:
-        """Take a pipe that is closed out of the hub, and note why it closed."""
+        """Detach a closed pipe from the hub, and note why it closed."""
         self._hub.detach(pipe)
         self.pipes.discard(pipe)
         self._sessions.pop(pipe, None)
@@ -174,12 +177,12 @@ class _StreamLink:
             log.log(level, "%s: %s", pipe.name, words, extra={"cause": cause})
 
     def _woke(self, slept_s: float) -> None:
-        """Close the peers: what has come from them and was not read may be too old."""
+        """Close the peers: input that came from them and was not read may be too old."""
         for pipe in tuple(self.pipes):
             pipe.close(stood_still(slept_s))
 
     def close(self) -> None:
-        """Stop, and close all peers. Idempotent."""
+        """Stop the link, and close all peers. Idempotent."""
         self._is_open = False
         self._standstill.end()
         for pipe in tuple(self.pipes):
@@ -187,7 +190,7 @@ class _StreamLink:
 
 
 class ListenLink(_StreamLink):
-    """Accepts peers on an address. `url` names the port that was bound, where 0 was asked for.
+    """A link that accepts peers at an address. `url` has the port that was bound, where 0 was asked for.
 
     `framing` is SP unless given; `acceptor` brings the connections, from sockets unless given; `name` is the
     URL unless given; `tls`, `origins` and `keys` are those of `Channel`. A `wary` link without keys closes
@@ -250,7 +253,7 @@ class ListenLink(_StreamLink):
 
 
 class DialLink(_StreamLink):
-    """Keeps one connection to an address; connects again with growing, jittered pauses.
+    """A link that keeps one connection to an address, and dials again with growing, jittered pauses.
 
     `framing` is SP unless given; `connect` makes the connections, by sockets unless given; `name` is the URL
     unless given; `tls`, `keys` and `wary` are as in `ListenLink`. `options` are the fields of
@@ -285,7 +288,7 @@ class DialLink(_StreamLink):
         return "waiting" if self.fault else "opening"
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
-        """Start dialling; returns at once. Raises `LinkError` for certificates that are of no use."""
+        """Start dialling; returns at once. Raises `LinkError` for unusable certificates."""
         self._begin(hub, loop)
         self._is_open = True
         self._pauses.reset()
@@ -321,7 +324,7 @@ class DialLink(_StreamLink):
         raise last
 
     async def _serve(self, sock: socket.socket) -> bool:
-        """Run one connection to its end; return whether it was of use, and no failed attempt."""
+        """Run one connection to its end; return whether it was useful, rather than a failed attempt."""
         gone, began_s = asyncio.Event(), self._loop.time()
 
         def on_close(pipe: StreamPipe) -> None:
@@ -349,9 +352,9 @@ def _bound(url: Url, host: str, port: int) -> str:
 
 
 def parse(url: str) -> tuple[int, Any]:
-    """Return family and address of a URL of our streams. Raises `LinkError` that says what is wrong.
+    """Return the family and address of a URL of our streams. Raises `LinkError` that says what is wrong.
 
-    TCP and what is on it: (0, (host, port)), host `""` for `*`; IPC: (AF_UNIX, path).
+    TCP and the schemes on it: (0, (host, port)), host `""` for `*`; IPC: (AF_UNIX, path).
     """
     try:
         parts = split_url(url)

@@ -19,13 +19,13 @@ _GOING_AWAY = (1001).to_bytes(2, "big")
 
 
 def listening_framing(url: Url, message_bytes: int, origins: tuple[str, ...] = ()) -> Framing:
-    """Return SP BUS over WebSocket (docs/wire/websocket.md) for who listens at `url`."""
+    """Return SP BUS over WebSocket (docs/wire/websocket.md) for a link that listens at `url`."""
     pages = Origins(origins, (url.host, socket.gethostname()))
     return _framing(message_bytes, partial(ServerUpgrade, url.path, pages), None)
 
 
 def dialling_framing(url: str, message_bytes: int) -> Framing:
-    """Return SP BUS over WebSocket for who dials `url`: every frame is masked with a key of its own."""
+    """Return SP BUS over WebSocket for a link that dials `url`: every frame has a mask of its own."""
     return _framing(message_bytes, partial(ClientUpgrade, url), os.urandom)
 
 

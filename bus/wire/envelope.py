@@ -15,7 +15,7 @@ from bus.wire.frame import FRAME_BYTES_MAX, frame_bytes, is_frame
 
 MAGIC = 0xE1
 MARK = 0xF0
-"""The upper half of byte 2; no frame has it there."""
+"""The upper half of an envelope's byte 2; no frame has it there."""
 LENGTH_MARK = MARK << 8
 LENGTH_MASK = 0xFFFF ^ LENGTH_MARK
 OPAQUE = LENGTH_MARK
@@ -34,7 +34,7 @@ _ENVELOPED_OFFSETS = (0, 2, 3, *(ENVELOPE_BYTES + offset for offset in _FRAME_OF
 
 
 class Envelope(NamedTuple):
-    """`origin` and `sequence` (u32) identify a message; `hops` (0..15) are the forwards left."""
+    """An envelope. `origin` and `sequence` (u32) identify a message; `hops` (0..15) are the forwards left."""
 
     origin: int
     sequence: int
@@ -43,12 +43,12 @@ class Envelope(NamedTuple):
 
     @property
     def key(self) -> int:
-        """Origin and sequence as one number."""
+        """The origin and sequence as one number."""
         return self.origin << 32 | self.sequence
 
 
 class Parts(NamedTuple):
-    """A message taken apart: its envelope, if it has one, and what is in it: a frame, or opaque bytes."""
+    """The parts of a message: its envelope, if it has one, and its content: a frame, or opaque bytes."""
 
     envelope: Envelope | None
     content: bytes
@@ -71,7 +71,7 @@ def wrap(content: bytes, envelope: Envelope) -> bytes:
 
 
 def take_apart(message: Buffer) -> Parts:
-    """Return the parts of any message. What only looks like an envelope is part of an opaque message."""
+    """Return the parts of any message. A wrong envelope is part of an opaque message."""
     if is_enveloped(message):
         _, bits, length, origin, sequence = LAYOUT.unpack_from(message)
         content = bytes(message[ENVELOPE_BYTES:])
@@ -82,7 +82,7 @@ def take_apart(message: Buffer) -> Parts:
 
 
 def split(message: Buffer) -> tuple[Envelope | None, bytes] | None:
-    """Return envelope (None for a plain frame) and frame; None if the message holds no frame."""
+    """Return the envelope (None for a plain frame) and the frame; None if the message holds no frame."""
     envelope, content, framed = take_apart(message)
     return (envelope, content) if framed else None
 
@@ -90,9 +90,9 @@ def split(message: Buffer) -> tuple[Envelope | None, bytes] | None:
 def message_bytes(data: Buffer, start: int = 0, stop: int | None = None) -> int:
     """Return the length of the frame, or envelope and frame, at `start`, by its own header.
 
-    0 if there is neither, or it does not end by `stop` (by default with `data`). Media that pad, or that put
-    messages back to back, find a message's end so; the header of an opaque message does not tell it. Flags of
-    the envelope are not looked at.
+    Return 0 if there is neither, or if it does not end by `stop` (by default with `data`). Media that pad, or
+    that put messages back to back, find a message's end so; the header of an opaque message does not tell it.
+    Flags of the envelope are not checked.
     """
     end = len(data) if stop is None else stop
     inner = start
@@ -106,5 +106,5 @@ def message_bytes(data: Buffer, start: int = 0, stop: int | None = None) -> int:
 
 
 def layout(data: Buffer, start: int) -> tuple[int, ...]:
-    """Return the offsets of the bytes that make the legal message at `start` as long as it is."""
+    """Return the offsets of the bytes that determine the length of the legal message at `start`."""
     return _FRAME_OFFSETS if data[start + 2] < MARK else _ENVELOPED_OFFSETS

@@ -22,7 +22,7 @@ FRAME_BYTES_MAX = FRAME_BYTES_MIN + 4 * TOKENS_MAX + DATA_BYTES_MAX
 
 
 class Frame(NamedTuple):
-    """A frame's parts: `type` 0..255, `tokens` of u32, `data` up to 2048 bytes."""
+    """The parts of a frame: `type` 0..255, `tokens` of u32, `data` up to 2048 bytes."""
 
     type: int
     tokens: tuple[int, ...]

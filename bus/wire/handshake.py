@@ -1,4 +1,4 @@
-"""Handshakes: what two peers say to each other on a stream before the first message. Pure."""
+"""Handshakes: the bytes that two peers exchange on a stream before the first message. Pure."""
 
 from typing import Protocol
 
@@ -8,9 +8,9 @@ from bus.wire.sp import HANDSHAKE, handshake_fault
 class Handshake(Protocol):
     """The handshake at one end of one connection. Derive from this class.
 
-    Send what `begin()` returns, then give it what arrives. With `done` the rest of the stream is messages, of
-    which `rest` has already arrived. A `fault` is the reason why there is no peer; neither may be there yet.
-    `begun`: the peer has said something. `name`: what people call it.
+    Send what `begin()` returns, then feed the bytes that arrive. With `done` the rest of the stream is
+    messages, of which `rest` has already arrived. A `fault` is the reason why there is no peer; neither may
+    be there yet. `begun`: the peer has sent something. `name`: the name for people.
     """
 
     name: str = "handshake"
@@ -21,13 +21,13 @@ class Handshake(Protocol):
 
     @property
     def wants(self) -> int:
-        """The most bytes that may be read next."""
+        """The largest number of bytes that may be read next."""
 
     def begin(self) -> bytes:
-        """Return what is sent first."""
+        """Return the bytes to send first."""
 
     def feed(self, data: bytes) -> bytes:
-        """Take bytes of the peer; return what it is sent, also where that is a refusal. Never raises."""
+        """Handle bytes of the peer; return the bytes to answer, also for a refusal. Never raises."""
 
 
 class Greeting(Handshake):

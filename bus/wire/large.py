@@ -4,7 +4,7 @@ _GROWTH_BYTES = 64 * 1024
 
 
 class Large:
-    """A message of `size` bytes, of which `begun` has arrived. What is only announced takes no memory."""
+    """A message of `size` bytes, of which `begun` has arrived. An announced length alone takes no memory."""
 
     __slots__ = ("data", "filled", "size")
 
@@ -14,17 +14,17 @@ class Large:
         self.size = size
 
     def __len__(self) -> int:
-        """Return the bytes of memory that it has taken so far."""
+        """Return the bytes of memory that the message takes so far."""
         return len(self.data)
 
     def buffer(self) -> memoryview:
-        """Return where to read into; never empty."""
+        """Return the buffer to read into; never empty."""
         if self.filled == len(self.data):
             more = min(self.size - self.filled, max(self.filled, _GROWTH_BYTES))
             self.data = self.data + bytes(more)  # not +=: somebody may still hold the last window
         return memoryview(self.data)[self.filled :]
 
     def feed(self, read_bytes: int) -> bool:
-        """Return whether the message is whole now."""
+        """Note that `read_bytes` were read. Return whether the message is whole now."""
         self.filled += read_bytes
         return self.filled == self.size

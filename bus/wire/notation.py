@@ -52,7 +52,7 @@ def pattern_of(word: str) -> Pattern:
 def written(name: int | str) -> str:
     """Return one part of a pattern that `names_in` reads as this name. A token is written in hex.
 
-    So is the token of a name that cannot be written: an unprintable one, or one with a quote and a slash.
+    A name that cannot be written is given by its token: an unprintable one, or one with a quote and a slash.
     """
     if isinstance(name, str) and name.isprintable():
         for word in (name, f'"{name}"'):
@@ -67,7 +67,7 @@ def text_of(names: Iterable[int | str]) -> str:
 
 
 def names_in_or_none(word: str) -> list[int | str] | None:
-    """Return what `names_in` does, or None instead of an error."""
+    """Return the names that `names_in` returns, or None instead of an error."""
     try:
         return names_in(word)
     except TokenError:

@@ -1,5 +1,8 @@
-"""Tokens and patterns. A token is a u32; a pattern is a tuple of tokens that matches every frame
-whose tokens start with it. The empty pattern matches all."""
+"""Tokens and patterns.
+
+A token is a u32; a pattern is a tuple of tokens that matches every frame whose tokens start with it. The
+empty pattern matches all.
+"""
 
 from collections.abc import Iterable
 
@@ -8,10 +11,10 @@ from bus.wire.frame import TOKENS_MAX
 
 
 def token(name: int | str) -> int:
-    """Return the token of a name: an int is itself; text is hashed as TMQ does.
+    """Return the token of a name: an int unchanged; text hashed as TMQ does.
 
-    `h = 65599 * h + code point` modulo 2**32 over the characters, then `h ^ (h >> 16)`
-    (docs/wire/frame.md). Raises `TokenError` for an int outside u32 and for any other type.
+    `h = 65599 * h + code point` modulo 2**32 over the characters, then `h ^ (h >> 16)` (docs/wire/frame.md).
+    Raises `TokenError` for an int outside u32 and for any other type.
     """
     if isinstance(name, str):
         h = 0
@@ -24,7 +27,7 @@ def token(name: int | str) -> int:
 
 
 def hexadecimal(number: int) -> str:
-    """Return a token as it is shown everywhere if it has no name: `0x5be18fe4`."""
+    """Return a token as it is shown if it has no name: `0x5be18fe4`."""
     return f"0x{number:08x}"
 
 
@@ -55,7 +58,7 @@ def collisions(names: Iterable[int | str]) -> dict[int, list[int | str]]:
 
 
 def check_tokens(names: Iterable[int | str]) -> None:
-    """Raise `TokenError` if different names have the same token; it lists all of them."""
+    """Raise `TokenError` if different names have the same token; the error lists all of them."""
     found = collisions(names)
     if found:
         lines = (

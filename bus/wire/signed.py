@@ -12,11 +12,11 @@ from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, Buffer, payloads
 from bus.wire.sp import scan
 
 HELLO = bytes.fromhex("e201f000")
-"""Begins a hello: neither a frame nor an envelope. The second byte is the version."""
+"""The beginning of a hello: neither a frame nor an envelope. The second byte is the version."""
 NONCE_BYTES = 16
 HELLO_BYTES = len(HELLO) + NONCE_BYTES
 RECORD_BYTES = 16 * 1024
-"""Messages in one record, unless it is a single longer one."""
+"""The length of the messages in one record, unless it holds a single longer one."""
 COUNTER_BYTES = 4
 HEAD_BYTES = COUNTER_BYTES + TAG_BYTES
 
@@ -48,7 +48,7 @@ def record_bytes(message_bytes: int) -> int:
 
 
 class Signer:
-    """Signs what goes out by one connection. Every record has a number of its own, from `first` on."""
+    """The signing of messages that leave by one connection. Every record has a number, from `first` on."""
 
     __slots__ = ("_counter", "_key")
 
@@ -82,10 +82,10 @@ def _bodies(data: Buffer) -> Iterator[bytes]:
 
 
 class Verifier:
-    """Verifies what comes in by one connection.
+    """The verification of records that come in by one connection.
 
     Numbers only grow, so a record counts once and in order. Some may be missing: the other end may have taken
-    back what waited. Of a number only the lower half travels, but all of it is signed.
+    back waiting messages. Only the lower half of a number travels, but all of it is signed.
     """
 
     __slots__ = ("_key", "_next")
@@ -94,7 +94,7 @@ class Verifier:
         self._key, self._next = key, first
 
     def verify(self, record: Buffer) -> bytes | None:
-        """Return the body of a record; None if the other end did not sign it, or if it is not its turn."""
+        """Return the body of a record; None if it is not signed by the other end, or not the next one."""
         number = self._next + (int.from_bytes(record[:COUNTER_BYTES], "big") - self._next & _U32)
         tag, body = bytes(record[COUNTER_BYTES:HEAD_BYTES]), bytes(record[HEAD_BYTES:])
         if not self._key.verify(tag, _COUNTER.pack(number), body):
@@ -103,7 +103,7 @@ class Verifier:
         return body
 
     def messages(self, records: Batch, message_bytes: int) -> tuple[Batch | None, bool]:
-        """Return the messages in records, up to the first record that is wrong, and whether there is none."""
+        """Return the messages in records, up to the first record that is wrong, and whether none is wrong."""
         bodies, count = list[bytes](), 0
         for record in payloads(records):
             body = self.verify(record) or b""
@@ -125,10 +125,10 @@ def count_messages(body: bytes, message_bytes: int) -> int:
 
 
 class Session:
-    """The keys of one end of one connection: agreed upon with two nonces, so of no use on any other.
+    """The keys of one end of one connection, made with two nonces and so useless on any other.
 
-    `listens` tells the two ends apart: what one of them has signed is never taken for the other's, not even
-    if somebody joins two connections of one listener to each other. `signer` and `verifier` are there once
+    `listens` tells the two ends apart: a signature of one end is never taken for the other's, not even if
+    somebody joins two connections of one listener to each other. `signer` and `verifier` are there once
     `meet` and `prove` have succeeded.
     """
 
@@ -138,14 +138,14 @@ class Session:
         self.signer: Signer | None = None
         self.verifier: Verifier | None = None
         self.keys: tuple[str, ...] = ()
-        """The names of the keys that it relies on: ours and theirs."""
+        """The names of the keys that the connection relies on: ours and theirs."""
 
     @property
     def hello(self) -> bytes:
         return HELLO + self._nonce
 
     def meet(self, message: bytes) -> bytes | None:
-        """Take the hello of the other end. Return our proof, None if the message is no hello."""
+        """Handle the hello of the other end. Return our proof, None if the message is no hello."""
         if not is_hello(message):
             return None
         nonces = self._nonce, message[len(HELLO) :]
@@ -156,7 +156,7 @@ class Session:
         return self.signer.sign(b"")
 
     def prove(self, record: bytes) -> bool:
-        """Take the proof of the other end, whatever key of the ring it used. Return whether it is right."""
+        """Handle the proof of the other end, by any key of the ring. Return whether it is right."""
         assert self._theirs is not None
         for name, key in zip(self._ring.names, self._theirs.singles(), strict=True):
             verifier = Verifier(key)

@@ -81,7 +81,7 @@ def add_lead(batch: Batch) -> bytes:
 
 
 def divide(data: bytes, lead: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Yield the end and the body of each message in what was sent; `lead` bytes stand before each length."""
+    """Yield the end and the body of each message in sent bytes; `lead` bytes stand before each length."""
     position = 0
     while position < len(data):
         start = position + lead + LENGTH_BYTES
@@ -90,12 +90,12 @@ def divide(data: bytes, lead: int = 0) -> Iterator[tuple[int, bytes]]:
 
 
 class Decoder:
-    """Cuts one peer's stream into batches; holds memory only for a message that is not yet whole.
+    """The decoder of one peer's stream into batches; holds memory only for a message that is not yet whole.
 
-    `buffer()` lends where to read into, `feed(n)` takes what was read. The scratch buffer is shared
-    by all decoders of a link, so nothing may come between the two calls. A batch views the scratch:
-    it is valid until the next `buffer()` of any of them. The lent window is never larger than the
-    largest message, so a whole message in it is never too long; only announced lengths are checked.
+    `buffer()` lends the window to read into, `feed(n)` decodes what was read. The scratch buffer is shared by
+    all decoders of a link, so nothing may come between the two calls. A batch views the scratch: it is valid
+    until the next `buffer()` of any of them. The lent window is never larger than the largest message, so a
+    whole message in it is never too long; only announced lengths are checked.
     """
 
     __slots__ = ("_lead", "_message_bytes", "_rest", "_scratch", "_window", "fault")
@@ -114,7 +114,7 @@ class Decoder:
         return len(self._rest)
 
     def revise(self, message_bytes: int) -> None:
-        """Allow messages of another length. One that has begun is still read to its end."""
+        """Set another greatest length. A message that has begun is still read to its end."""
         rest, head = self._rest, self._lead + LENGTH_BYTES
         if isinstance(rest, bytes) and len(rest) >= head:
             self._rest = Large(rest, head + LENGTH.unpack_from(rest, self._lead)[0])
@@ -122,7 +122,7 @@ class Decoder:
         self._window = min(len(self._scratch), message_bytes + head)
 
     def buffer(self) -> memoryview:
-        """Return where to read into; never empty."""
+        """Return the buffer to read into; never empty."""
         rest = self._rest
         if isinstance(rest, Large):
             return rest.buffer()
@@ -147,7 +147,7 @@ class Decoder:
     def _keep_rest(self, position: int, stop: int, dripped: bool) -> None:
         """Keep a message that is not whole: in memory of its own if it is large, or comes in small pieces.
 
-        Else what has come of it would be copied with each piece.
+        Otherwise its beginning would be copied with each piece.
         """
         rest = bytes(memoryview(self._scratch)[position:stop])
         self._rest = rest

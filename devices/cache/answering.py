@@ -24,7 +24,7 @@ class Answering:
 
     @property
     def waits(self) -> bool:
-        """Whether a part of an answer is left."""
+        """True if a part of an answer is left."""
         return self._now is not None or bool(self._waiting)
 
     def take(self, question: Question) -> bool:

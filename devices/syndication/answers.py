@@ -70,6 +70,7 @@ class AnswerCutter:
 
     @property
     def waiting(self) -> int:
+        """The bytes that wait for the rest of an item."""
         return len(self._rest)
 
     def cut(self, data: bytes) -> list[Answer]:

@@ -52,7 +52,7 @@ class UnreachedError(LinkError):
 
 
 class Caller:
-    """One connection to a broker. It publishes, and subscribes to one query or selection at a time.
+    """A connection to a broker. It publishes, and subscribes to one query or selection at a time.
 
     ```
     async with Caller("tcp://gw:4444") as caller:

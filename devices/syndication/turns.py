@@ -32,6 +32,7 @@ class Turns:
 
     @property
     def is_open(self) -> bool:
+        """Return whether turns are given."""
         return self._loop is not None
 
     def open(self, loop: AbstractEventLoop) -> None:

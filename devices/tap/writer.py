@@ -128,7 +128,7 @@ class Finisher(threading.Thread):
 
 
 class Writer:
-    """One run of the process: it takes, decodes and writes records, and releases those that are in a file."""
+    """A run of the process: it takes, decodes and writes records, and releases those that are in a file."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings

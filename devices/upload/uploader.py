@@ -97,7 +97,7 @@ class Storing(threading.Thread):
 
 
 class Uploader:
-    """One run of the uploader's process."""
+    """A run of the uploader's process."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings

@@ -1,5 +1,5 @@
 # ruff: noqa: F403, F405 (the star is what the example shows)
-"""The web server's part: it follows the fridge, and publishes an alert if somebody left its door open.
+"""The web server: it follows the fridge, and publishes an alert if the door is left open.
 
 python webserver.py 127.0.0.1:9942
 """

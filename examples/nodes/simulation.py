@@ -2,8 +2,8 @@
 
     python examples/nodes/simulation.py
 
-Each client asks the catalog who is there, and then every service directly. One service leaves, another one
-comes, and at last a client hears what a service publishes.
+Each client asks the catalog for the services, and then asks each service directly. One service leaves,
+another one comes, and at last a client subscribes to a service.
 """
 
 import asyncio
@@ -17,6 +17,8 @@ NAMES = ("Rohan", "Gondor", "Mordor", "Shire", "Bree", "Moria", "Lorien", "Iseng
 
 
 def service(name: str, url: str) -> Service:
+    """Return a service that greets its clients."""
+
     def greet(request: Request) -> str:
         return f"{name} greets {request.data.decode()}"
 
@@ -24,7 +26,7 @@ def service(name: str, url: str) -> Service:
 
 
 async def client(name: str, url: str) -> list[str]:
-    """Ask everybody who is listed. Return the answers."""
+    """Ask all listed services. Return their answers."""
     async with Client(url) as asker:
         listed = await asker.services()
         answers = [await asker.ask(one, "greet", name.encode()) for one in sorted(listed)]
@@ -32,7 +34,7 @@ async def client(name: str, url: str) -> list[str]:
 
 
 async def hear(name: str, publisher: Service, url: str) -> str:
-    """Subscribe to a service, and return the first that it publishes to us."""
+    """Subscribe to a service, and return its first publication in words."""
     async with Client(url) as asker:
         stream = asker.subscribe(publisher.name, "beacons")
         first = asyncio.ensure_future(anext(stream))
@@ -45,6 +47,7 @@ async def hear(name: str, publisher: Service, url: str) -> str:
 
 
 async def main() -> None:
+    """Run the simulation."""
     spec = CatalogSpec(on="", catalog=("tcp://127.0.0.1:0",), records="none", beacon=False)
     catalog = Catalog("catalog", spec)
     catalog.start(asyncio.get_running_loop())

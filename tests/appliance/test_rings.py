@@ -7,12 +7,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 
 from appliance.compose import Appliance
+from appliance.parts.bridge import BridgePart
+from bridges.holdoff import STEP_S
 from bus.hub import Hub
 from bus.transports.links import make_link
 from bus.watched import WatchedHub
 from bus.wire.frame import PUB, pack
 from devices.raw import RawDevice
-from tests.helpers.appliances import appliance_of
+from tests.helpers.appliances import appliance_of, reloaded
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_port
 from topologies.checks.checker import check
@@ -161,3 +163,36 @@ def test_a_reload_that_closes_a_ring_keeps_the_devices_open(medium: str) -> None
     changes, _ = appliance_of(loads(open_text), "gw").foresee(resolve(wired(loads(closed_text)), "gw"))
     held = [change for change in changes if "held_s" in change.detail]
     assert [(change.part, change.stays) for change in held] == [("bridge left", True), ("bridge right", True)]
+
+
+RANKED = """\
+name: ranked
+gateways: {{one: {{address: 127.0.0.1, node: 1}}, two: {{address: 127.0.0.1, node: 2}}}}
+buses:
+  hall: {{on: one, listen: [{{url: "tcp://127.0.0.1:{port}", trunk: true}}]}}
+  yard: {{on: two, trunks: hall}}
+bridges:
+  {first}: {{on: {at_first}, join: [bus: {bus_first}, {side}]}}
+  {then}: {{on: {at_then}, join: [bus: {bus_then}, {side}]}}
+"""
+
+
+async def test_a_reload_that_changes_who_sends_first_reaches_the_bridge_that_runs() -> None:
+    words = {"port": free_port(), "side": DEVICES["multicast"]}
+    mine, other = ("left", "one", "hall"), ("right", "two", "yard")
+    texts = [
+        RANKED.format(first=a, at_first=b, bus_first=c, then=d, at_then=e, bus_then=f, **words)
+        for (a, b, c), (d, e, f) in ((mine, other), (other, mine))
+    ]
+    async with AsyncExitStack() as stack:
+        gateway = opened(stack, texts[0], "one")
+        part = gateway.parts["bridge left"]
+        assert isinstance(part, BridgePart)
+        side, link = part.legs[1].side, part.legs[1].end.link
+        assert side.policy.hold_s == 0
+        changes = [change.line() for change in reloaded(gateway, loads(texts[1], "t.yaml"))]
+        assert changes == ["changed bridge left: multicast 239.9.42.1:9943 on 127.0.0.1: rank"]
+        assert part.legs[1].side is side
+        assert part.legs[1].end.link is link
+        assert side.policy.hold_s == STEP_S
+        assert side.policy.hold_always

@@ -41,7 +41,7 @@ def _leaderless(topology: Topology, group: Group) -> Iterator[Finding]:
 
 
 def _misnamed(wiring: Wiring) -> Iterator[Finding]:
-    """Yield groups that have the name of a bridge of none or another group, and those of one gateway."""
+    """Yield groups that have the name of a bridge outside of the group, and groups with one candidate."""
     topology = wiring.topology
     for name, spec in topology.bridges.items():
         namesake = topology.bridges.get(spec.group) if spec.group else None

@@ -1,4 +1,4 @@
-"""Which messages cross: a pattern keeps those out that are no frames, and a limit those that are too long."""
+"""Search for messages that cannot cross: a pattern keeps out all but frames, a limit long messages."""
 
 from collections.abc import Iterator
 

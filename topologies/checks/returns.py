@@ -1,4 +1,4 @@
-"""Search for devices that would hear what they say: each answer would be the next question."""
+"""Search for devices that would hear their own messages: each answer would be the next question."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -13,7 +13,7 @@ from topologies.wiring.segments import Wiring
 
 
 class _Way(NamedTuple):
-    """A way by which what one device says comes to a device, the same or another."""
+    """A way by which a message of one device, the speaker, comes to a device, the same or another."""
 
     speaker: str
     says: Flow
@@ -40,7 +40,7 @@ def _finding(way: _Way) -> Finding:
 
 
 def _ways(wiring: Wiring) -> Iterator[_Way]:
-    """Yield all ways from what devices say to what devices hear. Any candidate of a bridge may forward."""
+    """Yield all ways of messages between devices. Any candidate of a bridge may forward."""
     topology = wiring.topology
 
     def steps(frame: Tokens) -> Iterator[tuple[str, str]]:

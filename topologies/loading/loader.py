@@ -29,9 +29,8 @@ from bus.schema import (
 )
 from bus.text import nearest
 from topologies.findings import Finding, InvalidTopology, error
-from topologies.loading.choices import is_choice, wrong_keys
 from topologies.loading.document import CHARACTERS_MAX, describe, parse, where
-from topologies.loading.kinds import kind_among, slip_in
+from topologies.loading.mappings import is_choice, kind_among, slip_in, wrong_keys
 from topologies.loading.variables import Expanded
 from topologies.model import Topology
 

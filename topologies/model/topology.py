@@ -52,7 +52,7 @@ def gateways_of(spec: Spec) -> tuple[str, ...]:
 
 
 class Candidate(NamedTuple):
-    """A gateway's copy of a bridge. Of those that stand in for each other, one forwards at a time."""
+    """A gateway's copy of a bridge. Of candidates that stand in for each other, one forwards at a time."""
 
     bridge: str
     gateway: str

@@ -1,4 +1,4 @@
-"""A topology as a picture: what is in it. `topologies.picture.layout` gives it places. Pure.
+"""A topology as a picture: its parts and lines. `layout` gives them places. Pure.
 
 The ids are stable over changes of other parts, so a page or `show --live` marks them with what is going on.
 """
@@ -25,15 +25,6 @@ def draw(topology: Topology) -> Drawing:
     nodes = parts | {node.id: node for node in outside}
     known = tuple(edge for edge in edges if edge.one in nodes)
     return placed(Drawing(topology.name, 0, 0, boxes, tuple(nodes.values()), known), WIDE)
-
-
-def copies(topology: Topology) -> dict[tuple[str, str], str]:
-    """Return the ids of all bridges by their lease and gateway: the bridges of a group have one lease."""
-    return {
-        (spec.group or name, gateway): bridge_id(name, gateway)
-        for name, spec in topology.bridges.items()
-        for gateway in spec.on
-    }
 
 
 def _parts(topology: Topology, gateway: str) -> list[Node]:

@@ -20,7 +20,7 @@ _CORNERS = {"bus": 18, "bridge": 4, "device": 10, "broker": 10, "wire": 0}
 
 
 class Mark(NamedTuple):
-    """What goes on at a node or an edge: a state, its word, and up to two lines, such as rates."""
+    """The live state of a node or an edge: a state, its word, and up to two lines of text, such as rates."""
 
     state: State
     word: str = ""

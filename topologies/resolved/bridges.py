@@ -23,7 +23,7 @@ from topologies.wiring.segments import Joint
 
 @dataclass(frozen=True, slots=True)
 class ResolvedMedium:
-    """What the link of a medium needs. Names of brokers in `medium` are resolved to addresses.
+    """The needs of the link of a medium. Names of brokers in `medium` are resolved to addresses.
 
     `node` is the gateway's node id, None where the medium needs none. `held_s` is for how long a message
     may wait there, 0 for as long as it takes. `mates` is the number of the side, the same at all candidates
@@ -80,7 +80,7 @@ class ResolvedSide:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedBridge:
-    """What a bridge needs of the topology. `id` is that of this gateway's copy in the picture.
+    """The needs of a bridge. `id` is that of this gateway's copy in the picture.
 
     `on` are the gateways that run it, the best first. `origin` is its origin in envelopes, None for one of
     its own choice. `candidate` is None where nothing stands in for it.

@@ -14,7 +14,7 @@ from topologies.wiring.reach import lease_places, peer_urls
 
 @dataclass(frozen=True, slots=True)
 class ResolvedBroker:
-    """What a broker needs of the topology.
+    """The needs of a broker.
 
     `system` is the name of the topology. `peers` are the addresses of the other brokers. `certificates` has
     the stamps of each address that has TLS.
@@ -72,7 +72,7 @@ class CandidateFacts(NamedTuple):
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What makes another candidate if it differs."""
+        """The facts that make another candidate if one of them differs."""
         return self.pattern, self.lease, self.on, self.of, self.gateway, self.origin
 
 

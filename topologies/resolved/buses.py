@@ -50,7 +50,7 @@ class BusEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class BusLine:
     """A line in the picture from a bus to another: its id, and the `place` of the bus's own link there."""
 
     edge: str
@@ -59,7 +59,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedBus:
-    """What a bus needs of the topology.
+    """The needs of a bus.
 
     `system` is the name of the topology. `trunked`: whether the bus has a trunk, and so a side for each
     kind of peer. `origin` is its origin in envelopes, None for one of its own choice. `limits` are
@@ -74,7 +74,7 @@ class ResolvedBus:
     origin: int | None
     limits: tuple[int, int]
     links: tuple[BusEnd, ...]
-    joined: tuple[Joined, ...]
+    joined: tuple[BusLine, ...]
     trunks: tuple[str, ...]
 
 
@@ -129,7 +129,7 @@ class Buses:
 
 
 def place_of(mode: Mode, address: Address) -> str:
-    """Return the words for a link of a bus."""
+    """Return the name of a link in a plan: its mode and its URL."""
     return f"{mode} {address.url}"
 
 
@@ -137,17 +137,17 @@ def _is_known(node: str) -> bool:
     return node.startswith("bus ")
 
 
-def _joined(wiring: Wiring) -> Mapping[str, list[Joined]]:
+def _joined(wiring: Wiring) -> Mapping[str, list[BusLine]]:
     """Return the lines between each bus and others, by the name of the bus."""
-    found = defaultdict[str, list[Joined]](list)
+    found = defaultdict[str, list[BusLine]](list)
     for one, spec in wiring.topology.buses.items():
         for dial in dials_of(wiring.topology, one):
             _join(found, one, dial, listen_at(wiring.topology, dial.url, spec.on))
     return found
 
 
-def _join(found: dict[str, list[Joined]], one: str, dial: Dial, at: tuple[str, Listen] | None) -> None:
+def _join(found: dict[str, list[BusLine]], one: str, dial: Dial, at: tuple[str, Listen] | None) -> None:
     edge = link_between(f"bus {one}", f"url {dial.url}" if at is None else f"bus {at[0]}")
-    found[one].append(Joined(edge, place_of("dial", dial)))
+    found[one].append(BusLine(edge, place_of("dial", dial)))
     if at is not None and at[0] != one:
-        found[at[0]].append(Joined(edge, place_of("listen", at[1])))
+        found[at[0]].append(BusLine(edge, place_of("listen", at[1])))

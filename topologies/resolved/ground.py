@@ -9,7 +9,7 @@ from topologies.wiring.segments import Wiring
 
 
 class Ground(NamedTuple):
-    """What the records of one gateway's parts have in common.
+    """The facts that the records of one gateway's parts have in common.
 
     `rings` are the parts whose trunks form rings, and `names` all names of tokens that the topology knows.
     """

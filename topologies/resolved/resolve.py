@@ -12,13 +12,14 @@ from topologies.resolved.brokers import ResolvedBroker, resolved_broker
 from topologies.resolved.buses import Buses, ResolvedBus
 from topologies.resolved.ground import Ground
 from topologies.wiring.events import EVENTS, LOGS, publishing_buses
+from topologies.wiring.ids import bridge_id
 from topologies.wiring.rings import ringed
 from topologies.wiring.segments import Wiring
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedDevice:
-    """What a device needs of the topology. `gateway` runs it.
+    """The needs of a device. `gateway` runs it.
 
     `limits` are `queue_bytes` and `message_bytes` of the buses of its gateway that it joins. `names` are
     those of tokens, for a device that looks into parts.
@@ -33,13 +34,15 @@ class ResolvedDevice:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """Everything that a gateway needs of a topology, worked out once. No part looks into the topology itself.
+    """All that a gateway needs of a topology, worked out once. No part looks into the topology itself.
 
-    `names` are all names of tokens, and `listed` those of the list and file of names. `events` and `logs` are
-    the buses on which the gateway publishes its own. Each part that the gateway runs has a record, by name.
+    `copies` are the ids of all bridges in the picture. `names` are all names of tokens, and `listed` those
+    of the list and file of names. `events` and `logs` are the buses on which the gateway publishes its own.
+    Each part that the gateway runs has a record, by name.
     """
 
     topology: Topology
+    copies: Mapping[tuple[str, str], str]
     gateway: str
     here: Gateway
     names: tuple[str, ...]
@@ -53,7 +56,7 @@ class Resolved:
 
 
 def resolve(wiring: Wiring, gateway: str) -> Resolved:
-    """Work out what the parts of a gateway need. It reads files, so call it on no event loop.
+    """Work out the needs of a gateway's parts. This reads files, so do it on no event loop.
 
     Raises `TopologyError` for a gateway that is not there, and for a file of names that cannot be read.
     """
@@ -66,6 +69,7 @@ def resolve(wiring: Wiring, gateway: str) -> Resolved:
     buses = Buses(ground)
     return Resolved(
         topology,
+        copies(topology),
         gateway,
         ground.here,
         ground.names,
@@ -77,6 +81,15 @@ def resolve(wiring: Wiring, gateway: str) -> Resolved:
         Bridges(ground).resolved(),
         {name: _device(name, ground) for name in running(topology.devices, gateway)},
     )
+
+
+def copies(topology: Topology) -> dict[tuple[str, str], str]:
+    """Return the ids of all bridges by their lease and gateway: the bridges of a group have one lease."""
+    return {
+        (spec.group or name, gateway): bridge_id(name, gateway)
+        for name, spec in topology.bridges.items()
+        for gateway in spec.on
+    }
 
 
 def _device(name: str, ground: Ground) -> ResolvedDevice:

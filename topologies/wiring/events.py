@@ -67,7 +67,7 @@ def publishing_buses(wiring: Wiring, gateway: str, topic: Topic) -> list[str]:
 
 
 def _steps(wiring: Wiring, published: Tokens) -> Iterator[tuple[str, str]]:
-    """Yield each way that such frames go, from one part to the next."""
+    """Yield each step of frames with these tokens, from one part to the next."""
     for edge in wiring.links(wiring.best):
         joint = edge.joint
         if joint is None or _enters(joint.spec, joint.side, published):

@@ -56,7 +56,7 @@ class Wiring:
 
     @property
     def groups(self) -> list[tuple[Candidate, ...]]:
-        """All candidates, in groups of those that stand in for each other."""
+        """The groups of candidates that stand in for each other."""
         return list(dict.fromkeys(self.candidates.values()))
 
     @property
@@ -65,7 +65,7 @@ class Wiring:
         return {group[0] for group in self.candidates.values()}
 
     def links(self, forwarding: Collection[Candidate]) -> list[Edge]:
-        """Return the links between buses, and those of the candidates that are `forwarding`."""
+        """Return the links between buses, and the links of the candidates that are `forwarding`."""
         return [edge for edge in self.edges if edge.joint is None or edge.joint.candidate in forwarding]
 
 

@@ -16,7 +16,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_/][A-Za-z0-9_./+-]*")
 
 
 class New(NamedTuple):
-    """What a new topology is to have. `schema` is the path of the JSON Schema, `remarks` become comments."""
+    """The contents of a new topology. `schema` is the path of the JSON Schema, `remarks` become comments."""
 
     name: str
     gateway: str

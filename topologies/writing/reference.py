@@ -99,7 +99,7 @@ and all of its values mappings.
 
 
 def page() -> str:
-    """Return the whole page. It ends with a newline."""
+    """Return the whole page, which ends with a newline."""
     return "\n".join([INTRODUCTION, *(_section(cls, table) for cls, table in _classes(Topology).items())])
 
 

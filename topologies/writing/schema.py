@@ -57,7 +57,7 @@ def schema(every: bool = False) -> Json:
 
 
 def text(every: bool = False) -> str:
-    """Return the schema as a file has it. It ends with a newline."""
+    """Return the text of the schema's file, which ends with a newline."""
     return json.dumps(schema(every), indent=1, ensure_ascii=False) + "\n"
 
 

@@ -16,7 +16,7 @@ NODE_MAX = 127
 SOT, EOT, TOGGLE, TID = 0x80, 0x40, 0x20, 0x1F
 
 GAP_S = 1.0
-"""Longest time between two frames of a transfer, in seconds."""
+"""The longest time between two frames of a transfer, in seconds."""
 REPEAT_S = 2.0
 """A transfer with the transfer-id and content of the last accepted one is a duplicate within this time.
 

@@ -1,6 +1,6 @@
-"""Loads python-can without what a gateway does not use: its formats of log files, with SQLite and more.
+"""The import of python-can without the parts that a gateway does not use: its formats of log files.
 
-They take 2.5 MiB of memory. A program that imports `can.io` itself still gets them.
+These, with SQLite and more, take 2.5 MiB of memory. A program that imports `can.io` itself still gets them.
 """
 
 import sys
@@ -12,7 +12,7 @@ _FORMATS: Final = "can.io"
 
 
 class _Without(ModuleType):
-    """Stands for `can.io` while python-can is imported, which takes names from there and uses none."""
+    """A stand-in for `can.io` while python-can is imported, which takes names from there and uses none."""
 
     def __getattr__(self, name: str) -> None:
         if name.startswith("__"):

@@ -41,7 +41,7 @@ class Outbound:
         return self._queue.shed.age_s or inf
 
     def revise(self, shed: Shed) -> None:
-        """Go over to another policy, for all messages that wait."""
+        """Change to another policy, for all messages that wait."""
         self._queue.revise(shed)
         self.pump()
         self._tend_later()

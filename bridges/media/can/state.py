@@ -27,7 +27,7 @@ _CLASSES = {
 
 
 class BusState:
-    """The state that the controller last reported, and counts of what happened.
+    """The state that the controller last reported, and the counts of its changes and errors.
 
     `entered` counts how often each state was entered, `restarts` the recoveries from bus-off, `errors` the
     error frames by class, `rx_overflows` the reports of lost frames. `tx_errors` and `rx_errors` are the

@@ -79,7 +79,7 @@ class TargetPipe(Pipe):
         return self._wake()
 
     def revise(self, shed: Shed) -> None:
-        """Go over to another shed policy, for all messages that wait."""
+        """Change to another shed policy, for all messages that wait."""
         self.shed = shed
         if self._lane is not None:
             with self._lane.lock:

@@ -31,15 +31,15 @@ _RUN_MAX = 512  # messages in one layout; this bounds the size of the caches
 
 T = TypeVar("T")
 Datagram = tuple[bytes, int]
-"""Bytes of a datagram, and the number of messages that it completes: 0 for all but the last fragment."""
+"""A datagram: its bytes, and the number of messages that it completes: 0 for all but the last fragment."""
 
 
 class Encoder:
-    """Encoder of batches into datagrams of at most `datagram_bytes`.
+    """The encoder of batches into datagrams of at most `datagram_bytes`.
 
-    `origin` (u32) and `sequence` (u32) go into the envelopes of bare frames that must be fragmented.
-    Messages that are not legal are counted in `refused` as `malformed`. With `seals` every datagram is
-    sealed. Raises ValueError if `datagram_bytes` is below 19, with seals 37.
+    `origin` (u32) and `sequence` (u32) go into the envelopes of bare frames that must be fragmented. Messages
+    that are not legal are counted in `refused` as `malformed`. With `seals` every datagram is sealed. Raises
+    ValueError if `datagram_bytes` is below 19, with seals 37.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Encoder:
 
     @property
     def room(self) -> int:
-        """Bytes of messages that one datagram holds."""
+        """The bytes of messages that one datagram holds."""
         return self.datagram_bytes - CRC.size - self._seal_bytes
 
     def encode(self, batch: Batch) -> list[Datagram]:
@@ -82,7 +82,7 @@ class Encoder:
         return [(with_crc(seals.seal(datagram[: -CRC.size])), count) for datagram, count in made]
 
     def plain(self, datagram: bytes) -> bytes:
-        """Return a datagram that was made here as it would be without a seal."""
+        """Return a datagram of this encoder as it would be without a seal."""
         return datagram if self._seals is None else with_crc(unsealed(datagram[: -CRC.size]))
 
     def _pack(self, messages: Iterable[bytes]) -> list[Datagram]:
@@ -116,7 +116,10 @@ class Encoder:
 
 
 class Decoder:
-    """Decoder of datagrams into a batch. Never raises; `rejected` counts by reason what is not a message."""
+    """The decoder of datagrams into a batch.
+
+    Never raises; `rejected` counts input that is no message, by reason.
+    """
 
     def __init__(self, rejected: dict[str, int] | None = None) -> None:
         self.rejected: dict[str, int] = {} if rejected is None else rejected
@@ -155,7 +158,7 @@ def with_crc(body: bytes) -> bytes:
 
 
 def opened(datagrams: Iterable[tuple[bytes, T]], seals: Seals) -> Iterator[tuple[bytes, T]]:
-    """Yield what was in sealed datagrams as datagrams without seals; damaged ones as they are."""
+    """Yield sealed datagrams as datagrams without seals; damaged ones unchanged."""
     for datagram, sender in datagrams:
         if crc32(datagram) != RESIDUE or len(datagram) < CRC.size:
             yield datagram, sender
@@ -236,7 +239,7 @@ def unpack(body: bytes, parts: list[bytes]) -> int:
 
 
 def unpack_mixed(body: bytes, parts: list[bytes]) -> int:
-    """Do the same as `unpack`, one message after the other, for messages of different layouts."""
+    """Append messages as `unpack` does, one after the other, for messages of different layouts."""
     found: list[bytes] = []
     start, end = 0, len(body)
     while start < end:

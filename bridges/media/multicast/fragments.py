@@ -22,7 +22,7 @@ CRC = Struct("<I")
 OFFSET = Struct(">H")
 FRAGMENT = FLAG_FRAGMENT << 4
 BARE = 0x20
-"""Flag in a fragment: the link added the envelope to a bare frame; the receiver removes it."""
+"""The flag in a fragment: the link added the envelope to a bare frame; the receiver removes it."""
 HEAD_BYTES = ENVELOPE_BYTES + OFFSET.size
 DATAGRAM_BYTES_MIN = HEAD_BYTES + 1 + CRC.size
 TIMEOUT_S = 1.0
@@ -65,7 +65,7 @@ class _Slot:
 
 
 class Reassembly:
-    """Reassembly of fragments. `rejected` counts by reason what never became a message.
+    """The reassembly of fragments. `rejected` counts fragments that never became a message, by reason.
 
     It holds at most 64 unfinished messages, under 400 KB in all. One more replaces the oldest. Each is given
     up 1 s after its first fragment.

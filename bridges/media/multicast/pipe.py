@@ -133,7 +133,10 @@ class MulticastPipe(OpenPipe):
                 self._encoder.datagram_bytes = self._fit(news.mtu)
 
     def _put(self, batch: Batch) -> None:
-        """Send at once. Queue what the kernel does not accept, and what follows until it does."""
+        """Send at once.
+
+        Queue the messages that the kernel does not accept, and all that follow until it does.
+        """
         if self._waiting:
             return self._outbox.add_later(payloads(batch))
         self._outbox.add(batch)
@@ -171,7 +174,7 @@ class MulticastPipe(OpenPipe):
         self._repeat = False
 
     def _may_go_on(self, error: OSError) -> bool:
-        """Handle an error of sending. Return whether to send on now; if not, retry or end later."""
+        """Handle an error of sending. Return whether to continue now; if not, retry or end later."""
         if error.errno in _LOST:
             self._gone(f"lost: {words_of(error)}")
         elif isinstance(error, BlockingIOError | InterruptedError):
@@ -197,7 +200,7 @@ class MulticastPipe(OpenPipe):
         self._waiting = for_room
 
     def revise(self, shed: Shed) -> bool:
-        """Take another shed policy; without one, another bound."""
+        """Use another shed policy; without one, another bound."""
         self._outbox.revise(shed, not self._repeat)
         cancel(self._pacing)
         self._paced()

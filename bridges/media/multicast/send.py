@@ -26,7 +26,7 @@ class Outbox:
         return bool(self._ready)
 
     def revise(self, shed: Shed, all_of_it: bool) -> None:
-        """Take the bound of a policy; without shedding nothing else of it applies."""
+        """Set the bound of a policy; without shedding nothing else of the policy applies."""
         self._queue_bytes = shed.queue_bytes
 
     def add(self, batch: Batch) -> None:

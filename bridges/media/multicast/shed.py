@@ -19,7 +19,7 @@ class ShedOutbox(Outbox):
         self._made = 0  # datagrams
 
     def revise(self, shed: Shed, all_of_it: bool) -> None:
-        """Go over to another policy: with `all_of_it` also for the messages in the next datagram."""
+        """Change to another policy: with `all_of_it` also for the messages in the next datagram."""
         if all_of_it:
             self.give_back()
         self._queue.revise(shed)

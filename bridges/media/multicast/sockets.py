@@ -15,7 +15,7 @@ from bridges.media.multicast.medium import Multicast
 from bridges.media.rtnetlink import Address
 
 HEADER_BYTES = {4: 20 + 8, 6: 40 + 8}
-"""Bytes of the IP and UDP headers, by IP version."""
+"""The bytes of the IP and UDP headers, by IP version."""
 _RECEIVE_BYTES = 4 * 1024 * 1024
 _SEND_BYTES = 1024 * 1024
 # Linux's names that `socket` does not have (in.h, in6.h, socket.h); the numbers are the kernel's interface.

@@ -79,7 +79,7 @@ def cut(data: bytes) -> tuple[Batch | None, int, bool]:
 
 
 def _equal_run(data: bytes, start: int, stop: int, parts: list[bytes]) -> tuple[int, int, bool]:
-    """Take a run of messages of equal layout. Return its length, its end, and whether to look for another."""
+    """Find a run of messages of equal layout. Return its length, its end, and whether to look for another."""
     stride = extent(data, start, stop)
     most = (stop - start) // stride if stride > 0 else 0
     offsets = layout(data, start) if most else ()
@@ -93,7 +93,7 @@ def _equal_run(data: bytes, start: int, stop: int, parts: list[bytes]) -> tuple[
 
 
 def _walk(data: bytes, start: int, stop: int, parts: list[bytes]) -> tuple[int, int, int]:
-    """Take up to `_WALK` messages one by one. Return their count, where the next begins, and its extent."""
+    """Count up to `_WALK` messages one by one. Return their count, where the next begins, and its extent."""
     unpack, prefixes, count, size = _HEAD.unpack_from, _PREFIXES, 0, 0
     last = stop - FRAME_BYTES_MIN
     while start <= last and count < _WALK:
@@ -111,7 +111,7 @@ def _walk(data: bytes, start: int, stop: int, parts: list[bytes]) -> tuple[int, 
 def join(batch: Batch) -> tuple[bytes, int]:
     """Return a batch's messages back to back, and their number.
 
-    Omits all that is not a frame, with or without envelope: the receiver would lose synchronisation.
+    Omits all messages that are no frames, with or without envelope: the receiver would lose synchronisation.
     """
     data = batch.keep()
     whole = _join_equal(data, batch.count)
@@ -187,7 +187,7 @@ class FramesDecoder:
 
 
 def join_cobs(batch: Batch) -> tuple[bytes, int]:
-    """Do as `join`, with the framing of a serial line (COBS). Omits messages of illegal size."""
+    """Return what `join` does, with the framing of a serial line (COBS). Omits messages of illegal size."""
     low, high = FRAME_BYTES_MIN, MESSAGE_BYTES_MAX
     parts = [uart.encode(message) for message in payloads(batch) if low <= len(message) <= high]
     return b"".join(parts), len(parts)

@@ -7,13 +7,13 @@ handshake (docs/wire/tcp.md).
 from asyncio import AbstractEventLoop
 from typing import Any, Literal
 
-from bridges.media.shed_pipe import ShedLink
+from bridges.media.shed_pipe import FrontLink, ShedLink
 from bridges.media.shedding import Shed
 from bridges.media.tcp.frames import CobsDecoder, FramesDecoder, join, join_cobs
 from bridges.media.tcp.medium import Tcp
 from bridges.media.uart.codec import WIRE_BYTES_MAX
 from bus.errors import LinkError
-from bus.hub import Hub, Link, State
+from bus.hub import Hub, Link
 from bus.transports.framing import Framing, Once
 from bus.transports.stream import StreamPipe
 from bus.transports.tcp import DialLink, ListenLink
@@ -35,7 +35,7 @@ def tcp_link(options: Tcp, shed: Shed | None = None, **retry: Any) -> Link:
     return ShedLink(TcpFramesLink(options, **retry), shed)
 
 
-class TcpFramesLink:
+class TcpFramesLink(FrontLink):
     """A plain TCP stream of frames as a link. It dials one peer, or listens for many, each with a pipe.
 
     With `frames` a peer that sends an illegal header is disconnected. `cobs` (docs/wire/uart.md) can
@@ -45,7 +45,7 @@ class TcpFramesLink:
     can never work.
     """
 
-    condition = ""
+    link: DialLink | ListenLink
 
     def __init__(self, options: Tcp, peers: int = 1024, silence_s: float = 30.0, **retry: Any) -> None:
         self.options, host, port = options, options.host, options.port
@@ -58,14 +58,9 @@ class TcpFramesLink:
         retry |= {"name": self.name, "silence_s": silence_s}
         framing = _framing(options.framing)
         try:
-            self.link: DialLink | ListenLink = make(url, framing=framing, **retry)
+            self.link = make(url, framing=framing, **retry)
         except ValueError as error:
             raise LinkError(f"{self.name}: {error}") from error
-
-    @property
-    def url(self) -> str:
-        """The URL that the link dials or listens on, with the port that was bound."""
-        return self.link.url
 
     @property
     def pipes(self) -> set[StreamPipe]:
@@ -76,31 +71,15 @@ class TcpFramesLink:
     def queue_bytes(self) -> int:
         return self.options.queue_bytes
 
-    @property
-    def state(self) -> State:
-        return self.link.state
-
-    @property
-    def fault(self) -> str:
-        return self.link.fault
-
-    @property
-    def losses(self) -> int:
-        return self.link.losses
-
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Start to dial or listen. Raises `LinkError` if it cannot listen."""
         if self.link.state == "closed":
             self.link.open(hub, loop)
 
     def rehome(self, hub: Hub) -> None:
-        """Go over to another hub with all peers: they notice nothing. Call it between two batches."""
+        """Move to another hub with all peers, which notice nothing. Call it between two batches."""
         self.link.rehome(hub)
 
     def revise(self, other: Link) -> bool:
         """Take over the bounds of another link to the same place."""
         return isinstance(other, TcpFramesLink) and self.link.revise(other.link)
-
-    def close(self) -> None:
-        """Stop the link and close all its pipes. Idempotent."""
-        self.link.close()

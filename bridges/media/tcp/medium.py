@@ -17,7 +17,7 @@ def _check_host(host: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tcp(Medium):
-    """A TCP stream that is not SP: frames back to back, or COBS as a serial device server passes it on."""
+    """A TCP stream without SP: frames back to back, or COBS as a serial device server passes it on."""
 
     LINK: ClassVar = "bridges.media.tcp.link:tcp_link"
     key: ClassVar = "tcp"

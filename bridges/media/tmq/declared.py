@@ -1,4 +1,4 @@
-"""The patterns that a publisher has declared, and the messages that wait until a broker knows theirs. Pure.
+"""The patterns that a publisher has declared, and messages that wait for an answer about theirs. Pure.
 
 Time is an argument, in seconds.
 """
@@ -17,7 +17,7 @@ _NOBODY: Mapping[Address, Peer] = {}
 
 
 class Declared:
-    """One pattern. `known`: a broker has said who subscribes to it; `peers` are these, kept by the client."""
+    """One declared pattern. `known`: a broker has named its subscribers, `peers`, which the client keeps."""
 
     __slots__ = ("known", "peers", "tokens", "used_s")
 
@@ -28,10 +28,10 @@ class Declared:
 
 
 class Declarations:
-    """At most `limit` patterns: those in use here, and those declared ahead, which another gateway uses.
+    """The declared patterns, at most `limit`: in use here, or declared ahead for another gateway.
 
-    If full, that unused longest makes room, if nobody used it for `idle_s`. One that is used here also gets
-    the room of one that was declared ahead.
+    When they are full, the one unused for longest makes room, if nobody used it for `idle_s`. A pattern that
+    is used here also gets the room of one that was declared ahead.
     """
 
     def __init__(self, limit: int, idle_s: float = 60.0) -> None:
@@ -43,7 +43,7 @@ class Declarations:
         return len(self._of) + len(self._ahead)
 
     def find(self, key: bytes, now_s: float) -> Declared | None:
-        """Return the pattern in use with these tokens as bytes, and note that it is used; None if none is."""
+        """Return the pattern in use with these tokens (bytes), and note its use; None if there is none."""
         found = self._of.get(key)
         if found is not None:
             found.used_s = now_s
@@ -51,7 +51,7 @@ class Declarations:
         return found
 
     def adopt(self, key: bytes, now_s: float) -> Declared | None:
-        """Return a pattern that was declared ahead, in use from now on; None if it was not."""
+        """Return a pattern that was declared ahead, in use from now on; None if there is none."""
         found = self._ahead.pop(key, None)
         if found is not None:
             found.used_s, self._of[key] = now_s, found
@@ -67,7 +67,7 @@ class Declarations:
         return True
 
     def idle(self, now_s: float) -> list[Declared]:
-        """Forget what nobody used for long, as far as one more pattern needs the room, and return it."""
+        """Forget patterns that nobody used for long, if one more needs their room, and return them."""
         gone = list[Declared]()
         for some in (self._ahead, self._of):
             while some and len(self) >= self.limit and _oldest(some).used_s <= now_s - self.idle_s:
@@ -75,7 +75,7 @@ class Declarations:
         return gone
 
     def surplus(self, now_s: float) -> list[Declared]:
-        """Forget what has to make room for one more pattern that is used here, and return it."""
+        """Forget patterns to make room for one more that is used here, and return them."""
         gone = self.idle(now_s)
         while self._ahead and len(self) >= self.limit:
             gone.append(self._ahead.popitem(last=False)[1])
@@ -95,7 +95,7 @@ def _oldest(some: OrderedDict[bytes, Declared]) -> Declared:
 
 
 class Held(NamedTuple):
-    """A message that waits since `came_s` until its pattern is known."""
+    """A message that waits, since `came_s`, until its pattern is known."""
 
     came_s: float
     pattern: Declared
@@ -103,11 +103,11 @@ class Held(NamedTuple):
 
 
 class Holding:
-    """Messages whose patterns are being declared, in order, and their counts in `stats`.
+    """The messages whose patterns are being declared, in order, and their counts in `stats`.
 
-    A broker is asked about all new patterns together; those that come meanwhile gather for the next time. At
-    most `queue_bytes` of `shed` wait in all, each message for `hold_s` or the age of `shed` at most. New
-    messages are dropped if there is no room, whatever the policy.
+    A broker is asked about all new patterns together; patterns that come meanwhile gather for the next
+    question. At most `queue_bytes` of `shed` wait in all, each message for `hold_s` or the age of `shed` at
+    most. New messages are dropped if there is no room, whatever the policy.
     """
 
     def __init__(self, stats: Stats, shed: Shed, hold_s: float) -> None:
@@ -122,22 +122,22 @@ class Holding:
 
     @property
     def age_s(self) -> float:
-        """A message waits for so many seconds at most."""
+        """The longest time that a message waits, in seconds."""
         return self.hold_s if self.shed.age_s is None else min(self.hold_s, self.shed.age_s)
 
     def revise(self, shed: Shed) -> None:
-        """Go over to other bounds, also for what waits."""
+        """Change to other bounds, also for waiting messages."""
         self.shed = shed
 
     def ask(self) -> bool:
-        """Return whether to ask a broker now: about what has gathered, if it is asked about nothing else."""
+        """Return whether to ask a broker now about the gathered patterns: no other question is open."""
         if self._asked or not self._gathered:
             return False
         self._asked, self._gathered = self._gathered, []
         return True
 
     def add(self, pattern: Declared) -> None:
-        """Ask about a pattern the next time."""
+        """Add a pattern to the next question."""
         self._gathered.append(pattern)
 
     def put(self, pattern: Declared, message: bytes, now_s: float) -> None:
@@ -151,7 +151,7 @@ class Holding:
         return None
 
     def answered(self) -> list[Held]:
-        """Note that a broker has answered. Return what waits no more; it is then counted nowhere."""
+        """Note that a broker has answered. Return the messages that wait no more; they are uncounted then."""
         for pattern in self._asked:
             pattern.known = True
         self._asked = []
@@ -171,7 +171,7 @@ class Holding:
         return len(sizes)
 
     def expire(self, now_s: float) -> float | None:
-        """Drop what waited too long. Return when the next message will have; None if none waits."""
+        """Drop messages that waited too long. Return when the next one will have; None if none waits."""
         old = list[Held]()
         while self._held and self._held[0].came_s <= now_s - self.age_s:
             old.append(self._held.popleft())
@@ -179,7 +179,7 @@ class Holding:
         return self._held[0].came_s + self.age_s if self._held else None
 
     def clear(self, reason: str) -> list[bytes]:
-        """Drop all and return them, in order."""
+        """Drop all waiting messages and return them, in order."""
         held, self._held = self._held, deque()
         self.stats.drop(reason, self._let_go(held))
         return [one.message for one in held]

@@ -20,10 +20,10 @@ class TmqLink:
     """A client of TMQ brokers as a link: it publishes what leaves the bridge, and subscribes.
 
     `mates`: if other gateways run the bridge, the number of this side there; its last 8 bits are those of the
-    gateway. Then it also hears what the one that forwards publishes, and gives it to them last. The link is
-    up while a broker answers; its pipe is there as long as it is open. `wanted` are the patterns that it asks
-    brokers for. `timing` has fields of
-    `bus.tmq.Options`. Raises `LinkError` for settings that can never work.
+    gateway. Then the link also hears what the forwarding gateway publishes, and sends the others their copies
+    last. The link is up while a broker answers; its pipe is there as long as it is open. `wanted` are the
+    patterns that it subscribes to. `timing` has fields of `bus.tmq.Options`. Raises `LinkError` for settings
+    that can never work.
     """
 
     condition = ""
@@ -95,7 +95,7 @@ class TmqLink:
         node.uplink.say([])  # reaches a broker also if nothing is wanted
 
     def revise(self, other: Link) -> bool:
-        """Take over what another link to the same brokers subscribes to, its bounds and its policy."""
+        """Take over the subscriptions, the bounds and the policy of another link to the same brokers."""
         if not isinstance(other, TmqLink):
             return False
         before, self.wanted = self.wanted, other.wanted
@@ -128,6 +128,6 @@ def _addresses(options: Tmq) -> list[Address]:
 
 
 def _shortest(prefixes: list[tuple[int | str, ...]]) -> list[Pattern]:
-    """Return the patterns without those that start with another one of them."""
+    """Return the patterns that start with no other one of them."""
     found = sorted({Pattern(*names) for names in prefixes}, key=len)
     return [one for one in found if not any(other != one and other.matches(one) for other in found)]

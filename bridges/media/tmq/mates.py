@@ -1,4 +1,4 @@
-"""Copies for the other gateways of a bridge, which leave after those for all other subscribers."""
+"""Copies for the other gateways of a bridge, which leave after the copies for all other subscribers."""
 
 from collections import deque
 from collections.abc import Callable, Container
@@ -9,7 +9,10 @@ LATE_S = 0.1  # a subscriber that stalls for longer may lose what waits for it i
 
 
 class MateCopies:
-    """A standby takes what it hears for sent. So its copies wait here while others have not got theirs."""
+    """The copies for other gateways that wait here while other subscribers have not got theirs.
+
+    A standby takes a message that it hears for sent.
+    """
 
     def __init__(self, tickets: Tickets) -> None:
         self._tickets = tickets
@@ -19,14 +22,14 @@ class MateCopies:
         return bool(self._waiting)
 
     def put(self, outlet: Outlet, messages: list[bytes], now_s: float) -> None:
-        """Keep messages for a mate, for which `Tickets.wait` was called where nobody has got them."""
+        """Keep messages for a mate. The caller has called `Tickets.wait` for those that nobody has got."""
         self._tickets.queue(messages)
         self._waiting.append((now_s, outlet, messages))
 
     def release(self, before_s: float, now_s: float) -> float | None:
-        """Pass on what came before `before_s`, and what has waited for `LATE_S`.
+        """Pass on messages that came before `before_s`, and those that have waited for `LATE_S`.
 
-        Return when the next has, None if none waits.
+        Return when the next one has waited so long, None if none waits.
         """
         while self._waiting and (self._waiting[0][0] < before_s or self._waiting[0][0] <= now_s - LATE_S):
             _, outlet, messages = self._waiting.popleft()
@@ -39,7 +42,7 @@ class MateCopies:
         return self._waiting[0][0] + LATE_S if self._waiting else None
 
     def waiting(self) -> list[bytes]:
-        """Return each message that waits, once, in order."""
+        """Return each waiting message once, in order."""
         return list({id(one): one for _, _, messages in self._waiting for one in messages}.values())
 
     def take_back(self, messages: Container[int], reason: str) -> None:
@@ -47,11 +50,11 @@ class MateCopies:
         self._drop(lambda outlet, message: id(message) in messages, reason)
 
     def forget(self, gone: Outlet) -> None:
-        """Drop what waits for a mate that is one no longer."""
+        """Drop the copies for a subscriber that is not a mate any more."""
         self._drop(lambda outlet, message: outlet is gone, "closed")
 
     def clear(self, reason: str) -> None:
-        """Drop all."""
+        """Drop all copies."""
         self._drop(lambda outlet, message: True, reason)
 
     def _drop(self, chosen: Callable[[Outlet, bytes], bool], reason: str) -> None:

@@ -1,4 +1,4 @@
-"""The queue to each subscriber, and what becomes of a message that has a copy in several of them."""
+"""The queue to each subscriber, and the fate of a message that has a copy in several of them."""
 
 from collections.abc import Container, Sequence
 
@@ -11,7 +11,7 @@ _CHUNK_BYTES = 16 * 1024  # passed on at a time; the policy does not apply to th
 
 
 class Ticket:
-    """A message that no subscriber has got yet, and of which so many copies wait."""
+    """A message that no subscriber has got yet, and the number of its copies that wait."""
 
     __slots__ = ("copies", "message")
 
@@ -23,8 +23,8 @@ class Ticket:
 class Tickets:
     """The messages that no subscriber has got yet, by the identity of their bytes, which all queues share.
 
-    `stats` is the ledger in messages: one is queued until a subscriber has got it, and dropped when its last
-    copy is lost. `copies` is the ledger in copies, of those that wait here and those that are lost.
+    `stats` is the ledger in messages: a message is queued until a subscriber has got it, and dropped when its
+    last copy is lost. `copies` is the ledger in copies, of those that wait here and those that are lost.
     """
 
     def __init__(self, stats: Stats, copies: Stats) -> None:
@@ -47,31 +47,31 @@ class Tickets:
         self.copies.queued_bytes += sum(map(len, messages))
 
     def leave(self, message: bytes) -> None:
-        """Note that a copy has left its queue for the peer, whose ledger it is in from now on."""
+        """Note that a copy has left its queue for the peer, whose ledger counts it from now on."""
         self.copies.offered -= 1
         self._unqueue_copy(message)
 
     def got(self, message: bytes) -> None:
-        """Note that a subscriber has got a message, perhaps after another one."""
+        """Note that a subscriber has got a message, perhaps after another subscriber."""
         if (ticket := self._of.pop(id(message), None)) is not None:
             self._unqueue(ticket)
             self.stats.sent += 1
             self.stats.sent_bytes += len(message)
 
     def lose(self, message: bytes, reason: str) -> None:
-        """Note that a copy is lost that was in a queue."""
+        """Note that a copy in a queue is lost."""
         self._unqueue_copy(message)
         self.copies.drop(reason)
         self.fail(message, reason)
 
     def cut(self, message: bytes) -> None:
-        """Note that a copy has arrived, but not all of it."""
+        """Note that a copy has arrived in part."""
         self.copies.offered += 1
         self.copies.drop("oversize")
         self.fail(message, "oversize")
 
     def fail(self, message: bytes, reason: str) -> None:
-        """Note that a subscriber will not get a message; somebody else has counted the copy."""
+        """Note that a subscriber will not get a message whose copy another ledger has counted."""
         ticket = self._of.get(id(message))
         if ticket is None:
             return
@@ -90,16 +90,15 @@ class Tickets:
         self.stats.queued_bytes -= len(ticket.message)
 
     def waiting(self) -> list[Ticket]:
-        """Return those messages, in order."""
+        """Return the messages that no subscriber has got yet, in order."""
         return list(self._of.values())
 
 
 class Outlet:
-    """A queue for one subscriber, from which the policy `shed` drops. `offer` and `pump` pass on what it
-    takes.
+    """The queue for one subscriber, from which the policy `shed` drops. `offer` and `pump` pass messages on.
 
-    A peer of 2015 reads 2056 bytes of a packet. What is longer is dropped as `oversize`, or counted so where
-    it was the packet that showed of which kind the peer is.
+    A peer of 2015 reads 2056 bytes of a packet. A longer one is dropped as `oversize`, or counted so if it
+    was the packet that showed of which kind the peer is.
     """
 
     def __init__(self, peer: Peer, shed: Shed, tickets: Tickets) -> None:
@@ -112,16 +111,16 @@ class Outlet:
 
     @property
     def waits(self) -> bool:
-        """Whether anything waits here."""
+        """Whether any message waits here."""
         return bool(self._queue)
 
     @property
     def oldest_s(self) -> float:
-        """When the oldest message came that waits here, or that a peer has while it is being dialled."""
+        """The time when the oldest message here came; one that a peer has while being dialled counts."""
         return self._first_s if self._first else self._queue.oldest_s
 
     def offer(self, messages: Sequence[bytes]) -> int:
-        """Pass on what the peer takes without a wait; return how many messages that are."""
+        """Pass on the messages that the peer takes without a wait; return their number."""
         if self._queue or self._first or self._queue.shed.rate is not None:
             return 0
         passed = 0
@@ -136,16 +135,16 @@ class Outlet:
         return passed
 
     def put(self, messages: Sequence[bytes], now_s: float) -> None:
-        """Queue messages, for which `Tickets.wait` was called where nobody has got them."""
+        """Queue messages. The caller has called `Tickets.wait` for those that nobody has got."""
         self._tickets.queue(messages)
         self.take_over(messages, now_s)
 
     def take_over(self, messages: Sequence[bytes], now_s: float) -> None:
-        """Queue messages that `Tickets` knows as queued."""
+        """Queue messages that `Tickets` counts as queued."""
         self._queue.put(now_s, messages)
 
     def pump(self, now_s: float) -> bool:
-        """Pass on what the peer takes now. Return whether anything has left."""
+        """Pass on the messages that the peer takes now. Return whether any has left."""
         if self._pumping:  # its connection ended just now
             return False
         self._pumping = True
@@ -161,7 +160,7 @@ class Outlet:
         return len(self._queue) < before
 
     def _judge(self) -> None:
-        """Note what has become of the message with which the peer was dialled, and of which kind it is."""
+        """Note the fate of the message with which the peer was dialled, and of which kind the peer is."""
         peer, message = self.peer, self._first
         if peer.busy:
             return
@@ -177,7 +176,7 @@ class Outlet:
             self._tickets.got(message)
 
     def _pass_many(self, now_s: float) -> bool:
-        """Pass on a chunk; return whether there was one."""
+        """Pass on several messages at once; return whether there were any."""
         taken, size = list[tuple[float, bytes]](), 0
         while size < _CHUNK_BYTES and (one := self._queue.take(now_s)):
             taken.append(one)
@@ -195,7 +194,7 @@ class Outlet:
         return True
 
     def _pass_one(self, now_s: float) -> bool:
-        """Pass on one message, on a connection of its own or to see what the peer takes."""
+        """Pass on one message, on a connection of its own or to learn of which kind the peer is."""
         while one := self._queue.take(now_s):
             message = one[1]
             if not self._each or len(message) <= PACKET_BYTES:
@@ -212,7 +211,7 @@ class Outlet:
         return self._queue.ready_s()
 
     def revise(self, shed: Shed) -> None:
-        """Go over to another policy, for all that waits."""
+        """Change to another policy, for all waiting messages."""
         self._queue.revise(shed)
 
     @property
@@ -221,5 +220,5 @@ class Outlet:
         return self._first
 
     def take_back(self, messages: Container[int], reason: str) -> None:
-        """Drop what waits of messages, given by the identity of their bytes. The others still leave."""
+        """Drop waiting messages, given by the identity of their bytes. The others still leave."""
         self._queue.remove(lambda one: id(one) in messages, reason)

@@ -39,8 +39,9 @@ def entering(messages: Sequence[bytes]) -> Batch:
 class TmqPipe(Pipe):
     """All subscribers and publishers of the network, as one peer of the hub.
 
-    The ledger is in messages. One is sent when a subscriber has got it, dropped when all its copies are lost,
-    and queued meanwhile. `copies` is the ledger of the copies that wait here for a subscriber, or were lost.
+    The ledger is in messages. A message is sent when a subscriber has got it, dropped when all its copies are
+    lost, and queued meanwhile. `copies` is the ledger of the copies that wait here for a subscriber, or were
+    lost.
     """
 
     def __init__(self, name: str, hub: Hub, loop: AbstractEventLoop, patterns: int, shed: Shed) -> None:
@@ -59,7 +60,7 @@ class TmqPipe(Pipe):
         self._closed = False
 
     def start(self, node: ClientNode) -> None:
-        """Publish by `node`, of which this is the user, and attach to the hub."""
+        """Publish by `node`, whose user this pipe is, and attach to the hub."""
         self._node = node
         self._hub.attach(self)
 
@@ -67,7 +68,7 @@ class TmqPipe(Pipe):
         self._hub.publish(entering(messages), self)
 
     def overhear(self, patterns: list[bytes]) -> None:
-        """Declare what a mate publishes, so that after a takeover its subscribers are known."""
+        """Declare the patterns of a mate, so that after a takeover their subscribers are known."""
         if self._closed:
             return
         now_s = self._loop.time()
@@ -116,7 +117,10 @@ class TmqPipe(Pipe):
         return None
 
     def _hand_on(self, outgoing: Outgoing, now_s: float) -> None:
-        """Give each subscriber its copies: those that it takes now, a queue for the rest. Mates are last."""
+        """Give each subscriber its copies: those that it takes now, and a queue for the rest.
+
+        Mates are last.
+        """
         got, waits = dict[int, int](), list[tuple[Outlet, list[bytes]]]()
         mates = [peer for peer in outgoing if self._node.is_mate(peer)]
         late = [(self._outlet(peer), outgoing.pop(peer)) for peer in mates]
@@ -143,7 +147,7 @@ class TmqPipe(Pipe):
             self._look_again()
 
     def _release_late(self) -> None:
-        """Give mates what all others have got, or what has waited long enough for that."""
+        """Give mates the messages that all others have got, or that have waited long enough."""
         if not self._mates or self._closed:
             return
         others = (outlet.oldest_s for peer, outlet in self._outlets.items() if not self._node.is_mate(peer))
@@ -173,7 +177,7 @@ class TmqPipe(Pipe):
         self._look_again()
 
     def _look_again(self) -> None:
-        """Look again when the rate of the policy lets a message go, and soon whether one is too old."""
+        """Set a timer for when the rate lets a message go, and to check whether one is too old."""
         rate, age_s = self._shed.rate, self._shed.age_s
         if self._look is not None or self._closed or (rate is None and age_s is None):
             return
@@ -188,7 +192,7 @@ class TmqPipe(Pipe):
         self._pump()
 
     def _pump(self) -> None:
-        """Pass on what subscribers take by now."""
+        """Pass on the messages that subscribers take by now."""
         for outlet in list(self._outlets.values()):
             if outlet.waits:
                 outlet.pump(self._loop.time())
@@ -233,7 +237,7 @@ class TmqPipe(Pipe):
             self._release()
 
     def _release(self) -> None:
-        """Send what waited for an answer of the broker."""
+        """Send the messages that waited for an answer of the broker."""
         if self._closed:
             return
         outgoing = Outgoing(list)
@@ -244,7 +248,7 @@ class TmqPipe(Pipe):
             self._ask()
 
     def _watch(self, now_s: float) -> None:
-        """See to it that what is held too long is dropped."""
+        """Set a timer to drop messages that are held too long."""
         if self._expiry is None:
             self._expiry = self._loop.call_at(now_s + self._holding.age_s, self._expire)
 
@@ -255,7 +259,7 @@ class TmqPipe(Pipe):
             self._expiry = self._loop.call_at(at_s, self._expire)
 
     def revise(self, patterns: int, shed: Shed) -> None:
-        """Go over to another bound of patterns from now on, and to another policy for all that waits."""
+        """Change to another bound of patterns from now on, and to another policy for all waiting messages."""
         self._patterns.limit, self._shed = patterns, shed
         self._holding.revise(shed)
         for outlet in self._outlets.values():
@@ -263,9 +267,10 @@ class TmqPipe(Pipe):
         self._pump()
 
     def purge(self, reason: str) -> list[bytes]:
-        """Drop what counts as not sent, and return it as frames: nobody has got it, or not all mates have.
+        """Drop the messages that count as not sent, and return them as frames.
 
-        The rest still leaves, because nobody else would send it, and so does what is just being sent.
+        Nobody has got such a message, or not all mates have. All others still leave, because nobody else
+        would send them, and so does the message that is just being sent.
         """
         unheard = self._mates.waiting()
         known = {id(one) for one in unheard}
@@ -278,7 +283,7 @@ class TmqPipe(Pipe):
         return [_FRAME + one[1:] for one in taken_back.values()] + self._holding.clear(reason)
 
     def close(self) -> None:
-        """Take the registrations back and leave the hub; what waits is dropped. Idempotent."""
+        """Take the registrations back and leave the hub; waiting messages are dropped. Idempotent."""
         if self._closed:
             return
         self._closed = True

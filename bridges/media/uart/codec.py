@@ -26,7 +26,7 @@ SEALED_BYTES_MAX = MESSAGE_BYTES_MAX + SEAL_BYTES
 WIRE_BYTES_MAX = wire_bytes_max(SEALED_BYTES_MAX)
 """3121"""
 CODED_BYTES_MAX = WIRE_BYTES_MAX - 2
-"""The longest run between two zeros."""
+"""The length of the longest run between two zeros."""
 
 
 def cobs_encode(data: bytes) -> bytes:
@@ -78,10 +78,10 @@ def encode(message: bytes) -> bytes:
 
 
 class Decoder:
-    """Decoder of a stream, which may start anywhere and contain anything. It holds at most 3119 bytes.
+    """The decoder of a stream, which may start anywhere and contain anything. It holds at most 3119 bytes.
 
-    `rejected` counts runs between zeros that are not a message: `oversize`, `cobs`, `short`, `crc`.
-    Messages and counts do not depend on how the stream is cut into pieces.
+    `rejected` counts runs between zeros that are not a message: `oversize`, `cobs`, `short`, `crc`. Messages
+    and counts do not depend on how the stream is cut into pieces.
     """
 
     __slots__ = ("_skipping", "_tail", "rejected")

@@ -12,7 +12,7 @@ _EXPECTED_MAX = 4096  # messages; a bound for a line without echo, beside the ex
 
 
 class EchoCanceller:
-    """Filter for our own messages. `lost` counts messages that were sent but never heard back undamaged."""
+    """A filter for our own messages. `lost` counts messages that never came back undamaged."""
 
     __slots__ = ("_expected", "_garbled", "lost")
 

@@ -39,7 +39,7 @@ class SerialLink(DeviceLink[Port]):
 
     @property
     def echoes_lost(self) -> int:
-        """Number of messages that were sent but not heard back undamaged, with the option `echo`."""
+        """The number of messages that were sent but not heard back undamaged, with the option `echo`."""
         return 0 if self.echoes is None else self.echoes.lost
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
@@ -70,7 +70,7 @@ class SerialPipe(OpenPipe):
         self._hub.attach(self)
 
     def revise(self, shed: Shed) -> bool:
-        """Take another shed policy for all messages that have not begun."""
+        """Use another shed policy for all messages that have not begun."""
         self._outbox.revise(shed)
         return True
 

@@ -64,7 +64,7 @@ class UartPipe(SerialPipe):
         self._tending: TimerHandle | None = None
 
     def revise(self, shed: Shed) -> bool:
-        """Take another shed policy, for the driver's buffer too."""
+        """Use another shed policy, for the driver's buffer too."""
         self._ahead_bytes, self._age_s = self._link.ahead_bytes, shed.age_s
         super().revise(shed)
         if not self._waiting:

@@ -89,7 +89,7 @@ class Uart(Medium):
 
     @property
     def byte_s(self) -> float:
-        """Seconds that one byte takes on the line: start, 8 data, parity and stop bits."""
+        """The seconds that one byte takes on the line: start, 8 data, parity and stop bits."""
         return (9 + (self.parity != "N") + self.stopbits) / self.baud
 
     def label(self) -> str:

@@ -10,7 +10,7 @@ from bus.ledger import Stats
 
 
 class _Taken(NamedTuple):
-    """A message on its way out: encoded, when it came, and as it goes out: sealed, if it is to be."""
+    """A message on its way out: encoded, when it came, and as it leaves: sealed, if the line seals."""
 
     coded: bytes
     came_s: float
@@ -35,7 +35,7 @@ class Outbox:
         return len(self._taken) + len(self._queue)
 
     def revise(self, shed: Shed) -> None:
-        """Go over to another policy, for all that has not begun."""
+        """Change to another policy, for all messages that have not begun."""
         self.give_back()
         self._queue.revise(shed)
 
@@ -78,7 +78,7 @@ class Outbox:
         return b"" if taken is None else self._take(*taken)
 
     def settle(self, written: int) -> list[bytes]:
-        """Note that `written` more bytes are written. Return what went out whole with them."""
+        """Note that `written` more bytes are written. Return the messages that are out whole with them."""
         done, written = [], written + self._begun
         while self._taken and written >= len(self._taken[0].coded):
             one = self._taken.popleft()

@@ -19,7 +19,7 @@ SILENT_POLLS = 3
 SLOW_S = 1.0
 _IDLE_GROWTH = 10
 ECHO_S = 0.25
-"""Longest delay of an echo after its time on the line; a later one counts as lost."""
+"""The longest delay of an echo after its time on the line; a later one counts as lost."""
 
 
 def control(address: int, op: int) -> bytes:

@@ -1,7 +1,8 @@
-"""A broker of the TMQ system: `Broker` is all of it.
+"""A broker of the TMQ system: `Broker` is its face.
 
-Inside: `registry` (pure) remembers who subscribes and publishes, `sharing` tells other brokers, `outgoing`
-sends to clients that are not connected, `probing` asks whether they live, `service` is the broker itself.
+Inside: `registry` (pure) remembers subscribers and publishers, `sharing` tells other brokers, `outgoing`
+sends to clients that are not connected, `probing` asks whether they are alive, `service` is the broker
+itself.
 """
 
 from bus.tmq.broker.service import Broker

@@ -1,4 +1,4 @@
-"""Sends packets to many addresses, with a bounded number of connections at a time."""
+"""The sending of packets to many addresses, with a bounded number of connections at a time."""
 
 from asyncio import AbstractEventLoop
 from collections import deque
@@ -17,10 +17,10 @@ _IDLE_S = 10.0
 
 
 class Outgoing(PeerOwner):
-    """Sends packets to listeners of clients. `on_reached(address)` when one has taken what there was,
-    `on_failed(address, reason)` when one takes no connection.
+    """The packets for listeners of clients, at most 65,536, which wait for a free connection.
 
-    Packets wait for a free connection, at most 65,536 of them; `stats` is the ledger, which may be shared.
+    `on_reached(address)` is called when a client has taken all its packets, `on_failed(address, reason)` when
+    a client takes no connection. `stats` is the ledger, which may be shared.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Outgoing(PeerOwner):
         )
 
     def revise(self, heartbeat_s: float) -> None:
-        """Greet at another interval."""
+        """Greet at another interval, in seconds."""
         self._options = replace(self._options, heartbeat_s=heartbeat_s)
         self._setup = self._setup._replace(options=self._options)
         for peer in list(self._peers.values()):
@@ -105,11 +105,11 @@ class Outgoing(PeerOwner):
 
     @property
     def doubted(self) -> int:
-        """The number of addresses that did not answer once, and are going to be tried again."""
+        """The number of addresses that did not answer once, and are to be tried again."""
         return sum(peer.state == "doubted" for peer in self._peers.values())
 
     def probe(self, address: Address, frame: bytes) -> None:
-        """Send a packet on a new connection, unless an address is being tried: that must come to its end."""
+        """Send a packet on a new connection, unless the address is just being tried."""
         peer = self._peers.get(address)
         if peer is None or peer.state not in ("connecting", "doubted"):
             self.forget(address)
@@ -139,7 +139,7 @@ class Outgoing(PeerOwner):
         self._start_soon()
 
     def close(self) -> None:
-        """Disconnect from all; what waits becomes counted drops. Idempotent."""
+        """Disconnect from all clients; waiting packets become counted drops. Idempotent."""
         for address in list(self._peers):
             self.forget(address)
         self.stats.drop("closed", len(self._waiting))

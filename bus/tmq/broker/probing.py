@@ -1,4 +1,4 @@
-"""Probing: finds out whether clients live, by a packet to each on a new connection, within bounds."""
+"""Probing: finds out whether clients are alive, by a packet to each on a new connection, within bounds."""
 
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterable

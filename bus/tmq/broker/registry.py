@@ -1,14 +1,14 @@
 """The broker's memory of subscribers and publishers, without sockets or clocks.
 
 A registration is (role, pattern, address). It is *own* once a client made it here, and stays until it is
-taken back or the address is found dead (a reference client never repeats itself). What other brokers sent is
-*shared*. What a broker repeats no more is forgotten if that broker is there. If it is silent, the
-registration has *lapsed*: it stays until its client is found dead, or alive and *adopted*. Then it is our own
-until that broker is back.
+taken back or the address is found dead (a reference client never repeats itself). A registration that another
+broker sent is *shared*. If its broker does not repeat it, it is forgotten while that broker is there. If that
+broker is silent, the registration has *lapsed*: it stays until its client is found dead, or alive and
+*adopted*. Then it is our own until that broker is back.
 
-A change counts at once. What publishers must be told of it is given in steps, of which each has a bounded
-cost, so that the broker can do something else between two of them. A step looks at what is registered by
-then: where changes overlap, publishers are told what has come of all of them.
+A change counts at once. The news for publishers comes in steps, of which each has a bounded cost, so that the
+broker can do something else between two of them. A step looks at the registrations of that moment: where
+changes overlap, publishers are told the outcome of all of them.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -29,7 +29,7 @@ M = TypeVar("M")
 
 
 class Tell(NamedTuple):
-    """Tell `publisher` that `subscribers` are to be added to (or taken from) those of its pattern."""
+    """News for `publisher`: `subscribers` are to be added to (or taken from) those of its pattern."""
 
     publisher: Address
     tokens: Tokens
@@ -38,7 +38,7 @@ class Tell(NamedTuple):
 
 
 Step = tuple[int, Tell | None]
-"""Units of work, and perhaps what to tell."""
+"""Units of work, and the news of this step, if any."""
 _ADDRESSES = 128  # told in one step
 _ENTRIES = 64  # looked at in one step
 
@@ -53,8 +53,11 @@ class _Entry:
 
 
 class Registry:
-    """At most `limit` registrations in all, `per_address` for one client, `per_host` said by one host, and
-    `tokens` in all patterns together: a long pattern takes a hundred times the memory of a short one."""
+    """The registrations of a broker.
+
+    At most `limit` in all, `per_address` for one client, `per_host` made by one host, and `tokens` in all
+    patterns together: a long pattern takes a hundred times the memory of a short one.
+    """
 
     def __init__(
         self, limit: int = 65536, per_address: int = 1024, per_host: int = 16384, tokens: int = 1 << 20
@@ -77,11 +80,11 @@ class Registry:
         return any(not self._entries[(*what, address)].dead for what in self._by_address.get(address, ()))
 
     def host_of(self, address: Address) -> str:
-        """Return from where the first of what `address` is registered for was said; "" by other brokers."""
+        """Return the host that made the first registration of `address`; "" for other brokers."""
         return next((self._entries[(*what, address)].host for what in self._by_address.get(address, ())), "")
 
     def of(self, address: Address) -> list[tuple[Role, Tokens]]:
-        """Return what `address` is registered for."""
+        """Return the registrations of `address`."""
         return list(self._by_address.get(address, ()))
 
     def first(self, count: int) -> list[Key]:
@@ -89,7 +92,7 @@ class Registry:
         return list(islice(self._entries, count))
 
     def own(self) -> Iterator[Key]:
-        """Yield what clients registered here: other brokers are told this."""
+        """Yield what clients registered here, which other brokers are to be told."""
         return (key for key, entry in self._entries.items() if entry.host)
 
     def own_by_pattern(self) -> Iterator[tuple[Role, Tokens, list[Address]]]:
@@ -101,7 +104,7 @@ class Registry:
                     yield role, tokens, [address for address, entry in found if entry and entry.host]
 
     def said_by(self, node: int) -> Iterator[Key | None]:
-        """Yield what broker `node` said and nobody registered here; None where there is none for a while."""
+        """Yield the registrations that only broker `node` made; None where there is none for a while."""
         for number, key in enumerate(list(self._entries)):
             entry = self._entries.get(key)
             if entry is not None and node in entry.shared and not entry.host:
@@ -113,11 +116,11 @@ class Registry:
         return any(self._entries[(*what, address)].host for what in self._by_address.get(address, ()))
 
     def subscribers(self, tokens: Tokens) -> list[Address]:
-        """Return those whose pattern `tokens` start with, each once, shortest pattern first."""
+        """Return the subscribers whose pattern `tokens` start with, each once, shortest pattern first."""
         return list(self.each_subscriber(tokens))
 
     def each_subscriber(self, tokens: Tokens) -> Iterator[Address]:
-        """Yield those, each once; they may change meanwhile."""
+        """Yield the subscribers whose pattern `tokens` start with, each once; they may change meanwhile."""
         found: set[Address] = set()
         for pattern in prefixes(tokens, sorted(self._lengths)):
             for address in tuple(self._subscribers.get(pattern, ())):
@@ -129,10 +132,10 @@ class Registry:
     def add(
         self, role: Role, tokens: Tokens, address: Address, host: str, exact: bool = False, again: bool = True
     ) -> tuple[Iterator[Step], str]:
-        """Register what a client at `host` said. Registering again is no error.
+        """Register what a client at `host` asked for. Registering again is no error.
 
         `exact`: this subscriber can take nothing but the pattern itself. `again`: publishers are told of a
-        subscriber that they know. Returns what to tell, and "" or the bound that refused it.
+        subscriber that they know. Return the news, and "" or the bound that refused it.
         """
         key = role, tokens, address
         entry = self._entries.get(key)
@@ -145,12 +148,15 @@ class Registry:
         else:
             self._quota.move(entry.host, host)
         entry.host, entry.exact, entry.lapsed, entry.dead = host, exact, None, False
-        return (iter(()) if known and not again else self._told_of(key)), ""
+        return (iter(()) if known and not again else self._news_of(key)), ""
 
     def share(
         self, role: Role, tokens: Tokens, address: Address, node: int, until_s: float
     ) -> tuple[Iterator[Step], str]:
-        """Register what broker `node` said, good until `until_s`. Only news is returned."""
+        """Register what broker `node` reported, valid until `until_s`.
+
+        Return the news, and "" or the bound.
+        """
         key = role, tokens, address
         known = self._entries.get(key)
         if known is not None and not known.dead:
@@ -162,7 +168,7 @@ class Registry:
             return iter(()), fault
         entry = known or self._enter(key)
         entry.shared[node], entry.dead = until_s, False
-        return (self._told_of(key) if role == SUB else iter(())), ""
+        return (self._news_of(key) if role == SUB else iter(())), ""
 
     def remove(self, role: Role, tokens: Tokens, address: Address) -> Iterator[Step]:
         """Remove what its client took back, also by way of another broker. No error if it is not there."""
@@ -181,7 +187,7 @@ class Registry:
         return self._tell_publishers(tokens, address, "remove")
 
     def remove_address(self, address: Address) -> Iterator[Step]:
-        """Remove all that a dead client was registered for, apart from what is said again meanwhile."""
+        """Remove all registrations of a dead client, apart from those made again meanwhile."""
         dead = self.of(address)
         for what in dead:
             self._entries[(*what, address)].dead = True
@@ -201,10 +207,10 @@ class Registry:
         here: Container[Address] = (),
         lapsed: dict[Address, None] | None = None,
     ) -> Iterator[Step]:
-        """Forget what other brokers have not repeated in time, but not yet what `silent` ones said.
+        """Forget what other brokers have not repeated in time, except the registrations of `silent` ones.
 
-        Notes the addresses of that in `lapsed`: do these clients live? Those that are `here` say all
-        themselves.
+        Note the addresses of the latter in `lapsed`: are these clients alive? Clients that are `here` repeat
+        all themselves.
         """
         nodes = set[int]()
         for number, key in enumerate(list(self._entries)):
@@ -226,7 +232,7 @@ class Registry:
         self._nodes = nodes
 
     def _lapse(self, entry: _Entry, now_s: float, silent: Container[int]) -> bool:
-        """Return whether nobody says it any more."""
+        """Return whether no broker and no client vouches for a registration any more."""
         ended = [node for node, until_s in entry.shared.items() if until_s <= now_s]
         for node in ended:
             del entry.shared[node]
@@ -237,12 +243,12 @@ class Registry:
         return True
 
     def adopt(self, address: Address) -> tuple[list[Key], Iterator[Step], str]:
-        """Make what has lapsed of a client that lives our own, within the bound of its host.
+        """Make the lapsed registrations of a live client our own, within the bound of its host.
 
-        Returns what is own now, what to tell, and "" or the bound that refused some of it, which is removed.
+        Return what is own now, the news, and "" or the bound that refused some of it, which is removed.
         """
         adopted: list[Key] = []
-        told: list[Iterator[Step]] = []
+        news: list[Iterator[Step]] = []
         fault = ""
         for role, tokens in self.of(address):
             entry = self._entries[key := (role, tokens, address)]
@@ -251,15 +257,15 @@ class Registry:
             refused = self._quota.hand_over(address[0])
             if refused:
                 fault = refused
-                told.append(self.remove(*key))
+                news.append(self.remove(*key))
                 continue
             entry.host = address[0]
             adopted.append(key)
-            told += [self._told_of(key)] if role == PUB else []
-        return adopted, chain.from_iterable(told), fault
+            news += [self._news_of(key)] if role == PUB else []
+        return adopted, chain.from_iterable(news), fault
 
     def return_to_broker(self, node: int, until_s: float) -> Iterator[Step]:
-        """Broker `node` is back. What it said is its own, and ends at `until_s` unless it is repeated."""
+        """Give back to broker `node` what was adopted from it: that ends at `until_s` unless repeated."""
         for number, key in enumerate(list(self._entries) if node in self._nodes else ()):
             entry = self._entries.get(key)
             if entry is not None and entry.lapsed == node:
@@ -270,7 +276,7 @@ class Registry:
                 yield 1, None
 
     def return_to_client(self, address: Address, node: int, until_s: float) -> None:
-        """A client that repeats itself has come: what was adopted ends at `until_s` unless it is repeated."""
+        """Give adopted registrations back to a client that repeats itself: they end at `until_s`."""
         for what in self._by_address.get(address, ()):
             entry = self._entries[(*what, address)]
             if entry.lapsed is not None:
@@ -298,7 +304,7 @@ class Registry:
                 self._lengths[len(tokens)] += 1
         table[tokens][address] = None
 
-    def _told_of(self, key: Key) -> Iterator[Step]:
+    def _news_of(self, key: Key) -> Iterator[Step]:
         role, tokens, address = key
         if role == SUB:
             return self._tell_publishers(tokens, address, "add")
@@ -311,7 +317,7 @@ class Registry:
     def _tell_publishers(
         self, tokens: Tokens, subscriber: Address, change: Literal["add", "remove"]
     ) -> Iterator[Step]:
-        """Yield what our own publishers under `tokens` must be told; other brokers tell theirs."""
+        """Yield the news for our own publishers under `tokens`; other brokers tell theirs."""
         for published in self._starting_with(tokens):
             yield self._cost(published), None
             for address in tuple(self._publishers.get(published, ())):
@@ -322,11 +328,11 @@ class Registry:
                     yield self._cost(published), Tell(address, published, change, (subscriber,))
 
     def _cost(self, tokens: Tokens) -> int:
-        """Return the units of one look for all that covers `tokens`."""
+        """Return the units of one search for all patterns that cover `tokens`."""
         return 1 + min(len(tokens), len(self._lengths)) // 4
 
     def _hears(self, subscriber: Address, tokens: Tokens) -> bool:
-        """Return whether any of its subscriptions covers `tokens`: one taken back may leave another."""
+        """Return whether any subscription of an address covers `tokens`: one taken back may leave another."""
         for pattern in prefixes(tokens, sorted(self._lengths)):
             entry = self._entries.get((SUB, pattern, subscriber))
             if entry is not None and _covers(pattern, entry, tokens):

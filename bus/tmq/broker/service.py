@@ -1,4 +1,4 @@
-"""The TMQ broker: registrations in, whom to send to out, the dead removed (docs/tmq.md)."""
+"""The TMQ broker: it keeps registrations, names subscribers to publishers, removes the dead (docs/tmq.md)."""
 
 import logging
 import random
@@ -35,19 +35,20 @@ ANY = "0.0.0.0"
 
 
 class Broker:
-    """Listens at `listen` (`tcp://HOST:PORT`, one or several), shares registrations with `peers`.
+    """A TMQ broker, which listens at `listen` (`tcp://HOST:PORT`, one or several).
 
-    It also listens at `tls+tcp://HOST:PORT`, with the certificates that `tls` has for such an address.
-    The peers are brokers of ours, each of which names the others (itself too, if one list serves all).
-    `registrations` bounds them in all, `per_address` those of one client, `per_host` those said by one
-    host. `classic_prefixes=False`: a subscriber that has not shown itself to be ours is given only what is
-    published under exactly its pattern (the reference client fails on a longer one). `foreign_hosts`: a
-    client may register an address of another host than its own, which the broker then dials.
+    It also listens at `tls+tcp://HOST:PORT`, with the certificates that `tls` has for such an address. It
+    shares registrations with `peers`, brokers of ours, each of which names the others (itself too, if one
+    list serves all). `registrations` bounds them in all, `per_address` those of one client, `per_host` those
+    made by one host. `classic_prefixes=False`: a subscriber that has not shown itself to be ours is given
+    only what is published under exactly its pattern (the reference client fails on a longer one).
+    `foreign_hosts`: a client may register an address of another host than its own, which the broker then
+    dials.
+
     `on_bridge(frame, connection)` gets each packet with the type bit BRIDGE 0x80: `connection.send(frame)`
-    answers, `connection.name` says who, `connection.on_lost(callback)` tells when it is gone. `options` are
-    the fields of `bus.tmq.Options`. `name` is used in logs. `stats` is the ledger of what clients were told;
-    its
-    `rejected` counts by reason what was refused. Raises `LinkError`.
+    answers, `connection.name` names the sender, `connection.on_lost(callback)` reports its end. `options` are
+    the fields of `bus.tmq.Options`. `name` is used in logs. `stats` is the ledger of what clients were sent;
+    its `rejected` counts refused input by reason. Raises `LinkError`.
     """
 
     def __init__(
@@ -105,19 +106,19 @@ class Broker:
 
     @property
     def addresses(self) -> list[Address]:
-        """Where it listens, with the ports that were bound; before it is open, where it will."""
+        """The addresses where the broker listens, with the bound ports once it is open."""
         return [self._bound.get(address, address) for address in self._secured]
 
     @property
     def urls(self) -> list[str]:
-        """The URLs where it listens, with the ports that were bound."""
+        """The URLs where the broker listens, with the bound ports once it is open."""
         schemes = ["tcp" if security is None else "tls+tcp" for security in self._secured.values()]
         places = zip(schemes, self.addresses, strict=True)
         return [f"{scheme}://{host}:{port}" for scheme, (host, port) in places]
 
     @property
     def counts(self) -> dict[str, int]:
-        """Plain numbers for a status page."""
+        """The counts of the broker, as numbers by name, for a status page."""
         return {
             "registrations": len(self.registry),
             "connections": len(self._listener.connections),
@@ -135,11 +136,11 @@ class Broker:
 
     @property
     def ledgers(self) -> dict[str, Stats]:
-        """The ledgers, by whom they are about: clients, and the brokers that share registrations."""
+        """The ledgers by their subject: clients, and the brokers that share registrations."""
         return {"clients": self.stats, "brokers": self._sharing.stats}
 
     def open(self, loop: AbstractEventLoop) -> None:
-        """Listen. Raises `LinkError` for the first address that fails; then none stays open."""
+        """Listen at all addresses. Raises `LinkError` for the first that fails; then none stays open."""
         self._loop = loop
         self._turns.open(loop)
         try:
@@ -156,18 +157,18 @@ class Broker:
         self._tick()
 
     def listens(self, where: str) -> bool:
-        """Return whether it listens at an address, given as it was for `listen`."""
+        """Return whether the broker listens at an address, given in the form of `listen`."""
         address = listening(where)
         return address in self._bound and is_secure(where) == (self._secured[address] is not None)
 
     def listen(self, where: str, tls: Tls | None = None) -> None:
-        """Listen at one more address. Raises `LinkError` if that cannot be."""
+        """Listen at one more address. Raises `LinkError` if that is not possible."""
         address, security = listening(where), _security(where, tls)
         self._bound[address] = self._listener.open(self._loop, address, security)
         self._secured[address] = security
 
     def leave(self, where: str) -> None:
-        """Listen at an address no more. Clients that came by it stay, as do all registrations."""
+        """Stop listening at an address. Clients that connected there stay, as do all registrations."""
         address = listening(where)
         self._listener.shut(self._bound.pop(address))
         del self._secured[address]
@@ -181,7 +182,7 @@ class Broker:
     ) -> None:
         """Share with other brokers from now on, judge clients by other rules, greet at another interval.
 
-        All that are connected are told at once how long we may be silent.
+        Tell all that are connected at once how long we may be silent.
         """
         self._classic_prefixes, self._foreign_hosts = classic_prefixes, foreign_hosts
         self._sharing.take_peers([written(peer) for peer in peers])
@@ -199,7 +200,7 @@ class Broker:
         return Hello(self._node, self._options.silence_ms, flags)
 
     def _on_frames(self, connection: Connection, frames: list[bytes]) -> None:
-        """Take packets: those for the bridges at once, the others as there is time, in their order."""
+        """Handle packets: those for the bridges at once, the others as there is time, in their order."""
         self.stats.received += len(frames)
         others = [frame for frame in frames if not self._bridged(connection, frame)]
         if not others:
@@ -267,7 +268,7 @@ class Broker:
             self._sharing.called()
 
     def _reachable(self, address: Address, connection: Connection) -> Address:
-        """Replace 0.0.0.0 of a client by the address that its connection comes from."""
+        """Replace 0.0.0.0 in a client's address by the host that its connection comes from."""
         return (connection.host, address[1]) if address[0] == ANY else address
 
     def _may_name(self, connection: Connection, address: Address) -> bool:
@@ -288,23 +289,23 @@ class Broker:
             return iter(())
         if not kind & REMOVE:
             return self._add(connection, role, tokens, address)
-        told = self.registry.remove(role, tokens, address)
+        news = self.registry.remove(role, tokens, address)
         self._sharing.withdraw(kind, tokens, address)
-        return told
+        return news
 
     def _add(self, connection: Connection, role: Role, tokens: Tokens, address: Address) -> Iterator[Step]:
         exact = not self._classic_prefixes and address not in self._ours
         # Ours repeat all they say; their publishers do too, and hear of all subscribers at once.
         again = role == PUB or not connection.greeted
-        told, fault = self.registry.add(role, tokens, address, connection.host, exact, again)
+        news, fault = self.registry.add(role, tokens, address, connection.host, exact, again)
         if fault:
             self.reject(fault, connection.host)
         else:
             self._sharing.register(role, tokens, address)
-        return told
+        return news
 
     def _shared(self, connection: Connection, frame: bytes) -> Iterator[Step]:
-        """Take what another broker was told. It goes no further: every broker knows every other."""
+        """Register what another broker reports. It goes no further: every broker knows every other."""
         kind, tokens = frame[0] & ~wire.SHARED, wire.tokens_of(frame)
         lifetime_s, addresses, fault = wire.unpack_shared(wire.data_of(frame))
         guest = self._guests.get(connection)
@@ -320,16 +321,16 @@ class Broker:
                 yield from self.registry.remove(role, tokens, address)
                 continue
             until_s = self._loop.time() + lifetime_s
-            told, refused = self.registry.share(role, tokens, address, guest.node, until_s)
+            news, refused = self.registry.share(role, tokens, address, guest.node, until_s)
             fault = fault or refused
-            yield from told
+            yield from news
         if fault:
             self.reject(fault, connection.host)
         return None
 
-    def _tell(self, told: Iterable[Step]) -> Job:
-        """Send to publishers what they must be told, a step at a time."""
-        for units, tell in told:
+    def _tell(self, news: Iterable[Step]) -> Job:
+        """Send the news to publishers, a step at a time."""
+        for units, tell in news:
             if tell is not None:
                 kind = wire.ADD if tell.change == "add" else wire.FORGET
                 for frame in wire.address_frames(kind, tell.tokens, tell.subscribers):
@@ -351,14 +352,14 @@ class Broker:
         self._probing.report(addresses, connection.host, verified)
 
     def _reached(self, address: Address) -> None:
-        """A client lives: take it over if the broker where it registered is silent."""
+        """Take over a client that is alive, if the broker where it registered is silent."""
         if not self._probing.alive(address):
             return
-        adopted, told, fault = self.registry.adopt(address)
+        adopted, news, fault = self.registry.adopt(address)
         self._adopted += len(adopted)
         for key in adopted:
             self._sharing.register(*key)
-        self._turns.put(("adopted", address), "", self._tell(told))
+        self._turns.put(("adopted", address), "", self._tell(news))
         if fault:
             self.reject(fault, address[0])
 
@@ -380,7 +381,10 @@ class Broker:
             self._turns.put(("dead", address), "", buried)
 
     def _unroute(self, connection: Connection) -> Address | None:
-        """Forget where its client listens; return it if this was the connection to there."""
+        """Forget the client behind a connection.
+
+        Return its listening address if packets to it went this way.
+        """
         guest = self._guests.pop(connection, None)
         if guest is None or guest.address is None or self._routes.get(guest.address) is not connection:
             return None
@@ -408,7 +412,7 @@ class Broker:
         self._timer = self._loop.call_later(self._options.heartbeat_s, self._tick)
 
     def _sweep(self, now_s: float) -> Job:
-        """Look for what brokers repeat no more, and forget who is gone."""
+        """Forget what brokers repeat no more, and clients of ours that are gone."""
         silent = self._sharing.nodes - {hello.node for hello in self._guests.values()}
         lapsed = dict[Address, None]()
         yield from self._tell(self.registry.expire(now_s, silent, self._routes, lapsed))

@@ -1,4 +1,4 @@
-"""Sends other brokers what our clients registered: each change at once, all again before it expires."""
+"""The sharing of registrations with other brokers: each change at once, all again before it expires."""
 
 import logging
 import random
@@ -29,10 +29,10 @@ log = logging.getLogger("buscoupler.tmq")
 
 
 class Sharing(PeerOwner):
-    """Keeps a connection to each peer broker; sends all our registrations there, then every change.
+    """The connections to the peer brokers; sends all our registrations there, then every change.
 
     What a peer sends comes in at our listener, on the connection that it made. A peer that turns out to be
-    ourselves is dropped from the list, so that one list serves all brokers. `stats` is the ledger.
+    this broker is dropped from the list, so that one list serves all brokers. `stats` is the ledger.
     """
 
     def __init__(
@@ -62,17 +62,17 @@ class Sharing(PeerOwner):
 
     @property
     def nodes(self) -> set[int]:
-        """The numbers of the peers that have answered, also of those that are silent by now."""
+        """The numbers of the peers that have answered, also of peers that are silent by now."""
         return set(self._nodes.values())
 
     def revise(self, heartbeat_s: float) -> None:
-        """Greet at another interval."""
+        """Greet at another interval, in seconds."""
         self._options = replace(self._options, heartbeat_s=heartbeat_s)
         for peer in tuple(self._peers):
             peer.revise(heartbeat_s)
 
     def take_peers(self, peers: Sequence[Address]) -> None:
-        """Go over to other peers; those that stay keep their connections."""
+        """Change to other peers; peers that stay keep their connections."""
         for peer in [peer for peer in self._peers if peer.address not in peers]:
             self._peers.remove(peer)
             self.up.pop(peer, None)
@@ -86,7 +86,7 @@ class Sharing(PeerOwner):
         return Peer(address, setup)
 
     def register(self, role: Role, tokens: Tokens, address: Address) -> None:
-        """Tell the peers of a registration that a client said here."""
+        """Tell the peers of a registration that a client made here."""
         self._say(self._registration(role, tokens, [address]))
 
     def withdraw(self, kind: int, tokens: Tokens, address: Address) -> None:
@@ -97,7 +97,7 @@ class Sharing(PeerOwner):
         return pack_shared(SUBSCRIBE if role == SUB else PUBLISH, tokens, addresses, self.lifetime_s)
 
     def _say(self, frames: list[bytes]) -> None:
-        """Tell all peers that are connected; the others hear it all when they are."""
+        """Tell all peers that are connected; the others are told everything when they connect."""
         for peer in tuple(self.up):
             peer.send(*frames)
 
@@ -140,7 +140,7 @@ class Sharing(PeerOwner):
         self.up.pop(peer, None)
 
     def tick(self, now_s: float) -> None:
-        """Dial the missing peers; send all again where it is time. Call it once a heartbeat."""
+        """Dial the missing peers; send all registrations again when it is time. Call it once a heartbeat."""
         for peer in tuple(self._peers):
             peer.tick(now_s)
             if peer not in self.up:
@@ -149,7 +149,7 @@ class Sharing(PeerOwner):
                 self._say_all(peer)
 
     def called(self) -> None:
-        """A broker came: end the pauses, and dial the missing peers at once, as one of them may be back."""
+        """Dial the missing peers at once, without pauses, because a broker came: one of them may be back."""
         now_s = self._loop.time()
         soon = now_s - self._called_s < self._options.retry_min_s  # anybody can call: then with the next tick
         for peer in [peer for peer in self._peers if peer not in self.up]:

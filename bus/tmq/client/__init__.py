@@ -1,7 +1,7 @@
-"""A client of the TMQ system: `Client` is the face on asyncio; the classic face stands on `ClientNode`, too.
+"""A client of the TMQ system: `Client` is the face on asyncio; the classic face uses `ClientNode`, too.
 
-Inside: `uplink` finds a broker and registers there, `inbox` holds what was received, and `callers` tells what
-mates publish.
+Inside: `uplink` finds a broker and registers there, `inbox` holds received messages, and `callers` tells
+which patterns mates publish.
 """
 
 from bus.tmq.client.client import Client, Names, pattern_of

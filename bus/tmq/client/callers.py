@@ -1,4 +1,4 @@
-"""Knows who has connected to a client, to tell what its mates publish from what others do."""
+"""The connections made to a client, by which it tells what its mates publish from what others do."""
 
 from collections.abc import Callable, Iterable
 
@@ -8,8 +8,9 @@ from bus.serving.connection import Connection
 class Callers:
     """The connections made to a client, by the number in the greeting of each.
 
-    `is_mate` judges a number; `mates` are the connections of those. `take` gets the patterns, as bytes, of
-    what they publish. The first message of a connection comes before its greeting, so its pattern waits.
+    `is_mate` judges a number; `mates` are the connections with such a number. `take` gets the patterns, as
+    bytes, of what they publish. The first message of a connection comes before its greeting, so its pattern
+    waits.
     """
 
     def __init__(self, is_mate: Callable[[int], bool], take: Callable[[list[bytes]], None]) -> None:
@@ -19,14 +20,14 @@ class Callers:
         self._first: dict[Connection, list[bytes]] = {}
 
     def said(self, connection: Connection, messages: list[bytes]) -> None:
-        """Note messages of an open connection of a mate, or of one that has not greeted yet."""
+        """Note messages of an open connection of a mate, or of a connection that has not greeted yet."""
         if connection in self.mates:
             self._take(_patterns(messages))
         else:
             self._first.setdefault(connection, _patterns(messages[:1]))
 
     def greeted(self, connection: Connection, number: int) -> None:
-        """Note whose connection it is."""
+        """Note the number in the greeting of a connection."""
         if connection.closed:
             return
         self._numbers[connection] = number
@@ -39,7 +40,7 @@ class Callers:
         return None
 
     def judge(self) -> None:
-        """Judge all numbers again, because ours is another one now."""
+        """Judge all numbers again, after ours has changed."""
         self.mates = {connection for connection, number in self._numbers.items() if self._is_mate(number)}
 
     def closed(self, connection: Connection) -> None:

@@ -20,14 +20,14 @@ _YIELD = 64  # messages published in a row: then the loop gets to write them
 
 
 def pattern_of(names: Names) -> Pattern:
-    """Make a pattern from one name or several. Raises `TokenError`."""
+    """Return a pattern from one name or several. Raises `TokenError`."""
     if isinstance(names, Pattern):
         return names
     return Pattern(*((names,) if isinstance(names, (str, int)) else names))
 
 
 class Client:
-    """Publishes and subscribes by pattern; needs to know no address but those of the brokers.
+    """A TMQ client on asyncio: publishes and subscribes by pattern, and knows only the brokers' addresses.
 
     ```
     async with Client(brokers=["gw-a:9942", "gw-b:9942"]) as client:
@@ -35,10 +35,10 @@ class Client:
         await client.publish(("fridge", "alert"), b"open")
         async for pattern, data in client: ...
     ```
-    `listen`: where publishers reach us. `queue_messages` received ones wait; beyond, the oldest are dropped.
-    `wait_s` bounds how long `subscribe` and `publish` wait for a broker; without one they go on, and the
-    client registers as soon as one answers. `options` are fields of `Options`. `on_bridge(frame, connection)`
-    gets packets with the type bit BRIDGE. Raises `LinkError` for addresses that cannot be.
+    `listen`: where publishers reach us. `queue_messages` received messages wait; beyond, the oldest are
+    dropped. `wait_s` bounds how long `subscribe` and `publish` wait for a broker; without one they go on, and
+    the client registers as soon as one answers. `options` are fields of `Options`. `on_bridge(frame,
+    connection)` gets packets with the type bit BRIDGE. Raises `LinkError` for addresses that cannot be.
     """
 
     def __init__(
@@ -79,39 +79,43 @@ class Client:
 
     @property
     def address(self) -> Address:
-        """The address where it listens."""
+        """The address where the client listens."""
         return self.node.address
 
     @property
     def broker(self) -> Address | None:
-        """The broker in use; None while none answers."""
+        """The address of the broker in use; None while none answers."""
         return self._node.uplink.broker
 
     @property
     def stats(self) -> Stats:
-        """The ledger of what was sent, a copy a subscriber; `received` and `rejected` count what came in."""
+        """The ledger of sent messages, a copy a subscriber; `received` and `rejected` count the input."""
         return self._node.stats
 
     @property
     def inbox(self) -> Stats:
-        """The ledger of what was received: offered = taken (`sent`) + dropped + queued."""
+        """The ledger of received messages: offered = taken (`sent`) + dropped + queued."""
         return self._inbox.stats
 
     async def subscribe(self, pattern: Names) -> bool:
-        """Receive all that starts with `pattern`; `()` is all. Returns whether a broker knows by now."""
+        """Receive all messages whose pattern starts with `pattern`; `()` is all.
+
+        Return whether a broker knows of it by now.
+        """
         self.node.subscribe(pattern_of(pattern), self._inbox)
         return await self._settled()
 
     async def unsubscribe(self, pattern: Names) -> bool:
-        """Take it back; no error if it was not subscribed to."""
+        """Take a subscription back; no error if there is none."""
         self.node.unsubscribe(pattern_of(pattern))
         return await self._settled()
 
     async def publish(self, pattern: Names, data: bytes | None = None) -> bool:
         """Declare `pattern`, if it is new, and send `data` to its subscribers, if given.
 
-        Once declared, the subscribers of the moment are known, so the first message reaches them. True: sent
-        or queued for all there are; False: no broker has answered yet. Raises `TokenError`, `FrameError`.
+        Once a pattern is declared, its subscribers of the moment are known, so the first message reaches
+        them. Return True if the data was sent or queued for all of them; False if no broker has answered yet.
+        Raises `TokenError`, `FrameError`.
         """
         tokens, known = pattern_of(pattern), True
         if tokens not in self.node.published:
@@ -125,7 +129,7 @@ class Client:
         return known
 
     def send(self, tokens: Tokens, data: bytes) -> None:
-        """Send to the subscribers of a declared pattern without waiting: queues, or counts a drop."""
+        """Send to the subscribers of a declared pattern without waiting: queue, or count a drop."""
         self.node.send(tokens, (pack(SUB, tokens, data),))
 
     async def unpublish(self, pattern: Names) -> bool:
@@ -142,10 +146,10 @@ class Client:
         return list(self.node.published.get(pattern_of(pattern), ()))
 
     async def receive(self) -> Item:
-        """Wait for the next message; cancelling loses nothing. Raises `LinkError` once closed and empty."""
+        """Return the next message; cancelling loses nothing. Raises `LinkError` once closed and empty."""
         while (item := self._inbox.take()) is None:
             if not self._open:
-                raise LinkError("the client is not open")
+                raise LinkError("the client is closed, and all received messages are read")
             self._filled.clear()
             await self._filled.wait()
         return item
@@ -164,7 +168,10 @@ class Client:
             raise StopAsyncIteration from None
 
     def close(self) -> None:
-        """Take all registrations back and disconnect; iterating ends after what was received. Idempotent."""
+        """Take all registrations back and disconnect; iterating ends after the received messages.
+
+        Idempotent.
+        """
         if self._open:
             self._open = False
             self._node.close()

@@ -14,14 +14,14 @@ _ROUTES = 4096  # patterns whose inboxes are remembered
 
 
 class Item(NamedTuple):
-    """One message: the whole pattern that it was sent to, and its data."""
+    """One received message: the whole pattern that it was sent to, and its data."""
 
     pattern: Pattern
     data: bytes
 
 
 class Inbox:
-    """At most `limit` messages, first in first out; when full the oldest is dropped and counted.
+    """A queue of at most `limit` messages, first in first out; when full, the oldest is dropped and counted.
 
     Any thread may put and take. `stats`: offered = taken (`sent`) + dropped + queued, always.
     """
@@ -51,7 +51,7 @@ class Inbox:
             self._on_filled()
 
     def take(self, timeout: float = 0.0) -> Item | None:
-        """Take the oldest message; None if there is none within `timeout` seconds."""
+        """Return the oldest message; None if there is none within `timeout` seconds."""
         with self._changed:
             if not self._items and timeout > 0:
                 self._takers += 1
@@ -81,7 +81,7 @@ class Inboxes:
         self._routes.clear()
 
     def remove(self, tokens: Tokens) -> None:
-        """Put no more messages there. No error if there is no such inbox."""
+        """Remove the inbox of a subscription. No error if there is none."""
         self._of.pop(tokens, None)
         self._routes.clear()
 

@@ -30,30 +30,34 @@ LOOPBACK = "127.0.0.1"
 
 
 class NodeUser(Protocol):
-    """Takes the messages that come in as they are, and keeps queues of its own for those that go out."""
+    """The user of a client node: takes messages as they come in, and queues those that go out itself."""
 
     @property
     def heard(self) -> Stats:
-        """Counts what comes in: `received` in messages, and `rejected`."""
+        """The counts of what comes in: `received` in messages, and `rejected`."""
 
     def take(self, messages: list[bytes]) -> None:
-        """Take the messages of one read, as frames of type SUB. Do not keep the list."""
+        """Handle the messages of one read, as frames of type SUB. Do not keep the list."""
 
     def overhear(self, patterns: list[bytes]) -> None:
-        """Learn the patterns, as bytes, of messages that a mate has published. `take` gets those as well."""
+        """Learn the patterns, as bytes, of messages that a mate has published.
+
+        `take` gets these messages too.
+        """
 
     def peer_changed(self, peer: Peer) -> None:
-        """A subscriber takes more, or cannot be reached, or is one no longer (its state is then `closed`)."""
+        """Note that a subscriber takes more, cannot be reached, or has gone (its state is then `closed`)."""
 
 
 class ClientNode(PeerOwner):
-    """Listens at `listen`, registers with the first of `brokers` that answers, sends to subscribers directly.
+    """A TMQ client: listens at `listen`, registers with a broker, sends to subscribers directly.
 
-    Not thread-safe: all happens on the loop it was opened on. `stats` is the ledger of what it sends, a copy
-    a subscriber; its `rejected` counts bad input by reason, `received` the messages that came in. These go
-    into the inboxes of the subscriptions. A `user`, if there is one, gets them instead, and paces what goes
-    out: such a client never is one of the subscribers of what it publishes. `number` is that in its greeting,
-    random if it is 0; clients whose numbers differ in the last 8 bits only are mates.
+    The broker is the first of `brokers` that answers. Not thread-safe: all happens on the loop it was opened
+    on. `stats` is the ledger of what it sends, a copy for each subscriber; its `rejected` counts bad input by
+    reason, `received` the messages that came in. These go into the inboxes of the subscriptions. A `user`, if
+    there is one, gets them instead, and paces what goes out: such a client is never a subscriber of what it
+    publishes itself. `number` is that in its greeting, random if it is 0; clients whose numbers differ in the
+    last 8 bits only are mates.
     """
 
     def __init__(
@@ -104,7 +108,7 @@ class ClientNode(PeerOwner):
         self._tick()
 
     def address_for(self, broker: Address) -> Address:
-        """Return the address at which that broker can reach us."""
+        """Return the address at which a broker can reach us."""
         host, port = self.address
         if host == ANY:
             connection = self.uplink.connection if broker == self.uplink.towards else None
@@ -140,7 +144,7 @@ class ClientNode(PeerOwner):
         return [frame for type, tokens in said for frame in wire.address_frames(type, tokens, own)]
 
     def subscribe(self, tokens: Tokens, inbox: Inbox | None = None) -> None:
-        """Take messages whose pattern starts with `tokens` from now on, into `inbox` if there is one."""
+        """Receive messages whose pattern starts with `tokens` from now on, into `inbox` if there is one."""
         self.subscriptions[tokens] = None
         if inbox is not None:
             self._inboxes.add(tokens, inbox)
@@ -154,7 +158,10 @@ class ClientNode(PeerOwner):
             self._register(wire.UNSUBSCRIBE, tokens)
 
     def publish(self, tokens: Tokens) -> None:
-        """Declare a pattern; the broker then names its subscribers. Raises `TokenError` for the empty one."""
+        """Declare a pattern; the broker then names its subscribers.
+
+        Raises `TokenError` for the empty pattern.
+        """
         if not tokens:
             raise TokenError("the empty pattern cannot be published: it would reach nobody in particular")
         self.published.setdefault(tokens, {})
@@ -172,7 +179,7 @@ class ClientNode(PeerOwner):
         self.uplink.say(wire.address_frames(type, tokens, own) if own else [])
 
     def settled(self) -> "Future[None]":
-        """Return a future, done when a broker has taken all so far and answered; see `Uplink.settled`."""
+        """Return a future, done when a broker has handled all so far and answered; see `Uplink.settled`."""
         return self.uplink.settled()
 
     def send(self, tokens: Tokens, frames: Sequence[bytes]) -> None:
@@ -262,12 +269,12 @@ class ClientNode(PeerOwner):
             self._user.peer_changed(peer)
 
     def peer_failed(self, peer: Peer, reason: str) -> None:
-        """Report it to the broker, which checks for itself and tells everybody if it is so."""
+        """Report an unreachable subscriber to the broker, which checks for itself and tells everybody."""
         self._reject(f"subscriber gone: {reason}", peer.name)
         self.uplink.say(wire.address_frames(wire.DEAD, (), [peer.address]))
 
     def peer_hello(self, peer: Peer, hello: Hello) -> None:
-        """Learn by what other addresses we are known, and send nothing there."""
+        """Learn by which other addresses we are known, and send nothing there."""
         if hello.node == self.node and self._user is not None:
             self._mark_own(peer.address)
             for peers in self.published.values():

@@ -1,4 +1,4 @@
-"""A client's connection to the first of its brokers that answers; to an earlier one when it is back."""
+"""A client's connection to the first of its brokers that answers; to an earlier one when that is back."""
 
 import logging
 import random
@@ -34,12 +34,12 @@ def host_towards(address: Address) -> str:
 
 
 class Uplink(PeerOwner):
-    """Makes this client's registrations at one broker at a time.
+    """The connection to the broker in use, where this client makes its registrations.
 
     The name of a broker is looked up each time that it is dialled. `registrations(broker)` returns them all,
-    as packets. They are sent again to each broker that it moves to, and every `refresh_s`. `broker` is the
-    address in use, None while none answers; `moves` counts changes, `losses` the brokers that answered and
-    then did not; `fault` says why the last one was left.
+    as packets. They are sent again to each broker that the client moves to, and every `refresh_s`. `broker`
+    is the address in use, None while none answers; `moves` counts changes, `losses` the brokers that answered
+    and then did not; `fault` says why the last one was left.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Uplink(PeerOwner):
 
     @property
     def towards(self) -> Address | None:
-        """The address of the broker that is told what changes, also while it has not answered yet."""
+        """The address of the broker that is told of changes, also while it has not answered yet."""
         return None if self._peer is None else self._peer.address
 
     @property
@@ -97,7 +97,7 @@ class Uplink(PeerOwner):
             self._begin(0)
 
     def settled(self) -> "Future[None]":
-        """Return a future, done when a broker has taken what was sent and its answer has been handled."""
+        """Return a future, done when a broker has answered all that was sent, and the answer is handled."""
         future: Future[None] = self._loop.create_future()
         if self.brokers and not self._closed:
             self._unasked.append(future)
@@ -120,7 +120,7 @@ class Uplink(PeerOwner):
             self._unasked = []
 
     def _ask_again(self) -> None:
-        """Ask the next broker what this one has not answered."""
+        """Ask the next broker the questions that this one has not answered."""
         self._unasked = [*chain.from_iterable(self._asked), *self._unasked]
         self._asked.clear()
 
@@ -242,7 +242,7 @@ class Uplink(PeerOwner):
         self._look_back(now_s)
 
     def _refresh(self, peer: Peer, now_s: float) -> None:
-        """Register again, the sooner the shorter it is in use: a middlebox may have closed for a broker."""
+        """Register again, sooner on a younger connection: a middlebox may have closed it for a broker."""
         self._repeat_s = min(2 * self._repeat_s, self._options.refresh_s)
         self._refresh_s = now_s + (self._repeat_s if peer.each else self._options.refresh_s)
         peer.forget()
@@ -257,7 +257,7 @@ class Uplink(PeerOwner):
         self._try(rounds % self._at)
 
     def _return_to(self, trial: Peer) -> None:
-        """Move to an earlier broker, which has taken all registrations; leave the later one."""
+        """Move to an earlier broker, which has all registrations; leave the later one."""
         old, self._trial = self._peer, None
         if old is None:
             return trial.close()

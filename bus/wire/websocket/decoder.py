@@ -1,4 +1,4 @@
-"""The decoder of one WebSocket peer: it cuts the stream into batches, and says what to answer.
+"""The decoder of one WebSocket peer: it cuts the stream into batches, and makes the answers.
 
 Whatever the bytes are, it does not raise, its work is linear, and it holds at most one message.
 """
@@ -29,7 +29,7 @@ from bus.wire.websocket.frames import (
 )
 
 LARGE_BYTES = 16 * 1024
-"""A frame of at least so many bytes that is not yet whole gets memory of its own."""
+"""The smallest frame that gets memory of its own while it is not yet whole, in bytes."""
 
 _WHOLE = FIN | BINARY
 _SHORT_OFFSETS: tuple[int, ...] = (1, 0)  # of the bytes of a head that has 2 of them
@@ -55,10 +55,10 @@ class _Frame(NamedTuple):
 
 
 class Decoder:
-    """Cuts one peer's stream into batches; see `bus.wire.sp.Decoder` for the shared `scratch`.
+    """The decoder of one peer's stream into batches; see `bus.wire.sp.Decoder` for the shared `scratch`.
 
-    Who listens has no `keys`, and its peers mask; who dials answers with these. `ended`: the peer has taken
-    its leave. Send what `answer()` returns after each `feed`.
+    A listening end has no `keys`, and its peers mask; a dialling end masks answers with its keys. `ended`:
+    the peer has said goodbye. Send what `answer()` returns after each `feed`.
     """
 
     __slots__ = (
@@ -97,7 +97,7 @@ class Decoder:
         return len(self._rest) + len(self._begun or b"") + large
 
     def revise(self, message_bytes: int) -> None:
-        """Allow messages of another length. One that has begun is still read to its end."""
+        """Set another greatest length. A message that has begun is still read to its end."""
         frame = self._parse(bytearray(self._rest), 0, len(self._rest))
         if frame is not None and frame.opcode < CLOSE:
             self._enlarge(frame)
@@ -113,7 +113,7 @@ class Decoder:
         return b"".join(control(opcode, payload, self._keys) for opcode, payload in answers.items())
 
     def buffer(self) -> memoryview:
-        """Return where to read into; never empty."""
+        """Return the buffer to read into; never empty."""
         if self._large is not None:
             return self._large[1].buffer()
         rest = self._rest
@@ -152,7 +152,7 @@ class Decoder:
         self._rest = b""
 
     def _plain(self, position: int, stop: int) -> int:
-        """Take messages that are one whole frame each; return where the first other frame begins."""
+        """Decode messages that are one whole frame each; return where the first other frame begins."""
         if self._begun is not None or self.ended:
             return position
         while True:
@@ -163,7 +163,7 @@ class Decoder:
                     return position
 
     def _run(self, start: int, stop: int) -> tuple[int, int]:
-        """Take the messages of one size from `start` on, unless they are few; return where they end too."""
+        """Decode the messages of one size from `start` on, unless they are few; return where they end too."""
         data, mask = self._scratch, self._mask
         if start + 4 > stop or data[start] != _WHOLE or data[start + 1] not in range(mask, mask + U64):
             return 0, start
@@ -188,7 +188,7 @@ class Decoder:
         return first + first.join([apply_mask(body, key) for key, body in masked])
 
     def _walk(self, position: int, stop: int) -> tuple[int, int]:
-        """Take at most `WALK` whole messages from `position` on; return where they end too."""
+        """Decode at most `WALK` whole messages from `position` on; return where they end too."""
         data, mask, limit, pack, bodies = self._scratch, self._mask, self._limit, LENGTH.pack, self._bodies
         last, key_bytes, count = stop - 4, KEY_BYTES if mask else 0, 0
         while count < WALK and position <= last and data[position] == _WHOLE:
@@ -248,7 +248,7 @@ class Decoder:
         self._answers[CLOSE] = code.to_bytes(2, "big")
 
     def _take(self, frame: _Frame, payload: bytearray) -> None:
-        """Take a whole frame."""
+        """Handle a whole frame."""
         body = apply_mask(payload, frame.key) if frame.key else payload
         if frame.opcode == PING:
             self._answers[PONG] = bytes(body)

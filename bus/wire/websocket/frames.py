@@ -1,7 +1,8 @@
 """WebSocket frames: their layout, and the encoder from a batch.
 
 A message of a bus is one binary message, in one frame unless it is longer than `FRAME_BYTES`, which is the
-longest frame that NNG takes by default. Who dials masks each frame with a key of its own (RFC 6455, 5.3).
+longest frame that NNG takes by default. A dialling end masks each frame with a key of its own (RFC 6455,
+5.3).
 """
 
 from collections.abc import Callable, Iterator
@@ -31,7 +32,7 @@ _SHORT_MASKED = [bytes((FIN | BINARY, MASKED | size)) for size in range(U16)]
 _HEAD_U16, _HEAD_U64 = Struct(">BBH"), Struct(">BBQ")
 
 Keys = Callable[[int], bytes]
-"""Returns so many unpredictable bytes."""
+"""A function that returns a number of unpredictable bytes."""
 
 
 def head(size: int, first: int = FIN | BINARY, mask: int = 0) -> bytes:
@@ -116,7 +117,7 @@ def _pieces(body: bytes, keys: Keys | None) -> Iterator[bytes]:
 
 
 def divide(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the end and the body of each message in what `encode` made."""
+    """Yield the end and the body of each message in bytes that `encode` made."""
     position, body = 0, b""
     while position < len(data):
         first = data[position]

@@ -1,7 +1,7 @@
-"""Origins: which browser pages may open a WebSocket here.
+"""Origins: the browser pages that may open a WebSocket here.
 
 A browser lets any page connect anywhere, and says in `Origin` where the page is from. Programs that are no
-browsers send none; whom to let in of these is not decided here.
+browsers send no `Origin`; they are not judged here.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """The HTTP upgrade that begins a WebSocket, at both ends, with subprotocol bus.sp.nanomsg.org.
 
-The library `websockets` reads and writes HTTP and checks what RFC 6455 asks for. Here is what a bus asks for:
-the subprotocol, the path, the origin, and a bound on the size of it all.
+The library `websockets` reads and writes HTTP and checks the rules of RFC 6455. This module adds those of a
+bus: the subprotocol, the path, the origin, and a bound on the size of it all.
 """
 
 import re
@@ -26,7 +26,7 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 class _Upgrade(Handshake):
-    """What both ends have in common: they read the other's head to its end, and not beyond."""
+    """The common part of both ends: it reads the other end's head to its end, and not beyond."""
 
     def __init__(self) -> None:
         self._head = bytearray()
@@ -59,7 +59,7 @@ class _Upgrade(Handshake):
         raise NotImplementedError
 
     def _refuse(self) -> bytes:
-        """Return what answers bytes that are no HTTP."""
+        """Return the answer to bytes that are no HTTP."""
         return b""
 
 
@@ -88,7 +88,7 @@ class ServerUpgrade(_Upgrade):
         return ServerProtocol().reject(HTTPStatus.BAD_REQUEST, "This is no HTTP request.\n").serialize()
 
     def _refusal(self, protocol: ServerProtocol, request: Request) -> Response | None:
-        """Return the response to a request that is not for us, or None."""
+        """Return the response that refuses a request; None for a good request."""
         try:
             host, origin = request.headers.get("Host"), request.headers.get("Origin")
         except MultipleValuesError:

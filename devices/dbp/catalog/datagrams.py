@@ -14,7 +14,7 @@ Answer = Callable[[bytes, str], bytes]
 
 
 class Datagrams:
-    """One UDP socket, which answers each datagram by at most one of about the same size.
+    """A UDP socket, which answers each datagram by at most one of about the same size.
 
     A sender can forge its address, so answers must not amplify traffic.
     """
@@ -44,7 +44,7 @@ class Datagrams:
                 data, address = self._socket.recvfrom(_DATAGRAM_BYTES)
             except (BlockingIOError, InterruptedError):
                 return
-            except OSError:  # of an earlier answer: nobody listens there any more
+            except OSError:  # of an earlier answer: the peer no longer listens
                 continue
             answer = self._answer(data, str(address[0]).removeprefix("::ffff:"))
             if answer and self._socket is not None:

@@ -17,7 +17,7 @@ log = logging.getLogger("buscoupler.proxy")
 
 
 class ProxiedService:
-    """One service of the far side. It listens on `host`, a port for each interface, and is in `catalog`."""
+    """A service of the far side. It listens on `host`, a port for each interface, and is in `catalog`."""
 
     def __init__(self, name: str, taken: Taken, tunnel: Tunnel, host: str, catalog: str) -> None:
         self.name, self.taken = name, taken

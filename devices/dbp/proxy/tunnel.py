@@ -37,7 +37,7 @@ class Near(Protocol):
 
 
 class _Stream:
-    """One stream: a TCP connection on this side, joined to one on the other side."""
+    """A stream: a TCP connection on this side, joined to one on the other side."""
 
     def __init__(self, number: int) -> None:
         self.number = number

@@ -36,7 +36,7 @@ class Message(NamedTuple):
 
 
 class Socket:
-    """One socket. `hears(messages)` is called with each batch of messages, in order; it must not raise.
+    """A socket. `hears(messages)` is called with each batch of messages, in order; it must not raise.
 
     `stats` is the ledger of sent, dropped, received and refused messages. `name` is its name in the log.
     """

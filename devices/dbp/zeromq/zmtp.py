@@ -108,6 +108,7 @@ class Cutter:
 
     @property
     def waiting(self) -> int:
+        """The bytes that wait for the rest of an item."""
         return len(self._rest) + self._frames_bytes
 
     def cut(self, data: bytes) -> list[Said]:

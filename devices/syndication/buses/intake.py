@@ -86,6 +86,7 @@ class Intake:
 
     @property
     def speakers(self) -> Collection[Speaker]:
+        """The rules of the bus."""
         return self._by_prefix.values()
 
     def take(self, message: bytes) -> Taken | str:

@@ -34,7 +34,7 @@ class Outcome(NamedTuple, Generic[C]):
 
 
 class _Client(Generic[C]):
-    """What the book knows of a client. `producers` has those that the client speaks for.
+    """A client in the book. `producers` has those that it speaks for.
 
     `steps` are the unfinished steps of its last `subscribing`.
     """

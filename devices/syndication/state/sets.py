@@ -34,6 +34,7 @@ class Moves(NamedTuple, Generic[C]):
 
     @property
     def members(self) -> int:
+        """The number of members that the changes add."""
         return len(self.entered) - len(self.left) + sum(change.members for change in self.changes)
 
 
@@ -55,6 +56,7 @@ class Sets(Generic[C]):
 
     @property
     def members(self) -> int:
+        """The number of members of all sets."""
         return self.queries.members + self.selections.members
 
     def refusal(self, more: int) -> str:

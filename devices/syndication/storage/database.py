@@ -62,7 +62,7 @@ class Stored(NamedTuple):
 
 
 class Database:
-    """One database file, which belongs to one process from `open` to `close`. Its methods raise `TROUBLE`."""
+    """A database file, which belongs to one process from `open` to `close`. Its methods raise `TROUBLE`."""
 
     def __init__(self, path: Path, bounds: Bounds) -> None:
         self._path, self._bounds = path, bounds

@@ -1,7 +1,8 @@
-"""Stores what producers said, so that it holds after a restart of a syndication broker (docs/syndication.md).
+"""The store of a syndication broker's producers, whose metadata survive a restart (docs/syndication.md).
 
-The event loop only notes what changed. A thread writes it, many changes in one transaction, and of several
-changes of one producer the last. What fails is said once, and tried again; then all is written anew.
+The event loop only notes changes. A thread writes them, many in one transaction, and of several changes of
+one producer only the last. A failure is logged once, and the write is retried; then all entries are written
+anew.
 """
 
 import logging
@@ -22,27 +23,29 @@ from devices.syndication.storage.database import TROUBLE, Database, DatabaseErro
 log = logging.getLogger("buscoupler.syndication")
 
 PAUSE_S: Final = 0.25
-"""At least so long between two transactions."""
+"""The shortest time between two transactions, in s."""
 
-_BYTES_S: Final = 4 << 20  # no more is written, so that a flood of changes does not wear out a memory card
-_ENTRY_BYTES: Final = 100  # of an entry, beside its metadata
-_CLOCK_S: Final = 60.0  # so often the clock of the file is written when nothing changes
-_LOCK_S: Final = 1.0  # so long the loop waits for a disk that is stuck when it begins
-_LATE_S: Final = 5.0  # so long the owner waits for what is stored
+_BYTES_S: Final = (
+    4 << 20
+)  # the most that is written, so that a flood of changes does not wear out a memory card
+_ENTRY_BYTES: Final = 100  # of an entry, without its metadata
+_CLOCK_S: Final = 60.0  # between two writes of the file's clock when nothing changes
+_LOCK_S: Final = 1.0  # how long the loop waits for a stuck disk at the start
+_LATE_S: Final = 5.0  # how long the owner waits for the stored producers
 _CLOSE_S: Final = 2.0
 
 OnFault = Callable[[str], object]
 Restore = Callable[[Stored, float], object]
-"""Takes what was stored of a producer, and since when it is gone, by `time.monotonic`."""
+"""Takes a stored producer, and the time when it went, by `time.monotonic`."""
 
 
 class Store:
-    """A `Keeper`. It can be told of changes from the beginning; it writes from `open` on.
+    """A `Keeper` that writes to a file. It notes changes at once, and writes from `open` on.
 
-    `fault`: why nothing is stored now; "" if it is. `on_fault` is told when it changes. `counts` are plain
-    numbers: entries written, rows that were left out when the file was read, and how often the file failed.
-    It then tries again after `again_s`, the first and the longest pause. `pause_s` is the shortest pause
-    after a transaction.
+    `fault` says why nothing is stored now, or ""; `on_fault(fault)` is called when it changes. `counts` has
+    the numbers of entries written, of rows left out when the file was read, and of failures. After a failure
+    the store retries; `again_s` has the first and the longest pause. `pause_s` is the shortest pause after a
+    transaction.
     """
 
     def __init__(
@@ -59,9 +62,9 @@ class Store:
         self._database, self._name = Database(path, bounds), name
         self._pending: dict[str, Entry | None] = {}
         self._most = 2 * bounds.producers
-        self._anew = False  # what is pending is not all: write every entry
+        self._anew = False  # the pending changes are not all: write every entry
         self._idle = self._loaded = False
-        self._clock_s = 0.0  # of the file, when the monotonic one was 0
+        self._clock_s = 0.0  # the file's clock when the monotonic one was 0
         self._backoff, self._pause_s = Backoff(*again_s, random.uniform), pause_s
         self._thread: DiskThread | None = None
         self._timer: TimerHandle | None = None
@@ -69,25 +72,25 @@ class Store:
 
     @property
     def idle(self) -> bool:
-        """Whether all changes are in the file, and there was a pause since."""
+        """True if all changes are in the file, and the pause after them is over."""
         return self._idle
 
     @property
     def known(self) -> Path | None:
-        """The file, if the owner has all that was in it."""
+        """The file, if the owner has restored all of it; else None."""
         return self.path if self._loaded else None
 
     @property
     def waiting(self) -> int:
-        """The changes that wait for the next transaction. There may be more: then all is written anew."""
+        """The number of changes that wait for the next transaction, unless all entries are written anew."""
         return len(self._pending)
 
     def keep(self, entry: Entry) -> None:
-        """Have an entry stored in place of the last one of its producer."""
+        """Store an entry in place of the producer's last one."""
         self._note(entry.id, entry)
 
     def forget(self, id: str) -> None:
-        """Have no entry of a producer stored any more."""
+        """Delete the entry of a producer."""
         self._note(id, None)
 
     def _note(self, id: str, entry: Entry | None) -> None:
@@ -102,12 +105,12 @@ class Store:
             self._after(0.0, self._write)
 
     def renew(self) -> None:
-        """Write every entry with the next transaction, and remember no changes until then."""
+        """Write every entry with the next transaction, and note no changes until then."""
         self._anew = True
         self._pending.clear()
 
     def inherit(self, known: Path | None) -> None:
-        """Write every entry, as `renew`. Do not read `known`: what is deleted now would come back."""
+        """Write every entry, as `renew` does. Do not read `known`: its deleted entries would return."""
         self._loaded = known == self.path
         self.renew()
 
@@ -118,10 +121,10 @@ class Store:
         entries: Callable[[], list[Entry]],
         ready: Callable[[], object],
     ) -> None:
-        """Begin to read, the longest gone first, and to write. `entries` returns all that is to be stored.
+        """Begin to read, the longest gone first, and to write. `entries()` returns all entries to store.
 
-        `ready` is called once: when all is restored, at the first failure, or when reading takes long.
-        Raises `LinkError` if another broker stores its producers in this file.
+        `restore` gets each stored producer. `ready` is called once: when all are restored, at the first
+        failure, or after some seconds. Raises `LinkError` if another broker has the file.
         """
         self._loop, self._restore, self._entries, self._ready = loop, restore, entries, ready
         thread = DiskThread("syndication store", loop)
@@ -144,7 +147,7 @@ class Store:
             return
 
     def _submit(self, job: Callable[[], Any], then: Callable[[Any], None]) -> None:
-        """Have the thread do a job; then go on with its result, if it has one."""
+        """Let the thread do a job, then continue with its result. A failure opens the file again later."""
         if self._thread is not None:
             self._thread.submit(job, lambda done: self._done(done, then))
 
@@ -176,7 +179,7 @@ class Store:
         self._submit(lambda: self._database.rows(ran_s), lambda rows: self._took(ran_s, *rows))
 
     def _took(self, ran_s: float, rows: list[Stored], unread: int) -> None:
-        """Restore some rows and go on reading: the loop has other things to do in between."""
+        """Restore some rows, and read on in a later turn of the loop."""
         self.counts["unread"] += unread
         opened_s = ran_s - self._clock_s
         for row in rows:
@@ -201,11 +204,11 @@ class Store:
         ready()
 
     def _write(self) -> None:
-        """Write what is pending, and the clock of the file."""
+        """Write the pending changes, and the clock of the file."""
         self._submit(self._writing(), lambda sizes: self._written(*sizes))
 
     def _writing(self) -> Callable[[], tuple[int, int]]:
-        """Return a job that writes what is pending; it returns how many entries that are, and their bytes."""
+        """Return a job that writes the pending changes, and returns the number of entries and their bytes."""
         anew, clock_s = self._anew, self._clock_s
         changes: dict[str, Entry | None] = self._pending
         if anew:
@@ -234,7 +237,7 @@ class Store:
         return self._after(_CLOCK_S, self._write)
 
     def _failed(self, error: Exception) -> None:
-        """Say it, if it is new, and try again later. Until then only the owner knows what is to be stored."""
+        """Log the failure, if it is new, and retry later with all entries of the owner."""
         fault = words(error) if isinstance(error, TROUBLE) else f"{type(error).__name__}: {words_of(error)}"
         if fault != self.fault:
             log.warning(
@@ -251,7 +254,7 @@ class Store:
         self._on_fault(fault)
 
     def close(self) -> None:
-        """Write what is pending, and wait for that, but not long: perhaps the disk is stuck. Idempotent."""
+        """Write the pending changes, and wait for that within a bound: the disk may be stuck. Idempotent."""
         thread, self._thread = self._thread, None
         if thread is None:
             return
@@ -268,7 +271,7 @@ class Store:
         self._lock.release()
 
     def _last(self) -> Callable[[], None]:
-        """Return the last job of the thread."""
+        """Return the last job of the thread: write, and close the file."""
         write = self._writing() if self._loaded and not self.fault else _nothing
 
         def job() -> None:
@@ -281,7 +284,7 @@ class Store:
 
 
 def _by_clock(changes: Mapping[str, Entry | None], clock_s: float) -> dict[str, Entry | None]:
-    """Return entries with the times of another clock."""
+    """Return entries with their times by the clock that shows `clock_s` when the broker's shows 0."""
     return {id: entry and entry.by(clock_s) for id, entry in changes.items()}
 
 

@@ -49,6 +49,7 @@ class Cutter:
 
     @property
     def waiting(self) -> int:
+        """The bytes that wait for the rest of an item."""
         return len(self._rest)
 
     def cut(self, data: bytes) -> list[Message]:

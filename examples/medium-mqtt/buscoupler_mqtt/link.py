@@ -1,4 +1,4 @@
-"""The link to a broker: it connects, and again after a loss. Its pipe is there all the time."""
+"""The link to a broker: it connects, and reconnects after a loss. Its pipe is attached all the time."""
 
 import logging
 import random
@@ -15,7 +15,7 @@ from bus.errors import LinkError, words_of
 from bus.hub import Hub, Link, State
 from buscoupler_mqtt.medium import Mqtt
 from buscoupler_mqtt.pipe import MqttPipe
-from buscoupler_mqtt.session import BoundedClient, Heard, Session, connect, discard
+from buscoupler_mqtt.session import BoundedClient, Received, Session, connect, discard
 from buscoupler_mqtt.spool import Spool
 from buscoupler_mqtt.spooled import Spooled
 from buscoupler_mqtt.topics import Topics, widest
@@ -26,9 +26,9 @@ log = logging.getLogger("buscoupler.bridges")
 class MqttLink:
     """A client of one broker as a link. It is up while the broker has accepted it and its subscriptions.
 
-    `names` are known names of tokens. `mates`: other gateways run the bridge, so it also subscribes to what
-    it publishes, and a standby hears what the active gateway sends. Raises `LinkError` for settings that can
-    never work.
+    `names` are known names of tokens. `mates` is the number of other gateways that run the bridge: with any,
+    the link also subscribes to its own topics, so that a standby hears what the active gateway sends. Raises
+    `LinkError` for settings that can never work.
     """
 
     _hub: Hub
@@ -75,7 +75,7 @@ class MqttLink:
 
     @property
     def condition(self) -> str:
-        """What is wrong with the spool; "" if nothing is."""
+        """The fault of the spool, or ""."""
         return "" if self.pipe is None else self.pipe.out.condition
 
     @property
@@ -83,7 +83,7 @@ class MqttLink:
         return self.shed.queue_bytes
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
-        """Start to open the spool and to reach the broker. Returns at once."""
+        """Begin to open the spool and to connect, without blocking."""
         if self.state != "closed":
             return
         self._hub, self._loop = hub, loop
@@ -145,7 +145,7 @@ class MqttLink:
         log.info("%s: up", self.name)
         self.pipe.up(self._session, window)
 
-    def session_heard(self, messages: list[Heard]) -> None:
+    def session_heard(self, messages: list[Received]) -> None:
         if self.pipe is not None:
             self.pipe.hear(messages)
 
@@ -176,7 +176,7 @@ class MqttLink:
         self._timer = self._loop.call_later(self._pauses.next_s(), again)
 
     def revise(self, other: Link) -> bool:
-        """Take over the policy, the bound and the names of another link that differs in nothing else."""
+        """Take over policy, bound and names of another link. Return False if it differs in more."""
         if not isinstance(other, MqttLink) or other.filters != self.filters:
             return False
         if replace(other.options, queue_bytes=1 << 20) != replace(self.options, queue_bytes=1 << 20):
@@ -188,7 +188,7 @@ class MqttLink:
         return True
 
     def _on_pipe_closed(self) -> None:
-        """Somebody has closed the pipe: disconnect."""
+        """Disconnect: the pipe was closed."""
         session, self._session = self._session, None
         if session is not None:
             session.close()
@@ -196,7 +196,7 @@ class MqttLink:
         self.close()
 
     def close(self) -> None:
-        """Disconnect, and let go of the spool. Idempotent."""
+        """Disconnect, and close the spool. Idempotent."""
         self._generation += 1
         self.state = "closed"
         self._pauses.reset()

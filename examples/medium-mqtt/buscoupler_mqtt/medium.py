@@ -18,7 +18,7 @@ _FORM = "write mqtt://HOST:PORT, or mqtts://HOST:PORT for TLS"
 
 
 class Address(NamedTuple):
-    """Where a broker listens; `secure`: with TLS."""
+    """The address of a broker; `secure` says that it uses TLS."""
 
     host: str
     port: int
@@ -50,7 +50,7 @@ Topic = Annotated[str, Check(check_topic, "a topic")]
 
 @dataclass(frozen=True, slots=True)
 class Spool(Record):
-    """Files in which messages wait for the broker. They survive the end of the gateway."""
+    """Files in which messages wait for the broker, and which survive the end of the gateway."""
 
     SHORT: ClassVar = "directory"
     directory: Annotated[Path, "a directory of its own for this side; it is made"]
@@ -60,7 +60,7 @@ class Spool(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mqtt(Medium):
-    """A broker that speaks MQTT 5: what leaves the bridge is published there, and it subscribes."""
+    """A broker of MQTT 5: the bridge publishes its frames there, and subscribes to topics."""
 
     LINK: ClassVar = "buscoupler_mqtt.link:MqttLink"
     SHORT: ClassVar = "url"
@@ -138,14 +138,14 @@ class Mqtt(Medium):
 
     @property
     def expiry_s(self) -> int:
-        """For how long the broker keeps the session after a disconnect."""
+        """The time in seconds for which the broker keeps the session after a disconnect."""
         if self.client_id is None:
             return 0
         return SESSION_S if self.session_s is None else self.session_s
 
     @property
     def own_names(self) -> Iterable[int | str]:
-        """The names in its own patterns."""
+        """The names in the patterns of the settings."""
         return (name for pattern in (*self.publish, *self.retain) for name in pattern)
 
     def mute(self) -> "Mqtt":

@@ -1,7 +1,8 @@
-"""The pipe of a side at a broker, from the opening of its link to its end, also while the broker is away."""
+"""The pipe of a side at a broker: it lasts as long as its link is open, also while the broker is away."""
 
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
+from typing import Any
 
 from bridges.media.shedding import Shed
 from bus.hub import Hub, Pipe
@@ -11,7 +12,8 @@ from bus.wire.frame import FRAME_BYTES_MIN
 from bus.wire.pattern import Pattern
 from buscoupler_mqtt.medium import Mqtt
 from buscoupler_mqtt.memory import Memory
-from buscoupler_mqtt.session import Heard, Session
+from buscoupler_mqtt.outbox import Outbox
+from buscoupler_mqtt.session import Received, Session
 from buscoupler_mqtt.spooled import Spooled
 from buscoupler_mqtt.topics import Topics, data_of
 
@@ -19,7 +21,7 @@ from buscoupler_mqtt.topics import Topics, data_of
 class MqttPipe(Pipe):
     """A broker as one peer of the hub. `files` is the ledger of the spool.
 
-    A message is sent when the broker has it, or with a spool when it is in a file.
+    A message counts as sent when the broker has it, or with a spool when it is in a file.
     """
 
     def __init__(
@@ -34,7 +36,7 @@ class MqttPipe(Pipe):
         self._retained = [
             b"".join(token.to_bytes(4, "big") for token in Pattern(*one)) for one in options.retain
         ]
-        self.out: Memory | Spooled = (
+        self.out: Outbox[Any] = (
             Spooled(self.stats, self.files, shed, loop, self._publish)
             if options.spool
             else Memory(self.stats, shed, loop, self._publish)
@@ -63,18 +65,18 @@ class MqttPipe(Pipe):
         return self._session.publish(self.topics.topic(message), data_of(message), retain)
 
     def up(self, session: Session, window: int) -> None:
-        """Publish in a session from now on."""
+        """Begin to publish in a session, with at most `window` messages unacknowledged."""
         self._session = session
         self.out.up(window)
 
     def down(self, blamed: bool) -> None:
-        """Note that the session has ended."""
+        """Note that the session has ended. `blamed`: the broker says that a packet of ours was the cause."""
         if self._session is not None:
             self.out.down(blamed)
             self._session = None
 
-    def hear(self, messages: list[Heard]) -> None:
-        """Publish on the hub what the broker has sent. Counts what cannot be a frame."""
+    def hear(self, messages: list[Received]) -> None:
+        """Publish the broker's messages on the hub. Count those that fit no frame."""
         frames = list[bytes]()
         for one in messages:
             try:
@@ -87,11 +89,11 @@ class MqttPipe(Pipe):
             self._hub.publish(from_payloads(frames), self)
 
     def purge(self, reason: str) -> list[bytes]:
-        """Drop what waits in memory and return it. What is on its way or in files still leaves."""
+        """Drop the messages in memory and return them. Published ones and those in files still leave."""
         return self.out.purge(reason)
 
     def start(self, on_close: Callable[[], None]) -> None:
-        """Attach to the hub. `on_close` is called once if somebody closes the pipe."""
+        """Attach to the hub. `on_close` is called once when the pipe is closed."""
         self._on_close = on_close
         self._hub.attach(self)
 

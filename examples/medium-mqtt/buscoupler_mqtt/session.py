@@ -1,4 +1,4 @@
-"""One connection to a broker, by paho-mqtt on the event loop: no thread of its own."""
+"""A session: one connection to a broker, by paho-mqtt on the event loop, without a thread."""
 
 import ssl
 from asyncio import AbstractEventLoop
@@ -25,7 +25,7 @@ from buscoupler_mqtt.medium import Mqtt
 PACKET_BYTES = 256 * 1024
 """The longest packet that the broker may send. A longer one ends the connection."""
 WINDOW = 256
-"""At most so many messages are on their way without an acknowledgement."""
+"""The most unacknowledged messages."""
 ONLINE, OFFLINE = b"online", b"offline"
 _ANSWER_S = 10.0  # for the broker to accept us and our subscriptions
 _LOOK_S = 1.0  # between two looks whether it is time for a ping
@@ -33,18 +33,18 @@ _CALLS = 64  # of paho in one wake-up, so that other links get their turn
 _SEEN_BYTES = DATA_BYTES_MAX + 1  # of a message: enough to see that it is too long
 _HEAD_BYTES = 64  # of a PUBLISH, beside topic and data: more than enough
 _PASSWORD_BYTES = 4096
-_MARK = "buscoupler"  # key of the user property that names who published a retained message
+_MARK = "buscoupler"  # key of the user property that names the publisher of a retained message
 _GOODBYE = 0x04  # DISCONNECT, and publish the will
 # DISCONNECT because of a packet: malformed, protocol error, topic name, too large, retain, QoS, format
 _BLAMES = frozenset((0x81, 0x82, 0x90, 0x95, 0x99, 0x9A, 0x9B))
 
 
 class BoundedClient(Client):
-    """A client of paho that does not gather packets of any length, or any number of messages with QoS 2."""
+    """A client of paho with bounds on the length of a packet and on messages with QoS 2."""
 
     @property
     def half_received(self) -> int:
-        """The messages with QoS 2 that wait for the broker's second word. Nobody has asked for any."""
+        """The number of unfinished messages with QoS 2, which we never subscribe to."""
         return len(self._in_messages)
 
     def _sock_recv(self, bufsize: int) -> bytes:
@@ -53,8 +53,8 @@ class BoundedClient(Client):
         return super()._sock_recv(bufsize)
 
 
-class Heard(NamedTuple):
-    """A message of the broker; `own`: this side has published it itself, and it was retained."""
+class Received(NamedTuple):
+    """A message of the broker. `own` says that this side published it, as a retained one."""
 
     topic: str
     data: bytes
@@ -65,23 +65,23 @@ class User(Protocol):
     """The user of a session."""
 
     def session_up(self, window: int) -> None:
-        """The broker has accepted us and our subscriptions. So many messages may be on their way."""
+        """Note that the broker has accepted us, and takes up to `window` unacknowledged messages."""
 
-    def session_heard(self, messages: list[Heard]) -> None:
-        """Messages have come."""
+    def session_heard(self, messages: list[Received]) -> None:
+        """Take messages of the broker."""
 
     def session_done(self, packet_id: int, refused: str) -> None:
-        """The broker has taken a message, or refused it, with the reason in words."""
+        """Note that the broker has acknowledged a message, or refused it for a reason in words."""
 
     def session_ending(self) -> None:
-        """Nothing more can be published; what came before the end is told next, then that it is over."""
+        """Note that nothing more can be published. Earlier messages may follow, then `session_over`."""
 
     def session_over(self, why: str, blamed: bool) -> None:
-        """The connection has ended; `blamed`: the broker says that one of our packets was the cause."""
+        """Note that the connection has ended. `blamed`: the broker says that our packet was the cause."""
 
 
 class _Named:
-    """A context of TLS for paho, which knows no other name for a broker than its host."""
+    """A TLS context with the expected name of the broker: paho can only expect its host."""
 
     check_hostname = True
 
@@ -93,7 +93,7 @@ class _Named:
 
 
 def connect(options: Mqtt) -> BoundedClient:
-    """Connect to the broker and send CONNECT. Blocks for some seconds at most; raises `OSError`."""
+    """Connect to the broker and send CONNECT. Blocks for at most some seconds. Raises `OSError`."""
     host, port, secure = options.address
     client = BoundedClient(
         CallbackAPIVersion.VERSION2, options.client_id, protocol=MQTTv5, reconnect_on_failure=False
@@ -140,10 +140,10 @@ def _password(options: Mqtt) -> str | None:
 
 
 class Session:
-    """A connection on which CONNECT was sent. `mark` names this side in what it publishes as retained.
+    """A connection on which CONNECT was sent. `mark` names this side in its retained messages.
 
-    `fresh`: the bus may know no last values yet, so the broker sends retained messages of all subscriptions.
-    Otherwise it does for new subscriptions only.
+    `fresh` says that the bus may have no last values yet: the broker then sends the retained messages of all
+    subscriptions, otherwise of new subscriptions only.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class Session:
     ) -> None:  # fmt: skip
         self._client, self._options, self._filters, self._mark = client, options, filters, mark
         self._fresh, self._user, self._loop = fresh, user, loop
-        self._heard, self._done = list[Heard](), list[tuple[int, str]]()
+        self._heard, self._done = list[Received](), list[tuple[int, str]]()
         self._handled = 0
         self._why, self._blamed, self._over = "", False, False
         self._window, self._room = 0, PACKET_BYTES
@@ -176,7 +176,7 @@ class Session:
             self._loop.add_writer(sock, self._on_writable)
 
     def publish(self, topic: str, data: bytes, retain: bool) -> int:
-        """Publish, and return the packet id. Raises ValueError if the broker takes no such long packet."""
+        """Publish, and return the packet id. Raises ValueError if the packet is too long for the broker."""
         if len(topic.encode()) + len(data) + _HEAD_BYTES > self._room:
             raise ValueError("oversize")
         marked = None
@@ -186,7 +186,7 @@ class Session:
         return self._client.publish(topic, data, self._options.qos, retain, marked).mid
 
     def close(self) -> None:
-        """Disconnect, in such a way that the broker publishes the will. The user is not told. Idempotent."""
+        """Disconnect so that the broker publishes the will. The user gets no call. Idempotent."""
         if self._over:
             return
         self._over = True
@@ -197,7 +197,7 @@ class Session:
         discard(self._client)
 
     def _stop(self) -> None:
-        """Neither read nor write by the event loop any more."""
+        """Stop reading and writing."""
         client, sock = self._client, self._client.socket()
         cancel(self._answer, self._look)
         if sock is not None:
@@ -217,13 +217,13 @@ class Session:
         self._user.session_over(why, self._blamed)
 
     def _call(self, function: Callable[[], MQTTErrorCode]) -> None:
-        """Call paho, and look whether the session has ended. If paho raises, it has."""
+        """Call paho, and end the session if that ended it or raised."""
         try:
             function()
         except Exception as error:
             self._why = self._why or words_of(error)
         if self._client.half_received:
-            self._why = self._why or "the broker sends QoS 2, for which nobody has asked"
+            self._why = self._why or "the broker sends QoS 2, but we subscribe with 1 at most"
         if self._why:
             self._end(self._why)
 
@@ -244,7 +244,7 @@ class Session:
             self._on_readable()
 
     def _deliver(self) -> None:
-        """Tell the user what paho has told us: not from within its callbacks, where it must not be called."""
+        """Give the user what paho reported. Never from a callback of paho, where paho must not be called."""
         done, self._done = self._done, []
         for packet_id, refused in done:
             self._user.session_done(packet_id, refused)
@@ -310,7 +310,9 @@ class Session:
         except UnicodeDecodeError:
             topic = ""
         marks = getattr(message.properties, "UserProperty", []) if message.retain else []
-        self._heard.append(Heard(topic, bytes(message.payload[:_SEEN_BYTES]), (_MARK, self._mark) in marks))
+        self._heard.append(
+            Received(topic, bytes(message.payload[:_SEEN_BYTES]), (_MARK, self._mark) in marks)
+        )
 
     def _on_publish(self, _: Any, __: Any, packet_id: int, reason: ReasonCode, ___: Any) -> None:
         self._handled += 1

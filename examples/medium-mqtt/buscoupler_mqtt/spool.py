@@ -19,20 +19,20 @@ from bus.wire.envelope import MESSAGE_BYTES_MAX
 
 _RECORD, _DONE = Struct(">II"), Struct(">QQI")
 _CHUNK_BYTES = 64 * 1024
-_SEGMENTS = 8  # so many at least make up the bound
+_SEGMENTS = 8  # the least number of segments within the bound
 
 
-class Place(NamedTuple):
-    """A place in the files: the number of a segment, and an offset in it."""
+class Position(NamedTuple):
+    """A position in the files: the number of a segment, and an offset in it."""
 
     segment: int
     offset: int
 
 
-class Turn(NamedTuple):
-    """The result of one turn: how many messages were written, those that were read, and what went wrong.
+class TurnResult(NamedTuple):
+    """The result of one turn: the number of messages written, the messages read, and the error, or "".
 
-    `left` messages are not acknowledged. `full`: the bound left no room for some.
+    `left` messages are not acknowledged. `full` says that the bound left no room for some.
     """
 
     written: int
@@ -52,7 +52,7 @@ class Spool:
     def __init__(self, directory: str, bound_bytes: int, sync: bool = False) -> None:
         self._directory, self._bound, self._sync = Path(directory), bound_bytes, sync
         self._segment_bytes = bound_bytes // _SEGMENTS
-        self._outstanding: deque[Place] = deque()  # the ends of records that were read, in order
+        self._outstanding: deque[Position] = deque()  # the ends of records that were read, in order
         self._writing = self._reading = self._done_file = -1
         self.waiting = self.damaged = 0
         self._directory.mkdir(parents=True, exist_ok=True, mode=0o750)
@@ -78,22 +78,22 @@ class Spool:
         self._last = max(self._sizes, default=self._done.segment)
         self.waiting = sum(1 for _ in self._records())
         self._seek(self._done)
-        self._begin()  # never behind what a killed process may have left half written
+        self._begin()  # never append to a segment that a killed process may have left half written
 
-    def _first(self, done: Place) -> Place:
-        """Return where the first message is that was not acknowledged."""
+    def _first(self, done: Position) -> Position:
+        """Return the position of the first message that is not acknowledged."""
         left = [number for number in self._sizes if number >= done.segment]
         if not left or done.segment in left:
             return done
-        return Place(min(left), 0)
+        return Position(min(left), 0)
 
-    def _read_done(self) -> Place:
+    def _read_done(self) -> Position:
         data = os.pread(self._done_file, _DONE.size, 0)
         if len(data) == _DONE.size:
             segment, offset, crc = _DONE.unpack(data)
             if crc == crc32(data[:16]):
-                return Place(segment, offset)
-        return Place(min(self._sizes, default=1), 0)
+                return Position(segment, offset)
+        return Position(min(self._sizes, default=1), 0)
 
     def _path(self, number: int) -> Path:
         return self._directory / f"{number:010}.spool"
@@ -116,7 +116,7 @@ class Spool:
         """The bytes of all segments."""
         return sum(self._sizes.values())
 
-    def turn(self, new: list[bytes], acknowledged: int, rewind: bool, wanted: int) -> Turn:
+    def turn(self, new: list[bytes], acknowledged: int, rewind: bool, wanted: int) -> TurnResult:
         """Forget acknowledged messages, write new ones as far as the bound allows, and read the next ones.
 
         `acknowledged` counts from the oldest that was read and not yet forgotten. After `rewind` all that is
@@ -134,10 +134,10 @@ class Spool:
             for message in self._records(wanted):
                 read.append(message)
             if len(read) < wanted:
-                self.waiting = len(self._outstanding)  # what is damaged is not waited for
+                self.waiting = len(self._outstanding)  # damaged records cannot be waited for
         except OSError as error:
             fault = error.strerror or str(error)
-        return Turn(written, read, self.waiting, written < len(new) and not fault, fault)
+        return TurnResult(written, read, self.waiting, written < len(new) and not fault, fault)
 
     def _forget(self, count: int) -> None:
         for _ in range(count):
@@ -145,14 +145,14 @@ class Spool:
         self.waiting -= count
 
     def _write_done(self) -> None:
-        """Write how far the broker has acknowledged, and delete segments before that."""
+        """Store the acknowledged position, and delete the segments before it."""
         head = _DONE.pack(*self._done, 0)[:16]
         os.pwrite(self._done_file, head + crc32(head).to_bytes(4, "big"), 0)
         for number in [number for number in self._sizes if number < self._done.segment]:
             self._delete(number)
 
     def _write(self, new: list[bytes]) -> int:
-        """Write as many messages as there is room for, and return how many."""
+        """Write the messages that fit the bound, and return their number."""
         if new and self._sizes[self._last] >= self._segment_bytes:
             self._begin()
             self._skip_done()
@@ -168,11 +168,11 @@ class Spool:
         return len(records)
 
     def _skip_done(self) -> None:
-        """Let go of the segment before this one if all of it is acknowledged."""
+        """Delete the segments before this one if all of their messages are acknowledged."""
         if not self._outstanding and self._at == self._done and not self.waiting:
             for number in [number for number in self._sizes if number < self._last]:
                 self._delete(number)
-            self._done = Place(self._last, 0)
+            self._done = Position(self._last, 0)
             self._seek(self._done)
 
     def _append(self, data: bytes) -> None:
@@ -190,7 +190,7 @@ class Spool:
         self._sizes[self._last] = start + len(data)
 
     def _records(self, wanted: int | None = None) -> Iterator[bytes]:
-        """Yield the next messages, at most so many, and go on behind them."""
+        """Yield the next messages, at most `wanted`, and continue after them."""
         chunk, begin, count = b"", self._at.offset, 0
         while wanted is None or count < wanted:
             found = _record(chunk, self._at.offset - begin)
@@ -203,34 +203,34 @@ class Spool:
                 chunk, begin = b"", self._at.offset
                 continue
             segment, offset = self._at
-            self._at = Place(segment, offset + _RECORD.size + len(found))
+            self._at = Position(segment, offset + _RECORD.size + len(found))
             if wanted is not None:
                 self._outstanding.append(self._at)
             count += 1
             yield found
 
     def _load(self) -> bytes:
-        """Return the bytes at the place where reading is."""
+        """Return the bytes at the reading position."""
         if self._reading < 0:
             with suppress(FileNotFoundError):
                 self._reading = os.open(self._path(self._at.segment), os.O_RDONLY | os.O_CLOEXEC)
         return b"" if self._reading < 0 else os.pread(self._reading, _CHUNK_BYTES, self._at.offset)
 
     def _next(self) -> bool:
-        """Go on with the next segment; False if there is none. What cannot be read of this one is damaged."""
+        """Go on with the next segment; return False if there is none. Count an unread rest as damaged."""
         later = [number for number in self._sizes if number > self._at.segment]
         if not later:
             return False
         if self._at.offset < self._sizes.get(self._at.segment, 0):
             self.damaged += 1
-        self._seek(Place(min(later), 0))
+        self._seek(Position(min(later), 0))
         return True
 
-    def _seek(self, place: Place) -> None:
+    def _seek(self, position: Position) -> None:
         if self._reading >= 0:
             os.close(self._reading)
             self._reading = -1
-        self._at = place
+        self._at = position
 
     def close(self) -> None:
         """Close the files. Idempotent."""
@@ -241,7 +241,7 @@ class Spool:
 
 
 def _record(chunk: bytes, offset: int) -> bytes | None:
-    """Return the message of the record at an offset; None if no whole and sound one is there."""
+    """Return the message of the record at an offset; None if there is no complete and valid one."""
     start = offset + _RECORD.size
     if len(chunk) < start:
         return None

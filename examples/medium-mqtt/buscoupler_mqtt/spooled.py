@@ -1,20 +1,19 @@
-"""The way out through a spool: a message is sent when it is in a file, from where it goes to the broker.
+"""The outbox with a spool: a message counts as sent when it is in a file, and goes to the broker from there.
 
-All work on the files is done in one thread, in turns: each writes what has come, forgets what the broker has
-acknowledged, and reads what may be published next.
+All work on the files is done in one thread, in turns: each writes new messages, forgets those that the broker
+has acknowledged, and reads the next ones to publish.
 """
 
-from asyncio import AbstractEventLoop, Future, TimerHandle
+from asyncio import AbstractEventLoop, Future
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from bridges.media.device import cancel
-from bridges.media.shedding import Shed, ShedQueue
+from bridges.media.shedding import Shed
 from bus.ledger import Stats
-from buscoupler_mqtt.flight import Flight
-from buscoupler_mqtt.memory import Publish
-from buscoupler_mqtt.spool import Spool, Turn
+from buscoupler_mqtt.outbox import Outbox, Publish
+from buscoupler_mqtt.spool import Spool, TurnResult
 
 _TURN_BYTES = 256 * 1024
 _AGAIN_S = 1.0  # after a fault of the disk, or if the spool is full
@@ -22,9 +21,9 @@ _AGAIN_S = 1.0  # after a fault of the disk, or if the spool is full
 
 @dataclass(slots=True, eq=False)
 class _Flown:
-    """A message on its way; the file forgets it when all before it are done, too.
+    """A published message. The file forgets it when it and all messages before it are done.
 
-    `dropped`: the reason if it was not taken.
+    `dropped` is the reason if the broker did not take it.
     """
 
     size: int
@@ -32,36 +31,26 @@ class _Flown:
     dropped: str = ""
 
 
-class Spooled:
-    """The way out with a spool. `files` is the ledger of the messages in it: offered when written or found.
-
-    `condition` says what is wrong with the files.
-    """
+class Spooled(Outbox[_Flown]):
+    """The outbox with a spool. `files` is the ledger of the messages in it: offered when written or found."""
 
     def __init__(
         self, stats: Stats, files: Stats, shed: Shed, loop: AbstractEventLoop, publish: Publish
     ) -> None:
-        self.condition = ""
-        self._stats, self._files, self._loop, self._publish = stats, files, loop, publish
-        self._queue = ShedQueue(stats, shed)
-        self._flight = Flight[_Flown]()
+        super().__init__(stats, shed, loop, publish)
+        self._files = files
         self._order: deque[_Flown] = deque()
-        self._left = self._acknowledged = 0  # messages in the files; those that they need not keep any more
+        self._left = self._acknowledged = 0  # messages in the files; those among them to forget
         self._rewind = self._turning = self._stopped = self._resting = False
         self._spool: Spool | None = None
-        self._timer: TimerHandle | None = None
         self._thread = ThreadPoolExecutor(1, "mqtt-spool")
 
     def use(self, spool: Spool) -> None:
-        """Begin to use the files."""
+        """Begin to use the files of an open spool."""
         self._spool, self._left = spool, spool.waiting
         self._files.offered += spool.waiting
         self._files.queued += spool.waiting
         self._files.reject("damaged", spool.damaged)
-        self._pump()
-
-    def up(self, window: int) -> None:
-        self._flight.up(window)
         self._pump()
 
     def down(self, blamed: bool) -> None:
@@ -71,19 +60,8 @@ class Spooled:
         self._order.clear()
         self._rewind = True
 
-    def put(self, messages: list[bytes]) -> None:
-        self._queue.put(self._loop.time(), messages)
-        self._pump()
-
-    def done(self, packet_id: int, refused: bool) -> None:
-        """Note that the broker has taken a message, or refused it."""
-        flown = self._flight.end(packet_id)
-        if flown is not None:
-            self._settle(flown, "refused" if refused else "")
-            self._pump()
-
-    def _settle(self, flown: _Flown, dropped: str) -> None:
-        flown.done, flown.dropped = True, dropped
+    def _settle(self, item: _Flown, dropped: str) -> None:
+        item.done, item.dropped = True, dropped
         while self._order and self._order[0].done:
             self._count(self._order.popleft())
             self._acknowledged += 1
@@ -98,7 +76,7 @@ class Spooled:
         return None
 
     def _pump(self) -> None:
-        """Begin a turn if there is something to do and none is under way."""
+        """Begin a turn if there is work and no turn is under way."""
         if self._turning or self._stopped or self._spool is None:
             return
         new = [] if self._resting else self._take()
@@ -124,7 +102,7 @@ class Spooled:
         if acknowledged:
             self._resting = False  # there may be room again
 
-    def _turned(self, new: list[tuple[float, bytes]], future: "Future[Turn]") -> None:
+    def _turned(self, new: list[tuple[float, bytes]], future: "Future[TurnResult]") -> None:
         self._turning = False
         turn = future.result()
         for _, message in new[: turn.written]:
@@ -155,24 +133,17 @@ class Spooled:
                 self._settle(flown, str(error))
 
     def _rest(self) -> None:
-        """Write nothing for some time: messages wait in the queue, by its policy."""
+        """Write nothing for `_AGAIN_S`: messages wait in the queue, by its policy."""
         self._resting = True
         cancel(self._timer)
         self._timer = self._loop.call_later(_AGAIN_S, self._on_time)
 
     def _on_time(self) -> None:
-        self._timer, self._resting = None, False
-        self._pump()
-
-    def revise(self, shed: Shed) -> None:
-        self._queue.revise(shed)
-        self._pump()
-
-    def purge(self, reason: str) -> list[bytes]:
-        return self._queue.clear(reason)
+        self._resting = False
+        super()._on_time()
 
     def close(self) -> None:
-        """Drop what waits in memory; what is in the files stays there. The session has ended before."""
+        """Drop the messages in the queue; those in the files stay. The session must have ended before."""
         self._stopped = True
         cancel(self._timer)
         if not self._turning:

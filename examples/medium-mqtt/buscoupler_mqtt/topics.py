@@ -1,4 +1,4 @@
-"""Topics and patterns: what a frame is called at the broker, and the other way round. No I/O.
+"""Translates patterns of frames to topics of the broker, and back. No I/O.
 
 Each token is one level of the topic. A token whose name is known is written as that name, any other as a
 number. A level that is a number, `7` or `0x5be18fe4`, is that token; any other level is a name.
@@ -76,14 +76,14 @@ def widest(filters: Iterable[str]) -> list[str]:
 
 
 def start_of(text: str) -> tuple[int | str, ...]:
-    """Return the pattern with which everything starts that a filter matches."""
+    """Return the pattern with which all topics of a filter start."""
     levels = text.split("/")
     end = next((place for place, level in enumerate(levels) if level in ("+", "#")), len(levels))
     return tuple(map(meaning, levels[:end]))
 
 
 def meaning(level: str) -> int | str:
-    """Return the name or token that a level of a topic means."""
+    """Return the name or token in a level of a topic."""
     try:
         return name_of(level)
     except TokenError:  # digits above u32, such as the number of a device
@@ -106,7 +106,7 @@ class Topics:
                 self._learn(name)
 
     def _learn(self, name: str) -> None:
-        """Know a name, unless it cannot be a level, or shares its token with another name."""
+        """Remember a name, unless it cannot be a level, or has the token of another name."""
         number = token(name)
         usable = number not in self._by_token and not _FORBIDDEN & set(name)
         self._by_token[number] = written(name) if usable else _number(number)
@@ -116,7 +116,7 @@ class Topics:
         return self._by_token.get(number) or _number(number)
 
     def topic(self, message: bytes) -> str:
-        """Return the topic of a frame. Raises ValueError, with the reason in few words, if it has none."""
+        """Return the topic of a frame. Raises ValueError, with the reason of the ledger, if it has none."""
         if not is_frame(message):
             raise ValueError("malformed")
         if message[0] != PUB:
@@ -139,7 +139,7 @@ class Topics:
         return made
 
     def frame(self, topic: str, data: bytes) -> bytes:
-        """Return the frame of a message. Raises ValueError, with the reason in few words, if none can be."""
+        """Return the frame of a message. Raises ValueError with the reason of the ledger if it fits none."""
         levels = topic.removeprefix(self._prefix).split("/")
         if not topic.startswith(self._prefix) or not all(levels) or len(levels) > TOKENS_MAX:
             raise ValueError("topic")

@@ -1,4 +1,4 @@
-"""The format: a message and its CRC-32 in one datagram. No I/O."""
+"""The format of a datagram: a message and its CRC-32. No I/O."""
 
 from zlib import crc32
 
@@ -13,7 +13,7 @@ def encode(message: bytes) -> bytes:
 
 
 def decode(datagram: bytes) -> bytes:
-    """Return the message in a datagram. Raises ValueError, with a reason of one word, if it has none."""
+    """Return the message in a datagram. Raises ValueError with the reason of the ledger."""
     message, crc = datagram[:-CRC_BYTES], datagram[-CRC_BYTES:]
     if crc32(message).to_bytes(CRC_BYTES, "big") != crc:
         raise ValueError("crc")

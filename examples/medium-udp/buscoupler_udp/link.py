@@ -12,11 +12,11 @@ from buscoupler_udp.codec import decode, encode
 from buscoupler_udp.medium import Udp
 
 _READ_BYTES = 65536
-_READ_DATAGRAMS = 64  # in one wake-up, so that other links get their turn
+_READ_DATAGRAMS = 64  # read in one wake-up, so that other links get their turn
 
 
 class UdpLink(DeviceLink[socket.socket]):
-    """A UDP peer as a link. `shed` is a whole policy that replaces `queue_bytes`."""
+    """A UDP peer as a link. `shed` is a policy that replaces `queue_bytes`."""
 
     def __init__(self, options: Udp, shed: Shed | None = None, **retry: Any) -> None:
         super().__init__(f"udp:{options.device}", shed, options.queue_bytes, **retry)
@@ -63,7 +63,7 @@ class UdpPipe(OpenPipe):
                 messages.append(decode(self._socket.recv(_READ_BYTES)))
             except BlockingIOError:
                 break
-            except ConnectionRefusedError:  # answer to an earlier datagram: nobody listens at the peer's port
+            except ConnectionRefusedError:  # answer to an earlier datagram: the peer does not listen
                 continue
             except OSError as error:
                 return self._gone(f"lost: {words_of(error)}")

@@ -55,7 +55,7 @@ async def test_it_prints_the_newest_of_each_pattern_with_its_age(capsys: pytest.
 async def test_without_a_cache_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     async with device() as (_, url):
         assert await command("values", url, "--timeout", "0.2") == 1
-    assert "no cache answered within 0.2 s" in capsys.readouterr().err
+    assert "no cache on this bus answered within 0.2 s" in capsys.readouterr().err
 
 
 async def test_without_a_bus_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:

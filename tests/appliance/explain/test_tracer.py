@@ -53,10 +53,10 @@ async def test_a_trace_goes_from_watch_to_collect_and_another_can_follow() -> No
 @pytest.mark.parametrize(
     ("question", "error"),
     [
-        (Question("watch", "short", 1000), "a mark has 16 to 64 bytes"),
-        (Question("watch", "x" * 65, 1000), "a mark has 16 to 64 bytes"),
-        (Question("watch", MARK, 0), "a trace lasts for up to 60 s"),
-        (Question("watch", MARK, 60_001), "a trace lasts for up to 60 s"),
+        (Question("watch", "short", 1000), "a mark has 16 to 64 bytes, not 5"),
+        (Question("watch", "x" * 65, 1000), "a mark has 16 to 64 bytes, not 65"),
+        (Question("watch", MARK, 0), "a trace lasts for up to 60 s, not 0 s"),
+        (Question("watch", MARK, 60_001), "a trace lasts for up to 60 s, not 60.001 s"),
         (Question("send", MARK, link="bus q: x", frame=FRAME), "this trace has ended"),
         (COLLECT, "this trace has ended"),
     ],

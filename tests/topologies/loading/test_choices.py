@@ -11,8 +11,8 @@ from bridges.media.can.medium import Can
 from bridges.media.uart.medium import Uart
 from bus.schema import Single
 from tests.topologies.support import findings, said
-from topologies.loading.choices import is_choice, wrong_keys
 from topologies.loading.loader import loads
+from topologies.loading.mappings import is_choice, wrong_keys
 from topologies.model import Filter, Listen, Shed, Side
 
 TEXT = """\

@@ -10,7 +10,7 @@ from yaml.nodes import MappingNode
 from bus.kinds import Kinds
 from bus.schema import KindOf, Record
 from tests.topologies.support import GATEWAY, said
-from topologies.loading.kinds import kind_among, slip_in
+from topologies.loading.mappings import kind_among, slip_in
 
 DEVICE = GATEWAY + "buses: {p: {on: gw}}\ndevices: {d: {on: gw, %s}}\n"
 

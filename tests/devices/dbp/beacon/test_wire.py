@@ -73,7 +73,7 @@ def test_no_bytes_raise(data: bytes) -> None:
     "beacon", [Beacon("bus", 0, "tcp", "x"), Beacon("bus", 1, "tcp", "a\nb"), Beacon("bus", 1)]
 )
 def test_what_no_beacon_can_say_is_an_error(beacon: Beacon) -> None:
-    with pytest.raises(ValueError, match="no beacon"):
+    with pytest.raises(ValueError, match="no datagram can carry"):
         pack(beacon)
 
 

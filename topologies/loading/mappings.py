@@ -1,12 +1,21 @@
-"""Values by gateway: a mapping from gateways to values that stands where one value is expected. Pure."""
+"""The meaning of a mapping in a file: a value for each gateway, or a record of one of several kinds. Pure.
+
+A mapping from gateways to values can stand where one value is expected. A record of several kinds is of the
+kind whose key it has.
+"""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, get_args, get_origin
 
 from yaml.nodes import MappingNode, Node, ScalarNode
 
-from bus.schema import Record, Single, alternatives, present, settings, unwrap
-from bus.text import nearest
+from bus.schema import KindOf, Record, Single, alternatives, present, settings, unwrap
+from bus.text import closest, nearest
+
+_LIKENESS = 0.6
+Among = tuple[list[str], type[Record] | None]
+Wrong = tuple[Node, str]
+"""A key, and what is wrong with it."""
 
 
 def is_choice(node: MappingNode, annotation: Any, gateways: Collection[str]) -> bool:
@@ -38,9 +47,6 @@ def _keys(cls: type[Record]) -> Collection[str]:
     return (*settings(cls), *(choice[1].kinds.all() if choice else ()))
 
 
-Wrong = tuple[Node, str]  # a key, and what is wrong with it
-
-
 def wrong_keys(node: MappingNode, gateways: Collection[str], on: Collection[str]) -> Iterator[Wrong]:
     """Yield each key of a choice that is none of the gateways `on`, which run the record."""
     for key, _ in node.value:
@@ -50,3 +56,30 @@ def wrong_keys(node: MappingNode, gateways: Collection[str], on: Collection[str]
         elif on and name not in on:
             instead = f"leave this value out, or add {name} to on"
             yield key, f"it does not run on {name}, only on {', '.join(on)}: {instead}"
+
+
+def kind_among(kind_of: KindOf, base: type[Record], node: MappingNode) -> Among:
+    """Return which keys of a mapping are kinds, and the class of the record if it is exactly one.
+
+    The table of other distributions is read only if that is needed: if none of ours is there, or a key is
+    unknown. Raises ValueError for a kind that cannot be imported.
+    """
+    find, names = kind_of.kinds.find, [key.value for key in _names_of(node)]
+    given = [name for name in names if name in kind_of.kinds.ours()]
+    kind = find(given[0]) if len(given) == 1 else None
+    unknown = [name for name in names if name not in settings(kind or base) and name not in given]
+    given += [name for name in unknown if find(name) is not None]
+    return given, (kind or find(given[0])) if len(given) == 1 else None
+
+
+def slip_in(kind_of: KindOf, base: type[Record], node: MappingNode) -> tuple[ScalarNode, str] | None:
+    """Return the key of a mapping without a kind that is most likely meant as one, and what is wrong."""
+    kinds, known = kind_of.kinds.all(), settings(base)
+    for key in _names_of(node):
+        if key.value not in known and closest(key.value, kinds, _LIKENESS):
+            return key, f'unknown key "{key.value[:64]}"{nearest(key.value, (*known, *kinds))}'
+    return None
+
+
+def _names_of(node: MappingNode) -> list[ScalarNode]:
+    return [key for key, _ in node.value if isinstance(key, ScalarNode)]
