@@ -31,7 +31,11 @@ def test_all_pages_that_are_not_generated_are_bounded() -> None:
 
 
 def test_the_page_to_read_first_is_short() -> None:
-    assert words((ROOT / "README.md").read_text()) <= 1_800
+    page = (ROOT / "README.md").read_text()
+    assert words(page) <= 1_800
+    first_screen = page.partition("\n## ")[0]  # of 1280 x 900, as GitHub shows it
+    assert all(word in first_screen for word in ("**Do not use it**", "make demo", "buscoupler explain"))
+    assert len(first_screen.splitlines()) <= 45
 
 
 def test_what_is_generated_and_what_is_hidden_are_not_counted() -> None:

@@ -16,6 +16,9 @@ from bridges.media.uart.medium import Rs485, Uart
 from bridges.media.uart.rs485 import Rs485Link
 from bridges.simulate.wire import divide
 
+CAN_GROUP = "239.74.163.2"
+"""The address of a CAN bus over UDP multicast."""
+
 
 def uart_link(port: str, baud: int = 115_200, **settings: Any) -> UartLink:
     fields, rest = divide(Uart, settings)

@@ -1,20 +1,14 @@
-"""The window's bounds and filters, stamps at every spacing, and the wait for others on a shared trunk."""
+"""The bounds and filters of the window, and what it sends at a takeover."""
 
-import asyncio
-from collections.abc import Callable
 from zlib import crc32
 
 import pytest
 
-from bridges.bridge import Bridge, Policy
 from bridges.handover.stamps import Stamps
 from bridges.handover.window import Due, Lag, SideRules, Window
 from bridges.rules import Seen
-from bus.wire.batch import from_payloads
 from bus.wire.envelope import Envelope, take_apart, wrap
 from bus.wire.frame import pack
-from tests.bridges.support import RecordingPipe
-from tests.helpers.peers import until
 
 READING = pack(1, (7, 1), b"4.5")
 OTHER = pack(1, (7, 1), b"4.6")
@@ -53,99 +47,6 @@ def test_what_is_held_back_on_a_trunk_is_no_lag() -> None:
     heard.hear(1, message, 1000.05)
     assert heard.stats.dropped == {"heard": 1}
     assert heard.lag_s(1000.1) == 0
-
-
-@pytest.mark.parametrize("spacing_s", [0.001, 0.1, 1, 2, 4.9, 5, 7, 9.9, 10, 12, 19, 20, 21, 30, 39, 41, 100])
-def test_equal_readings_are_never_taken_for_duplicates_at_any_spacing(spacing_s: float) -> None:
-    """A receiver that remembers keys as `Seen` does lets exactly the sent messages through."""
-    stamps, seen, now = Stamps(), Seen(), 1000.0
-    stamps.advance(now - 11)
-    for _ in range(60):
-        now += spacing_s
-        stamps.advance(now)
-        seen.advance(now)
-        number = stamps.next(READING)
-        assert number is not None
-        assert seen.add(number), f"taken for a duplicate at {now}"
-
-
-@pytest.mark.parametrize("spacing_s", [0.01, 1, 3, 6, 9])
-def test_one_who_takes_over_uses_no_number_that_may_be_remembered(spacing_s: float) -> None:
-    first, second, seen, now = Stamps(), Stamps(), Seen(), 1000.0
-    first.advance(now - 11)
-    for turn in range(40):
-        now += spacing_s
-        for stamps in (first, second):
-            stamps.advance(now)
-        seen.advance(now)
-        number = (first if turn < 3 else second).next(READING)
-        if turn == 2:
-            second.advance(now)  # it starts now, and has heard nothing before
-        assert number is None or seen.add(number)
-
-
-def test_two_who_hear_alike_stamp_alike_and_one_who_missed_some_catches_up() -> None:
-    one, two = Stamps(), Stamps()
-    for stamps in (one, two):
-        stamps.advance(0.0)
-        stamps.advance(11.0)
-    frames = [READING, OTHER, READING, READING, OTHER]
-    assert [one.next(frame) for frame in frames] == [two.next(frame) for frame in frames]
-    last = [one.next(READING) for _ in range(3)][-1]
-    assert last is not None
-    two.heard(READING, last)
-    assert two.next(READING) == one.next(READING)
-    two.heard(READING, 12345)  # it is no number for this content, and is ignored
-    assert two.next(READING) == one.next(READING)
-
-
-def test_contents_whose_numbers_meet_get_different_ones() -> None:
-    stamps = Stamps()
-    stamps.advance(0.0)
-    stamps.advance(11.0)
-    first = stamps.next(READING)
-    assert first is not None
-    stamps.heard(OTHER, 0)
-    stamps._use(first + 1, first + 1)  # noqa: SLF001 - another content's number, which no two short frames hit
-    assert stamps.next(READING) == first + 2
-
-
-def test_for_ten_seconds_it_is_not_sure_of_contents_that_nobody_stamped() -> None:
-    stamps = Stamps()
-    stamps.advance(0.0)
-    stamps.heard(OTHER, crc32(OTHER))
-    assert stamps.next(OTHER) == crc32(OTHER) + 1
-    stamps.advance(9.9)
-    assert stamps.next(READING) is None
-    stamps.advance(10.0)
-    assert stamps.next(READING) == crc32(READING)
-
-
-@pytest.mark.parametrize(
-    ("ahead", "goes_on"), [(0, True), ((1 << 20) - 1, True), (1 << 20, False), (-1, False)]
-)
-def test_a_number_far_from_those_of_its_content_is_ignored(ahead: int, goes_on: bool) -> None:
-    stamps = Stamps()
-    stamps.advance(0.0)
-    stamps.advance(11.0)
-    stamps.heard(READING, crc32(READING) + ahead)
-    assert stamps.next(READING) == crc32(READING) + (ahead + 1 if goes_on else 0)
-
-
-def test_a_number_is_free_again_20_to_40_seconds_after_it_came_last() -> None:
-    stamps, first = Stamps(), crc32(READING)
-    for now, expected in ((-11, None), (0, first), (19, first + 1), (39, first + 2), (79, first)):
-        stamps.advance(now)
-        assert stamps.next(READING) == expected, now
-
-
-def test_stamps_are_bounded() -> None:
-    stamps = Stamps(cap=100)
-    stamps.advance(0.0)
-    for number in range(1000):
-        stamps.advance(11.0)
-        stamps.next(pack(1, (number,)))
-        assert len(stamps) <= 100
 
 
 def test_what_came_out_is_not_sent_and_the_rest_is_in_order() -> None:
@@ -238,92 +139,6 @@ def test_what_is_no_frame_is_malformed() -> None:
     heard = window()
     for junk in (b"", b"x", READING[:-1], b"\xe1" * 20):
         assert heard.hear(0, junk, 1.0) == "malformed"
-
-
-class Shared:
-    """Two bridges between one bus and one shared trunk that both forward."""
-
-    def __init__(self, hold_needed: Callable[[], bool] = lambda: True) -> None:
-        self.bridges = [Bridge("x", 0xA, pattern=(7,)) for _ in range(2)]
-        self.wire: list[bytes] = []
-        self.near, self.far = [], []
-        for rank, bridge in enumerate(self.bridges):
-            bus = bridge.side("bus", Policy(trunk=True))
-            can = bridge.side("can", Policy(trunk=True, hold_s=0.03 * rank), hold_needed=hold_needed)
-            bridge.stand_by(lambda _: True).resume()
-            self.near.append((bus, RecordingPipe("bus")))
-            self.far.append((can, Echo(self, rank)))
-            bus.attach(self.near[-1][1])
-            can.attach(self.far[-1][1])
-
-    def say(self, *messages: bytes, first: int = 0) -> None:
-        for bus, pipe in self.near if not first else reversed(self.near):
-            bus.publish(from_payloads(messages), pipe)
-
-    def balanced(self) -> bool:
-        return all(port.stats.balance() == 0 for b in self.bridges for s in b.sides for port in s.ports)
-
-
-class Echo(RecordingPipe):
-    """An end of the shared trunk: the other bridge hears all messages that are sent here."""
-
-    def __init__(self, shared: Shared, rank: int) -> None:
-        super().__init__("can")
-        self.shared, self.rank = shared, rank
-
-    def send(self, batch) -> None:  # type: ignore[no-untyped-def]
-        super().send(batch)
-        self.shared.wire += self.messages
-        self.messages.clear()
-        side, pipe = self.shared.far[1 - self.rank]
-        side.publish(batch, pipe)
-
-
-async def test_two_that_forward_at_once_put_no_envelope_on_the_far_side_twice() -> None:
-    shared = Shared()
-    frames = [wrap(pack(1, (7, n)), Envelope(5, n)) for n in range(50)]
-    for start in range(0, 50, 5):
-        shared.say(*frames[start : start + 5], first=start % 2)
-        assert shared.balanced()
-        await asyncio.sleep(0)
-    hold = shared.bridges[1].sides[1].hold
-    assert hold is not None
-    await until(lambda: not len(hold))
-    assert sorted(m[4:12] for m in shared.wire) == sorted(m[4:12] for m in frames)
-    assert shared.bridges[1].sides[1].ports[0].stats.dropped == {"heard": 25}
-    assert shared.balanced()
-
-
-async def test_what_nobody_else_sends_comes_after_its_wait_in_order() -> None:
-    shared = Shared()
-    frames = [wrap(pack(1, (7, n)), Envelope(5, n)) for n in range(20)]
-    bus, pipe = shared.near[1]
-    for message in frames:
-        bus.publish(from_payloads([message]), pipe)
-    stats = shared.bridges[1].sides[1].ports[0].stats
-    assert stats.queued == 20
-    assert shared.wire == []
-    assert shared.balanced()
-    await until(lambda: len(shared.wire) == 20)
-    assert [m[4:12] for m in shared.wire] == [m[4:12] for m in frames]
-    assert shared.balanced()
-
-
-async def test_who_is_alone_does_not_wait_and_a_purge_is_counted() -> None:
-    alone = True
-    shared = Shared(lambda: not alone)
-    bus, pipe = shared.near[1]
-    bus.publish(from_payloads([wrap(READING, Envelope(5, 1))]), pipe)
-    assert len(shared.wire) == 1
-    alone = False
-    bus.publish(from_payloads([wrap(READING, Envelope(5, 2))]), pipe)
-    gate = shared.bridges[1].gate
-    assert gate is not None
-    assert gate.queued() == 1
-    gate.purge()
-    assert gate.queued() == 0
-    assert shared.bridges[1].sides[1].ports[0].stats.dropped == {"fenced": 1}
-    assert shared.balanced()
 
 
 def test_a_message_that_is_no_frame_waits_for_sides_that_carry_it_only() -> None:

@@ -1,14 +1,17 @@
 """The node as on the board: whole and shrunk, with and without the C implementation of CRC-32."""
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
+from textwrap import dedent
 from types import ModuleType
 from unittest.mock import patch
 
 from bus.embedded.load import source
 from bus.embedded.shrink import shrink
+from tests.helpers import ROOT
 
 PARTS = ["uart", "rs485", "tcp", "i2c", "tmq"]
 SOURCE = source()
@@ -16,6 +19,12 @@ MICROPYTHON = shutil.which(
     "micropython", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 )
 """A real MicroPython: of the environment that runs the tests, or in the path."""
+
+
+def blocks(language: str) -> list[str]:
+    """Return the code blocks in a language on the page of the node."""
+    page = (ROOT / "docs" / "microcontroller.md").read_text()
+    return [dedent(text) for text in re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)]
 
 
 def small_node(parts: list[str] = PARTS) -> ModuleType:

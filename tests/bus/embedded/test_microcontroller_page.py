@@ -2,8 +2,6 @@
 
 import asyncio
 import os
-import re
-from textwrap import dedent
 
 import pytest
 
@@ -13,17 +11,11 @@ from bus.wire.frame import pack, unpack
 from bus.wire.pattern import token
 from tests.bridges.support import recorder, say
 from tests.bus.embedded.microbit import MISSING, Microbit
-from tests.helpers import ROOT
+from tests.bus.embedded.support import blocks
 from tests.helpers.links import uart_link
 from tests.helpers.peers import until
 from topologies.checks.checker import check
 from topologies.loading.loader import loads
-
-PAGE = ROOT / "docs" / "microcontroller.md"
-
-
-def blocks(language: str) -> list[str]:
-    return [dedent(text) for text in re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(), re.DOTALL)]
 
 
 @pytest.mark.parametrize("code", blocks("python"))

@@ -20,8 +20,7 @@ from bus.tmq import Client
 from bus.tmq.broker import Broker
 from bus.wire.frame import pack
 from bus.wire.pattern import token
-from tests.bus.embedded.support import MICROPYTHON
-from tests.bus.embedded.test_microcontroller_page import blocks
+from tests.bus.embedded.support import MICROPYTHON, blocks
 from tests.bus.embedded.tmq_board import named
 from tests.bus.embedded.tmq_garbage import garbage
 from tests.bus.tmq.broker.broker_house import HERE

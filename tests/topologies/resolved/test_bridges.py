@@ -62,7 +62,7 @@ def ranks(trunk: bool = True, dial: str = DIAL) -> dict[tuple[str, str, str], Ra
     }
 
 
-def test_stand_ins_follow_in_order_and_bridges_that_another_way_leads_to_come_after() -> None:
+def test_failover_copies_follow_in_order_and_bridges_that_another_way_leads_to_come_after() -> None:
     found = ranks()
     assert found["first", "a", "can"] == Rank(0, 0)
     assert found["first", "b", "can"] == Rank(1, 0)

@@ -18,11 +18,9 @@ from bridges.media.can.receive import take_echo
 from bus.errors import LinkError
 from bus.hub import Hub
 from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say
-from tests.helpers.links import can_link
+from tests.helpers.links import CAN_GROUP, can_link
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
-
-GROUP = "239.74.163.2"
 
 
 class Bus:
@@ -30,7 +28,7 @@ class Bus:
 
     def __init__(self, interface: str) -> None:
         self.interface = interface
-        self.channel = uuid.uuid4().hex if interface == "virtual" else GROUP
+        self.channel = uuid.uuid4().hex if interface == "virtual" else CAN_GROUP
         self.options: dict[str, Any] = {}
         if interface == "udp_multicast":
             self.options = {"port": free_port(), "hop_limit": 0}
@@ -86,7 +84,7 @@ async def test_foreign_frames_and_datagrams_are_counted(bus: Bus) -> None:
         if bus.interface == "udp_multicast":
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
                 for junk in (b"", b"\xc1", b"hello", b"\x81\xa1x\x01", b"\x93\x01\x02\x03"):
-                    stranger.sendto(junk, (GROUP, bus.options["port"]))
+                    stranger.sendto(junk, (CAN_GROUP, bus.options["port"]))
         for data in segment(MESSAGE, 7):
             tap.send(can.Message(arbitration_id=can_id(0x1234, 9), data=data))
         await until(lambda: heard.messages == [MESSAGE])

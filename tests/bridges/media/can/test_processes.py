@@ -14,9 +14,8 @@ import pytest
 
 from bridges.media.can.codec import can_id, segment
 from bus.hub import Hub
-from tests.bridges.media.can.test_link import GROUP
 from tests.bridges.support import MESSAGE, SIZES, PtyPair, frame, recorder, say
-from tests.helpers.links import can_link
+from tests.helpers.links import CAN_GROUP, can_link
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 
@@ -110,7 +109,7 @@ def settings(where: str, node: int, url: str, port: int) -> dict[str, Any]:
     if where == "slcan":
         return common | {"interface": "slcan", "channel": url, "options": {"sleep_after_open": 0}}
     options = {"port": port, "hop_limit": 0}
-    return common | {"interface": "udp_multicast", "channel": GROUP, "options": options}
+    return common | {"interface": "udp_multicast", "channel": CAN_GROUP, "options": options}
 
 
 @asynccontextmanager
