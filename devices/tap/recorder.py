@@ -20,7 +20,7 @@ from capture.schema import Direction, Hubs, Kind
 from devices.tap.ledger import Ledger
 from devices.tap.names import NamesWriter
 from devices.tap.process import WriterProcess
-from devices.tap.ring import RING_BYTES, Place, Ring
+from devices.tap.ring import RING_BYTES, RecordPlace, Ring
 from devices.tap.writer_backoff import WriterBackoff
 
 log = logging.getLogger("buscoupler.tap")
@@ -32,7 +32,7 @@ _PLACES = 4096
 _FRAME, _LEDGER, _GAP, _TOPOLOGY, _EVENT = map(
     int, (Kind.FRAME, Kind.LEDGER, Kind.GAP, Kind.TOPOLOGY, Kind.EVENT)
 )
-_NOWHERE = Place("", "", "", 0).encode()
+_NOWHERE = RecordPlace("", "", "", 0).encode()
 _OWED = 4096  # ledger rows kept for later while the ring is full
 _EVENTS = 256  # events kept for later while the ring is full
 _REASON_CHARS = 256
@@ -165,7 +165,7 @@ class Recorder:
 
     def _put_event(self, ring: Ring, ts_ns: int, name: str, words: str, count: int = 1) -> bool:
         data = json.dumps([("", "", 0, words, count)]).encode()
-        return self._put(ring, _EVENT, Place(name, "", "", 0).encode(), 1, data, ts_ns)
+        return self._put(ring, _EVENT, RecordPlace(name, "", "", 0).encode(), 1, data, ts_ns)
 
     def _ready(self) -> Ring | None:
         """Return the ring once it has taken the record of the last gap; None if it is full or closed."""
@@ -182,10 +182,10 @@ class Recorder:
         return True
 
     def _settings(self, ring: Ring, names_writer: NamesWriter) -> dict[str, Any]:
-        who = {"gateway": self.gateway, "recorder": self.name, "directory": str(self.directory)}
+        identity = {"gateway": self.gateway, "recorder": self.name, "directory": str(self.directory)}
         memory = {"boot": self.boot, "descriptor": ring.descriptor, "ring_bytes": ring.size_bytes}
         shared = memory | {"names": names_writer.descriptor}
-        return self.options._asdict() | {"pattern": Pattern(*self.options.pattern)} | who | shared
+        return self.options._asdict() | {"pattern": Pattern(*self.options.pattern)} | identity | shared
 
     def tap(self, name: str, locate: Locate) -> "_Watch":
         """Return a callable that records each batch given to it. `name` is its hub in the capture."""
@@ -340,7 +340,7 @@ class _Watch:
         self._places: dict[int, tuple[Pipe | None, bytes]] = {}
         self._locate_link = locate_link or (lambda link: (locate(None)[0], link))
         self._ledger = None if hub is None else Ledger(hub)
-        self.place_of_hub = Place(name, "", "", 0).encode()
+        self.place_of_hub = RecordPlace(name, "", "", 0).encode()
         self.owed: list[tuple[str, str, int, str, int]] = []
         if hub is not None:
             hub.tap(self)
@@ -354,7 +354,7 @@ class _Watch:
         if len(self._places) >= _PLACES:
             self._places.clear()
         bus, peer, direction = self._locate(pipe)
-        place = Place(self._name, bus, peer, int(direction)).encode()
+        place = RecordPlace(self._name, bus, peer, int(direction)).encode()
         self._places[id(pipe)] = pipe, place
         return place
 

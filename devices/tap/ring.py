@@ -47,7 +47,7 @@ class Record(NamedTuple):
     data: memoryview
 
 
-class Place(NamedTuple):
+class RecordPlace(NamedTuple):
     """The place where a record was seen: the columns `hub`, `bus`, `peer` and `dir` of a capture."""
 
     hub: str
@@ -61,9 +61,9 @@ class Place(NamedTuple):
 
 
 @lru_cache(maxsize=65536)
-def place_of(encoded: bytes) -> Place:
-    """Return the place that `Place.encode` encoded."""
-    return Place(*json.loads(encoded))
+def place_of(encoded: bytes) -> RecordPlace:
+    """Return the place that `RecordPlace.encode` encoded."""
+    return RecordPlace(*json.loads(encoded))
 
 
 class Ring:

@@ -16,7 +16,7 @@ from bus.wire.batch import LENGTH, LENGTH_BYTES, equal_run
 from bus.wire.envelope import ENVELOPE_BYTES, HOPS_MAX, LENGTH_MARK, MAGIC, MARK, OPAQUE
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN
 from capture.schema import COLUMNS, Kind, Verdict, verdict_of
-from devices.tap.ring import Place, Record, place_of
+from devices.tap.ring import Record, RecordPlace, place_of
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -103,7 +103,7 @@ def _spread(records: list[Record], counts: Ints) -> dict[str, Any]:
     indices = np.array([names.setdefault(record.place, len(names)) for record in records])
     index = pa.array(np.repeat(indices, counts))
     places = map(place_of, names)
-    values = zip(Place._fields, zip(*places, strict=True), strict=True)
+    values = zip(RecordPlace._fields, zip(*places, strict=True), strict=True)
     columns: dict[str, Any] = {name: pa.array(each, _KINDS[name]).take(index) for name, each in values}
     columns["ts_ns"] = np.repeat(np.array([record.ts_ns for record in records]), counts)
     return columns

@@ -44,7 +44,7 @@ class Datagrams:
                 data, address = self._socket.recvfrom(_DATAGRAM_BYTES)
             except (BlockingIOError, InterruptedError):
                 return
-            except OSError:  # of an earlier answer: nobody listens there any more
+            except OSError:  # of an earlier answer: the peer no longer listens
                 continue
             answer = self._answer(data, str(address[0]).removeprefix("::ffff:"))
             if answer and self._socket is not None:

@@ -17,7 +17,7 @@ from devices.dbp.catalog.entry import ROUTER
 from devices.dbp.catalog.outcomes import Round
 from devices.dbp.catalog.registry import Registry
 from devices.dbp.catalog.wire import Command, Received, Refused
-from devices.dbp.monitor.mirror import Mirror, Who
+from devices.dbp.monitor.mirror import Audience, Mirror
 from devices.dbp.monitor.wire import Grant
 from devices.dbp.zeromq.limits import Limits
 from devices.dbp.zeromq.sockets import Message, Socket
@@ -44,7 +44,7 @@ class Server:
         bounds: Bounds,
         strict: bool,
         changed: Callable[[], object],
-        mirrors: Who = "host",
+        mirrors: Audience = "host",
         monitor_port: int = ports.MONITOR,
     ) -> None:
         self.name = name

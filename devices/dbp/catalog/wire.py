@@ -66,7 +66,7 @@ REFUSED: Final = {
     "frames": "fewer frames than the command has",
     "delimiter": "the first frame is not empty",
     "command": "no command",
-    "exit": r"<\3 would end a node of the original; nobody may do that from outside",
+    "exit": r"<\3 would end a node of the original; no peer may do that",
     "time": "neither 4 bytes of a finite float nor a decimal number",
     "text": "a name or reason that is too long, not UTF-8 or not printable; or a beat of no or several names",
     "json": "no object, not UTF-8, too deep, too many items, or a number that is not finite",

@@ -19,7 +19,7 @@ log = logging.getLogger("buscoupler.monitor")
 
 LEASE_S: Final = 10.0
 """The time from the last request for a mirror to its end."""
-Who = Literal["nobody", "host", "all"]
+Audience = Literal["nobody", "host", "all"]
 """The hosts that may get a mirror: none, the node's own machine (`host`), or all that reach the node."""
 
 _OWN: Final = "127.0.0.1"
@@ -39,11 +39,11 @@ class Mirror:
         name: str,
         interfaces: Mapping[str, Socket],
         host: str,
-        who: Who,
+        audience: Audience,
         port: int = ports.MONITOR,
     ) -> None:
-        self._name, self._interfaces, self._who, self._first = name, interfaces, who, port
-        self._host = _OWN if who == "host" else host
+        self._name, self._interfaces, self._audience, self._first = name, interfaces, audience, port
+        self._host = _OWN if audience == "host" else host
         self._until: dict[str, float] = {}
         self._pub: Socket | None = None
         self._port = 0
@@ -72,7 +72,7 @@ class Mirror:
         return Grant(_OWN if self._host == _OWN else "", self._port, int(LEASE_S * 1000))
 
     def _may(self, asker: str) -> bool:
-        return self._who == "all" or (self._who == "host" and is_own(asker))
+        return self._audience == "all" or (self._audience == "host" and is_own(asker))
 
     def _open(self, loop: AbstractEventLoop) -> bool:
         pub = Socket("pub", lambda _: None, Limits(), f"{self._name}: mirror")

@@ -108,7 +108,7 @@ class Line:
                 data = sock.recv(_DATAGRAM_BYTES)
             except (BlockingIOError, InterruptedError):
                 return
-            except OSError:  # of an earlier datagram: nobody listens there now
+            except OSError:  # of an earlier datagram: the catalog does not listen now
                 continue
             received = wire.parse_datagram(data, self._bounds)
             if isinstance(received, Received):

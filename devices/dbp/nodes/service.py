@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from devices.dbp import ports
-from devices.dbp.monitor.mirror import Mirror, Who
+from devices.dbp.monitor.mirror import Audience, Mirror
 from devices.dbp.monitor.wire import WORD as MONITOR
 from devices.dbp.monitor.wire import Grant
 from devices.dbp.nodes import requests
@@ -43,7 +43,7 @@ class Service:
         interval_s: float = INTERVAL_S,
         limits: Limits | None = None,
         fields: Mapping[str, Any] | None = None,
-        mirrors: Who = "host",
+        mirrors: Audience = "host",
         monitor_port: int = ports.MONITOR,
     ) -> None:
         self.name = name

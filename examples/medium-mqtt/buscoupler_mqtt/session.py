@@ -33,7 +33,7 @@ _CALLS = 64  # of paho in one wake-up, so that other links get their turn
 _SEEN_BYTES = DATA_BYTES_MAX + 1  # of a message: enough to see that it is too long
 _HEAD_BYTES = 64  # of a PUBLISH, beside topic and data: more than enough
 _PASSWORD_BYTES = 4096
-_MARK = "buscoupler"  # key of the user property that names who published a retained message
+_MARK = "buscoupler"  # key of the user property that names the publisher of a retained message
 _GOODBYE = 0x04  # DISCONNECT, and publish the will
 # DISCONNECT because of a packet: malformed, protocol error, topic name, too large, retain, QoS, format
 _BLAMES = frozenset((0x81, 0x82, 0x90, 0x95, 0x99, 0x9A, 0x9B))

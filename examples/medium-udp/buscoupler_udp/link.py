@@ -63,7 +63,7 @@ class UdpPipe(OpenPipe):
                 messages.append(decode(self._socket.recv(_READ_BYTES)))
             except BlockingIOError:
                 break
-            except ConnectionRefusedError:  # answer to an earlier datagram: nobody listens at the peer's port
+            except ConnectionRefusedError:  # answer to an earlier datagram: the peer does not listen
                 continue
             except OSError as error:
                 return self._gone(f"lost: {words_of(error)}")

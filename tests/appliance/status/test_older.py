@@ -67,6 +67,7 @@ def test_top_shows_each_link_with_its_state_and_links_that_never_opened() -> Non
     assert rows[("a", "1")] == "waiting"
     assert rows[("b", "1")] == "up"
     assert rows[("plant", "tcp://127.0.0.1:5555")] == "up"
+    assert rows[("plant", "a")] == "a", "the row of a bridge on its bus has no state"
     (never,) = (number for number, line in enumerate(lines) if "ttyS9" in line)
     assert lines[never].split() == ["uart:/dev/ttyS9", "waiting", "0", "0", "0", "0"]
     assert lines[never + 1] == "      no such file"
@@ -76,6 +77,22 @@ def test_top_shows_each_link_with_its_state_and_links_that_never_opened() -> Non
 def test_losses_are_those_of_the_link_in_the_same_state() -> None:
     found = {one["name"]: one["links"] for one in completed(older())["hubs"]}
     assert (found["a"][0]["losses"], found["b"][0]["losses"]) == (3, 0)
+    assert (found["plant"][0]["losses"], found[""][0]["losses"]) == (0, 0)
+
+
+def test_an_edge_of_a_bus_is_of_the_row_of_its_link_alone() -> None:
+    end = ENDS[1] | {"id": "bus plant > far", "hub": "plant", "row": "tcp://127.0.0.1:5555"}
+    (plant, *_) = completed(older() | {"ends": [*ENDS, end]})["hubs"]
+    assert [one.get("edges") for one in plant["links"]] == [["bus plant > far"], None]
+
+
+def test_recorders_and_roles_have_the_part_of_their_name() -> None:
+    parts = older()["parts"] + [{"id": "device t", "kind": "device", "name": "t", "state": "up", "fault": ""}]
+    tap = {"name": "t", "waiting_bytes": 1, "ring_bytes": 4, "lost": 0, "state": "written"}
+    role = {"bridge": "a", "role": "standby", "ready": True, "epoch": 3}
+    found = marks(completed(older() | {"parts": parts, "taps": [tap], "candidates": [role]}))
+    assert found["device t"] == Mark("ok", "written", ("ring 25 %",))
+    assert found["bridge a@gw-a"] == Mark("ready", "standby", ("epoch 3",))
 
 
 def test_a_picture_has_the_marks_of_parts_and_edges() -> None:

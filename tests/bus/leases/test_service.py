@@ -11,7 +11,7 @@ from bus.leases.service import LeasingBroker
 from bus.leases.signed import NONCE_BYTES, Session, pack_ask, unpack_answer
 from bus.leases.wire import CLAIM_TYPE, Claim, Grant, pack_claim, unpack_grant
 from bus.tmq.wire import PUBLISH, SUBSCRIBE, UNSUBSCRIBE, Cutter, pack_address
-from bus.wire.frame import pack
+from bus.wire.frame import SUB, pack
 from tests.helpers.peers import until
 
 CLAIM = Claim((1,), "bridge", 77, ready=True)
@@ -66,6 +66,21 @@ async def test_a_lease_that_runs_out_is_passed_on_without_another_claim(service:
         cutter = Cutter()
         assert not (await grants(standby, cutter))[0].granted
         assert (await grants(standby, cutter))[0].granted
+
+
+async def test_a_report_has_the_first_64_registrations_and_all_leases(service: LeasingBroker) -> None:
+    with dial(service) as holder:
+        holder.sendall(pack_claim(CLAIM))
+        await grants(holder, Cutter())
+        for port in range(1, 70):
+            service.broker.registry.add(SUB, (port,), ("127.0.0.1", port), "127.0.0.1")
+        report = service.report()
+    assert (report.name, report.kind, report.urls) == (service.name, "broker", service.urls)
+    assert [one["address"] for one in report.lists["registrations"]] == [
+        f"127.0.0.1:{port}" for port in range(1, 65)
+    ]
+    assert [lease.bridge for lease in report.leases] == [CLAIM.bridge]
+    assert report.counts["registrations"] == 69
 
 
 async def test_claims_of_a_candidate_that_has_gone_are_refused_as_such_and_not_as_unsigned() -> None:

@@ -8,10 +8,10 @@ from collections import deque
 
 import pytest
 
-from devices.tap.ring import RING_BYTES, Place, Record, Ring
+from devices.tap.ring import RING_BYTES, Record, RecordPlace, Ring
 from tests.helpers import ROOT
 
-PLACE = Place("bus plant", "bus plant", "peer", 0).encode()
+PLACE = RecordPlace("bus plant", "bus plant", "peer", 0).encode()
 MIB = 1 << 20
 
 

@@ -12,10 +12,10 @@ from bus.wire.envelope import Envelope, take_apart, wrap
 from bus.wire.frame import pack
 from capture.reader import message_of
 from capture.schema import Kind, Verdict, arrow_schema
-from devices.tap.ring import HEADER_BYTES, Place, Ring
+from devices.tap.ring import HEADER_BYTES, RecordPlace, Ring
 from devices.tap.rows import Rows
 
-PLACE = Place("bus plant", "bus plant", "peer", 0)
+PLACE = RecordPlace("bus plant", "bus plant", "peer", 0)
 u32 = st.integers(0, 0xFFFFFFFF)
 frames = st.builds(
     pack, st.integers(0, 255), st.lists(u32, max_size=5), st.binary(max_size=20) | st.just(bytes(2048))
@@ -93,7 +93,7 @@ def test_the_columns_of_an_opaque_message_and_its_envelope(ring: Ring) -> None:
 
 def test_a_gap_leaves_a_hole_as_wide(ring: Ring) -> None:
     put(ring, [b"a", b"b"])
-    ring.put(Kind.GAP, Place("", "", "", 0).encode(), 5, 9, 1, b"")
+    ring.put(Kind.GAP, RecordPlace("", "", "", 0).encode(), 5, 9, 1, b"")
     made = Rows(arrow_schema(), 7).of(list(ring.records(ring.head)))
     assert [one.next_number for one in made] == [1, 2]
     gap = made[1].batch.to_pylist()[0]

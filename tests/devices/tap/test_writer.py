@@ -14,7 +14,7 @@ from capture.schema import Kind
 from devices.tap.finish import finish
 from devices.tap.journal import leftovers
 from devices.tap.names import NamesWriter
-from devices.tap.ring import Place, Ring
+from devices.tap.ring import RecordPlace, Ring
 from devices.tap.writer import Settings, Writer
 from tests.devices.tap.tap_support import files_in, numbered, rows_in
 
@@ -41,7 +41,7 @@ def writer(ring: Ring, root: Path, **options: Any) -> Writer:
 def put(ring: Ring, number: int, ts_ns: int, messages: list[bytes]) -> None:
     batch = from_payloads(messages)
     assert ring.put(
-        Kind.FRAME, Place("bus p", "bus p", "a", 0).encode(), batch.count, ts_ns, number, batch.data
+        Kind.FRAME, RecordPlace("bus p", "bus p", "a", 0).encode(), batch.count, ts_ns, number, batch.data
     )
 
 

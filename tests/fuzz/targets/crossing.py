@@ -7,7 +7,7 @@ from bus.balance import imbalances
 from bus.wire.batch import from_payloads
 from capture.reader import message_of
 from capture.schema import Kind, arrow_schema
-from devices.tap.ring import Place, Ring
+from devices.tap.ring import RecordPlace, Ring
 from devices.tap.rows import Rows
 from tests.bridges.support import recorder, say
 from tests.fuzz.target import Pieces, Target, recorded, records
@@ -28,7 +28,7 @@ def _crossed(pieces: Pieces) -> object:
     return [ear.messages for ear in ears]
 
 
-_PLACE: Final = Place("bus plant", "bus plant", "peer", 0).encode()
+_PLACE: Final = RecordPlace("bus plant", "bus plant", "peer", 0).encode()
 
 
 def _rows(pieces: Pieces) -> object:

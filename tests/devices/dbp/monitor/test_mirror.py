@@ -75,8 +75,8 @@ async def test_who_may_have_no_mirror_gets_none(start: Start) -> None:
         with pytest.raises(NodeError, match="the catalog refused: not allowed"):
             await anext(mirrored(client, None, "router"))
     loop, sock = asyncio.get_running_loop(), Socket("router", lambda _: None)
-    for who, here, elsewhere in (("nobody", False, False), ("host", True, False), ("all", True, True)):
-        one = Mirror("m", {"router": sock}, HOST, who)  # type: ignore[arg-type]
+    for audience, here, elsewhere in (("nobody", False, False), ("host", True, False), ("all", True, True)):
+        one = Mirror("m", {"router": sock}, HOST, audience)  # type: ignore[arg-type]
         assert isinstance(one.ask("router", HOST, loop), Grant) is here
         assert isinstance(one.ask("router", "192.0.2.7", loop), Grant) is elsewhere
         one.close()
