@@ -23,8 +23,8 @@ from bus.wire.pattern import Pattern
 from capture import schema
 from capture.files import FILE_SUFFIX
 from pipeline.analysis import rates, watched
-from pipeline.analysis.frames import begins, content, frames, is_told, received
 from pipeline.analysis.last import newest
+from pipeline.analysis.shared.frames import begins, content, frames, is_told, received
 from pipeline.errors import PipelineError
 from pipeline.input.read import is_remote
 from pipeline.output.sinks import LINES_MOST, Sink
