@@ -57,7 +57,7 @@ class Monitor:
         event = Event(self._clock_ns(), kind, f"{self._gateway}/{source}", cause, counts)
         self.events.append(event)
         cause_of = f"{kind}: {event.source}: {cause}"  # the same one, whatever its counts
-        log.log(level, "%s", event.line(), extra={"cause": cause_of, "fields": {"event": event.told()}})
+        log.log(level, "%s", event.line(), extra={"cause": cause_of, "fields": {"event": event.fields()}})
         if len(self._waiting) < _PUBLISHED:
             self._waiting.append(event.frame())
         return event

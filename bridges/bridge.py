@@ -62,6 +62,7 @@ PASS_ALL = Policy()
 
 
 def always() -> bool:
+    """Return True: the bridge has no gate."""
     return True
 
 
@@ -202,7 +203,7 @@ class Side(Hub):
         self.bridge = bridge
         self.stats = bridge.stats_of(name)
         self.hold: HoldOff | None = None
-        self._told = False
+        self._warned = False
         self._hold_needed = hold_needed
         self._ports: dict[int, Port] = {}
         self._kept: list[Stats] = []
@@ -305,19 +306,19 @@ class Side(Hub):
         entering = batch if gate is None else gate.enter(self.number, batch, stats)
         admission = self._admission if port is None else port.admission
         admitted = None if entering is None else self._admit(entering, admission, stats)
-        if self._watches and not self._told and NO_FRAME in stats.rejected:
-            self.tell()
+        if self._watches and not self._warned and NO_FRAME in stats.rejected:
+            self.warn()
         if admitted is not None:
             self.bridge.publish(admitted, port)
 
-    def tell(self) -> None:
+    def warn(self) -> None:
         """Log that messages do not pass here because they are no frames; once, however many there are."""
-        if not self._told:
+        if not self._warned:
             why = "a pattern takes frames only" if self.opaque else "this medium carries frames only"
             level = logging.INFO if self.opaque else logging.WARNING  # somebody asked for a pattern
             text = "%s, side %s: dropped a message that is no TMQ frame, because %s; others are only counted"
             log.log(level, text, self.bridge.name, self.name, why)
-        self._told = True
+        self._warned = True
 
     def give(self, pipe: Pipe, batch: Batch) -> None:
         """Send a batch of bare frames to one pipe only, as far as this side lets them out."""
@@ -393,7 +394,7 @@ class Port(Pipe):
         if type(batch) is not Batch or not bridge.simple:
             out = leaving(batch, side.trunk, side.lets_out_opaque, side.outward, self.stats)
             if not side.lets_out_opaque and NO_FRAME in self.stats.dropped:
-                side.tell()
+                side.warn()
         if out is None:
             return
         if side.hold is not None and side.hold.wanted():

@@ -28,14 +28,14 @@ def refuses(peers: Sequence[Peer], batch: Batch, sending: bool) -> bool:
 class GuardedPipe(Pipe):
     """A stage in front of `inner`. Its `sent` counts the messages that it handed on."""
 
-    __slots__ = ("_hear", "_send", "_told", "inner", "link", "name", "stats")
+    __slots__ = ("_hear", "_send", "_warned", "inner", "link", "name", "stats")
 
     inner: Pipe
 
     def __init__(self, inner: Pipe, peer: Peer) -> None:
         self.name, self.link, self.inner, self.stats = inner.name, inner.link, inner, Stats()
         self._send, self._hear = Permit(peer.send), Permit(peer.hear)
-        self._told = False
+        self._warned = False
 
     def send(self, batch: Batch) -> None:
         """Hand on the messages that the peer may hear."""
@@ -59,10 +59,10 @@ class GuardedPipe(Pipe):
         return out
 
     def _tell(self) -> None:
-        if not self._told:
+        if not self._warned:
             cause = {"cause": f"{self.link}: may not send"}
             log.warning("%s: dropped what it may not send; others are only counted", self.name, extra=cause)
-        self._told = True
+        self._warned = True
 
     def purge(self, reason: str) -> list[bytes]:
         return self.inner.purge(reason)

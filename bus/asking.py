@@ -55,9 +55,9 @@ def say(nonce: int, age_ms: int, frame: Frame) -> bytes:
     return pack(PUB, (*_VALUE, nonce, min(age_ms, _AGE_MAX_MS), *frame.tokens), frame.data)
 
 
-def end(told: EndOfAnswer) -> bytes:
+def end(outcome: EndOfAnswer) -> bytes:
     """Return the frame that ends an answer."""
-    return pack(PUB, (*_END, told.nonce), _COUNTS.pack(told.said, told.left_out))
+    return pack(PUB, (*_END, outcome.nonce), _COUNTS.pack(outcome.said, outcome.left_out))
 
 
 def is_about_values(message: bytes) -> bool:

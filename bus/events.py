@@ -37,7 +37,7 @@ class Event(NamedTuple):
         numbers = ", ".join(f"{name} {count}" for name, count in self.counts.items())
         return f"{self.kind}: {self.source}: {self.cause}" + (f" ({numbers})" if numbers else "")
 
-    def told(self) -> dict[str, object]:
+    def fields(self) -> dict[str, object]:
         """Return the parts of the event that its line has as text, for programs."""
         return {"kind": self.kind, "source": self.source, "cause": self.cause, "counts": dict(self.counts)}
 

@@ -204,6 +204,7 @@ class _RecorderLink:
 
 
 def options_of(spec: RecorderSpec) -> Options:
+    """Return the options of the recorder of a tap."""
     return Options(
         ring_bytes=spec.ring_bytes,
         file_bytes=spec.file_bytes,

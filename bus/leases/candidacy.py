@@ -75,7 +75,7 @@ class Candidacy:
         self._granted_s = 0.0
         self._began = False  # promoted, and nothing has been sent since
         self._resigning_s: float | None = None
-        self._standing: State = "standby"
+        self._state: State = "standby"
         self._up_s: float | None = None
         self._looked_s = 0.0
         self._slept = False
@@ -202,8 +202,8 @@ class Candidacy:
         self._other_held = self._other_held or self.candidate.other_holds
         if self._slept:
             self._look_back()
-        if state != self._standing:
-            was, self._standing = self._standing, state
+        if state != self._state:
+            was, self._state = self._state, state
             self._changed(was, state)
         if self.candidate.asked_to_resign and self._resigning_s is None and self._settling is None:
             self._begin_to_resign()
@@ -282,7 +282,7 @@ class Candidacy:
         self._resign()
 
     def _resign(self) -> None:
-        self._standing = self.candidate.resign(self._now())
+        self._state = self.candidate.resign(self._now())
         self._stop(purge=True)
         self._claim(resign=True)
         self._tell("resigned", logging.INFO)

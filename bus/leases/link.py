@@ -56,7 +56,7 @@ class BrokerLink:
         self._keys: Keyring | None = None
         self._nonce = b""
         self._session: Session | None = None
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     def sign(self, keys: Keyring | None) -> None:
         """Sign claims with these keys, and accept only signed grants; with None, do neither."""
@@ -188,14 +188,14 @@ class BrokerLink:
                 return self._warn(f"its grants are refused: {fault}")
         grant = unpack_grant(frame)
         if grant is not None:
-            self._told.clear()
+            self._warned.clear()
             self._candidate.heard(self._number, grant, self._loop.time())
         return None
 
     def _warn(self, why: str) -> None:
         """Log what is wrong with this broker, once until it grants again."""
-        if why not in self._told:
-            self._told.add(why)
+        if why not in self._warned:
+            self._warned.add(why)
             broker = "broker {}:{}".format(*self._address)
             cause = f"{broker}: {why}"
             log.warning("bridge %s: %s: %s", self._candidate.bridge, broker, why, extra={"cause": cause})

@@ -120,12 +120,12 @@ class Notary:
     def __init__(self, keys: Keyring | None, random: Callable[[int], bytes], strict: bool = False) -> None:
         self._keys, self._random, self._strict = keys, random, strict
         self._sessions: dict[object, Session] = {}
-        self._told: set[object] = set()
+        self._refused: set[object] = set()
 
     def revise(self, keys: Keyring | None, strict: bool = False) -> None:
         """Use other keys, also on connections that are open. Without keys, signed claims are refused."""
         self._keys, self._strict = keys, strict
-        self._told.clear()
+        self._refused.clear()
         if keys is None:
             return self._sessions.clear()
         for session in self._sessions.values():
@@ -155,9 +155,9 @@ class Notary:
 
     def first_refusal(self, who: object) -> bytes:
         """Return the frame to send to a candidate that does not sign, once for a connection; then b""."""
-        if who in self._told or who in self._sessions:
+        if who in self._refused or who in self._sessions:
             return b""
-        self._told.add(who)
+        self._refused.add(who)
         return pack_answer("must be signed")
 
     def seal(self, frame: bytes, who: object) -> bytes:
@@ -168,4 +168,4 @@ class Notary:
     def forget(self, who: object) -> None:
         """Forget a connection. Idempotent."""
         self._sessions.pop(who, None)
-        self._told.discard(who)
+        self._refused.discard(who)

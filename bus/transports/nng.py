@@ -77,7 +77,7 @@ class NngLink:
         **limits: Any,
     ) -> None:
         if mode not in ("listen", "dial"):
-            raise ValueError(f"mode {mode!r}: listen or dial")
+            raise ValueError(f"mode {mode!r}: it must be listen or dial")
         if not url.startswith("inproc://"):
             raise LinkError(f"{url}: NNG carries inproc:// only")
         self.url, self.mode, self.name = url, mode, url

@@ -82,7 +82,7 @@ def check_last_values(url: str, trunk: bool, last_values: bool) -> None:
 def check_fit(queue_bytes: int, message_bytes: int) -> None:
     """Raise ValueError for a queue that is shorter than the longest message."""
     if queue_bytes < message_bytes:
-        raise ValueError("queue_bytes must be at least message_bytes: else the longest never fits")
+        raise ValueError("queue_bytes must be at least message_bytes: else the longest message never fits")
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,4 +70,4 @@ def check_peers(url: str, tls: Tls | None, peers: Sequence[Peer]) -> None:
     ):
         raise ValueError("peers by name need certificates: TLS with require_peer_cert: true")
     if scheme == "ipc" and any(peer.address is not None for peer in peers):
-        raise ValueError("peers by address: who connects to ipc:// has none")
+        raise ValueError("peers by address have no effect here: a peer on ipc:// has no address")

@@ -183,7 +183,7 @@ def _received(read: Callable[[int], bytes]) -> bytes:
     except (BlockingIOError, InterruptedError):
         return b""
     if not data:
-        raise OSError("end of file")
+        raise OSError("closed by the other end")
     return data
 
 

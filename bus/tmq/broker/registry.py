@@ -148,7 +148,7 @@ class Registry:
         else:
             self._quota.move(entry.host, host)
         entry.host, entry.exact, entry.lapsed, entry.dead = host, exact, None, False
-        return (iter(()) if known and not again else self._told_of(key)), ""
+        return (iter(()) if known and not again else self._news_of(key)), ""
 
     def share(
         self, role: Role, tokens: Tokens, address: Address, node: int, until_s: float
@@ -168,7 +168,7 @@ class Registry:
             return iter(()), fault
         entry = known or self._enter(key)
         entry.shared[node], entry.dead = until_s, False
-        return (self._told_of(key) if role == SUB else iter(())), ""
+        return (self._news_of(key) if role == SUB else iter(())), ""
 
     def remove(self, role: Role, tokens: Tokens, address: Address) -> Iterator[Step]:
         """Remove what its client took back, also by way of another broker. No error if it is not there."""
@@ -248,7 +248,7 @@ class Registry:
         Return what is own now, the news, and "" or the bound that refused some of it, which is removed.
         """
         adopted: list[Key] = []
-        told: list[Iterator[Step]] = []
+        news: list[Iterator[Step]] = []
         fault = ""
         for role, tokens in self.of(address):
             entry = self._entries[key := (role, tokens, address)]
@@ -257,12 +257,12 @@ class Registry:
             refused = self._quota.hand_over(address[0])
             if refused:
                 fault = refused
-                told.append(self.remove(*key))
+                news.append(self.remove(*key))
                 continue
             entry.host = address[0]
             adopted.append(key)
-            told += [self._told_of(key)] if role == PUB else []
-        return adopted, chain.from_iterable(told), fault
+            news += [self._news_of(key)] if role == PUB else []
+        return adopted, chain.from_iterable(news), fault
 
     def return_to_broker(self, node: int, until_s: float) -> Iterator[Step]:
         """Give back to broker `node` what was adopted from it: that ends at `until_s` unless repeated."""
@@ -304,7 +304,7 @@ class Registry:
                 self._lengths[len(tokens)] += 1
         table[tokens][address] = None
 
-    def _told_of(self, key: Key) -> Iterator[Step]:
+    def _news_of(self, key: Key) -> Iterator[Step]:
         role, tokens, address = key
         if role == SUB:
             return self._tell_publishers(tokens, address, "add")

@@ -289,20 +289,20 @@ class Broker:
             return iter(())
         if not kind & REMOVE:
             return self._add(connection, role, tokens, address)
-        told = self.registry.remove(role, tokens, address)
+        news = self.registry.remove(role, tokens, address)
         self._sharing.withdraw(kind, tokens, address)
-        return told
+        return news
 
     def _add(self, connection: Connection, role: Role, tokens: Tokens, address: Address) -> Iterator[Step]:
         exact = not self._classic_prefixes and address not in self._ours
         # Ours repeat all they say; their publishers do too, and hear of all subscribers at once.
         again = role == PUB or not connection.greeted
-        told, fault = self.registry.add(role, tokens, address, connection.host, exact, again)
+        news, fault = self.registry.add(role, tokens, address, connection.host, exact, again)
         if fault:
             self.reject(fault, connection.host)
         else:
             self._sharing.register(role, tokens, address)
-        return told
+        return news
 
     def _shared(self, connection: Connection, frame: bytes) -> Iterator[Step]:
         """Register what another broker reports. It goes no further: every broker knows every other."""
@@ -321,16 +321,16 @@ class Broker:
                 yield from self.registry.remove(role, tokens, address)
                 continue
             until_s = self._loop.time() + lifetime_s
-            told, refused = self.registry.share(role, tokens, address, guest.node, until_s)
+            news, refused = self.registry.share(role, tokens, address, guest.node, until_s)
             fault = fault or refused
-            yield from told
+            yield from news
         if fault:
             self.reject(fault, connection.host)
         return None
 
-    def _tell(self, told: Iterable[Step]) -> Job:
+    def _tell(self, news: Iterable[Step]) -> Job:
         """Send the news to publishers, a step at a time."""
-        for units, tell in told:
+        for units, tell in news:
             if tell is not None:
                 kind = wire.ADD if tell.change == "add" else wire.FORGET
                 for frame in wire.address_frames(kind, tell.tokens, tell.subscribers):
@@ -355,11 +355,11 @@ class Broker:
         """Take over a client that is alive, if the broker where it registered is silent."""
         if not self._probing.alive(address):
             return
-        adopted, told, fault = self.registry.adopt(address)
+        adopted, news, fault = self.registry.adopt(address)
         self._adopted += len(adopted)
         for key in adopted:
             self._sharing.register(*key)
-        self._turns.put(("adopted", address), "", self._tell(told))
+        self._turns.put(("adopted", address), "", self._tell(news))
         if fault:
             self.reject(fault, address[0])
 

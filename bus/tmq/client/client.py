@@ -149,7 +149,7 @@ class Client:
         """Return the next message; cancelling loses nothing. Raises `LinkError` once closed and empty."""
         while (item := self._inbox.take()) is None:
             if not self._open:
-                raise LinkError("the client is not open")
+                raise LinkError("the client is closed, and all received messages are read")
             self._filled.clear()
             await self._filled.wait()
         return item

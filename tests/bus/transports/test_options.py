@@ -93,11 +93,11 @@ CERT = Tls(cert_file="c")
         (lambda: check_fit(5, 5), ""),
         (
             lambda: check_fit(4, 5),
-            "queue_bytes must be at least message_bytes: else the longest never fits",
+            "queue_bytes must be at least message_bytes: else the longest message never fits",
         ),
         (
             lambda: StreamOptions(queue_bytes=4, message_bytes=5),
-            "queue_bytes must be at least message_bytes: else the longest never fits",
+            "queue_bytes must be at least message_bytes: else the longest message never fits",
         ),
     ],
 )

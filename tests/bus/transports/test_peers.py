@@ -87,7 +87,12 @@ NAMED, PLACED = Peer(name="pump-3"), Peer(address="10.0.0.7")
         ("wss://h:5", VERIFIED, [NAMED], ""),
         ("inproc://a", None, [], ""),
         ("inproc://a", None, [Peer()], "peers has no effect here: inproc:// is for programs"),
-        ("ipc://a", None, [Peer(), PLACED], "peers by address: who connects to ipc:// has none"),
+        (
+            "ipc://a",
+            None,
+            [Peer(), PLACED],
+            "peers by address have no effect here: a peer on ipc:// has no address",
+        ),
         ("tcp://h:5", VERIFIED, [PLACED, NAMED], "peers by name need certificates"),
         ("tls+tcp://h:5", None, [NAMED], "peers by name need certificates"),
         ("tls+tcp://h:5", Tls(cert_file="c"), [NAMED], "peers by name need certificates"),
