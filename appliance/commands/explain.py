@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 
 from appliance.commandline.arguments import above_zero, argument
-from appliance.commands.run import checked
+from appliance.commands.run import checked_wiring
 from appliance.explain.client import Start, new_mark, running, starts, trace
 from appliance.explain.printer import plan_lines, plan_record, trace_lines, trace_record
 from appliance.explain.rehearsal import Rehearsal
@@ -20,6 +20,7 @@ from bus.errors import BusError
 from bus.text import nearest
 from bus.wire.frame import PUB, pack
 from bus.wire.notation import names_in, pattern_of, text_of
+from topologies.resolved.resolve import resolve_all
 
 TRACE_S = 1.0
 _LIVE = "seconds", "gateway", "run_directory"
@@ -73,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _planned(options: argparse.Namespace) -> int:
-    rehearsal = Rehearsal(checked(options.file))
+    rehearsal = Rehearsal(resolve_all(checked_wiring(options.file)))
     known = {name: f"--from {quote(name)}" for name in rehearsal.starts()}
     if options.start is None:
         print("\n".join(known))

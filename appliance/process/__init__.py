@@ -1,4 +1,4 @@
-"""What each command does as a process of the system: how it starts, waits, stops and reports its end.
+"""Commands as processes of the system: how they start, wait, stop and report their end.
 
 `streams` prepares the standard streams, and `interrupts` turns signals into exits. `serve` runs services in
 one event loop until a signal, and `notify` tells the service manager of it. At the end, `ledger` prints the

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.analysis import holes, inventory, trunks
-from pipeline.analysis.events import with_cause
-from pipeline.analysis.frames import bins, first_token, frames, on_bridge, received, sent
-from pipeline.analysis.service import BIN_NS, GAP_MS, are_missed, is_pause, is_served, is_whole_bin
+from pipeline.analysis.shared import holes, inventory, trunks
+from pipeline.analysis.shared.events import with_cause
+from pipeline.analysis.shared.frames import bins, first_token, frames, on_bridge, received, sent
+from pipeline.analysis.shared.service import BIN_NS, GAP_MS, are_missed, is_pause, is_served, is_whole_bin
 from pipeline.cache import cached
 
 if TYPE_CHECKING:
@@ -121,10 +121,11 @@ def failovers(rows: "DataFrame", gap_ms: int = GAP_MS, entries: "list[Row] | Non
     `entries` are the capture's inventory, which is taken if it is not given.
 
     Buses that trunks join are one segment: a candidate may serve it at another bus than the one before.
-    `cause` is what the candidates said about it, where that is in the capture (`pipeline.analysis.events`).
+    `cause` is what the candidates said about it, where that is in the capture
+    (`pipeline.analysis.shared.events`).
     """
     taken = inventory.take(rows) if entries is None else entries
-    active = cached(activity(trunks.in_rows(rows, trunks.joined(taken))))
+    active = cached(activity(trunks.in_rows(rows, trunks.joined(inventory.topologies(taken)))))
     came = heard(active)
     found = cached(recorded(breaks(runs(service(active), gap_ms), came, gap_ms), rows, taken))
     return with_cause(proven(found, came), rows).orderBy("start_ns", "bus", "hub", "token")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from pipeline.analysis.frames import frames, on_bridge, received
+from pipeline.analysis.shared.frames import frames, on_bridge, received
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

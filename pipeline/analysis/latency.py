@@ -1,9 +1,9 @@
 """Latency: the time of frames inside each bridge, on each wire, and end to end, with the gateways' clocks
 corrected.
 
-Only frames without a fault are timed (`pipeline.analysis.expected`), so that rows of one are not another's.
-Times are counted by their rounded values, by minute and hop. Such sketches are tables that add up, so a month
-is summed up from its minutes, on any engine.
+Only frames without a fault are timed (`pipeline.analysis.shared.expected`), so that rows of one are not
+another's. Times are counted by their rounded values, by minute and hop. Such sketches are tables that add up,
+so a month is summed up from its minutes, on any engine.
 """
 
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.analysis import inventory, sums, trunks
-from pipeline.analysis.clocks import faultless, least, offsets
-from pipeline.analysis.expected import learn
-from pipeline.analysis.frames import local_table
-from pipeline.analysis.hops import HOP, bridge_hops, whole_ways, wire_hops
+from pipeline.analysis.shared import inventory, sums, trunks
+from pipeline.analysis.shared.clocks import faultless, least, offsets
+from pipeline.analysis.shared.expected import learn
+from pipeline.analysis.shared.frames import local_table
+from pipeline.analysis.shared.hops import HOP, bridge_hops, whole_ways, wire_hops
 from pipeline.cache import cached
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
 
-    from pipeline.analysis.inventory import Places
+    from pipeline.analysis.shared.places import Places
 
 _DIGITS: Final = 3
 _DIGITS_MOST: Final = 15  # of 60 bits: 36 years

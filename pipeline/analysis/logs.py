@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 
 from bus import logs
 from bus.wire.pattern import token
-from pipeline.analysis.frames import begins, frames
+from pipeline.analysis.shared.frames import begins, frames
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

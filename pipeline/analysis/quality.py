@@ -10,7 +10,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from capture.schema import Kind
-from pipeline.analysis.holes import holes
+from pipeline.analysis.shared.holes import holes
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -28,7 +28,7 @@ _RUN: Final = ("gateway", "boot")
 
 def flaws(rows: "DataFrame", taken: "list[Row]") -> "DataFrame":
     """Find the flaws: `kind`, `gateway`, `from_ns`, `to_ns`, and `n`: how many rows are there again, or by
-    how many ns a clock went back. `taken`: the rows of `pipeline.analysis.inventory.take`.
+    how many ns a clock went back. `taken`: the rows of `pipeline.analysis.shared.inventory.take`.
 
     A clock that goes forward looks like silence, so it is not found, nor one that goes back in the only 64
     rows of a run.

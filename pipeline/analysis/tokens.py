@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from bus.names import Names
-from pipeline.analysis.frames import frames, local_table
+from pipeline.analysis.shared.frames import frames, local_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -23,8 +23,8 @@ from bus.wire.pattern import Pattern
 from capture import schema
 from capture.files import FILE_SUFFIX
 from pipeline.analysis import rates, watched
-from pipeline.analysis.frames import begins, content, frames, is_told, received
 from pipeline.analysis.last import newest
+from pipeline.analysis.shared.frames import begins, content, frames, is_told, received
 from pipeline.errors import PipelineError
 from pipeline.input.read import is_remote
 from pipeline.output.sinks import LINES_MOST, Sink
@@ -224,7 +224,7 @@ def follow(
 
 
 class _Seen(NamedTuple):
-    """What was reported of a query: the newest batch with rows, and the time of the newest progress."""
+    """The reports of a query so far: the newest batch with rows, and the time of the newest progress."""
 
     batch: int = -1
     time: str = ""

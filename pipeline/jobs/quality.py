@@ -7,9 +7,9 @@ from pipeline.jobs.record import Job, OpenCapture, Table
 
 
 def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
-    from pipeline.analysis import inventory
-    from pipeline.analysis.frames import local_table
     from pipeline.analysis.quality import flaws
+    from pipeline.analysis.shared import inventory
+    from pipeline.analysis.shared.frames import local_table
     from pipeline.input.late import LATENESS, lateness
 
     rows = capture.rows()

@@ -96,8 +96,8 @@ class OpenCapture:
         return part.select(read(self.spark, self.directory, self.knows_delta))
 
     def inventory(self, margin_ns: int = 0) -> "list[Row]":
-        """Return the inventory of `rows` (`pipeline.analysis.inventory.take`), which is taken once."""
-        from pipeline.analysis.inventory import take
+        """Return the inventory of `rows` (`pipeline.analysis.shared.inventory.take`), which is taken once."""
+        from pipeline.analysis.shared.inventory import take
 
         margin_ns = margin_ns if self.span.is_bounded else 0  # without bounds there is nothing beyond them
         if margin_ns not in self._inventories:

@@ -32,8 +32,8 @@ def run(options: argparse.Namespace, capture: OpenCapture) -> int:
 
 def gather(capture: OpenCapture) -> "dict[str, Sequence[Row]]":
     """Collect the tables of the jobs for the page, by name. The long ones are cut."""
-    from pipeline.analysis import trunks
-    from pipeline.analysis.inventory import carried
+    from pipeline.analysis.shared import trunks
+    from pipeline.analysis.shared.inventory import carried, topologies
 
     parts: dict[str, Sequence[Row]] = {}
     findings: Table | None = None
@@ -47,7 +47,7 @@ def gather(capture: OpenCapture) -> "dict[str, Sequence[Row]]":
     assert findings is not None
     parts["faults"] = by_time(findings.frame, window_s(parts["capture"])).collect()
     taken = capture.inventory()
-    parts["carried"] = carried(trunks.in_inventory(taken, trunks.joined(taken)))
+    parts["carried"] = carried(trunks.in_inventory(taken, trunks.joined(topologies(taken))))
     return parts
 
 

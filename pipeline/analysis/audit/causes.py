@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipeline.analysis import events, holes, inventory
 from pipeline.analysis.audit import absent, gaps, silent, ways
+from pipeline.analysis.audit.episodes import EPISODE
 from pipeline.analysis.audit.labels import CIRCUMSTANCES, FAULT_PATTERN, FaultPattern
-from pipeline.analysis.frames import local_table
-from pipeline.analysis.inventory import Places
+from pipeline.analysis.shared import events, holes
+from pipeline.analysis.shared.frames import local_table
+from pipeline.analysis.shared.places import Places
 from pipeline.cache import cached
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
-_EPISODE: Final = ["key", "episode"]
 _NONE: Final = {
     "unseen": "string", "absent": "array<string>", "silent": "array<string>", "last": "array<string>",
     "paused": "array<string>",
@@ -43,9 +43,9 @@ class Recorded(NamedTuple):
 
 def ways_of(lost: Sequence[FaultPattern], taken: "list[Row]", at: Places) -> dict[int, ways.Ways]:
     """Find the ways that lost frames could have gone, by the patterns that they begin with."""
-    traffic, told = ways.shown(taken), list(inventory.topologies(taken))
+    traffic = ways.shown(taken)
     every = {one.key[-1] for one in lost}
-    return {begun: ways.of_flow(traffic, told, at.filters, begun) for begun in every}
+    return {begun: ways.of_flow(traffic, at.topologies, at.filters, begun) for begun in every}
 
 
 def with_needed(patterns: Sequence[FaultPattern], known: Mapping[int, ways.Ways]) -> list[FaultPattern]:
@@ -64,7 +64,7 @@ def marked(
     `are_parallel`: bridges stand beside each other, so pauses of segments are looked for.
     """
     unseen = _unseen(episode_rows, its)
-    joined = episode_rows if unseen is None else episode_rows.join(unseen, _EPISODE, "left")
+    joined = episode_rows if unseen is None else episode_rows.join(unseen, [*EPISODE], "left")
     seen = joined if unseen is None else joined.where("unseen IS NULL")
     found = [
         _absent(seen, patterns, its),
@@ -72,7 +72,7 @@ def marked(
         _paused(seen, patterns, its) if are_parallel else None,
     ]
     for one in (one for one in found if one is not None):
-        joined = joined.join(one, _EPISODE, "left")
+        joined = joined.join(one, [*EPISODE], "left")
     missing = {name: F.lit(None).cast(kind) for name, kind in _NONE.items() if name not in joined.columns}
     whole = joined.withColumns(missing) if missing else joined
     labelled = whole.withColumn("label", F.xxhash64(*FAULT_PATTERN, *CIRCUMSTANCES))
@@ -88,7 +88,7 @@ def _absent(episode_rows: "DataFrame", patterns: Sequence[FaultPattern], its: Re
 
 def _unseen(episode_rows: "DataFrame", its: Recorded) -> "DataFrame | None":
     found = holes.holes(its.rows, its.taken, its.ahead)
-    return None if found is None else holes.unseen(episode_rows, found)
+    return None if found is None else absent.unseen(episode_rows, found)
 
 
 def _silent(

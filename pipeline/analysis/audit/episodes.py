@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.analysis.frames import received, sent
-from pipeline.analysis.inventory import Places
+from pipeline.analysis.shared.frames import received, sent
+from pipeline.analysis.shared.places import Places
 from pipeline.input.span import WHOLE, Span
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, WindowSpec
+
+EPISODE: Final = ("key", "episode")
+"""The columns that name an episode."""
 
 _LATE: Final = 1 << 60
 _OF_FRAME: Final = ("origin", "seq", "token", "flow", "begun")

@@ -1,10 +1,10 @@
 """The audit: did every frame reach every other segment exactly once, and its own not at all?
 
-All frames are summed up in one pass (`pipeline.analysis.sums`). Their usual sums are learned
-(`pipeline.analysis.expected`); frames with any other sum are *suspects*. Only these, a few in a thousand, are
-counted hub by hub (`suspects`, `episodes`). Suspects with equal counts have the same *fault pattern*, which
-is explained once (`pipeline.analysis.explain`). What else was the matter at the time (`causes`) corrects the
-explanation of those that it concerns.
+All frames are summed up in one pass (`pipeline.analysis.shared.sums`). Their usual sums are learned
+(`pipeline.analysis.shared.expected`); frames with any other sum are *suspects*. Only these, a few in a
+thousand, are counted hub by hub (`suspects`, `episodes`). Suspects with equal counts have the same *fault
+pattern*, which is explained once (`pipeline.analysis.audit.explain`). What else was the matter at the time
+(`causes`) corrects the explanation of those that it concerns.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipeline.analysis import inventory, sums, trunks
-from pipeline.analysis.audit import causes, labels, stand_ins, suspects, ways
+from pipeline.analysis.audit import causes, failover_copies, labels, suspects, ways
 from pipeline.analysis.audit.episodes import counted, numbered, summarised
+from pipeline.analysis.audit.explain import Seen, explain
 from pipeline.analysis.audit.labels import CIRCUMSTANCES, FAULT_PATTERN, FaultPattern, Group
-from pipeline.analysis.clocks import at_one_clock, clocks_of
-from pipeline.analysis.expected import ENVELOPED_UNIT, Expected, learn
-from pipeline.analysis.explain import Seen, explain
-from pipeline.analysis.frames import local_table
-from pipeline.analysis.inventory import Places
+from pipeline.analysis.shared import inventory, sums, trunks
+from pipeline.analysis.shared.clocks import at_one_clock, clocks_of
+from pipeline.analysis.shared.expected import ENVELOPED_UNIT, Expected, learn
+from pipeline.analysis.shared.frames import local_table
+from pipeline.analysis.shared.places import Places
 from pipeline.cache import cached
 from pipeline.input.span import WHOLE, Span
 
@@ -78,7 +78,7 @@ def audit(
     judged, moved = Judged([], [], local_table(spark, _FINDING, [])), 0
     if wrong:
         of_frames = sums.with_key(rows, at)
-        again = stand_ins.pairs(of_frames, frame_sums, expected, at)
+        again = failover_copies.pairs(of_frames, frame_sums, expected, at)
         moved = 0 if again is None else again.where("was_whole AND inside").count()
         picked = cached(suspects.picked(of_frames, frame_sums, expected, at, wrong, again))
         its = causes.Recorded(rows, taken, at, clocks_of(picked, at))

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from capture.schema import BRIDGE, Direction, Kind
+from pipeline.analysis.audit.episodes import EPISODE
 from pipeline.analysis.audit.quiet import lost_in, spells
-from pipeline.analysis.frames import frames, on_bridge, sent
-from pipeline.analysis.service import GAP_MS, is_pause, is_served
+from pipeline.analysis.shared.frames import frames, on_bridge, sent
+from pipeline.analysis.shared.service import GAP_MS, is_pause, is_served
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
 
 def served(taken: "Iterable[Row]") -> set[str]:
-    """Find the segments that bridges serve, from the rows of `pipeline.analysis.inventory.take`."""
+    """Find the segments that bridges serve, from the rows of `pipeline.analysis.shared.inventory.take`."""
     put = Counter[str]()
     heard_by: dict[str, Counter[str]] = defaultdict(Counter)
     for row in (row for row in taken if row.kind == Kind.FRAME):
@@ -41,5 +42,5 @@ def pauses(
 def paused(lost: "DataFrame", found: "DataFrame") -> "DataFrame":
     """Find the segments (`paused`) that had a pause when frames for them were `lost`, by `key` and
     `episode`."""
-    hit = lost_in(found, lost).groupBy("key", "episode")
+    hit = lost_in(found, lost).groupBy(*EPISODE)
     return hit.agg(F.sort_array(F.collect_set("name")).alias("paused"))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from capture.schema import Direction
-from pipeline.analysis.explain import (
+from pipeline.analysis.audit.explain import (
     AT_SENDER,
     IN_BRIDGE,
     LOST,
@@ -39,8 +39,8 @@ PatternKey = tuple[int, str, int, int]
 class FaultPattern(NamedTuple):
     """Counts that went wrong alike: the `episodes` that have them, the frames that `entered`, the faults.
 
-    `begun` are the patterns that the frames start with (`pipeline.analysis.filters.begun`). `needed` are the
-    bridges without which a frame cannot reach a segment.
+    `begun` are the patterns that the frames start with (`pipeline.analysis.shared.filters.begun`). `needed`
+    are the bridges without which a frame cannot reach a segment.
     """
 
     key: PatternKey

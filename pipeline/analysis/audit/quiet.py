@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.analysis.clocks import at_one_clock
-from pipeline.analysis.service import BIN_NS, MISSED_LEAST
+from pipeline.analysis.audit.episodes import EPISODE
+from pipeline.analysis.shared.clocks import at_one_clock
+from pipeline.analysis.shared.service import BIN_NS, MISSED_LEAST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 SLACK_NS: Final = 10_000_000
 """A frame that entered so shortly before a spell was still on its way when that began."""
-_EPISODE: Final = ("key", "episode")
 
 
 def spells(rows: "DataFrame", name: "Column", ahead: "Mapping[str, int]", end_ns: int) -> "DataFrame":
@@ -52,11 +52,11 @@ def lost_in(found: "DataFrame", lost: "DataFrame") -> "DataFrame":
     """
     spell = F.struct("from_ns", "to_ns", "last").alias("spell")
     begun = found.select("name", (F.col("from_ns") - SLACK_NS).alias("at"), spell)
-    asked = lost.select("name", F.col("to_at").alias("at"), *_EPISODE, "from_at")
+    asked = lost.select("name", F.col("to_at").alias("at"), *EPISODE, "from_at")
     both = begun.unionByName(asked, allowMissingColumns=True)
     by_time = Window.partitionBy("name").orderBy("at", F.col("from_at").asc_nulls_first())
     in_order = both.withColumn("spell", F.last("spell", ignorenulls=True).over(by_time))
     hit = in_order.where(F.expr(f"key IS NOT NULL AND spell.to_ns + {SLACK_NS} >= from_at"))
-    flat = hit.select(*_EPISODE, "name", "spell.from_ns", "spell.last")
+    flat = hit.select(*EPISODE, "name", "spell.from_ns", "spell.last")
     many = F.count(F.lit(1)).over(Window.partitionBy("name", "from_ns")) >= MISSED_LEAST
     return flat.withColumn("many", many).where("many").drop("many")

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from pipeline.analysis.audit.episodes import EPISODE
 from pipeline.analysis.audit.quiet import SLACK_NS, lost_in, spells
-from pipeline.analysis.clocks import at_one_clock
-from pipeline.analysis.events import takeovers
-from pipeline.analysis.frames import frames, on_bridge, received
-from pipeline.analysis.service import BIN_NS, GAP_MS, is_pause
+from pipeline.analysis.shared.clocks import at_one_clock
+from pipeline.analysis.shared.events import takeovers
+from pipeline.analysis.shared.frames import frames, on_bridge, received
+from pipeline.analysis.shared.service import BIN_NS, GAP_MS, is_pause
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -54,10 +55,10 @@ def entered(lost: "DataFrame", numbered: "DataFrame") -> "DataFrame":
 
     `numbered` are the rows of all episodes: equal frames of one episode enter one after the other.
     """
-    heard = numbered.where(received()).select("key", "episode", "hub", "bus", "first_at")
-    rows = lost.select("key", "episode", "opener", "name").join(heard, ["key", "episode"])
+    heard = numbered.where(received()).select(*EPISODE, "hub", "bus", "first_at")
+    rows = lost.select(*EPISODE, "opener", "name").join(heard, [*EPISODE])
     of_opener = rows.where("opener.hub = hub AND opener.bus = bus")
-    by_bin = of_opener.groupBy("key", "episode", "name", F.expr(f"first_at div {BIN_NS}").alias("bin"))
+    by_bin = of_opener.groupBy(*EPISODE, "name", F.expr(f"first_at div {BIN_NS}").alias("bin"))
     return at_once(by_bin.agg(F.min("first_at").alias("from_at")).drop("bin"))
 
 
@@ -67,6 +68,6 @@ def guilty(lost: "DataFrame", silent: "DataFrame") -> "DataFrame":
     For each `key` and `episode`: their names (`silent`), the first to fall silent first, and the gateways
     that passed something `last`.
     """
-    found = lost_in(silent, lost).groupBy("key", "episode")
+    found = lost_in(silent, lost).groupBy(*EPISODE)
     one = found.agg(F.sort_array(F.collect_set(F.struct("from_ns", "name", "last"))).alias("its"))
-    return one.select("key", "episode", F.col("its.name").alias("silent"), F.col("its.last").alias("last"))
+    return one.select(*EPISODE, F.col("its.name").alias("silent"), F.col("its.last").alias("last"))

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from pipeline.analysis import filters, sums
-from pipeline.analysis.audit import stand_ins
-from pipeline.analysis.expected import Expected
-from pipeline.analysis.inventory import Places
-from pipeline.analysis.service import BIN_NS
+from pipeline.analysis.audit import failover_copies
+from pipeline.analysis.shared import filters, sums
+from pipeline.analysis.shared.expected import Expected
+from pipeline.analysis.shared.places import Places
+from pipeline.analysis.shared.service import BIN_NS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -34,10 +34,11 @@ def picked(
 ) -> "DataFrame":
     """Select the rows of `wrong` suspects, whose `home` is null, and of a sample of frames without a fault.
 
-    `of_frames` are the rows of all frames with their `key` (`pipeline.analysis.sums.with_key`). Rows of one
-    key that one peer of a hub has within a bin of time become one: `n` rows, from `first_ns` to `last_ns`.
-    What the tokens of a frame say is taken from its sums: so tokens are not read again if envelopes are keys.
-    Frames that were sent `again` (`stand_ins.pairs`) are one with what they were before.
+    `of_frames` are the rows of all frames with their `key` (`pipeline.analysis.shared.sums.with_key`). Rows
+    of one key that one peer of a hub has within a bin of time become one: `n` rows, from `first_ns` to
+    `last_ns`. What the tokens of a frame say is taken from its sums: so tokens are not read again if
+    envelopes are keys. Frames that were sent `again` (`failover_copies.pairs`) are one with what they were
+    before.
     """
     usual = sums.alike(frame_sums, expected.typical, at, "left")
     judged = filters.with_all(usual).select("key", "home", *_ITS)
@@ -48,7 +49,7 @@ def picked(
     if wrong < BROADCAST_MOST:
         wanted = F.broadcast(wanted)
     found = _condensed(of_frames.join(wanted, "key"), at)
-    return (found if again is None else stand_ins.as_one(found, again)).repartition("key")
+    return (found if again is None else failover_copies.as_one(found, again)).repartition("key")
 
 
 def _is_in_sample(expected: Expected, at: Places) -> "Column":

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from bus.reasons import kind_of
 from capture.schema import Direction
-from pipeline.analysis.explain import AT_SENDER, LOST, NOT_CAPTURED, NOT_RECORDED, UPSTREAM
+from pipeline.analysis.audit.explain import AT_SENDER, LOST, NOT_CAPTURED, NOT_RECORDED, UPSTREAM
 
 Row = Any  # of a table: a mapping, or a row of pyspark
 Tables = Mapping[str, Sequence[Row]]

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from capture.schema import BRIDGE, Direction, Hubs, Kind
-from pipeline.analysis.filters import NUMBERED_MOST, Patterns
+from pipeline.analysis.shared.filters import NUMBERED_MOST
+from pipeline.analysis.shared.places import Patterns
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
@@ -21,7 +22,7 @@ Ways = Mapping[str, frozenset[Way]]
 
 
 def shown(taken: "Iterable[Row]") -> Ways:
-    """Find the ways that the traffic shows, from the rows of `pipeline.analysis.inventory.take`."""
+    """Find the ways that the traffic shows, from the rows of `pipeline.analysis.shared.inventory.take`."""
     found: dict[str, tuple[set[str], set[str]]] = {}
     for row in taken:
         if row.kind == Kind.FRAME and row.hub.startswith(BRIDGE):

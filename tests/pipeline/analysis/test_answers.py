@@ -9,13 +9,14 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
 from bus.wire.pattern import Pattern
-from pipeline.analysis import inventory, rates, sums
+from pipeline.analysis import rates
 from pipeline.analysis.audit.findings import audit
 from pipeline.analysis.audit.gaps import paused
-from pipeline.analysis.expected import SEVERAL
 from pipeline.analysis.failovers import failovers
-from pipeline.analysis.frames import local_table
 from pipeline.analysis.last import last
+from pipeline.analysis.shared import inventory, places, sums
+from pipeline.analysis.shared.expected import SEVERAL
+from pipeline.analysis.shared.frames import local_table
 from pipeline.cache import release
 from pipeline.engine.choice import SAIL, SPARK
 from tests.pipeline.analysis.hand_made import MS, RX, TX, Capture, frame
@@ -96,7 +97,7 @@ def test_sums_of_equal_frames_are_few_however_often_each_is_repeated(spark: "Spa
         for number in range(times):
             carry(made, 1000 * number, "gw-b", frame("oven", f"repeated {times}"))
     rows = made.rows(spark)
-    at = inventory.as_places(inventory.take(rows))
+    at = places.as_places(inventory.take(rows))
     found = sums.signatures(sums.sums(sums.keyed(rows, at), at), at).collect()
     assert {(row.rows == SEVERAL, row["count"]) for row in found} == {(False, 20), (True, 10), (True, 1)}
     assert faults(rows) == []

@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pipeline.analysis.hops import HOP
 from pipeline.analysis.latency import percentiles, sketches
+from pipeline.analysis.shared.hops import HOP
 from pipeline.engine.choice import SAIL, SPARK
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pipeline.analysis import clocks, failovers, hops, inventory, last, latency, rates, sums
+from pipeline.analysis import failovers, last, latency, rates
+from pipeline.analysis.shared import clocks, hops, inventory, places, sums
 from pipeline.cache import cached, release
 from pipeline.input import read as capture
 from pipeline.input.sample import write
@@ -37,7 +38,7 @@ def test_nothing_is_used_that_connect_refuses_or_that_is_python_for_each_row() -
     used = {
         f"{path.name}: {node.attr}"
         for folder in FOLDERS
-        for path in folder.glob("*.py")
+        for path in folder.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Attribute) and node.attr in REFUSED
     }
@@ -52,7 +53,7 @@ def rows(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> "Da
 
 
 def test_all_rows_are_summed_up_by_hash(rows: "DataFrame") -> None:
-    at = inventory.as_places(inventory.take(rows))
+    at = places.as_places(inventory.take(rows))
     frame_sums = sums.sums(sums.keyed(rows, at), at)
     frames = {
         "summarised": inventory.summarised(rows),
@@ -89,7 +90,7 @@ def test_what_was_kept_is_let_go_of(rows: "DataFrame") -> None:
 
 
 def test_many_segments_are_summed_up_as_few_are(rows: "DataFrame") -> None:
-    few = inventory.as_places(inventory.take(rows))
+    few = places.as_places(inventory.take(rows))
     before = tuple(f"a{n:02}" for n in range(40))  # sorted before "left" and "right"
     many = few._replace(segments=(*before, *few.segments))
     assert (few.words, many.words) == (1, 2)

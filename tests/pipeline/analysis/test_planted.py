@@ -17,9 +17,10 @@ from bus.events import PATTERN as EVENT
 from bus.names import Names
 from bus.wire.pattern import Pattern, token
 from capture.names import read
-from pipeline.analysis import failovers, hops, last, latency, rates, tokens
+from pipeline.analysis import failovers, last, latency, rates, tokens
 from pipeline.analysis.audit import findings
-from pipeline.analysis.expected import SEGMENTS_A_WORD
+from pipeline.analysis.shared import hops
+from pipeline.analysis.shared.expected import SEGMENTS_A_WORD
 from pipeline.cache import release
 from pipeline.engine.choice import SAIL, SPARK
 from pipeline.input import read as capture

@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("pyspark")
 
 from capture.files import listed
-from pipeline.analysis import inventory
 from pipeline.analysis.quality import flaws
+from pipeline.analysis.shared import inventory
 from pipeline.engine.choice import SAIL, SPARK
 from pipeline.input import sample
 from pipeline.input.late import lateness

@@ -92,10 +92,10 @@ def batches(reader: BucketReader) -> list[pa.RecordBatch]:
     return [batch for piece in reader.partitions() for batch in reader.read(piece)]
 
 
-def audit(where: str, *words: str, **more: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "buscoupler", "audit", where, "--json", "-q", "--no-resident", *words]
+def ran(job: str, where: str, *words: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "buscoupler", job, where, "--json", "-q", "--no-resident", *words]
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=500, cwd=ROOT, env=alone() | more, check=False
+        command, capture_output=True, text=True, timeout=500, cwd=ROOT, env=alone(), check=False
     )
 
 
@@ -110,7 +110,7 @@ def test_an_audit_by_url_is_that_of_the_files_and_opens_no_other_day(
     spark: "SparkSession", store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store.opened()
-    found = audit("s3a://plant/capture", "--to", TO)
+    found = ran("audit", "s3a://plant/capture", "--to", TO)
     opened = store.opened()
     assert found.stderr == ""
     where, span = str(store.directory), Span(to_ns=time_ns(TO))
@@ -139,7 +139,7 @@ def one_line(done: "subprocess.CompletedProcess[str]") -> str:
 
 @pytest.mark.usefixtures("guarded")
 def test_wrong_credentials_are_one_line(store: Store) -> None:
-    text = one_line(audit(URL))
+    text = one_line(ran("last", URL))
     assert URL in text
     assert "ACCESS_DENIED" in text or "INVALID_ACCESS_KEY_ID" in text or "403" in text
 
@@ -147,7 +147,7 @@ def test_wrong_credentials_are_one_line(store: Store) -> None:
 @pytest.mark.usefixtures("store")
 def test_a_missing_bucket_is_one_line() -> None:
     assert "s3://nobody/capture: no such bucket, or no capture in it" in one_line(
-        audit("s3://nobody/capture")
+        ran("last", "s3://nobody/capture")
     )
 
 
@@ -159,7 +159,7 @@ def test_a_damaged_page_is_one_line_that_names_the_file(store: Store, tmp_path: 
     place = store_of("s3://plant/damaged")
     name = f"date={DAY}/gateway=gw-0/{path.name}"
     place.put(tmp_path / path.name, name)
-    assert f"s3://plant/damaged/{name}: " in one_line(audit("s3://plant/damaged"))
+    assert f"s3://plant/damaged/{name}: " in one_line(ran("last", "s3://plant/damaged"))
 
 
 @pytest.mark.usefixtures("store")

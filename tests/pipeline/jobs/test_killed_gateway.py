@@ -2,7 +2,7 @@
 gateways says is what a listener at the other bus received.
 
 Frames from before the trunk between the buses is up have an envelope from each gateway; how many these are
-differs (tests/pipeline/analysis/test_stand_ins.py has them by hand).
+differs (tests/pipeline/analysis/test_failover_copies.py has them by hand).
 """
 
 import json

@@ -5,27 +5,21 @@ filters treat alike, as a number. A capture without a topology (an older one) ha
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from operator import add, or_
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from capture.schema import Hubs
-from pipeline.analysis.frames import begins, first_token
+from pipeline.analysis.shared.frames import begins, first_token
+from pipeline.analysis.shared.places import Patterns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-Patterns = tuple[tuple[int, ...], ...]
 NUMBERED_MOST: Final = 62
 """Patterns of which a number says whether a frame starts with them."""
-
-
-def patterns_of(topologies: Iterable[Hubs]) -> Patterns:
-    """Return the patterns of all filters, sorted."""
-    return tuple(sorted({one for hubs in topologies for one in patterns(hubs) if one}))
 
 
 def begun(known: Patterns) -> "Column":
@@ -35,16 +29,6 @@ def begun(known: Patterns) -> "Column":
         for n, one in enumerate(known[:NUMBERED_MOST])
     )
     return reduce(add, bits, F.lit(0).cast("bigint"))
-
-
-def patterns(hubs: Hubs) -> Iterator[tuple[int, ...]]:
-    """Yield all patterns by which the hubs of a topology filter."""
-    for hub in hubs.values():
-        yield tuple(hub.get("pattern", ()))
-        for side in hub.get("sides", ()):
-            for name, lists in side.items():
-                if name != "segment":
-                    yield from map(tuple, lists)
 
 
 def of_frame(known: Patterns) -> "dict[str, Column]":

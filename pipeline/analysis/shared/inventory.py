@@ -9,16 +9,13 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from capture import schema
 from capture.schema import BRIDGE, Direction, Hubs, Kind, Verdict
-from pipeline.analysis.expected import SEGMENTS_A_WORD
-from pipeline.analysis.explain import Hearers, Paths
-from pipeline.analysis.filters import Patterns, patterns_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -30,35 +27,6 @@ LEDGER: Final = {
 CAPTURE: Final = {
     "gateway": str, "boot": int, "rows": int, "missed": int, "holes": int, "first_ns": int, "last_ns": int,
 }  # fmt: skip
-
-
-class Places(NamedTuple):
-    """The segments and hubs (gateway and name) of a capture, the paths of frames between them, and the
-    patterns of filters. `by_envelope`: all rows of frames have one; `has_envelopes`: some have."""
-
-    segments: tuple[str, ...]
-    hubs: tuple[tuple[str, str], ...]
-    paths: Paths
-    by_envelope: bool
-    has_envelopes: bool
-    filters: Patterns = ()
-
-    @property
-    def ears(self) -> tuple[tuple[str, str], ...]:
-        """The buses that hear a segment of several, each with that segment. Their numbers follow those of
-        the segments."""
-        hearers = sorted(self.paths.hearers.items())
-        return tuple(sorted((hub, segment) for segment, hubs in hearers for _, hub in hubs))
-
-    @property
-    def heard_in(self) -> dict[int, int]:
-        """The numbers of the segments that ears hear, by the numbers of these."""
-        segments = (self.segments.index(segment) for _, segment in self.ears)
-        return dict(enumerate(segments, len(self.segments)))
-
-    @property
-    def words(self) -> int:
-        return max(1, -(-(len(self.segments) + len(self.ears)) // SEGMENTS_A_WORD))
 
 
 _SORT: Final = ("gateway", "boot", "hub", "bus", "dir", "kind", "verdict", "reason", "peer")
@@ -107,24 +75,6 @@ def _by_sort(rows: "DataFrame", kind: "Column", sums: "dict[str, Column]") -> "D
     sorts = {"kind": kind, "peer": F.when(kind == Kind.LEDGER.value, F.col("peer"))}
     columns = [column.alias(name) for name, column in every.items()]
     return rows.withColumns(sorts).groupBy(*_SORT).agg(*columns)
-
-
-def as_places(taken: "Iterable[Row]", hearers: Hearers | None = None) -> Places:
-    """Make `Places` of the rows of `take`; `hearers` are those of segments of several buses."""
-    taken = list(taken)
-    found = [row for row in taken if row.kind == Kind.FRAME]
-    segments = tuple(sorted({row.bus for row in found}))
-    hubs = tuple(sorted({(row.gateway, row.hub) for row in found}))
-    bridges = [row for row in found if row.hub.startswith(BRIDGE)]
-    puts = {(row.hub, row.bus) for row in bridges if row.dir == Direction.TX}
-    takes = {(row.hub, row.bus) for row in bridges if row.dir == Direction.RX}
-    wires = frozenset(bus for hub, bus in puts if any(b == bus and h != hub for h, b in takes))
-    carriers = frozenset(((r.gateway, r.hub), r.bus) for r in bridges if r.dir == Direction.TX)
-    by_envelope = all(row.rows == row.enveloped for row in found)
-    has_envelopes = any(row.enveloped for row in found)
-    takers = frozenset(((r.gateway, r.hub), r.bus) for r in bridges if r.dir == Direction.RX)
-    paths = Paths(carriers, takers, wires, hearers or {})
-    return Places(segments, hubs, paths, by_envelope, has_envelopes, patterns_of(topologies(taken)))
 
 
 def topologies(taken: "Iterable[Row]") -> "Iterator[Hubs]":

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from capture import schema
 from capture.files import listed
 from capture.schema import Kind
-from pipeline.analysis import inventory
+from pipeline.analysis.shared import inventory
 from pipeline.input import read as capture
 from tests.pipeline.engines import plan
 from tests.rigs.planted import Plan, generate

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from pipeline.analysis.frames import on_bridge, received, sent
+from pipeline.analysis.shared.frames import on_bridge, received, sent
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -7,10 +7,10 @@ answers to the frames).
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from capture.schema import BRIDGE, Direction
+from pipeline.analysis.shared.places import NO_HEARERS, Hearers, Hub, Paths
 
 IN_BRIDGE: Final = "in bridge"
 AT_SENDER: Final = "at the sender"
@@ -22,14 +22,8 @@ LOST: Final = "lost"
 NOT_CAPTURED: Final = "not captured"  # a fault, or none: a recorder had a hole there
 RECORDER: Final = "recorder"
 
-Hub = tuple[str, str]
-"""Gateway and name."""
 Routes = Mapping[tuple[str, int], frozenset[str]]
-"""The segments that frames of a home and flow reach (`pipeline.analysis.expected`), by name."""
-
-
-Hearers = Mapping[str, frozenset[Hub]]
-"""The hubs that have to hear each frame of a segment of several buses (`pipeline.analysis.trunks`)."""
+"""The segments that frames of a home and flow reach (`pipeline.analysis.shared.expected`), by name."""
 
 
 class Seen(NamedTuple):
@@ -39,21 +33,6 @@ class Seen(NamedTuple):
     segment: str
     dir: int
     n: int
-
-
-class Paths(NamedTuple):
-    """The hubs that put frames onto a segment (`carriers`), those bridges that hear one (`takers`), segments
-    between bridges of different names (`wires`), and the buses that hear one by trunks (`hearers`)."""
-
-    carriers: frozenset[tuple[Hub, str]]
-    takers: frozenset[tuple[Hub, str]]
-    wires: frozenset[str]
-    hearers: Hearers = MappingProxyType({})
-
-    def towards(self, target: str) -> frozenset[str]:
-        """Return the wires from which bridges carry frames onto a segment."""
-        hubs = {hub for hub, segment in self.carriers if segment == target}
-        return frozenset(wire for hub, wire in self.takers if hub in hubs and wire != target) & self.wires
 
 
 class Fault(NamedTuple):
@@ -108,7 +87,8 @@ class Segment:
         return max([self.entered, *others])
 
 
-def by_segment(seen: Iterable[Seen], hearers: Hearers = MappingProxyType({})) -> dict[str, Segment]:
+def by_segment(seen: Iterable[Seen], hearers: Hearers = NO_HEARERS) -> dict[str, Segment]:
+    """Group what hubs saw by segment. `hearers` names the segments that have some."""
     found = dict[str, Segment]()
     for one in seen:
         found.setdefault(one.segment, Segment(one.segment in hearers)).add(one)
@@ -169,6 +149,7 @@ class Evidence:
 def evidence(
     seen: Iterable[Seen], target: str, segments: Mapping[str, Segment], paths: Paths
 ) -> dict[Hub, Evidence]:
+    """Collect for each hub what it saw of a frame on its way to segment `target`."""
     found: dict[Hub, Evidence] = defaultdict(Evidence)
     wires = paths.towards(target)
     for one in seen:
@@ -183,6 +164,7 @@ def evidence(
 
 
 def surplus(target: str, count: int, found: Mapping[Hub, Evidence], is_home: bool) -> Fault:
+    """Make the fault of a frame that came `count` times too often: an echo if it `is_home`."""
     putters = [hub for hub, one in found.items() if one.put]
     return Fault(
         target, "echo" if is_home else "duplicate", IN_BRIDGE, putters[-1] if putters else None, count

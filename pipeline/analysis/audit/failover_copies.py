@@ -17,10 +17,10 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from capture.schema import BRIDGE
-from pipeline.analysis import sums
-from pipeline.analysis.expected import Expected
-from pipeline.analysis.frames import content, on_bridge, received
-from pipeline.analysis.inventory import Places
+from pipeline.analysis.shared import sums
+from pipeline.analysis.shared.expected import Expected
+from pipeline.analysis.shared.frames import content, on_bridge, received
+from pipeline.analysis.shared.places import Places
 from pipeline.cache import cached
 
 if TYPE_CHECKING:

@@ -11,9 +11,16 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from pipeline.analysis.expected import ENVELOPED_UNIT, PROOF, SEGMENTS_A_WORD, SENT_UNIT, SEVERAL, Signature
-from pipeline.analysis.filters import of_frame
-from pipeline.analysis.frames import (
+from pipeline.analysis.shared.expected import (
+    ENVELOPED_UNIT,
+    PROOF,
+    SEGMENTS_A_WORD,
+    SENT_UNIT,
+    SEVERAL,
+    Signature,
+)
+from pipeline.analysis.shared.filters import of_frame
+from pipeline.analysis.shared.frames import (
     content,
     envelope,
     frames,
@@ -23,7 +30,7 @@ from pipeline.analysis.frames import (
     received,
     sent,
 )
-from pipeline.analysis.inventory import Places
+from pipeline.analysis.shared.places import Places
 from pipeline.input.span import WHOLE, Span
 
 if TYPE_CHECKING:
@@ -62,8 +69,9 @@ def with_key(rows: "DataFrame", at: Places) -> "DataFrame":
 
 
 def sums(keyed_rows: "DataFrame", at: Places, span: Span = WHOLE) -> "DataFrame":
-    """Sum up the rows of each key: `words`, `rows`, `flow` (see `pipeline.analysis.expected`), and what else
-    its tokens say (`pipeline.analysis.filters.of_frame`); and whether the first is `inside` the span."""
+    """Sum up the rows of each key: `words`, `rows`, `flow` (see `pipeline.analysis.shared.expected`), and
+    what else its tokens say (`pipeline.analysis.shared.filters.of_frame`); and whether the first is `inside`
+    the span."""
     enveloped = F.when(F.col("origin").isNull(), F.lit(0)).otherwise(F.lit(ENVELOPED_UNIT))
     unit = F.when(sent(), F.lit(SENT_UNIT)).otherwise(F.lit(1)) + enveloped
     masks = [F.bit_or(_in_word(n, at.words)).alias(f"word{n}") for n in range(at.words)]
@@ -89,7 +97,7 @@ def columns(at: Places) -> list[str]:
 
 
 def signatures(frame_sums: "DataFrame", at: Places) -> "DataFrame":
-    """Count the keys with equal sums: the few rows that `pipeline.analysis.expected.learn` takes.
+    """Count the keys with equal sums: the few rows that `pipeline.analysis.shared.expected.learn` takes.
 
     Sums of several equal frames differ by how many there are. Those that are rare prove nothing, and become
     one, so that the rows stay few.

@@ -17,7 +17,7 @@ _TAKEOVER: Final = "takeover: "
 
 
 def are_recorded(taken: "Iterable[Row]") -> bool:
-    """Return whether there are any, by the rows of `pipeline.analysis.inventory.take`."""
+    """Return whether there are any, by the rows of `pipeline.analysis.shared.inventory.take`."""
     return any(row.kind == Kind.EVENT for row in taken)
 
 

@@ -4,7 +4,6 @@ The topologies in a capture name them. Without this a frame of such a bus would 
 A hub that puts a frame there for a bridge of its own gateway has heard it as well.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -12,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pyspark.sql import Row
 from pyspark.sql import functions as F
 
-from capture.schema import Direction, Kind
-from pipeline.analysis import inventory
-from pipeline.analysis.explain import Hearers
+from capture.schema import Direction, Hubs, Kind
+from pipeline.analysis.shared import inventory
+from pipeline.analysis.shared.places import Hearers, Places, as_places
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,10 +24,10 @@ Joined = Mapping[str, str]
 _BETWEEN: Final = " + "
 
 
-def joined(taken: "Iterable[Row]") -> Joined:
-    """Find the buses that are one, from the rows of `pipeline.analysis.inventory.take`."""
+def joined(topologies: Iterable[Hubs]) -> Joined:
+    """Find the buses that are one."""
     groups = dict[str, set[str]]()
-    for hubs in inventory.topologies(taken):
+    for hubs in topologies:
         for name, hub in hubs.items():
             _join(groups, [name, *hub.get("trunks", ())])
     return {name: _BETWEEN.join(sorted(group)) for name, group in groups.items() if len(group) > 1}
@@ -61,7 +60,7 @@ def _hearers(taken: "Iterable[Row]", one: Joined) -> Hearers:
 
 
 def in_inventory(taken: "Iterable[Row]", one: Joined) -> "list[Row]":
-    """Do the same in the rows of `pipeline.analysis.inventory.take`, and in their topologies."""
+    """Do the same in the rows of `pipeline.analysis.shared.inventory.take`."""
     return [_renamed(row, one) for row in taken] if one else list(taken)
 
 
@@ -70,26 +69,27 @@ class Whole(NamedTuple):
 
     rows: "DataFrame"
     taken: "list[Row]"
-    at: inventory.Places
+    at: Places
 
 
 def whole(rows: "DataFrame", recorded: "list[Row]") -> Whole:
     """Join the buses in rows and in their inventory, as `recorded`, and find the places."""
-    one = joined(recorded)
+    topologies = list(inventory.topologies(recorded))
+    one = joined(topologies)
     taken = in_inventory(recorded, one)
-    return Whole(in_rows(rows, one), taken, inventory.as_places(taken, _hearers(taken, one)))
+    named = tuple(_in_topology(hubs, one) for hubs in topologies)
+    return Whole(in_rows(rows, one), taken, as_places(taken, named, _hearers(taken, one)))
 
 
 def _renamed(row: "Row", one: Joined) -> "Row":
     fields = row.asDict()
-    if row.kind == Kind.TOPOLOGY:
-        fields["topologies"] = [json.dumps(_sides_renamed(json.loads(text), one)) for text in row.topologies]
     if row.kind == Kind.FRAME and row.hub in one:
         fields["dir"] = Direction.RX.value
     return Row(**{**fields, "bus": one.get(row.bus, row.bus)})
 
 
-def _sides_renamed(hubs: dict[str, Any], one: Joined) -> dict[str, Any]:
-    for side in (side for hub in hubs.values() for side in hub.get("sides", ())):
-        side["segment"] = one.get(side["segment"], side["segment"])
-    return hubs
+def _in_topology(hubs: Hubs, one: Joined) -> Hubs:
+    def named(side: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {**side, "segment": one.get(side["segment"], side["segment"])}
+
+    return {name: {**hub, "sides": [*map(named, hub.get("sides", ()))]} for name, hub in hubs.items()}

@@ -11,14 +11,11 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from capture.schema import Kind
-from pipeline.analysis import inventory
-from pipeline.analysis.clocks import at_one_clock
+from pipeline.analysis.shared import inventory
+from pipeline.analysis.shared.clocks import at_one_clock
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
-
-SLACK_NS: Final = 200_000_000
-"""Rows of one frame may lie so far apart, on their way from one gateway to the next."""
 
 _BIN: Final = 4096  # rows; only those of bins with holes are looked at one by one
 _RUN: Final = ("gateway", "boot")
@@ -58,12 +55,3 @@ def _between(spans: "DataFrame", keys: tuple[str, ...]) -> "DataFrame":
     found = spans.withColumns({name: column for column, name in named}).where("first - last_before > 1")
     times = F.least("since_ns", "from_ns").alias("from_ns"), F.greatest("since_ns", "from_ns").alias("to_ns")
     return found.select(F.col("gateway").alias("unseen"), *times)
-
-
-def unseen(episode_rows: "DataFrame", found: "DataFrame") -> "DataFrame":
-    """Select the episodes that passed near a hole: `key`, `episode`, and the gateway that has the hole
-    (`unseen`)."""
-    near = F.expr(f"from_at <= to_ns + {SLACK_NS} AND to_at >= from_ns - {SLACK_NS}")
-    keys = ["key", "episode"]
-    hit = episode_rows.select(*keys, "from_at", "to_at").join(F.broadcast(found), near)
-    return hit.groupBy(*keys).agg(F.min("unseen").alias("unseen"))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pipeline.analysis.service import BIN_NS, are_missed, is_pause, is_served, is_whole_bin
+from pipeline.analysis.shared.service import BIN_NS, are_missed, is_pause, is_served, is_whole_bin
 from pipeline.engine.choice import SAIL, SPARK
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def rules(a: Any, b: Any) -> tuple[Any, ...]:
 def test_spark_has_the_same_rules(spark: "SparkSession") -> None:
     from pyspark.sql import functions as F
 
-    from pipeline.analysis.frames import local_table
+    from pipeline.analysis.shared.frames import local_table
 
     pairs = list(product(NUMBERS, NUMBERS))
     a, b = F.col("a"), F.col("b")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from pipeline.analysis.expected import ENVELOPED_UNIT, SEGMENTS_A_WORD, SENT_UNIT, Expected, learn
+from pipeline.analysis.shared.expected import ENVELOPED_UNIT, SEGMENTS_A_WORD, SENT_UNIT, Expected, learn
 
 
 def word(received: list[int], sent: list[int]) -> int:

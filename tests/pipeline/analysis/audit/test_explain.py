@@ -1,6 +1,7 @@
 """The explanation of a frame's fault, from hand-made counts: two segments, a wire between two bridges."""
 
-from pipeline.analysis.explain import Fault, Paths, Seen, explain
+from pipeline.analysis.audit.explain import Fault, Seen, explain
+from pipeline.analysis.shared.places import Paths
 
 A, B = ("gw-a", "bridge a"), ("gw-b", "bridge b")
 LEFT, RIGHT = ("gw-a", "bus left"), ("gw-b", "bus right")

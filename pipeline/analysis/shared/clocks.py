@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from pipeline.analysis import sums
-from pipeline.analysis.frames import local_table
-from pipeline.analysis.hops import wire_hops
+from pipeline.analysis.shared import sums
+from pipeline.analysis.shared.frames import local_table
+from pipeline.analysis.shared.hops import wire_hops
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
-    from pipeline.analysis.expected import Expected
-    from pipeline.analysis.inventory import Places
+    from pipeline.analysis.shared.expected import Expected
+    from pipeline.analysis.shared.places import Places
 
 _AT_NS: Final = MappingProxyType({"at_ns": "ts_ns"})
 
