@@ -115,5 +115,5 @@ def of(options: argparse.Namespace) -> Span:
         raise PipelineError("--since-last: give no --from or --to with it")
     found = Span(options.begin, options.end, tuple(options.gateway))
     if found.is_empty:
-        raise PipelineError("--from is not before --to")
+        raise PipelineError("--from is not before --to: there is no time between them")
     return found
