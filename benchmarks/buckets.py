@@ -1,4 +1,4 @@
-"""What a capture in an object store costs an audit on Spark, which pyarrow reads for it.
+"""The cost of a capture in an object store to an audit on Spark, for which pyarrow reads it.
 
     python -m benchmarks.buckets --rows 1000000
 

@@ -1,4 +1,4 @@
-"""What signing costs on a trunk of streams: `python -m benchmarks.signing`.
+"""The cost of signing on a trunk of streams: `python -m benchmarks.signing`.
 
 Two ends in one process, over loopback. Each figure is the time of processor and kernel for a message that one
 end sends and the other receives; the ratio is taken between turns that follow each other, and the median is

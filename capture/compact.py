@@ -40,7 +40,7 @@ _AT_FDCWD, _EXCHANGE = -100, 2
 
 
 class Day(NamedTuple):
-    """One gateway's day: its directory, and how many files of how many bytes are merged, and become."""
+    """A day of a gateway: its directory, and how many files of how many bytes are merged, and become."""
 
     directory: Path
     files: int
@@ -187,7 +187,7 @@ def merged(group: list[Path], target: Path) -> int:
 
 
 class _Counted:
-    """Reads the recorded rows of files, and counts them."""
+    """A reader of the recorded rows of files, which counts them."""
 
     def __init__(self) -> None:
         self.rows = 0

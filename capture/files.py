@@ -77,7 +77,7 @@ def boot_of(path: Path) -> str:
 
 
 def is_delta(directory: Path) -> bool:
-    """Whether a directory is a table with a Delta log, which says what is in it."""
+    """Return whether a directory is a table with a Delta log, which says what is in it."""
     return (directory / DELTA_LOG).is_dir()
 
 
@@ -185,7 +185,8 @@ def opened(path: Path) -> "Iterator[ParquetFile]":
 
 
 def is_ours(file: "ParquetFile") -> bool:
-    """Whether a recorder wrote a file, or we did: it has a version."""
+    """Return whether a file is of a recorder or of ours, not rewritten by another program: it has our
+    version."""
     return META_VERSION.encode() in (file.metadata.metadata or {})
 
 

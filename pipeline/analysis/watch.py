@@ -226,7 +226,8 @@ def follow(
 
 
 class _Seen(NamedTuple):
-    """What was reported of a query: the newest batch with rows, and the time of the newest progress."""
+    """The progress of a query that was reported: the newest batch with rows, and the time of the newest
+    progress."""
 
     batch: int = -1
     time: str = ""

@@ -55,7 +55,8 @@ class Asked(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """How an engine reads a capture: from `where`, by itself if it `is_native`, else by Python."""
+    """The way in which an engine reads a capture: from `where`, by itself if it `is_native`, else by
+    Python."""
 
     where: str
     is_native: bool
