@@ -224,7 +224,7 @@ def follow(
 
 
 class _Seen(NamedTuple):
-    """What was reported of a query: the newest batch with rows, and the time of the newest progress."""
+    """The reports of a query so far: the newest batch with rows, and the time of the newest progress."""
 
     batch: int = -1
     time: str = ""
