@@ -234,6 +234,7 @@ alternatives: Callable[[type], tuple[str, OneOf] | None] = cache(_alternatives)
 
 
 def one_of(annotation: Any) -> OneOf | None:
+    """Return the marker of an annotation that says which keys exclude each other, or None."""
     return next((marker for marker in unwrap(annotation)[1] if isinstance(marker, OneOf)), None)
 
 

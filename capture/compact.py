@@ -74,6 +74,7 @@ def _interrupted(days: Path) -> Iterator[Path]:
 
 
 def aside_of(directory: Path) -> Path:
+    """Return the directory beside a day in which its files are merged."""
     return directory.with_name(f".{directory.name}.compact")
 
 

@@ -1,4 +1,4 @@
-"""Where the files of a capture are, how they are named, and whether they can be read.
+"""The files of a capture: their places and names, and whether they can be read.
 
     DIRECTORY/capture/date=YYYY-MM-DD/gateway=NAME/BOOT-FIRST_CAP_SEQ.parquet    capture files: finished
     DIRECTORY/capture/_names/NAME.txt                                            names of a gateway's tokens

@@ -1,4 +1,4 @@
-"""Which rows a file has, by number: the runs of recorders, and for each the intervals of its numbers.
+"""The rows of a file, by number: the runs of recorders, and for each the intervals of its numbers.
 
 A row is named by its gateway, the run of its recorder (`boot`) and its number (`cap_seq`). The summary of a
 file (`capture.contents`) says from where to where the numbers of each sort of rows go, and so does a file

@@ -1,4 +1,4 @@
-"""Where a table's files are: a directory of this machine, or an object store by URL (`s3://BUCKET/PREFIX`).
+"""The place of a table's files: a directory of this machine, or an object store by URL (`s3://BUCKET/PREFIX`).
 
 A file appears under its name whole, or not at all. Names are relative, with `/`. Needs pyarrow.
 """

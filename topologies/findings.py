@@ -42,10 +42,12 @@ class InvalidTopology(TopologyError):
 
 
 def error(where: Where, text: str) -> Finding:
+    """Make a finding with which the topology cannot run."""
     return Finding("error", *where, text)
 
 
 def warning(where: Where, text: str) -> Finding:
+    """Make a finding with which the topology runs."""
     return Finding("warning", *where, text)
 
 

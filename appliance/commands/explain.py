@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 
 from appliance.commandline.arguments import above_zero, argument
-from appliance.commands.run import checked
+from appliance.commands.run import checked_wiring
 from appliance.explain.client import Start, new_mark, running, starts, trace
 from appliance.explain.printer import plan_lines, plan_record, trace_lines, trace_record
 from appliance.explain.rehearsal import Rehearsal
@@ -20,6 +20,7 @@ from bus.errors import BusError
 from bus.text import nearest
 from bus.wire.frame import PUB, pack
 from bus.wire.notation import names_in, pattern_of, text_of
+from topologies.resolved.resolve import resolve_all
 
 TRACE_S = 1.0
 _LIVE = "seconds", "gateway", "run_directory"
@@ -69,11 +70,12 @@ def run(options: argparse.Namespace) -> int:
         options.fail("FILE is needed, or --live")
     if options.seconds is not None and options.seconds > SECONDS_MAX:
         options.fail(f"--seconds may be {SECONDS_MAX} at most")
-    return _live(options) if options.live else _planned(options)
+    if options.live:
+        return _live(options)
+    return _planned(options, Rehearsal(resolve_all(checked_wiring(options.file))))
 
 
-def _planned(options: argparse.Namespace) -> int:
-    rehearsal = Rehearsal(checked(options.file))
+def _planned(options: argparse.Namespace, rehearsal: Rehearsal) -> int:
     known = {name: f"--from {quote(name)}" for name in rehearsal.starts()}
     if options.start is None:
         print("\n".join(known))

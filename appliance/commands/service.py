@@ -30,6 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def catalog_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the URL of the catalog."""
     parser.add_argument(
         "--catalog", metavar="URL", help="the catalog, tcp://HOST:PORT (default: one that announces itself)"
     )

@@ -48,6 +48,7 @@ devices:
 
 
 def free_port() -> int:
+    """Return a TCP port of loopback that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

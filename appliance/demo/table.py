@@ -8,6 +8,7 @@ from appliance.demo.members import Member
 
 
 def expected(sender: Member, receiver: Member) -> int:
+    """Return how many frames of a sender a receiver should get: none of its own."""
     return 0 if sender is receiver else sender.sent
 
 
@@ -53,5 +54,6 @@ def _table(*columns: str) -> Table:
 
 
 def cell(sender: Member, receiver: Member) -> str:
+    """Return the text of a cell: the frames that the receiver got from the sender."""
     count = receiver.received[sender.token]
     return "own" if sender is receiver and not count else str(count)

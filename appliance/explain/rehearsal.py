@@ -7,12 +7,13 @@ well.
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from appliance.compose import Appliance
 from appliance.explain.hop import Exit, Hop, gained
 from appliance.parts.bridge import BridgePart, Leg
+from appliance.parts.build import Builder, Part
 from appliance.parts.bus import BusPart
+from appliance.parts.site import Site
 from bridges.guard import REASON, refuses
 from bus.hub import Hub, Pipe
 from bus.ledger import Account, Stats
@@ -20,10 +21,10 @@ from bus.schema import number
 from bus.transports.peers import Peer
 from bus.wire.batch import Batch, from_payloads
 from bus.wire.notation import text_of
-from topologies.model import Listen, Side, Topology, candidates_of
-from topologies.resolved.resolve import resolve
-from topologies.wiring.reach import bus_at, dials_of, listen_at
-from topologies.wiring.segments import joined, wired
+from topologies.model import Side, candidates_of
+from topologies.resolved.bridges import ResolvedSide
+from topologies.resolved.buses import BusEnd
+from topologies.resolved.resolve import Resolved
 
 AGAIN = "comes a second time"
 """Why a rehearsal ends at a link: plain links make a loop, or two ways lead there."""
@@ -60,13 +61,14 @@ class _Probe(Pipe):
 
 
 class Rehearsal:
-    """All parts of a topology, ready for one frame. Raises `BusError` for what could never run."""
+    """The parts of all gateways of a topology, ready for one frame.
 
-    def __init__(self, topology: Topology) -> None:
-        self._topology = topology
-        wiring = wired(topology)
-        gateways = [Appliance(resolve(wiring, gateway)) for gateway in topology.gateways]
-        self._parts = [part for gateway in gateways for part in gateway.parts.values()]
+    `gateways` has the record of each gateway. Raises `BusError` for parts that could never run.
+    """
+
+    def __init__(self, gateways: Sequence[Resolved]) -> None:
+        self._topology = gateways[0].topology
+        self._parts = [part for gateway in gateways for part in _parts(gateway)]
         self._buses = {part.name: part for part in self._parts if isinstance(part, BusPart)}
         self._probes: list[_Probe] = []
         self._wires: dict[str, list[_Probe]] = {}
@@ -86,44 +88,38 @@ class Rehearsal:
         return made
 
     def _add_bus(self, part: BusPart) -> None:
-        for listen in part.spec.listen:
-            made = self._probe(part, part.hub_for(listen.trunk), f"listen {listen.url}", _address(listen))
-            made.peers = listen.peers or ()
-        for dial in dials_of(self._topology, part.name):
-            made = self._probe(part, part.hub_for(dial.trunk), f"dial {dial.url}")
-            found = listen_at(self._topology, dial.url, part.site.gateway)
-            if found is not None:
-                self._join(made, found[0], part.title, found[1])
+        for end in part.resolved.links:
+            made = self._bus_probe(part, end, end.place)
+            if end.mode == "listen":
+                made.remarks = ("trunk",) if end.at.trunk else ()
+            if end.bus:
+                there = self._buses[end.bus]
+                far = next(one for one in there.resolved.links if one.place == end.far)
+                _connect(made, self._bus_probe(there, far, part.title))
 
-    def _join(self, probe: _Probe, bus: str, name: str, listen: Listen | None = None) -> None:
-        """Connect a probe with a bus, by an address or within one process."""
-        there = self._buses[bus]
-        trunk = listen.trunk if listen is not None else False
-        far = self._probe(there, there.hub_for(trunk), name)
-        far.peers = (listen.peers or ()) if listen is not None else ()
-        _connect(probe, far)
+    def _bus_probe(self, part: BusPart, end: BusEnd, name: str) -> _Probe:
+        """Add a probe called `name` in place of a link of a bus, with the list of its peers."""
+        made = self._probe(part, part.hub_for(end.at.trunk), name)
+        made.peers = end.at.peers or ()
+        return made
 
     def _add_bridge(self, part: BridgePart) -> None:
         part.hub.stand_alone()
         for leg in part.legs:
             made = self._probe(part, leg.side, leg.end.plan.place, self._remarks(leg))
             leg.side.revise(leg.side.policy._replace(hold_s=0.0))  # the remarks say that it waits
-            bus, medium = leg.resolved.side.bus, leg.resolved.side.medium
-            if medium is not None and medium.dials:
-                bus = bus_at(self._topology, medium.dials, part.site.gateway)
-            if bus is not None:
-                self._meet(made, leg, bus)
+            if leg.resolved.leads:
+                self._meet(made, leg.resolved)
             else:
                 wire = self._wires.setdefault(leg.resolved.segment, [])
                 wire.append(made)
                 made.others = wire
 
-    def _meet(self, probe: _Probe, leg: Leg, bus: str) -> None:
-        there = self._buses[bus]
-        far = self._probe(there, there.hub_for(leg.resolved.trunk), probe.part.title)
-        near = there.site.gateway == probe.part.site.gateway
-        joined = leg.resolved.bus
-        far.peers = () if near or joined is None else joined.peers
+    def _meet(self, probe: _Probe, side: ResolvedSide) -> None:
+        """Connect a probe of a bridge with the bus that the side leads to."""
+        there = self._buses[side.leads]
+        far = self._probe(there, there.hub_for(side.trunk), probe.part.title)
+        far.peers = () if side.near or side.bus is None else side.bus.peers
         _connect(probe, far)
 
     def _remarks(self, leg: Leg) -> tuple[str, ...]:
@@ -198,14 +194,18 @@ class Rehearsal:
     def _around(self, part: BusPart | BridgePart) -> tuple[str, ...]:
         """Return remarks about a part: devices that see its messages, its pattern, bridges that stand by."""
         devices = self._topology.devices.items()
-        found = [
-            f"device {name} ({one.key})" for name, one in devices if part.title in joined(self._topology, one)
-        ]
+        found = [f"device {name} ({one.key})" for name, one in devices if part.name in one.joins]
         if isinstance(part, BridgePart):
             found += [f"pattern {text_of(part.resolved.pattern)}"] if part.resolved.pattern else []
             mates = candidates_of(self._topology, part.name)[1:]
             found += [f"bridge {mate.bridge} on {mate.gateway} stands by" for mate in mates]
         return tuple(found)
+
+
+def _parts(gateway: Resolved) -> Iterable[Part]:
+    """Return the parts of a gateway as `run` would open them. Their events go nowhere."""
+    site = Site(gateway.gateway, None, lambda *_: None)
+    return Builder(gateway, site, frozenset(), {}).build().parts.values()
 
 
 def _connect(one: _Probe, other: _Probe) -> None:
@@ -219,10 +219,6 @@ def _lists(side: Side) -> Iterator[str]:
         for way, patterns in (("", lists.both), (" in", lists.inward), (" out", lists.outward)):
             if patterns:
                 yield f"{name}{way} {', '.join(map(text_of, patterns))}"
-
-
-def _address(listen: Listen) -> tuple[str, ...]:
-    return ("trunk",) if listen.trunk else ()
 
 
 def _gained(

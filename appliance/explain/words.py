@@ -46,6 +46,7 @@ class Answer:
 
 
 def pack_question(question: Question) -> bytes:
+    """Pack a question as one line of JSON."""
     return json.dumps(asdict(question) | {"frame": question.frame.hex()}).encode() + b"\n"
 
 
@@ -61,6 +62,7 @@ def unpack_question(line: bytes) -> Question:
 
 
 def pack_answer(answer: Answer) -> bytes:
+    """Pack an answer as one line of JSON."""
     hops = [_hop_record(hop) for hop in answer.hops]
     return json.dumps(asdict(answer) | {"hops": hops}).encode() + b"\n"
 

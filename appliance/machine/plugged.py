@@ -1,4 +1,4 @@
-"""What is plugged into this machine: serial ports, CAN interfaces and I2C buses. It opens no device."""
+"""The serial ports, CAN interfaces and I2C buses of this machine, found without opening a device."""
 
 import re
 from collections.abc import Iterator

@@ -52,7 +52,7 @@ class Entry(NamedTuple):
 
 
 def nothing() -> None:
-    pass
+    """Do nothing."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class BasePart:
 
     @property
     def id(self) -> str:
-        """Its id in the picture of the topology."""
+        """The id of the part in the picture of the topology."""
         return self.title
 
     @property

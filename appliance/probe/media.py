@@ -16,6 +16,7 @@ Reader = Callable[[str], Any]
 
 
 def switch(text: str) -> bool:
+    """Parse true, yes, 1, false, no or 0. Raises `ValueError`."""
     words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
     if text.lower() not in words:
         raise ValueError
@@ -23,18 +24,22 @@ def switch(text: str) -> bool:
 
 
 def whole(text: str) -> int:
+    """Parse a whole number: decimal, or with 0x, 0o or 0b. Raises `ValueError`."""
     return int(text, 0)
 
 
 def wholes(text: str) -> tuple[int, ...]:
+    """Parse whole numbers between commas. Raises `ValueError`."""
     return tuple(whole(part) for part in text.split(","))
 
 
 def addresses(text: str) -> tuple[str, ...]:
+    """Parse addresses between commas: each a URL, or HOST:PORT for TCP."""
     return tuple(part if "://" in part else f"tcp://{part}" for part in text.split(","))
 
 
 def patterns(text: str) -> tuple[tuple[int | str, ...], ...]:
+    """Parse patterns between commas."""
     return tuple(tuple(names_in(part)) for part in text.split(","))
 
 

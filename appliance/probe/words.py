@@ -48,6 +48,7 @@ def text_of(data: bytes) -> str | None:
 
 
 def shown(data: bytes) -> str:
+    """Return the data of a frame for a terminal: as text if it is text, else in hexadecimal."""
     text = text_of(data)
     return text if text else f"hex:{data.hex()}" if data else "(empty)"
 

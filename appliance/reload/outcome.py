@@ -44,16 +44,17 @@ class Outcome:
 
 
 def pack(message: Request | Outcome) -> bytes:
+    """Pack a request or an outcome as one line of JSON."""
     return json.dumps(asdict(message)).encode() + b"\n"
 
 
 def unpack_request(line: bytes) -> Request:
-    """Raises ValueError for anything else."""
+    """Unpack a request. Raises `ValueError` for anything else."""
     return Request(*(text(record(line), name) for name in ("file", "gateway")))
 
 
 def unpack_outcome(line: bytes) -> Outcome:
-    """Raises ValueError for anything else."""
+    """Unpack an outcome. Raises `ValueError` for anything else."""
     found = record(line)
     words = {name: str(found.get(name, "")) for name in ("topology", "gateway", "file", "error")}
     lists = {name: texts(found, name) for name in ("only", "changes", "failed")}

@@ -522,7 +522,7 @@ class Mailbox:
         return bytes(data[:-4])
 
     def _place(self):
-        """The controller took the segment: expose the next, if any. `poll` writes the control byte last."""
+        """Expose the next segment, if any: the last one is taken. `poll` writes the control byte last."""
         start = 0
         if not self.out and self.queue:
             message = self.queue.pop(0)

@@ -41,6 +41,7 @@ def packed(host, port):
 
 
 def resolved(host, port):
+    """Return the IPv4 address of a host and a port. Raises `OSError`."""
     return socket.getaddrinfo(host, port, socket.AF_INET, socket.SOCK_STREAM)[0][-1]
 
 

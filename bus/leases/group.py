@@ -33,7 +33,7 @@ class Terms:
 
 
 class CandidateStatus(NamedTuple):
-    """What a status page shows of one candidate.
+    """One candidate, for a status page.
 
     `order`: 0 is the best. `holding`: the candidate says that it forwards.
     """
@@ -238,7 +238,7 @@ class Group:
 
     @property
     def due_s(self) -> float:
-        """When `settle` next has something to do, if no claim comes before, in seconds."""
+        """The time at which `settle` next has something to do if no claim comes before, in seconds."""
         others = (one for one in self.candidates.values() if one is not self.holder)
         silent_s = min((one.heard_s + one.lease_s for one in others), default=inf) + KEPT_S
         if self.holder is not None:

@@ -56,7 +56,7 @@ class Turns:
         self._busy = self._expected = False
 
     def __len__(self) -> int:
-        """The number of keys whose jobs are not done yet."""
+        """Return the number of keys whose jobs are not done yet."""
         return len(self._lines)
 
     def open(self, loop: AbstractEventLoop) -> None:

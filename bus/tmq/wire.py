@@ -47,6 +47,7 @@ def pack_address(address: Address) -> bytes:
 
 
 def pack_addresses(addresses: Iterable[Address]) -> bytes:
+    """Pack addresses, 8 bytes each."""
     return b"".join(map(pack_address, addresses))
 
 
@@ -70,6 +71,7 @@ def tokens_of(frame: bytes) -> Tokens:
 
 
 def data_of(frame: bytes) -> bytes:
+    """Return the data of a packet: the bytes after its tokens."""
     return frame[4 + 4 * frame[1] :]
 
 
@@ -94,6 +96,7 @@ class Hello(NamedTuple):
 
 
 def pack_hello(hello: Hello) -> bytes:
+    """Pack a greeting. Its silence is at most 65,535 ms."""
     data = _HELLO.pack(_VERSION, hello.flags, min(hello.silence_ms, 0xFFFF), hello.node)
     return pack(HELLO, (), data + (pack_address(hello.address) if hello.address else b""))
 

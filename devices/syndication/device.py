@@ -34,7 +34,9 @@ class SyndicationSpec(DeviceSpec):
         tuple[ProducerRule, ...], Length(0, RULES_MAX), "frames of buses that are publications, by pattern"
     ] = ()
     queries: Annotated[
-        tuple[QueryRule, ...], Length(0, RULES_MAX), "queries whose publications are said on buses"
+        tuple[QueryRule, ...],
+        Length(0, RULES_MAX),
+        "queries whose matching publications become frames of buses",
     ] = ()
 
     database: Annotated[

@@ -226,8 +226,7 @@ def follow(
 
 
 class _Seen(NamedTuple):
-    """The progress of a query that was reported: the newest batch with rows, and the time of the newest
-    progress."""
+    """The reports of a query so far: the newest batch with rows, and the time of the newest progress."""
 
     batch: int = -1
     time: str = ""

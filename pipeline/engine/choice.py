@@ -21,7 +21,7 @@ _MANAGED: Final = ("yarn", "k8s:")
 
 
 class Where(NamedTuple):
-    """Where a session runs: an `engine` in a process of ours; or a cluster's `master`; or a Connect server
+    """The place of a session: an `engine` in a process of ours; or a cluster's `master`; or a Connect server
     (`remote`); or, with `submitted`, where spark-submit says. `memory` (512m, 4g) is for what runs on this
     machine, `conf` are settings of Spark's that the user gives: they win. `resident`: a Spark that
     stays for the next command."""

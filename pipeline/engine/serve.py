@@ -51,6 +51,7 @@ def serve(port: int, memory: str, rehearsal: str) -> int:
 
 
 def url(port: int) -> str:
+    """Return the Spark Connect URL of a server of ours at a port."""
     return f"sc://localhost:{port}/;session_id={SESSION}"
 
 
@@ -114,5 +115,6 @@ def listening(port: int, limit_s: float, process: "subprocess.Popen[bytes] | Non
 
 
 def stop(server: "subprocess.Popen[bytes]") -> None:
+    """End a server, by force if it does not end by itself."""
     server.terminate()
     end(server, _STOP_S)

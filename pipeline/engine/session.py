@@ -187,6 +187,7 @@ def _release(spark: Any, remote: str) -> None:
 
 
 def make(where: Where, settings: Mapping[str, str]) -> "SparkSession":
+    """Make the session of a place with these settings of Spark."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("buscoupler")

@@ -185,11 +185,15 @@ class _Sending:
 
 
 class Writer(_Sending, DataSourceWriter):
+    """A writer of a batch query: its rows go onto the bus once all are there."""
+
     def commit(self, messages: "list[WriterCommitMessage | None]") -> None:
         self.send(messages)
 
 
 class StreamWriter(_Sending, DataSourceStreamWriter):
+    """A writer of a streaming query: the rows of each batch go onto the bus."""
+
     def commit(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:
         """Send a batch once, however often Spark repeats it. It goes out twice only if we crash between
         sending it and noting that down."""

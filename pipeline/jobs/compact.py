@@ -50,6 +50,7 @@ def _compacted(days: Path, before: str, file_bytes: int) -> "Iterator[Day]":
 
 
 def day(word: str) -> str:
+    """Check a day of the command line, YYYY-MM-DD. Raises `ArgumentTypeError`."""
     try:
         return str(date.fromisoformat(word))
     except ValueError:

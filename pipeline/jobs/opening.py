@@ -55,8 +55,7 @@ class Asked(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The way in which an engine reads a capture: from `where`, by itself if it `is_native`, else by
-    Python."""
+    """The way to read a capture: from `where`, by the engine itself if it `is_native`, else by Python."""
 
     where: str
     is_native: bool

@@ -1,4 +1,4 @@
-"""Where a watch sends its alerts, besides a bus and files: a URL, a program, or a function of the user's.
+"""The sinks of a watch's alerts, besides a bus and files: a URL, a program, or a function of the user's.
 
 A sink takes the alerts of one batch as lines of JSON, and the batch's number. It may be given a batch again
 after a crash, with the same number: who must not act twice remembers the number. What it raises ends the

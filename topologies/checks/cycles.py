@@ -64,14 +64,15 @@ def _forwarding(wiring: Wiring) -> Iterator[set[Candidate]]:
         yield from map(set, product(*choices))
         return
     best = [choice[0] for choice in choices]
+    yield {*best}
     for place, choice in enumerate(choices):
-        yield from ({*best[:place], one, *best[place + 1 :]} for one in choice)
+        yield from ({*best[:place], one, *best[place + 1 :]} for one in choice[1:])
 
 
 def _find(topology: Topology, links: list[Edge]) -> Iterator[list[Step]]:
     """Yield loops among links in which a frame would go round."""
     edges = sorted(links, key=lambda edge: not edge.trunk)  # trunks first: see _loops
-    if not any(_loops(edges)):
+    if not has_loop(edges):
         return
     for frame in sorted({tokens(names) for names in all_names(topology)} | {()}):
         for steps in _loops([edge for edge in edges if _ever(edge, frame)]):
@@ -87,6 +88,28 @@ def _lets(edge: Edge, frame: Tokens, source: str) -> bool:
 
 def _ever(edge: Edge, frame: Tokens) -> bool:
     return _lets(edge, frame, edge.one) or _lets(edge, frame, edge.other)
+
+
+def has_loop(edges: list[Edge]) -> bool:
+    """Return whether a plain edge is in a loop. Trunks must come first in `edges`: see `_loops`."""
+    above: dict[str, str] = {}
+    for edge in edges:
+        one, other = _root(above, edge.one), _root(above, edge.other)
+        if one != other:
+            above[one] = other
+        elif not edge.trunk:
+            return True
+    return False
+
+
+def _root(above: dict[str, str], node: str) -> str:
+    """Return the node at the top, and put all nodes on the way there right below it."""
+    top = node
+    while top in above:
+        top = above[top]
+    while node != top:
+        above[node], node = top, above[node]
+    return top
 
 
 def _loops(edges: list[Edge]) -> Iterator[list[Step]]:

@@ -44,7 +44,7 @@ def _ways(wiring: Wiring) -> Iterator[_Way]:
     topology = wiring.topology
 
     def steps(frame: Tokens) -> Iterator[tuple[str, str]]:
-        for one, other, _, _, joint in wiring.edges:
+        for one, other, _, _, joint, _ in wiring.edges:
             if joint is None or may_pass(joint.spec, joint.side, frame, inward=True):
                 yield other, one
             if joint is None or may_pass(joint.spec, joint.side, frame, inward=False):

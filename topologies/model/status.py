@@ -76,7 +76,7 @@ class StatusSpec(Record):
 
     @property
     def address(self) -> str:
-        """Where it listens, if that port is free."""
+        """The URL where the page listens, if that port is free."""
         return self.listen or DEFAULT
 
     @property

@@ -63,8 +63,8 @@ class ResolvedSide:
 
     `trunk`: whether envelopes are kept there. `rank`: the order of senders on the wire. `segment`: the name
     of the wire, the same on all gateways that share it. `keeps`: the patterns of what gateways say
-    themselves, which must not leave the bridge here. `near`: it leads to a bus of this gateway; `away` is
-    the bus of the file that it leads to otherwise, "" if it leads to none.
+    themselves, which must not leave the bridge here. `leads` is the bus of the file that it leads to, by
+    its name or its address, "" if it leads to none; `near`: this gateway runs that bus.
     """
 
     side: Side
@@ -72,10 +72,15 @@ class ResolvedSide:
     rank: Rank
     segment: str
     keeps: tuple[Tokens, ...]
+    leads: str
     near: bool
-    away: str
     medium: ResolvedMedium | None
     bus: ResolvedJoin | None
+
+    @property
+    def away(self) -> str:
+        """The bus of the file that it leads to on another gateway, "" if it leads to none."""
+        return "" if self.near else self.leads
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +134,8 @@ class Bridges:
             self._ranks.of(joint),
             joint.wire,
             keeps,
+            leads or "",
             near,
-            "" if near else leads or "",
             None if side.medium is None else self._medium(joint, side, side.medium, facts),
             None if side.bus is None else self._join(joint, side.bus),
         )

@@ -4,6 +4,7 @@ import zlib
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from bus.errors import TopologyError
 from bus.schema import Names
 from bus.transports.options import Tls
 from topologies.model import BrokerSpec, Topology
@@ -89,12 +90,18 @@ class Candidates:
         self._certificates = tuple(certificates(one) for _, one in self._tls)
 
     def facts(self, bridge: str) -> CandidateFacts | None:
-        """Return the facts about this gateway's candidate for a bridge; None if nothing stands in for it."""
+        """Return the facts about this gateway's candidate for a bridge; None if nothing stands in for it.
+
+        Raises `TopologyError` if there is no broker that could choose.
+        """
         wiring, gateway = self._ground.wiring, self._ground.gateway
         mates, spec = wiring.candidates[bridge], wiring.topology.bridges[bridge]
         lease = spec.group or bridge
         if len(mates) == 1:
             return None
+        if not self._brokers:
+            text = f"bridge {bridge} has {len(mates)} candidates, and no broker to choose one of them"
+            raise TopologyError(f"{text}: add a broker (brokers:)")
         origin = zlib.crc32(f"{wiring.topology.name}/bridge {lease}".encode())  # all candidates stamp alike
         return CandidateFacts(
             spec.pattern,

@@ -41,12 +41,16 @@ class BusAddress:
 
 @dataclass(frozen=True, slots=True)
 class BusEnd:
-    """A link of a bus. `place` is its mode and URL; `bus` the bus of the file that it dials, "" for none."""
+    """A link of a bus. `place` is its mode and URL.
+
+    `bus` is the bus of the file that it dials, "" for none; `far` is the `place` of the link that it dials.
+    """
 
     place: str
     mode: Mode
     at: BusAddress
     bus: str = ""
+    far: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +112,8 @@ class Buses:
             yield BusEnd(place_of("listen", listen), "listen", self._at(name, spec, listen))
         for dial in dials_of(topology, name):
             found = listen_at(topology, dial.url, spec.on)
-            yield BusEnd(
-                place_of("dial", dial), "dial", self._at(name, spec, dial), found[0] if found else ""
-            )
+            bus, far = ("", "") if found is None else (found[0], place_of("listen", found[1]))
+            yield BusEnd(place_of("dial", dial), "dial", self._at(name, spec, dial), bus, far)
 
     def _at(self, name: str, spec: BusSpec, address: Address) -> BusAddress:
         """Return one of the bus's own addresses."""

@@ -83,6 +83,11 @@ def resolve(wiring: Wiring, gateway: str) -> Resolved:
     )
 
 
+def resolve_all(wiring: Wiring) -> list[Resolved]:
+    """Return the record of each gateway of a topology. Reads and raises as `resolve` does."""
+    return [resolve(wiring, gateway) for gateway in wiring.topology.gateways]
+
+
 def copies(topology: Topology) -> dict[tuple[str, str], str]:
     """Return the ids of all bridges by their lease and gateway: the bridges of a group have one lease."""
     return {

@@ -16,6 +16,7 @@ def tokens(names: tuple[int | str, ...]) -> Tokens:
 
 
 def begins(prefix: Tokens, whole: Tokens) -> bool:
+    """Return whether a pattern begins with a prefix."""
     return whole[: len(prefix)] == prefix
 
 

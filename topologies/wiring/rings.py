@@ -1,4 +1,4 @@
-"""How long messages may wait on a trunk: where trunks form a ring, no longer than keys are remembered.
+"""The time that messages may wait on a trunk: where trunks form a ring, no longer than keys are remembered.
 
 A copy that was held up for longer than that would pass as a new message (docs/wire/envelope.md).
 """

@@ -32,13 +32,17 @@ class Joint(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """A link between two parts by name: a bus and an address that it dials, or a bridge and a wire."""
+    """A link between two parts by name: a bus and an address that it dials, or a bridge and a wire.
+
+    `joint` is the side of a bridge there, and `candidate` the gateway's copy of that bridge.
+    """
 
     one: str
     other: str
     trunk: bool
     where: Where
     joint: Joint | None = None
+    candidate: Candidate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ class Wiring:
 
     def links(self, forwarding: Collection[Candidate]) -> list[Edge]:
         """Return the links between buses, and the links of the candidates that are `forwarding`."""
-        return [edge for edge in self.edges if edge.joint is None or edge.joint.candidate in forwarding]
+        return [edge for edge in self.edges if edge.candidate is None or edge.candidate in forwarding]
 
 
 def wired(topology: Topology) -> Wiring:
@@ -120,7 +124,7 @@ def _between_buses(topology: Topology) -> Iterator[Edge]:
 
 def _edge(joint: Joint) -> Edge:
     """Return the link between a bridge and the wire of one of its sides."""
-    return Edge(f"bridge {joint.bridge}", joint.wire, joint.trunk, joint.side.where, joint)
+    return Edge(f"bridge {joint.bridge}", joint.wire, joint.trunk, joint.side.where, joint, joint.candidate)
 
 
 def _wire(topology: Topology, side: Side, gateway: str, same: dict[str, str]) -> str:

@@ -62,7 +62,7 @@ def text(every: bool = False) -> str:
 
 
 class _Place(NamedTuple):
-    """Where a value stands: whether it may be given by gateway, and the markers of its annotation."""
+    """The place of a value: whether it may be given by gateway, and the markers of its annotation."""
 
     by_gateway: bool
     markers: tuple[Any, ...] = ()

@@ -159,7 +159,7 @@ class MulticastPipe(OpenPipe):
                 return self._pace()
 
     def _pace(self) -> None:
-        """If messages wait for the rate, flush again when it allows the next one."""
+        """Flush again when the rate allows the next message, if messages wait for it."""
         if self._pacing is None and (ready_s := self._outbox.ready_s()) < math.inf:
             self._pacing = self._loop.call_at(ready_s, self._paced)
 

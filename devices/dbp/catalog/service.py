@@ -73,8 +73,8 @@ class Catalog(Service):
             self._announce(loop)
 
     def _announce(self, loop: AbstractEventLoop) -> None:
-        said = (announcement("catalog", url, self.name) for url in self.urls)
-        self.beacon = Sender([one for one in said if one is not None])
+        announced = (announcement("catalog", url, self.name) for url in self.urls)
+        self.beacon = Sender([one for one in announced if one is not None])
         self.beacon.open(loop)
 
     def _restore(self, records: Sequence[bytes], now_s: float) -> None:

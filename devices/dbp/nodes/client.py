@@ -115,7 +115,7 @@ class Client:
     async def _info(self, name: bytes) -> Received:
         received = await self.tell(Command(wire.INFO_REQUEST, (name,)))
         if received.word != wire.INFO_REPLY:
-            raise NodeError("the catalog gave an answer that is none")
+            raise NodeError(f"the catalog at {self.host} did not answer with its list: is it a catalog?")
         return received
 
     async def tell(self, command: Command) -> Received:
@@ -127,7 +127,7 @@ class Client:
         except TimeoutError:
             raise NodeError(f"the catalog gave no answer within {self._timeout_s:g} s") from None
         if not isinstance(received, Received):
-            raise NodeError("the catalog gave an answer that is none")
+            raise NodeError(f"the catalog at {self.host} gave a malformed answer: {received.reason}")
         return received
 
     @property
@@ -159,10 +159,10 @@ class Client:
                 del self._askers[name]
             asker.close()
             raise NodeError(f"{name} gave no answer within {self._timeout_s:g} s") from None
-        said = requests.parse(frames)
-        if not isinstance(said, Request):
-            raise NodeError(f"{name} gave an answer that is none: {said}")
-        return said
+        reply = requests.parse(frames)
+        if not isinstance(reply, Request):
+            raise NodeError(f"{name} gave a malformed answer: {reply}")
+        return reply
 
     async def _asker(self, name: str) -> _Asker:
         address = (await self.find(name)).router

@@ -64,7 +64,7 @@ async def _granted(client: Client, name: str | None, interface: str) -> tuple[st
         host, answer = await _ask_service(client, name, interface)
     grant = read_grant(answer)
     if grant is None:
-        raise NodeError(f"{name or 'the catalog'} gave an answer that is none")
+        raise NodeError(f"{name or 'the catalog'} gave a malformed answer to the request for a mirror")
     return host, grant
 
 

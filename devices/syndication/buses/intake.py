@@ -129,8 +129,8 @@ class Intake:
         shown = self._names.show(tokens)
         pattern = shown if len(shown.encode()) <= _TEXT_BYTES else "/".join(map(hexadecimal, tokens))
         lists = {key: list(value) for key, value in rule.metadata.items() if isinstance(value, tuple)}
-        said = {"Bus": rule.bus, "Pattern": pattern, **rule.metadata, **lists}
-        return {key: None for key in self._known(id) if key not in said} | said
+        metadata = {"Bus": rule.bus, "Pattern": pattern, **rule.metadata, **lists}
+        return {key: None for key in self._known(id) if key not in metadata} | metadata
 
     def accept(self, taken: Taken, source: Source, now_s: float) -> None:
         """Note that a producer is present. Its metadata are not repeated while it stays so."""

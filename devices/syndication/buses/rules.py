@@ -64,7 +64,7 @@ class QueryRule(Coded):
     """A rule that sends the publications of producers that match a query to a bus."""
 
     query: Annotated[str, "which producers (docs/query.md)"]
-    bus: Annotated[BusName, "the bus on which it is said, of the same gateway"]
+    bus: Annotated[BusName, "the bus that gets its publications, of the same gateway"]
     pattern: Annotated[Names, "how its frames begin; then comes the token of the producer's id"]
 
     def __post_init__(self) -> None:

@@ -88,6 +88,7 @@ class Segment:
 
 
 def by_segment(seen: Iterable[Seen], hearers: Hearers = NO_HEARERS) -> dict[str, Segment]:
+    """Group what hubs saw by segment. `hearers` names the segments that have some."""
     found = dict[str, Segment]()
     for one in seen:
         found.setdefault(one.segment, Segment(one.segment in hearers)).add(one)
@@ -148,6 +149,7 @@ class Evidence:
 def evidence(
     seen: Iterable[Seen], target: str, segments: Mapping[str, Segment], paths: Paths
 ) -> dict[Hub, Evidence]:
+    """Collect for each hub what it saw of a frame on its way to segment `target`."""
     found: dict[Hub, Evidence] = defaultdict(Evidence)
     wires = paths.towards(target)
     for one in seen:
@@ -162,6 +164,7 @@ def evidence(
 
 
 def surplus(target: str, count: int, found: Mapping[Hub, Evidence], is_home: bool) -> Fault:
+    """Make the fault of a frame that came `count` times too often: an echo if it `is_home`."""
     putters = [hub for hub, one in found.items() if one.put]
     return Fault(
         target, "echo" if is_home else "duplicate", IN_BRIDGE, putters[-1] if putters else None, count

@@ -24,14 +24,17 @@ def frames(rows: "DataFrame") -> "DataFrame":
 
 
 def received() -> "Column":
+    """Select rows that a hub received from a segment."""
     return F.col("dir") == Direction.RX.value
 
 
 def sent() -> "Column":
+    """Select rows that a hub sent to a segment."""
     return F.col("dir") == Direction.TX.value
 
 
 def on_bridge() -> "Column":
+    """Select rows that a bridge recorded."""
     return F.col("hub").startswith(BRIDGE)
 
 

@@ -62,7 +62,7 @@ class Places(NamedTuple):
 
     @property
     def words(self) -> int:
-        """How many numbers the bits of all segments and ears take (`pipeline.analysis.shared.expected`)."""
+        """The numbers for the bits of all segments and ears (`pipeline.analysis.shared.expected`)."""
         return max(1, -(-(len(self.segments) + len(self.ears)) // SEGMENTS_A_WORD))
 
 

@@ -18,6 +18,9 @@ from tests.helpers.appliances import appliance_of
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_port
 from topologies.loading.loader import load, loads
+from topologies.model import Topology
+from topologies.resolved.resolve import resolve_all
+from topologies.wiring.segments import wired
 
 TEXT = """\
 name: t
@@ -37,6 +40,10 @@ def frame(pattern: str) -> bytes:
     return pack(PUB, pattern_of(pattern), b"1")
 
 
+def rehearsal(topology: Topology) -> Rehearsal:
+    return Rehearsal(resolve_all(wired(topology)))
+
+
 def reached(hops: list[Hop], ports: dict[str, int]) -> str:
     """Return the buses at whose address the frame goes out."""
     ends = {way.to for hop in hops for way in hop.exits if not way.stopped}
@@ -49,7 +56,7 @@ async def test_the_same_frames_arrive_at_real_peers() -> None:
     at = {"q": ports[2], "r": ports[3]}
     start = f"bus p: listen tcp://127.0.0.1:{ports[0]}"
     said = {
-        pattern: reached(list(Rehearsal(loads(text)).run(frame(pattern), start)), at) for pattern in HEARD
+        pattern: reached(list(rehearsal(loads(text)).run(frame(pattern), start)), at) for pattern in HEARD
     }
     running = [appliance_of(loads(text), gateway) for gateway in ("one", "two")]
     hubs = {name: Hub(name) for name in "pqr"}
@@ -120,24 +127,24 @@ def test_a_plain_loop_ends_where_it_comes_round() -> None:
     text = "name: t\ngateways: {gw: {}}\nbuses:\n  p: {on: gw, listen: 'tcp://127.0.0.1:5001'}\n"
     text += "  q: {on: gw, listen: 'tcp://127.0.0.1:5002', dial: ['tcp://127.0.0.1:5001']}\n"
     text += "bridges: {j: {on: gw, join: [{bus: p}, {bus: q}]}}\n"
-    hops = list(Rehearsal(loads(text)).run(frame("a"), "bus p: listen tcp://127.0.0.1:5001"))
+    hops = list(rehearsal(loads(text)).run(frame("a"), "bus p: listen tcp://127.0.0.1:5001"))
     assert any(hop.stopped == (AGAIN,) for hop in hops)
     assert len(hops) < 12
 
 
 def test_a_wire_is_heard_by_all_on_it_and_by_what_stands_by() -> None:
-    rehearsal = Rehearsal(load(ROOT / "topologies" / "cold-chain.yaml"))
-    (start,) = [name for name in rehearsal.starts() if "can can0" in name]
-    first, *_ = rehearsal.run(frame("fridge/temp"), start)
+    planned = rehearsal(load(ROOT / "topologies" / "cold-chain.yaml"))
+    (start,) = [name for name in planned.starts() if "can can0" in name]
+    first, *_ = planned.run(frame("fridge/temp"), start)
     assert (first.part, first.gateway, first.stopped) == ("bridge fridge", "gw-a", ())
     assert "bridge fridge on gw-b stands by" in first.remarks
-    hops = list(rehearsal.run(frame("pump"), start))
+    hops = list(planned.run(frame("pump"), start))
     assert [hop.stopped for hop in hops] == [("pattern",)]
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("topologies/*.yaml")), ids=lambda path: path.stem)
 def test_from_every_link_of_every_example(path: Path) -> None:
-    for start in Rehearsal(load(path)).starts():
-        hops = list(Rehearsal(load(path)).run(frame("fridge/temp"), start))
+    for start in rehearsal(load(path)).starts():
+        hops = list(rehearsal(load(path)).run(frame("fridge/temp"), start))
         assert hops
         assert len(hops) < 100

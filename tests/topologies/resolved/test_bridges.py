@@ -1,5 +1,8 @@
 """Tests of the sides of a bridge, as they are resolved for a gateway."""
 
+import pytest
+
+from bus.errors import TopologyError
 from topologies.loading.loader import loads
 from topologies.resolved.ranks import Rank
 from topologies.resolved.resolve import resolve
@@ -73,3 +76,9 @@ def test_without_a_second_way_nothing_comes_twice_and_nobody_waits() -> None:
 def test_on_plain_wires_and_on_buses_nobody_waits() -> None:
     assert set(ranks(trunk=False, dial="queue_bytes: 8388608").values()) == {Rank(0, 0)}
     assert ranks()["first", "b", "bus"] == Rank(0, 0)
+
+
+def test_candidates_without_a_broker_are_refused() -> None:
+    text = TEXT.replace('brokers: {main: {on: a, listen: "tcp://0.0.0.0:9942"}}\n', "")
+    with pytest.raises(TopologyError, match="bridge joint has 2 candidates, and no broker to choose one"):
+        resolve(wired(loads(text)), "a")

@@ -47,4 +47,5 @@ def line(account: Account) -> str:
 
 
 def reasons(counts: dict[str, int]) -> str:
+    """Join counts by reason: "2 aged out, 1 queue full"."""
     return ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items()))
