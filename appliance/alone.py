@@ -5,9 +5,9 @@ from asyncio import AbstractEventLoop
 
 from appliance.local.places import process_directory
 from appliance.local.responder import WithResponders
-from appliance.process.ledger import say_ledger
 from appliance.process.serve import serve
 from appliance.status.client import status_socket
+from appliance.status.ledger import say_ledger
 from appliance.status.responder import status_responder
 from appliance.status.view import Besides, View
 from bus.hub import Hub

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 
 from bridges.admission import NO_FRAME
 from bridges.rules import Rules
-from bridges.runs import Kept, Run, cut, scan
+from bridges.runs import Kept, Run, cut, keep_run, scan
 from bus.ledger import Stats
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
 from bus.wire.envelope import ENVELOPE_BYTES
@@ -98,16 +98,16 @@ def without(batch: Batch, numbers: Collection[int]) -> Batch:
 
 def strip(batch: Batch) -> Batch:
     """Return enveloped messages without their envelopes."""
-    data, parts = batch.keep(), list[bytes]()
-
-    def take_run(run: Run) -> bool:
-        if run.enveloped:
-            prefix = LENGTH.pack(run.stride - run.frame)
-            parts.extend((prefix, prefix.join(cut(data, run, run.frame, run.stride - run.frame))))
-        return run.enveloped
-
-    scan(data, batch.count, take_run, lambda at, some: _strip_each(data, at, some, parts))
+    parts: list[bytes] = []
+    scan(batch.keep(), batch.count, _strip_run, _strip_each, parts)
     return Batch(b"".join(parts), batch.count)
+
+
+def _strip_run(data: bytes, run: Run, parts: list[bytes]) -> bool:
+    if run.enveloped:
+        prefix = LENGTH.pack(run.stride - run.frame)
+        parts += prefix, prefix.join(cut(data, run, run.frame, run.stride - run.frame))
+    return run.enveloped
 
 
 def _strip_each(data: bytes, position: int, count: int, parts: list[bytes]) -> int:
@@ -173,15 +173,17 @@ def unspent(batch: EnvelopedBatch, stats: Stats) -> Batch | None:
 
 def select(batch: Batch, skip: int, rules: Rules, stats: Stats) -> Batch | None:
     """Return the messages whose frame, `skip` bytes in, passes `rules`; the rest is counted as dropped."""
-    data = batch.keep()
-    kept = Kept(data, rules)
-    end = scan(
-        data, batch.count, kept.take_run, lambda at, some: _select_each(data, at, some, skip, rules, kept)
-    )
+    data, kept = batch.keep(), Kept()
+    end = scan(data, batch.count, _select_run, _select_each, skip, rules, kept)
     if kept.count == batch.count:
         return batch
     stats.drop("pattern", batch.count - kept.count)
-    return Batch(kept.joined(end), kept.count) if kept.count else None
+    return Batch(kept.joined(data, end), kept.count) if kept.count else None
+
+
+def _select_run(data: bytes, run: Run, _: int, rules: Rules, kept: Kept) -> bool:
+    keep_run(data, run, rules, kept)
+    return True
 
 
 def _select_each(data: bytes, position: int, count: int, skip: int, rules: Rules, kept: Kept) -> int:

@@ -10,7 +10,7 @@ from struct import Struct
 
 from bridges.admission import BARE, SIZES, Admission, hops_of
 from bridges.forms import EnvelopedBatch, MixedBatch
-from bridges.runs import Kept, Run, column, cut, cut_admitted, numbers, scan, stamp, verdicts
+from bridges.runs import Kept, Run, column, cut, cut_admitted, keep_run, numbers, scan, stamp, verdicts
 from bus.ledger import Stats
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
 from bus.wire.envelope import (
@@ -32,9 +32,11 @@ _ONE_HOP_LESS = bytes(max(0, hops - 1) for hops in range(256))
 
 def only_frames(batch: Batch) -> bool:
     """Tell whether every message of `batch` is a plain frame, by lengths and headers only."""
-    data = batch.keep()
-    is_plain, walk = lambda run: not run.enveloped, lambda at, some: _frames_end(data, at, some)
-    return not batch.count or scan(data, batch.count, is_plain, walk) > 0
+    return not batch.count or scan(batch.keep(), batch.count, _is_plain, _frames_end) > 0
+
+
+def _is_plain(_: bytes, run: Run) -> bool:
+    return not run.enveloped
 
 
 def _frames_end(data: bytes, position: int, count: int) -> int:
@@ -57,20 +59,20 @@ def admit_bare(batch: Batch, admission: Admission, stats: Stats) -> Batch | None
 
     Whole runs of admitted messages are copied at once, and the very batch is returned when all may pass.
     """
-    data = batch.keep()
-    kept = Kept(data, admission.rules)
-    end = scan(
-        data,
-        batch.count,
-        lambda run: not run.enveloped and kept.take_run(run),
-        lambda at, some: _admit_each(data, at, some, admission, kept, stats),
-    )
-    stats.reject("pattern", kept.refused)
+    data, kept = batch.keep(), Kept()
+    end = scan(data, batch.count, _admit_run, _admit_each, admission, kept, stats)
     if not kept.begun and not kept.opaque:
         return batch if kept.count else None
     if kept.opaque:
-        return MixedBatch(kept.joined(end), kept.count, tuple(kept.opaque))
-    return Batch(kept.joined(end), kept.count) if kept.count else None
+        return MixedBatch(kept.joined(data, end), kept.count, tuple(kept.opaque))
+    return Batch(kept.joined(data, end), kept.count) if kept.count else None
+
+
+def _admit_run(data: bytes, run: Run, admission: Admission, kept: Kept, stats: Stats) -> bool:
+    if run.enveloped:
+        return False
+    stats.reject("pattern", keep_run(data, run, admission.rules, kept))
+    return True
 
 
 def _admit_each(
@@ -137,12 +139,7 @@ def admit_stamped(
     `key_of(frame)`, if given, returns origin and sequence of a stamp as one number; else stamps count up.
     """
     data, made = batch.keep(), _Stamped(sequence)
-    scan(
-        data,
-        batch.count,
-        lambda run: (_pass_run if run.enveloped else _stamp_run)(data, run, admission, made, stats),
-        lambda at, some: _stamp_each(data, at, some, admission, made, stats),
-    )
+    scan(data, batch.count, _take_run, _stamp_each, admission, made, stats)
     if not made.count:
         return None, made.sequence
     bare = batch if made.stamped == batch.count else None
@@ -150,6 +147,10 @@ def admit_stamped(
     if key_of is not None:
         enveloped = _restamped(enveloped, made.count, admission.origin, key_of)
     return EnvelopedBatch(enveloped, made.count, bare, tuple(made.spent), tuple(made.opaque)), made.sequence
+
+
+def _take_run(data: bytes, run: Run, admission: Admission, made: _Stamped, stats: Stats) -> bool:
+    return (_pass_run if run.enveloped else _stamp_run)(data, run, admission, made, stats)
 
 
 def _stamp_run(data: bytes, run: Run, admission: Admission, made: _Stamped, stats: Stats) -> bool:

@@ -1,7 +1,7 @@
 """The permit of one peer of a bus: the messages that it may send, or hear. Pure."""
 
 from bridges.rules import Patterns, Rule, Rules
-from bridges.runs import Kept, scan
+from bridges.runs import Kept, Run, keep_run, scan
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
 from bus.wire.envelope import take_apart
 
@@ -22,12 +22,15 @@ class Permit:
         """Return the messages of a batch that pass, the very batch if all do; None if none does."""
         if not self._rules:
             return batch
-        data = batch.keep()
-        kept = Kept(data, self._rules)
-        end = scan(data, batch.count, kept.take_run, lambda at, some: self._judge_each(data, at, some, kept))
+        data, kept = batch.keep(), Kept()
+        end = scan(data, batch.count, self._judge_run, self._judge_each, kept)
         if kept.count == batch.count:
             return batch
-        return Batch(kept.joined(end), kept.count) if kept.count else None
+        return Batch(kept.joined(data, end), kept.count) if kept.count else None
+
+    def _judge_run(self, data: bytes, run: Run, kept: Kept) -> bool:
+        keep_run(data, run, self._rules, kept)
+        return True
 
     def _judge_each(self, data: bytes, position: int, count: int, kept: Kept) -> int:
         """Judge one message after the other; return where the next one begins."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import chain, compress
 from struct import Struct
-from typing import NamedTuple
+from typing import NamedTuple, TypeVarTuple
 
 from bridges.rules import Rules
 from bus.wire.batch import LENGTH, LENGTH_BYTES, LENGTH_OFFSETS, alike
@@ -23,6 +23,8 @@ from bus.wire.envelope import (
     message_bytes,
 )
 from bus.wire.frame import FRAME_BYTES_MIN
+
+Ts = TypeVarTuple("Ts")
 
 RUN_MIN = 16  # equal messages in a row before looking at columns pays
 WALK = 256  # other messages between two attempts to find a run
@@ -60,7 +62,7 @@ def find(data: bytes, start: int, left: int) -> Run | None:
 
     `data` is a whole batch.
     """
-    if left < RUN_MIN or len(data) >= _BATCH_BYTES_MAX:
+    if len(data) >= _BATCH_BYTES_MAX:
         return None
     stride = LENGTH.unpack_from(data, start)[0] + LENGTH_BYTES
     count = min((len(data) - start) // stride, left)
@@ -135,55 +137,59 @@ def cut_admitted(data: bytes, run: Run, passes: Sequence[int] | None, offset: in
 
 
 class Kept:
-    """The messages of a batch that `rules` let through: `parts`, and uncopied bytes from `begun` on.
+    """The messages of a batch that were let through: `parts`, and uncopied bytes from `begun` on.
 
-    `opaque` are the numbers of the messages that are no frames. `refused` counts messages refused in runs.
+    `opaque` are the numbers of the messages that are no frames.
     """
 
-    __slots__ = ("_data", "_rules", "begun", "count", "opaque", "parts", "refused")
+    __slots__ = ("begun", "count", "opaque", "parts")
 
-    def __init__(self, data: bytes, rules: Rules) -> None:
-        self._data, self._rules = data, rules
+    def __init__(self) -> None:
         self.parts: list[bytes] = []
         self.opaque: list[int] = []
-        self.count = self.begun = self.refused = 0
+        self.count = self.begun = 0
 
-    def take_run(self, run: Run) -> bool:
-        """Keep the messages of a run that pass. Return True: the run is done."""
-        passes = verdicts(self._data, run, self._rules)
-        if passes is None:
-            self.count += run.messages
-            return True
-        found = cut_admitted(self._data, run, passes, 0)
-        self.parts += self._data[self.begun : run.start], *found
-        self.count += len(found)
-        self.refused += run.messages - len(found)
-        self.begun = run.stop
-        return True
-
-    def joined(self, stop: int) -> bytes:
-        """Return all kept messages up to `stop`, where the batch ends."""
-        self.parts.append(self._data[self.begun : stop])
+    def joined(self, data: bytes, stop: int) -> bytes:
+        """Return all kept messages of `data` up to `stop`, where the batch ends."""
+        self.parts.append(data[self.begun : stop])
         return b"".join(self.parts)
 
 
+def keep_run(data: bytes, run: Run, rules: Rules, kept: Kept) -> int:
+    """Keep the messages of a run that pass; return the number of the others."""
+    passes = verdicts(data, run, rules)
+    if passes is None:
+        kept.count += run.messages
+        return 0
+    found = cut_admitted(data, run, passes, 0)
+    kept.parts += data[kept.begun : run.start], *found
+    kept.count += len(found)
+    kept.begun = run.stop
+    return run.messages - len(found)
+
+
 def scan(
-    data: bytes, count: int, take_run: Callable[[Run], bool], take_each: Callable[[int, int], int]
+    data: bytes,
+    count: int,
+    take_run: Callable[[bytes, Run, *Ts], bool],
+    take_each: Callable[[bytes, int, int, *Ts], int],
+    *state: *Ts,
 ) -> int:
     """Go over the `count` messages of a batch, runs at once and all others one by one. Return where it ends.
 
-    `take_run(run)` returns whether it took the run; otherwise its messages are taken one by one, too.
-    `take_each(position, messages)` takes a number of messages and returns where the next one begins; the scan
-    ends when it returns 0.
+    `take_run(data, run, *state)` returns whether it took the run; otherwise its messages are taken one by
+    one, too. `take_each(data, position, messages, *state)` takes a number of messages and returns where the
+    next one begins; the scan ends when it returns 0. Both are free functions: a closure would cost a lone
+    message dearly.
     """
     position, left = 0, count
     while left:
-        run = find(data, position, left)
-        if run is not None and take_run(run):
+        run = find(data, position, left) if left >= RUN_MIN else None
+        if run is not None and take_run(data, run, *state):
             position, left = run.stop, left - run.messages
             continue
         some = min(left, WALK)
-        position, left = take_each(position, some), left - some
+        position, left = take_each(data, position, some, *state), left - some
         if not position:
             break
     return position

@@ -70,11 +70,12 @@ def run(options: argparse.Namespace) -> int:
         options.fail("FILE is needed, or --live")
     if options.seconds is not None and options.seconds > SECONDS_MAX:
         options.fail(f"--seconds may be {SECONDS_MAX} at most")
-    return _live(options) if options.live else _planned(options)
+    if options.live:
+        return _live(options)
+    return _planned(options, Rehearsal(resolve_all(checked_wiring(options.file))))
 
 
-def _planned(options: argparse.Namespace) -> int:
-    rehearsal = Rehearsal(resolve_all(checked_wiring(options.file)))
+def _planned(options: argparse.Namespace, rehearsal: Rehearsal) -> int:
     known = {name: f"--from {quote(name)}" for name in rehearsal.starts()}
     if options.start is None:
         print("\n".join(known))

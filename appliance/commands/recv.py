@@ -15,7 +15,7 @@ from appliance.commands.traffic import Sequences
 from appliance.probe.endpoint import endpoint_arguments, link_of
 from appliance.probe.station import Station
 from appliance.probe.words import frame_in, line, record
-from appliance.process.ledger import reasons
+from appliance.status.ledger import reasons
 from bus.names import Names
 from bus.wire.notation import names_in
 from bus.wire.pattern import Pattern

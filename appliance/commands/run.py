@@ -12,14 +12,14 @@ from appliance.compose import Appliance
 from appliance.explain.responder import trace_responder, trace_socket
 from appliance.local.places import runtime_directory
 from appliance.local.responder import WithResponders
-from appliance.process.ledger import say_ledger
 from appliance.process.serve import serve
-from appliance.process.trial import say_outcome
 from appliance.reload.client import reload_socket
 from appliance.reload.reloader import Reloader
 from appliance.reload.responder import reload_responder
 from appliance.status.client import status_socket
+from appliance.status.ledger import say_ledger
 from appliance.status.responder import status_responder
+from appliance.status.trial import say_outcome
 from bus.permissions import make_private
 from topologies.findings import Finding, InvalidTopology
 from topologies.loading.loader import load

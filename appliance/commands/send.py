@@ -14,7 +14,7 @@ from appliance.commandline.arguments import argument, hex_bytes
 from appliance.probe.endpoint import add_timeout, endpoint_arguments, link_of
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
 from appliance.probe.words import type_of
-from appliance.process.ledger import reasons
+from appliance.status.ledger import reasons
 from bus.errors import FrameError
 from bus.wire.frame import PUB, pack
 from bus.wire.notation import pattern_of

@@ -14,7 +14,7 @@ from appliance.commandline.arguments import above_zero, argument
 from appliance.probe.endpoint import add_timeout, endpoint_arguments, link_of
 from appliance.probe.pacing import Pacer
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
-from appliance.process.ledger import reasons
+from appliance.status.ledger import reasons
 from bus.errors import FrameError
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MAX, PUB, pack
 from bus.wire.notation import pattern_of

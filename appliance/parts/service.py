@@ -30,6 +30,7 @@ class ServicePart(DevicePart):
         self._ends = Draft[Link]([], self._plans(resolved, joined)).ends
         self._hubs = {bus: self._hub(bus) for bus in self.spec.joins}
         self._failed: list[LinkRow] = []
+        self._failure = ""  # of the service itself
         self._before: Mapping[str, Stats] = {}
         self._keep()
 
@@ -71,10 +72,11 @@ class ServicePart(DevicePart):
 
     @property
     def watched(self) -> list[LinkRow]:
-        return [*self._link_rows(self._ends), self._own_row(self.hub)]
+        dialled = [end for end in self._ends if not isinstance(end.link, Patch)]
+        return [*self._link_rows(dialled), self._own_row(self.hub)]
 
     def _own_row(self, hub: Hub) -> LinkRow:
-        return LinkRow(hub, hub.row(self._service.name), self._service)
+        return LinkRow(hub, hub.row(self._service.name), self._service, (), self._failure)
 
     def _link_rows(self, ends: Sequence[End[Link]], failure: str = "") -> list[LinkRow]:
         places = [(self._hubs[end.plan.place], end.link) for end in ends]
@@ -108,13 +110,15 @@ class ServicePart(DevicePart):
         return failed
 
     def _serve(self, loop: AbstractEventLoop) -> list[Change]:
+        self._failure = ""
         try:
             for hub in self._hubs.values():
                 self._service.open(hub, loop)
             self._service.start(loop)
         except LinkError as error:
             self._service.close()
-            return [Change("failed", self.title, detail=str(error))]
+            self._failure = str(error)
+            return [Change("failed", self.title, detail=self._failure)]
         self._serving = self._service
         return []
 

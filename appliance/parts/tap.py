@@ -33,6 +33,7 @@ class TapPart(DevicePart):
     def __init__(self, resolved: ResolvedDevice, site: Site, joined: Sequence[Joined]) -> None:
         super().__init__(resolved, site, joined)  # nothing passes through its hub
         self._link = self._make(resolved)
+        self._failure = ""
         self._seen: dict[str, Seen] = {}
         self._sent: dict[str, tuple[BridgePart, Tap, Hear]] = {}
 
@@ -56,7 +57,7 @@ class TapPart(DevicePart):
 
     @property
     def rows(self) -> list[LinkRow]:
-        return [LinkRow(self.hub, self._link.name, self._link)]
+        return [LinkRow(self.hub, self._link.name, self._link, (), self._failure)]
 
     @property
     def watched(self) -> list[LinkRow]:
@@ -65,6 +66,7 @@ class TapPart(DevicePart):
     def start(self, loop: AbstractEventLoop) -> list[Change]:
         """Start recording. Fails if a package is missing."""
         failed = self.attempt("", self._link, self.hub, loop)
+        self._failure = failed[0].detail if failed else ""
         self._follow()
         return failed
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from appliance.probe.endpoint import parse_endpoint
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
-from appliance.process.ledger import reasons
+from appliance.status.ledger import reasons
 from bus.hub import Link
 from bus.keys import ring_of
 from bus.wire.envelope import take_apart

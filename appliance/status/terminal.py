@@ -9,7 +9,7 @@ from datetime import datetime
 from textwrap import wrap
 from typing import Any
 
-from appliance.process.ledger import reasons
+from appliance.status.ledger import reasons
 from appliance.status.words import counted, fault, state_word, title
 from bus.text import plain_lines
 

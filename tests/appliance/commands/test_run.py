@@ -32,7 +32,7 @@ def test_a_ledger_that_does_not_balance_is_a_problem_found(
 
     monkeypatch.setattr("appliance.commands.run.serve", serve)
     assert main(["run", str(two[0])]) == 0
-    monkeypatch.setattr("appliance.process.ledger.imbalances", lambda _: ["joint | far: 1 of 1 offered"])
+    monkeypatch.setattr("appliance.status.ledger.imbalances", lambda _: ["joint | far: 1 of 1 offered"])
     assert main(["run", str(two[0])]) == 1
     assert "balanced" in capsys.readouterr().out
 

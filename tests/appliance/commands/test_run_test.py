@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from appliance.commandline.cli import main
-from appliance.process.trial import crossed, table
+from appliance.status.trial import crossed, table
 from bus.hub import Hub
 from bus.transports.links import make_link
 from bus.wire.batch import from_payloads

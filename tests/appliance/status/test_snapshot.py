@@ -1,6 +1,7 @@
 """The snapshot: each link has one row with its counts and its state, whatever other links are called."""
 
 import asyncio
+import socket
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -127,6 +128,33 @@ async def test_an_address_that_was_never_bound_has_a_row_until_it_is() -> None:
         assert rows_of(status_of(appliance))["b", url]["state"] == "up"
     finally:
         appliance.close()
+
+
+async def test_a_device_that_could_not_be_opened_says_why_in_its_row() -> None:
+    port = free_port()
+    taken, url = socket.create_server(("127.0.0.1", port)), f"tcp://127.0.0.1:{port}"
+    plain = BUS % ("tcp://127.0.0.1:0", "")
+    devices = f"devices: {{c: {{on: gw, catalog: '{url}'}}, v: {{on: gw, cache: b}}}}\n"
+    appliance = appliance_of(loads(plain, "t.yaml"), "gw")
+    appliance.open(asyncio.get_running_loop())
+    try:
+        changed = loads(plain + devices, "t.yaml")
+        reloaded(appliance, changed)
+        row = rows_of(status_of(appliance))["c", "c"]
+        assert row["state"] == "closed"
+        assert "in use" in row["fault"]
+        taken.close()
+        reloaded(appliance, changed)
+        appliance.monitor.scan(0.0)
+        status = status_of(appliance)
+    finally:
+        appliance.close()
+        taken.close()
+    found = rows_of(status)
+    assert (found["c", "c"]["state"], found["c", "c"]["fault"]) == ("up", "")
+    assert (found["v on b", "v"]["state"], found["v on b", "device v"]["state"]) == ("up", "up")
+    assert [one["source"] for one in status["events"] if one["kind"] == "link"] == ["gw/c", "gw/v"]
+    assert [one["kind"] for one in status["brokers"]] == ["catalog", "cache", "page"]
 
 
 async def test_a_peer_that_was_never_dialled_and_a_row_of_the_past() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from appliance.process.ledger import reasons
+from appliance.status.ledger import reasons
 from appliance.status.rows import LinkRow
 from bus.balance import imbalances
 from bus.hub import Hub

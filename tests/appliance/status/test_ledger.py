@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from appliance.process.ledger import ledger, say_ledger
 from appliance.process.serve import drain
+from appliance.status.ledger import ledger, say_ledger
 from bridges.bridge import Bridge, Policy
 from bus.hub import Hub
 from bus.patch import join
