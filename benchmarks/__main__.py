@@ -2,10 +2,9 @@
 
 import sys
 
-from benchmarks import sections
 from benchmarks.command import run_as_command
 from benchmarks.picture import picture
-from benchmarks.plan import plan, status
+from benchmarks.plan import plan
 from benchmarks.report import MILLION, Results, markdown
 from benchmarks.run import LOADS, Sample, run
 from benchmarks.systems import SYSTEMS
@@ -22,12 +21,11 @@ def main() -> int:
     """Return the exit status: 0, 1 if our own device could not be measured everywhere, 2 for wrong use."""
     todo = plan("benchmarks", __doc__, SYSTEMS, LOADS, sys.argv[1:])
     samples = run(todo.loads, todo.systems, todo.repeats, todo.seconds, _tell)
+    results = Results(samples)
     if todo.directory:
-        results, words = Results(samples), todo.circumstances()
         picture(results, todo.loads, todo.systems, todo.file("performance.png"))
-        text = markdown(results, todo.loads, todo.systems, *words)
-        sections.write("device", "benchmarks", text, todo.directory / sections.PAGE.name)
-    return status(samples)
+    words = todo.circumstances()
+    return todo.finished(samples, "device", lambda: markdown(results, todo.loads, todo.systems, *words))
 
 
 if __name__ == "__main__":

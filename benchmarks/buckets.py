@@ -1,4 +1,4 @@
-"""What a capture in an object store costs an audit on Spark, which pyarrow reads for it.
+"""The cost of a capture in an object store to an audit on Spark, for which pyarrow reads it.
 
     python -m benchmarks.buckets --rows 1000000
 
@@ -63,11 +63,11 @@ def measure(directory: Path, runs: int) -> None:
 def main() -> int:
     parser = Command("benchmarks.buckets", __doc__)
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of the capture (1000000)")
-    parser.add_argument("--runs", type=int, default=3, help="audits of each (3)")
+    parser.add_repeat(3)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="buckets-") as name:
         generate(Path(name), Plan(rows=options.rows))
-        measure(Path(name), options.runs)
+        measure(Path(name), options.repeat)
     return 0
 
 

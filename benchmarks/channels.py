@@ -10,9 +10,8 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from benchmarks import sections
 from benchmarks.command import run_as_command
-from benchmarks.plan import Plan, plan, status
+from benchmarks.plan import Plan, plan
 from benchmarks.report import MILLION, Results, Target, machine, spread, table
 from benchmarks.run import Load, Sample, in_turn, measure
 from benchmarks.systems import CACHE, COMMAND, HERE, System, missing_module
@@ -147,10 +146,7 @@ def main() -> int:
         lambda load, system, repeat: once(made.seconds, load, system, repeat),
         _tell,
     )
-    if made.directory:
-        text = page(Results(samples), made)
-        sections.write("channels", "benchmarks.channels", text, made.directory / sections.PAGE.name)
-    return status(samples)
+    return made.finished(samples, "channels", lambda: page(Results(samples), made))
 
 
 if __name__ == "__main__":

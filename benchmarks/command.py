@@ -31,6 +31,11 @@ class Command(argparse.ArgumentParser):
             "--seconds", type=float, default=default, help=f"seconds of one measurement ({default:g})"
         )
 
+    def add_repeat(self, default: int) -> None:
+        self.add_argument(
+            "--repeat", type=int, default=default, help=f"measurements of each, for medians ({default})"
+        )
+
     def add_output(self, text: str, default: Path | None = None) -> None:
         self.add_argument("--output", type=Path, default=default, metavar="PATH", help=text)
 
@@ -64,8 +69,9 @@ def written(path: Path) -> Path:
     return path
 
 
-def run_as_command(main: Callable[[], int]) -> None:
-    """Exit with the status that `main` returns. On SIGTERM and Ctrl-C it first stops its processes."""
+def run_as_command(main: Callable[[], int | None]) -> None:
+    """Exit with the status that `main` returns, 0 for None. On SIGTERM and Ctrl-C it first stops its
+    processes."""
     signal.signal(signal.SIGTERM, _interrupted)
     try:
         sys.exit(main())

@@ -1,4 +1,4 @@
-"""Whether the audit finds exactly the faults that were planted, at any size.
+"""A check of the audit: it finds exactly the faults that were planted, at any size.
 
     python -m benchmarks.exact --rows 20000000 --engine sail
 

@@ -1,4 +1,4 @@
-"""Whether healthy runs of the example topologies pass the audit.
+"""A check of the audit: healthy runs of the example topologies pass it.
 
     python -m benchmarks.healthy --seconds 600
 

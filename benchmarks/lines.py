@@ -36,8 +36,8 @@ GROUP, INTERFACE = "239.255.77.9", "lo"
 
 
 class Carried(NamedTuple):
-    """One result. `limit_fps` is what framing allows, `carried` the share that arrived, `cpu_us` the
-    processor time of a frame at both ends."""
+    """The result of one line. `limit_fps` is what framing allows, `carried` the share that arrived, `cpu_us`
+    the processor time of a frame at both ends."""
 
     line: str
     size: int

@@ -3,11 +3,12 @@
 import shlex
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from benchmarks import sections
 from benchmarks.command import DOCS, Command, Named, written
 from benchmarks.run import Sample
 
@@ -39,6 +40,13 @@ class Plan(Generic[S, L]):
         words = f"repeats: {self.repeats}, of {self.seconds:g} s each; {minutes:.0f} minutes in all"
         return shlex.join(["python", "-m", self.program, *sys.argv[1:]]), words
 
+    def finished(self, samples: Iterable[Sample], section: str, text: Callable[[], str]) -> int:
+        """Write the section of the page, if a report is asked for. Return the exit status: 1 if ours could
+        not be measured everywhere, else 0."""
+        if self.directory is not None:
+            sections.write(section, self.program, text(), self.directory / sections.PAGE.name)
+        return int(any(sample.trouble and sample.system == "ours" for sample in samples))
+
     def file(self, name: str) -> Path:
         """Announce a file of the report, and return its path."""
         assert self.directory is not None
@@ -53,7 +61,7 @@ def plan(
     command.add_names("--only", "systems", systems)
     command.add_names("--loads", "loads", loads)
     command.add_seconds(2.0)
-    command.add_argument("--repeat", type=int, default=3, help="measurements of each, for medians (3)")
+    command.add_repeat(3)
     command.add_argument("--quick", action="store_true", help="one repeat of half a second")
     command.add_output(
         "directory of the report (docs for a full run; with --only, --loads or --quick none is written)"
@@ -70,8 +78,3 @@ def plan(
         options.seconds,
         options.output or (None if partial else DOCS),
     )
-
-
-def status(samples: Iterable[Sample]) -> int:
-    """Return 1 if ours could not be measured everywhere, else 0."""
-    return int(any(sample.trouble and sample.system == "ours" for sample in samples))

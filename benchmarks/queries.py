@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from benchmarks.command import Command
+from benchmarks.command import Command, run_as_command
 from devices.syndication.query import Value, parse
 
 PRODUCERS: Final = [
@@ -79,4 +79,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_as_command(main)

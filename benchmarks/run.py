@@ -31,7 +31,7 @@ class Load(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """One measurement: `values` by field name with units last, or `trouble` if it failed."""
+    """The result of a measurement: `values` by field name with units last, or `trouble` if it failed."""
 
     load: str
     system: str

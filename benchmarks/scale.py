@@ -7,7 +7,7 @@ arithmetic, and nobody has run such a fleet.
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from benchmarks.command import Command
+from benchmarks.command import Command, run_as_command
 
 DAY_S: Final = 86_400
 YEAR_DAYS: Final = 365
@@ -100,4 +100,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_as_command(main)

@@ -1,15 +1,15 @@
-"""What signing costs on a trunk of streams: `python -m benchmarks.signing`.
+"""The cost of signing on a trunk of streams: `python -m benchmarks.signing`.
 
 Two ends in one process, over loopback. Each figure is the time of processor and kernel for a message that one
 end sends and the other receives; the ratio is taken between turns that follow each other, and the median is
 told. `--plain` prints the unsigned figures only, for a comparison with another version of the program.
 """
 
-import argparse
 import asyncio
 import statistics
 import time
 
+from benchmarks.command import Command, run_as_command
 from bridges.media.seals import Seals
 from bus.hub import Hub
 from bus.keys import Keyring
@@ -71,8 +71,8 @@ def seal_s(size: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeat", type=int, default=7)
+    parser = Command("benchmarks.signing", __doc__)
+    parser.add_repeat(7)
     parser.add_argument("--plain", action="store_true")
     options = parser.parse_args()
     for name, size, together in FORMS:
@@ -91,4 +91,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_as_command(main)

@@ -27,7 +27,7 @@ _WARM_S = 5.0
 
 
 class Size(NamedTuple):
-    """What a process holds."""
+    """The memory and descriptors that a process holds."""
 
     memory_mb: float
     descriptors: int

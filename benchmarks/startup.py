@@ -6,7 +6,6 @@ time, which other load does not change; the resident memory of the gateway and o
 it has finished files. Ends with 1 if processor time or memory is above its limit.
 """
 
-import argparse
 import os
 import socket
 import subprocess
@@ -19,6 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final, NamedTuple
 
+from benchmarks.command import Command, run_as_command
 from benchmarks.systems import BenchError
 
 START_S: Final = 0.4
@@ -136,9 +136,9 @@ def writer_mib(rate: int, seconds: float, port: int = _PORT) -> tuple[float, flo
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
-    parser.add_argument("--runs", type=int, default=9, metavar="N", help="starts of which the median counts")
-    runs = parser.parse_args().runs
+    command = Command("benchmarks.startup", __doc__)
+    command.add_repeat(9)
+    runs: int = command.parse_args().repeat
     bare, starts = bare_s(runs), [start() for _ in range(runs)]
     ready_s, memory = median(one.ready_s for one in starts), median(one.memory_mib for one in starts)
     idle, busy = writer_mib(5000, 10.0)
@@ -151,4 +151,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_as_command(main)

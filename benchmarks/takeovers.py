@@ -14,8 +14,9 @@ from dataclasses import asdict
 
 from benchmarks.command import Command, run_as_command
 from bus.leases.wire import LEASE_MS
+from tests.rigs.takeovers.faults import FAULTS
 from tests.rigs.takeovers.load import Outcome
-from tests.rigs.takeovers.trial import FAULTS, title, trial
+from tests.rigs.takeovers.trial import title, trial
 
 SETUPS = (("can", True), ("can", False), ("uart", True), ("uart", False))
 

@@ -5,7 +5,6 @@ comes back as a frame on another bus. Printed are the median and the 99th percen
 many alerts came, once each.
 """
 
-import argparse
 import json
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median, quantiles
 
+from benchmarks.command import Command, run_as_command
 from bus.client.socket import Bus
 
 START_S = 120.0
@@ -70,8 +70,8 @@ def gather(desk: Bus, seconds: float, came: dict[str, list[float]], count: int =
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0)
+    parser = Command("benchmarks.watch_delay", __doc__)
+    parser.add_seconds(60.0)
     parser.add_argument("--rate", type=float, default=20.0)
     options = parser.parse_args()
     with (
@@ -90,4 +90,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_as_command(main)

@@ -10,12 +10,13 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import pyarrow as pa
+from pyarrow.parquet import ParquetFile
 
 from capture import parquet
 from capture.files import (
@@ -39,7 +40,7 @@ _AT_FDCWD, _EXCHANGE = -100, 2
 
 
 class Day(NamedTuple):
-    """One gateway's day: its directory, and how many files of how many bytes are merged, and become."""
+    """A day of a gateway: its directory, and how many files of how many bytes are merged, and become."""
 
     directory: Path
     files: int
@@ -95,7 +96,8 @@ def finish(directory: Path) -> None:
 
 def _compacted(days: Path, directory: Path, file_bytes: int, on_wait: Callable[[], None]) -> Day | None:
     paths = listed(directory)
-    groups = list(groups_of(paths, _unfinished(days, gateway_of(paths[0])) if paths else set(), file_bytes))
+    fixed = _unfinished(days, gateway_of(paths[0])) if paths else set()
+    groups = list(groups_of([Source(path, _topology(path)) for path in paths], fixed, file_bytes))
     several = [group for group in groups if len(group) > 1]
     if not several:
         return None
@@ -129,15 +131,24 @@ def _unfinished(days: Path, gateway: str) -> set[str]:
     return {path.stem for path in journals}
 
 
-def groups_of(paths: list[Path], fixed: set[str], file_bytes: int) -> Iterator[list[Path]]:
-    """Divide files into groups that become one each: of one run and one topology, and not too large."""
+class Source(NamedTuple):
+    """A file that may be merged, and the topology that it was recorded under, if it has one."""
 
-    def sort(path: Path) -> tuple[str, bytes | None, str]:
-        return boot_of(path), _topology(path), path.name if path.stem in fixed else ""
+    path: Path
+    topology: bytes | None
 
-    for _, alike in groupby(paths, sort):
+
+def groups_of(sources: Iterable[Source], fixed: set[str], file_bytes: int) -> Iterator[list[Path]]:
+    """Divide files into groups that become one each: of one run and one topology, and not too large. Those
+    with a `fixed` name (without suffix) stay alone."""
+
+    def sort(source: Source) -> tuple[str, bytes | None, str]:
+        path = source.path
+        return boot_of(path), source.topology, path.name if path.stem in fixed else ""
+
+    for _, alike in groupby(sources, sort):
         group, size = list[Path](), 0
-        for path in alike:
+        for path, _ in alike:
             size += path.stat().st_size
             if group and size > file_bytes:
                 yield group
@@ -148,8 +159,13 @@ def groups_of(paths: list[Path], fixed: set[str], file_bytes: int) -> Iterator[l
 
 def _topology(path: Path) -> bytes | None:
     with opened(path) as file:
-        found: bytes | None = (file.metadata.metadata or {}).get(META_TOPOLOGY.encode())
-        return found
+        return topology_of(file)
+
+
+def topology_of(file: ParquetFile) -> bytes | None:
+    """Return the topology that a file was recorded under, as JSON; None if it has none."""
+    found: bytes | None = (file.metadata.metadata or {}).get(META_TOPOLOGY.encode())
+    return found
 
 
 def merged(group: list[Path], target: Path) -> int:
@@ -162,7 +178,9 @@ def merged(group: list[Path], target: Path) -> int:
     with opened(partial) as file:
         rows = file.metadata.num_rows - file.metadata.row_group(file.metadata.num_row_groups - 1).num_rows
     if rows != counted.rows:
-        raise CaptureError(f"{partial}: {rows} rows were written, of {counted.rows}")
+        raise CaptureError(
+            f"{partial}: {rows} rows were written of {counted.rows}, so the day stays as it was; try again"
+        )
     newest = max(path.stat().st_mtime for path in group)
     os.utime(partial, (newest, newest))  # retention goes by the age of files
     partial.rename(target)
@@ -170,7 +188,7 @@ def merged(group: list[Path], target: Path) -> int:
 
 
 class _Counted:
-    """Reads the recorded rows of files, and counts them."""
+    """A reader of the recorded rows of files, which counts them."""
 
     def __init__(self) -> None:
         self.rows = 0

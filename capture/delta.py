@@ -19,7 +19,7 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 from pyarrow.parquet import ParquetFile
 
-from capture.compact import Day, groups_of, merged
+from capture.compact import Day, Source, groups_of, merged, topology_of
 from capture.files import FILE_SUFFIX, is_ours, listed, logged, opened
 from capture.schema import DATE, GATEWAY, arrow_schema, file_schema
 from capture.stores import Store, said
@@ -71,14 +71,13 @@ def compact(table: Path, before: str, file_bytes: int) -> Iterator[Day]:
         Log(str(table)).vacuum(retention_hours=_KEPT_H, dry_run=False, full=True)
 
 
-def _ours(paths: Iterable[Path]) -> list[Path]:
+def _ours(paths: Iterable[Path]) -> Iterator[Source]:
     """Leave out the files that another program has rewritten: it has made them as large as it likes."""
-    found = list[Path]()
     for path in paths:
         with opened(path) as file:
-            if is_ours(file):
-                found.append(path)
-    return found
+            source = Source(path, topology_of(file)) if is_ours(file) else None
+        if source is not None:
+            yield source
 
 
 def _compacted(table: Path, directory: Path, several: list[list[Path]]) -> Day:

@@ -12,6 +12,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -76,7 +77,7 @@ def boot_of(path: Path) -> str:
 
 
 def is_delta(directory: Path) -> bool:
-    """Whether a directory is a table with a Delta log, which says what is in it."""
+    """Return whether a directory is a table with a Delta log, which says what is in it."""
     return (directory / DELTA_LOG).is_dir()
 
 
@@ -97,6 +98,9 @@ def logged(directory: str) -> dict[str, int]:
     """Return the files that the log of a Delta table names, relative to it, and their sizes in bytes. Raises
     `CaptureError`."""
     try:
+        if "://" not in directory:
+            log = Path(directory, DELTA_LOG)
+            return _logged(directory, (log.stat().st_mtime_ns, len(os.listdir(log))))
         from capture.logged import sizes
 
         return sizes(directory)
@@ -104,6 +108,14 @@ def logged(directory: str) -> dict[str, int]:
         raise CaptureError(lacking(f"{directory}: its Delta log", error.name or "", "tables")) from None
     except ValueError as error:
         raise CaptureError(str(error)) from error
+
+
+@lru_cache(maxsize=4)
+def _logged(directory: str, state: tuple[int, int]) -> dict[str, int]:
+    """Read the log of a table on this machine; once for each `state` of the log: its time and its entries."""
+    from capture.logged import sizes
+
+    return sizes(directory)
 
 
 def foreign(directory: Path) -> list[Path]:
@@ -146,7 +158,7 @@ def _see(directory: Path) -> None:
 
     def fail(error: OSError) -> None:
         if not isinstance(error, FileNotFoundError):  # a recorder has just deleted it
-            raise CaptureError(f"{error.filename}: {error.strerror}")
+            raise CaptureError(f"{error.filename}: cannot be listed: {error.strerror}")
 
     for _ in os.walk(directory, onerror=fail):
         pass
@@ -163,7 +175,7 @@ def opened(path: Path) -> "Iterator[ParquetFile]":
 
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise CaptureError(f"{path}: not a file")
+            raise CaptureError(f"{path}: not a file, as a capture has")
         with ParquetFile(path, page_checksum_verification=True) as file:
             if is_ours(file) or not is_delta(path.absolute().parents[2]):
                 check_version(path, file.metadata.metadata or {})
@@ -173,7 +185,8 @@ def opened(path: Path) -> "Iterator[ParquetFile]":
 
 
 def is_ours(file: "ParquetFile") -> bool:
-    """Whether a recorder wrote a file, or we did: it has a version."""
+    """Return whether a file is of a recorder or of ours, not rewritten by another program: it has our
+    version."""
     return META_VERSION.encode() in (file.metadata.metadata or {})
 
 

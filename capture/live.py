@@ -74,7 +74,7 @@ class _Day(NamedTuple):
 
 
 class Live:
-    """Looks into the directory of days `days`, and the journals beside it. It keeps what it saw, so that a
+    """A view of the directory of days `days`, and of the journals beside it. It keeps what it saw, so that a
     look costs little if little has changed. Raises `CaptureError` for a file that cannot be read, or
     `OSError`."""
 

@@ -63,7 +63,7 @@ _END = _option(0, b"")
 
 
 class Writer:
-    """Makes blocks of packets. An interface is described before its first packet."""
+    """A maker of blocks of packets. An interface is described before its first packet."""
 
     def __init__(self) -> None:
         self._interfaces: dict[str, int] = {}

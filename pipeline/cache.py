@@ -24,6 +24,6 @@ def cached(frame: "DataFrame") -> "DataFrame":
 
 
 def release() -> None:
-    """Let go of all that is `cached`."""
+    """Let go of all tables that are `cached`."""
     while _cached:
         _cached.pop().unpersist()

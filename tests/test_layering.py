@@ -220,13 +220,6 @@ def test_tests_have_the_tree_of_what_they_test() -> None:
     assert mirrored - {folder.relative_to(ROOT) for folder in FOLDERS} == set()
 
 
-IMPORT_TESTS = {  # still to do
-    "tests/bridges/media/can/test_processes.py",
-    "tests/bus/embedded/test_node_tmq_micropython.py",
-    "tests/examples/*.py",
-}
-
-
 def imports_of_tests(path: Path) -> set[str]:
     """Return the test modules that a module imports."""
     found = {name for name in names(path, types=True) if re.search(r"\btests\b.*\.test_\w+$", name)}
@@ -240,9 +233,8 @@ def users(of: Callable[[Path], set[str]]) -> dict[str, set[str]]:
 
 
 def test_no_test_module_imports_another() -> None:
-    found = users(imports_of_tests)
-    left = {path: names for path, names in found.items() if not any(fnmatch(path, p) for p in IMPORT_TESTS)}
-    assert left == {}, "what they share belongs in a module of its own, whose name does not begin with test_"
+    why = "what they share belongs in a module of its own, whose name does not begin with test_"
+    assert users(imports_of_tests) == {}, why
 
 
 def test_only_tests_of_benchmarks_import_them() -> None:

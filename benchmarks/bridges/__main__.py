@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from appliance.status.client import ask, status_socket
-from benchmarks import sections
 from benchmarks.bridges.report import page
 from benchmarks.bridges.systems import (
     OUT_OF_SCOPE,
@@ -23,7 +22,7 @@ from benchmarks.bridges.systems import (
     pinned,
 )
 from benchmarks.command import run_as_command
-from benchmarks.plan import plan, status
+from benchmarks.plan import plan
 from benchmarks.run import Sample, in_turn
 from benchmarks.systems import BenchError, System, started
 from tests.helpers.ports import free_port
@@ -143,10 +142,9 @@ def main() -> int:
     """Return the exit status: 0, 1 if our own bridge could not be measured everywhere, 2 for wrong use."""
     todo = plan("benchmarks.bridges", __doc__, SYSTEMS, LOADS, sys.argv[1:])
     samples = run(todo.loads, todo.systems, todo.repeats, todo.seconds, _tell)
-    if todo.directory:
-        text = page(samples, todo.loads, todo.systems, *todo.circumstances())
-        sections.write("bridges", "benchmarks.bridges", text, todo.directory / sections.PAGE.name)
-    return status(samples)
+    return todo.finished(
+        samples, "bridges", lambda: page(samples, todo.loads, todo.systems, *todo.circumstances())
+    )
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ def page(found: dict[str, Runs], repeats: int, services: int, seconds: float) ->
 def main() -> int:
     command = Command("benchmarks.catalog", __doc__)
     command.add_seconds(10.0)
-    command.add_argument("--repeat", type=int, default=3, help="measurements of each, for medians (3)")
+    command.add_repeat(3)
     command.add_argument("--services", type=int, default=SERVICES, help=f"registered services ({SERVICES})")
     command.add_output("the page", sections.PAGE)
     options = command.parse_args()

@@ -58,7 +58,7 @@ def digest(answer: Answer) -> str:
 def words_of(engine: str, jobs: Sequence[str], directory: Path, memory: str, repeats: int) -> list[str]:
     """Make the command of a child process."""
     words = [sys.executable, "-m", "benchmarks.pipeline", "--inside", engine, "--jobs", ",".join(jobs)]
-    return [*words, "--directory", str(directory), "--spark-memory", memory, "--repeats", str(repeats)]
+    return [*words, "--directory", str(directory), "--spark-memory", memory, "--repeat", str(repeats)]
 
 
 def warm(engine: str, jobs: Sequence[str], directory: Path, memory: str, repeats: int) -> Warm:
@@ -117,7 +117,7 @@ def measured(directory: Path, sort: str, millions: int, jobs: Sequence[str], opt
     """Make a capture and time the jobs on each engine. Exit if their answers differ."""
     truth = generate(directory, plan_of(sort, millions * 1_000_000))
     megabytes = sum(path.stat().st_size for path in directory.rglob("*.parquet")) / 1e6
-    memory, repeats = options.spark_memory, options.repeats
+    memory, repeats = options.spark_memory, options.repeat
     engines = {engine: warm(engine, jobs, directory, memory, repeats) for engine in ENGINES}
     for job in jobs:
         answers = {engine: one.answers[job] for engine, one in engines.items()}
@@ -163,7 +163,7 @@ def parser() -> Command:
     made.add_argument("--millions", type=sizes, default=MILLIONS, help=f"sizes in millions of rows ({some})")
     every = ",".join(CAPTURES)
     made.add_argument("--sorts", type=words, default=CAPTURES, help=f"of captures, with commas ({every})")
-    made.add_argument("--repeats", type=int, default=REPEATS, help=f"warm runs ({REPEATS})")
+    made.add_repeat(REPEATS)
     made.add_argument(
         "--spark-memory", default="4g", help="Java's heap; Sail and DuckDB may hold as much (4g)"
     )
@@ -177,7 +177,7 @@ def parser() -> Command:
 def main() -> int:
     options = parser().parse_args()
     if options.inside:
-        inside(options.inside, options.jobs, options.directory, options.spark_memory, options.repeats)
+        inside(options.inside, options.jobs, options.directory, options.spark_memory, options.repeat)
         return 0
     with tempfile.TemporaryDirectory(prefix="buscoupler-bench-") as name:
         results, whole, connect = measure(Path(name), options)

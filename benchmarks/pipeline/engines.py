@@ -116,7 +116,7 @@ class OnSail(Spark):
 
 
 class DuckDb:
-    """The same in SQL, written for this benchmark as users of DuckDB would."""
+    """DuckDB with the audit in SQL, written for this benchmark as users of DuckDB would."""
 
     def __init__(self, directory: Path, memory: str) -> None:
         from benchmarks.pipeline import sql

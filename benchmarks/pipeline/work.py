@@ -1,4 +1,4 @@
-"""What Spark does for an audit: jobs, rows read from files, rows that go to the driver.
+"""The work of Spark for an audit: jobs, rows read from files, rows that go to the driver.
 
 Spark keeps these numbers for its pages. They are read from its stores through py4j, which a job never does.
 """

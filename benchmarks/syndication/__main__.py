@@ -232,7 +232,7 @@ def page(found: Results, repeats: int, seconds: float) -> str:
 def main() -> int:
     command = Command("benchmarks.syndication", __doc__)
     command.add_seconds(3.0)
-    command.add_argument("--repeat", type=int, default=3, help="measurements of each, for medians (3)")
+    command.add_repeat(3)
     command.add_output("the page", sections.PAGE)
     options = command.parse_args()
     with TemporaryDirectory() as state:

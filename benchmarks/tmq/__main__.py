@@ -20,6 +20,7 @@ from multiprocessing.connection import Connection as End
 from pathlib import Path
 from statistics import median
 
+from benchmarks.command import Command, run_as_command
 from bus.tmq import Client, tmq_bind, tmq_broker, tmq_init, tmq_publish, tmq_send, tmq_socket
 from bus.tmq.broker import Broker
 from bus.tmq.wire import SUBSCRIBE, pack_address
@@ -166,6 +167,7 @@ def measure(
 
 
 def main() -> None:
+    Command("benchmarks.tmq", __doc__).parse_args()
     for face in (modern, classic):
         for other, what in ((ours, "one connection for all"), (reference, "one connection a packet")):
             rate = median(measure(face, other)[0] for _ in range(3))
@@ -179,4 +181,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_as_command(main)

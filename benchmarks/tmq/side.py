@@ -17,7 +17,7 @@ from dataclasses import asdict
 from benchmarks.command import Command, run_as_command
 from benchmarks.takeovers import percentile
 from bus.leases.wire import LEASE_MS
-from tests.rigs.takeovers.trial import FAULTS
+from tests.rigs.takeovers.faults import FAULTS
 from tests.rigs.tmq.program import ENVIRONMENT
 from tests.rigs.tmq.trial import NONE, Result, title, trial
 

@@ -30,7 +30,8 @@ _MB: Final = 1e6
 
 
 class Sample(NamedTuple):
-    """What a watch took at the end of a month; `batches` since the start, `batches_s` of the month."""
+    """The memory and times of a watch at the end of a month; `batches` since the start, `batches_s` of the
+    month."""
 
     month: int
     batches: int

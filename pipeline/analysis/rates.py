@@ -60,7 +60,7 @@ _MEASURES: Final = ("brought", "brought_bytes", "put", "put_bytes")
 
 
 def rates(rows: "DataFrame", seconds: float = 10.0, depth: int = 1) -> "DataFrame":
-    """Count all rows: `best` of those `seen`."""
+    """Count the frames and bytes of a capture by window, segment and prefix, as `best` does."""
     return best(seen(rows, seconds, depth), seconds, depth)
 
 

@@ -218,7 +218,9 @@ def follow(
             if error is not None:
                 raise PipelineError(f"{query.name}: {_last_line(str(error))}")
         if active and not is_on():
-            raise PipelineError("the recorder has ended, see above")
+            raise PipelineError(
+                "--live: the recorder has ended, its last lines above say why; start it again to go on"
+            )
         if active:
             time.sleep(_LOOK_S)
 

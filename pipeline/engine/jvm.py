@@ -81,7 +81,7 @@ class Jvm:
         return _address(self._info.read_bytes())
 
     def close(self) -> None:
-        """Close its input, which ends it. Idempotent."""
+        """Close the input of Java, which ends it. Idempotent."""
         forget_gateway()
         if self.process.stdin:
             self.process.stdin.close()

@@ -119,7 +119,7 @@ class Resident:
             self.close()
 
     def close(self) -> None:
-        """Let it go on without us. Idempotent."""
+        """Let the resident Spark go on without this command. Idempotent."""
         forget_gateway(ends=False)
         self._use.close()
 

@@ -52,7 +52,7 @@ def token_of(port: int) -> str:
 
 
 def load(place: Path) -> Server | None:
-    """Return the server that runs, or None."""
+    """Return the resident Spark that runs, by the files in a directory; None if none does."""
     with suppress(OSError, ValueError, TypeError):
         if is_held(place / LOCK):
             found = Server(**json.loads((place / SERVER).read_text()))

@@ -57,7 +57,8 @@ def pieces(found: stored.Listing) -> Iterator[Piece]:
 
 
 class BucketReader(DataSourceReader):
-    """Reads the columns of a schema from the files of a span. Spark offers no other pruning of columns."""
+    """A reader of the columns of a schema, from the files of a span. Spark offers no other pruning of
+    columns."""
 
     def __init__(self, url: str, span: Span, schema: "StructType") -> None:
         self.url, self.span, self.schema = url, span, schema

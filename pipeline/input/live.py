@@ -41,7 +41,7 @@ class Part(InputPartition):
 
 
 class LiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads the directory of a recorder, or of days, on a file system that all workers have.
+    """A reader of the directory of a recorder, or of days, on a file system that all workers have.
 
     Options: `max_rows` of one batch, about.
     """

@@ -20,8 +20,8 @@ _SHOWN: Final = 5  # captures that a message lists
 
 
 def is_remote(directory: str) -> bool:
-    """Whether the directory is on a cluster's own file system (hdfs://, s3a://), which only Spark can look
-    into."""
+    """Return whether a directory is on a cluster's own file system (hdfs://, s3a://), which only Spark can
+    look into."""
     return "://" in directory
 
 

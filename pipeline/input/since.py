@@ -36,4 +36,4 @@ def store(note: Path, job: str, where: str, to_ns: int) -> None:
         partial.write_text(json.dumps({"job": job, "capture": where, _TO_NS: to_ns}))
         partial.replace(note)
     except OSError as error:
-        raise PipelineError(f"{note}: {error.strerror}") from None
+        raise PipelineError(f"{note}: cannot note up to when was looked: {error.strerror}") from None

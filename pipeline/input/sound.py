@@ -1,4 +1,4 @@
-"""Looks which files of a local capture can be read, before an engine does: its errors name no file."""
+"""The look at the files of a local capture before an engine reads them: its errors name no file."""
 
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -119,7 +119,8 @@ def _doubled(spans: list[_Span]) -> Iterator[Bad]:
 
 
 def _share(one: Path, other: Path) -> bool:
-    """Whether two files of a run have a row in common: a merged one can have holes, where others fit in."""
+    """Return whether two files of a run have a row in common: a merged one can have holes, where others fit
+    in."""
     from capture import ranges
 
     return ranges.overlap(ranges.of_path(one), ranges.of_path(other))

@@ -94,7 +94,7 @@ def span_of(options: Mapping[str, str]) -> Span:
 
 
 class Reader(DataSourceReader):
-    """Reads pcapng."""
+    """A reader of pcapng files."""
 
     def __init__(self, path: str, span: Span) -> None:
         self.path, self.span = path, span

@@ -34,7 +34,7 @@ class Span(NamedTuple):
         return self.from_ns is not None and self.to_ns is not None and self.from_ns >= self.to_ns
 
     def widened(self, margin_ns: int) -> "Span":
-        """Return it with a margin before and after."""
+        """Return the span with a margin before and after."""
         begin = None if self.from_ns is None else self.from_ns - margin_ns
         end = None if self.to_ns is None else self.to_ns + margin_ns
         return self._replace(from_ns=begin, to_ns=end)
@@ -115,5 +115,5 @@ def of(options: argparse.Namespace) -> Span:
         raise PipelineError("--since-last: give no --from or --to with it")
     found = Span(options.begin, options.end, tuple(options.gateway))
     if found.is_empty:
-        raise PipelineError("--from is not before --to")
+        raise PipelineError("--from is not before --to: there is no time between them")
     return found

@@ -168,7 +168,7 @@ def _looked_at(asked: Asked, warn: Progress) -> sound.Looked:
         raise CaptureError(f"{looked.bad[0].text}{more}{hint}")
     count = len(listed(days)) if looked.bad else 0
     if looked.bad and len(looked.bad) == count:
-        raise CaptureError(f"{looked.bad[0].text}: no file is left")
+        raise CaptureError(f"{looked.bad[0].text}: no file is left that can be analysed")
     for line in filter(None, [*sound.told(looked.bad), sound.passed_by(days)]):
         warn(line)
     if looked.bad:

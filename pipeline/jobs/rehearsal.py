@@ -31,7 +31,9 @@ def archive_classes(memory: str) -> int:
     try:
         unsign()
     except OSError as error:
-        raise PipelineError(f"{cache_directory()}: {error.strerror}") from None
+        raise PipelineError(
+            f"{cache_directory()}: no class archive can be put there: {error.strerror}"
+        ) from None
     tell(f"Java {found.version} at {found.home}")
     partial = target.with_suffix(f".{os.getpid()}.tmp")
     try:

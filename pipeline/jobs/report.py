@@ -24,7 +24,7 @@ def run(options: argparse.Namespace, capture: OpenCapture) -> int:
         Path(options.output).parent.mkdir(parents=True, exist_ok=True)
         Path(options.output).write_text(page(capture.directory, parts, capture.names), encoding="utf-8")
     except OSError as error:
-        raise PipelineError(f"{options.output}: {error.strerror}") from None
+        raise PipelineError(f"{options.output}: cannot be written: {error.strerror}") from None
     print(judge(parts).line)
     capture.tell(f"written: {options.output}")
     return 0

@@ -71,9 +71,11 @@ def chosen(options: argparse.Namespace) -> Sink | None:
     """Make the sink that is asked for; None for a bus or files. Raises `PipelineError` if there are two."""
     given = [name for name in ("to", *SINKS) if vars(options)[name]]
     if len(given) > 1:
-        raise PipelineError(f"--{given[0]} and --{given[1]}: alerts go to one place")
+        raise PipelineError(f"--{given[0]} and --{given[1]}: alerts go to one place; give one of them")
     if given and not options.alert:
-        raise PipelineError(f"--{given[0]}: say by --alert what is one")
+        raise PipelineError(
+            f"--{given[0]}: there is nothing to send; give the condition of an alert by --alert"
+        )
     return next((SINKS[name](vars(options)[name]) for name in given if name in SINKS), None)
 
 

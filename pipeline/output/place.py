@@ -27,4 +27,4 @@ def check(path: str) -> None:
         if not os.access(there, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
-        raise PipelineError(f"{path}: {error.strerror}") from None
+        raise PipelineError(f"{path}: cannot be written: {error.strerror}") from None

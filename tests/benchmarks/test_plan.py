@@ -6,7 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from benchmarks.command import DOCS
-from benchmarks.plan import Plan, plan, status
+from benchmarks.plan import Plan, plan
 from benchmarks.run import Sample
 
 
@@ -51,5 +51,6 @@ def test_an_unknown_name_is_wrong_use(wrong: list[str], capsys: pytest.CaptureFi
 
 def test_the_status_depends_only_on_our_own_system() -> None:
     good, bad = Sample("small", "ours", 0, {}), Sample("small", "theirs", 0, {}, "not installed")
-    assert status([good, bad]) == 0
-    assert status([good, bad._replace(system="ours")]) == 1
+    part = planned("--quick")
+    assert part.finished([good, bad], "device", str) == 0
+    assert part.finished([good, bad._replace(system="ours")], "device", str) == 1

@@ -10,8 +10,8 @@ from bus.leases.candidacy import Candidacy
 from tests.chaos.clock import begin, clock
 from tests.chaos.plant import Plant, Program
 from tests.chaos.stations import Key, Station, stations
+from tests.rigs.takeovers.faults import FAULTS, Faults
 from tests.rigs.takeovers.load import CATCH_UP_S
-from tests.rigs.takeovers.trial import FAULTS
 
 KINDS = (*FAULTS, "both stalled", "second kill", "second freeze")
 BRIDGES = {"motor": "can", "lamp": "lan"}
@@ -40,7 +40,7 @@ class Outcome:
         return {name: value for name, value in vars(self).items() if name != "keys"}
 
 
-class Drill:
+class Drill(Faults[[Program, Program, str], None]):
     """A plant whose brokers have machines of their own, and three stations that send at a rate."""
 
     def __init__(self, seed: int, rate: float) -> None:
@@ -56,15 +56,7 @@ class Drill:
         self.plant.scheduler.add(self._apps)
         self._gateways = [self.plant.programs[name] for name in ("gw-a", "gw-b")]
         self._brokers = [self.plant.programs[name] for name in ("br-1", "br-2")]
-        self._acts: dict[str, Callable[[Program, Program, str], None]] = {
-            "stop": self._stop,
-            "kill": self._kill,
-            "freeze": self._freeze,
-            "link down": self._link_down,
-            "broker down": self._broker_down,
-            "all brokers down": self._all_brokers_down,
-            "broker and bridge": self._broker_and_bridge,
-            "partition": self._partition,
+        self._acts = self.acts | {
             "both stalled": self._both_stalled,
             "second kill": self._second_kill,
             "second freeze": self._second_freeze,
@@ -175,37 +167,37 @@ class Drill:
     def _some(self, least_s: float, most_s: float) -> None:
         self._go(self.chance.uniform(least_s, most_s))
 
-    def _stop(self, active: Program, other: Program, bridge: str) -> None:
+    def stop(self, active: Program, other: Program, bridge: str) -> None:
         active.stop()
         self._taken_over(other, bridge)
         active.start()
 
-    def _kill(self, active: Program, other: Program, bridge: str) -> None:
+    def kill(self, active: Program, other: Program, bridge: str) -> None:
         active.kill()
         self._taken_over(other, bridge)
         active.start()
 
-    def _freeze(self, active: Program, other: Program, bridge: str) -> None:
+    def freeze(self, active: Program, other: Program, bridge: str) -> None:
         active.freeze(True)
         self._taken_over(other, bridge)
         self._some(0.1, 0.5)
         active.freeze(False)
 
-    def _link_down(self, active: Program, other: Program, bridge: str) -> None:
+    def link_down(self, active: Program, other: Program, bridge: str) -> None:
         end = self.plant.ends[f"{active.name} {BRIDGES[bridge]}"]
         end.unplug()
         self._taken_over(other, bridge)
         self._some(0.1, 0.4)
         end.plug()
 
-    def _broker_down(self, active: Program, other: Program, bridge: str) -> None:
+    def broker_down(self, active: Program, other: Program, bridge: str) -> None:
         broker = self.chance.choice(self._brokers)
         broker.kill()
         self._some(0.3, 0.6)
         broker.start()
         self._go(0.5)
 
-    def _all_brokers_down(self, active: Program, other: Program, bridge: str) -> None:
+    def all_brokers_down(self, active: Program, other: Program, bridge: str) -> None:
         for broker in self._brokers:
             broker.kill()
         self._some(0.5, 1.0)
@@ -213,7 +205,7 @@ class Drill:
             broker.start()
         self._go(0.7)
 
-    def _broker_and_bridge(self, active: Program, other: Program, bridge: str) -> None:
+    def broker_and_bridge(self, active: Program, other: Program, bridge: str) -> None:
         broker = self.chance.choice(self._brokers)
         broker.kill()
         active.kill()
@@ -221,7 +213,7 @@ class Drill:
         broker.start()
         active.start()
 
-    def _partition(self, active: Program, other: Program, bridge: str) -> None:
+    def partition(self, active: Program, other: Program, bridge: str) -> None:
         between = self.plant.network.between
         wires = [
             wire for broker in self._brokers for wire in between(active.host.address, broker.host.address)
@@ -245,14 +237,14 @@ class Drill:
         self._go(0.5)
 
     def _second_kill(self, active: Program, other: Program, bridge: str) -> None:
-        self._kill(active, other, bridge)
+        self.kill(active, other, bridge)
         self._some(0.0, SECOND_S)
-        self._kill(other, active, bridge)
+        self.kill(other, active, bridge)
 
     def _second_freeze(self, active: Program, other: Program, bridge: str) -> None:
-        self._freeze(active, other, bridge)
+        self.freeze(active, other, bridge)
         self._some(0.0, SECOND_S)
-        self._freeze(other, active, bridge)
+        self.freeze(other, active, bridge)
 
 
 def plan(count: int, seed: int, kinds: tuple[str, ...]) -> list[tuple[str, str]]:

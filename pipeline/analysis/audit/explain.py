@@ -27,7 +27,7 @@ Routes = Mapping[tuple[str, int], frozenset[str]]
 
 
 class Seen(NamedTuple):
-    """One hub saw a frame `n` times on a segment, in one direction."""
+    """A hub that saw a frame `n` times on a segment, in one direction."""
 
     hub: Hub
     segment: str
@@ -70,7 +70,7 @@ class Segment:
 
     @property
     def delivered(self) -> int:
-        """Frames that bridges put there."""
+        """Frames that bridges put onto the segment."""
         put = self.put.total()
         by_candidates = self._of_buses and len(self._putters) > len(self.put)
         return min(put, max(self.heard.values(), default=put)) if by_candidates else put

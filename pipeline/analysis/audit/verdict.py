@@ -33,7 +33,7 @@ class Verdict(NamedTuple):
 
     @property
     def line(self) -> str:
-        """Return it as one line."""
+        """The verdict as one line."""
         return f"{self.color.capitalize()}: {self.text}."
 
 

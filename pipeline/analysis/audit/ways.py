@@ -44,7 +44,8 @@ def of_flow(traffic: Ways, topologies: Iterable[Hubs], patterns: Patterns, begun
 
 
 class _Passing:
-    """Judges which filters the frames of one flow pass. A pattern that has no number may begin them."""
+    """The judgement which filters the frames of one flow pass. A pattern that has no number may begin
+    them."""
 
     def __init__(self, patterns: Patterns, begun: int) -> None:
         numbered = patterns[:NUMBERED_MOST]

@@ -58,13 +58,13 @@ class Signature(NamedTuple):
         return self.rows // ENVELOPED_UNIT == self._puts() + self.rows % SENT_UNIT
 
     def is_single(self) -> bool:
-        """Whether it is one frame. Equal frames without envelopes are put equally often onto each segment;
-        without any put, nobody can say."""
+        """Return whether the sum is of one frame. Equal frames without envelopes are put equally often onto
+        each segment; without any put, nobody can say."""
         times, more = self._times()
         return self.is_enveloped() or times == 1 or more > 0
 
     def is_proven(self) -> bool:
-        """Whether so many frames have this sum that it is surely that of one frame without a fault.
+        """Return whether so many frames have the sum that each is surely one frame without a fault.
 
         A heartbeat that is always equal is one sum of all its beats, in which a loss does not show.
         """

@@ -25,12 +25,14 @@ def is_whole_bin(number: Any, start_ns: Any, end_ns: Any) -> Any:
 
 
 def is_served(put: Any, brought: Any) -> Any:
-    """Whether what was `put` onto a segment is a service. A few beside many that it `brought` are echoes."""
+    """Return whether the frames `put` onto a segment are a service: a few beside many `brought` are
+    echoes."""
     return (put > 0) & (put * ECHOES_MOST >= brought)
 
 
 def are_missed(others: Any, own: Any) -> Any:
-    """Whether frames were missed in a pause: those on the busiest of the `others`, less the segment's `own`.
+    """Return whether frames were missed in a pause: the busiest of the `others` had more than the `own`
+    segment.
 
     What the segment brought itself was not for it.
     """

@@ -63,7 +63,7 @@ def _number(column: str, names: Mapping[str, int], number: "Column") -> "Column"
 
 
 def with_key(rows: "DataFrame", at: Places) -> "DataFrame":
-    """Do as `keyed` does, without the segment's number; also for what gateways say about themselves."""
+    """Add `key` to the rows that `keyed` takes, and to those of what gateways say about themselves."""
     key = envelope() if at.by_envelope else content()
     return frames(rows).where(received() | on_bridge()).withColumn("key", key)
 

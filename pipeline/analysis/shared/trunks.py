@@ -25,7 +25,7 @@ _BETWEEN: Final = " + "
 
 
 def joined(topologies: Iterable[Hubs]) -> Joined:
-    """Find the buses that are one."""
+    """Find the buses that trunks join, by the topologies of a capture."""
     groups = dict[str, set[str]]()
     for hubs in topologies:
         for name, hub in hubs.items():
@@ -60,7 +60,7 @@ def _hearers(taken: "Iterable[Row]", one: Joined) -> Hearers:
 
 
 def in_inventory(taken: "Iterable[Row]", one: Joined) -> "list[Row]":
-    """Do the same in the rows of `pipeline.analysis.shared.inventory.take`."""
+    """Put the names of whole segments into the rows of `pipeline.analysis.shared.inventory.take`."""
     return [_renamed(row, one) for row in taken] if one else list(taken)
 
 

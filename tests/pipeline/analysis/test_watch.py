@@ -141,7 +141,9 @@ def test_a_wrong_directory_or_sink_is_said_before_spark_starts(tmp_path: Path) -
     with pytest.raises(PipelineError, match="tpyo: there is no such directory"), opened(JOB, asked):
         pass
     assert JOB.prepare is not None
-    with pytest.raises(PipelineError, match="--post: say by --alert"):
+    with pytest.raises(
+        PipelineError, match="--post: there is nothing to send; give the condition of an alert by --alert"
+    ):
         JOB.prepare(options(tmp_path / "out", directory=str(tmp_path), post="http://a/b"))
     new = str(tmp_path / "live")
     JOB.prepare(options(tmp_path / "out", directory=new, live="tcp://127.0.0.1:1"))

@@ -59,6 +59,7 @@ def test_spark_counts_each_row_once(spark: "SparkSession", days: Path, table: Pa
     assert one.exceptAll(two).count() == two.exceptAll(one).count() == 0
 
 
+@pytest.mark.timeout(300)  # as all that starts Spark by a command
 @pytest.mark.parametrize("where", BOTH)
 def test_a_command_has_the_same_answer(days: Path, table: Path, where: tuple[str, ...]) -> None:
     def tables(path: Path) -> dict[str, Any]:

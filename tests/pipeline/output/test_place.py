@@ -18,7 +18,7 @@ def test_what_can_be_made_or_written_is_right(tmp_path: Path, name: str) -> None
 
 def test_below_a_file_nothing_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(PipelineError, match="file/new: Not a directory"):
+    with pytest.raises(PipelineError, match="file/new: cannot be written: Not a directory"):
         check(str(tmp_path / "file" / "new"))
 
 
@@ -34,4 +34,4 @@ def test_a_job_says_so_before_it_looks_at_the_capture(
     *command, option = words
     target = tmp_path / "file" / "new"
     assert main([*command, "/no/such/capture", option, str(target)]) == 1
-    assert capsys.readouterr().err == f"buscoupler: {target}: Not a directory\n"
+    assert capsys.readouterr().err == f"buscoupler: {target}: cannot be written: Not a directory\n"

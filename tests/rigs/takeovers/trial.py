@@ -11,38 +11,18 @@ from pathlib import Path
 from bus.leases.wire import LEASE_MS
 from bus.transports.links import make_link
 from tests.helpers.peers import until
+from tests.rigs.takeovers.faults import Faults
 from tests.rigs.takeovers.load import Load, Outcome
 from tests.rigs.takeovers.rig import Program, Rig
 from tests.rigs.takeovers.stations import Station, far_link
 
-FAULTS = (
-    "stop",
-    "kill",
-    "freeze",
-    "link down",
-    "broker down",
-    "all brokers down",
-    "broker and bridge",
-    "partition",
-)
 
-
-class Trial:
+class Trial(Faults[[Program, Program], Awaitable[None]]):
     """A rig under load, and the faults to try on it."""
 
     def __init__(self, rig: Rig, load: Load, chance: random.Random) -> None:
         self.rig, self.load, self.chance = rig, load, chance
         self.over_s = inf  # time of the takeover; later waits do not count: restarts slow the machine
-        self._acts: dict[str, Callable[[Program, Program], Awaitable[None]]] = {
-            "stop": self._stop,
-            "kill": self._kill,
-            "freeze": self._freeze,
-            "link down": self._link_down,
-            "broker down": self._broker_down,
-            "all brokers down": self._all_brokers_down,
-            "broker and bridge": self._broker_and_bridge,
-            "partition": self._partition,
-        }
 
     async def run(self, fault: str) -> Outcome:
         """Cause a fault at a random moment, undo it, and account for every frame since just before."""
@@ -54,7 +34,7 @@ class Trial:
         other = rig.other(active)
         note, self.over_s = "", inf
         try:
-            await self._acts[fault](active, other)
+            await self.acts[fault](active, other)
         except TimeoutError as error:
             note = str(error)
         outcome = await self.load.account(fault, marks, self.over_s)
@@ -80,20 +60,20 @@ class Trial:
         await until(forwards, 10, f"takeover by {other.gateway}")
         self.over_s = asyncio.get_running_loop().time()
 
-    async def _stop(self, active: Program, other: Program) -> None:
+    async def stop(self, active: Program, other: Program) -> None:
         before = other.takeovers
         active.signal(signal.SIGTERM)
         await self._taken_over(other, before)
         await active.stop()
         await active.start()
 
-    async def _kill(self, active: Program, other: Program) -> None:
+    async def kill(self, active: Program, other: Program) -> None:
         before = other.takeovers
         await active.kill()
         await self._taken_over(other, before)
         await active.start()
 
-    async def _freeze(self, active: Program, other: Program) -> None:
+    async def freeze(self, active: Program, other: Program) -> None:
         before = other.takeovers
         active.signal(signal.SIGSTOP)
         try:
@@ -103,7 +83,7 @@ class Trial:
             active.signal(signal.SIGCONT)
         await until(lambda: active.state in ("standby", "fenced"), 10, "end of the frozen one's lease")
 
-    async def _link_down(self, active: Program, other: Program) -> None:
+    async def link_down(self, active: Program, other: Program) -> None:
         before = other.takeovers
         relay = self.rig.links[active.gateway]
         relay.cut()
@@ -113,26 +93,26 @@ class Trial:
         finally:
             await relay.open()
 
-    async def _broker_down(self, active: Program, other: Program) -> None:
+    async def broker_down(self, active: Program, other: Program) -> None:
         name = self.chance.choice(("br-1", "br-2"))
         await self.rig.kill_broker(name)
         await asyncio.sleep(self.chance.uniform(0.3, 0.6))
         await self.rig.start_broker(name)
         await asyncio.sleep(0.5)
 
-    async def _all_brokers_down(self, active: Program, other: Program) -> None:
+    async def all_brokers_down(self, active: Program, other: Program) -> None:
         await asyncio.gather(*(self.rig.kill_broker(name) for name in ("br-1", "br-2")))
         await asyncio.sleep(self.chance.uniform(0.5, 1.0))
         await asyncio.gather(*(self.rig.start_broker(name) for name in ("br-1", "br-2")))
         await asyncio.sleep(0.7)
 
-    async def _broker_and_bridge(self, active: Program, other: Program) -> None:
+    async def broker_and_bridge(self, active: Program, other: Program) -> None:
         before, name = other.takeovers, self.chance.choice(("br-1", "br-2"))
         await asyncio.gather(self.rig.kill_broker(name), active.kill())
         await self._taken_over(other, before)
         await asyncio.gather(self.rig.start_broker(name), active.start())
 
-    async def _partition(self, active: Program, other: Program) -> None:
+    async def partition(self, active: Program, other: Program) -> None:
         before, relays = other.takeovers, self.rig.broker_relays[active.gateway]
         for relay in relays:
             relay.stall()

@@ -68,6 +68,7 @@ async def test_every_size_crosses_and_nothing_comes_back(bus: Bus, fd: bool) -> 
         say(far, theirs, MESSAGE)
         await until(lambda: mine.messages == [MESSAGE])
         assert len(theirs.messages) == len(SIZES)
+        await until(lambda: a.stats.queued == b.stats.queued == 0)
         assert a.stats.sent == b.stats.received == len(SIZES)
         assert a.stats.balance() == b.stats.balance() == 0
         assert "conflict" not in a.stats.rejected
