@@ -6,7 +6,7 @@ The link opens on a `GuardedHub`, which puts a stage in front of each pipe. With
 import logging
 from collections.abc import Sequence
 
-from bridges.permits import Permit
+from bridges.permits import REASON, Permit
 from bus.hub import Hub, Pipe, without
 from bus.ledger import Stats
 from bus.transports.peers import Peer
@@ -14,15 +14,6 @@ from bus.transports.stream import StreamPipe
 from bus.wire.batch import Batch
 
 log = logging.getLogger("buscoupler.bridges")
-
-REASON = "peers"
-"""The reason of a message that is not passed on: the address's list does not let the peer send or hear it."""
-
-
-def refuses(peers: Sequence[Peer], batch: Batch, sending: bool) -> bool:
-    """Return whether no peer on the list of an address may send a batch, or hear it."""
-    lists = [peer.send if sending else peer.hear for peer in peers]
-    return bool(lists) and all(Permit(patterns).permitted(batch) is None for patterns in lists)
 
 
 class GuardedPipe(Pipe):

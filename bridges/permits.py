@@ -1,9 +1,15 @@
-"""The permit of one peer of a bus: the messages that it may send, or hear. Pure."""
+"""The permit of a peer at an address of a bus: the messages that it may send, or hear. Pure."""
+
+from collections.abc import Sequence
 
 from bridges.rules import Patterns, Rule, Rules
 from bridges.runs import Kept, Run, keep_run, scan
+from bus.transports.peers import Peer
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
 from bus.wire.envelope import take_apart
+
+REASON = "peers"
+"""The reason of a message that is not passed on: the address's list does not let the peer send or hear it."""
 
 
 class Permit:
@@ -47,3 +53,9 @@ class Permit:
     def _passes(self, message: bytes) -> bool:
         _, content, is_frame = take_apart(message)
         return self._rules.admit(content) if is_frame else self._opaque
+
+
+def refuses(peers: Sequence[Peer], batch: Batch, sending: bool) -> bool:
+    """Return whether no peer on the list of an address may send a batch, or hear it."""
+    lists = [peer.send if sending else peer.hear for peer in peers]
+    return bool(lists) and all(Permit(patterns).permitted(batch) is None for patterns in lists)

@@ -14,7 +14,7 @@ from appliance.parts.bridge import BridgePart, Leg
 from appliance.parts.build import Builder, Part
 from appliance.parts.bus import BusPart
 from appliance.parts.site import Site
-from bridges.guard import REASON, refuses
+from bridges.permits import REASON, refuses
 from bus.hub import Hub, Pipe
 from bus.ledger import Account, Stats
 from bus.schema import number

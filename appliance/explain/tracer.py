@@ -11,7 +11,7 @@ from appliance.explain.words import MARK_BYTES, SECONDS_MAX, Answer, Question, V
 from appliance.parts.bridge import BridgePart
 from appliance.parts.bus import BusPart
 from appliance.parts.site import Entry
-from bridges.guard import refuses
+from bridges.permits import refuses
 from bus.wire.batch import from_payloads
 from bus.wire.frame import is_frame
 

@@ -21,12 +21,6 @@ def build_wheel(directory: str, settings: Any = None, metadata: str | None = Non
     return build_meta.build_wheel(directory, settings, metadata)
 
 
-def build_editable(directory: str, settings: Any = None, metadata: str | None = None) -> str:
-    """Build a wheel that leads to this clone into a directory. Return its file name."""
-    _make_pages()
-    return build_meta.build_editable(directory, settings, metadata)
-
-
 def _make_pages() -> None:
     rmtree(PAGES, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "appliance.commandline.manual", PAGES], check=True)

@@ -164,7 +164,7 @@ BAD = {
     ),
     "peers by name on TCP": Bad(listen("tcp://127.0.0.1:5", ", peers: [pump]"), 3, "need certificates"),
     "peers of inproc": Bad(listen("inproc://x", ", peers: [{send: [a]}]"), 3, "peers has no effect"),
-    "peers by address on IPC": Bad(listen("ipc:///x", ", peers: [{address: 10.0.0.1}]"), 3, "has none"),
+    "peers by address on IPC": Bad(listen("ipc:///x", ", peers: [{address: 10.0.0.1}]"), 3, "has no address"),
     "network with host bits": Bad(
         listen("tcp://127.0.0.1:5", ", peers: [{address: 10.0.0.1/8}]"), 3, "has host bits set"
     ),
