@@ -12,7 +12,7 @@ COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
 def words(text: str) -> int:
-    """Count the words of a page that people wrote, blocks of code included: all that has a letter or a digit."""
+    """Count what people wrote on a page, code included: each word that has a letter or a digit."""
     shown = COMMENT.sub("", SECTION.sub("", text))
     return sum(any(map(str.isalnum, word)) for word in shown.split())
 
