@@ -155,15 +155,13 @@ def sp(path: Path, scheme: str, clogged: bool = False) -> Pair:
     """Make a pair on one of our streams: near listens, far dials, and so does a stranger."""
     tls = _own_tls(path.parent) if scheme in TLS_SCHEMES else None
     options: dict[str, Any] = {"queue_bytes": (1 if clogged else 8) << 20, "tls": tls, **_RETRY}
-    hosted = f"{scheme}://127.0.0.1:0" + ("/bus" if scheme in WEB_SCHEMES else "")
+    address = "127.0.0.1", free_port()
+    hosted = f"{scheme}://127.0.0.1:{address[1]}" + ("/bus" if scheme in WEB_SCHEMES else "")
     url = f"ipc://{path}" if scheme == "ipc" else hosted
-    near = Side("near", lambda: make_link(bound[0] if bound else url, "listen", **options), once=True)
-    bound: list[str] = []
+    near = Side("near", lambda: make_link(url, "listen", **options), once=True)
     near.open()
-    assert near.link is not None
-    bound.append(near.link.url)
-    far = Side("far", lambda: make_link(bound[0], "dial", tls=tls, **_RETRY), once=True)
-    speech, address = Speech(bound[0]), ("127.0.0.1", split_url(bound[0]).port)
+    far = Side("far", lambda: make_link(url, "dial", tls=tls, **_RETRY), once=True)
+    speech = Speech(url)
     secure = ssl.create_default_context(cafile=tls.ca_file) if tls else None
     local = scheme == "ipc"
     stranger = Stranger(
