@@ -78,7 +78,7 @@ def test_a_directory_that_cannot_be_listed_is_told(capture: Path) -> None:
     code = "from pathlib import Path; from capture.files import finished; finished(Path({!r}))"
     command = [*LIMITED, sys.executable, "-c", code.format(str(capture))]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.stderr.endswith(f"{closed}: Permission denied\n")
+    assert done.stderr.endswith(f"{closed}: cannot be listed: Permission denied\n")
 
 
 def test_files_are_checked_alike(capture: Path) -> None:
