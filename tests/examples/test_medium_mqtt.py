@@ -7,14 +7,13 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.helpers import ROOT
 from tests.helpers.installed import Installed
+from tests.helpers.peers import wait
 from tests.helpers.ports import free_port
 
 EXAMPLE = ROOT / "examples" / "medium-mqtt"
@@ -38,13 +37,6 @@ names: [plant, temp]
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     return Installed(EXAMPLE, tmp_path_factory.mktemp("installed"))
-
-
-def until(holds: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < end_s, "it never came true"
-        time.sleep(0.02)
 
 
 @pytest.mark.timeout(120)
@@ -135,7 +127,7 @@ def test_the_two_minutes_of_the_page(installed: Installed) -> None:
         up, down = blocks
         broker, gateway, subscriber, send = up[1:]  # the first line installs what is installed
         shell.run(broker)
-        until(lambda: _listens(port))
+        wait(lambda: _listens(port))
         shell.run(gateway)
         heard = shell.run(subscriber)
         shell.run(send)
@@ -158,17 +150,17 @@ def test_a_killed_gateway_has_lost_nothing_that_was_in_its_spool(installed: Inst
     file.write_text(TOPOLOGY.format(tcp=tcp, broker=port))
     spool = installed.place / "spool"
     with installed.process("run", str(file)) as gateway:
-        until(lambda: bool(list(spool.glob("*.spool"))))
+        wait(lambda: bool(list(spool.glob("*.spool"))))
         for number in range(3):  # while there is no broker
             installed.buscoupler("send", f"tcp://127.0.0.1:{tcp}", "plant/temp", "--data", f"{number}")
-        until(lambda: _bytes(spool) == 3 * (8 + 4 + 8 + 1))
+        wait(lambda: _bytes(spool) == 3 * (8 + 4 + 8 + 1))
         gateway.kill()
     assert MOSQUITTO is not None
     assert SUB is not None
     assert PUB is not None
     with subprocess.Popen([MOSQUITTO, "-p", str(port)], stderr=subprocess.DEVNULL) as broker:
         try:
-            until(lambda: _listens(port))
+            wait(lambda: _listens(port))
             command = [SUB, "-p", str(port), "-t", "plant/#", "-t", "up", "-v"]
             with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as heard:
                 assert heard.stdout is not None

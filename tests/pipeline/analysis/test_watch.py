@@ -7,8 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +36,7 @@ from pipeline.jobs.watch import JOB, recording
 from tests.capture.divided import divide
 from tests.capture.recordings import Recording
 from tests.helpers import alone
+from tests.helpers.peers import wait
 from tests.pipeline.analysis.watches import SECONDS, options, run
 from tests.rigs import planted
 
@@ -117,9 +117,9 @@ def test_a_live_bus_is_recorded_while_it_is_watched(tmp_path: Path) -> None:
         assert bus.wait_peers(1, 30.0)
         for number in frames:
             bus.send(["fridge"], b"%d" % number)
-        until(lambda: rows_in(days) >= len(frames), 30.0)
+        wait(lambda: rows_in(days) >= len(frames), 30.0)
         assert is_on()
-    until(lambda: bool(listed(days)), 10.0)
+    wait(lambda: bool(listed(days)), 10.0)
 
 
 def rows_in(days: Path) -> int:
@@ -133,7 +133,7 @@ def test_a_recorder_that_cannot_begin_ends_the_watch(tmp_path: Path) -> None:
         with recording("tcp://127.0.0.1:1", "s3a://b/c"):
             pass
     with recording("nonsense://", str(days_directory(tmp_path))) as is_on:
-        until(lambda: not is_on(), 30.0)
+        wait(lambda: not is_on(), 30.0)
 
 
 def test_a_wrong_directory_or_sink_is_said_before_spark_starts(tmp_path: Path) -> None:
@@ -312,13 +312,6 @@ def test_an_alert_of_many_tokens_fits(spark: "SparkSession") -> None:
     assert (json.loads(row.payload), row.cut) == ({"ts_ns": 5, "value": 1.0, "cut": True}, True)
 
 
-def until(condition: Callable[[], bool], limit_s: float) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {limit_s} s"
-        time.sleep(0.005)
-
-
 def java_of(pid: int) -> set[str]:
     """Return the words by which a process has started its Java."""
     (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
@@ -332,7 +325,7 @@ def kill_within_a_batch(output: Path, where: str, rule: str) -> None:
         [sys.executable, "-m", "buscoupler", *words], env=alone(), start_new_session=True
     )
     try:
-        until((output / "rates/batch=0").exists, 100.0)
+        wait((output / "rates/batch=0").exists, 100.0)
         lasting = {f"{name}={value}" for name, value in LASTING.items()}
         assert {"-XX:+UseG1GC", *lasting} <= java_of(process.pid)
     finally:
