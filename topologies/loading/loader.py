@@ -31,6 +31,7 @@ from bus.text import nearest
 from topologies.findings import Finding, InvalidTopology, error
 from topologies.loading.document import CHARACTERS_MAX, describe, parse, where
 from topologies.loading.mappings import is_choice, kind_among, slip_in, wrong_keys
+from topologies.loading.numbers import unclear
 from topologies.loading.variables import Expanded
 from topologies.model import Topology
 
@@ -209,7 +210,7 @@ class _Reader:
         notation = next((marker for marker in markers if isinstance(marker, Notation)), None)
         if isinstance(node, SequenceNode):
             return tuple(self.read(child, item, f"{path}[{i}]") for i, child in enumerate(node.value))
-        if notation and isinstance(node, ScalarNode) and _kind(node) == "str":
+        if notation and isinstance(node, ScalarNode) and _kind(node) == "str" and not _unclear(node, ()):
             return self._read_text(node, notation, path)
         if any(isinstance(marker, Single) for marker in markers) and not _is_null(node):
             return (self.read(node, item, path),)
@@ -321,12 +322,15 @@ class _Reader:
         return self._unlike(node, path, " or ".join(choices))
 
     def _read_scalar(self, node: Node, wanted: Sequence[Any], path: str) -> Any:
-        kind = _kind(node)
-        for each, option in product(_kinds(node), (unwrap(w)[0] for w in wanted)):
+        kind, options = _kind(node), [unwrap(w)[0] for w in wanted]
+        if (int in options or float in options) and (text := _unclear(node, options)):
+            quotes = ", or put it in quotes if it is text" if str in options else ""
+            return self._wrong(node, path, f"{text}{quotes}")
+        for each, option in product(_kinds(node), options):
             if isinstance(node, ScalarNode) and each in _TAGS[option]:
                 return self._construct(node, each, option, path)
-        words = " or ".join(_WORDS[unwrap(w)[0]] for w in wanted)
-        unquoted = str in wanted and kind in ("int", "float", "bool", "timestamp")
+        words = " or ".join(map(_WORDS.__getitem__, options))
+        unquoted = str in options and kind in ("int", "float", "bool", "timestamp")
         quote = "; put it in quotes" if unquoted else ""
         return self._unlike(node, path, words, quote)
 
@@ -392,6 +396,14 @@ def _kinds(node: Node) -> tuple[str, ...]:
     """Return the types that a scalar can be of: also text, or a type without quotes, if it has variables."""
     plain = node.plain_tag.rpartition(":")[2] if isinstance(node, Expanded) else ""
     return (_kind(node), "str", plain) if plain else (_kind(node),)
+
+
+def _unclear(node: Node, wanted: Collection[type]) -> str:
+    """Return why a scalar is a number that may not be the one that is meant; "" if it is, or is text."""
+    if not isinstance(node, ScalarNode):
+        return ""
+    number = _kind(node) in ("int", "float") or (isinstance(node, Expanded) and str not in wanted)
+    return unclear(node.value) if number or (node.style is None and _kind(node) == "str") else ""
 
 
 def _is_null(node: Node) -> bool:
