@@ -70,7 +70,7 @@ def _bound(path: Path) -> socket.socket:
     before = os.umask(0o177)
     try:
         sock.bind(str(path))
-        sock.listen()  # at once: who sees the file can connect
+        sock.listen(1024)  # at once: who sees the file can connect
         sock.setblocking(False)
     except BaseException:
         sock.close()
