@@ -1,7 +1,7 @@
 """A listener whose connections are streams of asyncio, for services that need no more than these."""
 
 import socket
-from asyncio import AbstractEventLoop, StreamReader, StreamReaderProtocol, StreamWriter, Task, timeout
+from asyncio import AbstractEventLoop, Future, StreamReader, StreamReaderProtocol, StreamWriter, Task, timeout
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -99,8 +99,8 @@ class StreamListener:
         """Wait until a client begins its handshake of TLS: who is silent costs no more than a seat."""
         if self._tls is None:
             return
-        spoken = self._loop.create_future()
-        self._loop.add_reader(sock, lambda: spoken.done() or spoken.set_result(None))
+        spoken: Future[None] = self._loop.create_future()
+        self._loop.add_reader(sock, _set, spoken)
         try:
             async with timeout(self._handshake_s):
                 await spoken
@@ -121,3 +121,8 @@ class StreamListener:
         self.shut()
         for task in list(self._tasks):
             task.cancel()
+
+
+def _set(spoken: Future[None]) -> None:
+    if not spoken.done():
+        spoken.set_result(None)
