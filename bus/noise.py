@@ -9,7 +9,7 @@ from math import inf
 
 @dataclass(frozen=True)
 class Ear:
-    """What is known of a medium's input. `unit` is what is counted, and `guess` what may be wrong.
+    """The input of a medium as its noise shows. `unit` is what is counted, and `guess` what may be wrong.
 
     Input without a message is noise when `sure` units of it were rejected, or more than `most` came, which is
     more than a message takes. Before the first message it is noise too when `few` units have come, and after

@@ -165,7 +165,7 @@ class DeviceLink(Generic[D]):
 
     @property
     def ear(self) -> Ear:
-        """What is known of the input of the medium."""
+        """The input of the medium as its noise shows."""
         return Ear()
 
     @property

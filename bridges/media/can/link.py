@@ -72,9 +72,9 @@ class CanLink(DeviceLink["BusABC"]):
 
     @property
     def condition(self) -> str:
-        """What is wrong with the input, or the state of the controller: `error-active` to `bus-off`.
+        """The state of the input if that is noise, else of the controller: `error-active` to `bus-off`.
 
-        It is `unknown` if nothing reports it.
+        The latter is `unknown` if nothing reports it.
         """
         return super().condition or self.bus.state
 

@@ -1,4 +1,4 @@
-"""What an interface of python-can reads from, a serial port or a socket: counted, and watched for its end.
+"""The serial port or the socket that an interface of python-can reads from: counted, and watched for its end.
 
 Some interfaces keep the end to themselves: they return no frame for ever, and take a processor core for it.
 """
@@ -18,7 +18,7 @@ _ASCII = bytes(code if code < 128 else ord("?") for code in range(256))
 
 
 class Heard(NamedTuple):
-    """What came by a source, in bytes, and what of it was surely in no frame: whole lines, and bytes."""
+    """The input of a source, in bytes, and what of it was surely in no frame: whole lines, and bytes."""
 
     size: int = 0
     noise_lines: int = 0
@@ -83,7 +83,7 @@ class Source:
 
     @property
     def ended(self) -> str:
-        """Why nothing will ever be read again, with what was said before; "" while something may be."""
+        """The reason why nothing will ever be read again, with what was said before; "" while something may be."""
         why = self.fault or ("closed by the other end" if self._has_ended() else "")
         return after(f"lost: {why}", self._said) if why else ""
 
