@@ -7,9 +7,9 @@ from math import inf
 from typing import NamedTuple
 
 from bridges.bridge import Bridge
+from bus.accounts import LINKS_MAX
 from bus.balance import imbalances
 from bus.hub import Hub
-from bus.accounts import LINKS_MAX
 from tests.chaos.plant import Plant, Program
 from tests.chaos.stations import Key, Station, receivers
 
