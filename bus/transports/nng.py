@@ -195,7 +195,10 @@ class NngLink:
             return
         for peer, run in groupby(_take(self._socket), key=itemgetter(1)):
             if self._socket is not None:
-                self._publish(self._pipe_of(peer), from_payloads(body for body, _ in run))
+                pipe = self._pipe_of(peer)
+                self._publish(pipe, from_payloads(body for body, _ in run))
+                if peer not in self._pipes:
+                    self._hub.detach(pipe)
 
     def _publish(self, origin: NngPipe, batch: Batch) -> None:
         self._relay = relay = _Relay(origin, batch)
@@ -222,7 +225,9 @@ class NngLink:
         """
         if peer not in self._pipes:
             if peer in self._departed:
-                return NngPipe(self, peer, "departed")
+                pipe = NngPipe(self, peer, "departed")
+                self._hub.attach(pipe)  # for this batch only: it counts as one that came in here
+                return pipe
             self._join(peer, self._socket.peers.get(peer, str(peer)) if self._socket else "")
         return self._pipes[peer]
 
