@@ -28,7 +28,7 @@ def ledgers(program: Program) -> list[str]:
 
 
 class Dues:
-    """Every link of a program gets all that its hub passes on, but what it brought itself: with a pipe or not.
+    """Every link of a program is offered what its hub passes on, with a pipe or not, but what it brought.
 
     Once each, at least: what it was offered may run ahead, and never falls behind. It is looked at from the
     outside, by what the hub has passed on since the last look.

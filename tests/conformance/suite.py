@@ -217,7 +217,7 @@ async def test_a_loss_is_counted_and_has_a_reason(maker: Maker, pair: Pair) -> N
 
 
 class Dues:
-    """What a hub had to offer the link of its side: once for each pipe but the sender, or once without any."""
+    """What a hub had to offer the link of its side: once for each pipe but the sender, else once."""
 
     def __init__(self, side: Side) -> None:
         self.side, self.due = side, 0
