@@ -18,7 +18,7 @@ from appliance.status.transit import Transit
 from appliance.status.view import Around, Besides, Sampled, View
 from appliance.web.service import StatusPage
 from bus.hub import Hub, Link
-from bus.transports import budget
+from bus.transports import budget, seats
 from topologies.model import Topology
 from topologies.picture.drawing import draw
 from topologies.resolved.resolve import Resolved
@@ -99,7 +99,8 @@ class Appliance:
         self._scan()
 
     def _settle_budget(self) -> None:
-        """Bound the memory that this process holds for its peers, as the topology says."""
+        """Bound what this process holds for its peers, and whom it keeps connected, as the topology says."""
+        seats.PROCESS.revise(self.resolved.here.keep_connections_of)
         limit_bytes = self.resolved.here.memory_bytes
         budget.PROCESS.revise(budget.default_bytes() if limit_bytes is None else limit_bytes)
 
