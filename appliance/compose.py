@@ -18,7 +18,7 @@ from appliance.status.transit import Transit
 from appliance.status.view import Around, Besides, Sampled, View
 from appliance.web.service import StatusPage
 from bus.hub import Hub, Link
-from bus.transports import budget
+from bus.transports import budget, seats
 from topologies.model import Topology
 from topologies.picture.drawing import draw
 from topologies.resolved.resolve import Resolved
@@ -99,7 +99,8 @@ class Appliance:
         self._scan()
 
     def _settle_budget(self) -> None:
-        """Bound the memory that this process holds for its peers, as the topology says."""
+        """Bound what this process holds for its peers, and whom it keeps connected, as the topology says."""
+        seats.PROCESS.revise(self.resolved.here.keep_connections_of)
         limit_bytes = self.resolved.here.memory_bytes
         budget.PROCESS.revise(budget.default_bytes() if limit_bytes is None else limit_bytes)
 
@@ -164,8 +165,12 @@ class Appliance:
             parts=lambda: self.parts.values(),
             besides=lambda: Besides(hubs=self._publisher.hubs, services=(self.page,)),
             around=self._around,
-            sampled=lambda: Sampled(self.monitor.events, self.monitor.rates.now, self._transit.as_records()),
+            sampled=self._sampled,
         )
+
+    def _sampled(self) -> Sampled:
+        monitor = self.monitor
+        return Sampled(monitor.events, monitor.rates.now, self._transit.as_records(), monitor.down_ms)
 
     def _around(self, claims: Mapping[str, int]) -> Around:
         gateways = {name: gateway.address for name, gateway in self.topology.gateways.items()}

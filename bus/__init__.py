@@ -1,7 +1,8 @@
 """The raw bus, and what programs and gateways say on it.
 
-`wire` has the formats; `hub` is the bus itself: pipes and links; `ledger` has their counts, `balance` checks
-them; `transports` makes its links, `client` is the application's socket. `watched` is a hub that cuts loops,
+`wire` has the formats; `hub` is the bus itself: pipes and links; `ledger` has the counts of a pipe,
+`accounts` those of all links, with what each misses without a pipe (`vacancy`), and `balance` checks them;
+`transports` makes its links, `client` is the application's socket. `watched` is a hub that cuts loops,
 which `loops` finds and `rings` judges; `patch` joins two hubs of a process. `serving` listens for foreign
 clients, within bounds: `tmq`, which has clients and brokers, stands on it. `leases` chooses which gateway
 forwards, `embedded` is for microcontrollers. `schema` and `kinds` describe records that a file configures,

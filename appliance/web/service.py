@@ -3,16 +3,17 @@
 import errno
 import logging
 import socket
-from asyncio import AbstractEventLoop, Task
-from pathlib import Path
+from asyncio import AbstractEventLoop
 from ssl import SSLContext
 
 from appliance.status.view import View
 from appliance.web.guard import Guard, check_token
 from appliance.web.server import Server
 from bus.errors import BusError, words_of
+from bus.files import read_text
 from bus.report import Report
 from bus.transports.secure import context
+from bus.transports.sockets import Acceptor
 from topologies.model.status import StatusSpec, place_of
 
 log = logging.getLogger("buscoupler")
@@ -25,8 +26,6 @@ class StatusPage:
         self._address = address  # of the gateway
         self._spec = StatusSpec()
         self._server: Server | None = None
-        self._socket: socket.socket | None = None
-        self._task: Task[None] | None = None
         self.url = ""
 
     def follow(self, spec: StatusSpec, view: View, loop: AbstractEventLoop) -> None:
@@ -45,11 +44,23 @@ class StatusPage:
     def _open(self, spec: StatusSpec, view: View, loop: AbstractEventLoop) -> None:
         secure = None if spec.tls is None else context(spec.address, spec.tls, True)
         guard = Guard((*spec.hosts, self._address, socket.gethostname()), _token(spec), secure is not None)
-        self._socket = sock = _listen(spec)
-        self.url = _url(spec, sock, secure)
-        log.info("status page at %s", self.url)
         self._server = Server(view, guard, secure)
-        self._task = loop.create_task(self._server.open(sock, loop))
+        port = self._listen(self._server, loop)
+        self.url = _url(spec, port, secure)
+        log.info("status page at %s", self.url)
+
+    def _listen(self, server: Server, loop: AbstractEventLoop) -> int:
+        """Listen; at a free port if nobody chose one and the default is taken. Return the port."""
+        host, port = place_of(self._spec.address)
+        try:
+            return server.open(Acceptor(0, (host, port)), loop, self._on_trouble)
+        except OSError as error:
+            if self._spec.listen is not None or error.errno != errno.EADDRINUSE:
+                raise
+            return server.open(Acceptor(0, (host, 0)), loop, self._on_trouble)
+
+    def _on_trouble(self, error: OSError) -> None:
+        log.warning("%s: cannot accept: %s; will go on trying", self.url, words_of(error))
 
     def report(self) -> Report:
         """Return the address and the counts of the page; nothing about its readers."""
@@ -59,12 +70,8 @@ class StatusPage:
 
     def close(self) -> None:
         """Stop listening. Idempotent."""
-        if self._task is not None:
-            self._task.cancel()
-            self._task = None
-        if self._server is not None and self._socket is not None:
+        if self._server is not None:
             self._server.close()
-            self._socket.close()  # its server may not have begun
             self._server, self.url = None, ""
 
 
@@ -73,37 +80,12 @@ def _token(spec: StatusSpec) -> str:
     if spec.token_file is None:
         return ""
     try:
-        return check_token(Path(spec.token_file).read_text("ascii"))
+        return check_token(read_text(spec.token_file))
     except ValueError as error:
         raise ValueError(f"{spec.token_file}: {error}") from error
 
 
-def _listen(spec: StatusSpec) -> socket.socket:
-    """Return a socket that listens; at a free port if nobody chose one and the default is taken."""
-    host, port = place_of(spec.address)
-    try:
-        return _bound(host, port)
-    except OSError as error:
-        if spec.listen is not None or error.errno != errno.EADDRINUSE:
-            raise
-        return _bound(host, 0)
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    sock = socket.socket(family, kind)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind(address)
-        sock.listen(64)
-        sock.setblocking(False)
-    except BaseException:
-        sock.close()
-        raise
-    return sock
-
-
-def _url(spec: StatusSpec, sock: socket.socket, secure: SSLContext | None) -> str:
-    host, port = place_of(spec.address)[0], sock.getsockname()[1]
+def _url(spec: StatusSpec, port: int, secure: SSLContext | None) -> str:
+    host = place_of(spec.address)[0]
     shown = f"[{host}]" if ":" in host else host
     return f"{'http' if secure is None else 'https'}://{shown}:{port}"

@@ -214,7 +214,7 @@ class BusPort:
 
     @property
     def ended(self) -> str:
-        """The reason why no frame will ever come again, although the driver does not say so; "" if one may come."""
+        """The reason why no frame will ever come again, kept by the driver; "" if one may come."""
         return "" if self._source is None else self._source.ended
 
     def take_heard(self) -> Heard | None:

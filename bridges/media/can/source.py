@@ -83,7 +83,7 @@ class Source:
 
     @property
     def ended(self) -> str:
-        """The reason why nothing will ever be read again, with what was said before; "" while something may be."""
+        """The reason why nothing will be read again, with what was said before; "" while something may be."""
         why = self.fault or ("closed by the other end" if self._has_ended() else "")
         return after(f"lost: {why}", self._said) if why else ""
 
