@@ -165,8 +165,12 @@ class Appliance:
             parts=lambda: self.parts.values(),
             besides=lambda: Besides(hubs=self._publisher.hubs, services=(self.page,)),
             around=self._around,
-            sampled=lambda: Sampled(self.monitor.events, self.monitor.rates.now, self._transit.as_records()),
+            sampled=self._sampled,
         )
+
+    def _sampled(self) -> Sampled:
+        monitor = self.monitor
+        return Sampled(monitor.events, monitor.rates.now, self._transit.as_records(), monitor.down_ms)
 
     def _around(self, claims: Mapping[str, int]) -> Around:
         gateways = {name: gateway.address for name, gateway in self.topology.gateways.items()}

@@ -24,6 +24,7 @@ from bus.transports.signing import signed
 from bus.transports.sockets import CLOSED_BY_PEER, Acceptor, OnPeer, connect_to, tune
 from bus.transports.stream import Bounds, Calls, StreamPipe
 from bus.urls import BEACON, Url, split_url, with_host
+from bus.vacancy import NO_PEER
 from bus.wake_hook import Standstill, stood_still
 from bus.wire.batch import Batch
 from bus.wire.signed import SIGNS, Session, begins_with_hello
@@ -72,14 +73,14 @@ class _StreamLink:
         self._sessions: dict[StreamPipe, Session] = {}
         self._refused = Stats()
         self._framing = channel.framing(self.options.message_bytes)
-        self._is_open = False
+        self._is_open = self._enlisted = False
         self._standstill = Standstill(self._woke)
 
     def _begin(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Start on a hub and a loop. Raises `LinkError` for unusable certificates."""
         self._hub, self._loop = hub, loop
         self.channel.open()
-        self._count_refused(hub)
+        self._join(hub)
         self._standstill.watch(loop, self.options.age_s)
 
     def revise(self, other: Link) -> bool:
@@ -145,10 +146,17 @@ class _StreamLink:
             return pipe.close(SIGNS)
         return self._hub.publish(batch, pipe)
 
-    def _count_refused(self, hub: Hub) -> None:
-        """Have a hub count the rejected input of peers that are never attached to it."""
+    def _join(self, hub: Hub) -> None:
+        """Have a hub count what the link misses without peers, and the input of peers that never attach."""
+        hub.enlist(self.name, NO_PEER)
+        self._enlisted = True
         self._refused = Stats()
         hub.keep(self.name, self._refused)
+
+    def _leave_hub(self) -> None:
+        if self._enlisted:
+            self._hub.strike(self.name)
+        self._enlisted = False
 
     def rehome(self, hub: Hub) -> None:
         """Move to another hub with all peers, which notice nothing. Call it between two batches."""
@@ -157,8 +165,9 @@ class _StreamLink:
             if pipe.ready:
                 self._hub.detach(pipe)
                 hub.attach(pipe)
+        self._leave_hub()
         self._hub = hub
-        self._count_refused(hub)
+        self._join(hub)
 
     def _forget(self, pipe: StreamPipe) -> None:
         """Detach a closed pipe from the hub, and note why it closed."""
@@ -187,6 +196,7 @@ class _StreamLink:
         self._standstill.end()
         for pipe in tuple(self.pipes):
             pipe.close()
+        self._leave_hub()
 
 
 class ListenLink(_StreamLink):
@@ -225,6 +235,7 @@ class ListenLink(_StreamLink):
         try:
             bound = self._acceptor.open(loop, self._accepted, self._on_trouble)
         except OSError as error:
+            self._leave_hub()
             raise LinkError(f"{self.url}: cannot listen: {words_of(error)}") from error
         self._is_open = True
         if isinstance(bound, tuple):
