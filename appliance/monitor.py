@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 from appliance.status.rates import Rates
 from appliance.status.rows import LinkRow
 from bus.events import Event
-from bus.hub import Hub, Link
+from bus.hub import Hub, LinkView
 from bus.ledger import Account
 from bus.reasons import troubles
 from bus.watched import WatchedHub
@@ -45,7 +45,7 @@ class Monitor:
         self.events: deque[Event] = deque(maxlen=KEPT)
         self.rates = Rates()
         self._gateway, self._watched, self._clock_ns = gateway, watched, clock_ns
-        self._links: dict[Link, tuple[str, str, int]] = {}  # two may have one name
+        self._links: dict[LinkView, tuple[str, str, int]] = {}  # two may have one name
         self._loops: dict[str, int] = {}
         self._drops: dict[str, tuple[float, dict[str, int]]] = {}
         self._waiting: list[bytes] = []

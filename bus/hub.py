@@ -177,8 +177,8 @@ State = Literal["closed", "opening", "up", "waiting"]
 """The state of a link: not open; being opened; in use; waiting for a retry after a loss or failure."""
 
 
-class Link(Protocol):
-    """A configured endpoint that listens, dials or opens a device. It reconnects by itself."""
+class LinkView(Protocol):
+    """What a status shows of a link."""
 
     @property
     def name(self) -> str:
@@ -213,6 +213,10 @@ class Link(Protocol):
     @property
     def queue_bytes(self) -> int:
         """The bound of the queue to each peer, in bytes."""
+
+
+class Link(LinkView, Protocol):
+    """A configured endpoint that listens, dials or opens a device. It reconnects by itself."""
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Start the link without blocking. Later faults are a state with retries, not an exception.

@@ -9,6 +9,7 @@ from appliance.process.serve import serve
 from appliance.status.client import status_socket
 from appliance.status.ledger import say_ledger
 from appliance.status.responder import status_responder
+from appliance.status.rows import waiting_rows
 from appliance.status.view import Besides, View
 from bus.keys import ring_of
 from bus.leases.service import LeasingBroker
@@ -81,7 +82,9 @@ def run(options: argparse.Namespace) -> int:
     view = View(
         program="broker",
         name=service.broker.urls[0],
-        besides=lambda: Besides(service.hubs(), services=(service,)),
+        besides=lambda: Besides(
+            service.hubs(), waiting_rows(service.hub, service.broker.bindings), (service,)
+        ),
         started_ns=time.time_ns(),
     )
     responder = status_responder(process_directory("broker") / status_socket(()), view)

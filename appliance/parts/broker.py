@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from appliance.parts.announcing import Announcer, said_changes
 from appliance.parts.changes import Change, differing, settings_of
 from appliance.parts.site import BasePart, Revision, Site
+from appliance.status.rows import LinkRow, waiting_rows
 from bus.errors import LinkError
 from bus.keys import Keyring, ring_of
 from bus.report import Reporter
@@ -31,6 +32,15 @@ class BrokerPart(BasePart):
     @property
     def services(self) -> list[Reporter]:
         return [self.service]
+
+    @property
+    def rows(self) -> list[LinkRow]:
+        """The rows of addresses that are not there yet."""
+        return waiting_rows(self.hub, self.service.broker.bindings)
+
+    @property
+    def watched(self) -> list[LinkRow]:
+        return [LinkRow(self.hub, one.name, one) for one in self.service.broker.bindings if one.waited]
 
     def revise(self, resolved: ResolvedBroker) -> Revision:
         """Return the change to the broker as `resolved` has it. A broker that could not open is made anew.

@@ -1,8 +1,14 @@
 """The row of a link in a status: its counts and its state. Pure."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from bus.hub import Hub, Link
+from bus.hub import Hub, LinkView
+
+
+def waiting_rows(hub: Hub, bindings: Iterable[LinkView]) -> "list[LinkRow]":
+    """Return rows for the addresses of a service that are not there yet."""
+    return [LinkRow(hub, one.name, one) for one in bindings if one.state in ("opening", "waiting")]
 
 
 class LinkRow(NamedTuple):
@@ -14,7 +20,7 @@ class LinkRow(NamedTuple):
 
     hub: Hub
     name: str
-    link: Link
+    link: LinkView
     edges: tuple[str, ...] = ()
     failure: str = ""
 

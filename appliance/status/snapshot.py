@@ -12,7 +12,7 @@ from appliance.status.rates import Rate, RowKey
 from appliance.status.rows import LinkRow
 from appliance.status.shape import VERSION
 from appliance.status.view import ShownPart, View
-from bus.hub import Hub, Link, Pipe, chain
+from bus.hub import Hub, LinkView, Pipe, chain
 from bus.ledger import Account, Stats
 from bus.names import Names
 from bus.report import LISTED, Report
@@ -110,7 +110,7 @@ def _edges(row: LinkRow) -> Iterator[Record]:
         yield {"id": edge, "hub": row.hub.name, "row": row.name} | _state([row])
 
 
-def _link(link: Link) -> Record:
+def _link(link: LinkView) -> Record:
     known = {"state": link.state, "condition": link.condition, "fault": link.fault, "losses": link.losses}
     return {"name": link.name} | {name: value for name, value in known.items() if value}
 

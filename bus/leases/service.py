@@ -91,8 +91,11 @@ class LeasingBroker:
         return self._loop is not None
 
     def open(self, loop: AbstractEventLoop) -> None:
-        """Listen, and watch the time. Raises `LinkError` with nothing left open."""
-        self.broker.open(loop)
+        """Listen, and watch the time. Raises `LinkError` with nothing left open.
+
+        An address that is not there yet is waited for.
+        """
+        self.broker.open(loop, wait=True)
         self._loop = loop
 
     def revise(

@@ -64,7 +64,7 @@ async def connect_to(loop: AbstractEventLoop, family: int, address: Any) -> sock
 
 
 class Acceptor:
-    """The accepting socket of one address: (AF_UNIX, path) or (0, (host, port)), "" being any host."""
+    """The accepting socket of one numeric place: (AF_UNIX, path), or a family and an address of IP."""
 
     def __init__(self, family: int, address: Any) -> None:
         self._family, self._address = family, address
@@ -78,7 +78,7 @@ class Acceptor:
         half a second later.
         """
         self._loop, self._on_peer, self._on_trouble = loop, on_peer, on_trouble
-        self._socket = _listen(self._family, self._address)
+        self._socket = listen_at(self._family, self._address)
         self._file = file_of(str(self._address)) if self._family == socket.AF_UNIX else None
         loop.add_reader(self._socket, self._on_acceptable)
         return self._socket.getsockname()
@@ -126,13 +126,10 @@ class Acceptor:
             unlink_own(str(self._address), self._file)
 
 
-def _listen(family: int, address: Any) -> socket.socket:
+def listen_at(family: int, address: Any) -> socket.socket:
+    """Return a non-blocking socket that listens at a numeric place. Raises `OSError`."""
     if family == socket.AF_UNIX:
         _unlink_stale(str(address))
-    else:
-        host, port = address[0] or "0.0.0.0", address[1]
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, address = found[0][0], found[0][4]
     both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()  # a wildcard of IPv6 takes IPv4 too
     sock = socket.create_server(address, family=family, backlog=1024, dualstack_ipv6=both)
     if family == socket.AF_UNIX:

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from bridges.media.uart.address import server_of
 from bridges.media.uart.medium import Uart
 from bridges.media.uart.rfc2217 import IAC, Client, escape
+from bus.holders import holding_words
 
 _READ_BYTES = 65536
 _CONNECT_S = 5.0
@@ -56,16 +57,19 @@ def _open_device(options: Uart, transceiver: Mapping[str, Any] | None) -> Any:
     import serial
     import serial.rs485
 
-    device = serial.serial_for_url(
-        options.port,
-        options.baud,
-        exclusive=options.exclusive,
-        parity=options.parity,
-        stopbits=options.stopbits,
-        rtscts=options.rtscts,
-        timeout=0,
-        write_timeout=0,
-    )
+    try:
+        device = serial.serial_for_url(
+            options.port,
+            options.baud,
+            exclusive=options.exclusive,
+            parity=options.parity,
+            stopbits=options.stopbits,
+            rtscts=options.rtscts,
+            timeout=0,
+            write_timeout=0,
+        )
+    except OSError as error:
+        raise OSError(holding_words(error, options.port)) from error
     if transceiver is not None:
         try:
             device.rs485_mode = serial.rs485.RS485Settings(**transceiver)

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import random
+import socket
 import ssl
 from asyncio import Server, StreamReader, StreamWriter
 from collections.abc import Awaitable, Callable
@@ -10,8 +11,9 @@ from typing import Final
 
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
+from bus.transports.binding import Binding, when_bound
 from bus.transports.options import Tls
-from bus.urls import is_wildcard, split_url
+from bus.urls import split_url
 
 log = logging.getLogger("buscoupler.proxy")
 
@@ -48,17 +50,16 @@ class Listening:
         self._tls, self._serve = context(tls, listens=True), serve
         self._server: Server | None = None
         self._connections: set[StreamWriter] = set()
+        self.bindings: list[Binding[socket.socket]] = []
 
     async def run(self) -> None:
-        """Listen until cancelled. Raises `LinkError` if that fails."""
+        """Listen until cancelled, as soon as the address is there. Raises `LinkError` if it is taken."""
         url = split_url(self.url)
-        host = None if is_wildcard(url.host) else url.host
-        try:
-            self._server = await asyncio.start_server(
-                self._accepted, host, url.port, ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_S
-            )
-        except OSError as error:
-            raise LinkError(f"{self.url}: cannot listen: {words_of(error)}") from error
+        host = "" if url.host == "*" else url.host
+        sock = await when_bound(self.url, (0, (host, url.port)), self.bindings.append)
+        self._server = await asyncio.start_server(
+            self._accepted, sock=sock, ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_S
+        )
         port = self._server.sockets[0].getsockname()[1]
         self.url = f"{url.scheme}://{f'[{url.host}]' if ':' in url.host else url.host}:{port}"
         await self._server.serve_forever()
@@ -79,6 +80,9 @@ class Listening:
 
     def close(self) -> None:
         """Stop listening. Idempotent."""
+        for binding in self.bindings:
+            binding.close()
+        self.bindings.clear()
         if self._server is not None:
             self._server.close()
 
@@ -90,6 +94,7 @@ class Dialling:
         self.url, self.fault = url, ""
         self._tls, self._serve, self._name = context(tls, listens=False), serve, tls.server_name
         self._pauses = Backoff(_RETRY_MIN_S, _RETRY_MAX_S, random.uniform)
+        self.bindings: list[Binding[socket.socket]] = []  # none: it dials
 
     async def run(self) -> None:
         """Keep a connection up until cancelled."""

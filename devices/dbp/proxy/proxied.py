@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
+import socket
 import time
 from asyncio import AbstractEventLoop, Server, StreamReader, StreamWriter, Task
 from functools import partial
 
-from bus.errors import words_of
+from bus.errors import LinkError
+from bus.transports.binding import Binding, when_bound
 from devices.dbp.nodes.presence import INTERVAL_S, Presence
 from devices.dbp.proxy.offers import Taken
 from devices.dbp.proxy.tunnel import Tunnel
@@ -25,6 +27,7 @@ class ProxiedService:
         self._presence = Presence(name, catalog, INTERVAL_S, Limits())
         self._servers: list[Server] = []
         self._task: Task[None] | None = None
+        self.bindings: list[Binding[socket.socket]] = []
 
     def open(self, loop: AbstractEventLoop) -> None:
         """Begin to listen, then to register."""
@@ -34,10 +37,13 @@ class ProxiedService:
         interfaces = {}
         for interface in self.taken.interfaces:
             serve = partial(self._accepted, Target(self.name, interface))
+            url = f"tcp://{self._host}:0 for {self.name} {interface}"
+            host = "" if self._host == "*" else self._host
             try:
-                server = await asyncio.start_server(serve, self._host, 0)
-            except (OSError, UnicodeError) as error:
-                return log.error("%s: cannot listen on %s: %s", self.name, self._host, words_of(error))
+                sock = await when_bound(url, (0, (host, 0)), self.bindings.append)
+            except LinkError as error:
+                return log.error("%s: %s", self.name, error)
+            server = await asyncio.start_server(serve, sock=sock)
             self._servers.append(server)
             interfaces[interface] = {"ip": self._host, "port": server.sockets[0].getsockname()[1]}
         fields = {**self.taken.fields, "interfaces": interfaces, "reg_time": time.asctime()}
@@ -52,6 +58,8 @@ class ProxiedService:
         if self._task is not None:
             self._task.cancel()
             self._task = None
+        for binding in self.bindings:
+            binding.close()
         for server in self._servers:
             server.close()
         self._servers.clear()

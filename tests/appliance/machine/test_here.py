@@ -79,7 +79,7 @@ def test_each_lack_has_a_line_and_a_place(taken: int) -> None:
     found = find_lacking(loads(WHOLE % taken, "w.yaml"), None)
     texts = "\n".join(map(str, found))
     for line, words in (
-        (9, f"TCP port {taken}: it is in use"),
+        (9, f"TCP port {taken}: Address already in use"),
         (9, "/no/cert.pem: No such file"),
         (10, "bus.invalid cannot be looked up"),
         (17, "/dev/no-such: No such file"),
@@ -186,7 +186,7 @@ def test_the_port_and_the_files_of_the_status_page_are_looked_at(taken: int, tmp
     text = "name: t\ngateways:\n  a: {status: {%s}}\nbuses: {p: {on: a}}\n"
     page = f"listen: 'https://127.0.0.1:{taken}', tls: {{cert_file: /no/cert.pem}}, token_file: /no/token"
     found = find_lacking(loads(text % page), None)
-    for words in (f"TCP port {taken}: it is in use", "/no/cert.pem: No such", "/no/token: No such"):
+    for words in (f"TCP port {taken}: Address already in use", "/no/cert.pem: No such", "/no/token: No such"):
         assert any(words in one.text and (one.level, one.line) == ("error", 3) for one in found), found
     assert find_lacking(loads(text % "serve: false"), None) == []
     (tmp_path / "token").write_text("0123456789abcdef")
