@@ -1,83 +1,117 @@
 """Work that may block, in threads beside the event loop, with a bound of its time.
 
 A thread that hangs in the kernel, as on a network file system without its server, cannot be ended. So these
-threads are daemons: neither the loop nor the end of the process waits for them.
+threads are daemons: neither other work, nor the loop, nor the end of the process waits for them.
 """
 
 import asyncio
 import threading
+import time
+from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 
 from bus.errors import BusError
 from bus.files import touched
 
 T = TypeVar("T")
 LIMIT_S: Final = 5.0
-HUNG_MAX: Final = 16
-"""So many threads may hang at a time; more work is refused then."""
-_hung: set["_Work[Any]"] = set()
+THREADS_MAX: Final = 256
+"""So many threads may work or hang at a time; more work is refused then."""
+_LOOKS: Final = 20
+_alive: set[threading.Thread] = set()
 
 
 class NoAnswer(BusError, TimeoutError):
     """Work that did not end in time; its text names the file that it waits for."""
 
 
-class _Work(Generic[T]):
-    """A call in a thread of its own. `ended` is set at its end, with its result or its error."""
+def in_thread(loop: AbstractEventLoop, call: Callable[[], T]) -> "asyncio.Future[T]":
+    """Run `call` in a daemon thread of its own; return a future of `loop` with its outcome."""
+    future: asyncio.Future[T] = loop.create_future()
 
-    def __init__(self, call: Callable[[], T], what: str, on_end: Callable[[], object]) -> None:
-        self._call, self._what, self._on_end = call, what, on_end
-        self._result: T
-        self._error: BaseException | None = None
-        self.ended = threading.Event()
-        if len(_hung) >= HUNG_MAX:
-            raise NoAnswer(f"{what}: {HUNG_MAX} earlier attempts have not ended yet")
-        self._thread = threading.Thread(target=self._run, name=what, daemon=True)
-        self._thread.start()
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if future.cancelled():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # type: ignore[arg-type]
 
-    def _run(self) -> None:
-        try:
-            self._result = self._call()
-        except BaseException as error:  # raised again where the result is asked for
-            self._error = error
-        self.ended.set()
-        _hung.discard(self)
+    def ended(result: T | None, error: BaseException | None) -> None:
         with suppress(RuntimeError):  # the loop has closed
-            self._on_end()
+            loop.call_soon_threadsafe(settle, result, error)
 
-    def result(self) -> T:
-        """Return the result, or raise the error of the call, which has ended."""
-        if self._error is not None:
-            raise self._error
-        return self._result
-
-    def give_up(self, limit_s: float) -> NoAnswer:
-        """Leave the thread behind. Return what to raise."""
-        _hung.add(self)
-        if self.ended.is_set():
-            _hung.discard(self)
-        where = touched(self._thread.ident) or self._what
-        return NoAnswer(f"{where}: did not answer within {limit_s:g} s")
+    _start(call, ended)
+    return future
 
 
-async def aside(call: Callable[[], T], what: str, limit_s: float | None = LIMIT_S) -> T:
-    """Run `call` in a thread, and return its result. Raises its errors, and `NoAnswer` after `limit_s`."""
-    loop = asyncio.get_running_loop()
-    ended = asyncio.Event()
-    work = _Work(call, what, lambda: loop.call_soon_threadsafe(ended.set))
+def _start(call: Callable[[], T], ended: Callable[[T | None, BaseException | None], None]) -> None:
+    def run() -> None:
+        try:
+            result, error = call(), None
+        except BaseException as raised:  # raised again where the result is asked for
+            result, error = None, raised
+        _alive.discard(threading.current_thread())
+        ended(result, error)
+
+    if len(_alive) >= THREADS_MAX:
+        raise NoAnswer(f"{THREADS_MAX} threads do not come to an end")
+    thread = threading.Thread(target=run, name="aside", daemon=True)
+    _alive.add(thread)
+    thread.start()
+
+
+class _Traced:
+    """A call that remembers its thread, so that one can ask what it waits for."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self._call = call
+        self._thread: int | None = None
+
+    def __call__(self) -> Any:
+        self._thread = threading.get_ident()
+        return self._call()
+
+    def check(self, limit_s: float) -> None:
+        """Raise `NoAnswer` if the thread waits for one file, or one answer, for `limit_s`."""
+        touch = touched(self._thread)
+        if touch is not None and time.monotonic() - touch.since_s >= limit_s:
+            raise NoAnswer(f"{touch.what}: did not answer within {limit_s:g} s")
+
+
+async def aside(call: Callable[[], T], limit_s: float = LIMIT_S) -> T:
+    """Run `call` in a thread, and return its result. Raises its errors.
+
+    Raises `NoAnswer` if one file or look-up (`bus.files.touching`) takes `limit_s`; work may take longer.
+    """
+    traced = _Traced(call)
+    future: asyncio.Future[T] = asyncio.get_running_loop().run_in_executor(None, traced)
     try:
-        async with asyncio.timeout(limit_s):
-            await ended.wait()
-    except TimeoutError:
-        raise work.give_up(limit_s or 0.0) from None
-    return work.result()
+        while not future.done():
+            await asyncio.wait({future}, timeout=limit_s / _LOOKS)
+            if not future.done():
+                traced.check(limit_s)
+    except BaseException:
+        future.cancel()
+        raise
+    return future.result()
 
 
-def within(call: Callable[[], T], what: str, limit_s: float = LIMIT_S) -> T:
+def within(call: Callable[[], T], limit_s: float = LIMIT_S) -> T:
     """Do as `aside` where no event loop runs."""
-    work = _Work(call, what, lambda: None)
-    if not work.ended.wait(limit_s):
-        raise work.give_up(limit_s)
-    return work.result()
+    traced, done = _Traced(call), threading.Event()
+    outcome = list[tuple[T | None, BaseException | None]]()
+
+    def ended(result: T | None, error: BaseException | None) -> None:
+        outcome.append((result, error))
+        done.set()
+
+    _start(traced, ended)
+    while not done.wait(limit_s / _LOOKS):
+        traced.check(limit_s)
+    result, error = outcome[0]
+    if error is not None:
+        raise error
+    return result  # type: ignore[return-value]

@@ -7,12 +7,15 @@ so nothing here runs on an event loop (`bus.aside`).
 import os
 import stat
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, NamedTuple
 
 SECRET_BYTES_MAX: Final = 1 << 16
 """More than any key, token or password has."""
+CERTIFICATES_BYTES_MAX: Final = 1 << 22
+"""More than the certificates of all authorities of a system have."""
 _KINDS: Final = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFDIR: "a directory",
@@ -20,45 +23,58 @@ _KINDS: Final = {
     stat.S_IFBLK: "a device",
     stat.S_IFSOCK: "a socket",
 }
-_touched: dict[int, str] = {}
 
 
 class NotAFile(OSError):
     """A path that leads to something else than a regular file, or to one that is too long."""
 
 
+class Touch(NamedTuple):
+    """A file, or something else that may not answer, that a thread began to use at `since_s` (monotonic)."""
+
+    what: str
+    since_s: float
+
+
+_touched: dict[int, list[Touch]] = {}
+
+
 @contextmanager
-def touching(path: str) -> Iterator[None]:
-    """Note that this thread is about to use a file, for `touched`."""
-    thread = threading.get_ident()
-    before = _touched.get(thread)
-    _touched[thread] = path
+def touching(what: str) -> Iterator[None]:
+    """Note that this thread is about to use a file, or to look something up, for `touched`."""
+    stack = _touched.setdefault(threading.get_ident(), [])
+    stack.append(Touch(what, time.monotonic()))
     try:
         yield
     finally:
-        if before is None:
-            _touched.pop(thread, None)
-        else:
-            _touched[thread] = before
+        stack.pop()
+        if not stack:
+            _touched.pop(threading.get_ident(), None)
 
 
-def touched(thread: int | None) -> str:
-    """Return the file that a thread uses now, "" for none."""
-    return _touched.get(thread or 0, "")
+def touched(thread: int | None) -> Touch | None:
+    """Return what a thread waits for now, None for nothing."""
+    stack = _touched.get(thread or 0)
+    return stack[-1] if stack else None
 
 
 @contextmanager
 def opened(path: str) -> Iterator[int]:
     """Open a regular file for reading, and yield its descriptor. Raises `OSError`."""
     with touching(path):
+        _check_kind(os.stat(path).st_mode)  # before it is opened: that alone can make a device do something
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         try:
-            kind = stat.S_IFMT(os.fstat(file).st_mode)
-            if kind != stat.S_IFREG:
-                raise NotAFile(f"it is {_KINDS.get(kind, 'no file')}, and must be a regular file")
+            _check_kind(os.fstat(file).st_mode)
             yield file
         finally:
             os.close(file)
+
+
+def _check_kind(mode: int) -> None:
+    kind = stat.S_IFMT(mode)
+    if kind != stat.S_IFREG:
+        raise NotAFile(f"it is {_KINDS.get(kind, 'no file')}, and must be a regular file")
 
 
 def read_regular(path: str, most_bytes: int = SECRET_BYTES_MAX) -> bytes:

@@ -10,6 +10,7 @@ from hmac import compare_digest, digest
 from secrets import token_bytes
 
 from bus.errors import LinkError, words_of
+from bus.files import opened, read_all
 
 SECRET_BYTES = 32
 TAG_BYTES = 8
@@ -41,8 +42,8 @@ def name_of(secret: bytes) -> str:
 def read_key(path: str) -> bytes:
     """Return the key in a file. Raises `LinkError` if there is none, or if every user may read the file."""
     try:
-        with open(path, "rb") as file:
-            mode, text = os.fstat(file.fileno()).st_mode, file.read(_FILE_BYTES_MAX)
+        with opened(path) as file:
+            mode, text = os.fstat(file).st_mode, read_all(file, _FILE_BYTES_MAX)
     except OSError as error:
         raise LinkError(f"{path}: cannot read the key: {words_of(error)}") from error
     if mode & _OTHERS:

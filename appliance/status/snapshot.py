@@ -205,6 +205,10 @@ def _candidate(part: str, candidacy: "Candidacy") -> Record:
         "epoch": candidate.epoch,
         "holder": candidate.holder_name,
         "takeovers": candidacy.takeovers,
+        "takeovers_without_fault": candidacy.without_fault,
+        "leases_lost_late": candidacy.losses,
+        "lease_ms": candidate.pace.lease_ms,
+        "late_ms": int(1000 * candidate.pace.late_s),
         "brokers": [view.reach for view in candidate.views],
     }
 

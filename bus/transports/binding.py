@@ -16,6 +16,7 @@ from typing import Any, Final, Generic, TypeVar
 from bus.aside import aside
 from bus.backoff import Backoff
 from bus.errors import BusError, LinkError, words_of
+from bus.files import touching
 from bus.holders import holder_of_port, holder_of_socket
 from bus.hub import State
 from bus.transports.sockets import listen_at
@@ -37,9 +38,25 @@ def resolve(place: Place, kind: int = socket.SOCK_STREAM, numeric: bool = False)
     if family == socket.AF_UNIX:
         return [place]
     host, port = address
-    flags = socket.AI_PASSIVE | (socket.AI_NUMERICHOST if numeric else 0)
-    found = socket.getaddrinfo(host or "0.0.0.0", port, family, kind, flags=flags)
+    if numeric:
+        return [_numeric(host or "0.0.0.0", port)]
+    with touching(f"the name server that is asked for {host}"):
+        found = socket.getaddrinfo(host or "0.0.0.0", port, family, kind, flags=socket.AI_PASSIVE)
     return [(one[0], one[4]) for one in found]
+
+
+def _numeric(host: str, port: int) -> Place:
+    """Return the place of an IP address. Raises `socket.gaierror` for a name, `OSError` for no such scope."""
+    plain, _, scope = host.partition("%")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.inet_pton(family, plain)
+    except (OSError, ValueError):
+        raise socket.gaierror(socket.EAI_NONAME, "it is a name") from None
+    if family == socket.AF_INET:
+        return family, (host, port)
+    number = int(scope) if scope.isdecimal() else socket.if_nametoindex(scope) if scope else 0
+    return family, (plain, port, 0, number)
 
 
 def is_absent(error: Exception) -> bool:
@@ -148,12 +165,12 @@ class Binding(Generic[T]):
         """Try once more. Whatever fails now is a state: the rest of the process runs long since."""
         places: list[Place] = []
         try:
-            places = await aside(lambda: resolve(self._place, self._kind), f"the look-up for {self.url}")
+            places = await aside(partial(resolve, self._place, self._kind))
             bound = self._bind(places[0])
         except (OSError, UnicodeError) as error:
             place, udp = places[0] if places else None, self._kind == socket.SOCK_DGRAM
             words = partial(bind_words, error, place, udp)
-            self._wait(await aside(words, f"the look for {self.url}"))
+            self._wait(await aside(words))
             return False
         waited = bool(self.fault)
         self._take(bound)

@@ -16,7 +16,6 @@ from bus.serving.rejections import Rejections
 from bus.transports.binding import Binding
 from devices.syndication.bounds import Bounds
 from devices.syndication.exchange import Exchange
-from devices.syndication.query import prepare
 from devices.syndication.state.producers import NOWHERE, Keeper
 from devices.syndication.tcp import TcpClient
 from devices.syndication.turns import Turns
@@ -79,7 +78,6 @@ class Server:
 
     def open(self, loop: AbstractEventLoop, addresses: Sequence[Address]) -> None:
         """Listen at all addresses. Raises `LinkError`, with none open. Connections wait until `accept`."""
-        prepare()
         self._turns.open(loop)
         self._listener.hold()
         try:

@@ -46,8 +46,11 @@ class Syndication(Service):
         self._addresses = [_address(url) for url in spec.syndication]
         _check_libraries(spec)
         from devices.syndication.buses.bus_adapter import Buses  # late: they need an extra
+        from devices.syndication.query import prepare
         from devices.syndication.server import Server
         from devices.syndication.storage.memory import Memory
+
+        prepare()  # here, where a thread makes this service, and not when it starts
 
         self.memory = Memory(database_of(spec), bounds, name, self._on_fault)
         self.server = Server(name, bounds, limits, self.memory.keeper)

@@ -29,19 +29,19 @@ _MEDIUM: Final = "bridges: {x: {on: gw, join: [{bus: hall}, {%s}]}}"
 LISTENERS: Final = {
     "bus": "  far: {on: gw, listen: ['tcp://late.example:PORT']}",
     "bus, numeric": "  far: {on: gw, listen: ['tcp://192.0.2.77:PORT']}",
-    "bus, TLS": "  far: {on: gw, listen: [{url: 'tls+tcp://late.example:PORT', %s}]}" % _TLS,
+    "bus, TLS": "  far: {on: gw, listen: [{url: 'tls+tcp://late.example:PORT', CERTS}]}",
     "bus, WebSocket": "  far: {on: gw, listen: ['ws://late.example:PORT']}",
-    "bus, secure WebSocket": "  far: {on: gw, listen: [{url: 'wss://late.example:PORT', %s}]}" % _TLS,
+    "bus, secure WebSocket": "  far: {on: gw, listen: [{url: 'wss://late.example:PORT', CERTS}]}",
     "trunk": "  far: {on: gw, listen: [{url: 'tcp://late.example:PORT', trunk: true}]}",
     "tcp": _MEDIUM % "tcp: {mode: listen, host: late.example, port: PORT}",
     "url": _MEDIUM % "url: {mode: listen, address: 'tcp://late.example:PORT'}",
     "tmq": _MEDIUM % "tmq: {brokers: 'tcp://127.0.0.1:9', host: late.example, port: PORT}",
     "broker": "brokers: {b: {on: gw, listen: ['tcp://127.0.0.1:NEAR', 'tcp://late.example:PORT']}}",
-    "broker, TLS": "brokers: {b: {on: gw, listen: [{url: 'tls+tcp://late.example:PORT', %s}]}}" % _TLS,
+    "broker, TLS": "brokers: {b: {on: gw, listen: [{url: 'tls+tcp://late.example:PORT', CERTS}]}}",
     "catalog": "devices: {c: {on: gw, catalog: ['tcp://late.example:PORT'], records: none, beacon: false}}",
     "syndication": "devices: {s: {on: gw, syndication: ['tcp://late.example:PORT'], database: none}}",
-    "proxy": "devices: {p: {on: gw, proxy: 'tcp://127.0.0.1:9', listen: 'tls+tcp://late.example:PORT', %s}}"
-    % _TLS,
+    "proxy": "devices: {p: {on: gw, proxy: 'tcp://127.0.0.1:9', listen: 'tls+tcp://late.example:PORT', "
+    "CERTS}}",
     "page": "",
 }
 
@@ -80,7 +80,12 @@ buses:
   hall: {{on: gw, listen: ["tcp://127.0.0.1:{near}"]}}
 {LISTENERS[listener]}
 """
-    text = text.replace("NEAR", str(free_port())).replace("PORT", str(far)).replace("DIR", str(folder))
+    text = (
+        text.replace("NEAR", str(free_port()))
+        .replace("PORT", str(far))
+        .replace("CERTS", _TLS)
+        .replace("DIR", str(folder))
+    )
     return appliance_of(loads(text), "gw")
 
 

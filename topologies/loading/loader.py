@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 from yaml.constructor import ConstructorError, SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from bus.files import touching
 from bus.schema import (
     ByGateway,
     KindOf,
@@ -67,8 +68,7 @@ def load_noted(path: str | Path) -> Loaded:
     """Read a topology as `load` does, and return it with notes about its variables."""
     name = STDIN if str(path) == "-" else str(path)
     try:
-        with open(0 if name == STDIN else path, "rb", closefd=name != STDIN) as file:
-            data = file.read(4 * CHARACTERS_MAX + 1)
+        data = _data(name)
         text = data.decode()
     except OSError as e:
         raise InvalidTopology([error(Where(name), f"cannot read: {e.strerror}")]) from None
@@ -76,6 +76,25 @@ def load_noted(path: str | Path) -> Loaded:
         line = data[: e.start].count(b"\n") + 1
         raise InvalidTopology([error(Where(name, line, 1), "not UTF-8 text")]) from None
     return _read(text, name, os.environ)
+
+
+def _data(name: str) -> bytes:
+    """Return what a file or standard input has, up to a bound. Raises `OSError`.
+
+    A pipe may take its time; a file that does not answer is noted (`bus.files.touching`).
+    """
+    if name == STDIN:
+        return _read_from(0, closes=False)
+    with touching(name):
+        is_pipe = Path(name).is_fifo()
+        if not is_pipe:
+            return _read_from(name)
+    return _read_from(name)
+
+
+def _read_from(file: str | int, closes: bool = True) -> bytes:
+    with open(file, "rb", closefd=closes) as source:
+        return source.read(4 * CHARACTERS_MAX + 1)
 
 
 def loads(

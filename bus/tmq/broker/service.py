@@ -73,7 +73,7 @@ class Broker:
         self.name = name
         self.stats = Stats()
         self.registry = Registry(registrations, per_address, per_host)
-        self._secured = {listening(each): _security(each, tls.get(str(each))) for each in where}
+        self._secured = {listening(each): security_of(each, tls.get(str(each))) for each in where}
         if len(self._secured) < len(where):
             raise LinkError(f"{name}: an address is listed twice")
         self._bound: dict[Address, Address] = {}
@@ -171,9 +171,12 @@ class Broker:
         is_here = address in self._bound or address in self._listener.bindings
         return is_here and is_secure(where) == (self._secured[address] is not None)
 
-    def listen(self, where: str, tls: Tls | None = None) -> None:
-        """Listen at one more address, as soon as it is there. Raises `LinkError` if that is not possible."""
-        address, security = listening(where), _security(where, tls)
+    def listen(self, where: str, security: Security | None = None) -> None:
+        """Listen at one more address, as soon as it is there. Raises `LinkError` if that is not possible.
+
+        `security` is that of `security_of`.
+        """
+        address = listening(where)
         self._await(address, security)
         self._secured[address] = security
 
@@ -456,7 +459,8 @@ class Broker:
         self._turns.close()
 
 
-def _security(where: str | Address, tls: Tls | None) -> Security | None:
+def security_of(where: str | Address, tls: Tls | None) -> Security | None:
+    """Return the TLS of an address, None for one without. This reads files, so do it on no event loop."""
     return Security(where, tls or Tls(), listens=True) if is_secure(where) else None
 
 

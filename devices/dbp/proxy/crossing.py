@@ -13,6 +13,7 @@ from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
 from bus.transports.binding import Binding, when_bound
 from bus.transports.options import Tls
+from bus.transports.secure import load_authority, load_own
 from bus.urls import split_url
 
 log = logging.getLogger("buscoupler.proxy")
@@ -33,10 +34,9 @@ def context(tls: Tls, listens: bool) -> ssl.SSLContext:
     """
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if listens else ssl.PROTOCOL_TLS_CLIENT)
     made.minimum_version = ssl.TLSVersion.TLSv1_3
-    made.verify_mode = ssl.CERT_REQUIRED
     try:
-        made.load_verify_locations(tls.ca_file)
-        made.load_cert_chain(str(tls.cert_file), tls.key_file)
+        load_authority(made, tls)
+        load_own(made, tls)
     except (OSError, ValueError) as error:
         raise LinkError(f"certificates of the proxy: {words_of(error)}") from error
     return made
