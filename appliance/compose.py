@@ -19,7 +19,7 @@ from appliance.status.view import Around, Besides, Sampled, View
 from appliance.web.service import Prepared, StatusPage
 from appliance.web.service import prepare as prepare_page
 from bus.hub import Hub, Link
-from bus.transports import budget
+from bus.transports import budget, seats
 from topologies.model import Topology
 from topologies.picture.drawing import draw
 from topologies.resolved.resolve import Resolved
@@ -102,7 +102,8 @@ class Appliance:
         self._scan()
 
     def _settle_budget(self) -> None:
-        """Bound the memory that this process holds for its peers, as the topology says."""
+        """Bound what this process holds for its peers, and whom it keeps connected, as the topology says."""
+        seats.PROCESS.revise(self.resolved.here.keep_connections_of)
         limit_bytes = self.resolved.here.memory_bytes
         budget.PROCESS.revise(budget.default_bytes() if limit_bytes is None else limit_bytes)
 
@@ -169,8 +170,12 @@ class Appliance:
                 [*self._publisher.hubs, *self.page.hubs], self.page.rows, services=(self.page,)
             ),
             around=self._around,
-            sampled=lambda: Sampled(self.monitor.events, self.monitor.rates.now, self._transit.as_records()),
+            sampled=self._sampled,
         )
+
+    def _sampled(self) -> Sampled:
+        monitor = self.monitor
+        return Sampled(monitor.events, monitor.rates.now, self._transit.as_records(), monitor.down_ms)
 
     def _around(self, claims: Mapping[str, int]) -> Around:
         gateways = {name: gateway.address for name, gateway in self.topology.gateways.items()}

@@ -273,6 +273,7 @@ class BridgePart(BasePart):
         return self._open(draft.fresh(), renewed, loop)
 
     def _open(self, ends: list[End[Link]], claims: bool, loop: AbstractEventLoop) -> list[Change]:
+        self.forgive()
         self._loop, self._unopened = loop, []
         failed = list[Change]()
         for leg in [leg for leg in self.legs if any(leg.end is end for end in ends)]:

@@ -102,6 +102,7 @@ class ServicePart(DevicePart):
         return [*self._open(self._ends, loop), *self._serve(loop)]
 
     def _open(self, ends: Sequence[End[Link]], loop: AbstractEventLoop) -> list[Change]:
+        self.forgive()
         failed, self._failed = list[Change](), []
         for end in ends:
             trouble = self.attempt(end.plan.place, end.link, self._hubs[end.plan.place], loop)
@@ -120,6 +121,8 @@ class ServicePart(DevicePart):
         except LinkError as error:
             self._service.close()
             self._failure = str(error)
+            for hub in self._hubs.values():
+                self.miss(hub, self._service.name)
             return [Change("failed", self.title, detail=self._failure)]
         self._serving = self._service
         return []

@@ -28,14 +28,12 @@ class Leaf(Hub):
     `heard` needs no bound of its own: a station empties it each time the loop comes round.
     """
 
-    __slots__ = ("_unheard", "heard", "woken")
+    __slots__ = ("heard", "woken")
 
     def __init__(self, name: str = "") -> None:
         super().__init__(name)
         self.heard: deque[bytes] = deque()
         self.woken = asyncio.Event()
-        self._unheard = Stats()
-        self.keep("no peer", self._unheard)
 
     def attach(self, pipe: Pipe) -> None:
         super().attach(pipe)
@@ -46,15 +44,12 @@ class Leaf(Hub):
         self.woken.set()
 
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
-        if origin is not None:
-            origin.stats.receive(batch)
-            self.heard.extend(payloads(batch))
-            self.woken.set()
-        elif self.pipes:
-            super().publish(batch)
-        else:
-            self._unheard.offered += batch.count
-            self._unheard.drop("no peer", batch.count)
+        if origin is None:
+            return super().publish(batch)
+        origin.stats.receive(batch)
+        self.heard.extend(payloads(batch))
+        self.woken.set()
+        return None
 
     def totals(self) -> Stats:
         """Return the sum of the counts of all peers so far."""

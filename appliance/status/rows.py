@@ -1,14 +1,17 @@
 """The row of a link in a status: its counts and its state. Pure."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bus.hub import Hub, LinkView
 
+if TYPE_CHECKING:
+    from bus.transports.binding import Binding
 
-def waiting_rows(hub: Hub, bindings: Iterable[LinkView]) -> "list[LinkRow]":
-    """Return rows for the addresses of a service that are not there yet."""
-    return [LinkRow(hub, one.name, one) for one in bindings if one.state in ("opening", "waiting")]
+
+def waiting_rows(hub: Hub, bindings: "Iterable[Binding[Any]]") -> "list[LinkRow]":
+    """Return rows for the addresses of a service that are not there yet, and for those that came later."""
+    return [LinkRow(hub, one.name, one) for one in bindings if one.waited or one.state == "opening"]
 
 
 class LinkRow(NamedTuple):

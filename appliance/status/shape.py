@@ -38,6 +38,7 @@ _ACCOUNT = {
 _ROW = {
     "name": _TEXT, "live": _NUMBER, "gone": Maybe(_NUMBER), "rates": Maybe(_RATES), "state": Maybe(_TEXT),
     "condition": Maybe(_TEXT), "fault": Maybe(_TEXT), "losses": Maybe(_NUMBER), "edges": Maybe([_TEXT]),
+    "down_ms": Maybe(_NUMBER),
 } | _ACCOUNT  # fmt: skip
 _PIPE = {"name": _TEXT} | _ACCOUNT
 _LINK = {
@@ -75,6 +76,7 @@ _TAP = {
 }  # fmt: skip
 _EDGE_STATE = {
     "id": _TEXT, "hub": _TEXT, "row": _TEXT, "state": _TEXT, "condition": _TEXT, "fault": _TEXT,
+    "down_ms": Maybe(_NUMBER),
 }  # fmt: skip
 _BOX = {"gateway": _TEXT, "address": _TEXT, "x": _REAL, "y": _REAL, "width": _REAL, "height": _REAL}
 _NODE = {
@@ -84,6 +86,10 @@ _EDGE = {"id": _TEXT, "one": _TEXT, "other": _TEXT, "trunk": _YES, "standby": _Y
 _DRAWING = {"width": _REAL, "height": _REAL, "boxes": [_BOX], "nodes": [_NODE], "edges": [_EDGE]}
 _TRANSIT = {
     "hub": _TEXT, "one": _TEXT, "other": _TEXT, "bounds_s": [_REAL], "counts": [_NUMBER], "sum_s": _REAL,
+}  # fmt: skip
+
+_PART = {
+    "id": _TEXT, "kind": _TEXT, "name": _TEXT, "state": _TEXT, "fault": _TEXT, "down_ms": Maybe(_NUMBER),
 }  # fmt: skip
 
 KEYS: Final[Mapping[str, Key]] = {
@@ -101,7 +107,7 @@ KEYS: Final[Mapping[str, Key]] = {
     ),
     "page": Key(_TEXT, 'the address of the status page; "" if there is none'),
     "parts": Key(
-        [{"id": _TEXT, "kind": _TEXT, "name": _TEXT, "state": _TEXT, "fault": _TEXT}],
+        [_PART],
         "each part that runs here, with the worst state of its links and a fault",
     ),
     "ends": Key(

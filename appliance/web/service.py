@@ -3,8 +3,7 @@
 import errno
 import logging
 import socket
-from asyncio import AbstractEventLoop, Task
-from collections.abc import Callable
+from asyncio import AbstractEventLoop
 from ssl import SSLContext
 from typing import NamedTuple
 
@@ -16,16 +15,16 @@ from bus.errors import BusError, LinkError, words_of
 from bus.files import read_regular
 from bus.hub import Hub
 from bus.report import Report
-from bus.transports.binding import Binding
+from bus.transports.binding import Binding, Place
 from bus.transports.secure import context
-from bus.transports.sockets import listen_at
+from bus.transports.sockets import Acceptor
 from topologies.model.status import StatusSpec, place_of
 
 log = logging.getLogger("buscoupler")
 
 
 class Prepared(NamedTuple):
-    """What a page needs of files: the `token` that readers must show, "" for none, and its TLS context.
+    """The content of the files of a page: the `token` that readers show, "" for none, and its TLS context.
 
     `trouble` says why there can be no page, "" if there can.
     """
@@ -55,9 +54,7 @@ class StatusPage:
         self._hub = Hub("status page")
         self._spec = StatusSpec()
         self._server: Server | None = None
-        self._binding: Binding[socket.socket] | None = None
-        self._socket: socket.socket | None = None
-        self._task: Task[None] | None = None
+        self._binding: Binding[int] | None = None
         self.url = ""
 
     def follow(self, prepared: Prepared, view: View, loop: AbstractEventLoop) -> None:
@@ -78,30 +75,33 @@ class StatusPage:
     def _open(self, prepared: Prepared, view: View, loop: AbstractEventLoop) -> None:
         spec, secure = prepared.spec, prepared.secure
         guard = Guard((*spec.hosts, self._address, socket.gethostname()), prepared.token, secure is not None)
-        server = self._server = Server(view, guard, secure)
+        self._server, self._loop = Server(view, guard, secure), loop
         host, port = place_of(spec.address)
-
-        def serve(sock: socket.socket) -> None:
-            self._socket, self.url = sock, _url(spec, sock, secure)
-            log.info("status page at %s", self.url)
-            self._task = loop.create_task(server.open(sock, loop))
-
         try:
-            self._bind((host, port), serve, loop)
+            self._listen(host, port)
         except LinkError as error:
             cause = error.__cause__
             is_taken = isinstance(cause, OSError) and cause.errno == errno.EADDRINUSE
-            if spec.listen is not None or not is_taken:  # any free port will do if nobody chose one
+            if spec.listen is not None or not is_taken:
                 self._server = None
                 raise
-            self._bind((host, 0), serve, loop)
+            self._listen(host, 0)  # any free port will do if nobody chose one
 
-    def _bind(
-        self, place: tuple[str, int], serve: Callable[[socket.socket], None], loop: AbstractEventLoop
-    ) -> None:
-        url = f"{'https' if self._spec.tls else 'http'}://{bracketed(place[0])}:{place[1]}"
-        self._binding = Binding(url, (0, place), lambda at: listen_at(*at), serve)
-        self._binding.open(loop)
+    def _listen(self, host: str, port: int) -> None:
+        url = _url(self._spec, port)
+        self._binding = Binding(url, (0, (host, port)), self._bind, self._listens)
+        self._binding.open(self._loop)
+
+    def _bind(self, place: Place) -> int:
+        assert self._server is not None
+        return self._server.open(Acceptor(*place), self._loop, self._on_trouble)
+
+    def _listens(self, port: int) -> None:
+        self.url = _url(self._spec, port)
+        log.info("status page at %s", self.url)
+
+    def _on_trouble(self, error: OSError) -> None:
+        log.warning("%s: cannot accept: %s; will go on trying", self.url, words_of(error))
 
     @property
     def hubs(self) -> tuple[Hub, ...]:
@@ -130,15 +130,9 @@ class StatusPage:
         if self._binding is not None:
             self._binding.close()
             self._binding = None
-        if self._task is not None:
-            self._task.cancel()
-            self._task = None
         if self._server is not None:
             self._server.close()
             self._server, self.url = None, ""
-        if self._socket is not None:
-            self._socket.close()  # its server may not have begun
-            self._socket = None
 
 
 def _token(spec: StatusSpec) -> str:
@@ -151,11 +145,7 @@ def _token(spec: StatusSpec) -> str:
         raise ValueError(f"{spec.token_file}: {error}") from error
 
 
-def _url(spec: StatusSpec, sock: socket.socket, secure: SSLContext | None) -> str:
-    host, port = place_of(spec.address)[0], sock.getsockname()[1]
-    return f"{'http' if secure is None else 'https'}://{bracketed(host)}:{port}"
-
-
-def bracketed(host: str) -> str:
-    """Return a host as it stands in a URL."""
-    return f"[{host}]" if ":" in host else host
+def _url(spec: StatusSpec, port: int) -> str:
+    host = place_of(spec.address)[0]
+    shown = f"[{host}]" if ":" in host else host
+    return f"{'http' if spec.tls is None else 'https'}://{shown}:{port}"

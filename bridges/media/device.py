@@ -19,6 +19,7 @@ from bus.extras import lacking
 from bus.hub import Hub, Link, Pipe, State
 from bus.keys import Keyring
 from bus.ledger import Stats
+from bus.vacancy import NO_DEVICE
 from bus.wake_hook import Standstill, stood_still
 from bus.wire.batch import Batch
 
@@ -198,9 +199,10 @@ class DeviceLink(Generic[D]):
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Start to open the device. Returns at once."""
-        self._hub, self._loop = hub, loop
         self._standstill.watch(loop, self.held_s)
         if self.state == "closed":
+            self._hub, self._loop = hub, loop
+            hub.enlist(self.name, NO_DEVICE)
             self._generation += 1
             self._begin()
 
@@ -278,10 +280,12 @@ class DeviceLink(Generic[D]):
         """Stop the link and close the device. Idempotent."""
         self._standstill.end()
         self._generation += 1
-        self.state = "closed"
+        was, self.state = self.state, "closed"
         self._pauses.reset()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if self.pipe is not None:
             self.pipe.close()
+        if was != "closed":
+            self._hub.strike(self.name)

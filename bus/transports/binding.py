@@ -19,7 +19,7 @@ from bus.errors import BusError, LinkError, words_of
 from bus.files import touching
 from bus.holders import holder_of_port, holder_of_socket
 from bus.hub import State
-from bus.transports.sockets import listen_at
+from bus.transports import sockets
 
 log = logging.getLogger("buscoupler.bus")
 
@@ -39,24 +39,10 @@ def resolve(place: Place, kind: int = socket.SOCK_STREAM, numeric: bool = False)
         return [place]
     host, port = address
     if numeric:
-        return [_numeric(host or "0.0.0.0", port)]
+        return [sockets.numeric(host, port)]
     with touching(f"the name server that is asked for {host}"):
         found = socket.getaddrinfo(host or "0.0.0.0", port, family, kind, flags=socket.AI_PASSIVE)
     return [(one[0], one[4]) for one in found]
-
-
-def _numeric(host: str, port: int) -> Place:
-    """Return the place of an IP address. Raises `socket.gaierror` for a name, `OSError` for no such scope."""
-    plain, _, scope = host.partition("%")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        socket.inet_pton(family, plain)
-    except (OSError, ValueError):
-        raise socket.gaierror(socket.EAI_NONAME, "it is a name") from None
-    if family == socket.AF_INET:
-        return family, (host, port)
-    number = int(scope) if scope.isdecimal() else socket.if_nametoindex(scope) if scope else 0
-    return family, (plain, port, 0, number)
 
 
 def is_absent(error: Exception) -> bool:
@@ -184,25 +170,6 @@ class Binding(Generic[T]):
         if self._task is not None:
             self._task.cancel()
             self._task = None
-
-
-async def when_bound(
-    url: str, place: Place, keep: Callable[[Binding[socket.socket]], object]
-) -> socket.socket:
-    """Return a socket that listens at a place, as soon as the address is there. Raises `LinkError`.
-
-    `keep(binding)` is called at once, so that a status can show it.
-    """
-    loop = asyncio.get_running_loop()
-    bound: asyncio.Future[socket.socket] = loop.create_future()
-    binding = Binding(url, place, lambda place: listen_at(*place), bound.set_result)
-    keep(binding)
-    try:
-        binding.open(loop)
-        return await bound
-    except BaseException:
-        binding.close()
-        raise
 
 
 def bind_now(url: str, place: Place, bind: Callable[[Place], T], kind: int = socket.SOCK_STREAM) -> T:

@@ -168,30 +168,36 @@ BINDERS: Final = {
     "bus/embedded/buscoupler_tmq.py": "a microcontroller",
     "bus/transports/sockets.py": "all streams, by `Binding` or `bind_now`",
     "devices/dbp/catalog/datagrams.py": "by `Binding`",
-    "devices/dbp/proxy/crossing.py": "of a socket of `when_bound`",
-    "devices/dbp/proxy/proxied.py": "of a socket of `when_bound`",
     "devices/dbp/beacon/finding.py": "all interfaces",
     "devices/dbp/beacon/sending.py": "from each interface that is there",
     "devices/dbp/monitor/mirror.py": "to see whether an address is ours",
     "bridges/media/multicast/sockets.py": "a group, once its interface is there",
     "bridges/media/multicast/interfaces.py": "netlink",
-    "appliance/web/server.py": "of a socket of `Binding`",
     "appliance/machine/inspection.py": "check --here",
     "appliance/local/responder.py": "a socket file of our own",
     "appliance/demo/scene.py": "looks for a free port",
     "examples/medium-udp/buscoupler_udp/link.py": "a device link, which is opened again",
 }
+_ACCEPTS: Final = {"appliance/local/responder.py": "a socket file of our own"}
 _CALLS: Final = {"bind", "create_server", "start_server", "start_unix_server", "create_datagram_endpoint"}
 
 
 def test_every_module_that_binds_is_known() -> None:
     """Fail for a new listener: it uses `bus.transports.binding`, and stands in `LISTENERS`."""
-    found = set[str]()
-    for folder in ("bus", "bridges", "devices", "appliance", "topologies", "capture", "examples"):
-        for path in (ROOT / folder).rglob("*.py"):
-            if "tests" not in path.parts and binds(path):
-                found.add(str(path.relative_to(ROOT)))
+    found = {name for name, path in modules().items() if binds(path)}
     assert found == BINDERS.keys() | {"devices/dbp/catalog/server.py", "devices/dbp/nodes/service.py"}, found
+
+
+def test_every_acceptor_is_opened_by_a_binding() -> None:
+    texts = {name: path.read_text() for name, path in modules().items()}
+    accepting = {name for name, text in texts.items() if " Acceptor(" in text or "(Acceptor(" in text}
+    assert {name for name in accepting if "Binding" not in texts[name]} == _ACCEPTS.keys()
+
+
+def modules() -> dict[str, Path]:
+    folders = ("bus", "bridges", "devices", "appliance", "topologies", "capture", "examples")
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    return {str(path.relative_to(ROOT)): path for path in paths if "tests" not in path.parts}
 
 
 def binds(path: Path) -> bool:

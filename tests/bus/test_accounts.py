@@ -5,7 +5,8 @@ from dataclasses import astuple
 
 import pytest
 
-from bus.ledger import Account, Accounts, Stats
+from bus.accounts import Accounts
+from bus.ledger import Account, Stats
 from bus.wire.batch import from_payloads
 
 

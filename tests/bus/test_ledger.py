@@ -10,9 +10,10 @@ from functools import partial
 
 import pytest
 
+from bus.accounts import LINKS_MAX, OTHERS
 from bus.balance import imbalances
 from bus.hub import Hub, Pipe, counts_of
-from bus.ledger import LINKS_MAX, OTHERS, Stats
+from bus.ledger import Stats
 from bus.patch import join
 from bus.transports.tcp import ListenLink
 from bus.wire.batch import Batch, from_payloads

@@ -3,17 +3,20 @@
 import asyncio
 import logging
 import random
-import socket
 import ssl
-from asyncio import Server, StreamReader, StreamWriter
+from asyncio import StreamReader, StreamWriter
+from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Any, Final
 
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
-from bus.transports.binding import Binding, when_bound
+from bus.serving.streams import StreamListener
+from bus.transports.binding import Binding, Place
 from bus.transports.options import Tls
+from bus.transports.seats import Seat
 from bus.transports.secure import load_authority, load_own
+from bus.transports.sockets import Acceptor
 from bus.urls import split_url
 
 log = logging.getLogger("buscoupler.proxy")
@@ -21,7 +24,7 @@ log = logging.getLogger("buscoupler.proxy")
 HANDSHAKE_S: Final = 5.0
 _RETRY_MIN_S: Final = 0.1
 _RETRY_MAX_S: Final = 5.0
-CONNECTIONS_MAX: Final = 8
+CONNECTIONS_MAX: Final = 64
 
 Serve = Callable[[StreamReader, StreamWriter], Awaitable[str]]
 """Serves a connection until it ends, and returns why it ended."""
@@ -43,36 +46,48 @@ def context(tls: Tls, listens: bool) -> ssl.SSLContext:
 
 
 class Listening:
-    """The listening side. `url` has the bound port; `fault` says why the last connection ended, or ""."""
+    """The listening side. `url` has the bound port; `fault` says why the last connection ended, or "".
+
+    `rejected` counts connections that came to nothing, by reason.
+    """
 
     def __init__(self, url: str, tls: Tls, serve: Serve) -> None:
         self.url, self.fault = url, ""
-        self._tls, self._serve = context(tls, listens=True), serve
-        self._server: Server | None = None
-        self._connections: set[StreamWriter] = set()
-        self.bindings: list[Binding[socket.socket]] = []
+        self.rejected = Counter[str]()
+        self._serve = serve
+        self._listener = StreamListener(
+            self._accepted,
+            lambda: CONNECTIONS_MAX,
+            self._reject,
+            context(tls, listens=True),
+            HANDSHAKE_S,
+        )
+        where = split_url(url)
+        place = 0, ("" if where.host == "*" else where.host, where.port)
+        self.bindings: list[Binding[Any]] = [Binding(url, place, self._bind, self._listens)]
 
     async def run(self) -> None:
-        """Listen until cancelled, as soon as the address is there. Raises `LinkError` if it is taken."""
-        url = split_url(self.url)
-        host = "" if url.host == "*" else url.host
-        sock = await when_bound(self.url, (0, (host, url.port)), self.bindings.append)
-        self._server = await asyncio.start_server(
-            self._accepted, sock=sock, ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_S
-        )
-        port = self._server.sockets[0].getsockname()[1]
-        self.url = f"{url.scheme}://{f'[{url.host}]' if ':' in url.host else url.host}:{port}"
-        await self._server.serve_forever()
+        """Listen, as soon as the address is there. Raises `LinkError` if it is taken."""
+        self._loop = asyncio.get_running_loop()
+        self.bindings[0].open(self._loop)
 
-    async def _accepted(self, reader: StreamReader, writer: StreamWriter) -> None:
-        if len(self._connections) >= CONNECTIONS_MAX:
-            return writer.close()
-        self._connections.add(writer)
-        try:
-            self.fault = await self._serve(reader, writer)
-        finally:
-            self._connections.discard(writer)
-        return None
+    def _bind(self, place: Place) -> Any:
+        return self._listener.open(self._loop, Acceptor(*place), self._on_trouble)
+
+    def _listens(self, bound: Any) -> None:
+        url = split_url(self.url)
+        self.url = f"{url.scheme}://{f'[{url.host}]' if ':' in url.host else url.host}:{bound[1]}"
+
+    def _reject(self, reason: str) -> None:
+        self.rejected[reason] += 1
+
+    def _on_trouble(self, error: OSError) -> None:
+        self.fault = f"cannot accept: {words_of(error)}"
+        log.warning("%s: %s; will go on trying", self.url, self.fault)
+
+    async def _accepted(self, reader: StreamReader, writer: StreamWriter, seat: Seat) -> None:
+        seat.meet()  # it has shown its certificate
+        self.fault = await self._serve(reader, writer)
 
     def met(self) -> None:
         """Clear the fault: the other side answered."""
@@ -80,11 +95,8 @@ class Listening:
 
     def close(self) -> None:
         """Stop listening. Idempotent."""
-        for binding in self.bindings:
-            binding.close()
-        self.bindings.clear()
-        if self._server is not None:
-            self._server.close()
+        self.bindings[0].close()
+        self._listener.close()
 
 
 class Dialling:
@@ -92,9 +104,10 @@ class Dialling:
 
     def __init__(self, url: str, tls: Tls, serve: Serve) -> None:
         self.url, self.fault = url, ""
+        self.rejected = Counter[str]()
         self._tls, self._serve, self._name = context(tls, listens=False), serve, tls.server_name
         self._pauses = Backoff(_RETRY_MIN_S, _RETRY_MAX_S, random.uniform)
-        self.bindings: list[Binding[socket.socket]] = []  # none: it dials
+        self.bindings: list[Binding[Any]] = []  # none: it dials
 
     async def run(self) -> None:
         """Keep a connection up until cancelled."""

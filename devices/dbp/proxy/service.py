@@ -68,7 +68,8 @@ class Proxy(Service):
 
     @property
     def rejected(self) -> Mapping[str, int]:
-        return dict(self._refused + self._tunnel.refused if self._tunnel else self._refused)
+        refused = self._refused + self.crossing.rejected
+        return dict(refused + self._tunnel.refused if self._tunnel else refused)
 
     def start(self, loop: AbstractEventLoop) -> None:
         self._loop, self.state = loop, "opening"

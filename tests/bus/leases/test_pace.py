@@ -6,7 +6,7 @@ import random
 import pytest
 
 from bus.leases.pace import FACTOR, KEPT_S, STARTED_S, STARTING_S, Pace, Worst
-from tests.bus.leases.failover_world import World
+from tests.bus.leases.failover_world import Desk, Gateway, World
 
 AT_S = STARTING_S + 1.0  # after the start
 
@@ -67,6 +67,13 @@ def test_the_worst_is_the_maximum_of_what_still_counts() -> None:
         assert worst.at(now) >= max((one for end_s, one in kept if end_s > now + 10), default=0.0)
 
 
+def go_on(stalled: Gateway | Desk) -> None:
+    if isinstance(stalled, Desk):
+        stalled.thaw()
+    else:
+        stalled.process.thaw()
+
+
 def busy(seed: int, worst_s: float, seconds: float, most_ms: int = 2000) -> World:
     """Return a world in which gateways and brokers of healthy machines often have no turn for a while."""
     world, chance = World(seed, most_ms=most_ms), random.Random(seed)
@@ -75,10 +82,10 @@ def busy(seed: int, worst_s: float, seconds: float, most_ms: int = 2000) -> Worl
     end_s = world.now + seconds
     while world.now < end_s:
         world.run(chance.expovariate(1.0))
-        stalled = chance.choice([*world.gateways, *world.desks])
+        stalled = chance.choice(list[Gateway | Desk]([*world.gateways, *world.desks]))
         stalled.process.frozen = True
         world.run(worst_s * chance.random() ** 3)
-        stalled.thaw() if stalled in world.desks else stalled.process.thaw()  # type: ignore[union-attr]
+        go_on(stalled)
     return world
 
 
@@ -93,10 +100,11 @@ def test_stalls_of_up_to_a_tenth_of_a_second_cost_no_lease(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_a_machine_that_is_known_to_be_late_keeps_its_lease_through_longer_stalls(seed: int) -> None:
     world = busy(seed, 0.1, 20.0)
-    for stalled in (world.gateways[0], world.desks[0], world.desks[1]):
+    stalls: list[Gateway | Desk] = [world.gateways[0], *world.desks]
+    for stalled in stalls:
         stalled.process.frozen = True
         world.run(0.6)
-        stalled.thaw() if stalled in world.desks else stalled.process.thaw()  # type: ignore[union-attr]
+        go_on(stalled)
         world.run(2.0)
     assert world.takeovers == 0
     assert world.forwarding() == [0]
