@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from bus.errors import BusError
-from bus.files import touched
+from bus.touch import touched
 
 T = TypeVar("T")
 LIMIT_S: Final = 5.0

@@ -1,21 +1,21 @@
-"""The reading of files that users name: keys, tokens, certificates, lists of names and passwords.
+"""Files of text that users write: read whole, within a bound, and as UTF-8 from any editor.
 
-A FIFO, a directory or a device is refused at once. A file of a network that hangs can still block its reader,
-so nothing here runs on an event loop (`bus.aside`).
+A mark of the byte order, which Windows puts before text, is no part of it. Text in another encoding is
+refused with the place and what to do. A file that the topology names is a regular one, for a pipe would let
+the process wait.
 """
 
 import os
 import stat
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Final, NamedTuple
+from pathlib import Path
+from typing import Final
 
-SECRET_BYTES_MAX: Final = 1 << 16
-"""More than any key, token or password has."""
-CERTIFICATES_BYTES_MAX: Final = 1 << 22
-"""More than the certificates of all authorities of a system have."""
+from bus.errors import BusError
+from bus.touch import touching
+
+TEXT_BYTES: Final = 1 << 20
+PEM_BYTES: Final = 16 << 20
+MARK: Final = b"\xef\xbb\xbf"
 _KINDS: Final = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFDIR: "a directory",
@@ -23,78 +23,96 @@ _KINDS: Final = {
     stat.S_IFBLK: "a device",
     stat.S_IFSOCK: "a socket",
 }
+_SAVE: Final = "save it as UTF-8"
+_OTHER_MARKS: Final = {
+    b"\xff\xfe\x00\x00": "UTF-32", b"\x00\x00\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"
+}  # fmt: skip
 
 
-class NotAFile(OSError):
-    """A path that leads to something else than a regular file, or to one that is too long."""
+class NotRegular(OSError):
+    """A path that leads to something else than a regular file."""
 
 
-class Touch(NamedTuple):
-    """A file, or something else that may not answer, that a thread began to use at `since_s` (monotonic)."""
+class NoText(BusError, ValueError):
+    """Bytes that are no text in UTF-8. `line` is the line of the first fault, from 1."""
 
-    what: str
-    since_s: float
-
-
-_touched: dict[int, list[Touch]] = {}
+    def __init__(self, line: int, words: str) -> None:
+        super().__init__(words)
+        self.line = line
 
 
-@contextmanager
-def touching(what: str) -> Iterator[None]:
-    """Note that this thread is about to use a file, or to look something up, for `touched`."""
-    stack = _touched.setdefault(threading.get_ident(), [])
-    stack.append(Touch(what, time.monotonic()))
+def read_text(path: str | Path, most_bytes: int = TEXT_BYTES) -> str:
+    """Return the text of a regular file.
+
+    Raises `OSError`, or ValueError for a longer file and for what is no text.
+    """
+    return text_of(read_bytes(path, most_bytes))
+
+
+def read_bytes(path: str | Path, most_bytes: int = TEXT_BYTES) -> bytes:
+    """Return the bytes of a regular file. Raises `OSError`, or ValueError for a longer file."""
+    with touching(str(path)), open(path, "rb", opener=_regular) as file:
+        data = file.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise ValueError(f"it has more than {most_bytes} bytes")
+    return data
+
+
+def _regular(path: str, flags: int) -> int:
+    """Open a regular file, also if a pipe without a writer stands there. Raises `OSError` for others.
+
+    These are not opened: a device may begin to do something.
+    """
+    _check_kind(os.stat(path).st_mode)
+    fd = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
     try:
-        yield
-    finally:
-        stack.pop()
-        if not stack:
-            _touched.pop(threading.get_ident(), None)
+        _check_kind(os.fstat(fd).st_mode)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
 
 
-def touched(thread: int | None) -> Touch | None:
-    """Return what a thread waits for now, None for nothing."""
-    stack = _touched.get(thread or 0)
-    return stack[-1] if stack else None
-
-
-@contextmanager
-def opened(path: str) -> Iterator[int]:
-    """Open a regular file for reading, and yield its descriptor. Raises `OSError`."""
-    with touching(path):
-        _check_kind(os.stat(path).st_mode)  # before it is opened: that alone can make a device do something
-        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-        try:
-            _check_kind(os.fstat(file).st_mode)
-            yield file
-        finally:
-            os.close(file)
+def check_regular(path: str | Path) -> None:
+    """Raise `NotRegular` for a pipe, a directory or a device, and any other `OSError` of a look at it."""
+    with touching(str(path)):
+        _check_kind(os.stat(path).st_mode)
 
 
 def _check_kind(mode: int) -> None:
     kind = stat.S_IFMT(mode)
     if kind != stat.S_IFREG:
-        raise NotAFile(f"it is {_KINDS.get(kind, 'no file')}, and must be a regular file")
+        raise NotRegular(f"it is no regular file, but {_KINDS.get(kind, 'something else')}")
 
 
-def read_regular(path: str, most_bytes: int = SECRET_BYTES_MAX) -> bytes:
-    """Return the content of a regular file of at most `most_bytes`. Raises `OSError`."""
-    with opened(path) as file:
-        return read_all(file, most_bytes)
+def text_of(data: bytes) -> str:
+    """Return the text in the bytes of a whole file. Raises `NoText`."""
+    if found := encoding_of(data):
+        raise NoText(1, f"not UTF-8 text but {found}: {_SAVE}")
+    try:
+        text = data.removeprefix(MARK).decode()
+    except UnicodeDecodeError as error:
+        line = data.removeprefix(MARK)[: error.start].count(b"\n") + 1
+        raise NoText(line, f"not UTF-8 text: {_SAVE}") from None
+    if "\0" in text:
+        raise NoText(text[: text.index("\0")].count("\n") + 1, f"unprintable character #x0000: {_SAVE}")
+    return text
 
 
-def read_all(file: int, most_bytes: int = SECRET_BYTES_MAX) -> bytes:
-    """Return what is left in an open file. Raises `NotAFile` if that is more than `most_bytes`."""
-    data = bytearray()
-    while len(data) <= most_bytes:
-        more = os.read(file, min(1 << 20, most_bytes + 1 - len(data)))
-        if not more:
-            return bytes(data)
-        data += more
-    raise NotAFile(f"it has more than {most_bytes} bytes")
+def encoding_of(data: bytes) -> str:
+    """Return the encoding other than UTF-8 that the first bytes of a text announce; "" if they do not."""
+    return next((name for mark, name in _OTHER_MARKS.items() if data.startswith(mark)), "")
 
 
-def check_regular(path: str) -> None:
-    """Raise `OSError` for what cannot be read as a regular file."""
-    with opened(path):
-        pass
+def pem(path: str) -> str:
+    """Return the path of a file of certificates or keys that OpenSSL reads as it is meant.
+
+    OpenSSL passes over a first certificate behind a mark of the byte order, and waits for a pipe. Raises
+    `OSError` or ValueError for such a file.
+    """
+    data = read_bytes(path, PEM_BYTES)
+    if found := encoding_of(data):
+        raise ValueError(f"{path} is {found}, and PEM is ASCII text")
+    if data.startswith(MARK):
+        raise ValueError(f"{path} begins with a byte order mark: save it as UTF-8 without BOM")
+    return path

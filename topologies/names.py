@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from bus.errors import TokenError, TopologyError, words_of
-from bus.files import read_regular
+from bus.errors import TopologyError, words_of
+from bus.files import read_text
 from bus.names import names_from, texts
 from topologies.model import NamesSpec, Topology
 from topologies.wiring.filters import all_names
@@ -37,8 +37,8 @@ def _path(names: NamesSpec) -> Path:
 
 def _read(path: Path) -> list[int | str]:
     try:
-        return names_from(read_regular(str(path), FILE_BYTES).decode().splitlines())
+        return names_from(read_text(path, FILE_BYTES).splitlines())
     except OSError as error:
         raise TopologyError(f"{path}: cannot read the names: {words_of(error)}") from None
-    except (TokenError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise TopologyError(f"{path}: {error}") from None

@@ -12,7 +12,7 @@ from appliance.process.notify import reloading
 from appliance.reload.outcome import Outcome, Request
 from bus.aside import aside
 from bus.errors import BusError, TopologyError
-from bus.files import NotAFile, check_regular
+from bus.files import NotRegular, check_regular
 from topologies.loading.loader import STDIN
 from topologies.resolved.resolve import resolve
 from topologies.wiring.segments import Wiring
@@ -89,7 +89,7 @@ class Reloader:
             raise TopologyError(f"{STDIN} cannot be read again: run the topology from a file to reload it")
         try:
             check_regular(self.file)
-        except NotAFile as error:
+        except NotRegular as error:
             raise TopologyError(f"{self.file} cannot be read again: {error}") from None
         except OSError:
             pass  # `load` says what is wrong

@@ -12,7 +12,7 @@ from appliance.status.view import View
 from appliance.web.guard import Guard, check_token
 from appliance.web.server import Server
 from bus.errors import BusError, LinkError, words_of
-from bus.files import read_regular
+from bus.files import read_text
 from bus.hub import Hub
 from bus.report import Report
 from bus.transports.binding import Binding, Place
@@ -140,7 +140,7 @@ def _token(spec: StatusSpec) -> str:
     if spec.token_file is None:
         return ""
     try:
-        return check_token(read_regular(spec.token_file).decode("ascii"))
+        return check_token(read_text(spec.token_file))
     except ValueError as error:
         raise ValueError(f"{spec.token_file}: {error}") from error
 

@@ -16,9 +16,9 @@ from typing import Any, Final, Generic, TypeVar
 from bus.aside import aside
 from bus.backoff import Backoff
 from bus.errors import BusError, LinkError, words_of
-from bus.files import touching
 from bus.holders import holder_of_port, holder_of_socket
 from bus.hub import State
+from bus.touch import touching
 from bus.transports import sockets
 
 log = logging.getLogger("buscoupler.bus")

@@ -12,7 +12,8 @@ from ssl import SSLContext
 from typing import Any
 
 from bus.errors import LinkError, words_of
-from bus.files import check_regular, touching
+from bus.files import pem
+from bus.touch import touching
 from bus.transports.options import Tls
 from bus.transports.sockets import CLOSED_BY_PEER
 from bus.urls import split_url
@@ -37,6 +38,8 @@ def context(url: str, tls: Tls, listens: bool) -> SSLContext:
             load_authority(made, tls)
     except OSError as error:
         raise LinkError(f"{url}: {file}: {_words(error)}") from error
+    except ValueError as error:
+        raise LinkError(f"{url}: {error}") from error
     if listens and not tls.cert_file:
         raise LinkError(f"{url}: a TLS listener needs cert_file")
     return made
@@ -46,10 +49,8 @@ def load_own(made: SSLContext, tls: Tls) -> None:
     """Load the own certificate of TLS settings, if they name one. Raises `OSError`. It may block."""
     if not tls.cert_file:
         return
-    for file in filter(None, (tls.cert_file, tls.key_file)):
-        check_regular(file)
     with touching(tls.cert_file):
-        made.load_cert_chain(tls.cert_file, tls.key_file, password=lambda: b"")
+        made.load_cert_chain(pem(tls.cert_file), tls.key_file and pem(tls.key_file), password=lambda: b"")
 
 
 def load_authority(made: SSLContext, tls: Tls) -> None:
@@ -57,9 +58,8 @@ def load_authority(made: SSLContext, tls: Tls) -> None:
     made.verify_mode = ssl.CERT_REQUIRED
     if not tls.ca_file:
         return made.load_default_certs()
-    check_regular(tls.ca_file)
     with touching(tls.ca_file):
-        return made.load_verify_locations(tls.ca_file)
+        return made.load_verify_locations(pem(tls.ca_file))
 
 
 def _words(error: OSError) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 from yaml.constructor import ConstructorError, SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from bus.files import touching
+from bus.files import NoText, text_of
 from bus.schema import (
     AnyText,
     ByGateway,
@@ -31,6 +31,7 @@ from bus.schema import (
     unwrap,
 )
 from bus.text import nearest
+from bus.touch import touching
 from topologies.findings import Finding, InvalidTopology, error
 from topologies.loading.document import CHARACTERS_MAX, describe, parse, where
 from topologies.loading.mappings import is_choice, kind_among, slip_in, wrong_keys
@@ -72,12 +73,11 @@ def load_noted(path: str | Path) -> Loaded:
     name = STDIN if str(path) == "-" else str(path)
     try:
         data = _data(name)
-        text = data.decode()
+        text = text_of(data)
     except OSError as e:
         raise InvalidTopology([error(Where(name), f"cannot read: {e.strerror}")]) from None
-    except UnicodeDecodeError as e:
-        line = data[: e.start].count(b"\n") + 1
-        raise InvalidTopology([error(Where(name, line, 1), "not UTF-8 text")]) from None
+    except NoText as e:
+        raise InvalidTopology([error(Where(name, e.line, 1), str(e))]) from None
     return _read(text, name, os.environ)
 
 

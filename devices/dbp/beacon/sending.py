@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from bus.aside import aside
 from bus.errors import words_of
-from bus.files import touching
+from bus.touch import touching
 from bus.urls import is_ip, is_wildcard, split_url
 from devices.dbp import ports
 from devices.dbp.beacon.interfaces import Interface, interfaces
