@@ -1,4 +1,4 @@
-"""What each thread waits for: a file, or a name server, that may never answer (`bus.aside`)."""
+"""The files and name servers that threads wait for, which may never answer (`bus.aside`). See `touching`."""
 
 import threading
 import time
