@@ -6,7 +6,7 @@ record names the class of its link in a string, because the module of the link i
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from bus.kinds import load
 from bus.needs import Need
@@ -64,6 +64,27 @@ class Passing(NamedTuple):
     inward: Patterns
     outward: Patterns
     keys: tuple[str, str]
+
+
+class Confined(NamedTuple):
+    """A wire that ends `within` one process or machine: nobody elsewhere hears what is sent there.
+
+    `advice` says what reaches further, or "". `stated`: a setting says so itself, such as `hops: 0`.
+    """
+
+    within: Literal["process", "machine"]
+    advice: str = ""
+    stated: bool = False
+
+    @property
+    def text(self) -> str:
+        """The words for people."""
+        told = f"nobody outside this {self.within} hears it"
+        return f"{told}: {self.advice}" if self.advice else told
+
+
+INPROC = Confined("process", "other processes need tcp:// or ipc://")
+"""The bounds of every address of inproc://."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +155,11 @@ class Medium(Record):
     def wire(self, machine: str) -> str:
         """Return the name of the wire, the same for all sides on it. `machine` opens the link."""
         return f"{self.key} {self.device} of {machine}"
+
+    @property
+    def confined(self) -> Confined | None:
+        """The bounds of a wire on which all participants are one process or machine; None for others."""
+        return None
 
     @property
     def shared(self) -> bool:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from bridges.media.shedding import Shed
     from bus.hub import Link
 
-from bridges.media.medium import CLOCK_S, SEAL_BYTES, Medium, Taken, Word
+from bridges.media.medium import CLOCK_S, SEAL_BYTES, Confined, Medium, Taken, Word
 from bus.wire.envelope import ENVELOPE_BYTES
 
 _UDP_PORT = 43113  # the default port of python-can's udp_multicast
@@ -96,6 +96,16 @@ class Can(Medium):
         if self.interface == "udp_multicast":
             return f"can {self.channel}:{self.options.get('port', _UDP_PORT)}"
         return f"can {self.device} of {machine}"
+
+    @property
+    def confined(self) -> Confined | None:
+        if self.interface == "virtual":
+            return Confined("process", "use interface udp_multicast, or a vcan interface of the kernel")
+        if str(self.channel).startswith("loop://"):
+            return Confined("process", "loop:// only hears itself: use a device")
+        if self.interface == "udp_multicast" and self.options.get("hop_limit", 1) == 0:
+            return Confined("machine", "hop_limit is 0", stated=True)
+        return None
 
     @property
     def shared(self) -> bool:
