@@ -11,5 +11,6 @@ gateways sign with, `extras` says what to install, `text` makes foreign text fit
 word that was meant. `reasons` says why a ledger counts a message as dropped, and who intended it. `errors`
 and `backoff` are shared by all, `wake_hook` notices when a process stood still, `permissions` are those of
 files. `events` and `logs` are what gateways say about themselves, and `report` is what a service does.
-`values` has the newest frame of each pattern, and `asking` is the question for it.
+`values` has the newest frame of each pattern, and `asking` is the question for it. `input` watches what comes
+in by a link, and `noise` judges it.
 """

@@ -54,6 +54,12 @@ class KeyFile(NamedTuple):
     path: str
 
 
+class PageToken(NamedTuple):
+    """A file that this user can read, with the token of a status page."""
+
+    path: str
+
+
 class Secret(NamedTuple):
     """A file with a key or password, which other users should not be able to read or change."""
 
@@ -100,6 +106,7 @@ Need = (
     | Lookup
     | Readable
     | KeyFile
+    | PageToken
     | Secret
     | Certificate
     | Directory

@@ -13,8 +13,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from appliance.web.guard import check_token
 from bus.errors import LinkError, words_of
 from bus.extras import lacking
+from bus.files import pem, read_text
 from bus.keys import read_key
 from bus.kinds import load
 from bus.needs import (
@@ -26,6 +28,7 @@ from bus.needs import (
     Listening,
     Lookup,
     Need,
+    PageToken,
     Probe,
     Readable,
     Secret,
@@ -33,6 +36,8 @@ from bus.needs import (
     Sockets,
 )
 from bus.permissions import exposure
+
+_MAKE_TOKEN = "make one: (umask 077; openssl rand -hex 16 > {path})"
 
 
 def trouble(need: Need) -> str:
@@ -129,9 +134,23 @@ def _readable(need: Readable) -> str:
     try:
         with open(need.path, "rb"):
             return ""
+    except FileNotFoundError:
+        return f"{need.path}: No such file or directory: make it, or correct the path"
     except OSError as error:
         user = _name(pwd.getpwuid, os.geteuid())
         return f"{need.path}: {os.strerror(error.errno or 0)}: make it readable for {user}"
+
+
+def _page_token(need: PageToken) -> str:
+    try:
+        check_token(read_text(need.path))
+    except FileNotFoundError:
+        return f"{need.path}: No such file or directory: {_MAKE_TOKEN.format(path=need.path)}"
+    except OSError as error:
+        return f"{need.path}: {words_of(error)}: make it readable for {_name(pwd.getpwuid, os.geteuid())}"
+    except ValueError as error:
+        return f"{need.path}: {error}: {_MAKE_TOKEN.format(path=need.path)}"
+    return ""
 
 
 def _key_file(need: KeyFile) -> str:
@@ -144,8 +163,11 @@ def _key_file(need: KeyFile) -> str:
 
 def _certificate(need: Certificate) -> str:
     with suppress(OSError):  # told by `Readable`
-        for path in need:
-            Path(path).read_bytes()
+        try:
+            for path in need:
+                pem(path)
+        except ValueError as error:
+            return str(error)
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*need, password=lambda: b"")
         except ssl.SSLError:
@@ -184,6 +206,7 @@ _LOOKS: dict[type[Any], Callable[[Any], str]] = {
     Lookup: _lookup,
     Readable: _readable,
     KeyFile: _key_file,
+    PageToken: _page_token,
     Secret: _secret,
     Certificate: _certificate,
     Directory: _directory,

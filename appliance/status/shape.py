@@ -33,7 +33,7 @@ class Key(NamedTuple):
 _ACCOUNT = {
     "received": _NUMBER, "received_bytes": Maybe(_NUMBER), "offered": Maybe(_NUMBER), "sent": _NUMBER,
     "sent_bytes": Maybe(_NUMBER), "queued": _NUMBER, "queued_bytes": Maybe(_NUMBER),
-    "dropped": _COUNTS, "rejected": _COUNTS, "balance": _NUMBER,
+    "dropped": _COUNTS, "rejected": _COUNTS, "noise_bytes": Maybe(_NUMBER), "balance": _NUMBER,
 }  # fmt: skip
 _ROW = {
     "name": _TEXT, "live": _NUMBER, "gone": Maybe(_NUMBER), "rates": Maybe(_RATES), "state": Maybe(_TEXT),

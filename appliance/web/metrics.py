@@ -24,6 +24,7 @@ _COUNTERS = {
     "sent": ("buscoupler_messages_sent", "Messages that left by a link."),
     "received_bytes": ("buscoupler_received_bytes", "Bytes of messages that came in by a link."),
     "sent_bytes": ("buscoupler_sent_bytes", "Bytes of messages that left by a link."),
+    "noise_bytes": ("buscoupler_noise_bytes", "Bytes that came in by a link and became no message."),
 }
 _GAUGES = {
     "live": ("buscoupler_link_peers", "Peers of a link now."),
@@ -110,7 +111,7 @@ def _summed(
 ) -> dict[tuple[str, ...], int]:
     found = dict[tuple[str, ...], int]()
     for labels, row in rows:
-        found[labels] = found.get(labels, 0) + row[key]
+        found[labels] = found.get(labels, 0) + row.get(key, 0)
     return found
 
 

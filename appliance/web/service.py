@@ -4,13 +4,13 @@ import errno
 import logging
 import socket
 from asyncio import AbstractEventLoop
-from pathlib import Path
 from ssl import SSLContext
 
 from appliance.status.view import View
 from appliance.web.guard import Guard, check_token
 from appliance.web.server import Server
 from bus.errors import BusError, words_of
+from bus.files import read_text
 from bus.report import Report
 from bus.transports.secure import context
 from bus.transports.sockets import Acceptor
@@ -80,7 +80,7 @@ def _token(spec: StatusSpec) -> str:
     if spec.token_file is None:
         return ""
     try:
-        return check_token(Path(spec.token_file).read_text("ascii"))
+        return check_token(read_text(spec.token_file))
     except ValueError as error:
         raise ValueError(f"{spec.token_file}: {error}") from error
 

@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pynng
 
 from bus.errors import LinkError
+from bus.files import MARK, PEM_BYTES, read_bytes
 from bus.transports.options import MESSAGE_BYTES, Tls
 from bus.urls import split_url
 from bus.wire.batch import Buffer
@@ -275,17 +275,22 @@ def _configure(config: Any, tls: Tls, mode: int, host: str, url: str) -> None:
     if not dials and not tls.cert_file:
         raise LinkError(f"{url}: a TLS listener needs cert_file")
     if tls.cert_file:
-        key = Path(tls.key_file or tls.cert_file).read_bytes()
-        own = _lib.nng_tls_config_own_cert(config, Path(tls.cert_file).read_bytes(), key, _ffi.NULL)
+        key = _pem(tls.key_file or tls.cert_file)
+        own = _lib.nng_tls_config_own_cert(config, _pem(tls.cert_file), key, _ffi.NULL)
         _check(own, f"{url}: {tls.cert_file}")
     if dials or tls.require_peer_cert:
         ca_file = tls.ca_file or ssl.get_default_verify_paths().cafile or ""
-        chain = _lib.nng_tls_config_ca_chain(config, Path(ca_file).read_bytes(), _ffi.NULL)
+        chain = _lib.nng_tls_config_ca_chain(config, _pem(ca_file), _ffi.NULL)
         _check(chain, f"{url}: {ca_file}")
         _check(_lib.nng_tls_config_auth_mode(config, _lib.NNG_TLS_AUTH_MODE_REQUIRED), url)
     if dials:
         # Without a name the TLS engine refuses every certificate, even the right one.
         _check(_lib.nng_tls_config_server_name(config, (tls.server_name or host).encode()), url)
+
+
+def _pem(path: str) -> bytes:
+    """Return the bytes of a file of certificates, without a mark of the byte order. Raises `OSError`."""
+    return read_bytes(path, PEM_BYTES).removeprefix(MARK)
 
 
 def _children(stat: Any) -> list[tuple[bytes, Any]]:

@@ -12,6 +12,7 @@ from ssl import SSLContext
 from typing import Any
 
 from bus.errors import LinkError, words_of
+from bus.files import pem
 from bus.transports.options import Tls
 from bus.transports.sockets import CLOSED_BY_PEER
 from bus.urls import split_url
@@ -31,12 +32,14 @@ def context(url: str, tls: Tls, listens: bool) -> SSLContext:
     file = tls.cert_file
     try:
         if tls.cert_file:
-            made.load_cert_chain(tls.cert_file, tls.key_file, password=lambda: b"")
+            made.load_cert_chain(pem(tls.cert_file), tls.key_file and pem(tls.key_file), password=lambda: b"")
         if not listens or tls.require_peer_cert:
             made.verify_mode, file = ssl.CERT_REQUIRED, tls.ca_file
-            made.load_verify_locations(tls.ca_file) if tls.ca_file else made.load_default_certs()
+            made.load_verify_locations(pem(tls.ca_file)) if tls.ca_file else made.load_default_certs()
     except OSError as error:
         raise LinkError(f"{url}: {file}: {_words(error)}") from error
+    except ValueError as error:
+        raise LinkError(f"{url}: {error}") from error
     if listens and not tls.cert_file:
         raise LinkError(f"{url}: a TLS listener needs cert_file")
     return made

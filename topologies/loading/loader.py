@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 from yaml.constructor import ConstructorError, SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from bus.files import NoText, text_of
 from bus.schema import (
     AnyText,
     ByGateway,
@@ -72,12 +73,11 @@ def load_noted(path: str | Path) -> Loaded:
     try:
         with open(0 if name == STDIN else path, "rb", closefd=name != STDIN) as file:
             data = file.read(4 * CHARACTERS_MAX + 1)
-        text = data.decode()
+        text = text_of(data)
     except OSError as e:
         raise InvalidTopology([error(Where(name), f"cannot read: {e.strerror}")]) from None
-    except UnicodeDecodeError as e:
-        line = data[: e.start].count(b"\n") + 1
-        raise InvalidTopology([error(Where(name, line, 1), "not UTF-8 text")]) from None
+    except NoText as e:
+        raise InvalidTopology([error(Where(name, e.line, 1), str(e))]) from None
     return _read(text, name, os.environ)
 
 

@@ -279,9 +279,9 @@ class ThreadSender(Outbound):
         future.add_done_callback(self._done)
 
     def _done(self, future: "Future[None]") -> None:
+        error = None if future.cancelled() else future.exception()
         if self._closed or future.cancelled():
-            return
-        error = future.exception()
+            return None
         self._settle("" if error is None else "stalled")
         if error is not None and getattr(error, "errno", errno.EAGAIN) not in _TRANSIENT:
             return self._on_lost(f"cannot send: {words_of(error)}")

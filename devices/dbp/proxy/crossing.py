@@ -11,6 +11,7 @@ from typing import Final
 
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
+from bus.files import pem
 from bus.serving.streams import StreamListener
 from bus.transports.options import Tls
 from bus.transports.seats import Seat
@@ -22,7 +23,8 @@ log = logging.getLogger("buscoupler.proxy")
 HANDSHAKE_S: Final = 5.0
 _RETRY_MIN_S: Final = 0.1
 _RETRY_MAX_S: Final = 5.0
-CONNECTIONS_MAX: Final = 64
+CONNECTIONS_MAX: Final = 1024
+"""The connections at a time, nearly all of them of strangers: there is one other proxy."""
 
 Serve = Callable[[StreamReader, StreamWriter], Awaitable[str]]
 """Serves a connection until it ends, and returns why it ended."""
@@ -37,8 +39,8 @@ def context(tls: Tls, listens: bool) -> ssl.SSLContext:
     made.minimum_version = ssl.TLSVersion.TLSv1_3
     made.verify_mode = ssl.CERT_REQUIRED
     try:
-        made.load_verify_locations(tls.ca_file)
-        made.load_cert_chain(str(tls.cert_file), tls.key_file)
+        made.load_verify_locations(pem(str(tls.ca_file)))
+        made.load_cert_chain(pem(str(tls.cert_file)), tls.key_file and pem(tls.key_file))
     except (OSError, ValueError) as error:
         raise LinkError(f"certificates of the proxy: {words_of(error)}") from error
     return made

@@ -16,6 +16,7 @@ from bus.needs import (
     Listening,
     Lookup,
     Need,
+    PageToken,
     Probe,
     Readable,
     SocketFile,
@@ -167,3 +168,13 @@ def test_addresses_of_this_machine() -> None:
 def test_a_family_of_sockets() -> None:
     assert trouble(Sockets("AF_CAN")) == ""
     assert trouble(Sockets("AF_NO_SUCH")) == "this Python has no AF_NO_SUCH"
+
+
+def test_a_token_of_the_page_is_looked_at(tmp_path: Path) -> None:
+    """A page with a bad token is not served, so `check --here` says so before."""
+    path = tmp_path / "token"
+    assert trouble(PageToken(str(path))).endswith(f"make one: (umask 077; openssl rand -hex 16 > {path})")
+    path.write_text("short\n")
+    assert "a token has 16 to 256 letters, digits, - and _: make one" in trouble(PageToken(str(path)))
+    path.write_text("0123456789abcdef\n")
+    assert trouble(PageToken(str(path))) == ""
