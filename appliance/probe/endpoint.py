@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 from appliance.commandline.arguments import above_zero, argument, whole_above_zero
 from appliance.probe.media import form_of, forms, medium_of
 from bridges.media import MEDIA
-from bridges.media.medium import INPROC, Confined, Medium
+from bridges.media.medium import Medium
+from bus.confined import INPROC, Confined
 from bus.errors import LinkError
 from bus.hub import Link
 from bus.keys import Keyring, ring_of

@@ -6,8 +6,9 @@ record names the class of its link in a string, because the module of the link i
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from bus.confined import Confined
 from bus.kinds import load
 from bus.needs import Need
 from bus.schema import Patterns, Record, check_fields
@@ -64,27 +65,6 @@ class Passing(NamedTuple):
     inward: Patterns
     outward: Patterns
     keys: tuple[str, str]
-
-
-class Confined(NamedTuple):
-    """A wire that ends `within` one process or machine: nobody elsewhere hears what is sent there.
-
-    `advice` says what reaches further, or "". `stated`: a setting says so itself, such as `hops: 0`.
-    """
-
-    within: Literal["process", "machine"]
-    advice: str = ""
-    stated: bool = False
-
-    @property
-    def text(self) -> str:
-        """The words for people."""
-        told = f"nobody outside this {self.within} hears it"
-        return f"{told}: {self.advice}" if self.advice else told
-
-
-INPROC = Confined("process", "other processes need tcp:// or ipc://")
-"""The bounds of every address of inproc://."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from bridges.media.medium import INPROC, Confined
+from bus.confined import INPROC, Confined
 from bus.urls import split_url
 from topologies.findings import Finding, note, warning
 from topologies.model import Topology

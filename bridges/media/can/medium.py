@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from bridges.media.can.codec import transfer_seconds
+from bus.confined import Confined
 from bus.needs import Device, Library, Need, Probe, Sockets
 from bus.schema import CanNode, Delay, Name, QueueBytes, Range, Scalar
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from bridges.media.shedding import Shed
     from bus.hub import Link
 
-from bridges.media.medium import CLOCK_S, SEAL_BYTES, Confined, Medium, Taken, Word
+from bridges.media.medium import CLOCK_S, SEAL_BYTES, Medium, Taken, Word
 from bus.wire.envelope import ENVELOPE_BYTES
 
 _UDP_PORT = 43113  # the default port of python-can's udp_multicast

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Annotated, ClassVar
 
-from bridges.media.medium import CLOCK_S, SEAL_BYTES, Confined, Medium, Word
+from bridges.media.medium import CLOCK_S, SEAL_BYTES, Medium, Word
+from bus.confined import Confined
 from bus.needs import Need, Probe
 from bus.schema import Check, Port, Range
 from bus.urls import is_loopback
