@@ -47,6 +47,10 @@ class Port(Protocol):
     confirms: bool
     overruns: int  # frames lost since it was last set to 0
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether it is known that nobody else is on the bus."""
+
     def fileno(self) -> int | None:
         """Return the descriptor to wait on, or None if the interface has none."""
 
@@ -69,6 +73,7 @@ class SocketPort:
     """A raw SocketCAN socket. python-can opens it, but we use it directly, at 3 us a frame."""
 
     confirms = True
+    is_alone = False  # without an acknowledgement, nothing is confirmed
 
     def __init__(self, bus: Any, identifier: int, fd: bool, switch: bool) -> None:
         self._bus, self._socket = bus, bus.socket
@@ -205,6 +210,13 @@ class BusPort:
         if (number := self.fileno()) is not None:
             with contextlib.suppress(OSError), socket_of(number) as sock:
                 widen(sock)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other bus of this process has opened the channel: those of `virtual` reach no other."""
+        from can.interfaces.virtual import VirtualBus
+
+        return isinstance(self._bus, VirtualBus) and len(self._bus.channel) == 1
 
     def fileno(self) -> int | None:
         if self._waits:
