@@ -93,6 +93,11 @@ class OpenPipe(Pipe):
         self._on_close(why)
 
 
+def _elapsed_s() -> float:
+    """Return the seconds since the machine booted, also while it slept."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 def need(name: str, library: str, package: str, extra: str) -> None:
     """Check that `library`, a part of `package`, can be imported. Raises `LinkError` if not."""
     try:
@@ -154,7 +159,7 @@ class DeviceLink(Generic[D]):
 
     def _make_seals(self, keys: Keyring, clock: Callable[[], float]) -> Seals:
         purpose, sender = self.name.partition(":")[0], secrets.randbits(32)
-        return Seals(keys, purpose, sender, clock, self.stats.rejected, self._tell)
+        return Seals(keys, purpose, sender, clock, self.stats.rejected, self._tell, _elapsed_s)
 
     def _tell(self, reason: str) -> None:
         """Log the first message that does not verify; the others are counted."""

@@ -23,7 +23,8 @@ log = logging.getLogger("buscoupler.proxy")
 HANDSHAKE_S: Final = 5.0
 _RETRY_MIN_S: Final = 0.1
 _RETRY_MAX_S: Final = 5.0
-CONNECTIONS_MAX: Final = 64
+CONNECTIONS_MAX: Final = 1024
+"""The connections at a time, nearly all of them of strangers: there is one other proxy."""
 
 Serve = Callable[[StreamReader, StreamWriter], Awaitable[str]]
 """Serves a connection until it ends, and returns why it ended."""
