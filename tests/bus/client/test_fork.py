@@ -1,4 +1,4 @@
-"""The child of a fork: each class with threads of its own says what is wrong, and nothing ends the process."""
+"""The child of a fork: each class with threads of its own says what is wrong, and the process goes on."""
 
 import subprocess
 import sys
@@ -38,7 +38,8 @@ for name, act in {
     "send": lambda: bus.send(("a",)), "send_bytes": lambda: bus.send_bytes(b"x"),
     "recv": bus.recv, "iterate": lambda: next(iter(bus)), "enter": bus.__enter__,
     "wait": lambda: bus.wait_peers(1), "raw send": lambda: raw.send(b"x"), "raw recv": raw.recv,
-    "new": Bus, "new raw": RawBus, "bind": lambda: tmq.bind("127.0.0.1:0"), "tmq recv": lambda: tmq.recv(("a",), 9),
+    "new": Bus, "new raw": RawBus, "bind": lambda: tmq.bind("127.0.0.1:0"),
+    "tmq recv": lambda: tmq.recv(("a",), 9),
     "close": shows_close, "forget": forget, "exit": lambda: None,
 }.items():
     child(name, act)
