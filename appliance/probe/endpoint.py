@@ -32,6 +32,11 @@ class Endpoint(NamedTuple):
         """Return whether the transport does not count the messages that it has written: inproc does not."""
         return self.medium is None and self.word.partition("://")[0] not in STREAMS
 
+    @property
+    def remote(self) -> bool:
+        """Return whether a server has the device of the medium: it may hang up soon after it has accepted."""
+        return self.medium is not None and self.medium.remote
+
     def link(
         self, listen: bool = False, tls: Tls | None = None, hears: bool = True, keys: Keyring | None = None
     ) -> Link:
