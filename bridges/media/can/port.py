@@ -24,6 +24,7 @@ from bridges.media.can.socketcan import (
 from bridges.media.can.source import Heard, source_of
 from bridges.media.can.state import FILTER, State
 from bus.errors import words_of
+from bus.holders import holding_words
 
 if TYPE_CHECKING:
     from can import BusABC, Message
@@ -152,6 +153,8 @@ def explained(error: OSError, interface: str) -> str:
         errno.ENODEV: "run ip link to see the names",
         errno.ENETDOWN: f"run ip link set {interface} up type can bitrate 500000, with its bit rate",
     }.get(error_number(error) or 0)
+    if interface.startswith("/"):
+        return holding_words(error, interface)
     return f"{words_of(error)}: {advice}" if advice else words_of(error)
 
 
