@@ -1,12 +1,14 @@
 """Endpoints: one word that names a bus or a medium, and the link to it."""
 
 import argparse
+import sys
 from typing import Any, NamedTuple
 
 from appliance.commandline.arguments import above_zero, argument, whole_above_zero
 from appliance.probe.media import form_of, forms, medium_of
 from bridges.media import MEDIA
 from bridges.media.medium import Medium
+from bus.confined import INPROC, Confined
 from bus.errors import LinkError
 from bus.hub import Link
 from bus.keys import Keyring, ring_of
@@ -34,8 +36,15 @@ class Endpoint(NamedTuple):
 
     @property
     def remote(self) -> bool:
-        """Return whether a server has the device of the medium: it may hang up soon after it has accepted."""
+        """Return whether a server has the device of the medium: it may hang up after it has accepted."""
         return self.medium is not None and self.medium.remote
+
+    @property
+    def confined(self) -> Confined | None:
+        """The bounds of what the endpoint reaches; None if other machines may be there."""
+        if self.medium is not None:
+            return self.medium.confined
+        return INPROC if self.word.startswith("inproc:") else None
 
     def link(
         self, listen: bool = False, tls: Tls | None = None, hears: bool = True, keys: Keyring | None = None
@@ -132,4 +141,12 @@ def link_of(options: argparse.Namespace, hears: bool = True) -> Link:
         )
     except LinkError as error:
         options.fail(str(error))
+    say_confined(options.endpoint)
     return made
+
+
+def say_confined(endpoint: Endpoint) -> None:
+    """Print a hint if nobody outside this process, or this machine, hears what is sent to an endpoint."""
+    confined = endpoint.confined
+    if confined is not None and not confined.stated:
+        print(f"buscoupler: {endpoint.word}: {confined.text}", file=sys.stderr)

@@ -6,6 +6,7 @@ import secrets
 import time
 from asyncio import AbstractEventLoop, Future, Handle, TimerHandle
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from typing import Generic, NamedTuple, TypeVar
@@ -104,6 +105,12 @@ def need(name: str, library: str, package: str, extra: str) -> None:
         import_module(library)
     except ImportError as error:
         raise LinkError(lacking(name, package, extra)) from error
+
+
+def preload(library: str) -> None:
+    """Import a library, if it is there, so that opening a link on the event loop need not."""
+    with suppress(ImportError):
+        import_module(library)
 
 
 def cancel(*timers: Handle | None) -> None:

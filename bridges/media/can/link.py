@@ -59,6 +59,7 @@ class CanLink(DeviceLink["BusABC"]):
             raise LinkError(f"{self.name}: it needs a node id, 1 to 127, and in_flight of at least 1")
         self.identifier = can_id(options.subject, options.node)
         self.bus = BusState()
+        unknown(options.interface)  # loads python-can here, which takes long, and not when the link opens
         self._shared = Shared(
             self.name, self.identifier, options, self.stats, self.shed, in_flight, self.bus,
             deque(maxlen=_ECHOES), TransferIds(), self.seals,

@@ -24,6 +24,7 @@ from bridges.media.can.socketcan import (
 from bridges.media.can.source import Heard, source_of
 from bridges.media.can.state import FILTER, State
 from bus.errors import words_of
+from bus.holders import holding_words
 
 if TYPE_CHECKING:
     from can import BusABC, Message
@@ -45,6 +46,10 @@ class Port(Protocol):
 
     confirms: bool
     overruns: int  # frames lost since it was last set to 0
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it is known that nobody else is on the bus."""
 
     def fileno(self) -> int | None:
         """Return the descriptor to wait on, or None if the interface has none."""
@@ -68,6 +73,7 @@ class SocketPort:
     """A raw SocketCAN socket. python-can opens it, but we use it directly, at 3 us a frame."""
 
     confirms = True
+    is_alone = False  # without an acknowledgement, nothing is confirmed
 
     def __init__(self, bus: Any, identifier: int, fd: bool, switch: bool) -> None:
         self._bus, self._socket = bus, bus.socket
@@ -147,6 +153,8 @@ def explained(error: OSError, interface: str) -> str:
         errno.ENODEV: "run ip link to see the names",
         errno.ENETDOWN: f"run ip link set {interface} up type can bitrate 500000, with its bit rate",
     }.get(error_number(error) or 0)
+    if interface.startswith("/"):
+        return holding_words(error, interface)
     return f"{words_of(error)}: {advice}" if advice else words_of(error)
 
 
@@ -202,6 +210,13 @@ class BusPort:
         if (number := self.fileno()) is not None:
             with contextlib.suppress(OSError), socket_of(number) as sock:
                 widen(sock)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other bus of this process has opened the channel: those of `virtual` reach no other."""
+        from can.interfaces.virtual import VirtualBus
+
+        return isinstance(self._bus, VirtualBus) and len(self._bus.channel) == 1
 
     def fileno(self) -> int | None:
         if self._waits:

@@ -13,6 +13,7 @@ from bridges.media.can.port import BusPort, Port
 from bridges.media.can.shared import Shared
 from bridges.media.shedding import Shed, ShedQueue
 from bus.errors import words_of
+from bus.vacancy import NO_PEER
 from bus.wire.envelope import message_bytes
 
 _FRAMES = 256  # sent in one turn of the loop
@@ -54,9 +55,11 @@ class Outbound:
         whole = [message for message in messages if message and message_bytes(message) == len(message)]
         if len(whole) < len(messages):
             self._stats.drop("malformed", len(messages) - len(whole))
+        if self._port.is_alone:
+            return self._stats.drop(NO_PEER, len(whole))
         self._queue.put(self._loop.time(), whole)
         self.pump()
-        self._tend_later()
+        return self._tend_later()
 
     def _take(self) -> tuple[float, bytes] | None:
         """Return the next message. If the rate does not allow one yet, schedule `pump` for when it does."""

@@ -4,7 +4,7 @@ from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bridges.media.device import DeviceLink, OpenPipe, PipeContext, cancel, need
+from bridges.media.device import DeviceLink, OpenPipe, PipeContext, cancel, need, preload
 from bridges.media.shedding import Shed
 from bridges.media.uart.address import SERVERS, scheme_of
 from bridges.media.uart.codec import WIRE_BYTES_MAX, Decoder
@@ -38,6 +38,7 @@ class SerialLink(DeviceLink[Port]):
     ) -> None:
         self.options = options
         super().__init__(name, shed, options.queue_bytes, **retry)
+        preload("serial")
         if transceiver is not None and scheme_of(options.port) in SERVERS:
             raise LinkError(f"{name}: rs485 is for a device of this machine: set it at the serial server")
         self._transceiver = transceiver

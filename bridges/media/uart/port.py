@@ -20,6 +20,7 @@ from bridges.media.hangup import has_ended
 from bridges.media.uart.address import server_of
 from bridges.media.uart.medium import Uart
 from bridges.media.uart.rfc2217 import IAC, Client, escape
+from bus.holders import holding_words
 from bus.text import after
 
 _READ_BYTES = 65536
@@ -59,16 +60,19 @@ def _open_device(options: Uart, transceiver: Mapping[str, Any] | None) -> Any:
     import serial
     import serial.rs485
 
-    device = serial.serial_for_url(
-        options.port,
-        options.baud,
-        exclusive=options.exclusive,
-        parity=options.parity,
-        stopbits=options.stopbits,
-        rtscts=options.rtscts,
-        timeout=0,
-        write_timeout=0,
-    )
+    try:
+        device = serial.serial_for_url(
+            options.port,
+            options.baud,
+            exclusive=options.exclusive,
+            parity=options.parity,
+            stopbits=options.stopbits,
+            rtscts=options.rtscts,
+            timeout=0,
+            write_timeout=0,
+        )
+    except OSError as error:
+        raise OSError(holding_words(error, options.port)) from error
     if transceiver is not None:
         try:
             device.rs485_mode = serial.rs485.RS485Settings(**transceiver)
