@@ -160,3 +160,8 @@ def test_addresses() -> None:
     assert address_of("h:1") == ("h", 1, False)
     assert address_of("mqtts://[::1]") == ("::1", 8883, True)
     assert Mqtt(url="mqtt://[::1]").device == "[::1]:1883"
+
+
+def test_the_shipped_topology_does_not_warn() -> None:
+    found = check(load(Path(__file__).parents[1] / "topology.yaml"))
+    assert [finding for finding in found if finding.level != "note"] == []
