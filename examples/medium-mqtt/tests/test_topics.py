@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from itertools import product
+from pathlib import Path
 
 import pytest
 from buscoupler_mqtt.medium import Mqtt, address_of
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 
 from bus.wire.frame import PUB, SUB, pack, unpack
 from bus.wire.pattern import Pattern, token
+from topologies.checks.checker import check
+from topologies.loading.loader import load
 
 TOKENS = st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=20)
 
