@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from appliance.status.rates import RowKey
 from appliance.status.rows import LinkRow
 from appliance.status.words import TROUBLE_MS
-from bus.hub import Link
+from bus.hub import LinkView
 from bus.vacancy import NO_DEVICE, NO_PEER
 
 DOWN_S: Final = TROUBLE_MS / 1000
@@ -43,7 +43,7 @@ class Downs:
     """The outages of all links now."""
 
     def __init__(self) -> None:
-        self._of: dict[Link, _Down] = {}
+        self._of: dict[LinkView, _Down] = {}
 
     def look(self, row: LinkRow, dropped: Counts, now: float) -> Outage | None:
         """Note the state of a link and the drops of its account. Return an outage that is to be told now.

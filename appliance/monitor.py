@@ -10,7 +10,7 @@ from appliance.downs import Downs, Outage
 from appliance.status.rates import Rates, RowKey
 from appliance.status.rows import LinkRow
 from bus.events import Event
-from bus.hub import Hub, Link
+from bus.hub import Hub, LinkView
 from bus.ledger import Account
 from bus.reasons import troubles
 from bus.vacancy import NO_DEVICE
@@ -52,7 +52,7 @@ class Monitor:
         self.rates = Rates()
         self.down_ms: dict[RowKey, int] = {}
         self._gateway, self._watched, self._clock_ns = gateway, watched, clock_ns
-        self._links: dict[Link, tuple[str, str, int]] = {}  # two may have one name
+        self._links: dict[LinkView, tuple[str, str, int]] = {}  # two may have one name
         self._downs = Downs()
         self._loops: dict[str, int] = {}
         self._drops: dict[str, tuple[float, dict[str, int]]] = {}
@@ -99,11 +99,11 @@ class Monitor:
                     self._drops[name] = last_s, Counter(seen) + own
                     self._downs.excuse(name, own)
 
-    def _scan_outages(self, accounts: Mapping[str, Mapping[str, Account]], now: float) -> set[Link]:
+    def _scan_outages(self, accounts: Mapping[str, Mapping[str, Account]], now: float) -> set[LinkView]:
         """Record outages that last, and their ends. Return the links of which it is told that they are up."""
         rows = list({row.link: row for row in self._watched.rows()}.values())
         self._downs.keep(rows)
-        back = set[Link]()
+        back = set[LinkView]()
         for row in rows:
             account = accounts.get(row.hub.name, {}).get(row.name)
             outage = self._downs.look(row, account.stats.dropped if account else {}, now)

@@ -11,14 +11,26 @@ from pathlib import Path
 from typing import Final
 
 from bus.errors import BusError
+from bus.touch import touching
 
 TEXT_BYTES: Final = 1 << 20
 PEM_BYTES: Final = 16 << 20
 MARK: Final = b"\xef\xbb\xbf"
+_KINDS: Final = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFDIR: "a directory",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
 _SAVE: Final = "save it as UTF-8"
 _OTHER_MARKS: Final = {
     b"\xff\xfe\x00\x00": "UTF-32", b"\x00\x00\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"
 }  # fmt: skip
+
+
+class NotRegular(OSError):
+    """A path that leads to something else than a regular file."""
 
 
 class NoText(BusError, ValueError):
@@ -39,7 +51,7 @@ def read_text(path: str | Path, most_bytes: int = TEXT_BYTES) -> str:
 
 def read_bytes(path: str | Path, most_bytes: int = TEXT_BYTES) -> bytes:
     """Return the bytes of a regular file. Raises `OSError`, or ValueError for a longer file."""
-    with open(path, "rb", opener=_regular) as file:
+    with touching(str(path)), open(path, "rb", opener=_regular) as file:
         data = file.read(most_bytes + 1)
     if len(data) > most_bytes:
         raise ValueError(f"it has more than {most_bytes} bytes")
@@ -47,12 +59,30 @@ def read_bytes(path: str | Path, most_bytes: int = TEXT_BYTES) -> bytes:
 
 
 def _regular(path: str, flags: int) -> int:
-    """Open a regular file, also if a pipe without a writer stands there. Raises `OSError` for others."""
-    fd = os.open(path, flags | os.O_NONBLOCK)
-    if stat.S_ISREG(os.fstat(fd).st_mode):
-        return fd
-    os.close(fd)
-    raise OSError("it is no regular file")
+    """Open a regular file, also if a pipe without a writer stands there. Raises `OSError` for others.
+
+    These are not opened: a device may begin to do something.
+    """
+    _check_kind(os.stat(path).st_mode)
+    fd = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        _check_kind(os.fstat(fd).st_mode)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def check_regular(path: str | Path) -> None:
+    """Raise `NotRegular` for a pipe, a directory or a device, and any other `OSError` of a look at it."""
+    with touching(str(path)):
+        _check_kind(os.stat(path).st_mode)
+
+
+def _check_kind(mode: int) -> None:
+    kind = stat.S_IFMT(mode)
+    if kind != stat.S_IFREG:
+        raise NotRegular(f"it is no regular file, but {_KINDS.get(kind, 'something else')}")
 
 
 def text_of(data: bytes) -> str:

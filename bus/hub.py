@@ -203,8 +203,8 @@ State = Literal["closed", "opening", "up", "waiting"]
 """The state of a link: not open; being opened; in use; waiting for a retry after a loss or failure."""
 
 
-class Link(Protocol):
-    """A configured endpoint that listens, dials or opens a device. It reconnects by itself."""
+class LinkView(Protocol):
+    """A link, as a status shows it."""
 
     @property
     def name(self) -> str:
@@ -239,6 +239,10 @@ class Link(Protocol):
     @property
     def queue_bytes(self) -> int:
         """The bound of the queue to each peer, in bytes."""
+
+
+class Link(LinkView, Protocol):
+    """A configured endpoint that listens, dials or opens a device. It reconnects by itself."""
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Enlist at the hub and start without blocking. Later faults are a state with retries, no exception.

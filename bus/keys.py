@@ -11,6 +11,7 @@ from secrets import token_bytes
 
 from bus.errors import LinkError, words_of
 from bus.files import NoText, read_bytes, text_of
+from bus.touch import touching
 
 SECRET_BYTES = 32
 TAG_BYTES = 8
@@ -43,7 +44,8 @@ def name_of(secret: bytes) -> str:
 def read_key(path: str) -> bytes:
     """Return the key in a file. Raises `LinkError` if there is none, or if every user may read the file."""
     try:
-        mode, data = os.stat(path).st_mode, read_bytes(path, _FILE_BYTES_MAX)
+        with touching(path):
+            mode, data = os.stat(path).st_mode, read_bytes(path, _FILE_BYTES_MAX)
     except FileNotFoundError as error:
         raise LinkError(f"{path}: cannot read the key: {words_of(error)}: {_MAKE}") from error
     except OSError as error:

@@ -10,7 +10,8 @@ class Stats:
     """The counts of one pipe, in messages unless the name says bytes. Metrics read them at each scrape.
 
     The ledger holds at any moment: offered (by the hub) = sent + dropped (by reason) + queued.
-    `rejected` counts input from the wire that never became a message, by reason.
+    `rejected` counts input from the wire that never became a message, by reason, in the units of the medium,
+    and `noise_bytes` its bytes where bytes come without units.
     """
 
     received: int = 0
@@ -22,6 +23,7 @@ class Stats:
     queued_bytes: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
     rejected: dict[str, int] = field(default_factory=dict)
+    noise_bytes: int = 0
 
     def receive(self, batch: "Sized") -> None:
         """Count a batch that the peer sent us. Hubs call this once for each published batch."""
@@ -57,6 +59,7 @@ class Stats:
             self.sent_bytes += part.sent_bytes
         self.queued += part.queued
         self.queued_bytes += part.queued_bytes
+        self.noise_bytes += part.noise_bytes
         for reason, count in part.dropped.items():
             self.drop(reason, count)
         for reason, count in part.rejected.items():
@@ -70,7 +73,7 @@ class Stats:
 
     def used(self) -> bool:
         """Return whether anything has been counted."""
-        return bool(self.offered or self.received or self.rejected or self.dropped)
+        return bool(self.offered or self.received or self.rejected or self.dropped or self.noise_bytes)
 
     def since(self, base: "Stats") -> "Stats":
         """Return the difference of these counts to earlier ones, `base`."""
@@ -84,6 +87,7 @@ class Stats:
             self.queued_bytes - base.queued_bytes,
             {reason: count - base.dropped.get(reason, 0) for reason, count in self.dropped.items()},
             {reason: count - base.rejected.get(reason, 0) for reason, count in self.rejected.items()},
+            self.noise_bytes - base.noise_bytes,
         )
 
     def as_record(self) -> dict[str, int | dict[str, int]]:
@@ -98,6 +102,7 @@ class Stats:
             "queued_bytes": self.queued_bytes,
             "dropped": dict(self.dropped),
             "rejected": dict(self.rejected),
+            "noise_bytes": self.noise_bytes,
         }
 
     def balance(self) -> int:

@@ -16,10 +16,14 @@ class Library(NamedTuple):
 
 
 class Device(NamedTuple):
-    """A device file that this user can read and write. `advice` says what to do if it does not exist."""
+    """A device file that this user can read and write. `advice` says what to do if it does not exist.
+
+    `alone`: no other process may have it open.
+    """
 
     path: str
     advice: str = "plug it in, or look for its name below /dev"
+    alone: bool = False
 
 
 class Listening(NamedTuple):

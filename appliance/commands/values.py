@@ -21,8 +21,8 @@ from bus.wire.pattern import Pattern
 
 TIMEOUT_S = 3.0
 _NO_CACHE = (
-    "no cache on this bus answered within {:g} s: add a `cache` device for it; what an address with last_values "
-    "gives, `recv` shows"
+    "no cache on this bus answered within {:g} s: add a `cache` device for it; what an address with "
+    "last_values gives, `recv` shows"
 )
 
 

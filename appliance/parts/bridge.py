@@ -136,7 +136,7 @@ class BridgePart(BasePart):
         elif renewed or self.candidacy is None:
             self.candidacy = self._stand_by(facts, proofs)
         else:
-            self.candidacy.revise(endpoints(facts), facts.lease_ms, *proofs)
+            self.candidacy.revise(endpoints(facts), facts.lease_ms, facts.lease_max_ms, *proofs)
         if self.hub.gate is not None:
             self.hub.gate.keep(self._age_s())
 

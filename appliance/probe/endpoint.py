@@ -1,12 +1,14 @@
 """Endpoints: one word that names a bus or a medium, and the link to it."""
 
 import argparse
+import sys
 from typing import Any, NamedTuple
 
 from appliance.commandline.arguments import above_zero, argument, whole_above_zero
 from appliance.probe.media import form_of, forms, medium_of
 from bridges.media import MEDIA
 from bridges.media.medium import Medium
+from bus.confined import INPROC, Confined
 from bus.elsewhere import known_elsewhere
 from bus.errors import LinkError
 from bus.hub import Link
@@ -32,6 +34,13 @@ class Endpoint(NamedTuple):
     def uncounted(self) -> bool:
         """Return whether the transport does not count the messages that it has written: inproc does not."""
         return self.medium is None and self.word.partition("://")[0] not in STREAMS
+
+    @property
+    def confined(self) -> Confined | None:
+        """The bounds of what the endpoint reaches; None if other machines may be there."""
+        if self.medium is not None:
+            return self.medium.confined
+        return INPROC if self.word.startswith("inproc:") else None
 
     def link(
         self, listen: bool = False, tls: Tls | None = None, hears: bool = True, keys: Keyring | None = None
@@ -131,4 +140,12 @@ def link_of(options: argparse.Namespace, hears: bool = True) -> Link:
         )
     except LinkError as error:
         options.fail(str(error))
+    say_confined(options.endpoint)
     return made
+
+
+def say_confined(endpoint: Endpoint) -> None:
+    """Print a hint if nobody outside this process, or this machine, hears what is sent to an endpoint."""
+    confined = endpoint.confined
+    if confined is not None and not confined.stated:
+        print(f"buscoupler: {endpoint.word}: {confined.text}", file=sys.stderr)

@@ -33,7 +33,7 @@ class Key(NamedTuple):
 _ACCOUNT = {
     "received": _NUMBER, "received_bytes": Maybe(_NUMBER), "offered": Maybe(_NUMBER), "sent": _NUMBER,
     "sent_bytes": Maybe(_NUMBER), "queued": _NUMBER, "queued_bytes": Maybe(_NUMBER),
-    "dropped": _COUNTS, "rejected": _COUNTS, "balance": _NUMBER,
+    "dropped": _COUNTS, "rejected": _COUNTS, "noise_bytes": Maybe(_NUMBER), "balance": _NUMBER,
 }  # fmt: skip
 _ROW = {
     "name": _TEXT, "live": _NUMBER, "gone": Maybe(_NUMBER), "rates": Maybe(_RATES), "state": Maybe(_TEXT),
@@ -65,7 +65,8 @@ _ROLE = {
     "bridge": _TEXT, "part": Maybe(_TEXT), "lease": Maybe(_TEXT), "pattern": Maybe([_NUMBER]),
     "name": Maybe(_TEXT), "role": _TEXT,
     "ready": _YES, "cause": _TEXT, "epoch": _NUMBER, "holder": _TEXT, "takeovers": _NUMBER,
-    "brokers": Maybe([_TEXT]),
+    "brokers": Maybe([_TEXT]), "lease_ms": Maybe(_NUMBER), "late_ms": Maybe(_NUMBER),
+    "takeovers_without_fault": Maybe(_NUMBER), "leases_lost_late": Maybe(_NUMBER),
 }  # fmt: skip
 _EVENT = {"time_ns": _NUMBER, "kind": _TEXT, "source": _TEXT, "cause": _TEXT, "counts": _COUNTS}
 _TAP = {
@@ -144,7 +145,9 @@ KEYS: Final[Mapping[str, Key]] = {
     "candidates": Key(
         [_ROLE],
         "each failover group that this gateway is in: `bridge`, `lease` (the group, if it has one), "
-        "`role`, `ready`, `cause`, `epoch`, `holder`, `takeovers`, `brokers`",
+        "`role`, `ready`, `cause`, `epoch`, `holder`, `takeovers`, `brokers`; `lease_ms` that it claims, "
+        "grown by `late_ms` of this machine and the brokers; `takeovers_without_fault` and "
+        "`leases_lost_late` ([late](failover.md#late))",
     ),
     "taps": Key(
         [_TAP],

@@ -12,7 +12,7 @@ from appliance.status.rates import Rate, RowKey
 from appliance.status.rows import LinkRow
 from appliance.status.shape import VERSION
 from appliance.status.view import Sampled, ShownPart, View
-from bus.hub import Hub, Link, Pipe, chain
+from bus.hub import Hub, LinkView, Pipe, chain
 from bus.ledger import Account, Stats
 from bus.names import Names
 from bus.report import LISTED, Report
@@ -120,7 +120,7 @@ def _edges(row: LinkRow, down_ms: Downs) -> Iterator[Record]:
         yield {"id": edge, "hub": row.hub.name, "row": row.name} | _state([row], down_ms)
 
 
-def _link(link: Link) -> Record:
+def _link(link: LinkView) -> Record:
     known = {"state": link.state, "condition": link.condition, "fault": link.fault, "losses": link.losses}
     return {"name": link.name} | {name: value for name, value in known.items() if value}
 
@@ -216,6 +216,10 @@ def _candidate(part: str, candidacy: "Candidacy") -> Record:
         "epoch": candidate.epoch,
         "holder": candidate.holder_name,
         "takeovers": candidacy.takeovers,
+        "takeovers_without_fault": candidacy.without_fault,
+        "leases_lost_late": candidacy.losses,
+        "lease_ms": candidate.pace.lease_ms,
+        "late_ms": int(1000 * candidate.pace.late_s),
         "brokers": [view.reach for view in candidate.views],
     }
 

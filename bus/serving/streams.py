@@ -1,7 +1,7 @@
 """A listener whose connections are streams of asyncio, for services that need no more than these."""
 
 import socket
-from asyncio import AbstractEventLoop, StreamReader, StreamReaderProtocol, StreamWriter, Task
+from asyncio import AbstractEventLoop, Future, StreamReader, StreamReaderProtocol, StreamWriter, Task, timeout
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -80,6 +80,7 @@ class StreamListener:
         reader = StreamReader(self._read_bytes, self._loop)
         protocol = StreamReaderProtocol(reader, loop=self._loop)
         try:
+            await self._first_byte(sock)
             transport, _ = await self._loop.connect_accepted_socket(
                 lambda: protocol, sock, ssl=self._tls, ssl_handshake_timeout=self._handshake_s
             )
@@ -94,6 +95,21 @@ class StreamListener:
         finally:
             transport.abort()
 
+    async def _first_byte(self, sock: socket.socket) -> None:
+        """Wait until a client begins its handshake of TLS: who is silent costs no more than a seat."""
+        if self._tls is None:
+            return
+        spoken: Future[None] = self._loop.create_future()
+        self._loop.add_reader(sock, _set, spoken)
+        try:
+            async with timeout(self._handshake_s):
+                await spoken
+        except BaseException:
+            self._loop.remove_reader(sock)
+            sock.close()
+            raise
+        self._loop.remove_reader(sock)
+
     def shut(self) -> None:
         """Stop listening. Connections stay. Idempotent."""
         for acceptor in self._acceptors:
@@ -105,3 +121,8 @@ class StreamListener:
         self.shut()
         for task in list(self._tasks):
             task.cancel()
+
+
+def _set(spoken: Future[None]) -> None:
+    if not spoken.done():
+        spoken.set_result(None)

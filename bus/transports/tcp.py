@@ -16,6 +16,7 @@ from bus.errors import LinkError, words_of
 from bus.hub import Hub, Link, State
 from bus.keys import Keyring
 from bus.ledger import Stats
+from bus.transports.binding import Binding, Place
 from bus.transports.channel import Channel
 from bus.transports.framing import Framing
 from bus.transports.options import STREAMS, StreamOptions, Tls
@@ -219,25 +220,42 @@ class ListenLink(_StreamLink):
         wary: bool = False,
         **options: Any,
     ) -> None:
-        address = parse(url)
+        place = parse(url) if acceptor is None else (socket.AF_UNIX, url)  # that knows its own place
         super().__init__(url, Channel(url, True, framing, tls, origins, keys), name, wary, options)
-        self._acceptor: Accepting = acceptor or Acceptor(*address)
+        self._given, self._acceptor = acceptor, acceptor
+        self._binding = Binding[Any](url, place, self._bind, self._on_bound)
         self._seats = Seats()
         self._seat_of: dict[StreamPipe, Seat] = {}
 
     @property
     def state(self) -> State:
-        return "up" if self._is_open else "closed"
+        return "closed" if not self._is_open else self._binding.state
+
+    @property
+    def fault(self) -> str:
+        return self._binding.fault or self._fault
+
+    @fault.setter
+    def fault(self, fault: str) -> None:
+        self._fault = fault
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
-        """Bind and listen. Raises `LinkError` with the address if that fails."""
+        """Bind and listen, or go on trying if the address is not there yet. Raises `LinkError`."""
         self._begin(hub, loop)
         try:
-            bound = self._acceptor.open(loop, self._accepted, self._on_trouble)
-        except OSError as error:
+            self._binding.open(loop)
+        except LinkError:
             self._leave_hub()
-            raise LinkError(f"{self.url}: cannot listen: {words_of(error)}") from error
+            raise
         self._is_open = True
+
+    def _bind(self, place: Place) -> Any:
+        acceptor = self._given or Acceptor(*place)
+        bound = acceptor.open(self._loop, self._accepted, self._on_trouble)
+        self._acceptor = acceptor
+        return bound
+
+    def _on_bound(self, bound: Any) -> None:
         if isinstance(bound, tuple):
             self.url = _bound(split_url(self.url), *bound[:2])
 
@@ -276,7 +294,9 @@ class ListenLink(_StreamLink):
 
     def close(self) -> None:
         """Stop accepting and close all peers. Idempotent."""
-        self._acceptor.close()
+        self._binding.close()
+        if self._acceptor is not None:
+            self._acceptor.close()
         super().close()
 
 

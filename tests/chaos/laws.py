@@ -9,7 +9,7 @@ from typing import NamedTuple
 from bridges.bridge import Bridge
 from bus.accounts import LINKS_MAX
 from bus.balance import imbalances
-from bus.hub import Hub, Link
+from bus.hub import Hub, LinkView
 from tests.chaos.plant import Plant, Program
 from tests.chaos.stations import Key, Station, receivers
 
@@ -35,7 +35,7 @@ class Dues:
     """
 
     def __init__(self) -> None:
-        self._behind: dict[tuple[Hub, str], tuple[Link, int]] = {}
+        self._behind: dict[tuple[Hub, str], tuple[LinkView, int]] = {}
 
     def broken(self, program: Program) -> Iterator[str]:
         """Yield what broke since the last look."""

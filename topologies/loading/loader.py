@@ -32,6 +32,7 @@ from bus.schema import (
     unwrap,
 )
 from bus.text import nearest
+from bus.touch import touching
 from topologies.findings import Finding, InvalidTopology, error
 from topologies.loading.document import CHARACTERS_MAX, describe, parse, where
 from topologies.loading.mappings import is_choice, kind_among, slip_in, wrong_keys
@@ -72,14 +73,32 @@ def load_noted(path: str | Path) -> Loaded:
     """Read a topology as `load` does, and return it with notes about its variables."""
     name = STDIN if str(path) == "-" else str(path)
     try:
-        with open(0 if name == STDIN else path, "rb", closefd=name != STDIN) as file:
-            data = file.read(4 * CHARACTERS_MAX + 1)
+        data = _data(name)
         text = text_of(data)
     except OSError as e:
         raise InvalidTopology([error(Where(name), f"cannot read: {e.strerror}")]) from None
     except NoText as e:
         raise InvalidTopology([error(Where(name, e.line, 1), str(e))]) from None
     return _read(text, name, os.environ)
+
+
+def _data(name: str) -> bytes:
+    """Return what a file or standard input has, up to a bound. Raises `OSError`.
+
+    A pipe may take its time; a file that does not answer is noted (`bus.files.touching`).
+    """
+    if name == STDIN:
+        return _read_from(0, closes=False)
+    with touching(name):
+        is_pipe = Path(name).is_fifo()
+        if not is_pipe:
+            return _read_from(name)
+    return _read_from(name)
+
+
+def _read_from(file: str | int, closes: bool = True) -> bytes:
+    with open(file, "rb", closefd=closes) as source:
+        return source.read(4 * CHARACTERS_MAX + 1)
 
 
 def loads(

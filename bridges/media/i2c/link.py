@@ -7,7 +7,7 @@ from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple
 
-from bridges.media.device import DeviceLink, OpenPipe, PipeContext, need
+from bridges.media.device import DeviceLink, OpenPipe, PipeContext, need, preload
 from bridges.media.i2c.adapter import Adapter, open_adapter
 from bridges.media.i2c.alert import Alert, GpioAlert
 from bridges.media.i2c.mailbox_segments import Timing
@@ -54,6 +54,8 @@ class I2cLink(DeviceLink[Opened]):
         for address in options.targets:
             self.targets[address] = TargetPipe(self.name, address, self.shed)
         self._bus_lock = Lock()
+        if adapter is None:
+            preload("smbus2")
 
     @property
     def stats(self) -> Stats:

@@ -110,7 +110,7 @@ class Uart(Medium):
         elif scheme:
             yield Probe("bridges.media.uart.ports:trouble", (self.port,))
         else:
-            yield Device(self.port, "plug it in, or look for its name in /dev/serial/by-id")
+            yield Device(self.port, "plug it in, or look for its name in /dev/serial/by-id", self.exclusive)
 
     def seconds(self, size: int, trunk: bool) -> float | None:
         """Return the line time of a message and its CRC-32 in COBS between two zeros, as the line is set."""

@@ -7,14 +7,15 @@ import ssl
 from asyncio import StreamReader, StreamWriter
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Any, Final
 
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
-from bus.files import pem
 from bus.serving.streams import StreamListener
+from bus.transports.binding import Binding, Place
 from bus.transports.options import Tls
 from bus.transports.seats import Seat
+from bus.transports.secure import load_authority, load_own
 from bus.transports.sockets import Acceptor
 from bus.urls import split_url
 
@@ -23,7 +24,8 @@ log = logging.getLogger("buscoupler.proxy")
 HANDSHAKE_S: Final = 5.0
 _RETRY_MIN_S: Final = 0.1
 _RETRY_MAX_S: Final = 5.0
-CONNECTIONS_MAX: Final = 64
+CONNECTIONS_MAX: Final = 1024
+"""The connections at a time, nearly all of them of strangers: there is one other proxy."""
 
 Serve = Callable[[StreamReader, StreamWriter], Awaitable[str]]
 """Serves a connection until it ends, and returns why it ended."""
@@ -36,10 +38,9 @@ def context(tls: Tls, listens: bool) -> ssl.SSLContext:
     """
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if listens else ssl.PROTOCOL_TLS_CLIENT)
     made.minimum_version = ssl.TLSVersion.TLSv1_3
-    made.verify_mode = ssl.CERT_REQUIRED
     try:
-        made.load_verify_locations(pem(str(tls.ca_file)))
-        made.load_cert_chain(pem(str(tls.cert_file)), tls.key_file and pem(tls.key_file))
+        load_authority(made, tls)
+        load_own(made, tls)
     except (OSError, ValueError) as error:
         raise LinkError(f"certificates of the proxy: {words_of(error)}") from error
     return made
@@ -62,15 +63,20 @@ class Listening:
             context(tls, listens=True),
             HANDSHAKE_S,
         )
+        where = split_url(url)
+        place = 0, ("" if where.host == "*" else where.host, where.port)
+        self.bindings: list[Binding[Any]] = [Binding(url, place, self._bind, self._listens)]
 
     async def run(self) -> None:
-        """Listen. Raises `LinkError` if that fails."""
+        """Listen, as soon as the address is there. Raises `LinkError` if it is taken."""
+        self._loop = asyncio.get_running_loop()
+        self.bindings[0].open(self._loop)
+
+    def _bind(self, place: Place) -> Any:
+        return self._listener.open(self._loop, Acceptor(*place), self._on_trouble)
+
+    def _listens(self, bound: Any) -> None:
         url = split_url(self.url)
-        acceptor = Acceptor(0, ("" if url.host == "*" else url.host, url.port))
-        try:
-            bound = self._listener.open(asyncio.get_running_loop(), acceptor, self._on_trouble)
-        except OSError as error:
-            raise LinkError(f"{self.url}: cannot listen: {words_of(error)}") from error
         self.url = f"{url.scheme}://{f'[{url.host}]' if ':' in url.host else url.host}:{bound[1]}"
 
     def _reject(self, reason: str) -> None:
@@ -90,6 +96,7 @@ class Listening:
 
     def close(self) -> None:
         """Stop listening. Idempotent."""
+        self.bindings[0].close()
         self._listener.close()
 
 
@@ -101,6 +108,7 @@ class Dialling:
         self.rejected = Counter[str]()
         self._tls, self._serve, self._name = context(tls, listens=False), serve, tls.server_name
         self._pauses = Backoff(_RETRY_MIN_S, _RETRY_MAX_S, random.uniform)
+        self.bindings: list[Binding[Any]] = []  # none: it dials
 
     async def run(self) -> None:
         """Keep a connection up until cancelled."""

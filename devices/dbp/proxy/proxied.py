@@ -4,9 +4,11 @@ import logging
 import time
 from asyncio import AbstractEventLoop, StreamReader, StreamWriter
 from functools import partial
+from typing import Any
 
-from bus.errors import words_of
+from bus.errors import LinkError, words_of
 from bus.serving.streams import StreamListener
+from bus.transports.binding import Binding, Place
 from bus.transports.seats import Seat
 from bus.transports.sockets import Acceptor
 from devices.dbp.nodes.presence import INTERVAL_S, Presence
@@ -26,25 +28,38 @@ class ProxiedService:
         self._tunnel, self._host = tunnel, host
         self._presence = Presence(name, catalog, INTERVAL_S, Limits())
         self._listeners: list[StreamListener] = []
+        self._interfaces: dict[str, dict[str, Any]] = {}
+        self.bindings: list[Binding[Any]] = []
 
     def open(self, loop: AbstractEventLoop) -> None:
-        """Listen, and begin to register."""
-        interfaces = {}
+        """Listen, as soon as the address is there, and then begin to register."""
+        self._loop = loop
         for interface in self.taken.interfaces:
             try:
-                port = self._listen(loop, Target(self.name, interface))
-            except (OSError, UnicodeError) as error:
-                return log.error("%s: cannot listen on %s: %s", self.name, self._host, words_of(error))
-            interfaces[interface] = {"ip": self._host, "port": port}
-        fields = {**self.taken.fields, "interfaces": interfaces, "reg_time": time.asctime()}
-        return self._presence.open(fields, loop)
+                self._listen(interface)
+            except LinkError as error:
+                return log.error("%s: %s", self.name, error)
+        return None
 
-    def _listen(self, loop: AbstractEventLoop, target: Target) -> int:
-        tunnel, serve = self._tunnel, partial(self._accepted, target)
+    def _listen(self, interface: str) -> None:
+        tunnel, serve = self._tunnel, partial(self._accepted, Target(self.name, interface))
         listener = StreamListener(serve, lambda: CLIENTS_MAX, tunnel.refuse, seats=tunnel.seats)
-        port: int = listener.open(loop, Acceptor(0, (self._host, 0)), self._on_trouble)[1]
         self._listeners.append(listener)
-        return port
+
+        def bind(place: Place) -> Any:
+            return listener.open(self._loop, Acceptor(*place), self._on_trouble)
+
+        url, host = f"tcp://{self._host}:0 ({self.name})", "" if self._host == "*" else self._host
+        binding = Binding[Any](url, (0, (host, 0)), bind, partial(self._listens, interface))
+        self.bindings.append(binding)
+        binding.open(self._loop)
+
+    def _listens(self, interface: str, bound: Any) -> None:
+        self._interfaces[interface] = {"ip": self._host, "port": bound[1]}
+        if self._interfaces.keys() >= set(self.taken.interfaces):
+            interfaces = {name: self._interfaces[name] for name in self.taken.interfaces}
+            fields = {**self.taken.fields, "interfaces": interfaces, "reg_time": time.asctime()}
+            self._presence.open(fields, self._loop)
 
     def _on_trouble(self, error: OSError) -> None:
         log.warning("%s: cannot accept: %s; will go on trying", self.name, words_of(error))
@@ -57,6 +72,8 @@ class ProxiedService:
 
     async def close(self) -> None:
         """Leave the catalog, and stop listening. Streams end with their connections, or with the tunnel."""
+        for binding in self.bindings:
+            binding.close()
         for listener in self._listeners:
             listener.shut()
         self._listeners.clear()

@@ -9,6 +9,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Final
 
 from bus.errors import LinkError
+from bus.transports.binding import Binding
 from devices.dbp.nodes.client import Client
 from devices.dbp.nodes.line import check_catalog
 from devices.dbp.nodes.listing import Address, Listed
@@ -51,6 +52,11 @@ class Proxy(Service):
     @property
     def urls(self) -> Sequence[str]:
         return [self.crossing.url]
+
+    @property
+    def bindings(self) -> Sequence[Binding[Any]]:
+        proxied = (binding for one in self._proxied.values() for binding in one.bindings)
+        return [*self.crossing.bindings, *proxied]
 
     @property
     def counts(self) -> Mapping[str, int]:

@@ -77,8 +77,7 @@ def test_a_port() -> None:
         port = server.getsockname()[1]
         for host in ("127.0.0.1", "0.0.0.0", "*", "localhost"):
             text = trouble(Listening(host, port))
-            assert f"on TCP port {port}: it is in use" in text
-            assert f"ss -ltnp sport = :{port}" in text
+            assert f"on TCP port {port}: Address already in use by this process" in text
         assert trouble(Listening("127.0.0.2", port)) == ""
     assert trouble(Listening("127.0.0.1", port)) == ""
     assert "does not have that address" in trouble(Listening("192.0.2.1", port))
@@ -98,7 +97,7 @@ def test_a_socket_file(socket_path: Path) -> None:
         server.bind(path)
         assert trouble(SocketFile(path)) == "", "nobody listens: a killed process left it"
         server.listen()
-        assert f"{path} is in use" in trouble(SocketFile(path))
+        assert f"{path} is in use by this process" in trouble(SocketFile(path))
     os.unlink(path)
     Path(path).touch()
     assert "is no socket" in trouble(SocketFile(path))
