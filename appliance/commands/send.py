@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def send(options: argparse.Namespace) -> int:
-    """Send all messages. Return 0; or 1 if no peer was there in time, it hung up, or a message was dropped."""
+    """Send all messages. Return 0; or 1 if no peer was there, it hung up, or a message was dropped."""
     messages = _messages(options, _encoder(options))
     station = Station(link_of(options, hears=False), options.endpoint.uncounted, options.listen)
     async with station:
