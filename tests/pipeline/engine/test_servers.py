@@ -161,8 +161,9 @@ def client_alone() -> str:
     with home.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (home / "complete").exists():
-            venv.create(home, with_pip=True, clear=True)
-            words = [str(home / "bin" / "pip"), "install", "-q", *SAIL]
+            venv.create(home, clear=True)
+            pip = [sys.executable, "-m", "pip", "--python", str(home / "bin" / "python")]
+            words = [*pip, "install", "-q", "--no-compile", *SAIL]
             done = subprocess.run(words, capture_output=True, text=True)
             if done.returncode:
                 pytest.skip(f"it cannot be installed here: {done.stderr[-300:]}")
