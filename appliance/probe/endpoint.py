@@ -36,6 +36,11 @@ class Endpoint(NamedTuple):
         return self.medium is None and self.word.partition("://")[0] not in STREAMS
 
     @property
+    def remote(self) -> bool:
+        """Return whether a server has the device of the medium: it may hang up after it has accepted."""
+        return self.medium is not None and self.medium.remote
+
+    @property
     def confined(self) -> Confined | None:
         """The bounds of what the endpoint reaches; None if other machines may be there."""
         if self.medium is not None:
