@@ -251,7 +251,7 @@ def test_texts_of_others_reach_no_page_as_they_are() -> None:
     data = event(PageModel().take(found)).decode().removeprefix("data: ")
     assert all(one.isprintable() for one in texts_in(json.loads(data)))
     drawing = draw(load(ROOT / "topologies/field.yaml"))
-    ids = [one.id for box in drawing.boxes for one in box.nodes] + [edge.id for edge in drawing.edges]
+    ids = [node.id for node in drawing.nodes] + [edge.id for edge in drawing.edges]
     parseString(svg(drawing, {name: Mark("bad", text) for name in ids}))
 
 
