@@ -117,7 +117,7 @@ class Station:
         if await self.until(task.done):
             return task.result()
         task.cancel()
-        await asyncio.wait([task])
+        await asyncio.gather(task, return_exceptions=True)
         return None
 
     async def peer(self, limit_s: float = inf) -> bool:
