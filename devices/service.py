@@ -61,7 +61,8 @@ class BusPort(Pipe):
             self._hub.publish(from_payloads(waiting), self)
 
     def close(self) -> None:
-        """Leave the bus. Messages that wait are dropped."""
+        """Leave the bus. Messages that wait are dropped and counted."""
+        self.stats.reject("closed", len(self._waiting))
         self._waiting, self._waiting_bytes = [], 0
         self._hub.detach(self)
 
