@@ -328,7 +328,10 @@ class Side(Hub):
         if not self._warned:
             why = "a pattern takes frames only" if self.opaque else "this medium carries frames only"
             level = logging.INFO if self.opaque else logging.WARNING  # somebody asked for a pattern
-            text = "%s, side %s: dropped a message that is no TMQ frame, because %s; others are only counted"
+            text = (
+                "%s, side %s: dropped a message that is no TMQ frame, because %s; others are only counted "
+                "(`buscoupler send`, Bus.send or docs/wire/frame.md make frames)"
+            )
             log.log(level, text, self.bridge.name, self.name, why)
         self._warned = True
 

@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def send(options: argparse.Namespace) -> int:
-    """Send all messages. Return 0; or 1 if no peer was there in time, or a message was dropped."""
+    """Send all messages. Return 0; or 1 if no peer was there, it hung up, or a message was dropped."""
     messages = _messages(options, _encoder(options))
     station = Station(link_of(options, hears=False), options.endpoint.uncounted, options.listen)
     async with station:
@@ -66,6 +66,8 @@ async def send(options: argparse.Namespace) -> int:
         async with aclosing(messages):
             late = await _say_all(station, messages, options.timeout)
         await station.drain(options.timeout)
+        if options.endpoint.remote and await station.hung_up():
+            return station.complain("send", "the other end hung up: what arrived is not known")
     dropped = station.leaf.totals().dropped
     if dropped:
         word = options.endpoint.word

@@ -112,6 +112,11 @@ class Medium(Record):
         """The limit of the queue, in bytes; None if the medium has no such setting."""
         return None
 
+    @property
+    def remote(self) -> bool:
+        """Whether a server elsewhere has the device: it may hang up after it has accepted a connection."""
+        return False
+
     def mute(self) -> "Medium":
         """Return the record for a link that only sends, and need not hear."""
         return self

@@ -178,6 +178,8 @@ class _StreamLink:
         self._hub.detach(pipe)
         self.pipes.discard(pipe)
         self._sessions.pop(pipe, None)
+        if not pipe.ready:
+            self._refused.noise_bytes += pipe.stats.noise_bytes
         for reason, count in pipe.stats.rejected.items() if not pipe.ready else ():
             self._refused.reject(reason, count)
         if pipe.fault:

@@ -107,6 +107,22 @@ def test_policies_look_first_at_what_a_link_misses() -> None:
     assert (account(hub).stats.offered, pipe.stats.offered) == (8, 3)
 
 
+def test_a_pipe_that_goes_while_policies_look_is_still_offered_the_batch() -> None:
+    """A lease that has run out takes messages back from pipes, and may close them."""
+    hub, line = Hub(), RecordingPipe("line", "line")
+    hub.attach(line)
+
+    def lets_go(batch: Batch, _: Stats) -> int:
+        hub.detach(line)
+        return batch.count
+
+    hub.enlist("line", NO_PEER)
+    hub.enlist("dead", NO_DEVICE, lets_go)
+    publish(hub, 2)
+    assert (account(hub).stats.offered, line.stats.offered) == (2, 2)
+    assert account(hub, "dead").stats.dropped == {NO_DEVICE: 2}
+
+
 def test_a_hub_that_replaces_another_goes_on_with_what_links_missed() -> None:
     old, new = Hub(), Hub()
     old.enlist("line", NO_PEER)

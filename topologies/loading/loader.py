@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 from yaml.constructor import ConstructorError, SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from bus.elsewhere import known_elsewhere
 from bus.files import NoText, text_of
 from bus.schema import (
     AnyText,
@@ -144,7 +145,13 @@ class _Reader:
         """Add a finding: the node is not what was expected, in `words`."""
         if self._at is not None and isinstance(node, MappingNode):
             hint = f"; a value by gateway has the keys {', '.join(self._on)}"
+        elif isinstance(node, MappingNode) and self._names_gateways(node):
+            hint = "; it is the same on all gateways: a variable, ${NAME}, can differ between machines"
         self._wrong(node, path, f"expected {words}, found {describe(node)}{hint}")
+
+    def _names_gateways(self, node: MappingNode) -> bool:
+        keys = [key.value for key, _ in node.value if isinstance(key, ScalarNode)]
+        return bool(keys) and all(key in self._gateways for key in keys)
 
     def read(self, node: Node, annotation: Any, path: str) -> Any:
         """Return the value of a node; it is meaningless if the node has a finding."""
@@ -311,7 +318,7 @@ class _Reader:
             self._wrong(key, _join(path, name), str(e))
             return None
         words = [*known, *(choice[1].kinds.all() if choice else ())]
-        hint = nearest(name, [*words, *(self._on if self._at is not None else ())])
+        hint = known_elsewhere(name) or nearest(name, [*words, *(self._on if self._at is not None else ())])
         if self._at is not None and name in self._gateways:
             hint = ": a gateway; values by gateway have no other keys beside them"
         self._wrong(key, _join(path, name), f'unknown key "{name[:64]}"{hint}')

@@ -81,6 +81,10 @@ class Can(Medium):
         return f"{self.interface}:{self.channel}"
 
     @property
+    def remote(self) -> bool:
+        return self.interface == "socketcand" or "://" in str(self.channel)
+
+    @property
     def sends_fd(self) -> bool:
         return self.fd and self.mixed == "fd"
 

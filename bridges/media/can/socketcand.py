@@ -17,4 +17,8 @@ def connect_once() -> None:
 def connect(sock: socket.socket, host: str, port: int) -> None:
     """Connect a socket, and bound all its later waits too. Raises `OSError`."""
     sock.settimeout(_CONNECT_S)
-    sock.connect((host, port))
+    try:
+        sock.connect((host, port))
+    except OSError:
+        sock.close()
+        raise

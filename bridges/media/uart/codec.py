@@ -104,6 +104,11 @@ class Decoder:
             self._tail.clear()
 
     @property
+    def rest(self) -> bytes:
+        """The bytes of a message that has begun and is not whole yet."""
+        return bytes(self._tail)
+
+    @property
     def waiting(self) -> int:
         """The bytes of a message that has begun and is not whole yet."""
         return len(self._tail)

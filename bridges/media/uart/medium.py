@@ -92,6 +92,10 @@ class Uart(Medium):
         """The seconds that one byte takes on the line: start, 8 data, parity and stop bits."""
         return (9 + (self.parity != "N") + self.stopbits) / self.baud
 
+    @property
+    def remote(self) -> bool:
+        return scheme_of(self.port) in SERVERS
+
     def label(self) -> str:
         return f"uart {self.port} {self.baud}{' RS-485' if self.rs485 else ''}"
 
