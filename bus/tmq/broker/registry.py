@@ -282,6 +282,13 @@ class Registry:
             if entry.lapsed is not None:
                 self._disown(entry, node, until_s)
 
+    def disown(self, address: Address, node: int, until_s: float) -> None:
+        """End what clients here registered of an address at `until_s`, unless they repeat it."""
+        for what in self._by_address.get(address, ()):
+            entry = self._entries[(*what, address)]
+            if entry.host:
+                self._disown(entry, node, until_s)
+
     def _disown(self, entry: _Entry, node: int, until_s: float) -> None:
         self._quota.move(entry.host, "")
         entry.host, entry.lapsed = "", None

@@ -4,16 +4,18 @@ import logging
 import random
 from asyncio import AbstractEventLoop, Future, TimerHandle
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Protocol
 
 import bus.tmq.wire as wire
 from bus.errors import TokenError
 from bus.ledger import Stats
+from bus.machine import host_towards
 from bus.serving.connection import Connection
 from bus.serving.rejections import Rejections
 from bus.tmq.client.callers import Callers
 from bus.tmq.client.inbox import Inbox, Inboxes
-from bus.tmq.client.uplink import Uplink, host_towards
+from bus.tmq.client.uplink import Uplink
 from bus.tmq.greeter import Greeter
 from bus.tmq.options import Options
 from bus.tmq.peer import Peer, PeerOwner, PeerSetup
@@ -78,6 +80,7 @@ class ClientNode(PeerOwner):
         self.peers: dict[Address, Peer] = {}
         self._options, self._on_bridge = options, on_bridge
         self._reject = Rejections("tmq client", self._heard.rejected, log)
+        self._refusals = Rejections("tmq client", self._heard.rejected, log, verb="refused by")
         self._inboxes = Inboxes()
         self._timer: TimerHandle | None = None
         self._user = user
@@ -112,7 +115,7 @@ class ClientNode(PeerOwner):
         host, port = self.address
         if host == ANY:
             connection = self.uplink.connection if broker == self.uplink.towards else None
-            host = (connection.own_host if connection else host_towards(broker)) or host
+            host = (connection.own_host if connection else host_towards(broker[0])) or host
         made = host, port
         self._mark_own(made)
         return made
@@ -216,8 +219,29 @@ class ClientNode(PeerOwner):
             self._on_bridge(frame, connection)
         elif kind in (wire.ADD, wire.FORGET):
             self._subscribers(connection, frame)
+        elif kind == wire.REFUSED:
+            self._refused(connection, wire.unpack_refusal(frame))
         else:
             self._reject(f"type 0x{kind:02x}", connection.host)
+
+    def _refused(self, connection: Connection, refusal: wire.Refusal) -> None:
+        """Note that a broker refuses a registration, or this client."""
+        if not self.uplink.refused(connection, refusal):
+            return self._reject("refusal of no broker", connection.host)
+        if not refusal.kind:  # the uplink logs it
+            return self._heard.reject("client refused")
+        known = chain(self.published, self.subscriptions)
+        what = next((repr(one) for one in known if one == refusal.tokens), "a registration")
+        return self._refusals("registration refused", connection.name, detail=f"{what}: {refusal.why}")
+
+    def refusal(self, kind: int, tokens: Tokens) -> str:
+        """Return why the broker in use has refused a registration of a type, "" if it has not."""
+        return self.uplink.refusals.get((kind, tokens), "")
+
+    def refusal_of(self, tokens: Tokens) -> str:
+        """Return why no broker registers a pattern: it is refused, or this client is; "" if none of that."""
+        refused = (self.refusal(kind, tokens) for kind in (wire.SUBSCRIBE, wire.PUBLISH))
+        return next(filter(None, refused), "" if self.uplink.up else self.uplink.fault)
 
     def _greeted(self, connection: Connection, hello: Hello | None) -> None:
         if hello is not None and self._user is not None:
