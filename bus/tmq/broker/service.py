@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import bus.tmq.wire as wire
 from bus.errors import LinkError
@@ -91,7 +92,7 @@ class Broker:
         self._deaths = self._adopted = 0
         self._guests: dict[Connection, Hello] = {}
         self._per_connection = per_connection
-        self._named: dict[Connection, dict[Address, None]] = {}
+        self._named = WeakKeyDictionary[Connection, set[Address]]()  # also while it ends
         self._presence = Presence[Connection](self.registry.knows, registrations, unconnected)
         self.reject = Rejections(name, self.stats.rejected, log)
         self._greeter = Greeter(
@@ -347,10 +348,10 @@ class Broker:
         if self.registry.knows(address):
             return ""
         if not self._presence.is_at(address, connection) and not self._is_broker(connection):
-            named = self._named.setdefault(connection, {})
+            named = self._named.setdefault(connection, set())
             if address not in named and len(named) >= self._per_connection:
                 return "clients of one connection"
-            named[address] = None
+            named.add(address)
         return "" if self._presence.admit(connection.host, address, self._loop.time()) else _STRANGERS
 
     def _is_broker(self, connection: Connection) -> bool:
@@ -444,7 +445,6 @@ class Broker:
 
     def _on_gone(self, connection: Connection) -> None:
         self._guests.pop(connection, None)
-        self._named.pop(connection, None)
         address = self._presence.lost(connection, self._loop.time())
         if address is not None:
             self._look_soon(address)

@@ -25,7 +25,8 @@ from bus.wire.frame import BRIDGE, SUB
 
 log = logging.getLogger("buscoupler.tmq")
 
-_SUBSCRIBERS = 4096  # addresses that brokers may make us send to
+_SUBSCRIBERS = 16384  # addresses that brokers may make us send to
+_HEARSAY = 16  # of those, named by others than the broker in use: anybody can connect here
 _OWN = 64  # addresses that are remembered as ours
 ANY = "0.0.0.0"
 LOOPBACK = "127.0.0.1"
@@ -78,6 +79,7 @@ class ClientNode(PeerOwner):
         self.subscriptions: dict[Tokens, None] = {}
         self.published: dict[Tokens, dict[Address, Peer]] = {}
         self.peers: dict[Address, Peer] = {}
+        self._hearsay = set[Address]()
         self._options, self._on_bridge = options, on_bridge
         self._reject = Rejections("tmq client", self._heard.rejected, log)
         self._refusals = Rejections("tmq client", self._heard.rejected, log, verb="refused by")
@@ -253,23 +255,32 @@ class ClientNode(PeerOwner):
         peers = self.published.get(tokens)
         if fault or peers is None:
             return self._reject(fault or "not published", connection.host)
+        known = self.uplink.is_broker(connection)
         for address in addresses:
             if address in self._own:
                 continue
             if frame[0] == wire.FORGET:
                 peers.pop(address, None)
-            elif (peer := self._peer(address)) is not None:
+            elif (peer := self._peer(address, known)) is not None:
                 peers[address] = peer
-            else:
+            elif known or len(self._hearsay) < _HEARSAY:
                 self._reject("subscribers full", connection.host)
+            else:
+                self._reject("subscribers of a stranger", connection.host)
         if frame[0] == wire.FORGET:
             self._drop_unused()
 
-    def _peer(self, address: Address) -> Peer | None:
+    def _peer(self, address: Address, known: bool) -> Peer | None:
+        """Return the peer at an address; None without room. `known`: our broker names it."""
         peer = self.peers.get(address)
-        if peer is None and len(self.peers) < _SUBSCRIBERS and address[1] > 0:
+        self._hearsay.intersection_update(self.peers)
+        if known:
+            self._hearsay.discard(address)
+        room = len(self.peers) < _SUBSCRIBERS and (known or len(self._hearsay) < _HEARSAY)
+        if peer is None and room and address[1] > 0:
             peer = Peer(address, self._setup)
             self.peers[address] = peer
+            self._hearsay |= set() if known else {address}
         elif peer is not None:
             peer.retry_now()
         return peer

@@ -82,6 +82,16 @@ class Uplink(PeerOwner):
         """The connection to a broker of ours, while there is one."""
         return self._peer.connection if self._peer is not None and self._peer.state == "streaming" else None
 
+    def is_broker(self, connection: Connection) -> bool:
+        """Return whether news on a connection can be the broker's.
+
+        One of ours says them on our connection to it. One of 2015 connects to us, from its host.
+        """
+        if self.connection is not None:
+            return connection is self.connection
+        here, hosts = self.towards, {host for host, _ in self.brokers}
+        return connection.host in hosts or (here is not None and connection.host == here[0])
+
     def say(self, frames: list[bytes]) -> None:
         """Send a change now if a broker listens; `registrations` includes it anyway."""
         if self._peer is not None:
