@@ -3,10 +3,12 @@
 import logging
 from asyncio import AbstractEventLoop
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from bus.hub import Hub, Pipe, State
 from bus.ledger import Stats
 from bus.report import Report
+from bus.transports.binding import Binding
 from bus.wire.batch import Batch, from_payloads, payloads
 from devices.device import DeviceSpec
 
@@ -58,7 +60,8 @@ class BusPort(Pipe):
             self._hub.publish(from_payloads(waiting), self)
 
     def close(self) -> None:
-        """Leave the bus. Messages that wait are dropped."""
+        """Leave the bus. Messages that wait are dropped and counted."""
+        self.stats.reject("closed", len(self._waiting))
         self._waiting, self._waiting_bytes = [], 0
         self._hub.detach(self)
 
@@ -88,6 +91,11 @@ class Service:
     @property
     def urls(self) -> Sequence[str]:
         """The URLs at which the service listens for clients of its own, with the bound ports."""
+        return ()
+
+    @property
+    def bindings(self) -> Sequence[Binding[Any]]:
+        """The addresses at which the service listens, or waits to: a status shows those that wait."""
         return ()
 
     @property

@@ -38,7 +38,7 @@ PATTERN = ("fridge", "temp")
 
 
 async def _guests(house: House, broker: Broker, count: int = 3) -> list[Client]:
-    made = [await house.client(broker) for _ in range(count)]
+    made = [await house.client(broker, heartbeat_s=5.0) for _ in range(count)]
     for number, client in enumerate(made):
         await client.subscribe((number,))
     await until(lambda: broker.counts["routes"] == count)
@@ -63,7 +63,7 @@ REFUSES: dict[str, tuple[dict[str, Any], Prepare, str]] = {
 async def refusing(request: pytest.FixtureRequest, house: House, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Give a broker that refuses a further client for each of its reasons, and the words of the reason."""
     options, prepare, words = REFUSES[request.param]
-    broker = house.broker(**options)
+    broker = house.broker(heartbeat_s=5.0, **options)
     await prepare(house, broker)
     if "another host" in words:
         monkeypatch.setattr("bus.tmq.broker.service.may_name", lambda host, named: False)
