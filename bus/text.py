@@ -7,6 +7,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
+from html import escape
+from typing import Any
 
 _LONGEST = 64  # difflib takes quadratic time for long input, which is no typing mistake anyway
 _LISTED = 24
@@ -40,6 +42,23 @@ def hidden_in(text: str) -> str:
 def plain(text: str) -> str:
     """Return `text` with `?` in place of each character that would move a cursor, or cannot be written."""
     return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def markup(text: str) -> str:
+    """Return `text`, as `plain` shows it, for the content of an element of HTML or SVG."""
+    return escape(plain(text), quote=False)
+
+
+def plain_values(value: Any) -> Any:
+    """Return a value of JSON with all texts in it as `plain` shows them."""
+    match value:
+        case str():
+            return plain(value)
+        case dict():
+            return {plain_values(key): plain_values(one) for key, one in value.items()}
+        case list() | tuple():
+            return [plain_values(one) for one in value]
+    return value
 
 
 def plain_lines(text: str) -> str:
