@@ -19,7 +19,7 @@ LOCK: Final = "keeper.lock"  # the keeper holds it as long as it lives, and its 
 USE: Final = "use.lock"  # shared by those who use it
 SERVER: Final = "server.json"  # 0600: how to reach it
 LOG: Final = "log"
-STOP_S: Final = 30.0
+STOP_S: Final = 150.0  # the keeper kills its Java after 120, which may be writing a class archive
 _LOOK_S: Final = 0.02
 TOKEN: Final = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 """The variable by which Spark's Connect servers and clients know the token."""
