@@ -3,6 +3,7 @@
 Pure.
 """
 
+import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -21,6 +22,14 @@ def nearest(word: str, known: Iterable[str]) -> str:
     if near := closest(word, words):
         return f'; did you mean "{near}"?'
     return f"; known here: {', '.join(words[:_LISTED])}" if words else ""
+
+
+def hidden_in(text: str) -> str:
+    """Name the first character of `text` that is no sign and no blank, such as `U+000A`; "" if none is."""
+    if text.isprintable():
+        return ""
+    found = (one for one in text if not one.isprintable() and unicodedata.category(one) != "Zs")
+    return next((f"U+{ord(one):04X}" for one in found), "")
 
 
 def plain(text: str) -> str:

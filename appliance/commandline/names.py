@@ -2,11 +2,10 @@
 
 import argparse
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 from appliance.commandline.arguments import argument
-from appliance.status.client import ask, status_sockets
+from appliance.status.client import ask_all, status_sockets
 from bus.names import names_from
 from capture.names import given
 
@@ -41,8 +40,7 @@ def names_of(word: str) -> list[int | str]:
 def running() -> list[str]:
     """Return the names that gateways running on this machine know, if this user may ask them."""
     found = list[object]()
-    for path in status_sockets(None):
-        with suppress(OSError, ValueError):
-            names = ask(path, _ANSWER_S).get("names")
-            found += names if isinstance(names, list) else []
+    for _, status in ask_all(status_sockets(None), _ANSWER_S):
+        names = status.get("names") if isinstance(status, dict) else None
+        found += names if isinstance(names, list) else []
     return [name for name in found if isinstance(name, str)]

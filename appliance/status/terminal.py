@@ -77,7 +77,8 @@ def heading(status: Status) -> Iterator[str]:
     gateway = f" on {status['gateway']}" if status["gateway"] else ""
     up_s = (status["time_ns"] - status["started_ns"]) // 1_000_000_000
     uptime = f"{up_s // 3600}:{up_s // 60 % 60:02}:{up_s % 60:02}"
-    yield f"{status['topology']}{gateway}: {status['program']}, process {status['pid']}, up {uptime}"
+    user = f", user {status['user']}" if "user" in status else ""
+    yield f"{status['topology']}{gateway}: {status['program']}, process {status['pid']}{user}, up {uptime}"
 
 
 def links(status: Status, before: Status | None, width: int | None) -> Iterator[str]:

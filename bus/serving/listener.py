@@ -2,7 +2,6 @@
 
 import socket
 from asyncio import AbstractEventLoop, TimerHandle
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
@@ -12,22 +11,22 @@ from bus.serving.connection import Connection, OnClosed, OnObjects, Sign
 from bus.serving.limits import Limits
 from bus.serving.objects import Cutter
 from bus.serving.rejections import Rejections
-from bus.transports.secure import Security
+from bus.transports.seats import FULL, ROOM, Seat, Seats, host_of
+from bus.transports.secure import SecureSocket, Security
 from bus.transports.sockets import Acceptor
 
 Address = tuple[str, int]
-_ROOM = "closed to make room"
 
 
 class Listener:
     """The listening side of a service, at several addresses. A connection may bring one object or many.
 
     A connection that has not greeted (`Connection.met`) is closed after `idle_s` without a whole object. When
-    the listener is full, the longest silent of these makes room, else a connection of a host that has over
-    half. `on_closed` is called for each accepted connection when it is gone. `stats` is the ledger of what
-    goes out to all; `reject` counts the rest. `sign` makes the sign of life for a greeted peer that was sent
-    nothing for half a heartbeat; None: no sign. `half` is the reason of a connection that ends within an
-    object. A connection that fails at TLS is counted by the words of the failure.
+    no room is left, hosts make room for each other (`bus.transports.seats`). `on_closed` is called for each
+    accepted connection when it is gone. `stats` is the ledger of what goes out to all; `reject` counts the
+    rest. `sign` makes the sign of life for a greeted peer that was sent nothing for half a heartbeat; None:
+    no sign. `half` is the reason of a connection that ends within an object. A connection that fails at TLS
+    is counted by the words of the failure.
     """
 
     def __init__(
@@ -41,7 +40,8 @@ class Listener:
         sign: Sign | None = None,
         half: str = "half an object",
     ) -> None:
-        self.connections: dict[Connection, None] = {}
+        self.connections: dict[Connection, Seat] = {}
+        self._seats = Seats()
         self.accepted = self.refused = 0
         self._limits, self._cutter = limits, cutter
         self._on_objects, self._on_gone = on_objects, on_closed
@@ -105,46 +105,47 @@ class Listener:
 
     def _take(self, security: Security | None, sock: socket.socket, name: str) -> None:
         self.accepted += 1
-        host, full = name.rpartition(":")[0], len(self.connections) >= self._limits.connections
-        if full and not self._make_room(host):
+        host = host_of(sock, name)
+        if why := self._seats.refusal(host, sock.fileno(), self._limits.connections):
             self.refused += 1
-            self._reject("connections full", host)
+            self._reject(FULL, host, detail=why)
             sock.close()
             return
-        heard, closed, limits = self._on_objects, self._closed, self._limits
-        end = sock if security is None else security.secure(sock)
-        connection = Connection(self._loop, end, name, self._cutter(), heard, closed, self._stats, limits)
+        seat = self._seats.take_seat(host, sock.fileno(), lambda why: connection.close(why))
+        connection = self._connection(sock if security is None else security.secure(sock), name, seat)
         if connection.closed:  # by what it sent in place of TLS
+            seat.leave()
             return
-        self.connections[connection] = None
+        self.connections[connection] = seat
         connection.read()  # a client of one object has already sent it,
         connection.read()  # and closed
 
-    def _make_room(self, host: str) -> bool:
-        """Close the longest silent connection that has not greeted, else one of a host that has over half.
-
-        Return False if there is none, or if that host is `host` itself.
-        """
-        found = [c for c in self.connections if not c.greeted]
-        if not found:
-            greedy, count = Counter(c.host for c in self.connections).most_common(1)[0]
-            if greedy == host or 2 * count <= self._limits.connections:
-                return False
-            found = [c for c in self.connections if c.host == greedy]
-        oldest = min(found, key=lambda c: c.heard_s)
-        oldest.close(_ROOM)
-        return True
+    def _connection(self, end: socket.socket | SecureSocket, name: str, seat: Seat) -> Connection:
+        return Connection(
+            self._loop,
+            end,
+            name,
+            self._cutter(),
+            self._on_objects,
+            self._closed,
+            self._stats,
+            self._limits,
+            on_met=seat.meet,
+        )
 
     def _closed(self, connection: Connection) -> None:
-        self.connections.pop(connection, None)
-        if connection.decoder.fault:
+        if connection in self.connections:
+            self.connections.pop(connection).leave()
+        if connection.fault == ROOM:
+            self._reject(ROOM, connection.host)
+        elif connection.decoder.fault:
             self._reject("framing", connection.host, 0)  # its pipe has counted it
         elif connection.decoder.waiting:
             self._reject(self._half, connection.host)
         elif not connection.ready:
             self._reject(connection.fault, connection.host)
         elif not connection.objects:
-            self._reject(_ROOM if connection.fault == _ROOM else "nothing said", connection.host)
+            self._reject("nothing said", connection.host)
         self._on_gone(connection)
 
     def _tick(self) -> None:

@@ -4,6 +4,6 @@
 what lies between its sockets and its messages there: `secure` is TLS, `websocket` the framing of ws and wss,
 `signing` that of a trunk with keys. Its peers are a `stream` each, with a `framing`, a `backlog` of what
 waits, and `gathering` under load; the `budget` bounds what all of them hold. `sockets` accepts and connects,
-`admission` says how many may stay, `peers` which. `nng` has inproc, on `nng_socket`; `options` are those of a
+`seats` says how many may stay, `peers` which. `nng` has inproc, on `nng_socket`; `options` are those of a
 link.
 """

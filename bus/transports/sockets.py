@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from bus.permissions import as_given
 
 CLOSED_BY_PEER = "closed by the peer"
-_ACCEPTS = 64  # connections taken in one wake-up
+_ACCEPTS = 16  # connections taken in one wake-up
 _CONNECT_S = 5.0
 _PAUSE_S = 0.5  # when the process has no descriptors left
 _KEEPALIVE = ((socket.TCP_KEEPIDLE, 10), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))
@@ -64,21 +64,25 @@ async def connect_to(loop: AbstractEventLoop, family: int, address: Any) -> sock
 
 
 class Acceptor:
-    """The accepting socket of one address: (AF_UNIX, path) or (0, (host, port)), "" being any host."""
+    """The accepting socket of one address: (AF_UNIX, path) or (0, (host, port)), "" being any host.
 
-    def __init__(self, family: int, address: Any) -> None:
-        self._family, self._address = family, address
+    `bound` is a socket that listens there already; by default `open` makes one.
+    """
+
+    def __init__(self, family: int, address: Any, bound: socket.socket | None = None) -> None:
+        self._family, self._address, self._bound = family, address, bound
         self._socket: socket.socket | None = None
         self._file: tuple[int, int] | None = None
+        self._is_troubled = False
 
     def open(self, loop: AbstractEventLoop, on_peer: OnPeer, on_trouble: Callable[[OSError], None]) -> Any:
         """Bind, listen, and return the address that was bound. Raises `OSError`.
 
-        `on_trouble(error)` is called when the process is out of descriptors or memory; accepting continues
-        half a second later.
+        `on_trouble(error)` is called once when the process runs out of descriptors or memory. Each half a
+        second accepting is tried again.
         """
         self._loop, self._on_peer, self._on_trouble = loop, on_peer, on_trouble
-        self._socket = _listen(self._family, self._address)
+        self._socket = self._bound or _listen(self._family, self._address)
         self._file = file_of(str(self._address)) if self._family == socket.AF_UNIX else None
         loop.add_reader(self._socket, self._on_acceptable)
         return self._socket.getsockname()
@@ -93,11 +97,14 @@ class Acceptor:
                 return
             except OSError as error:
                 return self._pause(error)
+            self._is_troubled = False
             sock.setblocking(False)
             self._on_peer(sock, f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "local")
 
     def _pause(self, error: OSError) -> None:
-        self._on_trouble(error)
+        if not self._is_troubled:
+            self._is_troubled = True
+            self._on_trouble(error)
         if self._socket is not None:
             self._loop.remove_reader(self._socket)
             self._loop.call_later(_PAUSE_S, self._resume, self._socket)

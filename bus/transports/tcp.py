@@ -16,10 +16,10 @@ from bus.errors import LinkError, words_of
 from bus.hub import Hub, Link, State
 from bus.keys import Keyring
 from bus.ledger import Stats
-from bus.transports.admission import PeerAdmission
 from bus.transports.channel import Channel
 from bus.transports.framing import Framing
 from bus.transports.options import STREAMS, StreamOptions, Tls
+from bus.transports.seats import FULL, ROOM, Seat, Seats, host_of
 from bus.transports.signing import signed
 from bus.transports.sockets import CLOSED_BY_PEER, Acceptor, OnPeer, connect_to, tune
 from bus.transports.stream import Bounds, Calls, StreamPipe
@@ -212,7 +212,8 @@ class ListenLink(_StreamLink):
         address = parse(url)
         super().__init__(url, Channel(url, True, framing, tls, origins, keys), name, wary, options)
         self._acceptor: Accepting = acceptor or Acceptor(*address)
-        self._admission = PeerAdmission()
+        self._seats = Seats()
+        self._seat_of: dict[StreamPipe, Seat] = {}
 
     @property
     def state(self) -> State:
@@ -230,21 +231,37 @@ class ListenLink(_StreamLink):
             self.url = _bound(split_url(self.url), *bound[:2])
 
     def _accepted(self, sock: socket.socket, peer: str) -> None:
-        host = "" if sock.family == socket.AF_UNIX else peer.rpartition(":")[0]
-        if why := self._admission.refusal(host, sock.fileno(), self.options.peers):
+        host = host_of(sock, peer)
+        if why := self._seats.refusal(host, sock.fileno(), self.options.peers):
+            self._refused.reject(FULL)
             log.warning("%s: refused a peer: %s", self.name, why, extra={"cause": f"{self.name}: refused"})
             sock.close()
             return
-        self._admission.take(host)
-        self._adopt(sock, f"{self.url} from {peer}", partial(self._left, host))
+        seat = self._seats.take_seat(host, sock.fileno(), lambda why: pipe.close(why))
+        pipe = self._adopt(sock, f"{self.url} from {peer}", partial(self._left, seat))
+        if not pipe.closed:
+            self._sit(pipe, seat)
 
-    def _left(self, host: str, pipe: StreamPipe) -> None:
-        self._admission.leave(host)
+    def _sit(self, pipe: StreamPipe, seat: Seat) -> None:
+        self._seat_of[pipe] = seat
+        if pipe.ready:
+            seat.meet()
+
+    def _enter(self, pipe: StreamPipe) -> None:
+        if pipe in self._seat_of:  # else it is ready at once
+            self._seat_of[pipe].meet()
+        super()._enter(pipe)
+
+    def _left(self, seat: Seat, pipe: StreamPipe) -> None:
+        seat.leave()
+        self._seat_of.pop(pipe, None)
+        if pipe.fault == ROOM:
+            self._refused.reject(ROOM)
         self._forget(pipe)
 
     def _on_trouble(self, error: OSError) -> None:
         self.fault = f"cannot accept: {words_of(error)}"
-        log.warning("%s: %s; will go on after a pause", self.name, self.fault)
+        log.warning("%s: %s; will go on trying", self.name, self.fault)
 
     def close(self) -> None:
         """Stop accepting and close all peers. Idempotent."""

@@ -46,6 +46,12 @@ BAD = {
     "unknown key": Bad(ONE + "busses: {}\n", 3, 'did you mean "buses"'),
     "unknown gateway": Bad(ONE + "buses: {p: {on: b}}\n", 3, 'no gateway "b"'),
     "same key twice": Bad(ONE + "name: u\n", 3, "name"),
+    "number to the base 8": Bad(side("uart: {port: /dev/x, baud: 0115200}"), 4, "write 115200"),
+    "port to the base 60": Bad(side("tcp: {host: h, port: 12:30}"), 4, "write the plain number"),
+    "nodes to the base 8": Bad(side("uart: {port: /dev/x, rs485: {nodes: [001, 2]}}"), 4, "write 1"),
+    "token to the base 8": Bad(side("uart: /dev/x", ", pattern: [fridge, 010]"), 4, "put it in quotes"),
+    "line feed in a path": Bad(side('uart: {port: "/dev/x\\nExecStartPre=+/bin/sh"}'), 4, "holds U+000A"),
+    "bidi override in a path": Bad(ONE + 'buses: {p: {on: a}}\nkeys: "/etc/x\\u202e"\n', 4, "holds U+202E"),
     # hosts and addresses
     "impossible gateway": Bad(
         "name: t\ngateways: {a: {address: 10.0.0.311}}\nbuses: {p: {on: a}}\n", 2, "no IPv4"

@@ -15,6 +15,7 @@ from yaml.constructor import ConstructorError, SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from bus.schema import (
+    AnyText,
     ByGateway,
     KindOf,
     Notation,
@@ -23,6 +24,7 @@ from bus.schema import (
     Single,
     Where,
     alternatives,
+    check_signs,
     problem,
     settings,
     unwrap,
@@ -31,6 +33,7 @@ from bus.text import nearest
 from topologies.findings import Finding, InvalidTopology, error
 from topologies.loading.document import CHARACTERS_MAX, describe, parse, where
 from topologies.loading.mappings import is_choice, kind_among, slip_in, wrong_keys
+from topologies.loading.numbers import unclear
 from topologies.loading.variables import Expanded
 from topologies.model import Topology
 
@@ -154,14 +157,14 @@ class _Reader:
         if origin is ByGateway:
             return self._read_by_gateway(node, get_args(bare)[0], path)
         if origin in (Union, types.UnionType):
-            return self._read_union(node, get_args(bare), path)
+            return self._read_union(node, get_args(bare), path, markers)
         if origin is tuple:
             return self._read_list(node, get_args(bare)[0], path, markers)
         if origin is Mapping:
             return self._read_mapping(node, get_args(bare), path)
         if origin is Literal:
             return self._read_choice(node, get_args(bare), path)
-        return self._read_scalar(node, (bare,), path)
+        return self._read_scalar(node, (bare,), path, markers)
 
     def _read_by_gateway(self, node: Node, annotation: Any, path: str) -> ByGateway[Any]:
         """Read a value for each gateway of its record; only once if nothing in it is given by gateway."""
@@ -194,7 +197,7 @@ class _Reader:
         self._at = gateway
         return value
 
-    def _read_union(self, node: Node, options: Sequence[Any], path: str) -> Any:
+    def _read_union(self, node: Node, options: Sequence[Any], path: str, markers: Sequence[Any]) -> Any:
         wanted = [option for option in options if option is not type(None)]
         if len(wanted) < len(options) and _is_null(node):
             return None
@@ -203,13 +206,13 @@ class _Reader:
         lists = [option for option in wanted if get_origin(option) is tuple]
         if lists and isinstance(node, SequenceNode):
             return self.read(node, lists[0], path)
-        return self._read_scalar(node, [option for option in wanted if option not in lists], path)
+        return self._read_scalar(node, [option for option in wanted if option not in lists], path, markers)
 
     def _read_list(self, node: Node, item: Any, path: str, markers: Sequence[Any]) -> Any:
         notation = next((marker for marker in markers if isinstance(marker, Notation)), None)
         if isinstance(node, SequenceNode):
             return tuple(self.read(child, item, f"{path}[{i}]") for i, child in enumerate(node.value))
-        if notation and isinstance(node, ScalarNode) and _kind(node) == "str":
+        if notation and isinstance(node, ScalarNode) and _kind(node) == "str" and not _unclear(node, ()):
             return self._read_text(node, notation, path)
         if any(isinstance(marker, Single) for marker in markers) and not _is_null(node):
             return (self.read(node, item, path),)
@@ -320,15 +323,27 @@ class _Reader:
             return node.value
         return self._unlike(node, path, " or ".join(choices))
 
-    def _read_scalar(self, node: Node, wanted: Sequence[Any], path: str) -> Any:
-        kind = _kind(node)
-        for each, option in product(_kinds(node), (unwrap(w)[0] for w in wanted)):
+    def _read_scalar(self, node: Node, wanted: Sequence[Any], path: str, markers: Sequence[Any]) -> Any:
+        kind, options = _kind(node), [unwrap(w)[0] for w in wanted]
+        if (int in options or float in options) and (text := _unclear(node, options)):
+            quotes = ", or put it in quotes if it is text" if str in options else ""
+            return self._wrong(node, path, f"{text}{quotes}")
+        for each, option in product(_kinds(node), options):
             if isinstance(node, ScalarNode) and each in _TAGS[option]:
-                return self._construct(node, each, option, path)
-        words = " or ".join(_WORDS[unwrap(w)[0]] for w in wanted)
-        unquoted = str in wanted and kind in ("int", "float", "bool", "timestamp")
+                return self._seen(self._construct(node, each, option, path), node, path, markers)
+        words = " or ".join(map(_WORDS.__getitem__, options))
+        unquoted = str in options and kind in ("int", "float", "bool", "timestamp")
         quote = "; put it in quotes" if unquoted else ""
         return self._unlike(node, path, words, quote)
+
+    def _seen(self, value: Any, node: Node, path: str, markers: Sequence[Any]) -> Any:
+        """Return a value. Add a finding if it is a text with a character that nobody would see in it."""
+        if isinstance(value, str) and not any(isinstance(marker, AnyText) for marker in markers):
+            try:
+                check_signs(value)
+            except ValueError as e:
+                return self._wrong(node, path, str(e))
+        return value
 
     def _construct(self, node: ScalarNode, kind: str, wanted: type, path: str) -> Any:
         try:
@@ -392,6 +407,14 @@ def _kinds(node: Node) -> tuple[str, ...]:
     """Return the types that a scalar can be of: also text, or a type without quotes, if it has variables."""
     plain = node.plain_tag.rpartition(":")[2] if isinstance(node, Expanded) else ""
     return (_kind(node), "str", plain) if plain else (_kind(node),)
+
+
+def _unclear(node: Node, wanted: Collection[type]) -> str:
+    """Return why a scalar is a number that may not be the one that is meant; "" if it is, or is text."""
+    if not isinstance(node, ScalarNode):
+        return ""
+    number = _kind(node) in ("int", "float") or (isinstance(node, Expanded) and str not in wanted)
+    return unclear(node.value) if number or (node.style is None and _kind(node) == "str") else ""
 
 
 def _is_null(node: Node) -> bool:
