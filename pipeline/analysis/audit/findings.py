@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipeline.analysis.audit import causes, failover_copies, labels, suspects, ways
+from pipeline.analysis.audit import causes, failover_copies, labels, replays, suspects, ways
 from pipeline.analysis.audit.episodes import counted, numbered, summarised
 from pipeline.analysis.audit.explain import Seen, explain
 from pipeline.analysis.audit.labels import CIRCUMSTANCES, FAULT_PATTERN, FaultPattern, Group
@@ -101,8 +101,12 @@ def judge(
 ) -> Judged:
     """Find what is wrong with the rows of suspects."""
     homes = {its.at.segments[home] for home, _ in expected.routes}
-    timed = at_one_clock(suspect, its.ahead, {"first_at": "first_ns", "last_at": "last_ns"})
+    joins = replays.sides(its.taken, its.at)
+    entered = replays.with_entries(suspect, joins)
+    timed = at_one_clock(entered, its.ahead, {"first_at": "first_ns", "last_at": "last_ns"})
     in_episodes = numbered(timed, its.at, window_ns, span)
+    if joins:
+        in_episodes = replays.as_one(in_episodes)
     episode_rows = cached(summarised(counted(in_episodes), homes, span))
     explained = list(explanations(fault_patterns(episode_rows).collect(), expected, its.at))
     known = causes.ways_of([one for one in explained if one.lost], its.taken, its.at)
