@@ -4,8 +4,8 @@ A recorder writes what came in so with the verdict "standby", before it leaves. 
 left: a frame that a bridge with candidates put and none of them received had come in by the one side onto
 which nobody put it.
 
-The candidate before may have sent it as well. Then it is one frame, of which a copy is too many: if it has the
-same envelope, or if nothing else that came was equal. Equal readings of which each has come once are several.
+The candidate before may have sent it as well. Then it is one frame, of which a copy is too many: if it has
+the same envelope, or if nothing else that came was equal. Equal readings that came several times are several.
 """
 
 from collections import defaultdict
@@ -54,15 +54,17 @@ def sides(taken: "Iterable[Row]", at: Places) -> dict[str, frozenset[str]]:
     return {name: frozenset(joins[name]) for name, some in candidates.items() if len(some) > 1}
 
 
-def with_entries(rows: "DataFrame", joins: Mapping[str, frozenset[str]]) -> "DataFrame":
+def with_entries(rows: "DataFrame", joins: Mapping[str, frozenset[str]], by_envelope: bool) -> "DataFrame":
     """Add rows of what came in, of frames with an envelope that candidates put and none had received.
 
-    `rows` are those of suspects (`pipeline.analysis.audit.suspects`), `joins` comes from `sides`.
+    `rows` are those of suspects (`pipeline.analysis.audit.suspects`), `joins` comes from `sides`. Bridges
+    whose rows of what they receive have no envelope are left out; so are, `by_envelope`, frames that were
+    received under another one.
     """
     known = [(hub, bus) for hub, some in sorted(joins.items()) for bus in sorted(some)]
     if not known:
         return rows
-    of_them = rows.where(F.col("hub").isin(sorted(joins)) & F.col("origin").isNotNull())
+    of_them = rows.where(F.col("hub").isin(sorted(joins)))
     table = F.broadcast(local_table(rows.sparkSession, {"hub": str, "side": str}, known))
     its_own = [name for name in rows.columns if name not in (*_FRAME, "bus", "dir", "n", STOOD_BY)]
     frames = of_them.groupBy(*_FRAME).agg(
@@ -71,7 +73,10 @@ def with_entries(rows: "DataFrame", joins: Mapping[str, frozenset[str]]) -> "Dat
         F.max(F.when(sent(), F.col("n"))).alias("n"),
         *(F.min_by(name, "first_ns").alias(name) for name in its_own),
     )
-    unseen = frames.where("NOT came").join(table, "hub").where(~F.array_contains("put", F.col("side")))
+    other = F.col("came") if by_envelope else F.col("came") & F.col("origin").isNull()
+    is_known = F.max(other).over(Window.partitionBy("key", "hub"))
+    put = frames.withColumn("known", is_known).where("origin IS NOT NULL AND NOT came AND NOT known")
+    unseen = put.join(table, "hub").where(~F.array_contains("put", F.col("side")))
     alone = F.count(F.lit(1)).over(Window.partitionBy(*_FRAME))
     entered = unseen.withColumn("alone", alone).where("alone = 1").withColumns({
         "bus": F.col("side"), "dir": F.lit(Direction.RX.value).cast("smallint"), STOOD_BY: F.lit(True),
