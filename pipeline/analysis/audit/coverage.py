@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from capture.schema import Hubs, Kind
 from pipeline.analysis.audit.dark import is_open, known
 from pipeline.analysis.shared import inventory
+from pipeline.analysis.shared.steps import Step
 from pipeline.output.tables import clock
 
 if TYPE_CHECKING:
@@ -25,19 +26,20 @@ Gap = tuple[str, str, int | None, int | None, int | None]
 
 
 def coverage(
-    taken: "Sequence[Row]", asked: Collection[str], left_out: int, steps: Iterable[Gap] = ()
+    taken: "Sequence[Row]", asked: Collection[str], left_out: int, stepped: Iterable[Step] = ()
 ) -> list[Gap]:
     """Find what was not looked at, from the rows of `pipeline.analysis.shared.inventory.take`.
 
-    `asked` are the gateways that were asked for, none for all; `left_out` files could not be read. `steps`
-    are those of clocks.
+    `asked` are the gateways that were asked for, none for all; `left_out` files could not be read, and clocks
+    have `stepped`.
     """
     topologies = list(inventory.topologies(taken))
     found = [
         (NOT_ASKED if asked else NO_ROWS, name, None, None, None) for name in _missing(taken, topologies)
     ]
     files: list[Gap] = [(LEFT_OUT, "", None, None, left_out)] if left_out else []
-    return [*files, *found, *_ends(inventory.runs(taken)), *steps]
+    clocks = ((CLOCK, one.gateway, one.was_ns, one.at_ns, one.by_ns) for one in stepped)
+    return [*files, *found, *_ends(inventory.runs(taken)), *clocks]
 
 
 def _missing(taken: "Sequence[Row]", topologies: Sequence[Hubs]) -> list[str]:
@@ -57,7 +59,7 @@ def _ends(runs: Sequence[inventory.Run]) -> Iterator[Gap]:
 
 
 def said(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the words for the first line of an audit, from rows of `COVERAGE`."""
+    """Yield words for the first line of an audit, from rows of `COVERAGE`."""
     found = list(rows)
     for what, words in _WORDS.items():
         some = [row for row in found if row["what"] == what]

@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from capture.schema import BRIDGE, Direction
+from capture.schema import BRIDGE, Direction, Kind
 from pipeline.analysis.audit import causes, coverage, failover_copies, labels, replays, suspects, ways
 from pipeline.analysis.audit.episodes import counted, numbered, summarised
 from pipeline.analysis.audit.explain import Seen, explain
 from pipeline.analysis.audit.labels import CIRCUMSTANCES, FAULT_PATTERN, FaultPattern, Group
-from pipeline.analysis.shared import inventory, sums, trunks
+from pipeline.analysis.shared import inventory, steps, sums, trunks
 from pipeline.analysis.shared.clocks import at_one_clock, clocks_of
 from pipeline.analysis.shared.expected import ENVELOPED_UNIT, Expected, learn
 from pipeline.analysis.shared.frames import local_table
 from pipeline.analysis.shared.places import Places
+from pipeline.analysis.shared.steps import Step
 from pipeline.cache import cached
 from pipeline.input.span import WHOLE, Span
 
@@ -68,13 +69,15 @@ def audit(
     span: Span = WHOLE,
     entries: "list[Row] | None" = None,
     left_out: int = 0,
+    stepped: Sequence[Step] | None = None,
 ) -> Audit:
     """Audit a capture. `entries` are its inventory, which is taken if it is not given; `left_out` of its
     files cannot be read.
 
     Small tables are collected: the inventory, the sums of frames, the fault patterns, and their groups. If
     `span` has bounds, the frames are counted of which the first row is inside. `rows` then have a margin
-    (`pipeline.input.span.MARGIN_NS`), in which others begin or end.
+    (`pipeline.input.span.MARGIN_NS`), in which others begin or end. Clocks are looked at once something is
+    wrong: if one has `stepped`, the audit begins again with times that have not.
     """
     spark = rows.sparkSession
     entries = inventory.take(rows) if entries is None else entries
@@ -84,6 +87,15 @@ def audit(
     expected = learn(known, at.words, at.heard_in)
     wrong = sum(row["count"] for row in known) - sum(one.frames for one in expected.typical)
     judged, moved = Judged([], [], local_table(spark, _FINDING, [])), 0
+    if wrong and stepped is None and len({gateway for gateway, _ in at.hubs}) > 1:
+        found = steps.steps(rows)
+        if found:
+            timed = steps.corrected(rows, found, inventory.runs(entries))
+            again_taken = [
+                *inventory.counted(timed).collect(),
+                *(one for one in entries if one.kind == Kind.TOPOLOGY),
+            ]
+            return audit(timed, window_ms, span, again_taken, left_out, found)
     if wrong:
         of_frames = sums.with_key(rows, at)
         again = failover_copies.pairs(of_frames, frame_sums, expected, at)
@@ -101,7 +113,9 @@ def audit(
         local_table(spark, inventory.LEDGER, ledger),
         local_table(spark, labels.AGREEMENT, both),
         local_table(spark, inventory.CAPTURE, inventory.uncaptured(inside)),
-        local_table(spark, coverage.COVERAGE, coverage.coverage(entries, span.gateways, left_out)),
+        local_table(
+            spark, coverage.COVERAGE, coverage.coverage(entries, span.gateways, left_out, stepped or ())
+        ),
     )
 
 

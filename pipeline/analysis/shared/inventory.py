@@ -121,8 +121,8 @@ def ledger(found: "Iterable[Row]") -> list[tuple[Any, ...]]:
 
 
 class Run(NamedTuple):
-    """A run of a gateway's recorder: its first number and the times of its first and last row, in ns by the
-    gateway's clock. `is_ended`: it has the last row of a recorder that was stopped."""
+    """A run of a gateway's recorder: its first and last number and the times of its first and last row, in ns
+    by the gateway's clock. `is_ended`: it has the last row of a recorder that was stopped."""
 
     gateway: str
     boot: int
@@ -130,6 +130,7 @@ class Run(NamedTuple):
     first_ns: int
     last_ns: int
     is_ended: bool
+    last_seq: int = 0
 
 
 def runs(found: "Iterable[Row]") -> list[Run]:
@@ -140,7 +141,7 @@ def runs(found: "Iterable[Row]") -> list[Run]:
 
 def _run(gateway: str, boot: int, group: "list[Row]") -> Run:
     end = max(group, key=lambda row: row.last)
-    return Run(gateway, boot, min(row.first for row in group), *_times(group), end.kind == Kind.GAP)
+    return Run(gateway, boot, min(row.first for row in group), *_times(group), end.kind == Kind.GAP, end.last)
 
 
 def uncaptured(found: "Iterable[Row]") -> list[tuple[Any, ...]]:
