@@ -43,8 +43,9 @@ def plain_buses(by_ms: float, levels: int) -> Capture:
 
 
 @pytest.mark.engines(SAIL)
-@pytest.mark.parametrize("levels", [50, FRAMES + 1], ids=["50 levels", "unique"])
-@pytest.mark.parametrize("by_ms", [-30_000, 30_000, -YEARS_MS, YEARS_MS, 0])
+@pytest.mark.parametrize(
+    ("by_ms", "levels"), [(-30_000, 50), (30_000, 50), (YEARS_MS, 50), (30_000, FRAMES + 1)]
+)
 def test_a_step_makes_no_fault_and_hides_none(spark: "SparkSession", by_ms: float, levels: int) -> None:
     found = audit(plain_buses(by_ms, levels).rows(spark))
     tables: dict[str, Any] = {
@@ -57,7 +58,7 @@ def test_a_step_makes_no_fault_and_hides_none(spark: "SparkSession", by_ms: floa
     assert tables["totals"][0].frames == FRAMES
     verdict = judge(tables)
     assert verdict.color == "red"
-    assert ("the clock of gw-b stepped by" in verdict.text) == bool(by_ms)
+    assert "the clock of gw-b stepped by" in verdict.text
 
 
 @pytest.mark.engines(SAIL)
@@ -103,7 +104,7 @@ def test_whose_clock_is_right_is_told_by_who_agrees_with_it() -> None:
             [Step("b", 1, 90, 100 * S, 130 * S, is_away=False)],
             100,
             30 * S,
-        ),  # but others agree with the short one
+        ),  # others agree with it
         ([Step("b", 1, 10, 100 * S, 130 * S, is_away=True)], 100, 0),
         ([Step("b", 1, 90, -9_000 * S, 130 * S)], 100, 9_130 * S),  # there was no time server yet
     ],
