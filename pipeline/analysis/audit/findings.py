@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import functions as F
 
 from capture.schema import BRIDGE, Direction, Kind
-from pipeline.analysis.audit import causes, coverage, failover_copies, labels, replays, suspects, ways
+from pipeline.analysis.audit import (
+    causes,
+    coverage,
+    failover_copies,
+    labels,
+    replays,
+    suspects,
+    uncovered,
+    ways,
+)
 from pipeline.analysis.audit.episodes import counted, numbered, summarised
 from pipeline.analysis.audit.explain import Seen, explain
 from pipeline.analysis.audit.labels import CIRCUMSTANCES, FAULT_PATTERN, FaultPattern, Group
@@ -114,7 +123,7 @@ def audit(
         local_table(spark, labels.AGREEMENT, both),
         local_table(spark, inventory.CAPTURE, inventory.uncaptured(inside)),
         local_table(
-            spark, coverage.COVERAGE, coverage.coverage(entries, span.gateways, left_out, stepped or ())
+            spark, coverage.COVERAGE, uncovered.coverage(entries, span.gateways, left_out, stepped or ())
         ),
     )
 
@@ -125,11 +134,13 @@ def judge(
     """Find what is wrong with the rows of suspects."""
     homes = {its.at.segments[home] for home, _ in expected.routes}
     joins = replays.sides(its.taken, its.at)
-    entered = replays.with_entries(suspect, joins, its.at.by_envelope)
-    timed = at_one_clock(entered, its.ahead, {"first_at": "first_ns", "last_at": "last_ns"})
+    if joins:  # worked out, for Sail's client takes no plan that is much deeper
+        suspect = cached(replays.with_entries(suspect, joins, its.at.by_envelope))
+    timed = at_one_clock(suspect, its.ahead, {"first_at": "first_ns", "last_at": "last_ns"})
     in_episodes = numbered(timed, its.at, window_ns, span)
     if joins:
         in_episodes = replays.as_one(in_episodes)
+        in_episodes = cached(in_episodes) if span.is_bounded else in_episodes
     episode_rows = cached(summarised(counted(in_episodes), homes, span))
     explained = list(explanations(fault_patterns(episode_rows).collect(), expected, its.at))
     known = causes.ways_of([one for one in explained if one.lost], its.taken, its.at)

@@ -18,7 +18,7 @@ from pipeline.analysis.shared.frames import content, frames, local_table
 from pipeline.analysis.shared.inventory import Run
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 BACK_NS: Final = 1_000_000_000
 AHEAD_NS: Final = 2_000_000_000
@@ -34,6 +34,7 @@ _FIT_NS: Final = 60_000_000_000
 _WIDTH_NS: Final = 20_000_000
 _SURE: Final = 0.3  # of a gateway's frames have an equal one at the same distance
 _CLEARER: Final = 1.5
+_LEAST: Final = 10  # frames: fewer may agree by chance
 
 
 class Step(NamedTuple):
@@ -120,10 +121,10 @@ def is_away(own: Times, others: Times, one: Step) -> bool | None:
     before = _within(own, one.was_ns - _TO_NS, one.was_ns - _FROM_NS)
     after = _within(own, one.at_ns + _FROM_NS, one.at_ns + _TO_NS)
     same, other = _agreeing(after, others, 0), _agreeing(after, others, one.by_ns)
-    if other > max(_SURE * _count(after), _CLEARER * same):
+    if other >= _LEAST and other > max(_SURE * _count(after), _CLEARER * same):
         return True
     same, other = _agreeing(before, others, 0), _agreeing(before, others, -one.by_ns)
-    return False if other > max(_SURE * _count(before), _CLEARER * same) else None
+    return False if other >= _LEAST and other > max(_SURE * _count(before), _CLEARER * same) else None
 
 
 def _within(times: Times, begin_ns: int, end_ns: int) -> Times:
@@ -152,12 +153,19 @@ def corrected(rows: "DataFrame", found: Iterable[Step], runs: Sequence[Run]) -> 
         by_run[one.gateway, one.boot].append(one)
     column = F.col("ts_ns")
     for (gateway, boot), some in by_run.items():
-        shift = F.lit(_reference(some, runs)).cast("bigint")
-        for one in some:
-            shift = shift - F.when(F.col("cap_seq") >= one.seq, F.lit(one.by_ns)).otherwise(F.lit(0))
         is_its = (F.col("gateway") == gateway) & (F.col("boot") == boot)
-        column = F.when(is_its, F.col("ts_ns") + shift).otherwise(column)
+        column = F.when(is_its, F.col("ts_ns") + _shift(some, _reference(some, runs))).otherwise(column)
     return rows.withColumn("ts_ns", column)
+
+
+def _shift(some: Sequence[Step], ahead_ns: int) -> "Column":
+    """Return what to add to the times of a run, by the number of a row: `ahead_ns` before the first step."""
+    ahead = [ahead_ns - sum(one.by_ns for one in some[: n + 1]) for n in range(len(some))]
+    begun = [F.col("cap_seq") >= one.seq for one in some]
+    shift = F.when(begun[-1], F.lit(ahead[-1]))
+    for is_after, ns in list(zip(begun, ahead, strict=True))[-2::-1]:
+        shift = shift.when(is_after, F.lit(ns))
+    return shift.otherwise(F.lit(ahead_ns))
 
 
 def _reference(some: Sequence[Step], runs: Sequence[Run]) -> int:

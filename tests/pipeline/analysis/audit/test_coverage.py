@@ -11,9 +11,10 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import Row
 
-from pipeline.analysis.audit.coverage import CUT_OFF, LEFT_OUT, NO_ROWS, NOT_ASKED, RECORDING, coverage, said
+from pipeline.analysis.audit.coverage import CUT_OFF, LEFT_OUT, NO_ROWS, NOT_ASKED, RECORDING, said
 from pipeline.analysis.audit.dark import CRASH_NS, OPEN_NS, darkness
 from pipeline.analysis.audit.findings import audit
+from pipeline.analysis.audit.uncovered import coverage
 from pipeline.analysis.audit.verdict import judge
 from pipeline.analysis.shared.inventory import Run
 from pipeline.engine.choice import SAIL
