@@ -6,6 +6,7 @@ from pathlib import Path
 
 from appliance.commandline.arguments import argument
 from appliance.status.client import ask_all, status_sockets
+from bus.files import text_of
 from bus.names import names_from
 from capture.names import given
 
@@ -28,7 +29,7 @@ def names_of(word: str) -> list[int | str]:
     Raises `BusError`.
     """
     if word == "-":
-        return names_from(sys.stdin.read().splitlines())
+        return names_from(text_of(sys.stdin.buffer.read()).splitlines())
     if Path(word).suffix not in TOPOLOGIES:
         return given(word)
     from topologies.loading.loader import load  # late: the jobs need no YAML

@@ -14,6 +14,7 @@ from pathlib import Path
 from appliance.commandline.arguments import above_zero, page_url
 from appliance.local.asking import owner_of
 from appliance.local.places import is_of_program, runtime_directories, user_of
+from appliance.process.streams import terminal
 from appliance.status.client import Status, ask_all, status_sockets
 from appliance.status.silent import ENDED, UNREADABLE, GatewayName, name_of, silent
 from appliance.status.terminal import key_of, pages
@@ -127,5 +128,6 @@ def watch(options: argparse.Namespace, before: list[Status]) -> None:
         now, left = statuses_of(options)
         seen |= {name_of(status): status["time_ns"] for status in now if status["gateway"]}
         earlier = {key_of(status): status for status in before}
-        print(_HOME_AND_CLEAR + pages(now, earlier, list(silent(now, left, seen)), columns()), flush=True)
+        text = pages(now, earlier, list(silent(now, left, seen)), columns())
+        print(f"{_HOME_AND_CLEAR}{text}", file=terminal(), flush=True)
         before = now

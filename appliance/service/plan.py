@@ -16,6 +16,7 @@ from bus.needs import (
     KeyFile,
     Listening,
     Need,
+    PageToken,
     Readable,
     Secret,
     SocketFile,
@@ -112,7 +113,7 @@ def _secrets(needs: Iterable[Need]) -> Iterator[str]:
 
 def _read(needs: Iterable[Need]) -> Iterator[str]:
     for need in needs:
-        if isinstance(need, Readable | KeyFile | Secret):
+        if isinstance(need, Readable | KeyFile | PageToken | Secret):
             yield need.path
         elif isinstance(need, Certificate):
             yield from need

@@ -136,6 +136,10 @@ def roles(status: Status) -> Iterator[str]:
         holder = one["holder"] or "nobody"
         role = one["role"] if one["ready"] else f"{one['role']}, not ready"
         counts = f"epoch {one['epoch']}, holder {holder}, takeovers {one['takeovers']}"
+        if calm := one.get("takeovers_without_fault", 0):
+            counts += f" ({calm} without a fault)"
+        if one.get("late_ms"):
+            counts += f", lease {one['lease_ms']} ms as this machine is late"
         lease = one.get("lease", one["bridge"])
         group = f" of group {lease}" if lease != one["bridge"] else ""
         yield f"  bridge {one['bridge']}{group}: {role}, {counts}: {one['cause']}"

@@ -5,12 +5,13 @@ from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable
 from functools import partial
 
-from bus.errors import LinkError, words_of
+from bus.errors import words_of
 from bus.ledger import Stats
 from bus.serving.connection import Connection, OnClosed, OnObjects, Sign
 from bus.serving.limits import Limits
 from bus.serving.objects import Cutter
 from bus.serving.rejections import Rejections
+from bus.transports.binding import Binding, Place, bind_now
 from bus.transports.seats import FULL, ROOM, Seat, Seats, host_of
 from bus.transports.secure import SecureSocket, Security
 from bus.transports.sockets import Acceptor
@@ -48,6 +49,8 @@ class Listener:
         self._reject, self._stats = reject, stats
         self._sign, self._half = sign, half
         self._acceptors: dict[Address, Acceptor] = {}
+        self.bindings: dict[Address, Binding[Address]] = {}
+        """Those that wait for their address, or did, by the address that was asked for."""
         self._timer: TimerHandle | None = None
         self._held = False
 
@@ -63,26 +66,55 @@ class Listener:
         for acceptor in self._acceptors.values():
             acceptor.release()
 
-    def open(self, loop: AbstractEventLoop, address: Address, security: Security | None = None) -> Address:
-        """Listen at one more IPv4 address; return it with the port that was bound. Raises `LinkError`.
+    def open(
+        self, loop: AbstractEventLoop, address: Address, security: Security | None = None, family: int = 0
+    ) -> Address:
+        """Listen at one more address; return it with the port that was bound. Raises `LinkError`.
 
-        `security` is the TLS of connections at this address; None: plain TCP.
+        `security` is the TLS of connections at this address; None: plain TCP. `family` is AF_INET where
+        only IPv4 will do.
         """
+        url = self._prepare(loop, address, security)
+        return bind_now(url, (family, address), partial(self._bind, security, None))
+
+    def await_address(
+        self,
+        loop: AbstractEventLoop,
+        address: Address,
+        on_bound: Callable[[Address], object],
+        security: Security | None = None,
+        family: int = 0,
+    ) -> None:
+        """Listen as `open` does, but go on trying if the address is not there yet.
+
+        `on_bound` gets the bound address, at once or later. Raises `LinkError` for what can never work.
+        """
+        url = self._prepare(loop, address, security)
+        keep = partial(self._bind, security, address)
+        binding = self.bindings[address] = Binding(url, (family, address), keep, on_bound)
+        try:
+            binding.open(loop)
+        except BaseException:
+            del self.bindings[address]
+            raise
+
+    def _prepare(self, loop: AbstractEventLoop, address: Address, security: Security | None) -> str:
+        """Begin to serve, and return the URL of an address."""
         self._loop = loop
         if security is not None:
             security.open()
-        acceptor = Acceptor(0, address)
-        try:
-            bound: Address = acceptor.open(self._loop, partial(self._take, security), self._on_trouble)
-        except OSError as error:
-            scheme = "tcp" if security is None else "tls+tcp"
-            where = f"{scheme}://{address[0]}:{address[1]}"
-            raise LinkError(f"{where}: cannot listen: {words_of(error)}") from error
-        self._acceptors[bound] = acceptor
-        if self._held:
-            acceptor.hold()
         if self._timer is None:
             self._tick()
+        scheme, (host, port) = "tcp" if security is None else "tls+tcp", address
+        return f"{scheme}://{host}:{port}"
+
+    def _bind(self, security: Security | None, asked: Address | None, place: Place) -> Address:
+        """Listen at a numeric place, which `shut` knows by the address that was asked for, or as it is."""
+        acceptor = Acceptor(*place)
+        bound: Address = acceptor.open(self._loop, partial(self._take, security), self._on_trouble)
+        self._acceptors[asked or bound] = acceptor
+        if self._held:
+            acceptor.hold()
         return bound
 
     def revise(self, limits: Limits) -> None:
@@ -96,9 +128,13 @@ class Listener:
             self._timer.cancel()
             self._tick()
 
-    def shut(self, bound: Address) -> None:
-        """Stop listening at an address. Connections that were accepted there stay."""
-        self._acceptors.pop(bound).close()
+    def shut(self, address: Address) -> None:
+        """Stop listening at an address, or waiting for it. Connections that were accepted there stay."""
+        binding, acceptor = self.bindings.pop(address, None), self._acceptors.pop(address, None)
+        if binding is not None:
+            binding.close()
+        if acceptor is not None:
+            acceptor.close()
 
     def _on_trouble(self, error: OSError) -> None:
         self._reject(f"cannot accept: {words_of(error)}")
@@ -158,7 +194,7 @@ class Listener:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for bound in list(self._acceptors):
-            self.shut(bound)
+        for address in [*self.bindings, *self._acceptors]:
+            self.shut(address)
         for connection in list(self.connections):
             connection.close("closed here")

@@ -1,6 +1,13 @@
-"""What is said about an unknown word."""
+"""What is said about an unknown word, and text that somebody else wrote."""
 
-from bus.text import closest, nearest
+import json
+from xml.etree.ElementTree import fromstring
+
+import pytest
+
+from bus.text import after, closest, hidden_in, markup, nearest, plain, plain_lines, plain_values, said
+
+HOSTILE = "<script>\x1b[2J\r\u202e&\x00\n" + "x" * 100_000
 
 
 def test_the_word_that_was_meant() -> None:
@@ -20,3 +27,32 @@ def test_no_more_than_64_letters_are_compared() -> None:
     assert closest("a" * 1_000_000, ["a" * 64]) == "a" * 64
     assert closest("a" * 64, ["a" * 64], 1.0) == "a" * 64
     assert closest("a" * 65, ["a" * 65], 1.0) == ""
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"Port already in use\r\n", "Port already in use"),
+        (b"\xff\xfb\x03\xff\xfd\x2cPort already\r\nin use", "Port already in use"),
+        ("Anschluss ist schön belegt".encode(), "Anschluss ist schön belegt"),
+        (b"\x1b[31mred, and much more of it\x1b[0m", "?[31mred, and much more of it?[0m"),
+        (b"x" * 500, "x" * 120),
+        (b"", ""),
+        (bytes(20), ""),
+        (bytes.fromhex("0003020213051122334455667788"), ""),
+        (bytes(range(256)), ""),
+    ],
+)
+def test_what_a_peer_said_is_a_short_plain_line_if_it_was_text(data: bytes, words: str) -> None:
+    assert said(data) == words
+    assert after("closed", data) == (f"closed after: {words}" if words else "closed")
+
+
+def test_text_of_others_is_shown_plainly_everywhere() -> None:
+    assert hidden_in(plain(HOSTILE)) == ""
+    assert hidden_in(plain_lines(HOSTILE).replace("\n", "")) == ""
+    assert fromstring(f"<a>{markup(HOSTILE)}</a>").text == plain(HOSTILE)
+    values = plain_values({HOSTILE: [HOSTILE, 1, None, {"a": (HOSTILE,)}]})
+    assert json.dumps(values, ensure_ascii=False).isprintable()
+    assert hidden_in("a\u00a0b") == ""
+    assert hidden_in("ab\n") == "U+000A"

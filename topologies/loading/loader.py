@@ -14,6 +14,8 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 from yaml.constructor import ConstructorError, SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from bus.elsewhere import known_elsewhere
+from bus.files import NoText, text_of
 from bus.schema import (
     AnyText,
     ByGateway,
@@ -30,6 +32,7 @@ from bus.schema import (
     unwrap,
 )
 from bus.text import nearest
+from bus.touch import touching
 from topologies.findings import Finding, InvalidTopology, error
 from topologies.loading.document import CHARACTERS_MAX, describe, parse, where
 from topologies.loading.mappings import is_choice, kind_among, slip_in, wrong_keys
@@ -70,15 +73,32 @@ def load_noted(path: str | Path) -> Loaded:
     """Read a topology as `load` does, and return it with notes about its variables."""
     name = STDIN if str(path) == "-" else str(path)
     try:
-        with open(0 if name == STDIN else path, "rb", closefd=name != STDIN) as file:
-            data = file.read(4 * CHARACTERS_MAX + 1)
-        text = data.decode()
+        data = _data(name)
+        text = text_of(data)
     except OSError as e:
         raise InvalidTopology([error(Where(name), f"cannot read: {e.strerror}")]) from None
-    except UnicodeDecodeError as e:
-        line = data[: e.start].count(b"\n") + 1
-        raise InvalidTopology([error(Where(name, line, 1), "not UTF-8 text")]) from None
+    except NoText as e:
+        raise InvalidTopology([error(Where(name, e.line, 1), str(e))]) from None
     return _read(text, name, os.environ)
+
+
+def _data(name: str) -> bytes:
+    """Return what a file or standard input has, up to a bound. Raises `OSError`.
+
+    A pipe may take its time; a file that does not answer is noted (`bus.files.touching`).
+    """
+    if name == STDIN:
+        return _read_from(0, closes=False)
+    with touching(name):
+        is_pipe = Path(name).is_fifo()
+        if not is_pipe:
+            return _read_from(name)
+    return _read_from(name)
+
+
+def _read_from(file: str | int, closes: bool = True) -> bytes:
+    with open(file, "rb", closefd=closes) as source:
+        return source.read(4 * CHARACTERS_MAX + 1)
 
 
 def loads(
@@ -125,7 +145,13 @@ class _Reader:
         """Add a finding: the node is not what was expected, in `words`."""
         if self._at is not None and isinstance(node, MappingNode):
             hint = f"; a value by gateway has the keys {', '.join(self._on)}"
+        elif isinstance(node, MappingNode) and self._names_gateways(node):
+            hint = "; it is the same on all gateways: a variable, ${NAME}, can differ between machines"
         self._wrong(node, path, f"expected {words}, found {describe(node)}{hint}")
+
+    def _names_gateways(self, node: MappingNode) -> bool:
+        keys = [key.value for key, _ in node.value if isinstance(key, ScalarNode)]
+        return bool(keys) and all(key in self._gateways for key in keys)
 
     def read(self, node: Node, annotation: Any, path: str) -> Any:
         """Return the value of a node; it is meaningless if the node has a finding."""
@@ -292,7 +318,7 @@ class _Reader:
             self._wrong(key, _join(path, name), str(e))
             return None
         words = [*known, *(choice[1].kinds.all() if choice else ())]
-        hint = nearest(name, [*words, *(self._on if self._at is not None else ())])
+        hint = known_elsewhere(name) or nearest(name, [*words, *(self._on if self._at is not None else ())])
         if self._at is not None and name in self._gateways:
             hint = ": a gateway; values by gateway have no other keys beside them"
         self._wrong(key, _join(path, name), f'unknown key "{name[:64]}"{hint}')
