@@ -1,9 +1,9 @@
 """The raw bus, and what programs and gateways say on it.
 
 `wire` has the formats; `hub` is the bus itself: pipes and links; `ledger` has their counts, `balance` checks
-them; `transports` makes its links, `client` is the application's socket. `watched` is a hub that cuts loops,
-which `loops` finds and `rings` judges; `patch` joins two hubs of a process. `serving` listens for foreign
-clients, within bounds: `tmq`, which has clients and brokers, stands on it. `leases` chooses which gateway
+them; `transports` makes its links, `client` is the application's socket. `watched` is a hub that cuts loops:
+`loops` names a suspect, `trials` examines it (`cases` and `held` at the hub), `canaries` prove, and `rings`
+says what is cut; `patch` joins two hubs of a process. `serving` listens for foreign clients, within bounds: `tmq`, which has clients and brokers, stands on it. `leases` chooses which gateway
 forwards, `embedded` is for microcontrollers. `schema` and `kinds` describe records that a file configures,
 `urls` takes addresses apart, `needs` are those of links, `names` shows tokens by name, `keys` are what
 gateways sign with, `extras` says what to install, `text` makes foreign text fit for a terminal and finds the
