@@ -9,6 +9,7 @@ from appliance.process.serve import serve
 from appliance.status.client import status_socket
 from appliance.status.ledger import say_ledger
 from appliance.status.responder import status_responder
+from appliance.status.rows import waiting_rows
 from appliance.status.view import Besides, View
 from bus.hub import Hub
 from devices.service import Service
@@ -19,15 +20,15 @@ class Alone:
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        self._hub = Hub(service.name)
+        self.hub = Hub(service.name)
         for link, stats in service.ledgers.items():
-            self._hub.keep(link, stats)
+            self.hub.keep(link, stats)
 
     def open(self, loop: AbstractEventLoop) -> None:
         self.service.start(loop)
 
     def hubs(self) -> tuple[Hub, ...]:
-        return (self._hub,)
+        return (self.hub,)
 
     def close(self) -> None:
         self.service.close()
@@ -48,7 +49,7 @@ def serve_alone(service: Service, program: str, title: str) -> int:
     view = View(
         program=program,
         name=service.urls[0],
-        besides=lambda: Besides(alone.hubs(), services=(service,)),
+        besides=lambda: Besides(alone.hubs(), waiting_rows(alone.hub, service.bindings), (service,)),
         started_ns=time.time_ns(),
     )
     responder = status_responder(process_directory(program) / status_socket(()), view)

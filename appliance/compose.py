@@ -16,9 +16,10 @@ from appliance.status.neighbours import Neighbours
 from appliance.status.rows import LinkRow
 from appliance.status.transit import Transit
 from appliance.status.view import Around, Besides, Sampled, View
-from appliance.web.service import StatusPage
+from appliance.web.service import Prepared, StatusPage
+from appliance.web.service import prepare as prepare_page
 from bus.hub import Hub, Link
-from bus.transports import budget
+from bus.transports import budget, seats
 from topologies.model import Topology
 from topologies.picture.drawing import draw
 from topologies.resolved.resolve import Resolved
@@ -27,13 +28,15 @@ from topologies.resolved.resolve import Resolved
 class Following(NamedTuple):
     """A reload that is ready to be made: the records that run now, those that follow, and the new parts.
 
-    `drawing` is the picture of what follows, if one has been drawn of what runs.
+    `drawing` is the picture of what follows, if one has been drawn of what runs, and `page` what the status
+    page needs of files.
     """
 
     before: Resolved
     resolved: Resolved
     built: Built
     drawing: dict[str, Any] | None
+    page: Prepared
 
     def changes(self, old: Mapping[str, Part], foreseen: bool = False) -> list[Change]:
         """Return what differs in the parts, and beside them."""
@@ -62,7 +65,7 @@ class Appliance:
         )
         self._publish()
         self._started_ns = time.time_ns()
-        self.page = StatusPage(resolved.here.address)
+        self.page, self._prepared = StatusPage(resolved.here.address), prepare_page(resolved.here.status)
         self.neighbours, self._transit = Neighbours(self.gateway), Transit()
         self._drawing: dict[str, Any] | None = None
 
@@ -99,14 +102,15 @@ class Appliance:
         self._scan()
 
     def _settle_budget(self) -> None:
-        """Bound the memory that this process holds for its peers, as the topology says."""
+        """Bound what this process holds for its peers, and whom it keeps connected, as the topology says."""
+        seats.PROCESS.revise(self.resolved.here.keep_connections_of)
         limit_bytes = self.resolved.here.memory_bytes
         budget.PROCESS.revise(budget.default_bytes() if limit_bytes is None else limit_bytes)
 
     def _show(self) -> None:
         """Serve the status page as the topology says."""
         assert self._loop is not None
-        self.page.follow(self.resolved.here.status, self.view(), self._loop)
+        self.page.follow(self._prepared, self.view(), self._loop)
 
     def _scan(self) -> None:
         assert self._loop is not None
@@ -146,7 +150,7 @@ class Appliance:
 
     def watched_links(self) -> list[LinkRow]:
         """Return the links to media, and the devices. Those of a bus only log: their peers come and go."""
-        return [row for part in self.parts.values() for row in part.watched]
+        return [*(row for part in self.parts.values() for row in part.watched), *self.page.watched]
 
     def _picture(self) -> dict[str, Any]:
         """Return the picture of the topology, drawn at the first request."""
@@ -162,10 +166,16 @@ class Appliance:
             gateway=self.gateway,
             started_ns=self._started_ns,
             parts=lambda: self.parts.values(),
-            besides=lambda: Besides(hubs=self._publisher.hubs, services=(self.page,)),
+            besides=lambda: Besides(
+                [*self._publisher.hubs, *self.page.hubs], self.page.rows, services=(self.page,)
+            ),
             around=self._around,
-            sampled=lambda: Sampled(self.monitor.events, self.monitor.rates.now, self._transit.as_records()),
+            sampled=self._sampled,
         )
+
+    def _sampled(self) -> Sampled:
+        monitor = self.monitor
+        return Sampled(monitor.events, monitor.rates.now, self._transit.as_records(), monitor.down_ms)
 
     def _around(self, claims: Mapping[str, int]) -> Around:
         gateways = {name: gateway.address for name, gateway in self.topology.gateways.items()}
@@ -190,7 +200,7 @@ class Appliance:
         """
         built = Builder(resolved, self._site, self._only, self.parts, self._failed).build()
         drawing = None if self._drawing is None else draw(resolved.topology).as_record()
-        return Following(self.resolved, resolved, built, drawing)
+        return Following(self.resolved, resolved, built, drawing, prepare_page(resolved.here.status))
 
     def change(self, following: Following) -> list[Change]:
         """Make a reload, link by link, between two batches: links that stay keep their pipes.
@@ -202,6 +212,7 @@ class Appliance:
         differing, built = following.changes(self.parts), following.built
         built.close(self.parts)
         self.parts, self.resolved, self._drawing = built.parts, following.resolved, following.drawing
+        self._prepared = following.page
         self._settle_budget()
         self._show()
         failed = built.open(self._loop)

@@ -6,12 +6,14 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, TypeVar
 
-from appliance.status.rates import Rates
+from appliance.downs import Downs, Outage
+from appliance.status.rates import Rates, RowKey
 from appliance.status.rows import LinkRow
 from bus.events import Event
-from bus.hub import Hub, Link
+from bus.hub import Hub, LinkView
 from bus.ledger import Account
 from bus.reasons import troubles
+from bus.vacancy import NO_DEVICE
 from bus.watched import WatchedHub
 
 log = logging.getLogger("buscoupler.events")
@@ -26,8 +28,12 @@ _PUBLISHED = 20  # events on the buses after one scan; the log has all
 
 
 class Watched(Protocol):
-    """The process that a monitor watches. Each change of state of `watched_links` is an event."""
+    """The process that a monitor watches.
 
+    Each change of state of `watched_links` is an event; of the other `rows`, only an outage of a while.
+    """
+
+    def rows(self) -> Iterable[LinkRow]: ...
     def watched_links(self) -> Iterable[LinkRow]: ...
     def hubs(self) -> Iterable[Hub]: ...
     def say(self, events: list[bytes]) -> bool:
@@ -38,14 +44,16 @@ class Monitor:
     """The monitor of a process: `scan(now)` finds changes, and parts `record(...)` events of their own.
 
     Each event is kept and logged at once, and published by `watched.say` at the end of a scan. Drops of
-    published events make no further events.
+    published events make no further events. `down_ms` has the links that were not up at the last scan.
     """
 
     def __init__(self, gateway: str, watched: Watched, clock_ns: Callable[[], int] = time.time_ns) -> None:
         self.events: deque[Event] = deque(maxlen=KEPT)
         self.rates = Rates()
+        self.down_ms: dict[RowKey, int] = {}
         self._gateway, self._watched, self._clock_ns = gateway, watched, clock_ns
-        self._links: dict[Link, tuple[str, str, int]] = {}  # two may have one name
+        self._links: dict[LinkView, tuple[str, str, int]] = {}  # two may have one name
+        self._downs = Downs()
         self._loops: dict[str, int] = {}
         self._drops: dict[str, tuple[float, dict[str, int]]] = {}
         self._waiting: list[bytes] = []
@@ -67,11 +75,12 @@ class Monitor:
         rows, hubs = list(self._watched.watched_links()), list(self._watched.hubs())
         _keep(self._links, [row.link for row in rows])
         _keep(self._loops, {hub.name for hub in hubs})
+        accounts = {hub.name: hub.accounts() for hub in hubs}
+        back = self._scan_outages(accounts, now)
         for row in rows:
-            self._scan_link(row)
+            self._scan_link(row, row.link in back)
         for hub in hubs:
             self._scan_loops(hub)
-        accounts = {hub.name: hub.accounts() for hub in hubs}
         self.rates.sample(accounts, now)
         counts = _dropped(accounts)
         for name, dropped in counts.items():
@@ -88,13 +97,36 @@ class Monitor:
                 if own:
                     last_s, seen = self._drops.get(name, (float("-inf"), {}))
                     self._drops[name] = last_s, Counter(seen) + own
+                    self._downs.excuse(name, own)
 
-    def _scan_link(self, row: LinkRow) -> None:
+    def _scan_outages(self, accounts: Mapping[str, Mapping[str, Account]], now: float) -> set[LinkView]:
+        """Record outages that last, and their ends. Return the links of which it is told that they are up."""
+        rows = list({row.link: row for row in self._watched.rows()}.values())
+        self._downs.keep(rows)
+        back = set[LinkView]()
+        for row in rows:
+            account = accounts.get(row.hub.name, {}).get(row.name)
+            outage = self._downs.look(row, account.stats.dropped if account else {}, now)
+            if outage is not None:
+                self._record_outage(row, outage)
+                back |= {row.link} if outage.ended else set()
+        self.down_ms = self._downs.ages_ms(now)
+        return back
+
+    def _record_outage(self, row: LinkRow, outage: Outage) -> None:
+        counts = {"losses": row.link.losses, **_words(outage.missed)}
+        if outage.ended:
+            self.record("link", row.source, f"up after {outage.seconds:.0f} s", logging.INFO, **counts)
+            return
+        fault = row.fault or "nothing answers"
+        self.record("link", row.source, f"not up for {outage.seconds:.0f} s: {fault}", **counts)
+
+    def _scan_link(self, row: LinkRow, told: bool) -> None:
         link = row.link
         now = link.condition, link.state, link.losses
         before = self._links.get(link)
         self._links[link] = now
-        if now == before or (before is None and link.state == "opening"):
+        if now == before or told or (before is None and link.state == "opening"):
             return
         words = " ".join(word for word in (link.condition, link.state) if word not in ("", "unknown"))
         fault = link.fault if link.state != "up" else ""
@@ -114,12 +146,16 @@ class Monitor:
             return
         dropped = troubles(counts)
         dropped.pop("loop", None)  # the event about the loop says so, and that the pipe is cut
+        dropped.pop(NO_DEVICE, None)  # as the event about the link does
         last_s, seen = self._drops.get(name, (float("-inf"), {}))
         new = Counter(dropped) - Counter(seen)
         if new and now - last_s >= _DROPS_S:
             self._drops[name] = now, dropped
-            words = {reason.replace(" ", "_"): count for reason, count in new.items()}
-            self.record("drop", name, "messages were dropped", **words)
+            self.record("drop", name, "messages were dropped", **_words(new))
+
+
+def _words(counts: Mapping[str, int]) -> dict[str, int]:
+    return {reason.replace(" ", "_"): count for reason, count in counts.items()}
 
 
 def _dropped(accounts: Mapping[str, Mapping[str, Account]]) -> dict[str, dict[str, int]]:

@@ -71,7 +71,7 @@ async def soak(hours: float, seed: int, rate: float, quiet_s: float, envelopes: 
             near.close()
             far.close()
             await rig.close()
-    return [*_table(hours, outcomes), *_held(first, last)]
+    return [*_table(hours, outcomes), *_held(first, last), *_ledgers(rig)]
 
 
 async def _rest(load: Load, quiet_s: float) -> Outcome:
@@ -123,6 +123,14 @@ def _held(first: dict[str, Size], last: dict[str, Size]) -> list[str]:
     ]
 
 
+def _ledgers(rig: Rig) -> list[str]:
+    """Say whether offered = sent + dropped + queued for every link at every look, with a pipe or not."""
+    found = {name: program.unbalanced for name, program in rig.programs.items() if program.unbalanced}
+    looks = sum(program.looks for program in rig.programs.values())
+    wrong = [f"{name}: does NOT balance: {', '.join(sorted(links))}" for name, links in found.items()]
+    return [f"ledgers at {looks} looks: {'wrong' if wrong else 'balanced'}", *wrong]
+
+
 def main() -> int:
     parser = Command("benchmarks.soak", __doc__)
     parser.add_argument("--hours", type=float, default=2.0, help="hours of real time (2)")
@@ -132,8 +140,9 @@ def main() -> int:
     parser.add_argument("--plain", action="store_true", help="without envelopes")
     options = parser.parse_args()
     made = soak(options.hours, options.seed, options.rate, options.quiet_s, not options.plain)
-    print(*asyncio.run(made), sep="\n")
-    return 0
+    lines = asyncio.run(made)
+    print(*lines, sep="\n")
+    return int(any("NOT balance" in line for line in lines))
 
 
 if __name__ == "__main__":

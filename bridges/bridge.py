@@ -20,6 +20,7 @@ from bridges.ingress import admit_bare, admit_stamped, only_frames
 from bridges.rules import Patterns, Rule, Rules, Seen, Source
 from bus.hub import Hub, Pipe, Tap, without
 from bus.ledger import Stats
+from bus.vacancy import Filter
 from bus.watched import WatchedHub
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.frame import is_frame
@@ -219,6 +220,7 @@ class Side(Hub):
         self._hold_needed = hold_needed
         self._ports: dict[int, Port] = {}
         self._kept: list[Stats] = []
+        self._links: list[str] = []  # that are open here, by their rows
         self.revise(policy, number)
 
     def revise(self, policy: Policy, number: int | None = None) -> None:
@@ -294,6 +296,16 @@ class Side(Hub):
         """Return the name of the account of a link among those of the bridge."""
         return f"{self.name}/{link}" if link else self.name
 
+    def enlist(self, link: str, reason: str, filter: Filter | None = None) -> None:
+        """Enlist a link at the bridge. Without a pipe it drops by `reason` only what this side lets out."""
+        self._links.append(self.row(link))
+        self.bridge.enlist(self.row(link), reason, self._missed)
+
+    def strike(self, link: str) -> None:
+        if self.row(link) in self._links:
+            self._links.remove(self.row(link))
+            self.bridge.strike(self.row(link))
+
     def keep(self, link: str, stats: Stats) -> None:
         """Add counts to an account of the bridge that are of no port."""
         self._kept.append(stats)
@@ -328,7 +340,10 @@ class Side(Hub):
         if not self._warned:
             why = "a pattern takes frames only" if self.opaque else "this medium carries frames only"
             level = logging.INFO if self.opaque else logging.WARNING  # somebody asked for a pattern
-            text = "%s, side %s: dropped a message that is no TMQ frame, because %s; others are only counted"
+            text = (
+                "%s, side %s: dropped a message that is no TMQ frame, because %s; others are only counted "
+                "(`buscoupler send`, Bus.send or docs/wire/frame.md make frames)"
+            )
             log.log(level, text, self.bridge.name, self.name, why)
         self._warned = True
 
@@ -364,8 +379,17 @@ class Side(Hub):
         admitted, bridge.sequence = admit_stamped(batch, admission, bridge.sequence, stats, key_of)
         return admitted
 
+    def _missed(self, batch: Batch, stats: Stats) -> int:
+        """Return how many messages a link without a pipe misses here; count those that no pipe would get."""
+        out = leaving(batch, self.trunk, self.lets_out_opaque, self.outward, stats)
+        if not self.lets_out_opaque and NO_FRAME in stats.dropped:
+            self.warn()
+        return 0 if out is None else out.count
+
     def replay(self, batch: Batch, since_s: float | None) -> None:
         """Send `batch` to all ports; where messages are held back, these have waited since `since_s`."""
+        for link in self._links:
+            self.bridge.miss(link, batch)
         for port in self.ports:
             self.bridge.lend(port, batch.count)
             port.send(batch, since_s)

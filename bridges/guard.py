@@ -11,6 +11,7 @@ from bus.hub import Hub, Pipe, without
 from bus.ledger import Stats
 from bus.transports.peers import Peer
 from bus.transports.stream import StreamPipe
+from bus.vacancy import Filter
 from bus.wire.batch import Batch
 
 log = logging.getLogger("buscoupler.bridges")
@@ -95,6 +96,12 @@ class GuardedHub(Hub):
         stage = self._stages.pop(pipe, None)
         if stage is not None:
             self._hub.detach(stage)
+
+    def enlist(self, link: str, reason: str, filter: Filter | None = None) -> None:
+        self._hub.enlist(link, reason, filter)
+
+    def strike(self, link: str) -> None:
+        self._hub.strike(link)
 
     def keep(self, link: str, stats: Stats) -> None:
         """Add counts of no pipe to the accounts of the hub behind."""

@@ -7,7 +7,9 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, Protocol
 
-from bus.ledger import Account, Accounts, Stats
+from bus.accounts import Accounts
+from bus.ledger import Account, Stats
+from bus.vacancy import Filter, Vacancy
 from bus.wire.batch import Batch
 
 
@@ -76,10 +78,10 @@ class Hub:
     """A bus: the set of its pipes. Not thread-safe: use it on one event loop.
 
     `taps` are called with every published batch before it is sent. `passed` counts the messages that were
-    published so far.
+    published so far. A link that is open here drops what it is due while it has no pipe (`bus.vacancy`).
     """
 
-    __slots__ = ("_accounts", "_greetings", "name", "passed", "pipes", "taps")
+    __slots__ = ("_accounts", "_greetings", "_looking", "name", "passed", "pipes", "taps")
 
     def __init__(self, name: str = "") -> None:
         self.name = name
@@ -87,20 +89,41 @@ class Hub:
         self.taps: tuple[Tap, ...] = ()
         self.passed = 0
         self._accounts = Accounts()
+        self._looking: tuple[Vacancy, ...] = ()
         self._greetings: dict[str, Greeting] = {}
 
     def attach(self, pipe: Pipe) -> None:
         self.pipes += (pipe,)
         self._accounts.enter(pipe, pipe.link, chain(pipe), self.passed)
+        self._looking = self._accounts.looking()
 
     def detach(self, pipe: Pipe) -> None:
         """Remove a pipe. It is no error if the pipe is not attached."""
         self.pipes = without(self.pipes, pipe)
         self._accounts.leave(pipe, self.passed)
+        self._looking = self._accounts.looking()
+
+    def enlist(self, link: str, reason: str, filter: Filter | None = None) -> None:
+        """Note that a link is open here: while it has no pipe, what it is due is dropped by `reason`.
+
+        Every link calls this when it is opened, and `strike` when it is closed. `filter` is that of
+        `Vacancies`.
+        """
+        self._accounts.enlist(link, reason, self.passed, filter)
+        self._looking = self._accounts.looking()
+
+    def strike(self, link: str) -> None:
+        """Note that a link has closed. It is no error if none of that name is open."""
+        self._accounts.strike(link, self.passed)
+        self._looking = self._accounts.looking()
 
     def row(self, link: str) -> str:
         """Return the name of the account of a link that is opened here, such as `link` itself."""
         return link
+
+    def miss(self, link: str, batch: Batch) -> None:
+        """Count a batch that is for one link only, and is not published, if the link has no pipe."""
+        self._accounts.miss(link, batch)
 
     def keep(self, link: str, stats: Stats) -> None:
         """Add counts that are of none of a link's pipes to the account of the link."""
@@ -169,7 +192,10 @@ class Hub:
         for tap in self.taps:
             tap(batch, origin)
         self.passed += batch.count
-        for pipe in self.pipes:
+        pipes = self.pipes  # of this moment: a pipe that leaves meanwhile is offered the batch all the same
+        for vacancy in self._looking:
+            vacancy.look(batch)
+        for pipe in pipes:
             if pipe is not origin:
                 pipe.send(batch)
 
@@ -183,8 +209,8 @@ State = Literal["closed", "opening", "up", "waiting"]
 """The state of a link: not open; being opened; in use; waiting for a retry after a loss or failure."""
 
 
-class Link(Protocol):
-    """A configured endpoint that listens, dials or opens a device. It reconnects by itself."""
+class LinkView(Protocol):
+    """A link, as a status shows it."""
 
     @property
     def name(self) -> str:
@@ -220,8 +246,12 @@ class Link(Protocol):
     def queue_bytes(self) -> int:
         """The bound of the queue to each peer, in bytes."""
 
+
+class Link(LinkView, Protocol):
+    """A configured endpoint that listens, dials or opens a device. It reconnects by itself."""
+
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
-        """Start the link without blocking. Later faults are a state with retries, not an exception.
+        """Enlist at the hub and start without blocking. Later faults are a state with retries, no exception.
 
         Raises `LinkError` only for what can never work: a bad address, or a port that is taken.
         """
@@ -234,4 +264,4 @@ class Link(Protocol):
         """
 
     def close(self) -> None:
-        """Stop the link, and close all its pipes before returning. Idempotent."""
+        """Stop the link, close all its pipes, and have the hub strike it, before returning. Idempotent."""

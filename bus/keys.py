@@ -10,12 +10,15 @@ from hmac import compare_digest, digest
 from secrets import token_bytes
 
 from bus.errors import LinkError, words_of
+from bus.files import NoText, read_bytes, text_of
+from bus.touch import touching
 
 SECRET_BYTES = 32
 TAG_BYTES = 8
 _HEAD = "buscoupler-key 1 "
 _FILE_BYTES_MAX = 4096
 _OTHERS = 0o007
+_MAKE = "make one with `buscoupler key new FILE`"
 
 
 def new_key(path: str) -> str:
@@ -41,23 +44,29 @@ def name_of(secret: bytes) -> str:
 def read_key(path: str) -> bytes:
     """Return the key in a file. Raises `LinkError` if there is none, or if every user may read the file."""
     try:
-        with open(path, "rb") as file:
-            mode, text = os.fstat(file.fileno()).st_mode, file.read(_FILE_BYTES_MAX)
+        with touching(path):
+            mode, data = os.stat(path).st_mode, read_bytes(path, _FILE_BYTES_MAX)
+    except FileNotFoundError as error:
+        raise LinkError(f"{path}: cannot read the key: {words_of(error)}: {_MAKE}") from error
     except OSError as error:
         raise LinkError(f"{path}: cannot read the key: {words_of(error)}") from error
+    except ValueError:
+        mode, data = 0, b""
     if mode & _OTHERS:
         raise LinkError(f"{path}: every user may read this key: chmod o= {path}")
-    return _secret(path, text)
+    return _secret(path, data)
 
 
-def _secret(path: str, text: bytes) -> bytes:
+def _secret(path: str, data: bytes) -> bytes:
     try:
-        line = text.decode("ascii").strip()
+        line = text_of(data).strip()
         secret = bytes.fromhex(line.removeprefix(_HEAD)) if line.startswith(_HEAD) else b""
+    except NoText as error:
+        raise LinkError(f"{path}: this is no key: {error}") from None
     except ValueError:
         secret = b""
     if len(secret) != SECRET_BYTES:
-        raise LinkError(f"{path}: this is no key: make one with `buscoupler key new FILE`")
+        raise LinkError(f"{path}: this is no key: {_MAKE}")
     return secret
 
 

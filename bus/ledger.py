@@ -1,16 +1,8 @@
-"""The ledger of a pipe, and the accounts of a hub: what all pipes of each link have counted so far.
+"""The ledger of a pipe, and the account of a link: what all its pipes have counted so far. Pure."""
 
-Pure: it only adds up.
-"""
-
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
-from weakref import WeakKeyDictionary, ref
-
-LINKS_MAX = 1024  # names of links that a hub tells apart; more of them share one account
-OTHERS = "other links"
-_SWEEP = 64
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -18,7 +10,8 @@ class Stats:
     """The counts of one pipe, in messages unless the name says bytes. Metrics read them at each scrape.
 
     The ledger holds at any moment: offered (by the hub) = sent + dropped (by reason) + queued.
-    `rejected` counts input from the wire that never became a message, by reason.
+    `rejected` counts input from the wire that never became a message, by reason, in the units of the medium,
+    and `noise_bytes` its bytes where bytes come without units.
     """
 
     received: int = 0
@@ -30,6 +23,7 @@ class Stats:
     queued_bytes: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
     rejected: dict[str, int] = field(default_factory=dict)
+    noise_bytes: int = 0
 
     def receive(self, batch: "Sized") -> None:
         """Count a batch that the peer sent us. Hubs call this once for each published batch."""
@@ -65,6 +59,7 @@ class Stats:
             self.sent_bytes += part.sent_bytes
         self.queued += part.queued
         self.queued_bytes += part.queued_bytes
+        self.noise_bytes += part.noise_bytes
         for reason, count in part.dropped.items():
             self.drop(reason, count)
         for reason, count in part.rejected.items():
@@ -78,7 +73,7 @@ class Stats:
 
     def used(self) -> bool:
         """Return whether anything has been counted."""
-        return bool(self.offered or self.received or self.rejected or self.dropped)
+        return bool(self.offered or self.received or self.rejected or self.dropped or self.noise_bytes)
 
     def since(self, base: "Stats") -> "Stats":
         """Return the difference of these counts to earlier ones, `base`."""
@@ -92,6 +87,7 @@ class Stats:
             self.queued_bytes - base.queued_bytes,
             {reason: count - base.dropped.get(reason, 0) for reason, count in self.dropped.items()},
             {reason: count - base.rejected.get(reason, 0) for reason, count in self.rejected.items()},
+            self.noise_bytes - base.noise_bytes,
         )
 
     def as_record(self) -> dict[str, int | dict[str, int]]:
@@ -106,6 +102,7 @@ class Stats:
             "queued_bytes": self.queued_bytes,
             "dropped": dict(self.dropped),
             "rejected": dict(self.rejected),
+            "noise_bytes": self.noise_bytes,
         }
 
     def balance(self) -> int:
@@ -152,167 +149,3 @@ class Account:
     def copy(self) -> "Account":
         """Return an account that starts with the same counts."""
         return Account(self.stats.copy(), self.live, self.gone, self.due, self.heard)
-
-
-class Stage(Protocol):
-    """One pipe of a chain: the attached pipe, or a pipe that it wraps."""
-
-    @property
-    def stats(self) -> Stats: ...
-
-
-@dataclass(slots=True)
-class _Part:
-    """The part of one ledger that counts: all beyond `base`, of the `first` or `last` stage of a chain."""
-
-    link: str
-    stage: "ref[Stage]"
-    base: Stats | None
-    first: bool
-    last: bool
-
-    def add_to(self, account: Account, stats: Stats) -> None:
-        stage, total = self.stage(), account.stats
-        if stage is not None:
-            stats = stage.stats
-        gain = stats if self.base is None else stats.since(self.base)
-        total.add_stage(gain, self.first, self.last)
-        if self.last:
-            account.heard += gain.received
-        else:
-            account.heard -= sum(gain.rejected.values())
-
-    def settle(self, account: Account, stats: Stats) -> None:
-        """Add the counts since the last call to the account, and set `base` to the present counts."""
-        self.add_to(account, stats)
-        self.base = stats.copy()
-
-
-@dataclass(slots=True)
-class _Chain:
-    """One attached pipe as an account follows it: its ledgers, and what its hub had passed on before.
-
-    `held`: what came in by the pipe, and waits in the hub.
-    """
-
-    link: str
-    parts: dict[Stats, _Part]
-    joined: int
-    held: int = 0
-
-    def due(self, passed: int) -> int:
-        return passed - self.joined - next(iter(self.parts)).received
-
-
-class Accounts:
-    """The accounts of a hub, by the name of the link. They need memory for links and live pipes only.
-
-    What a pipe counts after its detachment still belongs to its account, so its ledger is kept until nobody
-    holds the pipe any more. A device has one ledger for all its openings; an account adds the new counts of
-    that ledger as long as it exists. `passed` is the number of messages that the hub has passed on so far.
-    """
-
-    __slots__ = ("_dormant", "_folded", "_gone", "_kept", "_left", "_live", "_sweep_at")
-
-    def __init__(self) -> None:
-        self._gone: dict[str, Account] = {}
-        self._live: dict[int, _Chain] = {}
-        self._left: dict[Stats, _Part] = {}
-        self._dormant: WeakKeyDictionary[Stats, _Part] = WeakKeyDictionary()
-        self._kept: list[tuple[str, Stats]] = []
-        self._folded: dict[str, Stats] = {}
-        self._sweep_at = _SWEEP
-
-    def _name(self, link: str) -> str:
-        """Return the name of the link's account, and open the account if it is new."""
-        name = link if link in self._gone or len(self._gone) < LINKS_MAX else OTHERS
-        self._gone.setdefault(name, Account())
-        return name
-
-    def keep(self, link: str, stats: Stats) -> None:
-        """Add counts of no pipe to an account. Without any counts no account is made."""
-        self._kept.append((link, stats))
-
-    def fold(self, link: str, stats: Stats) -> None:
-        """Add the final counts of a kept ledger to one sum for its link, and forget the ledger."""
-        self._kept.remove((link, stats))
-        self._folded.setdefault(link, Stats()).add(stats)
-
-    def inherit(self, accounts: Mapping[str, Account], rename: Callable[[str], str]) -> None:
-        """Continue the counts of other accounts, under other names. Their live pipes are to enter here."""
-        for link, account in accounts.items():
-            mine = self._gone[self._name(rename(link))]
-            mine.stats.add(account.stats)
-            mine.gone += account.gone
-            mine.due += account.due
-            mine.heard += account.heard
-
-    def enter(self, key: object, link: str, stages: Iterable[Stage], passed: int) -> None:
-        """Follow a pipe, known as `key`, and the pipes that it wraps, the outermost first."""
-        name, chain = self._name(link), list(stages)
-        first, last = chain[0], chain[-1]
-        parts = {
-            stage.stats: _Part(name, ref(stage), self._base(stage.stats), stage is first, stage is last)
-            for stage in chain
-        }
-        self._live[id(key)] = _Chain(name, parts, passed - chain[0].stats.received)
-
-    def _base(self, stats: Stats) -> Stats | None:
-        """Return the counts of a ledger that other hubs, or these accounts, have added already."""
-        known = self._left.pop(stats, None) or self._dormant.pop(stats, None)
-        if known is not None:
-            known.settle(self._gone[known.link], stats)
-            return known.base
-        return stats.copy() if stats.used() else None
-
-    def lend(self, link: str, count: int) -> None:
-        """Note that one pipe of a link is offered `count` messages, beside those passed on to all pipes."""
-        self._gone[self._name(link)].due += count
-
-    def note_waiting(self, key: object, count: int) -> None:
-        """Note that so many messages more of a pipe wait in the hub. It is no error if it is not here."""
-        chain = self._live.get(id(key))
-        if chain is not None:
-            chain.held += count
-
-    def leave(self, key: object, passed: int) -> None:
-        """Note that a pipe was detached. It is no error if it is not here."""
-        chain = self._live.pop(id(key), None)
-        if chain is None:
-            return
-        account = self._gone[chain.link]
-        account.gone += 1
-        account.due += chain.due(passed)
-        self._left |= chain.parts
-        if len(self._left) >= self._sweep_at:
-            self._sweep()
-
-    def _sweep(self) -> None:
-        """Forget ledgers whose pipe nobody holds any more. All others are followed as before."""
-        ended = [stats for stats, part in self._left.items() if part.stage() is None]
-        for stats in ended:
-            self._dormant[stats] = self._left.pop(stats)
-        for stats, part in list(self._dormant.items()):
-            part.settle(self._gone[part.link], stats)
-        self._sweep_at = 2 * len(self._left) + _SWEEP
-
-    def read(self, passed: int) -> dict[str, Account]:
-        """Return a copy of all accounts as they are now, in the order of their names."""
-        self._sweep()
-        found = {link: account.copy() for link, account in self._gone.items()}
-        for link, stats in (*self._folded.items(), *self._kept):
-            if stats.used():
-                account = found.setdefault(link, Account())
-                account.stats.add(stats)
-                account.heard += stats.received
-                account.due += stats.offered
-        for stats, part in self._left.items():
-            part.add_to(found[part.link], stats)
-        for chain in self._live.values():
-            account = found[chain.link]
-            account.live += 1
-            account.heard -= chain.held if len(chain.parts) > 1 else 0
-            account.due += chain.due(passed)
-            for stats, part in chain.parts.items():
-                part.add_to(account, stats)
-        return dict(sorted(found.items()))

@@ -16,10 +16,14 @@ class Library(NamedTuple):
 
 
 class Device(NamedTuple):
-    """A device file that this user can read and write. `advice` says what to do if it does not exist."""
+    """A device file that this user can read and write. `advice` says what to do if it does not exist.
+
+    `alone`: no other process may have it open.
+    """
 
     path: str
     advice: str = "plug it in, or look for its name below /dev"
+    alone: bool = False
 
 
 class Listening(NamedTuple):
@@ -50,6 +54,12 @@ class Readable(NamedTuple):
 
 class KeyFile(NamedTuple):
     """A key of trunks and brokers, in a file that this user can read and not everybody can."""
+
+    path: str
+
+
+class PageToken(NamedTuple):
+    """A file that this user can read, with the token of a status page."""
 
     path: str
 
@@ -100,6 +110,7 @@ Need = (
     | Lookup
     | Readable
     | KeyFile
+    | PageToken
     | Secret
     | Certificate
     | Directory

@@ -7,6 +7,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from bus.touch import touching
+
 DENIED: Final = 0o027
 """Permissions that no new file or directory has, and no file with a secret: 0640 and 0750 are left."""
 WRITABLE: Final = 0o022
@@ -89,7 +91,7 @@ def exposure(path: str) -> str:
 
     Its group may read the file, as Debian's `ssl-cert` does.
     """
-    with suppress(OSError):  # those who read it say what is wrong
+    with suppress(OSError), touching(path):  # those who read it say what is wrong
         mode = os.stat(path).st_mode
         if stat.S_ISREG(mode) and mode & DENIED:
             return f"{path} holds a secret, and other users can read or change it: run chmod 0600 {path}"

@@ -5,11 +5,13 @@ The monitor, whose events are of trouble only, and the audit judge a ledger by t
 
 from typing import Final, Literal, NamedTuple
 
+from bus.vacancy import NO_DEVICE, NO_PEER
+
 Kind = Literal["policy", "elsewhere", "gone", "trouble"]
 """The kind of a reason.
 
 `policy`: the topology asked for it. `elsewhere`: the message reached its place another way, so nothing is
-missing. `gone`: the peer, the device or the link was gone. `trouble`: all else, unknown reasons included.
+missing. `gone`: the peer or the link was gone. `trouble`: all else, unknown reasons included.
 """
 
 
@@ -36,8 +38,10 @@ DROPPED: Final = (
     Reason("no subscriber", "policy", "TMQ: no client has subscribed to the pattern"),
     Reason("heard", "elsewhere", "another appliance sent the frame first"),
     Reason("fenced", "elsewhere", "this gateway may no longer forward: another one does"),
+    Reason(NO_PEER, "gone", "nobody has dialled the address, or whom it dials is not there; counts once"),
     Reason("peer gone", "gone", "the peer was gone when the message was offered"),
     Reason("closed", "gone", "the message waited, or was offered, when the pipe was closed"),
+    Reason(NO_DEVICE, "trouble", "the device is not there, or the link could not be opened; counts once"),
     Reason("queue full", "trouble", "more would wait than the queue holds, and no `shed` says what to do"),
     Reason("memory", "trouble", "the process held more than its `memory_bytes`, and most of it waited here"),
     Reason(

@@ -23,6 +23,7 @@ from typing import (
 )
 
 from bus.kinds import Kinds
+from bus.text import hidden_in
 from bus.urls import (
     check_broker,
     check_dial,
@@ -114,6 +115,10 @@ class Key(NamedTuple):
 
 class Single:
     """A list that may be written without brackets if it has one item."""
+
+
+class AnyText:
+    """A text that may hold line breaks and other characters that are no signs."""
 
 
 class Notation(NamedTuple):
@@ -300,8 +305,15 @@ def check_name(name: str) -> None:
 
 
 def _check_path(path: str) -> None:
-    if not path or "\0" in path:
-        raise ValueError("a path cannot be empty or hold a zero byte")
+    if not path:
+        raise ValueError("a path cannot be empty")
+    check_signs(path)
+
+
+def check_signs(text: str) -> None:
+    """Raise ValueError if a text has a line break, a control character, or another that is no sign."""
+    if found := hidden_in(text):
+        raise ValueError(f"the text holds {found}, a line break or another character that cannot be seen")
 
 
 def _check_token(token: int | str) -> None:
@@ -342,7 +354,7 @@ Broker = Annotated[str, Ref("broker", ("brokers",), Check(check_dialled_broker, 
 Gateway = Annotated[str, Ref("gateway", ("gateways",))]
 BusName = Annotated[str, Ref("bus", ("buses",))]
 TapName = Annotated[str, Ref("bus or bridge", ("buses", "bridges"))]
-Token = Annotated[int | str, Check(_check_token, "a name or a number")]
+Token = Annotated[int | str, Check(_check_token, "a name or a number"), AnyText()]
 Names = Annotated[tuple[Token, ...], Length(0, TOKENS_MAX), Notation(_pattern_in, "a pattern"), Single()]
 Patterns = Annotated[tuple[Names, ...], Length(0, 4096), Single()]
 Port = Annotated[int, Range(1, 65535)]

@@ -3,11 +3,19 @@
 Pure.
 """
 
+import re
+import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
+from html import escape
+from typing import Any
 
 _LONGEST = 64  # difflib takes quadratic time for long input, which is no typing mistake anyway
 _LISTED = 24
+_SAID_LETTERS = 120
+_TELNET = re.compile(
+    rb"\xff[\xfb-\xfe].", re.DOTALL
+)  # options (RFC 854), which servers offer before they speak
 
 
 def closest(word: str, known: Iterable[str], likeness: float = 0.5) -> str:
@@ -23,11 +31,50 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"; known here: {', '.join(words[:_LISTED])}" if words else ""
 
 
+def hidden_in(text: str) -> str:
+    """Name the first character of `text` that is no sign and no blank, such as `U+000A`; "" if none is."""
+    if text.isprintable():
+        return ""
+    found = (one for one in text if not one.isprintable() and unicodedata.category(one) != "Zs")
+    return next((f"U+{ord(one):04X}" for one in found), "")
+
+
 def plain(text: str) -> str:
     """Return `text` with `?` in place of each character that would move a cursor, or cannot be written."""
     return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
+def markup(text: str) -> str:
+    """Return `text`, as `plain` shows it, for the content of an element of HTML or SVG."""
+    return escape(plain(text), quote=False)
+
+
+def plain_values(value: Any) -> Any:
+    """Return a value of JSON with all texts in it as `plain` shows them."""
+    match value:
+        case str():
+            return plain(value)
+        case dict():
+            return {plain_values(key): plain_values(one) for key, one in value.items()}
+        case list() | tuple():
+            return [plain_values(one) for one in value]
+    return value
+
+
 def plain_lines(text: str) -> str:
     """Return `text` as `plain` does, with its lines."""
     return "\n".join(map(plain, text.split("\n")))
+
+
+def said(data: bytes) -> str:
+    """Return the beginning of what a peer said as one line, fit for a log; "" if it is not plain text."""
+    text = _TELNET.sub(b"", data).decode(errors="replace")
+    words = " ".join(text.split())
+    strange = sum(not letter.isprintable() or letter == "\ufffd" for letter in words)
+    return plain(words)[:_SAID_LETTERS] if 10 * strange < len(words) else ""
+
+
+def after(fault: str, data: bytes) -> str:
+    """Return why a connection ended, with what the peer said before, if that was plain text."""
+    words = said(data)
+    return f"{fault} after: {words}" if words else fault

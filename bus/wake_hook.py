@@ -8,6 +8,12 @@ import asyncio
 import selectors
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+from bus.aside import in_thread
+
+T = TypeVar("T")
 
 Guard = Callable[[], None]
 
@@ -44,6 +50,14 @@ class WakefulLoop(asyncio.SelectorEventLoop):
 
     def _on_fault(self, error: Exception) -> None:
         self.call_exception_handler({"message": "a guard failed", "exception": error})
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., T], *args: Any
+    ) -> "asyncio.Future[T]":
+        """Run `func` in `executor`; without one, in a thread of its own that nothing ever waits for."""
+        if executor is None:
+            return in_thread(self, partial(func, *args))
+        return super().run_in_executor(executor, func, *args)
 
     def guard(self, function: Guard) -> None:
         """Call `function` at each wake-up."""

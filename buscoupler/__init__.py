@@ -8,9 +8,8 @@ use, so that the command starts fast. ARCHITECTURE.md describes the packages beh
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
-from buscoupler.packages import check_packages
+TYPE_CHECKING = False  # of `typing`, which takes long to import, while a first Ctrl-C shows a stack
 
 if TYPE_CHECKING:
     from bus.client.socket import Bus, ClosedError, Peer, RawBus, Tls
@@ -69,7 +68,7 @@ _ROOMS = {
 _ROOM = {name: room for room, names in _ROOMS.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Load a public name. Raises `ImportError` if a foreign module hides one of our packages."""
     if name == "__version__":
         from importlib.metadata import version
@@ -77,6 +76,8 @@ def __getattr__(name: str) -> Any:
         return version("buscoupler")
     if name not in _ROOM:
         raise AttributeError(f"module 'buscoupler' has no attribute {name!r}")
+    from buscoupler.packages import check_packages
+
     check_packages()
     return getattr(import_module(_ROOM[name]), name)
 

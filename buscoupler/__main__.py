@@ -1,25 +1,36 @@
 """The command: `buscoupler`, or `python -m buscoupler`."""
 
+import signal
 import sys
-
-from buscoupler.packages import check_packages
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command by `appliance.commandline.cli`.
 
-    Return its exit status, or 1 if a foreign module hides a package of ours.
+    Return its exit status, or 1 if a foreign module hides a package of ours. As the program itself, without
+    `arguments`, it ends by SIGINT without a word before the command has begun, and after it has ended.
     """
+    whole = arguments is None and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if whole:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from buscoupler.packages import check_packages
+
     try:
         check_packages()
     except ImportError as error:
         print(f"buscoupler: {error}", file=sys.stderr)
         return 1
+    from appliance.commandline.cli import main as command
+
     try:
-        from appliance.commandline.cli import main as command
+        if whole:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        return command(arguments)
     except KeyboardInterrupt:
         return 130
-    return command(arguments)
+    finally:
+        if whole:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 if __name__ == "__main__":

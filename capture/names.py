@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from bus.errors import TokenError
+from bus.errors import words_of
+from bus.files import text_of
 from bus.names import lines_of, names_from
 from capture.files import NAMES, CaptureError, names_directory
 
@@ -39,6 +40,8 @@ def given(word: str) -> list[int | str]:
     if path.is_dir():
         return [name for file in sorted(path.rglob(f"{NAMES}/{_FILES}")) for name in read(file)]
     if path.exists() or path.suffix == ".txt":
+        if path.exists() and path.stat().st_size > FILE_BYTES:
+            raise CaptureError(f"{path}: a file of names has at most {FILE_BYTES} bytes")
         return read(path)
     if "/" in word:
         raise CaptureError(f"{word}: there is no such file (names in a list have commas: fridge,temp)")
@@ -50,10 +53,8 @@ def read(path: Path) -> list[int | str]:
     try:
         return names_from(_lines(path))
     except OSError as error:
-        raise CaptureError(f"{path}: cannot read the names: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise CaptureError(f"{path}: not UTF-8 text") from None
-    except TokenError as error:
+        raise CaptureError(f"{path}: cannot read the names: {words_of(error)}") from None
+    except ValueError as error:
         raise CaptureError(f"{path}: {error}") from None
 
 
@@ -75,7 +76,7 @@ def add(days: Path, gateway: str, names: Iterable[str]) -> bool:
 
 def _lines(path: Path) -> Iterator[str]:
     if path.stat().st_size <= FILE_BYTES:
-        yield from path.read_text(encoding="utf-8").splitlines()
+        yield from text_of(path.read_bytes()).splitlines()
 
 
 @contextmanager

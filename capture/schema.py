@@ -92,7 +92,7 @@ _WORDS: Final = {
     Verdict.LOOP: ("loop",),
     Verdict.MALFORMED: ("malformed", "framing", "unreadable", "foreign"),
     Verdict.AGE: ("stale", "aged out"),
-    Verdict.CLOSED: ("closed", "peer gone"),
+    Verdict.CLOSED: ("closed", "peer gone", "no peer", "no device"),
     Verdict.NOT_CAPTURED: ("not captured",),
 }
 _VERDICTS: Final = {word: verdict for verdict, words in _WORDS.items() for word in words}

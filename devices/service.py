@@ -3,10 +3,13 @@
 import logging
 from asyncio import AbstractEventLoop
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from bus.hub import Hub, Pipe, State
 from bus.ledger import Stats
 from bus.report import Report
+from bus.transports.binding import Binding
 from bus.wire.batch import Batch, from_payloads, payloads
 from devices.device import DeviceSpec
 
@@ -60,7 +63,8 @@ class BusPort(Pipe):
             self._hub.publish(from_payloads(waiting), self)
 
     def close(self) -> None:
-        """Leave the bus. Messages that wait are dropped."""
+        """Leave the bus. Messages that wait are dropped and counted."""
+        self.stats.reject("closed", len(self._waiting))
         self._waiting, self._waiting_bytes = [], 0
         self._hub.detach(self)
 
@@ -93,6 +97,11 @@ class Service:
         return ()
 
     @property
+    def bindings(self) -> Sequence[Binding[Any]]:
+        """The addresses at which the service listens, or waits to: a status shows those that wait."""
+        return ()
+
+    @property
     def counts(self) -> Mapping[str, int]:
         """Numbers for a status page, by their keys."""
         return {}
@@ -118,6 +127,11 @@ class Service:
 
     def adapt(self, spec: DeviceSpec, loop: AbstractEventLoop) -> None:
         """Begin the parts that are new in these settings. Raises `LinkError`; the other parts go on."""
+
+    @property
+    def paths(self) -> Sequence[Path]:
+        """The files that the service opens when it starts: a file system that hangs is found before."""
+        return ()
 
     def heard(self, port: BusPort, messages: list[bytes]) -> None:
         """Take messages from the bus of `port`. Return at once, and never raise because of a message."""

@@ -193,6 +193,25 @@ def test_a_medium_s_library_stays_with_its_medium(library: str) -> None:
     assert library in ("pynng", "pyspark", "websockets") or not late
 
 
+def modules_with(pattern: str) -> set[str]:
+    paths = (path for package in MAY_IMPORT for path in modules(package))
+    return {str(path.relative_to(ROOT)) for path in paths if re.search(pattern, path.read_text())}
+
+
+def test_all_listeners_accept_by_one_class_which_shares_descriptors_among_hosts() -> None:
+    """Whoever is new here belongs in the suite of `tests/conformance/listeners.py`, too."""
+    others = r"\.accept\(\)|\b(start_server|start_unix_server|create_unix_server)\("
+    assert modules_with(others) == {"bus/embedded/buscoupler_tmq.py", "bus/transports/sockets.py"}
+    assert modules_with(r"(?<!class )\bAcceptor\(") == {
+        "appliance/local/responder.py",
+        "appliance/web/service.py",
+        "bus/serving/listener.py",
+        "bus/transports/tcp.py",
+        "devices/dbp/proxy/crossing.py",
+        "devices/dbp/proxy/proxied.py",
+    }
+
+
 FOLDERS = sorted({path.parent for package in MAY_IMPORT for path in modules(package)})
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from bus.errors import TokenError, TopologyError
+from bus.errors import TopologyError, words_of
+from bus.files import read_text
 from bus.names import names_from, texts
 from topologies.model import NamesSpec, Topology
 from topologies.wiring.filters import all_names
@@ -36,12 +37,8 @@ def _path(names: NamesSpec) -> Path:
 
 def _read(path: Path) -> list[int | str]:
     try:
-        with path.open("rb") as file:
-            data = file.read(FILE_BYTES + 1)
-        if len(data) > FILE_BYTES:
-            raise TopologyError(f"{path}: a file of names has at most {FILE_BYTES} bytes")
-        return names_from(data.decode().splitlines())
+        return names_from(read_text(path, FILE_BYTES).splitlines())
     except OSError as error:
-        raise TopologyError(f"{path}: cannot read the names: {error.strerror}") from None
-    except (TokenError, UnicodeDecodeError) as error:
+        raise TopologyError(f"{path}: cannot read the names: {words_of(error)}") from None
+    except ValueError as error:
         raise TopologyError(f"{path}: {error}") from None

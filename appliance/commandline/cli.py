@@ -88,7 +88,7 @@ def described() -> Iterator[tuple[str, str, Parser]]:
 def main(arguments: list[str] | None = None) -> int:
     """Run one command. Return the exit status: 0, 1 (a problem was found), 2 (wrong use), 128 + a signal."""
     streams.prepare()
-    with interrupts.raised(), permissions.limited():
+    with interrupts.raised(), permissions.limited(), streams.plain():
         try:
             try:
                 return _command(sys.argv[1:] if arguments is None else arguments)

@@ -2,11 +2,11 @@
 
 import argparse
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 from appliance.commandline.arguments import argument
-from appliance.status.client import ask, status_sockets
+from appliance.status.client import ask_all, status_sockets
+from bus.files import text_of
 from bus.names import names_from
 from capture.names import given
 
@@ -29,7 +29,7 @@ def names_of(word: str) -> list[int | str]:
     Raises `BusError`.
     """
     if word == "-":
-        return names_from(sys.stdin.read().splitlines())
+        return names_from(text_of(sys.stdin.buffer.read()).splitlines())
     if Path(word).suffix not in TOPOLOGIES:
         return given(word)
     from topologies.loading.loader import load  # late: the jobs need no YAML
@@ -41,8 +41,7 @@ def names_of(word: str) -> list[int | str]:
 def running() -> list[str]:
     """Return the names that gateways running on this machine know, if this user may ask them."""
     found = list[object]()
-    for path in status_sockets(None):
-        with suppress(OSError, ValueError):
-            names = ask(path, _ANSWER_S).get("names")
-            found += names if isinstance(names, list) else []
+    for _, status in ask_all(status_sockets(None), _ANSWER_S):
+        names = status.get("names") if isinstance(status, dict) else None
+        found += names if isinstance(names, list) else []
     return [name for name in found if isinstance(name, str)]

@@ -4,10 +4,11 @@ import argparse
 import sys
 import textwrap
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
+from appliance.commandline.meant import MEANT, TOLD
 from appliance.log.formats import FORMATS
-from bus.text import closest, nearest
+from bus.text import closest, nearest, plain
 
 _LIKE = 0.6  # of an option; the usage beside the error lists them all
 
@@ -84,5 +85,18 @@ class Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
-            known = [str(choice) for choice in action.choices]
-            raise argparse.ArgumentError(action, f"{value!r} is unknown{nearest(str(value), known)}")
+            raise argparse.ArgumentError(action, f"{value!r} is unknown{_hint(action, str(value))}")
+
+    def error(self, message: str) -> NoReturn:
+        """End with status 2 and one line that says what is wrong, and where the usage is."""
+        self.exit(2, f"{self.prog}: error: {plain(message)} (usage: {self.prog} --help)\n")
+
+
+def _hint(action: argparse.Action, word: str) -> str:
+    """Return a hint for an unknown word: by its meaning if it is a command elsewhere, else by its letters."""
+    known = [str(choice) for choice in action.choices or ()]
+    if MEANT.get(word) in known:
+        return f'; did you mean "{MEANT[word]}"?'
+    if word in TOLD and set(MEANT.values()) & set(known):
+        return TOLD[word]
+    return nearest(word, known)

@@ -9,7 +9,9 @@ from appliance.process.serve import serve
 from appliance.status.client import status_socket
 from appliance.status.ledger import say_ledger
 from appliance.status.responder import status_responder
+from appliance.status.rows import waiting_rows
 from appliance.status.view import Besides, View
+from bus.aside import within
 from bus.keys import ring_of
 from bus.leases.service import LeasingBroker
 from bus.leases.settings import BrokerSettings
@@ -71,8 +73,8 @@ def tls_of(options: argparse.Namespace) -> dict[str, Tls]:
 
 
 def run(options: argparse.Namespace) -> int:
-    keys, tls = ring_of(options.keys), tls_of(options)
-    service = LeasingBroker(options.listen, options.peer, settings_of(options), keys, tls)
+    chosen, tls = settings_of(options), tls_of(options)
+    service = within(lambda: LeasingBroker(options.listen, options.peer, chosen, ring_of(options.keys), tls))
 
     def announce() -> None:
         for url in service.broker.urls:
@@ -81,7 +83,9 @@ def run(options: argparse.Namespace) -> int:
     view = View(
         program="broker",
         name=service.broker.urls[0],
-        besides=lambda: Besides(service.hubs(), services=(service,)),
+        besides=lambda: Besides(
+            service.hubs(), waiting_rows(service.hub, service.broker.bindings), (service,)
+        ),
         started_ns=time.time_ns(),
     )
     responder = status_responder(process_directory("broker") / status_socket(()), view)

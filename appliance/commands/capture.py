@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from appliance.commandline.names import names_argument
-from appliance.probe.endpoint import add_keys, parse_endpoint
+from appliance.probe.endpoint import add_keys, parse_endpoint, say_confined
 from appliance.probe.replay import replay
 from appliance.probe.station import because
 from appliance.process.interrupts import status_of
@@ -167,7 +167,10 @@ async def capture(options: argparse.Namespace) -> int:
     loop = asyncio.get_running_loop()
     stop = Stop(loop)
     keys = ring_of(options.keys)
-    links = [(parse_endpoint(word).link(keys=keys), ListenHub(word)) for word in options.words]
+    endpoints = [parse_endpoint(word) for word in options.words]
+    links = [(endpoint.link(keys=keys), ListenHub(endpoint.word)) for endpoint in endpoints]
+    for endpoint in endpoints:
+        say_confined(endpoint)
     hubs = [hub for _, hub in links]
     with contextlib.ExitStack() as stack:
         sink = _record(options, hubs, stack, stop)

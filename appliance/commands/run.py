@@ -20,6 +20,7 @@ from appliance.status.client import status_socket
 from appliance.status.ledger import say_ledger
 from appliance.status.responder import status_responder
 from appliance.status.trial import say_outcome
+from bus.aside import within
 from bus.permissions import make_private
 from topologies.findings import Finding, InvalidTopology
 from topologies.loading.loader import load
@@ -60,11 +61,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.seconds is not None and not options.test:
         options.fail("--seconds needs --test")
-    wiring = checked_wiring(options.file)
-    topology = wiring.topology
-    gateway = options.gateway or gateway_here(topology, socket.gethostname())
-    directory = sockets_directory(options.run_directory, topology.name, gateway)
-    appliance = Appliance(resolve(wiring, gateway), options.only, directory)
+    appliance, directory = within(lambda: prepared(options))
+    topology, gateway = appliance.topology, appliance.gateway
     reloader = Reloader(appliance, options.file, checked_wiring, options.only)
     responders = (
         status_responder(directory / status_socket(options.only), appliance.view()),
@@ -85,6 +83,14 @@ def run(options: argparse.Namespace) -> int:
         seconds = options.seconds or TEST_S
         return serve(service, announce, lambda: say_outcome(appliance.hubs(), appliance.rows()), seconds)
     return serve(service, announce, lambda: say_ledger(appliance.hubs()))
+
+
+def prepared(options: argparse.Namespace) -> tuple[Appliance, Path]:
+    """Return what the options ask for, not yet open, and the directory of its sockets. This reads files."""
+    wiring = checked_wiring(options.file)
+    gateway = options.gateway or gateway_here(wiring.topology, socket.gethostname())
+    directory = sockets_directory(options.run_directory, wiring.topology.name, gateway)
+    return Appliance(resolve(wiring, gateway), options.only, directory), directory
 
 
 def checked(file: str) -> Topology:

@@ -16,6 +16,7 @@ from appliance.probe.station import MESSAGE_COST_BYTES, Station
 from appliance.probe.words import type_of
 from appliance.status.ledger import reasons
 from bus.errors import FrameError
+from bus.files import MARK, encoding_of
 from bus.wire.frame import PUB, pack
 from bus.wire.notation import pattern_of
 
@@ -56,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def send(options: argparse.Namespace) -> int:
-    """Send all messages. Return 0; or 1 if no peer was there in time, or a message was dropped."""
+    """Send all messages. Return 0; or 1 if no peer was there, it hung up, or a message was dropped."""
     messages = _messages(options, _encoder(options))
     station = Station(link_of(options, hears=False), options.endpoint.uncounted, options.listen)
     async with station:
@@ -65,6 +66,8 @@ async def send(options: argparse.Namespace) -> int:
         async with aclosing(messages):
             late = await _say_all(station, messages, options.timeout)
         await station.drain(options.timeout)
+        if options.endpoint.remote and await station.hung_up():
+            return station.complain("send", "the other end hung up: what arrived is not known")
     dropped = station.leaf.totals().dropped
     if dropped:
         word = options.endpoint.word
@@ -140,10 +143,23 @@ async def _at_once(messages: Iterable[bytes]) -> Messages:
 async def _from_lines(fd: int, encode: Encode) -> Messages:
     numbers = count(1)
     try:
-        async for lines in _lines(fd):
+        async for lines in _without_mark(_lines(fd)):
             yield [_encoded(encode, text, number) for text, number in zip(lines, numbers, strict=False)]
     finally:
         os.close(fd)
+
+
+async def _without_mark(all_lines: AsyncGenerator[list[bytes], None]) -> AsyncGenerator[list[bytes], None]:
+    """Yield lines without the mark of the byte order that an editor may have put before the first.
+
+    Raises `FrameError` for the mark of an encoding in which no byte ends a line.
+    """
+    first = True
+    async for lines in all_lines:
+        if first and (found := encoding_of(lines[0])):
+            raise FrameError(f"the file is {found}: save it as UTF-8, or send it whole by --binary")
+        yield [lines[0].removeprefix(MARK), *lines[1:]] if first else lines
+        first = False
 
 
 def _encoded(encode: Encode, text: bytes, number: int) -> bytes:

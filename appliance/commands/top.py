@@ -12,8 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from appliance.commandline.arguments import above_zero, page_url
-from appliance.local.places import is_of_program, runtime_directories
-from appliance.status.client import Status, ask, status_sockets
+from appliance.local.asking import owner_of
+from appliance.local.places import is_of_program, runtime_directories, user_of
+from appliance.process.streams import terminal
+from appliance.status.client import Status, ask_all, status_sockets
 from appliance.status.silent import ENDED, UNREADABLE, GatewayName, name_of, silent
 from appliance.status.terminal import key_of, pages
 from bus.errors import words_of
@@ -100,16 +102,16 @@ def say_json(options: argparse.Namespace, statuses: list[Status]) -> None:
 def local_statuses(directory: Path | None) -> tuple[list[Status], dict[GatewayName, str]]:
     """Return the status of every process that answers, and why other gateways have none."""
     statuses, left = list[Status](), dict[GatewayName, str]()
-    for path in status_sockets(directory):
+    for path, found in ask_all(status_sockets(directory)):
         name = GatewayName(path.parent.parent.name, path.parent.name)
-        try:
-            statuses.append(ask(path))
-        except ValueError:
+        if isinstance(found, ValueError):
             left[name] = UNREADABLE
-        except OSError:
-            # a directory of the user's choice does not tell whose it is
-            if directory is None and not is_of_program(path):
-                left[name] = ENDED
+        elif not isinstance(found, OSError):
+            user = "" if directory is not None else user_of(owner_of(path))
+            statuses.append(found | ({"user": user} if user else {}))
+        # a directory of the user's choice does not tell whose it is
+        elif directory is None and not is_of_program(path):
+            left[name] = ENDED
     return statuses, left
 
 
@@ -126,5 +128,6 @@ def watch(options: argparse.Namespace, before: list[Status]) -> None:
         now, left = statuses_of(options)
         seen |= {name_of(status): status["time_ns"] for status in now if status["gateway"]}
         earlier = {key_of(status): status for status in before}
-        print(_HOME_AND_CLEAR + pages(now, earlier, list(silent(now, left, seen)), columns()), flush=True)
+        text = pages(now, earlier, list(silent(now, left, seen)), columns())
+        print(f"{_HOME_AND_CLEAR}{text}", file=terminal(), flush=True)
         before = now

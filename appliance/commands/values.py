@@ -20,6 +20,10 @@ from bus.wire.notation import pattern_of
 from bus.wire.pattern import Pattern
 
 TIMEOUT_S = 3.0
+_NO_CACHE = (
+    "no cache on this bus answered within {:g} s: add a `cache` device for it; what an address with "
+    "last_values gives, `recv` shows"
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,7 +92,7 @@ async def values(options: argparse.Namespace) -> int:
             return station.complain("values", f"no bus answered within {options.timeout:g} s")
         station.say([ask(question)])
         if not await station.until(lambda: _take(station, answers), options.timeout):
-            return station.complain("values", f"no cache on this bus answered within {options.timeout:g} s")
+            return station.complain("values", _NO_CACHE.format(options.timeout))
     _print(answers.sorted()[-(options.count or 0) :], options)
     missing = list(answers.missing())
     for text in missing:

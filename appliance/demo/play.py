@@ -15,6 +15,7 @@ from appliance.demo.scene import Scene, directory
 from appliance.demo.table import misses
 from appliance.process.interrupts import status_of
 from appliance.process.serve import Stop
+from appliance.process.streams import terminal
 
 JOIN_S = 20.0
 SETTLE_S = 5.0
@@ -33,7 +34,7 @@ async def play(seconds: float, rate: float, capture: Path | None = None) -> int:
 
     Return 0 if every frame arrived everywhere once, else 1; 128 + a signal after one.
     """
-    stop, console = Stop(asyncio.get_running_loop()), Console()
+    stop, console = Stop(asyncio.get_running_loop()), Console(file=terminal())
     with directory() as name:
         scene = Scene(Path(name), capture)
         try:

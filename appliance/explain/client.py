@@ -2,8 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -11,7 +10,7 @@ from typing import Final, NamedTuple
 from appliance.explain.hop import Exit, Hop
 from appliance.explain.responder import TRACE
 from appliance.explain.words import ANSWER_BYTES, Answer, Question, pack_question, unpack_answer
-from appliance.local.asking import ask
+from appliance.local.asking import answers
 from appliance.local.places import is_meant, sockets
 from bus.errors import BusError
 
@@ -98,13 +97,11 @@ def running(directory: Path | None) -> tuple[list[Running], list[str]]:
     The second value has a line about each process that does not answer.
     """
     found, failed = list[Running](), list[str]()
-    for path in sockets(TRACE, directory):
-        try:
-            answer = _asked(path, Question("links"))
-        except BusError as error:
-            failed.append(str(error))
-            continue
-        found += [] if answer is None else [Running(path, answer)]
+    for path, answer in _asked(sockets(TRACE, directory), Question("links")):
+        if isinstance(answer, BusError):
+            failed.append(str(answer))
+        elif answer is not None:
+            found.append(Running(path, answer))
     return found, failed
 
 
@@ -144,24 +141,23 @@ def _watching(
     found: Sequence[Running], start: Start, question: Question, failed: list[str]
 ) -> Iterator[Running]:
     """Have processes watch, and yield each that does. `failed` gets a line about each other; see `trace`."""
-    for one in found:
-        try:
-            _must(one, question)
-        except BusError as error:
-            if one == start.running:
-                raise
-            failed.append(str(error))
-        else:
+    fault: BusError | None = None
+    for one, answer in _told(found, question):
+        if not isinstance(answer, BusError):
             yield one
+        elif one == start.running:
+            fault = answer
+        else:
+            failed.append(str(answer))
+    if fault is not None:
+        raise fault
 
 
 def _collected(begun: Sequence[Running], start: Start, size: int, mark: str, failed: list[str]) -> Trace:
     hops, more = list[Hop](), False
-    for one in begun:
-        try:
-            answer = _must(one, Question("collect", mark))
-        except BusError as error:
-            failed.append(str(error))
+    for _, answer in _told(begun, Question("collect", mark)):
+        if isinstance(answer, BusError):
+            failed.append(str(answer))
             continue
         hops += answer.hops
         more = more or answer.more
@@ -175,26 +171,43 @@ def _time(hop: Hop) -> int:
 
 
 def _end(begun: Sequence[Running], mark: str) -> None:
-    for one in begun:
-        with suppress(BusError):
-            _asked(one.path, Question("collect", mark))
+    list(_asked((one.path for one in begun), Question("collect", mark)))
 
 
 def _must(one: Running, question: Question) -> Answer:
     """Ask a process that has answered before. Raises `BusError` if it is gone or refuses."""
-    answer = _asked(one.path, question)
-    if answer is None:
-        raise BusError(
-            f"{one.answer.title}: its process has ended: run it again, or trace the other gateways"
-        )
-    if answer.error:
-        raise BusError(f"{one.answer.title}: {answer.error}")
+    ((_, answer),) = _told([one], question)
+    if isinstance(answer, BusError):
+        raise answer
     return answer
 
 
-def _asked(path: Path, question: Question) -> Answer | None:
-    try:
-        line = ask(path, pack_question(question), ANSWER_S, ANSWER_BYTES)
-        return None if line is None else unpack_answer(line)
-    except (OSError, ValueError) as error:
-        raise BusError(f"{path}: no answer: {error}") from error
+def _told(found: Sequence[Running], question: Question) -> Iterator[tuple[Running, Answer | BusError]]:
+    """Ask processes that have answered before. Yield each with its answer, or that it is gone or refuses."""
+    asked = _asked((one.path for one in found), question)
+    for one, (_, answer) in zip(found, asked, strict=True):
+        if answer is None:
+            text = f"{one.answer.title}: its process has ended: run it again, or trace the other gateways"
+            yield one, BusError(text)
+        elif isinstance(answer, Answer) and answer.error:
+            yield one, BusError(f"{one.answer.title}: {answer.error}")
+        else:
+            yield one, answer
+
+
+def _asked(paths: Iterable[Path], question: Question) -> Iterator[tuple[Path, Answer | BusError | None]]:
+    """Ask processes at the same time. Yield what each answers, None if nobody listens there, or its fault."""
+    for path, line in answers(paths, pack_question(question), ANSWER_S, ANSWER_BYTES):
+        if isinstance(line, ConnectionRefusedError | FileNotFoundError):
+            yield path, None
+            continue
+        try:
+            yield path, BusError(f"{path}: no answer: {line}") if isinstance(line, OSError) else _read(line)
+        except ValueError as error:
+            yield path, BusError(f"{path}: no answer: {error}")
+
+
+def _read(line: bytes) -> Answer:
+    if not line:
+        raise ValueError("the process ended, or refused the request: see its log")
+    return unpack_answer(line)

@@ -5,14 +5,19 @@ The directories of a user are for that user and for root.
 
 import errno
 import os
+import pwd
 import socket
 import stat
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from bus import permissions
+
+OTHERS_MAX = 64
+"""So many sockets of each other user are looked at."""
 
 PROGRAMS = "device", "broker", "syndicate", "catalog"
 
@@ -56,8 +61,9 @@ def runtime_directories() -> list[Path]:
     A directory that does not belong to the user in its name, or that others can change, is left out.
     """
     found = [runtime_directory()]
-    for root in ("/run", "/run/*", "/run/user/*", tempfile.gettempdir()):
-        found += sorted(Path("/").glob(f"{root.lstrip('/')}/buscoupler-*"))
+    for place in ("buscoupler-*", "*/buscoupler-*", "user/*/buscoupler-*"):
+        found += sorted(Path("/run").glob(place))
+    found += sorted(Path(tempfile.gettempdir()).glob("buscoupler-*"))
     return [path for path in dict.fromkeys(found) if _is_owners(path)]
 
 
@@ -69,13 +75,41 @@ def _is_owners(path: Path) -> bool:
     return False
 
 
-def sockets(word: str, directory: Path | None) -> Iterator[Path]:
-    """Yield the sockets of a `word` in one gateway's directory, or in all that the caller may look into."""
+def sockets(word: str, directory: Path | None, others: bool = True) -> Iterator[Path]:
+    """Yield the sockets of a `word` in one gateway's directory, or in all that the caller may look into.
+
+    Without `others`, for root: only in its own and in those of services.
+    """
     if directory is not None:
         yield from sorted(directory.glob(f"{word}*.sock"))
         return
     for root in runtime_directories():
-        yield from sorted(root.glob(f"*/*/{word}*.sock"))
+        if not (others or is_ours(root)):
+            continue
+        there = root.glob(f"*/*/{word}*.sock")
+        yield from sorted(there if is_own(root) else islice(there, OTHERS_MAX))
+
+
+def is_own(directory: Path) -> bool:
+    """Return whether a runtime directory is that of this user."""
+    return directory.name == f"buscoupler-{os.geteuid()}"
+
+
+def is_ours(directory: Path) -> bool:
+    """Return whether a runtime directory is this user's, or a service's: only root makes those below /run."""
+    with suppress(OSError):
+        place = directory.parent
+        return is_own(directory) or (
+            Path("/run") in (place, place.parent) and not place.stat().st_mode & permissions.WRITABLE
+        )
+    return False
+
+
+def user_of(directory: Path) -> str:
+    """Return the name, or else the number, of the user of a runtime directory; "" for this user's."""
+    with suppress(OSError, KeyError):
+        return "" if is_own(directory) else pwd.getpwuid(directory.lstat().st_uid).pw_name
+    return directory.name.rpartition("-")[2]
 
 
 def is_meant(file: str | None, gateway: str | None, its_file: str, its_gateway: str) -> bool:

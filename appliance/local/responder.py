@@ -11,13 +11,17 @@ from pathlib import Path
 
 from appliance.local.places import is_listening, is_of_program, runtime_directory, sweep
 from appliance.process.serve import Service
+from bus.errors import words_of
 from bus.hub import Hub
 from bus.permissions import make_private
-from bus.transports.sockets import file_of, unlink_own
+from bus.serving.streams import StreamListener
+from bus.transports.seats import Seat
+from bus.transports.sockets import Acceptor
 
 log = logging.getLogger("buscoupler")
 
 REQUEST_BYTES = 1 << 16
+CONNECTIONS = 64
 TAKE_S = 5.0
 """So long a client may take to read its answer."""
 _CREDENTIALS = struct.Struct("3i")  # process, user and group of a peer
@@ -32,8 +36,9 @@ class Responder:
     def __init__(self, path: Path, answer: Answer, without: str) -> None:
         self.path, self.without = path, without
         self._answer = answer
-        self._server: asyncio.AbstractServer | None = None
-        self._file: tuple[int, int] | None = None
+        self._listener = StreamListener(
+            self._serve, lambda: CONNECTIONS, lambda _: None, read_bytes=REQUEST_BYTES
+        )
 
     async def open(self) -> None:
         """Listen, even if a dead process left its socket file there. Raises `OSError`."""
@@ -41,11 +46,13 @@ class Responder:
         if is_listening(self.path):
             raise FileExistsError(f"{self.path}: another process listens there")
         self.path.unlink(missing_ok=True)
-        sock = _bound(self.path)
-        self._file = file_of(str(self.path))
-        self._server = await asyncio.start_unix_server(self._serve, sock=sock, limit=REQUEST_BYTES)
+        acceptor = Acceptor(socket.AF_UNIX, str(self.path), _bound(self.path))
+        self._listener.open(asyncio.get_running_loop(), acceptor, self._on_trouble)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _on_trouble(self, error: OSError) -> None:
+        log.warning("%s: cannot accept: %s; will go on trying", self.path, words_of(error))
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seat: Seat) -> None:
         with contextlib.suppress(OSError, TimeoutError, ValueError):
             if _user(writer.get_extra_info("socket")) in (os.geteuid(), 0):
                 writer.write(await self._answer(reader))
@@ -54,9 +61,7 @@ class Responder:
 
     def close(self) -> None:
         """Stop listening, and remove the socket file if it is still ours."""
-        if self._server is not None:
-            self._server.close()
-            unlink_own(str(self.path), self._file)
+        self._listener.close()
 
 
 def _bound(path: Path) -> socket.socket:
@@ -65,7 +70,8 @@ def _bound(path: Path) -> socket.socket:
     before = os.umask(0o177)
     try:
         sock.bind(str(path))
-        sock.listen()  # at once: who sees the file can connect
+        sock.listen(1024)  # at once: who sees the file can connect
+        sock.setblocking(False)
     except BaseException:
         sock.close()
         raise

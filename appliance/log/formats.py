@@ -21,13 +21,13 @@ def text(record: logging.LogRecord, message: str) -> str:
     """Return the local time with its offset, level, logger and message, and the stack if there is one."""
     zone = time.strftime("%z", time.localtime(record.created))
     head = f"{_clock(time.localtime(record.created), record)}{zone} {record.levelname} {record.name}: "
-    return "\n".join([head + plain_lines(message), *_stack(record)])
+    return "\n".join([head + _below(message), *_stack(record)])
 
 
 def journal(record: logging.LogRecord, message: str) -> str:
     """Return each line with its priority in front. The journal adds the time itself."""
     priority = next((number for level, number in _PRIORITIES if record.levelno >= level), 7)
-    lines = [*f"{record.name}: {plain_lines(message)}".split("\n"), *_stack(record)]
+    lines = [*f"{record.name}: {_below(message)}".split("\n"), *_stack(record)]
     return "\n".join(f"<{priority}>{line}" for line in lines)
 
 
@@ -45,6 +45,11 @@ def as_json(record: logging.LogRecord, message: str) -> str:
 
 def _clock(moment: time.struct_time, record: logging.LogRecord) -> str:
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', moment)}.{int(record.msecs):03d}"
+
+
+def _below(message: str) -> str:
+    """Return a message with its further lines indented: none of them looks like a line of the log."""
+    return plain_lines(message).replace("\n", "\n  ")
 
 
 def _stack(record: logging.LogRecord) -> list[str]:

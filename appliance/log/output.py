@@ -14,6 +14,8 @@ from typing import Final
 
 from appliance.log.formats import FORMATS, Format, default
 from appliance.log.repeats import Repeats, message_of
+from bus.errors import words_of
+from bus.text import plain
 
 LINES: Final = 1024
 """Lines that wait for a reader. More are dropped and counted."""
@@ -25,12 +27,12 @@ _output: "Output | None" = None
 class Output(logging.Handler):
     """A handler that queues records for its thread, which begins with the first of them.
 
-    `lost` counts lines that the queue or the file did not take.
+    `lost` counts lines that the queue or the file did not take. Without `stacks` a record is one line.
     """
 
-    def __init__(self, file: int, form: Format, encoding: str = "utf-8") -> None:
+    def __init__(self, file: int, form: Format, encoding: str = "utf-8", stacks: bool = True) -> None:
         super().__init__()
-        self.lost = 0
+        self.lost, self._stacks = 0, stacks
         self.form, self._file, self._encoding = form, file, encoding
         self._queue: deque[logging.LogRecord] = deque()
         self._changed = threading.Condition()
@@ -41,6 +43,8 @@ class Output(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Queue a record. Its message is made now: the arguments may change."""
         record.msg, record.args = message_of(record), None
+        if not self._stacks:
+            fold(record)
         with self._changed:
             if len(self._queue) >= LINES:
                 self.lost += 1
@@ -121,14 +125,30 @@ class Output(logging.Handler):
         super().close()
 
 
+def fold(record: logging.LogRecord) -> None:
+    """Put the error of a record behind its first line, in place of its stack."""
+    error = record.exc_info[1] if record.exc_info else None
+    if error is not None:
+        head = str(record.msg).partition("\n")[0]
+        record.msg, record.exc_info = f"{head}: {type(error).__name__}: {plain(words_of(error))}", None
+
+
+def _on_thread(failed: threading.ExceptHookArgs) -> None:
+    """Log the error that ended a thread."""
+    if failed.exc_value is not None and not isinstance(failed.exc_value, SystemExit):
+        name = failed.thread.name if failed.thread else "unknown"
+        logging.getLogger("buscoupler").error("the thread %s has ended", name, exc_info=failed.exc_value)
+
+
 def start(form: str | None, verbose: bool) -> None:
     """Start the log: warnings, or with `verbose` also normal events. Do nothing if it has started."""
     global _output
     root = logging.getLogger()
     if root.handlers or sys.stderr is None:  # without a standard error its number may be a peer's
         return
-    _output = Output(sys.stderr.fileno(), FORMATS[form or default()], sys.stderr.encoding)
+    _output = Output(sys.stderr.fileno(), FORMATS[form or default()], sys.stderr.encoding, verbose)
     root.addHandler(_output)
+    threading.excepthook = _on_thread
     root.setLevel(logging.INFO if verbose else logging.WARNING)
 
 

@@ -13,8 +13,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from appliance.web.guard import check_token
 from bus.errors import LinkError, words_of
 from bus.extras import lacking
+from bus.files import pem, read_text
+from bus.holders import holder_of_file, holder_of_socket
 from bus.keys import read_key
 from bus.kinds import load
 from bus.needs import (
@@ -26,6 +29,7 @@ from bus.needs import (
     Listening,
     Lookup,
     Need,
+    PageToken,
     Probe,
     Readable,
     Secret,
@@ -33,6 +37,10 @@ from bus.needs import (
     Sockets,
 )
 from bus.permissions import exposure
+from bus.transports.binding import Place, bind_words, resolve
+
+_MEMORY = 1  # the major number of /dev/null and its like, which many processes have open
+_MAKE_TOKEN = "make one: (umask 077; openssl rand -hex 16 > {path})"
 
 
 def trouble(need: Need) -> str:
@@ -64,7 +72,8 @@ def _device(need: Device) -> str:
     if not stat.S_ISCHR(status.st_mode):
         return f"{need.path} is no device: {need.advice}"
     if os.access(need.path, os.R_OK | os.W_OK):
-        return ""
+        holder = holder_of_file(need.path) if need.alone and os.major(status.st_rdev) != _MEMORY else ""
+        return f"{need.path} is in use by {holder}" if holder else ""
     user = _name(pwd.getpwuid, os.geteuid())
     group = _name(grp.getgrgid, status.st_gid)
     return f"{need.path}: {user} may not read and write it: run usermod -aG {group} {user}"
@@ -78,26 +87,18 @@ def _name(entry: Callable[[int], Any], number: int) -> str:
 
 
 def _listening(need: Listening) -> str:
-    host = "0.0.0.0" if need.host == "*" else need.host
+    places: list[Place] = []
     try:
-        family, kind, _, _, address = socket.getaddrinfo(host, need.port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind) as sock:
+        places = resolve((0, ("" if need.host == "*" else need.host, need.port)))
+        family, address = places[0]
+        with socket.socket(family, socket.SOCK_STREAM) as sock:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             sock.bind(address)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         port = f" on TCP port {need.port}" if need.port else ""
-        return f"cannot listen at {need.host}{port}: {_bind_words(error, need)}"
+        words = bind_words(error, places[0] if places else None)
+        return f"cannot listen at {need.host}{port}: {words}"
     return ""
-
-
-def _bind_words(error: OSError, need: Listening) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return f"it is in use, perhaps by this gateway: run ss -ltnp sport = :{need.port}"
-    if error.errno == errno.EADDRNOTAVAIL:
-        return "this machine does not have that address: run ip addr to see those that it has"
-    if error.errno in (errno.EACCES, errno.EPERM):
-        return "this user may not: take a port from 1024 on, or give the service CAP_NET_BIND_SERVICE"
-    return words_of(error)
 
 
 def _socket_file(need: SocketFile) -> str:
@@ -109,7 +110,8 @@ def _socket_file(need: SocketFile) -> str:
         if sock.connect_ex(need.path) not in (0, errno.EAGAIN):
             free = _is_free(need.path)
             return _directory(Directory(str(parent))) if free else f"{need.path} is no socket: choose another"
-    return f"{need.path} is in use, perhaps by this gateway: run ss -lxp src {need.path}"
+    holder = holder_of_socket(need.path)
+    return f"{need.path} is in use{f' by {holder}' if holder else ''}: run ss -lxp src {need.path}"
 
 
 def _is_free(path: str) -> bool:
@@ -129,9 +131,23 @@ def _readable(need: Readable) -> str:
     try:
         with open(need.path, "rb"):
             return ""
+    except FileNotFoundError:
+        return f"{need.path}: No such file or directory: make it, or correct the path"
     except OSError as error:
         user = _name(pwd.getpwuid, os.geteuid())
         return f"{need.path}: {os.strerror(error.errno or 0)}: make it readable for {user}"
+
+
+def _page_token(need: PageToken) -> str:
+    try:
+        check_token(read_text(need.path))
+    except FileNotFoundError:
+        return f"{need.path}: No such file or directory: {_MAKE_TOKEN.format(path=need.path)}"
+    except OSError as error:
+        return f"{need.path}: {words_of(error)}: make it readable for {_name(pwd.getpwuid, os.geteuid())}"
+    except ValueError as error:
+        return f"{need.path}: {error}: {_MAKE_TOKEN.format(path=need.path)}"
+    return ""
 
 
 def _key_file(need: KeyFile) -> str:
@@ -144,8 +160,11 @@ def _key_file(need: KeyFile) -> str:
 
 def _certificate(need: Certificate) -> str:
     with suppress(OSError):  # told by `Readable`
-        for path in need:
-            Path(path).read_bytes()
+        try:
+            for path in need:
+                pem(path)
+        except ValueError as error:
+            return str(error)
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*need, password=lambda: b"")
         except ssl.SSLError:
@@ -184,6 +203,7 @@ _LOOKS: dict[type[Any], Callable[[Any], str]] = {
     Lookup: _lookup,
     Readable: _readable,
     KeyFile: _key_file,
+    PageToken: _page_token,
     Secret: _secret,
     Certificate: _certificate,
     Directory: _directory,

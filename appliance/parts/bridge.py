@@ -136,7 +136,7 @@ class BridgePart(BasePart):
         elif renewed or self.candidacy is None:
             self.candidacy = self._stand_by(facts, proofs)
         else:
-            self.candidacy.revise(endpoints(facts), facts.lease_ms, *proofs)
+            self.candidacy.revise(endpoints(facts), facts.lease_ms, facts.lease_max_ms, *proofs)
         if self.hub.gate is not None:
             self.hub.gate.keep(self._age_s())
 
@@ -273,6 +273,7 @@ class BridgePart(BasePart):
         return self._open(draft.fresh(), renewed, loop)
 
     def _open(self, ends: list[End[Link]], claims: bool, loop: AbstractEventLoop) -> list[Change]:
+        self.forgive()
         self._loop, self._unopened = loop, []
         failed = list[Change]()
         for leg in [leg for leg in self.legs if any(leg.end is end for end in ends)]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from appliance.parts.announcing import Announcer, said_changes
 from appliance.parts.changes import Change, differing, settings_of
 from appliance.parts.site import BasePart, Revision, Site
+from appliance.status.rows import LinkRow, waiting_rows
 from bus.errors import LinkError
 from bus.keys import Keyring, ring_of
 from bus.report import Reporter
@@ -15,7 +16,10 @@ from topologies.resolved.brokers import ResolvedBroker
 from topologies.resolved.files import paths_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from bus.leases.service import LeasingBroker
+    from bus.transports.secure import Security
 
 
 class BrokerPart(BasePart):
@@ -31,6 +35,15 @@ class BrokerPart(BasePart):
     @property
     def services(self) -> list[Reporter]:
         return [self.service]
+
+    @property
+    def rows(self) -> list[LinkRow]:
+        """The rows of addresses that are not there yet."""
+        return waiting_rows(self.hub, self.service.broker.bindings)
+
+    @property
+    def watched(self) -> list[LinkRow]:
+        return [LinkRow(self.hub, one.name, one) for one in self.service.broker.bindings if one.waited]
 
     def revise(self, resolved: ResolvedBroker) -> Revision:
         """Return the change to the broker as `resolved` has it. A broker that could not open is made anew.
@@ -52,7 +65,8 @@ class BrokerPart(BasePart):
             service = _service(resolved)
             return Revision(lines, lambda: self._replace(resolved, service), self.start)
         settle = partial(self._settle, resolved, left + renewed, ring)
-        return Revision(lines, settle, lambda loop: self._go_on(come + renewed, loop))
+        secured = {url: _security(resolved, url) for url in come + renewed}
+        return Revision(lines, settle, lambda loop: self._go_on(secured, loop))
 
     def _differing(self, new: ResolvedBroker) -> list[str]:
         """Return the words for what differs beside the addresses."""
@@ -72,8 +86,8 @@ class BrokerPart(BasePart):
             self.service.broker.leave(url)
         self.service.revise(list(resolved.peers), resolved.spec, ring, resolved.tls)
 
-    def _go_on(self, come: list[str], loop: AbstractEventLoop) -> list[Change]:
-        failed = [change for url in come for change in self._attempt(url)]
+    def _go_on(self, come: "Mapping[str, Security | None]", loop: AbstractEventLoop) -> list[Change]:
+        failed = [change for url, security in come.items() for change in self._attempt(url, security)]
         self._announce(loop)
         return failed
 
@@ -82,9 +96,9 @@ class BrokerPart(BasePart):
         urls = [one.url for one in self.resolved.spec.listen if one.beacon and listens(one.url)]
         self._announcer.say(loop, (announcement("broker", url, name) for url in urls))
 
-    def _attempt(self, url: str) -> list[Change]:
+    def _attempt(self, url: str, security: "Security | None") -> list[Change]:
         try:
-            self.service.broker.listen(url, self.resolved.tls.get(url))
+            self.service.broker.listen(url, security)
         except LinkError as error:
             return [Change("failed", self.title, f"listen {url}", str(error))]
         return []
@@ -113,6 +127,12 @@ def _service(resolved: ResolvedBroker) -> "LeasingBroker":
         resolved.tls,
         name=f"broker {resolved.name}",
     )
+
+
+def _security(resolved: ResolvedBroker, url: str) -> "Security | None":
+    from bus.tmq.broker.service import security_of
+
+    return security_of(url, resolved.tls.get(url))
 
 
 def _secured(resolved: ResolvedBroker, url: str) -> tuple[object, ...]:

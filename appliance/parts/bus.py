@@ -108,6 +108,7 @@ class BusPart(BasePart):
         return self._open(self._ends, loop)
 
     def _open(self, ends: list[End[BusLink]], loop: AbstractEventLoop) -> list[Change]:
+        self.forgive()
         failed, self._failed = list[Change](), []
         for end in list(ends):
             trouble = self.attempt(end.plan.place, end.link, self._hub_of(end), loop)

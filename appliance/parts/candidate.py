@@ -51,4 +51,5 @@ def candidate_of(facts: CandidateFacts) -> Candidate:
         brokers=len(facts.brokers),
         name=facts.gateway,
         lease_ms=facts.lease_ms,
+        most_ms=facts.lease_max_ms,
     )

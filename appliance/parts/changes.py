@@ -45,7 +45,7 @@ def of_process(old: Resolved, new: Resolved) -> list[Change]:
     """Return what differs beside the parts: names, what the process publishes, its page and its memory."""
     found = of_names(old.listed, new.listed)
     found += of_published(EVENTS.key, old.events, new.events) + of_published(LOGS.key, old.logs, new.logs)
-    return found + of_page(old.here, new.here) + of_memory(old.here, new.here)
+    return found + of_page(old.here, new.here) + of_shares(old.here, new.here)
 
 
 def of_names(old: Sequence[str], new: Sequence[str]) -> list[Change]:
@@ -62,11 +62,11 @@ def of_published(what: str, old: Sequence[str], new: Sequence[str]) -> list[Chan
     return [] if old == new else [Change("changed", what, detail=f"published on {where}")]
 
 
-def of_memory(old: Gateway, new: Gateway) -> list[Change]:
-    """Return the change of the memory that processes of this gateway may hold for their peers."""
-    return (
-        [] if old.memory_bytes == new.memory_bytes else [Change("changed", "gateway", detail="memory_bytes")]
-    )
+def of_shares(old: Gateway, new: Gateway) -> list[Change]:
+    """Return the changes of what processes of this gateway hold for their peers, and of whom they keep."""
+    memory, kept = old.memory_bytes != new.memory_bytes, old.keep_connections_of != new.keep_connections_of
+    found = {"memory_bytes": memory, "keep_connections_of": kept}
+    return [Change("changed", "gateway", detail=key) for key, is_new in found.items() if is_new]
 
 
 def of_page(old: Gateway, new: Gateway) -> list[Change]:

@@ -8,11 +8,12 @@ from typing import Final
 from appliance.parts.bus import BusPart
 from appliance.parts.site import Site
 from bus.hub import Hub, Link
+from bus.ledger import Stats
 from bus.transports.links import bus_link
 from bus.wire.batch import from_payloads
 
 WAITING: Final = 64
-"""Frames that wait for the other process; more are lost."""
+"""Frames that wait for the other process; more are dropped and counted."""
 _QUIET_S: Final = 2.0
 
 
@@ -22,13 +23,19 @@ class _Far:
     def __init__(self, bus: str, url: str, clock: Callable[[], float]) -> None:
         self.hub = Hub(f"said on {bus}")
         self._url, self._clock = url, clock
+        self._lost = Stats()
+        self.hub.keep(url, self._lost)
         self._link: Link | None = None
         self._waiting: deque[bytes] = deque(maxlen=WAITING)
         self._said_s = 0.0
 
     def publish(self, frames: Iterable[bytes]) -> None:
-        """Publish frames at once, or as soon as the other process answers."""
-        self._waiting.extend(frames)
+        """Publish frames at once, or as soon as the other process answers. Too many push out the oldest."""
+        for frame in frames:
+            if len(self._waiting) == WAITING:
+                self._lost.offered += 1
+                self._lost.drop("queue full")
+            self._waiting.append(frame)
 
     def tick(self, loop: AbstractEventLoop) -> None:
         """Dial, publish, or hang up. Call it a few times a second."""

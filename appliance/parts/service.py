@@ -1,19 +1,22 @@
 """A service of a gateway: a peer of its buses, whichever process of the gateway runs them."""
 
+import os
 from asyncio import AbstractEventLoop
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from appliance.parts.bus import BusPart, bus_plan
 from appliance.parts.changes import Change, Draft, End, Plan
 from appliance.parts.device import DevicePart, Joined
 from appliance.parts.patch import Patch
 from appliance.parts.site import Revision, Site
-from appliance.status.rows import LinkRow
+from appliance.status.rows import LinkRow, waiting_rows
 from bus.errors import LinkError
 from bus.hub import Hub, Link
 from bus.kinds import load
 from bus.ledger import Stats
 from bus.report import Reporter
+from bus.touch import touching
 from devices.device import DeviceSpec
 from devices.service import Service
 from topologies.resolved.buses import BusAddress
@@ -68,12 +71,14 @@ class ServicePart(DevicePart):
     def rows(self) -> list[LinkRow]:
         """The rows of the links to buses, and on each bus that of the service itself."""
         served = [self._own_row(hub) for hub in self._hubs.values() or (self.hub,)]
-        return [*self._link_rows(self._ends), *self._failed, *served]
+        waiting = waiting_rows(self.hub, self._service.bindings)
+        return [*self._link_rows(self._ends), *self._failed, *served, *waiting]
 
     @property
     def watched(self) -> list[LinkRow]:
         dialled = [end for end in self._ends if not isinstance(end.link, Patch)]
-        return [*self._link_rows(dialled), self._own_row(self.hub)]
+        waited = [LinkRow(self.hub, one.name, one) for one in self._service.bindings if one.waited]
+        return [*self._link_rows(dialled), self._own_row(self.hub), *waited]
 
     def _own_row(self, hub: Hub) -> LinkRow:
         return LinkRow(hub, hub.row(self._service.name), self._service, (), self._failure)
@@ -100,6 +105,7 @@ class ServicePart(DevicePart):
         return [*self._open(self._ends, loop), *self._serve(loop)]
 
     def _open(self, ends: Sequence[End[Link]], loop: AbstractEventLoop) -> list[Change]:
+        self.forgive()
         failed, self._failed = list[Change](), []
         for end in ends:
             trouble = self.attempt(end.plan.place, end.link, self._hubs[end.plan.place], loop)
@@ -118,6 +124,8 @@ class ServicePart(DevicePart):
         except LinkError as error:
             self._service.close()
             self._failure = str(error)
+            for hub in self._hubs.values():
+                self.miss(hub, self._service.name)
             return [Change("failed", self.title, detail=self._failure)]
         self._serving = self._service
         return []
@@ -178,6 +186,12 @@ class ServicePart(DevicePart):
 
 
 def _service(name: str, spec: DeviceSpec) -> Service:
-    """Make a service, not yet open. Raises `LinkError` for settings that can never work."""
+    """Make a service, not yet open. Raises `LinkError` for settings that can never work.
+
+    It is made on no event loop: a file system that hangs is found here, and not when the service starts.
+    """
     made: Service = load(spec.SERVICE)(name, spec)
+    for path in made.paths:
+        with suppress(OSError), touching(str(path)):
+            os.stat(path.parent)
     return made

@@ -12,6 +12,7 @@ from bus.errors import LinkError
 from bus.events import RecordEvent
 from bus.hub import Hub, Link
 from bus.transports.peers import Peer
+from bus.vacancy import NO_DEVICE
 
 if TYPE_CHECKING:
     from appliance.status.rows import LinkRow
@@ -91,6 +92,7 @@ class BasePart:
     def __init__(self, name: str, site: Site, hub: Hub) -> None:
         self.name, self.site, self.hub = name, site, hub
         self._drawn = secrets.randbits(32)
+        self._missing: list[tuple[Hub, str]] = []  # links that could not be opened, and their hubs
 
     @property
     def title(self) -> str:
@@ -148,10 +150,25 @@ class BasePart:
             link.close()
 
     def attempt(self, place: str, link: Link, hub: Hub, loop: AbstractEventLoop) -> list[Change]:
-        """Open a link on a hub. Return why it failed, if it did. `place` is the plan's."""
+        """Open a link on a hub. Return why it failed, if it did. `place` is the plan's.
+
+        What a link that failed is due is dropped there until `forgive`.
+        """
         try:
             link.open(hub, loop)
         except LinkError as error:
             link.close()
+            self.miss(hub, link.name)
             return [Change("failed", self.title, place, str(error))]
         return []
+
+    def miss(self, hub: Hub, link: str) -> None:
+        """Have a hub drop and count what is due to a link that could not be opened."""
+        hub.enlist(link, NO_DEVICE)
+        self._missing.append((hub, link))
+
+    def forgive(self) -> None:
+        """Stop counting for links that could not be opened: they are tried again, or wanted no more."""
+        for hub, link in self._missing:
+            hub.strike(link)
+        self._missing = []

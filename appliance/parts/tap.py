@@ -65,6 +65,7 @@ class TapPart(DevicePart):
 
     def start(self, loop: AbstractEventLoop) -> list[Change]:
         """Start recording. Fails if a package is missing."""
+        self.forgive()
         failed = self.attempt("", self._link, self.hub, loop)
         self._failure = failed[0].detail if failed else ""
         self._follow()

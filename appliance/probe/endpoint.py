@@ -1,12 +1,15 @@
 """Endpoints: one word that names a bus or a medium, and the link to it."""
 
 import argparse
+import sys
 from typing import Any, NamedTuple
 
 from appliance.commandline.arguments import above_zero, argument, whole_above_zero
 from appliance.probe.media import form_of, forms, medium_of
 from bridges.media import MEDIA
 from bridges.media.medium import Medium
+from bus.confined import INPROC, Confined
+from bus.elsewhere import known_elsewhere
 from bus.errors import LinkError
 from bus.hub import Link
 from bus.keys import Keyring, ring_of
@@ -31,6 +34,18 @@ class Endpoint(NamedTuple):
     def uncounted(self) -> bool:
         """Return whether the transport does not count the messages that it has written: inproc does not."""
         return self.medium is None and self.word.partition("://")[0] not in STREAMS
+
+    @property
+    def remote(self) -> bool:
+        """Return whether a server has the device of the medium: it may hang up after it has accepted."""
+        return self.medium is not None and self.medium.remote
+
+    @property
+    def confined(self) -> Confined | None:
+        """The bounds of what the endpoint reaches; None if other machines may be there."""
+        if self.medium is not None:
+            return self.medium.confined
+        return INPROC if self.word.startswith("inproc:") else None
 
     def link(
         self, listen: bool = False, tls: Tls | None = None, hears: bool = True, keys: Keyring | None = None
@@ -58,11 +73,14 @@ def parse_endpoint(word: str) -> Endpoint:
         form = form_of(name)
     except ValueError as error:
         raise LinkError(f"{word}: {error}") from error
+    if form is not None and rest.startswith("//"):
+        raise LinkError(f"{word}: write {name}:{rest[2:]}, without //")
     if form is not None:
         return Endpoint(word, medium_of(word, form, rest))
     schemes = ", ".join(f"{known}://" for known in SCHEMES)
     media = ", ".join(f"{known.word.name}:" for known in forms(MEDIA.all()))
-    raise LinkError(f"{word!r} is no endpoint: write a bus ({schemes}) or a medium ({media})")
+    hint = known_elsewhere(name)
+    raise LinkError(f"{word!r} is no endpoint{hint or f': write a bus ({schemes}) or a medium ({media})'}")
 
 
 def _bus_link(url: str, listen: bool, tls: Tls | None, keys: Keyring | None) -> Link:
@@ -127,4 +145,12 @@ def link_of(options: argparse.Namespace, hears: bool = True) -> Link:
         )
     except LinkError as error:
         options.fail(str(error))
+    say_confined(options.endpoint)
     return made
+
+
+def say_confined(endpoint: Endpoint) -> None:
+    """Print a hint if nobody outside this process, or this machine, hears what is sent to an endpoint."""
+    confined = endpoint.confined
+    if confined is not None and not confined.stated:
+        print(f"buscoupler: {endpoint.word}: {confined.text}", file=sys.stderr)

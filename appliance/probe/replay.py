@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from math import inf
 from pathlib import Path
 
-from appliance.probe.endpoint import parse_endpoint
+from appliance.probe.endpoint import parse_endpoint, say_confined
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
 from appliance.status.ledger import reasons
 from bus.hub import Link
@@ -33,7 +33,9 @@ def replay(source: Path, word: str, options: argparse.Namespace) -> int:
     wanted = selection(options)
     _check_choice(source, wanted)
     frames = (packet for packet in read(source) if wanted(packet))
-    link = parse_endpoint(word).link(hears=False, keys=ring_of(options.keys))
+    endpoint = parse_endpoint(word)
+    say_confined(endpoint)
+    link = endpoint.link(hears=False, keys=ring_of(options.keys))
     return asyncio.run(_replay(frames, word, link, inf if options.fast else options.speed, options.envelopes))
 
 

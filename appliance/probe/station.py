@@ -18,6 +18,7 @@ from bus.wire.batch import Batch, from_payloads, payloads
 T = TypeVar("T")
 
 _LOOK_S = 0.002
+_REFUSAL_S = 0.25
 _AHEAD_BYTES = 1 << 20  # the most that waits at a time, even if the link accepts more
 MESSAGE_COST_BYTES = 32  # the most that framing adds to a message in any queue
 
@@ -28,14 +29,12 @@ class Leaf(Hub):
     `heard` needs no bound of its own: a station empties it each time the loop comes round.
     """
 
-    __slots__ = ("_unheard", "heard", "woken")
+    __slots__ = ("heard", "woken")
 
     def __init__(self, name: str = "") -> None:
         super().__init__(name)
         self.heard: deque[bytes] = deque()
         self.woken = asyncio.Event()
-        self._unheard = Stats()
-        self.keep("no peer", self._unheard)
 
     def attach(self, pipe: Pipe) -> None:
         super().attach(pipe)
@@ -46,15 +45,12 @@ class Leaf(Hub):
         self.woken.set()
 
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
-        if origin is not None:
-            origin.stats.receive(batch)
-            self.heard.extend(payloads(batch))
-            self.woken.set()
-        elif self.pipes:
-            super().publish(batch)
-        else:
-            self._unheard.offered += batch.count
-            self._unheard.drop("no peer", batch.count)
+        if origin is None:
+            return super().publish(batch)
+        origin.stats.receive(batch)
+        self.heard.extend(payloads(batch))
+        self.woken.set()
+        return None
 
     def totals(self) -> Stats:
         """Return the sum of the counts of all peers so far."""
@@ -121,7 +117,7 @@ class Station:
         if await self.until(task.done):
             return task.result()
         task.cancel()
-        await asyncio.wait([task])
+        await asyncio.gather(task, return_exceptions=True)
         return None
 
     async def peer(self, limit_s: float = inf) -> bool:
@@ -155,6 +151,10 @@ class Station:
     def cut_short(self) -> int:
         """Return the exit status of a command that a signal stopped before its work was done."""
         return status_of(self._signal)
+
+    async def hung_up(self) -> bool:
+        """Return whether a server hung up, as one that is busy does a moment after it has accepted."""
+        return await self.until(lambda: self.link.losses, _REFUSAL_S, _LOOK_S, self.stops + 1)
 
     async def drain(self, limit_s: float) -> bool:
         """Wait until no message is queued: after a signal for at most `DRAIN_S`, after two not at all."""

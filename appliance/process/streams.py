@@ -1,8 +1,91 @@
-"""The standard streams of a command. They are open, print any text, and are let go when no reader is left."""
+"""The standard streams of a command: they are open, print plain text, and are let go when no reader is left.
+
+Within `plain()` all that a command prints, its errors included, has `?` in place of characters that would
+move a cursor, change a terminal or turn text round: peers, files and names bring such text.
+"""
 
 import os
 import sys
-from typing import Literal, TextIO
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, Final, Literal, TextIO, cast
+
+from bus.text import hidden_in
+
+_KEPT: Final = "\t"
+
+
+class PlainStream:
+    """A stream of text that prints only signs, blanks, tabs and ends of lines.
+
+    Bytes for its `buffer`, and text for `under`, go out as they are.
+    """
+
+    def __init__(self, under: TextIO) -> None:
+        self.under = under
+
+    def write(self, text: str) -> int:
+        self.under.write(plainly(text))
+        return len(text)
+
+    def flush(self) -> None:
+        self.under.flush()
+
+    def isatty(self) -> bool:
+        return self.under.isatty()
+
+    def fileno(self) -> int:
+        return self.under.fileno()
+
+    @property
+    def encoding(self) -> str:
+        return self.under.encoding
+
+    @property
+    def errors(self) -> str | None:
+        return self.under.errors
+
+    @property
+    def buffer(self) -> BinaryIO:
+        return self.under.buffer
+
+
+def plainly(text: str) -> str:
+    """Return text with `?` in place of each character that is neither a sign, a blank nor the end of a line.
+
+    Half of a surrogate pair stands for a byte of a file name, which the stream escapes by itself.
+    """
+    if not hidden_in(text):
+        return text
+    return "\n".join(map(_plain_line, text.split("\n")))
+
+
+def _plain_line(line: str) -> str:
+    if not hidden_in(line):
+        return line
+    return "".join(
+        one if one in _KEPT or "\ud800" <= one <= "\udfff" or not hidden_in(one) else "?" for one in line
+    )
+
+
+def _plain_stream(under: TextIO) -> TextIO:
+    return under and cast(TextIO, PlainStream(under))  # there may be no standard error
+
+
+@contextmanager
+def plain() -> Iterator[None]:
+    """Print plainly within the block."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = map(_plain_stream, before)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def terminal() -> TextIO:
+    """Return standard output for text with commands for a terminal, all of which is the command's own."""
+    return sys.stdout.under if isinstance(sys.stdout, PlainStream) else sys.stdout
 
 
 def prepare() -> None:

@@ -15,9 +15,9 @@ def reload_socket(only: Collection[str]) -> str:
     return socket_name(RELOAD, only)
 
 
-def reload_sockets(directory: Path | None) -> Iterator[Path]:
-    """Yield the sockets in one gateway's directory, or in all that the caller may look into."""
-    return sockets(RELOAD, directory)
+def reload_sockets(directory: Path | None, others: bool = True) -> Iterator[Path]:
+    """Yield the sockets in one gateway's directory, or in those of `sockets`."""
+    return sockets(RELOAD, directory, others)
 
 
 def reload(path: Path, request: Request, limit_s: float) -> Outcome | None:

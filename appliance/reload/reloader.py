@@ -10,7 +10,9 @@ from appliance.local.places import is_meant
 from appliance.parts.changes import Change
 from appliance.process.notify import reloading
 from appliance.reload.outcome import Outcome, Request
+from bus.aside import aside
 from bus.errors import BusError, TopologyError
+from bus.files import NotRegular, check_regular
 from topologies.loading.loader import STDIN
 from topologies.resolved.resolve import resolve
 from topologies.wiring.segments import Wiring
@@ -22,7 +24,8 @@ class Reloader:
     """Reloads `appliance` from `file`, one reload after the other. `checked(file)` loads and checks it.
 
     A thread reads the file, works out what each part needs, and compares that with what runs: traffic goes on
-    meanwhile. The event loop only makes the change. `only` names what this process runs.
+    meanwhile. The event loop only makes the change. A file that does not answer, as on a network that hangs,
+    ends the reload after some seconds. `only` names what this process runs.
     """
 
     def __init__(
@@ -68,7 +71,7 @@ class Reloader:
 
     async def _apply(self) -> Outcome:
         try:
-            following = await asyncio.to_thread(self._prepare)
+            following = await aside(self._prepare)
             return self.outcome(self._appliance.change(following))
         except BusError as error:
             return self.outcome(error=str(error))
@@ -84,8 +87,12 @@ class Reloader:
     def _read(self) -> Wiring:
         if self.file == STDIN:
             raise TopologyError(f"{STDIN} cannot be read again: run the topology from a file to reload it")
-        if Path(self.file).is_fifo():  # it would block this thread, and every reload after this one
-            raise TopologyError(f"{self.file}: a pipe cannot be read again")
+        try:
+            check_regular(self.file)
+        except NotRegular as error:
+            raise TopologyError(f"{self.file} cannot be read again: {error}") from None
+        except OSError:
+            pass  # `load` says what is wrong
         return self._checked(self.file)
 
     def _log(self, outcome: Outcome) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from appliance.local.responder import Responder
 from appliance.reload.outcome import pack, unpack_request
 from appliance.reload.reloader import Reloader
+from bus.aside import aside
 
 REQUEST_S = 5.0
 
@@ -16,7 +17,7 @@ def reload_responder(path: Path, reloader: Reloader) -> Responder:
     async def answer(reader: asyncio.StreamReader) -> bytes:
         async with asyncio.timeout(REQUEST_S):
             request = unpack_request(await reader.readline())
-        if not reloader.is_meant(request):
+        if not await aside(lambda: reloader.is_meant(request)):
             return pack(reloader.outcome(meant=False))
         return pack(await reloader.reload())
 

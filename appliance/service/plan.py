@@ -16,11 +16,13 @@ from bus.needs import (
     KeyFile,
     Listening,
     Need,
+    PageToken,
     Readable,
     Secret,
     SocketFile,
     Sockets,
 )
+from bus.text import hidden_in, plain
 from topologies.checks.needs import needs_of
 from topologies.model import Topology
 from topologies.wiring.segments import wired
@@ -30,6 +32,7 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,30}")
 _PRIVILEGED_PORTS: Final = 1024
 _WATCHDOG_S: Final = 10
 _LEASES: Final = 4  # a lease runs out and goes to another gateway before the watchdog's time
+_SIGNS: Final = "\"'\\"  # systemd refuses them in programs, and reads them in several ways elsewhere
 _HIDDEN: Final = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")
 _SYSTEM: Final = ("/", "/run", "/dev", "/etc", "/usr", "/var", "/var/lib", "/srv", "/mnt", "/opt", "/dev/shm")
 
@@ -62,15 +65,20 @@ def plan_of(topology: Topology, gateway: str, name: str, command: Iterable[str],
         raise TopologyError(f'"{name}" is no name for a service: use a-z, 0-9 and -, at most 31 characters')
     needs = [need for _, need in needs_of(wired(topology), gateway)]
     words = tuple(command)
+    if not words[0].startswith("/"):
+        raise TopologyError(f"{plain(words[0])}: write the program's path from the root directory on")
     for path in (words[0], file, *_read(needs), *_written(needs)):
         _check_visible(path, name)
+    devices = _each(need.path for need in needs if isinstance(need, Device))
+    for word in (*words, file, *_read(needs), *_written(needs), *devices):
+        _check_written(word)
     return Plan(
         name=name,
         command=words,
         file=file,
         gateway=gateway,
         topology=topology.name,
-        devices=_each(need.path for need in needs if isinstance(need, Device)),
+        devices=devices,
         directories=_each(_own(path) for path in _written(needs) if path.startswith("/")),
         secrets=_each(path for path in _secrets(needs) if path.startswith(f"/etc/{name}/")),
         families=_each(need.family for need in needs if isinstance(need, Sockets)),
@@ -105,10 +113,18 @@ def _secrets(needs: Iterable[Need]) -> Iterator[str]:
 
 def _read(needs: Iterable[Need]) -> Iterator[str]:
     for need in needs:
-        if isinstance(need, Readable | KeyFile | Secret):
+        if isinstance(need, Readable | KeyFile | PageToken | Secret):
             yield need.path
         elif isinstance(need, Certificate):
             yield from need
+
+
+def _check_written(word: str) -> None:
+    """Raise `TopologyError` for a text that does not stand for itself in the files of systemd and udev."""
+    found = hidden_in(word) or next((f"`{sign}`" for sign in _SIGNS if sign in word), "")
+    if found:
+        text = f"{plain(word)}: the name holds {found}, which the files of a service cannot hold"
+        raise TopologyError(f"{text}: give it another name")
 
 
 def _check_visible(path: str, name: str) -> None:

@@ -38,16 +38,19 @@ def _mark(plan: Plan) -> str:
 
 
 def quoted(word: str) -> str:
-    """Return a word of a command line as systemd reads it back."""
-    plain = word.replace("%", "%%").replace("$", "$$")
-    if re.fullmatch(r"[\w./:@%+,=$-]+", plain):
-        return plain
-    escaped = plain.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    """Return a word of a command line as systemd reads it back. The word is one that a plan may hold."""
+    return path_text(word).replace("$", "$$")
+
+
+def path_text(path: str) -> str:
+    """Return a path as settings of systemd read it back, where `$` is a letter like others."""
+    plain = path.replace("%", "%%")
+    return plain if re.fullmatch(r"[\w./:@%+,=$-]+", plain) else f'"{plain}"'
 
 
 def _words(plan: Plan) -> dict[str, str]:
-    command = " ".join(map(quoted, plan.command))
+    program, *words = plan.command
+    command = " ".join([path_text(program), *map(quoted, words)])
     file, gateway = quoted(plan.file), quoted(plan.gateway)
     capability = "CAP_NET_BIND_SERVICE" if plan.low_ports else ""
     return {
@@ -59,7 +62,7 @@ def _words(plan: Plan) -> dict[str, str]:
         "families": " ".join(("AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK", *plan.families)),
         "capability": capability,
         "devices": "\n".join(_devices(plan)),
-        "writable": "".join(f"ReadWritePaths=-{quoted(path)}\n" for path in _foreign(plan)),
+        "writable": "".join(f"ReadWritePaths=-{path_text(path)}\n" for path in _foreign(plan)),
     }
 
 
@@ -83,7 +86,7 @@ def nodes(path: str) -> tuple[str, ...]:
         return (f"/dev/char/{_MAJORS[found[1]]}:{_OFFSETS.get(found[1], 0) + int(found[2])}",)
     if _CONNECTED.fullmatch(path):
         return ("char-ttyUSB", "char-ttyACM")
-    return ("char-gpiochip",) if re.fullmatch(r"/dev/gpiochip\d+", path) else (quoted(path),)
+    return ("char-gpiochip",) if re.fullmatch(r"/dev/gpiochip\d+", path) else (path_text(path),)
 
 
 def _foreign(plan: Plan) -> list[str]:
@@ -94,19 +97,20 @@ def _foreign(plan: Plan) -> list[str]:
 
 def _tmpfiles(plan: Plan) -> Iterator[str]:
     yield f"d /etc/{plan.name} 0750 root {plan.name} -"
-    yield from (f"z {_path(path)} 0640 root {plan.name} -" for path in plan.secrets)
-    yield from (f"d {_path(path)} 0750 {plan.name} {plan.name} -" for path in _foreign(plan))
+    yield from (f"z {path_text(_itself(path))} 0640 root {plan.name} -" for path in plan.secrets)
+    yield from (f"d {path_text(path)} 0750 {plan.name} {plan.name} -" for path in _foreign(plan))
 
 
-def _path(path: str) -> str:
-    return quoted(path).replace("$$", "$")
+def _itself(path: str) -> str:
+    """Return the pattern, as in a shell, that a path alone matches."""
+    return re.sub(r"([*?\[])", r"[\1]", path)
 
 
 def _rules(plan: Plan) -> Iterator[str]:
     """Yield a rule for each device: it belongs to the service's group, and no modem is looked for there."""
     for path in plan.devices:
         found = _NUMBERED.fullmatch(path)
-        named = re.sub(r"([*?\[\]|\\])", r"[\1]", path.removeprefix("/dev/").replace('"', "?"))
+        named = _itself(path.removeprefix("/dev/")).replace("|", "?")  # udev cuts there first
         match = "KERNEL" if found is not None else "SYMLINK"
         yield f'{match}=="{named}", GROUP="{plan.name}", MODE="0660", ENV{{ID_MM_PORT_IGNORE}}="1"'
 

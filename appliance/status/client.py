@@ -4,11 +4,11 @@ An answer is bounded in time and size, because a process that hangs must not sto
 """
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from appliance.local.asking import answer_of
+from appliance.local.asking import answer_of, answers
 from appliance.local.places import socket_name, sockets
 from appliance.status.older import completed
 from appliance.status.shape import VERSION, fits
@@ -32,6 +32,17 @@ def status_sockets(directory: Path | None) -> Iterator[Path]:
 def ask(path: Path, limit_s: float = ANSWER_S) -> Status:
     """Return the snapshot of the process that listens on `path`. Raises `OSError` or ValueError."""
     return read_status(str(path), answer_of(path, b"", limit_s, ANSWER_BYTES))
+
+
+def ask_all(
+    paths: Iterable[Path], limit_s: float = ANSWER_S
+) -> Iterator[tuple[Path, Status | OSError | ValueError]]:
+    """Ask processes at the same time, and yield the snapshot of each, or why it has none."""
+    for path, found in answers(paths, b"", limit_s, ANSWER_BYTES):
+        try:
+            yield path, found if isinstance(found, OSError) else read_status(str(path), found)
+        except ValueError as error:
+            yield path, error
 
 
 def read_status(where: str, body: bytes) -> Status:

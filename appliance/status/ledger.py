@@ -37,12 +37,13 @@ def _lines(accounts: dict[Hub, dict[str, Account]]) -> Iterator[str]:
 def line(account: Account) -> str:
     """Return the counts of one link.
 
-    Queued and rejected messages and live peers are named only if there are any.
+    Queued and rejected messages, noise and live peers are named only if there are any.
     """
     stats = account.stats
     text = f"in {stats.received}, out {stats.sent}, dropped {reasons(stats.dropped) or '0'}"
     text += f", queued {stats.queued}" if stats.queued else ""
     text += f", rejected {reasons(stats.rejected)}" if stats.rejected else ""
+    text += f", {stats.noise_bytes:,} bytes of noise" if stats.noise_bytes else ""
     return f"{text}; {account.live} live" if account.live else text
 
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from appliance.status.words import short, state_word
+from appliance.status.words import is_in_trouble, short, state_word
 from topologies.picture.svg import Mark, State
 from topologies.wiring.ids import gateway_id
 
@@ -23,6 +23,13 @@ def marks(status: Status) -> dict[str, Mark]:
     found |= dict(_of_parts(status))
     edges = dict(_of_edges(status))
     return found | edges | dict(_of_wires(status, edges))
+
+
+def _sign(row: Mapping[str, Any]) -> State:
+    """Return the state of a mark: a link that is not up is bad after a while only, if that is known."""
+    if "down_ms" in row and row["state"] != "up":
+        return "bad" if is_in_trouble(row) else "wait"
+    return _STATES[row["state"]]
 
 
 def _of_gateways(status: Status) -> Iterator[tuple[str, Mark]]:
@@ -52,7 +59,7 @@ def _of_parts(status: Status) -> Iterator[tuple[str, Mark]]:
         {row["part"]: row for row in status[key]} for key in ("hubs", "candidates", "taps", "brokers")
     )
     for part in status["parts"]:
-        name, state = part["id"], _STATES[part["state"]]
+        name, state = part["id"], _sign(part)
         if name in roles:
             yield name, _role(roles[name], state)
         elif part["kind"] in ("bus", "bridge"):
@@ -95,9 +102,9 @@ def _of_edges(status: Status) -> Iterator[tuple[str, Mark]]:
         for edge in row.get("edges", ()):
             by_edge[edge].append(row)
     for edge, rows in by_edge.items():
-        worst = min(rows, key=lambda row: _WORSE.index(_STATES[row["state"]]))
+        worst = min(rows, key=lambda row: _WORSE.index(_sign(row)))
         rates = [row["rates"] for row in rows if "rates" in row]
-        yield edge, Mark(_STATES[worst["state"]], state_word(worst), _lines(rates))
+        yield edge, Mark(_sign(worst), state_word(worst), _lines(rates))
 
 
 def _lines(rates: Sequence[Mapping[str, float]]) -> tuple[str, ...]:

@@ -2,10 +2,15 @@
 
 import http.client
 import os
+import socket
 import ssl
-from typing import Final
+import threading
+from contextlib import suppress
+from typing import Final, Self
 
 from appliance.status.client import ANSWER_BYTES, ANSWER_S, Status, read_status
+from bus.files import pem
+from bus.text import plain
 from topologies.model.status import HTTPS, place_of
 
 TOKEN: Final = "BUSCOUPLER_TOKEN"
@@ -17,27 +22,56 @@ def ask_page(url: str, ca_file: str | None = None, limit_s: float = ANSWER_S) ->
 
     `ca_file` has the authorities to trust, if it is not one of the system's.
     """
-    connection = _connection(url, ca_file, limit_s)
-    try:
-        connection.request("GET", "/status.json", headers=_headers())
-        answer = connection.getresponse()
-        body = answer.read(ANSWER_BYTES)
-    except http.client.HTTPException as error:
-        raise ValueError(f"{url}: this is no status page: {error!r}") from error
-    finally:
-        connection.close()
+    host, port = place_of(url)
+    connection = http.client.HTTPConnection(host, port)
+    with socket.create_connection((host, port), limit_s) as sock, _Until(sock, limit_s) as until:
+        try:
+            connection.sock = _secured(sock, url, host, ca_file)
+            connection.request("GET", "/status.json", headers=_headers())
+            answer = connection.getresponse()
+            body = answer.read(ANSWER_BYTES)
+        except (http.client.HTTPException, OSError) as error:
+            if until.over:
+                raise TimeoutError(f"no whole answer within {limit_s:g} s") from error
+            if isinstance(error, OSError):
+                raise
+            raise ValueError(f"{url}: this is no status page: {plain(repr(error))}") from error
+        finally:
+            connection.close()
     if answer.status != http.HTTPStatus.OK:
-        words = body[:200].decode("utf-8", "replace").strip()
-        raise ValueError(f"{url}: {answer.status} {answer.reason}: {words}")
+        words = f"{answer.reason}: {body[:200].decode('utf-8', 'replace').strip()}"
+        raise ValueError(f"{url}: {answer.status} {plain(words)}")
     return read_status(url, body)
 
 
-def _connection(url: str, ca_file: str | None, limit_s: float) -> http.client.HTTPConnection:
-    host, port = place_of(url)
-    if url.startswith(f"{HTTPS}:"):
-        trust = ssl.create_default_context(cafile=ca_file)
-        return http.client.HTTPSConnection(host, port, timeout=limit_s, context=trust)
-    return http.client.HTTPConnection(host, port, timeout=limit_s)
+class _Until:
+    """A deadline of a connection, which is closed then. `over` tells whether it was."""
+
+    def __init__(self, sock: socket.socket, limit_s: float) -> None:
+        self.over = False
+        self._sock = sock.dup()  # one that TLS does not take over
+        self._timer = threading.Timer(limit_s, self._end)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        self._timer.join()
+        self._sock.close()
+
+    def _end(self) -> None:
+        self.over = True
+        with suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+
+
+def _secured(sock: socket.socket, url: str, host: str, ca_file: str | None) -> socket.socket:
+    if not url.startswith(f"{HTTPS}:"):
+        return sock
+    return ssl.create_default_context(cafile=ca_file and pem(ca_file)).wrap_socket(sock, server_hostname=host)
 
 
 def _headers() -> dict[str, str]:

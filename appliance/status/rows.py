@@ -1,8 +1,17 @@
 """The row of a link in a status: its counts and its state. Pure."""
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bus.hub import Hub, Link
+from bus.hub import Hub, LinkView
+
+if TYPE_CHECKING:
+    from bus.transports.binding import Binding
+
+
+def waiting_rows(hub: Hub, bindings: "Iterable[Binding[Any]]") -> "list[LinkRow]":
+    """Return rows for the addresses of a service that are not there yet, and for those that came later."""
+    return [LinkRow(hub, one.name, one) for one in bindings if one.waited or one.state == "opening"]
 
 
 class LinkRow(NamedTuple):
@@ -14,7 +23,7 @@ class LinkRow(NamedTuple):
 
     hub: Hub
     name: str
-    link: Link
+    link: LinkView
     edges: tuple[str, ...] = ()
     failure: str = ""
 

@@ -33,11 +33,12 @@ class Key(NamedTuple):
 _ACCOUNT = {
     "received": _NUMBER, "received_bytes": Maybe(_NUMBER), "offered": Maybe(_NUMBER), "sent": _NUMBER,
     "sent_bytes": Maybe(_NUMBER), "queued": _NUMBER, "queued_bytes": Maybe(_NUMBER),
-    "dropped": _COUNTS, "rejected": _COUNTS, "balance": _NUMBER,
+    "dropped": _COUNTS, "rejected": _COUNTS, "noise_bytes": Maybe(_NUMBER), "balance": _NUMBER,
 }  # fmt: skip
 _ROW = {
     "name": _TEXT, "live": _NUMBER, "gone": Maybe(_NUMBER), "rates": Maybe(_RATES), "state": Maybe(_TEXT),
     "condition": Maybe(_TEXT), "fault": Maybe(_TEXT), "losses": Maybe(_NUMBER), "edges": Maybe([_TEXT]),
+    "down_ms": Maybe(_NUMBER),
 } | _ACCOUNT  # fmt: skip
 _PIPE = {"name": _TEXT} | _ACCOUNT
 _LINK = {
@@ -64,7 +65,8 @@ _ROLE = {
     "bridge": _TEXT, "part": Maybe(_TEXT), "lease": Maybe(_TEXT), "pattern": Maybe([_NUMBER]),
     "name": Maybe(_TEXT), "role": _TEXT,
     "ready": _YES, "cause": _TEXT, "epoch": _NUMBER, "holder": _TEXT, "takeovers": _NUMBER,
-    "brokers": Maybe([_TEXT]),
+    "brokers": Maybe([_TEXT]), "lease_ms": Maybe(_NUMBER), "late_ms": Maybe(_NUMBER),
+    "takeovers_without_fault": Maybe(_NUMBER), "leases_lost_late": Maybe(_NUMBER),
 }  # fmt: skip
 _EVENT = {"time_ns": _NUMBER, "kind": _TEXT, "source": _TEXT, "cause": _TEXT, "counts": _COUNTS}
 _TAP = {
@@ -74,6 +76,7 @@ _TAP = {
 }  # fmt: skip
 _EDGE_STATE = {
     "id": _TEXT, "hub": _TEXT, "row": _TEXT, "state": _TEXT, "condition": _TEXT, "fault": _TEXT,
+    "down_ms": Maybe(_NUMBER),
 }  # fmt: skip
 _BOX = {"gateway": _TEXT, "address": _TEXT, "x": _REAL, "y": _REAL, "width": _REAL, "height": _REAL}
 _NODE = {
@@ -83,6 +86,10 @@ _EDGE = {"id": _TEXT, "one": _TEXT, "other": _TEXT, "trunk": _YES, "standby": _Y
 _DRAWING = {"width": _REAL, "height": _REAL, "boxes": [_BOX], "nodes": [_NODE], "edges": [_EDGE]}
 _TRANSIT = {
     "hub": _TEXT, "one": _TEXT, "other": _TEXT, "bounds_s": [_REAL], "counts": [_NUMBER], "sum_s": _REAL,
+}  # fmt: skip
+
+_PART = {
+    "id": _TEXT, "kind": _TEXT, "name": _TEXT, "state": _TEXT, "fault": _TEXT, "down_ms": Maybe(_NUMBER),
 }  # fmt: skip
 
 KEYS: Final[Mapping[str, Key]] = {
@@ -100,7 +107,7 @@ KEYS: Final[Mapping[str, Key]] = {
     ),
     "page": Key(_TEXT, 'the address of the status page; "" if there is none'),
     "parts": Key(
-        [{"id": _TEXT, "kind": _TEXT, "name": _TEXT, "state": _TEXT, "fault": _TEXT}],
+        [_PART],
         "each part that runs here, with the worst state of its links and a fault",
     ),
     "ends": Key(
@@ -138,7 +145,9 @@ KEYS: Final[Mapping[str, Key]] = {
     "candidates": Key(
         [_ROLE],
         "each failover group that this gateway is in: `bridge`, `lease` (the group, if it has one), "
-        "`role`, `ready`, `cause`, `epoch`, `holder`, `takeovers`, `brokers`",
+        "`role`, `ready`, `cause`, `epoch`, `holder`, `takeovers`, `brokers`; `lease_ms` that it claims, "
+        "grown by `late_ms` of this machine and the brokers; `takeovers_without_fault` and "
+        "`leases_lost_late` ([late](failover.md#late))",
     ),
     "taps": Key(
         [_TAP],

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from appliance.status.rates import Rate, RowKey
 from appliance.status.rows import LinkRow
 from appliance.status.shape import VERSION
-from appliance.status.view import ShownPart, View
-from bus.hub import Hub, Link, Pipe, chain
+from appliance.status.view import Sampled, ShownPart, View
+from bus.hub import Hub, LinkView, Pipe, chain
 from bus.ledger import Account, Stats
 from bus.names import Names
 from bus.report import LISTED, Report
@@ -30,6 +30,8 @@ PIPES: Final = 64  # of one hub
 _SHOWN_BYTES: Final = 64  # of the data of a value
 _WORST_FIRST: Final = ("waiting", "opening", "closed", "up")
 Record = dict[str, Any]
+Downs = Mapping[RowKey, int]
+"""How long links have not been up, in milliseconds."""
 
 
 def snapshot(view: View, pipes: int = PIPES) -> Record:
@@ -58,10 +60,10 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
         "gateways": dict(around.gateways),
         "silent": dict(around.silent),
         "page": around.page,
-        "parts": [_part(part) for part in parts],
-        "ends": [edge for row in rows for edge in _edges(row)],
+        "parts": [_part(part, sampled.down_ms) for part in parts],
+        "ends": [edge for row in rows for edge in _edges(row, sampled.down_ms)],
         "links": [_link(link) for link in links],
-        "hubs": [_hub(part, hub, books[hub], by_hub[hub], sampled.rates, pipes) for part, hub in hubs],
+        "hubs": [_hub(part, hub, books[hub], by_hub[hub], sampled, pipes) for part, hub in hubs],
         "totals": _totals(books.values(), sampled.rates),
         "transit": list(sampled.transit),
         "brokers": [_service(part, report, around.copies) for part, report in reports],
@@ -90,27 +92,35 @@ def _claims(reports: Iterable[Report]) -> dict[str, int]:
     return heard
 
 
-def _part(part: ShownPart) -> Record:
+def _part(part: ShownPart, down_ms: Downs) -> Record:
     """Return a part with the worst state of its links, and the fault of the first that has it."""
-    state = _state(part.rows) or {"state": "", "fault": ""}
+    state = _state(part.rows, down_ms) or {"state": "", "fault": ""}
     fault = state["fault"] if state["state"] != "up" else ""
-    return {"id": part.id, "kind": part.kind, "name": part.name, "state": state["state"], "fault": fault}
+    down = {key: state[key] for key in ("down_ms",) if key in state}
+    return {
+        "id": part.id, "kind": part.kind, "name": part.name, "state": state["state"], "fault": fault,
+    } | down  # fmt: skip
 
 
-def _state(rows: Sequence[LinkRow]) -> Record:
-    """Return the state, condition and fault of the worst of some links; nothing if there are none."""
+def _state(rows: Sequence[LinkRow], down_ms: Downs) -> Record:
+    """Return the state, condition and fault of the worst of some links; nothing if there are none.
+
+    For a link that is not up, a process with a monitor also says for how long.
+    """
     worst = min(rows, key=lambda row: _WORST_FIRST.index(row.link.state), default=None)
     if worst is None:
         return {}
-    return {"state": worst.link.state, "condition": worst.link.condition, "fault": worst.fault}
+    age_ms = down_ms.get((worst.hub.name, worst.name)) if worst.link.state != "up" else None
+    found = {"state": worst.link.state, "condition": worst.link.condition, "fault": worst.fault}
+    return found if age_ms is None else found | {"down_ms": age_ms}
 
 
-def _edges(row: LinkRow) -> Iterator[Record]:
+def _edges(row: LinkRow, down_ms: Downs) -> Iterator[Record]:
     for edge in row.edges:
-        yield {"id": edge, "hub": row.hub.name, "row": row.name} | _state([row])
+        yield {"id": edge, "hub": row.hub.name, "row": row.name} | _state([row], down_ms)
 
 
-def _link(link: Link) -> Record:
+def _link(link: LinkView) -> Record:
     known = {"state": link.state, "condition": link.condition, "fault": link.fault, "losses": link.losses}
     return {"name": link.name} | {name: value for name, value in known.items() if value}
 
@@ -128,13 +138,13 @@ def _hub(
     hub: Hub,
     accounts: Mapping[str, Account],
     rows: Mapping[str, list[LinkRow]],
-    rates: Mapping[RowKey, Rate],
+    sampled: Sampled,
     most: int,
 ) -> Record:
     """Return a hub with a row for each account, and for each link that never opened and so has no account."""
     pipes = nlargest(most, hub.pipes, key=lambda pipe: pipe.stats.received + pipe.stats.sent)
     links = [
-        _row(name, accounts.get(name, Account()), rows.get(name, ()), rates.get((hub.name, name)))
+        _row(name, accounts.get(name, Account()), rows.get(name, ()), (hub.name, name), sampled)
         for name in sorted({*accounts, *rows})
     ]
     return {
@@ -147,14 +157,15 @@ def _hub(
     }
 
 
-def _row(name: str, account: Account, rows: Sequence[LinkRow], rate: Rate | None) -> Record:
+def _row(name: str, account: Account, rows: Sequence[LinkRow], key: RowKey, sampled: Sampled) -> Record:
     """Return the row of a link: totals since the start, which never fall, and its state now."""
+    rate = sampled.rates.get(key)
     found = {"name": name, "live": account.live, "gone": account.gone} | _counted(account.stats)
     if rate is not None:
         found["rates"] = rate._asdict()
     if rows:
         losses, edges = sum(row.link.losses for row in rows), [edge for row in rows for edge in row.edges]
-        found |= _state(rows) | {"losses": losses, "edges": edges}
+        found |= _state(rows, sampled.down_ms) | {"losses": losses, "edges": edges}
     return found
 
 
@@ -205,6 +216,10 @@ def _candidate(part: str, candidacy: "Candidacy") -> Record:
         "epoch": candidate.epoch,
         "holder": candidate.holder_name,
         "takeovers": candidacy.takeovers,
+        "takeovers_without_fault": candidacy.without_fault,
+        "leases_lost_late": candidacy.losses,
+        "lease_ms": candidate.pace.lease_ms,
+        "late_ms": int(1000 * candidate.pace.late_s),
         "brokers": [view.reach for view in candidate.views],
     }
 

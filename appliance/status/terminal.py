@@ -77,7 +77,8 @@ def heading(status: Status) -> Iterator[str]:
     gateway = f" on {status['gateway']}" if status["gateway"] else ""
     up_s = (status["time_ns"] - status["started_ns"]) // 1_000_000_000
     uptime = f"{up_s // 3600}:{up_s // 60 % 60:02}:{up_s % 60:02}"
-    yield f"{status['topology']}{gateway}: {status['program']}, process {status['pid']}, up {uptime}"
+    user = f", user {status['user']}" if "user" in status else ""
+    yield f"{status['topology']}{gateway}: {status['program']}, process {status['pid']}{user}, up {uptime}"
 
 
 def links(status: Status, before: Status | None, width: int | None) -> Iterator[str]:
@@ -135,6 +136,10 @@ def roles(status: Status) -> Iterator[str]:
         holder = one["holder"] or "nobody"
         role = one["role"] if one["ready"] else f"{one['role']}, not ready"
         counts = f"epoch {one['epoch']}, holder {holder}, takeovers {one['takeovers']}"
+        if calm := one.get("takeovers_without_fault", 0):
+            counts += f" ({calm} without a fault)"
+        if one.get("late_ms"):
+            counts += f", lease {one['lease_ms']} ms as this machine is late"
         lease = one.get("lease", one["bridge"])
         group = f" of group {lease}" if lease != one["bridge"] else ""
         yield f"  bridge {one['bridge']}{group}: {role}, {counts}: {one['cause']}"

@@ -63,11 +63,15 @@ class Around(NamedTuple):
 
 
 class Sampled(NamedTuple):
-    """The results of watching a process: its last events, the rates of links, and transit times."""
+    """The results of watching a process: its last events, the rates of links, and transit times.
+
+    `down_ms` says of links that are not up how long that is so.
+    """
 
     events: Sequence[Event] = ()
     rates: Mapping[RowKey, Rate] = {}
     transit: Sequence[Mapping[str, Any]] = ()
+    down_ms: Mapping[RowKey, int] = {}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 Row = Mapping[str, Any]
+TROUBLE_MS = 3000
+"""A link may be down for so long before that is trouble."""
 _NAMED = "", "broker", "page", "values"
 """Kinds of services whose names say what they are; a service of an older gateway has none."""
 
@@ -15,8 +17,14 @@ def state_word(row: Row) -> str:
 
 
 def fault(row: Row) -> str:
-    """Return why the link of a row is not up; "" if it is."""
-    return "" if row.get("state") == "up" else str(row.get("fault", ""))
+    """Return why the link of a row is not up; "" if it is, or if that is not known."""
+    silent = "nothing answers" if is_in_trouble(row) else ""
+    return "" if row.get("state") == "up" else str(row.get("fault", "")) or silent
+
+
+def is_in_trouble(row: Row) -> bool:
+    """Tell whether a link has not been up for a while; False if its process does not say for how long."""
+    return int(row.get("down_ms", 0)) >= TROUBLE_MS
 
 
 def title(service: Row) -> str:

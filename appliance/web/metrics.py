@@ -24,6 +24,7 @@ _COUNTERS = {
     "sent": ("buscoupler_messages_sent", "Messages that left by a link."),
     "received_bytes": ("buscoupler_received_bytes", "Bytes of messages that came in by a link."),
     "sent_bytes": ("buscoupler_sent_bytes", "Bytes of messages that left by a link."),
+    "noise_bytes": ("buscoupler_noise_bytes", "Bytes that came in by a link and became no message."),
 }
 _GAUGES = {
     "live": ("buscoupler_link_peers", "Peers of a link now."),
@@ -110,7 +111,7 @@ def _summed(
 ) -> dict[tuple[str, ...], int]:
     found = dict[tuple[str, ...], int]()
     for labels, row in rows:
-        found[labels] = found.get(labels, 0) + row[key]
+        found[labels] = found.get(labels, 0) + row.get(key, 0)
     return found
 
 
@@ -135,13 +136,19 @@ def _failover(status: Status) -> Iterator[Metric]:
     ready = GaugeMetricFamily("buscoupler_role_ready", "Whether it could forward.", labels=_ROLE)
     epoch = GaugeMetricFamily("buscoupler_lease_epoch", "Epoch of the lease that it knows.", labels=_ROLE)
     took = CounterMetricFamily("buscoupler_takeovers", "Times that it began to forward.", labels=_ROLE)
+    calm = CounterMetricFamily(
+        "buscoupler_takeovers_without_fault", "Those after a gateway that was late, not dead.", labels=_ROLE
+    )
+    lease = GaugeMetricFamily("buscoupler_lease_milliseconds", "Length of the lease it claims.", labels=_ROLE)
     for one in status["candidates"]:
         name = (one["bridge"], one["lease"])
+        calm.add_metric(name, one.get("takeovers_without_fault", 0))
+        lease.add_metric(name, one.get("lease_ms", 0))
         role.add_metric(name, {word: one["role"] == word for word in dict.fromkeys((*_ROLES, one["role"]))})
         ready.add_metric(name, float(one["ready"]))
         epoch.add_metric(name, one["epoch"])
         took.add_metric(name, one["takeovers"])
-    yield from (role, ready, epoch, took)
+    yield from (role, ready, epoch, took, calm, lease)
 
 
 def _services(status: Status) -> Iterator[Metric]:

@@ -13,6 +13,7 @@ from appliance.status.view import View
 from appliance.status.words import troubles
 from appliance.web.assets import asset
 from appliance.web.messages import Request, Response, text
+from bus.text import plain
 from topologies.picture.layout import NARROW, from_record, placed
 from topologies.picture.svg import svg
 
@@ -86,7 +87,7 @@ class Pages:
     async def _ready(self, _: Request) -> Response:
         why = list(troubles(snapshot(self._view, 0)))
         if why:
-            return text(HTTPStatus.SERVICE_UNAVAILABLE, "\n".join(why[:64]))
+            return text(HTTPStatus.SERVICE_UNAVAILABLE, "\n".join(map(plain, why[:64])))
         return text(HTTPStatus.OK, "ready")
 
 

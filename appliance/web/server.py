@@ -2,9 +2,9 @@
 
 import asyncio
 import contextlib
-import socket
 from asyncio import AbstractEventLoop, StreamReader, StreamWriter
 from collections import Counter
+from collections.abc import Callable
 from importlib import import_module
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Final
@@ -13,6 +13,9 @@ from appliance.status.view import View
 from appliance.web.guard import Guard
 from appliance.web.messages import Request, Response
 from appliance.web.stream import Stream
+from bus.serving.streams import StreamListener
+from bus.transports.seats import Seat
+from bus.transports.sockets import Acceptor
 
 if TYPE_CHECKING:
     from appliance.web.exchange import Exchange
@@ -28,54 +31,42 @@ class Server:
     """The HTTP server of one page. `counts` and `refused` are shown in the status."""
 
     def __init__(self, view: View, guard: Guard, security: SSLContext | None = None) -> None:
-        self._view, self._guard, self._security = view, guard, security
+        self._view, self._guard = view, guard
         self._requests = 0
         self._stream: Stream | None = None
         self.refused = Counter[str]()
-        self._server: asyncio.Server | None = None
-        self._open: set[StreamWriter] = set()
+        self._listener = StreamListener(
+            self._serve, lambda: CONNECTIONS, self._refuse, security, REQUEST_S, _READ_BYTES
+        )
 
-    async def open(self, sock: socket.socket, loop: AbstractEventLoop) -> None:
-        """Serve on `sock`, which is bound and not blocking."""
+    def open(self, acceptor: Acceptor, loop: AbstractEventLoop, on_trouble: Callable[[OSError], None]) -> int:
+        """Listen by an acceptor; return the port. Raises `OSError`. `on_trouble` is as of `Acceptor.open`."""
+        port: int = self._listener.open(loop, acceptor, on_trouble)[1]
         self._stream = Stream(self._view, loop, self._on_slow)
-        self._server = await asyncio.start_server(self._serve, sock=sock, limit=_READ_BYTES)
+        return port
 
     @property
     def counts(self) -> dict[str, int]:
         """The numbers of connections, of open pages, and of requests so far."""
         viewers = 0 if self._stream is None else len(self._stream.viewers)
-        return {"connections": len(self._open), "viewers": viewers, "requests": self._requests}
+        return {"connections": len(self._listener), "viewers": viewers, "requests": self._requests}
+
+    def _refuse(self, reason: str) -> None:
+        self.refused[reason] += 1
 
     def _on_slow(self) -> None:
-        self.refused["slow reader"] += 1
+        self._refuse("slow reader")
 
-    async def _serve(self, reader: StreamReader, writer: StreamWriter) -> None:
-        if len(self._open) >= CONNECTIONS:
-            self.refused["too many connections"] += 1
-            writer.transport.abort()
-            return
-        self._open.add(writer)
+    async def _serve(self, reader: StreamReader, writer: StreamWriter, seat: Seat) -> None:
         writer.transport.set_write_buffer_limits(_WAITING_BYTES)
         try:
-            with contextlib.suppress(OSError, TimeoutError, asyncio.CancelledError):
-                if await self._is_secured(writer):
-                    await self._talk(reader, writer)
+            with contextlib.suppress(OSError, TimeoutError):
+                await self._talk(reader, writer, seat)
         finally:
-            self._open.discard(writer)
             writer.close()
             asyncio.get_running_loop().call_later(REQUEST_S, writer.transport.abort)
 
-    async def _is_secured(self, writer: StreamWriter) -> bool:
-        """Perform the TLS handshake, if the page has TLS. Return whether it succeeded."""
-        if self._security is not None:
-            try:
-                await writer.start_tls(self._security, ssl_handshake_timeout=REQUEST_S)
-            except OSError:
-                self.refused["failed TLS handshake"] += 1
-                return False
-        return True
-
-    async def _talk(self, reader: StreamReader, writer: StreamWriter) -> None:
+    async def _talk(self, reader: StreamReader, writer: StreamWriter, seat: Seat) -> None:
         """Answer one request after another."""
         await asyncio.to_thread(import_module, "appliance.web.exchange")
         from appliance.web.exchange import Exchange  # late: many gateways are never asked
@@ -89,26 +80,36 @@ class Server:
                     found = exchange.feed(data)
                     if not data and found is None:
                         return
-            if not await self._answer(exchange, found, reader, writer):
+            response = found if isinstance(found, Response) else await self._response(found)
+            self._note(response, seat)
+            is_head = not isinstance(found, Response) and found.method == "HEAD"
+            if not await self._answer(exchange, response, is_head, reader, writer) or found is response:
                 return
             found = exchange.turn()
 
-    async def _answer(
-        self, exchange: "Exchange", found: Request | Response, reader: StreamReader, writer: StreamWriter
-    ) -> bool:
-        """Send the answer to a request, or a refusal. Return whether another request may follow."""
-        is_head = not isinstance(found, Response) and found.method == "HEAD"
-        response = found if isinstance(found, Response) else await self._response(found)
+    def _note(self, response: Response, seat: Seat) -> None:
         self._requests += 1
         if response.status >= 400:
-            self.refused[f"{response.status.value} {response.status.phrase.lower()}"] += 1
+            self._refuse(f"{response.status.value} {response.status.phrase.lower()}")
+        else:
+            seat.meet()
+
+    async def _answer(
+        self,
+        exchange: "Exchange",
+        response: Response,
+        is_head: bool,
+        reader: StreamReader,
+        writer: StreamWriter,
+    ) -> bool:
+        """Send an answer. Return whether another request may follow."""
         writer.write(exchange.answer(response, is_head))
         if response.streams and not is_head:
             await self._watch(exchange, reader, writer)
             return False
         async with asyncio.timeout(REQUEST_S):
             await writer.drain()
-        return not exchange.ended and not isinstance(found, Response) and not response.streams
+        return not exchange.ended and not response.streams
 
     async def _response(self, request: Request) -> Response:
         from appliance.web.pages import Pages
@@ -127,13 +128,9 @@ class Server:
 
     def close(self) -> None:
         """Stop listening, and end all connections. Idempotent."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
-            if self._stream is not None:
-                self._stream.close()
-            for writer in list(self._open):
-                writer.transport.abort()
+        self._listener.close()
+        if self._stream is not None:
+            self._stream.close()
 
 
 class _Viewer:

@@ -3,19 +3,47 @@
 import errno
 import logging
 import socket
-from asyncio import AbstractEventLoop, Task
-from pathlib import Path
+from asyncio import AbstractEventLoop
 from ssl import SSLContext
+from typing import NamedTuple
 
+from appliance.status.rows import LinkRow, waiting_rows
 from appliance.status.view import View
 from appliance.web.guard import Guard, check_token
 from appliance.web.server import Server
-from bus.errors import BusError, words_of
+from bus.errors import BusError, LinkError, words_of
+from bus.files import read_text
+from bus.hub import Hub
 from bus.report import Report
+from bus.transports.binding import Binding, Place
 from bus.transports.secure import context
+from bus.transports.sockets import Acceptor
 from topologies.model.status import StatusSpec, place_of
 
 log = logging.getLogger("buscoupler")
+
+
+class Prepared(NamedTuple):
+    """The content of the files of a page: the `token` that readers show, "" for none, and its TLS context.
+
+    `trouble` says why there can be no page, "" if there can.
+    """
+
+    spec: StatusSpec
+    token: str = ""
+    secure: SSLContext | None = None
+    trouble: str = ""
+
+
+def prepare(spec: StatusSpec) -> Prepared:
+    """Read the files of a page. This may block: it is no work for an event loop."""
+    if not spec.serve:
+        return Prepared(spec)
+    try:
+        secure = None if spec.tls is None else context(spec.address, spec.tls, True)
+        return Prepared(spec, _token(spec), secure)
+    except (OSError, ValueError, BusError) as error:
+        return Prepared(spec, trouble=words_of(error) if isinstance(error, OSError) else str(error))
 
 
 class StatusPage:
@@ -23,33 +51,73 @@ class StatusPage:
 
     def __init__(self, address: str) -> None:
         self._address = address  # of the gateway
+        self._hub = Hub("status page")
         self._spec = StatusSpec()
         self._server: Server | None = None
-        self._socket: socket.socket | None = None
-        self._task: Task[None] | None = None
+        self._binding: Binding[int] | None = None
         self.url = ""
 
-    def follow(self, spec: StatusSpec, view: View, loop: AbstractEventLoop) -> None:
-        """Serve as `spec` says from now on. Do nothing if the page does so already."""
-        if self._server is not None and spec == self._spec:
+    def follow(self, prepared: Prepared, view: View, loop: AbstractEventLoop) -> None:
+        """Serve as `prepared` says from now on. Do nothing if the page does so already."""
+        if self._server is not None and prepared.spec == self._spec:
             return
         self.close()
-        self._spec = spec
-        if spec.serve:
-            try:
-                self._open(spec, view, loop)
-            except (OSError, ValueError, BusError) as error:
-                why = words_of(error) if isinstance(error, OSError) else str(error)
-                log.warning("%s: no status page: %s", spec.address, why)
+        self._spec = prepared.spec
+        if not self._spec.serve:
+            return
+        try:
+            if prepared.trouble:
+                raise LinkError(prepared.trouble)
+            self._open(prepared, view, loop)
+        except LinkError as error:
+            log.warning("%s: no status page: %s", self._spec.address, error)
 
-    def _open(self, spec: StatusSpec, view: View, loop: AbstractEventLoop) -> None:
-        secure = None if spec.tls is None else context(spec.address, spec.tls, True)
-        guard = Guard((*spec.hosts, self._address, socket.gethostname()), _token(spec), secure is not None)
-        self._socket = sock = _listen(spec)
-        self.url = _url(spec, sock, secure)
+    def _open(self, prepared: Prepared, view: View, loop: AbstractEventLoop) -> None:
+        spec, secure = prepared.spec, prepared.secure
+        guard = Guard((*spec.hosts, self._address, socket.gethostname()), prepared.token, secure is not None)
+        self._server, self._loop = Server(view, guard, secure), loop
+        host, port = place_of(spec.address)
+        try:
+            self._listen(host, port)
+        except LinkError as error:
+            cause = error.__cause__
+            is_taken = isinstance(cause, OSError) and cause.errno == errno.EADDRINUSE
+            if spec.listen is not None or not is_taken:
+                self._server = None
+                raise
+            self._listen(host, 0)  # any free port will do if nobody chose one
+
+    def _listen(self, host: str, port: int) -> None:
+        url = _url(self._spec, port)
+        self._binding = Binding(url, (0, (host, port)), self._bind, self._listens)
+        self._binding.open(self._loop)
+
+    def _bind(self, place: Place) -> int:
+        assert self._server is not None
+        return self._server.open(Acceptor(*place), self._loop, self._on_trouble)
+
+    def _listens(self, port: int) -> None:
+        self.url = _url(self._spec, port)
         log.info("status page at %s", self.url)
-        self._server = Server(view, guard, secure)
-        self._task = loop.create_task(self._server.open(sock, loop))
+
+    def _on_trouble(self, error: OSError) -> None:
+        log.warning("%s: cannot accept: %s; will go on trying", self.url, words_of(error))
+
+    @property
+    def hubs(self) -> tuple[Hub, ...]:
+        """A hub without pipes, while the page waits for its address: the row that says so is there."""
+        return (self._hub,) if self.rows else ()
+
+    @property
+    def rows(self) -> list[LinkRow]:
+        """The row of the page's address, while that is not there yet."""
+        return [] if self._binding is None else waiting_rows(self._hub, [self._binding])
+
+    @property
+    def watched(self) -> list[LinkRow]:
+        """The row of an address that was waited for."""
+        waited = self._binding is not None and self._binding.waited
+        return [LinkRow(self._hub, self._binding.name, self._binding)] if self._binding and waited else []
 
     def report(self) -> Report:
         """Return the address and the counts of the page; nothing about its readers."""
@@ -59,12 +127,11 @@ class StatusPage:
 
     def close(self) -> None:
         """Stop listening. Idempotent."""
-        if self._task is not None:
-            self._task.cancel()
-            self._task = None
-        if self._server is not None and self._socket is not None:
+        if self._binding is not None:
+            self._binding.close()
+            self._binding = None
+        if self._server is not None:
             self._server.close()
-            self._socket.close()  # its server may not have begun
             self._server, self.url = None, ""
 
 
@@ -73,37 +140,12 @@ def _token(spec: StatusSpec) -> str:
     if spec.token_file is None:
         return ""
     try:
-        return check_token(Path(spec.token_file).read_text("ascii"))
+        return check_token(read_text(spec.token_file))
     except ValueError as error:
         raise ValueError(f"{spec.token_file}: {error}") from error
 
 
-def _listen(spec: StatusSpec) -> socket.socket:
-    """Return a socket that listens; at a free port if nobody chose one and the default is taken."""
-    host, port = place_of(spec.address)
-    try:
-        return _bound(host, port)
-    except OSError as error:
-        if spec.listen is not None or error.errno != errno.EADDRINUSE:
-            raise
-        return _bound(host, 0)
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    sock = socket.socket(family, kind)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind(address)
-        sock.listen(64)
-        sock.setblocking(False)
-    except BaseException:
-        sock.close()
-        raise
-    return sock
-
-
-def _url(spec: StatusSpec, sock: socket.socket, secure: SSLContext | None) -> str:
-    host, port = place_of(spec.address)[0], sock.getsockname()[1]
+def _url(spec: StatusSpec, port: int) -> str:
+    host = place_of(spec.address)[0]
     shown = f"[{host}]" if ":" in host else host
-    return f"{'http' if secure is None else 'https'}://{shown}:{port}"
+    return f"{'http' if spec.tls is None else 'https'}://{shown}:{port}"

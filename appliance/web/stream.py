@@ -8,6 +8,7 @@ from typing import Final, Protocol
 from appliance.status.snapshot import snapshot
 from appliance.status.view import View
 from appliance.web.page_model import PageModel
+from bus.text import plain_values
 
 TICK_S: Final = 1.0
 QUEUE_BYTES: Final = 1 << 20
@@ -74,4 +75,4 @@ class Stream:
 
 def event(fields: object) -> bytes:
     """Return the bytes of one server-sent event."""
-    return b"data: " + json.dumps(fields, separators=(",", ":")).encode() + b"\n\n"
+    return b"data: " + json.dumps(plain_values(fields), separators=(",", ":")).encode() + b"\n\n"

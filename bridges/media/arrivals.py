@@ -22,7 +22,12 @@ class Arrivals(deque[T]):
 
     def announce(self) -> None:
         """Schedule a call of `take` on the loop for the items that were appended. Call it from the thread."""
-        if self and not self.called:
+        if self:
+            self.wake()
+
+    def wake(self) -> None:
+        """Schedule a call of `take` on the loop, also without items. Call it from the thread."""
+        if not self.called:
             self.called = True
             self.call(self._deliver)
 

@@ -6,6 +6,7 @@ import secrets
 import time
 from asyncio import AbstractEventLoop, Future, Handle, TimerHandle
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from typing import Generic, NamedTuple, TypeVar
@@ -16,8 +17,11 @@ from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
 from bus.extras import lacking
 from bus.hub import Hub, Link, Pipe, State
+from bus.input import InputWatch
 from bus.keys import Keyring
 from bus.ledger import Stats
+from bus.noise import Ear
+from bus.vacancy import NO_DEVICE
 from bus.wake_hook import Standstill, stood_still
 from bus.wire.batch import Batch
 
@@ -27,13 +31,17 @@ D = TypeVar("D")
 
 
 class PipeContext(NamedTuple):
-    """The environment of a pipe. The pipe calls `on_close(why)` once, when it has ended."""
+    """The environment of a pipe. The pipe calls `on_close(why)` once, when it has ended.
+
+    It calls `heard(size, messages, noise)` for what comes, as `InputWatch.hear` has it.
+    """
 
     name: str
     stats: Stats
     hub: Hub
     loop: AbstractEventLoop
     on_close: Callable[[str], None]
+    heard: Callable[[int, int, int], None] = lambda size, messages, noise: None
 
 
 class OpenPipe(Pipe):
@@ -43,7 +51,7 @@ class OpenPipe(Pipe):
     """
 
     def __init__(self, context: PipeContext) -> None:
-        self.name, self.stats, self._hub, self._loop, self._on_close = context
+        self.name, self.stats, self._hub, self._loop, self._on_close, self._heard = context
         self.link = self.name
         self._closed = False
 
@@ -86,12 +94,23 @@ class OpenPipe(Pipe):
         self._on_close(why)
 
 
+def _elapsed_s() -> float:
+    """Return the seconds since the machine booted, also while it slept."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 def need(name: str, library: str, package: str, extra: str) -> None:
     """Check that `library`, a part of `package`, can be imported. Raises `LinkError` if not."""
     try:
         import_module(library)
     except ImportError as error:
         raise LinkError(lacking(name, package, extra)) from error
+
+
+def preload(library: str) -> None:
+    """Import a library, if it is there, so that opening a link on the event loop need not."""
+    with suppress(ImportError):
+        import_module(library)
 
 
 def cancel(*timers: Handle | None) -> None:
@@ -107,9 +126,10 @@ class DeviceLink(Generic[D]):
     Without `shed`, new messages are dropped when more than `queue_bytes` would wait, and messages that waited
     longer than `age_s` are dropped too. `shed` replaces this policy. `losses` counts how often an open device
     was lost. `stats` continues from one opening to the next. A medium that can describe its state overrides
-    `condition`. With `keys` sent messages are sealed; a medium that signs uses `seals`. `clock` gives the
-    time for them, in seconds since 1970. If the process stood still for more than `held_s`, the device is
-    opened anew, so that nothing is read that came meanwhile; 0: never.
+    `condition`, and one whose noise is not in bytes `ear`. With `keys` sent messages are sealed; a medium
+    that signs uses `seals`. `clock` gives the time for them, in seconds since 1970. If the process stood
+    still for more than `held_s`, the device is opened anew, so that nothing is read that came meanwhile; 0:
+    never.
     """
 
     _hub: Hub
@@ -137,6 +157,7 @@ class DeviceLink(Generic[D]):
         self.stats = Stats()
         self.seals = None if keys is None else self._make_seals(keys, clock)
         self.pipe: OpenPipe | None = None
+        self._input = InputWatch(name, self.ear)
         self._pauses = Backoff(retry_min_s, retry_max_s, jitter)
         self._up_s = 0.0
         self._generation = 0
@@ -145,7 +166,7 @@ class DeviceLink(Generic[D]):
 
     def _make_seals(self, keys: Keyring, clock: Callable[[], float]) -> Seals:
         purpose, sender = self.name.partition(":")[0], secrets.randbits(32)
-        return Seals(keys, purpose, sender, clock, self.stats.rejected, self._tell)
+        return Seals(keys, purpose, sender, clock, self.stats.rejected, self._tell, _elapsed_s)
 
     def _tell(self, reason: str) -> None:
         """Log the first message that does not verify; the others are counted."""
@@ -156,8 +177,13 @@ class DeviceLink(Generic[D]):
         return self.name
 
     @property
+    def ear(self) -> Ear:
+        """The input of the medium as its noise shows."""
+        return Ear()
+
+    @property
     def condition(self) -> str:
-        return ""
+        return self._input.words if self.state == "up" else ""
 
     @property
     def queue_bytes(self) -> int:
@@ -191,9 +217,10 @@ class DeviceLink(Generic[D]):
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Start to open the device. Returns at once."""
-        self._hub, self._loop = hub, loop
         self._standstill.watch(loop, self.held_s)
         if self.state == "closed":
+            self._hub, self._loop = hub, loop
+            hub.enlist(self.name, NO_DEVICE)
             self._generation += 1
             self._begin()
 
@@ -225,8 +252,10 @@ class DeviceLink(Generic[D]):
 
     def _go_up(self, device: D) -> None:
         on_close = partial(self._lost, self._generation)
+        self._input.open(self._loop)
         try:
-            context = PipeContext(self.name, self.stats, self._hub, self._loop, on_close)
+            heard = self._input.hear
+            context = PipeContext(self.name, self.stats, self._hub, self._loop, on_close, heard)
             self.pipe = self._make_pipe(device, context)
         except OSError as error:
             self._release(device)
@@ -270,11 +299,14 @@ class DeviceLink(Generic[D]):
     def close(self) -> None:
         """Stop the link and close the device. Idempotent."""
         self._standstill.end()
+        self._input.close()
         self._generation += 1
-        self.state = "closed"
+        was, self.state = self.state, "closed"
         self._pauses.reset()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if self.pipe is not None:
             self.pipe.close()
+        if was != "closed":
+            self._hub.strike(self.name)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from bus.confined import Confined
 from bus.kinds import load
 from bus.needs import Need
 from bus.schema import Patterns, Record, check_fields
@@ -111,6 +112,11 @@ class Medium(Record):
         """The limit of the queue, in bytes; None if the medium has no such setting."""
         return None
 
+    @property
+    def remote(self) -> bool:
+        """Whether a server elsewhere has the device: it may hang up after it has accepted a connection."""
+        return False
+
     def mute(self) -> "Medium":
         """Return the record for a link that only sends, and need not hear."""
         return self
@@ -134,6 +140,11 @@ class Medium(Record):
     def wire(self, machine: str) -> str:
         """Return the name of the wire, the same for all sides on it. `machine` opens the link."""
         return f"{self.key} {self.device} of {machine}"
+
+    @property
+    def confined(self) -> Confined | None:
+        """The bounds of a wire on which all participants are one process or machine; None for others."""
+        return None
 
     @property
     def shared(self) -> bool:

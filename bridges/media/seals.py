@@ -22,6 +22,8 @@ _STAMP = Struct(
     ">IHI"
 )  # sender, and the time in units of 10 microseconds since 1970: its upper 16 bits first
 _UNITS = 100_000  # in a second
+_AHEAD = _UNITS  # our times are this far ahead of the clock only where it was set back
+_NEXT = 0x9E3779B1  # the next number of a sender is far from this one
 _TIME_MAX = (1 << 48) - 1
 
 WORDS = {
@@ -61,8 +63,12 @@ class Seals:
     """The seals of one link: made by it as `sender` (u32), and verified.
 
     `purpose` keeps a signature on one kind of wire from being valid on another. `clock` gives the seconds
-    since 1970. `rejected` counts discarded messages, and `tell(reason)` is called the first time for each
-    reason. `is_plain(data)` recognises a message without a seal.
+    since 1970, and `elapsed` those since any moment, which nobody sets. `rejected` counts discarded messages,
+    and `tell(reason)` is called the first time for each reason. `is_plain(data)` recognises a message without
+    a seal.
+
+    A clock that was set back may be right now, or was right before: it is believed if it agrees with what it
+    said at the beginning, or with another sender. Then our times go back, too, under a new number.
     """
 
     def __init__(
@@ -73,8 +79,12 @@ class Seals:
         clock: Callable[[], float],
         rejected: dict[str, int],
         tell: Callable[[str], None] = lambda _: None,
+        elapsed: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        self._purpose, self._sender, self._clock = purpose.encode(), sender, clock
+        self._purpose, self._clock, self._elapsed = purpose.encode(), clock, elapsed
+        self._sender, self._own = sender, {sender}
+        self._began = self._now() - self._since()
+        self._doubts = False
         self._rejected, self._tell = rejected, tell
         self.is_plain: Callable[[bytes], bool] = is_message
         self._heard: OrderedDict[int, _Heard] = OrderedDict()
@@ -87,13 +97,35 @@ class Seals:
         self._told = set[str]()
 
     def seal(self, data: bytes) -> bytes:
-        """Return `data` with a seal of its own. Its time is later than that of all before, until 2059."""
-        self._last = min(max(self._now(), self._last + 1), _TIME_MAX)
+        """Return `data` with a seal of its own. Its time is later than that of all before, until 2059.
+
+        That holds for all messages with one number of a sender.
+        """
+        now = self._now()
+        if self._last > now + _AHEAD:
+            self._judge_clock(now)
+        self._last = min(max(now, self._last + 1), _TIME_MAX)
         body = data + _STAMP.pack(self._sender, self._last >> 32, self._last & 0xFFFFFFFF)
         return body + self._ring.sign(body)
 
     def _now(self) -> int:
         return int(self._clock() * _UNITS)
+
+    def _since(self) -> int:
+        return int(self._elapsed() * _UNITS)
+
+    def _judge_clock(self, now: int) -> None:
+        """Take another number if the clock is right where it is now."""
+        self._doubts = abs(now - self._since() - self._began) > CLOCK_S * _UNITS
+        if not self._doubts:
+            self._sender, self._last = (_NEXT * self._sender + 1) & 0xFFFFFFFF, 0
+            self._own = {self._sender, *list(self._own)[: SENDERS - 1]}
+
+    def _weigh(self, time: int) -> None:
+        """Believe the clock if another sender has the same time."""
+        now = self._now()
+        if abs(time - now) <= CLOCK_S * _UNITS:
+            self._began, self._doubts = now - self._since(), False
 
     def opened(self, sealed: Iterable[bytes]) -> list[bytes]:
         """Return the messages that senders with our keys have just sent, without their seals."""
@@ -113,8 +145,10 @@ class Seals:
 
     def _judge(self, sender: int, time: int) -> str:
         """Return why a verified message does not count; "" if it does."""
-        if sender == self._sender:
+        if sender in self._own:
             return "echo"
+        if self._doubts:
+            self._weigh(time)
         heard = self._heard.get(sender)
         if heard is None:
             if abs(time - self._now()) > CLOCK_S * _UNITS:

@@ -11,6 +11,7 @@ from bridges.media.shedding import Shed, ShedQueue, checked
 from bus.hub import Hub, Link, Pipe, State, without
 from bus.ledger import Stats
 from bus.transports.links import BusLink
+from bus.vacancy import Filter
 from bus.wire.batch import Batch, from_payloads, payloads
 
 _CHUNK_BYTES = 16 * 1024  # passed on at a time; the policy does not apply to these if the peer stops now
@@ -108,6 +109,12 @@ class ShedHub(Hub):
         if stage is not None:
             self._hub.detach(stage)
             stage.gone()
+
+    def enlist(self, link: str, reason: str, filter: Filter | None = None) -> None:
+        self._hub.enlist(link, reason, filter)
+
+    def strike(self, link: str) -> None:
+        self._hub.strike(link)
 
     def keep(self, link: str, stats: Stats) -> None:
         self._hub.keep(link, stats)

@@ -128,6 +128,7 @@ class _Socket(Generic[T]):
 
     def wait_peers(self, count: int, timeout: float | None = None) -> bool:
         """Wait until at least `count` peers are connected. Return whether so many are."""
+        self._nng.check()
         with self._changed:
             return self._changed.wait_for(lambda: len(self._nng.peers) >= count, timeout)
 
@@ -136,6 +137,7 @@ class _Socket(Generic[T]):
         return await asyncio.to_thread(self.wait_peers, count, timeout)
 
     def _wait_dialed(self) -> None:
+        self._nng.check()
         with self._changed:
             self._changed.wait_for(lambda: self._nng.dialed >= self._dials, self._connect_s)
 
@@ -209,7 +211,7 @@ class _Socket(Generic[T]):
         await self.aclose()
 
     def __del__(self) -> None:
-        if not self._closed:
+        if not self._closed and not self._nng.forked:
             warnings.warn(f"unclosed {self!r}", ResourceWarning, stacklevel=1, source=self)
             self._closed = True
             self._nng.close()

@@ -21,6 +21,7 @@ DRAIN_S = 1.0  # for what waits in pipes, before we resign
 BLIND_S = 0.1  # from all links up to ready: frames that came out before were not heard
 OVERSLEPT_S = 1.0  # a standby's sockets hold what arrives in a stall of this length
 _DRAIN_LOOK_S = 0.005
+log = logging.getLogger("buscoupler.failover")
 _TROUBLED: Final = {"doubt", "orphan", "fenced"}  # states that somebody should look at
 
 
@@ -45,7 +46,8 @@ class Candidacy:
     It keeps a `link` to each of the `brokers`. `links_down()` names the links of the bridge that are not up.
     `record(kind, source, cause, level, **counts)` gets each event. `bridge` is the bridge's own name, if the
     lease has another. With `keys`, claims are signed and grants must be. `takeovers` counts how often this
-    candidate began to forward. `security` has the TLS settings of brokers that use TLS.
+    candidate began to forward, `without_fault` how often the one before it was late and not dead, and
+    `losses` how often this one lost the lease so. `security` has the TLS settings of brokers that use TLS.
     """
 
     def __init__(
@@ -61,7 +63,7 @@ class Candidacy:
         security: Securities = MappingProxyType({}),
     ) -> None:
         self.candidate, self.gate = candidate, gate
-        self.takeovers = 0
+        self.takeovers = self.without_fault = self.losses = 0
         self.bridge = bridge or candidate.bridge
         self._name = f"bridge {self.bridge}"
         self._links_down, self._record = links_down, record
@@ -79,7 +81,11 @@ class Candidacy:
         self._up_s: float | None = None
         self._looked_s = 0.0
         self._slept = False
-        self._other_held = False  # since we last began to forward
+        self._due_s: float | None = None  # of the next heartbeat
+        self._stood_s = 0.0  # so long this process had no turn, while it held the lease
+        self._told_ms = 0  # the lease that the log has
+        self._other_acted = False  # since we last began to forward
+        self._late_told = True
 
     def open(self, loop: AbstractEventLoop) -> None:
         """Start to claim the lease."""
@@ -105,6 +111,7 @@ class Candidacy:
         self,
         brokers: Sequence[Address],
         lease_ms: int,
+        most_ms: int = 0,
         keys: Keyring | None = None,
         security: Securities = MappingProxyType({}),
     ) -> None:
@@ -113,7 +120,7 @@ class Candidacy:
         for address, number in self._numbers.items():
             self._by_number[number].sign(keys)
             self._by_number[number].secure(security.get(address))
-        self.candidate.revise(lease_ms)
+        self.candidate.revise(lease_ms, most_ms)
         for address in [address for address in self._numbers if address not in brokers]:
             number = self._numbers.pop(address)
             self._by_number.pop(number).close()
@@ -140,9 +147,21 @@ class Candidacy:
         assert self._loop is not None
         # First of all: the next heartbeat comes whatever fails in this one.
         self._timer = self._loop.call_later(self.candidate.heartbeat_ms / 1000, self._beat)
+        self._measure(self._now())
         self._look_at_links()
         self.judge()
         self._claim()
+
+    def _measure(self, now: float) -> None:
+        """Note how late this heartbeat is, and say once by how much the lease grows for that."""
+        pace = self.candidate.pace
+        if self._due_s is not None:
+            pace.late(now - self._due_s, now)
+        self._due_s = now + self.candidate.heartbeat_ms / 1000
+        if pace.judge(now) >= 2 * max(self._told_ms, pace.least_ms):
+            self._told_ms = pace.lease_ms
+            words = f"this machine or a broker is late by up to {1000 * pace.late_s:.0f} ms, so the lease is"
+            log.info("%s: %s %d ms instead of %d", self._name, words, pace.lease_ms, pace.least_ms)
 
     def _claim(self, resign: bool = False) -> None:
         for link in self._links:
@@ -162,9 +181,11 @@ class Candidacy:
 
     def _look_at_time(self, now: float) -> None:
         """Notice that the process slept: a holder for a lease, a standby for a longer time."""
-        lease_s = self.candidate.lease_s
+        lease_s, stood_s = self.candidate.lease_s, now - self._looked_s
         limit_s = lease_s if self.candidate.holding else max(lease_s, OVERSLEPT_S)
-        self._slept = self._slept or now - self._looked_s > limit_s
+        self._slept = self._slept or stood_s > limit_s
+        if self.candidate.holding:
+            self._stood_s = max(self._stood_s, stood_s)
         self._looked_s = now
 
     def _set_ready(self, ready: bool, words: str) -> None:
@@ -199,7 +220,9 @@ class Candidacy:
     def judge(self) -> None:
         """Act on the candidate's state: forward, pause or resign."""
         state = self.candidate.judge(self._now())
-        self._other_held = self._other_held or self.candidate.other_holds
+        self._other_acted = self._other_acted or self.candidate.other_acts
+        if not self._late_told and self.candidate.other_was_late:
+            self._tell_without_fault()
         if self._slept:
             self._look_back()
         if state != self._state:
@@ -210,7 +233,10 @@ class Candidacy:
 
     def _changed(self, was: State, state: State) -> None:
         if state in ("standby", "fenced"):
-            self._stop(purge=was in ("active", "doubt", "orphan"))
+            held = was in ("active", "doubt", "orphan")
+            self._stop(purge=held)
+            if held:
+                self._tell_late()
         elif state == "doubt":
             self.gate.pause()
         elif was in ("standby", "fenced"):
@@ -219,6 +245,22 @@ class Candidacy:
             self._forward()
         self._tell(self.candidate.cause, logging.WARNING if state in _TROUBLED else logging.INFO)
         self._claim()
+
+    def _tell_late(self) -> None:
+        """Record that this process lost the lease without a fault, if it had no turn for so long."""
+        stood_s, self._stood_s = self._stood_s, 0.0
+        if stood_s + self.candidate.heartbeat_ms / 1000 < self.candidate.lease_s:
+            return
+        self.losses += 1
+        ms, lease_ms = int(1000 * stood_s), self.candidate.pace.lease_ms
+        words = "this process was late, not dead: it had no turn for longer than its lease allows"
+        self._record("late", self._name, words, logging.WARNING, stood_ms=ms, lease_ms=lease_ms)
+
+    def _tell_without_fault(self) -> None:
+        self._late_told = True
+        self.without_fault += 1
+        words = "the gateway before this one was late, not dead: a takeover without a fault"
+        self._record("late", self._name, words, logging.INFO, epoch=self.candidate.epoch)
 
     def _stop(self, purge: bool) -> None:
         self._resigning_s, self._began = None, False
@@ -256,9 +298,9 @@ class Candidacy:
         if self._began:
             self._began = False
             self.takeovers += 1
-            changed_hands = self._other_held or self.candidate.epoch > 1
-            level = logging.WARNING if changed_hands else logging.INFO
-            self._other_held = False
+            changed_hands = self._other_acted or self.candidate.epoch > 1
+            level = logging.WARNING if changed_hands and not self.candidate.orderly else logging.INFO
+            self._other_acted, self._late_told, self._stood_s = False, False, 0.0
             self._record(
                 "takeover", self._name, self.candidate.cause, level,
                 epoch=self.candidate.epoch, replayed=count, stale=stale,

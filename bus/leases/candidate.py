@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import Literal
 
+from bus.leases.pace import Pace
 from bus.leases.wire import LEASE_MS, Claim, Grant, Tokens, heartbeat_ms_of, lease_s_of
 
 State = Literal["standby", "active", "doubt", "orphan", "fenced"]
@@ -45,7 +46,7 @@ class Candidate:
 
     `order`: position in the list of gateways, 0 is the best. `brokers`: how many there are. The candidate is
     `ready` while all links of the bridge are up. Ask `may_forward(now)` before sending. Times in seconds,
-    monotonic.
+    monotonic. The lease that it claims is `lease_ms`, or up to `most_ms` where its `pace` asks for that.
     """
 
     def __init__(
@@ -57,10 +58,12 @@ class Candidate:
         brokers: int,
         name: str = "",
         lease_ms: int = LEASE_MS,
+        most_ms: int = 0,
     ) -> None:
         self.tokens: Tokens = tuple(tokens)
         self.bridge, self.id, self.order, self.name = bridge, id, order, name
-        self.revise(lease_ms)
+        self.pace = Pace(lease_ms, most_ms)
+        self.revise(lease_ms, most_ms)
         self._views = {number: BrokerView() for number in range(brokers)}
         self.state: State = "standby"
         self.cause = "started"
@@ -75,10 +78,15 @@ class Candidate:
         """The brokers as this candidate sees them."""
         return list(self._views.values())
 
-    def revise(self, lease_ms: int) -> None:
+    def revise(self, lease_ms: int, most_ms: int = 0) -> None:
         """Claim leases of another length from the next claim on."""
         self.heartbeat_ms = heartbeat_ms_of(lease_ms)
-        self.lease_s = lease_s_of(self.heartbeat_ms)
+        self.pace.revise(lease_ms, most_ms)
+
+    @property
+    def lease_s(self) -> float:
+        """The length of the lease that it claims now."""
+        return lease_s_of(heartbeat_ms_of(self.pace.lease_ms))
 
     def add_broker(self, now: float) -> int:
         """Claim the lease at one more broker. Return its number, by which other calls name it."""
@@ -106,6 +114,23 @@ class Candidate:
         return any(grant.holder not in (0, self.id) for grant in grants)
 
     @property
+    def other_acts(self) -> bool:
+        """Whether a broker says that another candidate forwards."""
+        grants = [view.grant for view in self.views if view.grant is not None]
+        return any(grant.acting and grant.holder not in (0, self.id) for grant in grants)
+
+    @property
+    def orderly(self) -> bool:
+        """Whether all brokers that grant us the lease say that nobody lost it by a fault before."""
+        grants = [view.grant for view in self.views if view.grant is not None and view.grant.granted]
+        return bool(grants) and all(grant.orderly for grant in grants)
+
+    @property
+    def other_was_late(self) -> bool:
+        """Whether a broker that grants us the lease says that the one before us was late, not dead."""
+        return any(view.grant.granted and view.grant.late for view in self.views if view.grant is not None)
+
+    @property
     def holder_name(self) -> str:
         """The name of the candidate that forwards, as far as we know; "" if none is known."""
         if self.holding:
@@ -129,8 +154,8 @@ class Candidate:
             del sent[next(iter(sent))]
         flags = self.ready, self.holding and not resign, resign
         return Claim(
-            self.tokens, self.bridge, self.id, self.order, self.epoch, self.heartbeat_ms, self._number,
-            *flags, self.name,
+            self.tokens, self.bridge, self.id, self.order, self.epoch,
+            heartbeat_ms_of(self.pace.judge(now)), self._number, *flags, self.name,
         )  # fmt: skip
 
     def links(self, up: bool) -> None:
@@ -153,6 +178,8 @@ class Candidate:
             return self.state
         sent_s = view.sent.get(grant.number)
         view.grant, view.heard_s = grant, now
+        if sent_s is not None:
+            self.pace.answered(now - sent_s, now)
         view.until_s = -inf if sent_s is None or not grant.granted else sent_s + grant.lease_ms / 1000
         self.epoch = max(self.epoch, grant.epoch)
         if self.state == "fenced":

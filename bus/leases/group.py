@@ -15,6 +15,9 @@ Key = tuple[Tokens, str]
 Answer = tuple[Hashable, bytes]
 _NOBODY = Claim((), "", 0)
 HOLD_DOWN_S = 10.0
+LATE_S = 2.0
+"""A holder that is back so soon after its lease was late: its process had no turn. Later, it was frozen."""
+READ_S = 0.05
 KEPT_S = 600.0  # a candidate that is silent, and with it the group's epoch
 _EPOCH_MAX: Final = 0xFFFFFFFF
 _EPOCH_BROUGHT_MAX: Final = 0x7FFFFFFF  # a liar leaves room to grow
@@ -123,6 +126,11 @@ class Group:
     expiry_s: float = -inf
     grace_s: float | None = None
     settled_s: float = -inf
+    orderly: bool = True  # the last holder that forwarded has given the lease up, or there was none
+    late: bool = False  # it was silent for a lease, and has come back
+    overdue: Member | None = None  # it is silent,
+    overdue_s: float = -inf  # since its lease ended
+    spared_s: float = -inf  # its last claim, when `spare` gave it time
 
     @property
     def outcome(self) -> tuple[int, int, bool]:
@@ -142,6 +150,8 @@ class Group:
         before = self.outcome
         lease_s = min(self.terms.lease_s, lease_s_of(claim.heartbeat_ms))
         candidate.heard(self._believed(claim), now, lease_s)
+        if candidate is self.overdue:
+            self.overdue, self.late = None, now - self.overdue_s < LATE_S
         self._take(candidate, now)
         self._choose(now)
         return self.answers(now) if self.outcome != before else [self.answer(candidate, now)]
@@ -174,7 +184,7 @@ class Group:
         if claim.resign:
             candidate.resigned_s = now
             if candidate is holder:
-                self.holder, self.free_s = None, now
+                self.holder, self.free_s, self.orderly = None, now, True
         elif candidate is holder:
             self._renew(holder, now)
         elif claim.holding and (holder is None or self._outranks(candidate, holder)):
@@ -187,7 +197,8 @@ class Group:
         elif not claim.holding and self._outwaited(holder, now):
             self.holder, self.grace_s = None, self.expiry_s  # until then it may yet begin
         else:
-            self.expiry_s = now + holder.lease_s
+            # Never sooner: it may not hear of a shorter lease, and go by the longer one of before.
+            self.expiry_s = max(self.expiry_s, now + holder.lease_s)
 
     def _outwaited(self, holder: Member, now: float) -> bool:
         """Return whether the chosen candidate has not begun within a lease, and a better one could.
@@ -213,6 +224,8 @@ class Group:
     def _grant(self, candidate: Member, now: float) -> None:
         if self.holder is not None and self.holder is not candidate:
             self.free_s = max(self.free_s, self.expiry_s)
+            self.orderly = self.orderly and not self.claim.holding
+        self.late = False
         again = candidate.claim.id == self.last_id and not candidate.claim.resign
         if not again and (not candidate.claim.holding or candidate.claim.epoch < self.epoch):
             self.epoch = min(self.epoch + 1, _EPOCH_MAX)
@@ -223,6 +236,8 @@ class Group:
         """Take the lease back if it ran out, and give a free one to the best candidate that is ready."""
         self.settled_s = now
         if self.holder is not None and now >= self.expiry_s:
+            if self.claim.holding:
+                self.orderly, self.overdue, self.overdue_s = False, self.holder, now
             self.holder = None
         if self.holder is None and self.grace_s is not None and now >= self.grace_s:
             able = [candidate for candidate in self.candidates.values() if candidate.fit(now)]
@@ -232,9 +247,20 @@ class Group:
     def remove(self, candidate: Member) -> None:
         """Forget a candidate whose connection ended."""
         del self.candidates[candidate.claim.id]
+        if candidate is self.overdue:
+            self.overdue = None
         if candidate is self.holder:
+            self.orderly = self.orderly and not candidate.claim.holding
             # Its lease counts even if it has not said that it forwards: it may have begun since.
             self.holder, self.free_s = None, max(self.free_s, self.expiry_s)
+
+    def spare(self, now: float) -> None:
+        """Give a holder whose lease has just run out `READ_S` more, once a claim: this broker was late.
+
+        What the holder has sent meanwhile is not read yet.
+        """
+        if self.holder is not None and now >= self.expiry_s and self.spared_s != self.holder.heard_s:
+            self.spared_s, self.expiry_s = self.holder.heard_s, now + READ_S
 
     @property
     def due_s(self) -> float:
@@ -281,6 +307,8 @@ class Group:
             lease_ms=int(1000 * candidate.lease_s),
             number=candidate.claim.number,
             name=claim.name,
+            orderly=granted and self.orderly,
+            late=granted and self.late,
         )
         return candidate.who, pack_grant(grant)
 

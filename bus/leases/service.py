@@ -18,10 +18,12 @@ from bus.serving.connection import Connection
 from bus.tmq.broker import Broker
 from bus.tmq.wire import Address, Tokens
 from bus.transports.options import Tls
+from bus.wake_hook import WakefulLoop
 from bus.wire.frame import PUB, SUB
 from bus.wire.pattern import hexadecimal
 
 _TICK_S = 0.01  # at least, between two looks
+_LATE_S = 0.02
 
 
 class LeasingBroker:
@@ -41,7 +43,7 @@ class LeasingBroker:
         tls: Mapping[str, Tls] = MappingProxyType({}),
         **options: Any,
     ) -> None:
-        self.table = LeaseTable(settings.lease_ms, on_reject=self._on_reject)
+        self.table = LeaseTable(settings.most_ms, on_reject=self._on_reject)
         self._notary = Notary(keys, token_bytes, _asks(tls))
         self.broker = Broker(
             listen,
@@ -91,9 +93,14 @@ class LeasingBroker:
         return self._loop is not None
 
     def open(self, loop: AbstractEventLoop) -> None:
-        """Listen, and watch the time. Raises `LinkError` with nothing left open."""
-        self.broker.open(loop)
+        """Listen, and watch the time. Raises `LinkError` with nothing left open.
+
+        An address that is not there yet is waited for.
+        """
+        self.broker.open(loop, wait=True)
         self._loop = loop
+        if isinstance(loop, WakefulLoop):
+            loop.guard(self._on_wake)
 
     def revise(
         self,
@@ -107,7 +114,7 @@ class LeasingBroker:
         Of `tls` only whether certificates are asked for counts here: addresses come and go at `broker`.
         """
         self._notary.revise(keys, _asks(tls))
-        self.table.revise(settings.lease_ms)
+        self.table.revise(settings.most_ms)
         heartbeat_s = settings.heartbeat_ms / 1000
         self.broker.revise(peers, not settings.exact, heartbeat_s, settings.foreign_hosts)
 
@@ -149,6 +156,11 @@ class LeasingBroker:
     def _on_reject(self, reason: str, who: Hashable) -> None:
         self.broker.reject(reason, who.host if isinstance(who, Connection) else "")
 
+    def _on_wake(self) -> None:
+        """Spare the holders of leases, before anything is read, if this process got its turn too late."""
+        if self._loop is not None and self._loop.time() > self._due_s + _LATE_S:
+            self.table.woke(self._loop.time())
+
     def _tick(self) -> None:
         self._due_s = inf
         if self._loop is not None:
@@ -171,6 +183,8 @@ class LeasingBroker:
 
     def close(self) -> None:
         """Stop, and close all connections. Idempotent."""
+        if isinstance(self._loop, WakefulLoop):
+            self._loop.unguard(self._on_wake)
         self._loop = None
         if self._timer is not None:
             self._timer.cancel()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from bus.leases.wire import HEARTBEATS, LEASE_MS, LEASE_MS_MAX
+from bus.leases.wire import HEARTBEATS, LEASE_MAX_MS, LEASE_MS, LEASE_MS_MAX
 from bus.schema import Milliseconds, Range, Record
 
 
@@ -17,6 +17,11 @@ class BrokerSettings(Record):
         Range(1, LEASE_MS_MAX),
         f"how long a bridge may forward on one lease; it renews a lease {HEARTBEATS:g} times in this time",
     ] = LEASE_MS
+    lease_max_ms: Annotated[
+        int,
+        Range(1, LEASE_MS_MAX),
+        "how long it may become for a gateway whose machine is late; at most `lease_ms`: it stays as it is",
+    ] = LEASE_MAX_MS
     exact: Annotated[
         bool,
         "give clients of 2015 only messages whose pattern is exactly the one that they subscribed to; "
@@ -25,3 +30,8 @@ class BrokerSettings(Record):
     foreign_hosts: Annotated[
         bool, "clients may register addresses of other hosts than their own, which the broker then dials"
     ] = False
+
+    @property
+    def most_ms(self) -> int:
+        """The bound of all leases, in ms."""
+        return max(self.lease_ms, self.lease_max_ms)

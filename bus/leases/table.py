@@ -194,6 +194,15 @@ class LeaseTable:
         self.due_s = min(self.due_s, group.due_s)
         return group.answers(now)
 
+    def woke(self, now: float) -> None:
+        """Note that this broker had no turn at `due_s`: leases that ran out meanwhile get a moment more.
+
+        Call it before the claims that have come meanwhile are read.
+        """
+        for group in self._groups.values():
+            group.spare(now)
+        self.due_s = min((group.due_s for group in self._groups.values()), default=inf)
+
     def tick(self, now: float) -> list[Answer]:
         """Take back leases that ran out. Call it at `due_s`, or more often: before, it does nothing."""
         answers: list[Answer] = []

@@ -16,6 +16,8 @@ VERSION = 1
 NAME_BYTES_MAX = 255
 ANOTHER = 0xFFFFFFFF  # in a grant, for the id of a holder that is not the receiver
 LEASE_MS = 250
+LEASE_MAX_MS = 2000
+"""The longest lease that a candidate on a machine that is late asks for, by default."""
 LEASE_MS_MIN, LEASE_MS_MAX = 10, 0xFFFF
 HEARTBEATS = 2.5  # in a lease, so that a frozen holder is replaced within three
 _NUMBERS = Struct(">BBHIIHH")  # version, flags, order, id, epoch, ms, number
@@ -36,6 +38,8 @@ def lease_s_of(heartbeat_ms: int) -> float:
 class Claim(NamedTuple):
     """A candidate's heartbeat. `order`: 0 is the best. `id`: new in every process, not 0 or `ANOTHER`.
 
+    `heartbeat_ms` asks for a lease of 2.5 times that; a candidate on a machine that is late sends claims more
+    often than it says.
     `epoch`: the highest that the candidate knows, or its own while it holds the lease. The answer repeats
     `number` (u16). `tokens` (the pattern) and `bridge` name the lease, `name` the candidate.
     """
@@ -58,7 +62,8 @@ class Grant(NamedTuple):
 
     `granted`: the receiver is the holder; all other candidates get `ANOTHER` for its id. `number` is that of
     the last claim from the receiver. `acting`: the holder has said that it forwards. `alone`: no earlier
-    lease can still run.
+    lease can still run. `orderly`: the last holder that forwarded gave the lease up, or there was none.
+    `late`: it lost the lease by silence, and is back: it was late, not dead. Older brokers never say these.
     """
 
     tokens: Tokens
@@ -73,6 +78,8 @@ class Grant(NamedTuple):
     lease_ms: int = 0
     number: int = 0
     name: str = ""
+    orderly: bool = False
+    late: bool = False
 
 
 def pack_claim(claim: Claim) -> bytes:
@@ -84,7 +91,7 @@ def pack_claim(claim: Claim) -> bytes:
 
 def pack_grant(grant: Grant) -> bytes:
     """Pack a grant as a frame. Raises `FrameError` for a pattern or number that does not fit."""
-    flags = _flags(grant.granted, grant.please_resign, grant.acting, grant.alone)
+    flags = _flags(grant.granted, grant.please_resign, grant.acting, grant.alone, grant.orderly, grant.late)
     numbers = flags, grant.order, grant.holder, grant.epoch, grant.lease_ms, grant.number
     return _pack(GRANT_TYPE, grant.tokens, numbers, grant.bridge, grant.name)
 
@@ -107,9 +114,9 @@ def unpack_grant(frame: bytes) -> Grant | None:
     if found is None:
         return None
     tokens, (flags, order, holder, epoch, lease_ms, number), bridge, name = found
-    granted, please, acting, alone = _bits(flags, 4)
+    granted, please, acting, alone, orderly, late = _bits(flags, 6)
     numbers = holder, order, epoch, lease_ms, number
-    return Grant(tokens, bridge, granted, please, acting, alone, *numbers, name)
+    return Grant(tokens, bridge, granted, please, acting, alone, *numbers, name, orderly, late)
 
 
 def _flags(*bits: bool) -> int:

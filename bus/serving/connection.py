@@ -29,7 +29,8 @@ class Connection:
     `greeted`: the handshake of its protocol is complete; then the other side may be silent for `silence_s`, 0
     being for ever. `heard_s` and `said_s` are when objects last came and went, on the loop's clock; `objects`
     counts those that came; `decoder` holds part of an object, or the fault of the stream. `stats` counts what
-    goes out; it may be shared. `on_drained()` is called when nothing is queued any more.
+    goes out; it may be shared. `on_drained()` is called when nothing is queued any more, and `on_met()` when
+    the handshake of the protocol is complete.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Connection:
         stats: Stats | None = None,
         limits: Limits = Limits(),  # noqa: B008 (frozen)
         on_drained: Callable[[], None] = lambda: None,
+        on_met: Callable[[], None] = lambda: None,
     ) -> None:
         self.name, self.host = name, name.rpartition(":")[0]
         self.greeted = self.paused = False
@@ -51,7 +53,7 @@ class Connection:
         self.heard_s = self.said_s = loop.time()
         self.decoder = ObjectDecoder(cutter, limits.object_bytes, limits.read_bytes)
         self._loop, self._socket, self._limits = loop, sock, limits
-        self._on_objects, self._on_closed = on_objects, on_closed
+        self._on_objects, self._on_closed, self._on_met = on_objects, on_closed, on_met
         self._ready: list[OnReady] = []
         self._lost: list[OnClosed] = []
         self._ending = False
@@ -104,6 +106,8 @@ class Connection:
     def met(self, silence_s: float = 0.0) -> bool:
         """Note that the handshake is complete. Return whether this is the first time."""
         first, self.greeted, self.silence_s = not self.greeted, True, silence_s
+        if first:
+            self._on_met()
         return first
 
     def on_ready(self, callback: OnReady) -> None:

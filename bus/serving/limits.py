@@ -61,8 +61,8 @@ class Quota(Generic[K]):
     """Bounds of registrations: `total` in all, `per_key`, `per_host`, and `weight` for all together.
 
     A key is what a client registers under, such as its address or its connection. The host "" has no bound of
-    its own. A weight says how much memory a registration takes. The reasons of refusals are "`what` full",
-    "`what` of one `key`" and "`what` of one host".
+    its own. A weight says how much memory a registration takes; those of one host take `host_weight` at most.
+    The reasons of refusals are "`what` full", "`what` of one `key`" and "`what` of one host".
     """
 
     def __init__(
@@ -73,12 +73,15 @@ class Quota(Generic[K]):
         weight: int,
         what: str = "registrations",
         key: str = "connection",
+        host_weight: int | None = None,
     ) -> None:
+        self.host_weight = weight if host_weight is None else host_weight
         self.total, self.per_key, self.per_host, self.weight = total, per_key, per_host, weight
         self._full = f"{what} full"
         self._of_key, self._of_host = f"{what} of one {key}", f"{what} of one host"
         self._count = self._weight = 0
         self._keys, self._hosts = Counter[K](), Counter[str]()
+        self._weights = Counter[str]()  # of hosts
 
     def __len__(self) -> int:
         return self._count
@@ -89,26 +92,32 @@ class Quota(Generic[K]):
             return self._full
         if self._keys[key] >= self.per_key:
             return self._of_key
-        if host and self._hosts[host] >= self.per_host:
+        if host and (self._hosts[host] >= self.per_host or self._is_heavy(host, weight)):
             return self._of_host
         self._count += 1
         self._weight += weight
         self._keys[key] += 1
-        self.move("", host)
+        self.move("", host, weight)
         return ""
 
-    def grow(self, weight: int) -> str:
-        """Change the weight of what is registered. Return "", or the bound that refuses it."""
+    def _is_heavy(self, host: str, weight: int) -> bool:
+        return self._weights[host] + weight > self.host_weight
+
+    def grow(self, weight: int, host: str = "") -> str:
+        """Change the weight of what a host has registered. Return "", or the bound that refuses it."""
         if weight > 0 and self._weight + weight > self.weight:
             return self._full
+        if weight > 0 and host and self._is_heavy(host, weight):
+            return self._of_host
         self._weight += weight
+        self._weigh(host, weight)
         return ""
 
-    def hand_over(self, host: str) -> str:
+    def hand_over(self, host: str, weight: int = 0) -> str:
         """Count a registration of no host for `host` from now on. Return "", or the bound that refuses it."""
-        if self._hosts[host] >= self.per_host:
+        if self._hosts[host] >= self.per_host or self._is_heavy(host, weight):
             return self._of_host
-        self.move("", host)
+        self.move("", host, weight)
         return ""
 
     def give_back(self, key: K, host: str, weight: int = 0) -> None:
@@ -116,9 +125,9 @@ class Quota(Generic[K]):
         self._count -= 1
         self._weight -= weight
         lower(self._keys, key)
-        self.move(host, "")
+        self.move(host, "", weight)
 
-    def move(self, host: str, to: str) -> None:
+    def move(self, host: str, to: str, weight: int = 0) -> None:
         """Count a registration of one host for another, which repeated it. No bound refuses it."""
         if host == to:
             return
@@ -126,6 +135,14 @@ class Quota(Generic[K]):
             lower(self._hosts, host)
         if to:
             self._hosts[to] += 1
+        self._weigh(host, -weight)
+        self._weigh(to, weight)
+
+    def _weigh(self, host: str, weight: int) -> None:
+        if host and weight:
+            self._weights[host] += weight
+            if not self._weights[host]:
+                del self._weights[host]
 
 
 def lower(counts: Counter[K], key: K) -> None:

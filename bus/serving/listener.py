@@ -2,32 +2,32 @@
 
 import socket
 from asyncio import AbstractEventLoop, TimerHandle
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
-from bus.errors import LinkError, words_of
+from bus.errors import words_of
 from bus.ledger import Stats
 from bus.serving.connection import Connection, OnClosed, OnObjects, Sign
 from bus.serving.limits import Limits
 from bus.serving.objects import Cutter
 from bus.serving.rejections import Rejections
-from bus.transports.secure import Security
+from bus.transports.binding import Binding, Place, bind_now
+from bus.transports.seats import FULL, ROOM, Seat, Seats, host_of
+from bus.transports.secure import SecureSocket, Security
 from bus.transports.sockets import Acceptor
 
 Address = tuple[str, int]
-_ROOM = "closed to make room"
 
 
 class Listener:
     """The listening side of a service, at several addresses. A connection may bring one object or many.
 
     A connection that has not greeted (`Connection.met`) is closed after `idle_s` without a whole object. When
-    the listener is full, the longest silent of these makes room, else a connection of a host that has over
-    half. `on_closed` is called for each accepted connection when it is gone. `stats` is the ledger of what
-    goes out to all; `reject` counts the rest. `sign` makes the sign of life for a greeted peer that was sent
-    nothing for half a heartbeat; None: no sign. `half` is the reason of a connection that ends within an
-    object. A connection that fails at TLS is counted by the words of the failure.
+    no room is left, hosts make room for each other (`bus.transports.seats`). `on_closed` is called for each
+    accepted connection when it is gone. `stats` is the ledger of what goes out to all; `reject` counts the
+    rest. `sign` makes the sign of life for a greeted peer that was sent nothing for half a heartbeat; None:
+    no sign. `half` is the reason of a connection that ends within an object. A connection that fails at TLS
+    is counted by the words of the failure.
     """
 
     def __init__(
@@ -41,13 +41,16 @@ class Listener:
         sign: Sign | None = None,
         half: str = "half an object",
     ) -> None:
-        self.connections: dict[Connection, None] = {}
+        self.connections: dict[Connection, Seat] = {}
+        self._seats = Seats()
         self.accepted = self.refused = 0
         self._limits, self._cutter = limits, cutter
         self._on_objects, self._on_gone = on_objects, on_closed
         self._reject, self._stats = reject, stats
         self._sign, self._half = sign, half
         self._acceptors: dict[Address, Acceptor] = {}
+        self.bindings: dict[Address, Binding[Address]] = {}
+        """Those that wait for their address, or did, by the address that was asked for."""
         self._timer: TimerHandle | None = None
         self._held = False
 
@@ -63,26 +66,55 @@ class Listener:
         for acceptor in self._acceptors.values():
             acceptor.release()
 
-    def open(self, loop: AbstractEventLoop, address: Address, security: Security | None = None) -> Address:
-        """Listen at one more IPv4 address; return it with the port that was bound. Raises `LinkError`.
+    def open(
+        self, loop: AbstractEventLoop, address: Address, security: Security | None = None, family: int = 0
+    ) -> Address:
+        """Listen at one more address; return it with the port that was bound. Raises `LinkError`.
 
-        `security` is the TLS of connections at this address; None: plain TCP.
+        `security` is the TLS of connections at this address; None: plain TCP. `family` is AF_INET where
+        only IPv4 will do.
         """
+        url = self._prepare(loop, address, security)
+        return bind_now(url, (family, address), partial(self._bind, security, None))
+
+    def await_address(
+        self,
+        loop: AbstractEventLoop,
+        address: Address,
+        on_bound: Callable[[Address], object],
+        security: Security | None = None,
+        family: int = 0,
+    ) -> None:
+        """Listen as `open` does, but go on trying if the address is not there yet.
+
+        `on_bound` gets the bound address, at once or later. Raises `LinkError` for what can never work.
+        """
+        url = self._prepare(loop, address, security)
+        keep = partial(self._bind, security, address)
+        binding = self.bindings[address] = Binding(url, (family, address), keep, on_bound)
+        try:
+            binding.open(loop)
+        except BaseException:
+            del self.bindings[address]
+            raise
+
+    def _prepare(self, loop: AbstractEventLoop, address: Address, security: Security | None) -> str:
+        """Begin to serve, and return the URL of an address."""
         self._loop = loop
         if security is not None:
             security.open()
-        acceptor = Acceptor(0, address)
-        try:
-            bound: Address = acceptor.open(self._loop, partial(self._take, security), self._on_trouble)
-        except OSError as error:
-            scheme = "tcp" if security is None else "tls+tcp"
-            where = f"{scheme}://{address[0]}:{address[1]}"
-            raise LinkError(f"{where}: cannot listen: {words_of(error)}") from error
-        self._acceptors[bound] = acceptor
-        if self._held:
-            acceptor.hold()
         if self._timer is None:
             self._tick()
+        scheme, (host, port) = "tcp" if security is None else "tls+tcp", address
+        return f"{scheme}://{host}:{port}"
+
+    def _bind(self, security: Security | None, asked: Address | None, place: Place) -> Address:
+        """Listen at a numeric place, which `shut` knows by the address that was asked for, or as it is."""
+        acceptor = Acceptor(*place)
+        bound: Address = acceptor.open(self._loop, partial(self._take, security), self._on_trouble)
+        self._acceptors[asked or bound] = acceptor
+        if self._held:
+            acceptor.hold()
         return bound
 
     def revise(self, limits: Limits) -> None:
@@ -96,55 +128,60 @@ class Listener:
             self._timer.cancel()
             self._tick()
 
-    def shut(self, bound: Address) -> None:
-        """Stop listening at an address. Connections that were accepted there stay."""
-        self._acceptors.pop(bound).close()
+    def shut(self, address: Address) -> None:
+        """Stop listening at an address, or waiting for it. Connections that were accepted there stay."""
+        binding, acceptor = self.bindings.pop(address, None), self._acceptors.pop(address, None)
+        if binding is not None:
+            binding.close()
+        if acceptor is not None:
+            acceptor.close()
 
     def _on_trouble(self, error: OSError) -> None:
         self._reject(f"cannot accept: {words_of(error)}")
 
     def _take(self, security: Security | None, sock: socket.socket, name: str) -> None:
         self.accepted += 1
-        host, full = name.rpartition(":")[0], len(self.connections) >= self._limits.connections
-        if full and not self._make_room(host):
+        host = host_of(sock, name)
+        if why := self._seats.refusal(host, sock.fileno(), self._limits.connections):
             self.refused += 1
-            self._reject("connections full", host)
+            self._reject(FULL, host, detail=why)
             sock.close()
             return
-        heard, closed, limits = self._on_objects, self._closed, self._limits
-        end = sock if security is None else security.secure(sock)
-        connection = Connection(self._loop, end, name, self._cutter(), heard, closed, self._stats, limits)
+        seat = self._seats.take_seat(host, sock.fileno(), lambda why: connection.close(why))
+        connection = self._connection(sock if security is None else security.secure(sock), name, seat)
         if connection.closed:  # by what it sent in place of TLS
+            seat.leave()
             return
-        self.connections[connection] = None
+        self.connections[connection] = seat
         connection.read()  # a client of one object has already sent it,
         connection.read()  # and closed
 
-    def _make_room(self, host: str) -> bool:
-        """Close the longest silent connection that has not greeted, else one of a host that has over half.
-
-        Return False if there is none, or if that host is `host` itself.
-        """
-        found = [c for c in self.connections if not c.greeted]
-        if not found:
-            greedy, count = Counter(c.host for c in self.connections).most_common(1)[0]
-            if greedy == host or 2 * count <= self._limits.connections:
-                return False
-            found = [c for c in self.connections if c.host == greedy]
-        oldest = min(found, key=lambda c: c.heard_s)
-        oldest.close(_ROOM)
-        return True
+    def _connection(self, end: socket.socket | SecureSocket, name: str, seat: Seat) -> Connection:
+        return Connection(
+            self._loop,
+            end,
+            name,
+            self._cutter(),
+            self._on_objects,
+            self._closed,
+            self._stats,
+            self._limits,
+            on_met=seat.meet,
+        )
 
     def _closed(self, connection: Connection) -> None:
-        self.connections.pop(connection, None)
-        if connection.decoder.fault:
+        if connection in self.connections:
+            self.connections.pop(connection).leave()
+        if connection.fault == ROOM:
+            self._reject(ROOM, connection.host)
+        elif connection.decoder.fault:
             self._reject("framing", connection.host, 0)  # its pipe has counted it
         elif connection.decoder.waiting:
             self._reject(self._half, connection.host)
         elif not connection.ready:
             self._reject(connection.fault, connection.host)
         elif not connection.objects:
-            self._reject(_ROOM if connection.fault == _ROOM else "nothing said", connection.host)
+            self._reject("nothing said", connection.host)
         self._on_gone(connection)
 
     def _tick(self) -> None:
@@ -157,7 +194,7 @@ class Listener:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for bound in list(self._acceptors):
-            self.shut(bound)
+        for address in [*self.bindings, *self._acceptors]:
+            self.shut(address)
         for connection in list(self.connections):
             connection.close("closed here")

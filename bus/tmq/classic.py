@@ -7,13 +7,14 @@ reference).
 
 import asyncio
 import contextlib
+import os
 import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from bus.errors import LinkError
+from bus.errors import ForkedError, LinkError
 from bus.ledger import Stats
 from bus.tmq.address import endpoint
 from bus.tmq.broker import Broker
@@ -35,7 +36,7 @@ class Context(contextlib.AbstractContextManager["Context"]):
 
     def __init__(self) -> None:
         self.sockets: list[Socket] = []
-        self.loop = asyncio.new_event_loop()
+        self.loop, self._pid = asyncio.new_event_loop(), os.getpid()
         self._thread = threading.Thread(target=self._run, name="tmq", daemon=True)
         self._thread.start()
 
@@ -51,11 +52,22 @@ class Context(contextlib.AbstractContextManager["Context"]):
         async def run() -> T:
             return function(*arguments)
 
+        self.check()
         return asyncio.run_coroutine_threadsafe(run(), self.loop).result(_CALL_S)
+
+    @property
+    def forked(self) -> bool:
+        """Whether this is the child of a fork, where the thread does not run."""
+        return os.getpid() != self._pid
+
+    def check(self) -> None:
+        """Raise `ForkedError` in the child of a fork."""
+        if self.forked:
+            raise ForkedError("TMQ context")
 
     def close(self) -> None:
         """Close all sockets and end the thread. Idempotent."""
-        if self.loop.is_closed() or not self._thread.is_alive():
+        if self.forked or self.loop.is_closed() or not self._thread.is_alive():
             return
         for socket in tuple(self.sockets):
             socket.close()
@@ -105,6 +117,7 @@ class Socket(contextlib.AbstractContextManager["Socket"]):
 
     def node(self) -> ClientNode:
         """Return the client behind this socket. Raises `LinkError` where there is none yet, or never."""
+        self.context.check()
         if self._closed:
             raise LinkError("the socket is closed")
         if self._node is None:
@@ -233,6 +246,7 @@ class Socket(contextlib.AbstractContextManager["Socket"]):
 
     def recv_from(self, pattern: Names, timeout: float = 0.0) -> Item | None:
         """Receive as `tmq_recv` does; the result also has the whole pattern that the message was sent to."""
+        self.context.check()
         made = pattern_of(pattern)
         if made not in self._inboxes:
             raise ValueError(f"{made} is not subscribed to: call tmq_subscribe first")
@@ -240,7 +254,7 @@ class Socket(contextlib.AbstractContextManager["Socket"]):
 
     def close(self) -> None:
         """Send what is queued, take all registrations back, disconnect. Received messages stay available."""
-        if self._closed:
+        if self._closed or self.context.forked:
             return
         with self._room:
             self._room.wait_for(lambda: not self._outgoing, _WAIT_S)

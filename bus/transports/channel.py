@@ -60,7 +60,7 @@ class Channel:
         return websocket.dialling_framing(self._text, message_bytes)
 
     def open(self) -> None:
-        """Load the certificates. Raises `LinkError` if one of them is unusable."""
+        """Begin to make connections. Raises `LinkError` if a certificate is unusable."""
         if self._security is not None:
             self._security.open()
 

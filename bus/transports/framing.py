@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
+from bus.ledger import Stats
 from bus.wire.batch import LENGTH_BYTES, Batch
 from bus.wire.handshake import Greeting, Handshake
 from bus.wire.sp import LEAD_IPC, SCRATCH_BYTES, Decoder, add_lead, divide
@@ -32,12 +33,15 @@ class StreamDecoder(Protocol):
     def revise(self, message_bytes: int) -> None:
         """Set another greatest length of messages. No effect where the format has a bound of its own."""
 
+    def end(self) -> bytes | memoryview:
+        """Return the bytes that became no message, because no more come."""
+
 
 @dataclass(frozen=True, slots=True)
 class Framing:
     """The framing of all peers of one link.
 
-    `decoder(rejected)` makes the decoder of one peer, which counts discarded input there by reason.
+    `decoder(stats)` makes the decoder of one peer, which counts discarded input there.
     `handshake()` makes the handshake of one peer; without it, messages come at once. `encode(batch)` returns
     the bytes to send and how many messages they hold: the others cannot be carried and are dropped with the
     reason `unfit`. Without `encode` a batch goes out as it is.
@@ -45,10 +49,11 @@ class Framing:
     `divide(data)` yields the end of each message in encoded bytes, and its body; without it messages cannot
     be taken back. `head_bytes` may stand before a message there. `answer(decoder)` returns the bytes to send
     to the peer after a read, and whether the peer has said goodbye; `farewell()` the bytes to send when the
-    pipe is closed from here. `lost` is the reason why input is rejected when the decoder has a fault.
+    pipe is closed from here. `lost` is the reason why input is rejected when the decoder has a fault, and
+    `cut` when a message is not whole at the end; "" if somebody else counts that.
     """
 
-    decoder: Callable[[dict[str, int]], StreamDecoder]
+    decoder: Callable[[Stats], StreamDecoder]
     handshake: Callable[[], Handshake] | None = None
     encode: Encode | None = None
     unfit: str = "malformed"
@@ -57,6 +62,7 @@ class Framing:
     answer: Callable[[Any], tuple[bytes, bool]] | None = None
     farewell: Callable[[], bytes] | None = None
     lost: str = "framing"
+    cut: str = "unfinished"
 
 
 class Once:

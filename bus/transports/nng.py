@@ -21,6 +21,7 @@ from bus.errors import LinkError
 from bus.hub import Hub, Link, Pipe, State
 from bus.ledger import Stats
 from bus.transports.nng_socket import NOBODY, Limits, NngSocket
+from bus.vacancy import NO_PEER
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, from_payloads
 
 WAKE_MESSAGES_MAX = 512
@@ -108,6 +109,7 @@ class NngLink:
             self._socket = None
             socket.close()
             raise
+        hub.enlist(self.name, NO_PEER)
         loop.add_reader(socket.recv_fd, self._drain)
 
     def rehome(self, hub: Hub) -> None:
@@ -115,6 +117,9 @@ class NngLink:
         for pipe in self._pipes.values():
             self._hub.detach(pipe)
             hub.attach(pipe)
+        if self._socket is not None:
+            self._hub.strike(self.name)
+            hub.enlist(self.name, NO_PEER)
         self._hub = hub
 
     def revise(self, other: Link) -> bool:
@@ -143,6 +148,7 @@ class NngLink:
         socket.close()
         for peer in tuple(self._pipes):
             self._leave(peer)
+        self._hub.strike(self.name)
 
     def carry(self, pipe: NngPipe, batch: Batch) -> None:
         """Count a batch as offered to `pipe` and send it once for all pipes of this link."""
@@ -189,7 +195,10 @@ class NngLink:
             return
         for peer, run in groupby(_take(self._socket), key=itemgetter(1)):
             if self._socket is not None:
-                self._publish(self._pipe_of(peer), from_payloads(body for body, _ in run))
+                pipe = self._pipe_of(peer)
+                self._publish(pipe, from_payloads(body for body, _ in run))
+                if peer not in self._pipes:
+                    self._hub.detach(pipe)
 
     def _publish(self, origin: NngPipe, batch: Batch) -> None:
         self._relay = relay = _Relay(origin, batch)
@@ -216,7 +225,9 @@ class NngLink:
         """
         if peer not in self._pipes:
             if peer in self._departed:
-                return NngPipe(self, peer, "departed")
+                pipe = NngPipe(self, peer, "departed")
+                self._hub.attach(pipe)  # for this batch only: it counts as one that came in here
+                return pipe
             self._join(peer, self._socket.peers.get(peer, str(peer)) if self._socket else "")
         return self._pipes[peer]
 

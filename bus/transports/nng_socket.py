@@ -5,19 +5,22 @@ messages loses silently), a back-off that is not 0, errors as `LinkError` with t
 with `nng_recvmsg`, since pynng's `recv` raises on an empty one.
 """
 
+import atexit
 import errno
+import os
 import ssl
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 import pynng
 
-from bus.errors import LinkError
+from bus.errors import ForkedError, LinkError
+from bus.files import MARK, PEM_BYTES, read_bytes
 from bus.transports.options import MESSAGE_BYTES, Tls
 from bus.urls import split_url
 from bus.wire.batch import Buffer
@@ -28,6 +31,34 @@ _NOT_CONNECTED = (_lib.NNG_ECLOSED, _lib.NNG_ESYSERR | errno.ENOTCONN, _lib.NNG_
 QUIET_S = 0.1
 _HOSTLESS = ("inproc", "ipc", "unix", "abstract")
 _SECURE = ("tls+tcp", "tls+tcp4", "tls+tcp6", "wss", "wss4", "wss6")
+
+
+class _Process:
+    """The use of NNG in this process. After a fork NNG ends the child as soon as it is called there."""
+
+    def __init__(self) -> None:
+        self.started = self.forked = False
+        self.sockets = WeakSet[NngSocket]()
+
+    def start(self) -> None:
+        """Note that NNG is about to start its threads. Raises `ForkedError` if a parent process did."""
+        self.check()
+        if not self.started:
+            self.started = True
+            os.register_at_fork(after_in_child=self._disown)
+
+    def check(self) -> None:
+        """Raise `ForkedError` in the child of a fork."""
+        if self.forked:
+            raise ForkedError("Bus")
+
+    def _disown(self) -> None:
+        """Keep the child of a fork from calling NNG, also at its exit and from finalizers."""
+        self.forked = True
+        with suppress(AttributeError):
+            atexit.unregister(pynng.nng._pynng_atexit)  # noqa: SLF001
+        for socket in self.sockets:
+            socket.disown()
 
 
 class ClosedError(LinkError):
@@ -75,7 +106,9 @@ class NngSocket:
         self._on_join, self._on_leave = on_join, on_leave
         self._forgetful = self._fragile = False
         self._sent_at = 0.0
+        _process.start()
         self._pynng = _open(limits or Limits(), raw)
+        _process.sockets.add(self)
         self._id = self._pynng.socket
         self.recv_fd: int = self._pynng.recv_fd
         self._pynng.add_post_pipe_connect_cb(self._joined)
@@ -96,6 +129,7 @@ class NngSocket:
 
     def _start(self, kind: str, url: str, tls: Tls | None, tls_mode: int, flags: int) -> Any:
         """Make and start an endpoint: `kind` is `listener` or `dialer`, in the names of NNG's functions."""
+        self.check()
         _check_url(url)
         verbs = "create", "set_bool", "set_ptr", "start"
         create, set_bool, set_ptr, start = (getattr(_lib, f"nng_{kind}_{verb}") for verb in verbs)
@@ -110,6 +144,8 @@ class NngSocket:
 
     def receive(self) -> tuple[bytes, int] | None:
         """Return the next message and its peer's id; None if none waits. Raises `ClosedError`."""
+        if _process.forked:
+            self.check()
         slot = _ffi.new("nng_msg **")
         error = _lib.nng_recvmsg(self._id, slot, _lib.NNG_FLAG_NONBLOCK)
         if error == _lib.NNG_EAGAIN:
@@ -124,6 +160,8 @@ class NngSocket:
 
     def send(self, message: Buffer, exclude: int = NOBODY) -> None:
         """Hand a message to every peer but `exclude` (raw sockets only). Raises `ClosedError`."""
+        if _process.forked:
+            self.check()
         if self._fragile:
             self._sent_at = time.monotonic()
         if exclude == NOBODY:
@@ -144,8 +182,23 @@ class NngSocket:
             _lib.nng_msg_free(slot[0])
         _check(error, "send")
 
+    @property
+    def forked(self) -> bool:
+        """Whether this is the child of a fork, where NNG cannot be called."""
+        return _process.forked
+
+    def check(self) -> None:
+        """Raise `ForkedError` in the child of a fork."""
+        _process.check()
+
+    def disown(self) -> None:
+        """Forget the socket of NNG without closing it, because it is that of the parent process."""
+        self.peers.clear()
+        vars(self._pynng).pop("_socket", None)
+
     def transmitted(self) -> dict[int, int]:
         """Return the messages written to each live peer, where the transport counts them (TCP, TLS, IPC)."""
+        self.check()
         root = _ffi.new("nng_stat **")
         if _lib.nng_stats_get(root):
             return {}
@@ -162,7 +215,7 @@ class NngSocket:
         tls+tcp connection and some of ws and wss (and a dialer then never dials again); only the lost
         remote address shows it. Call it once a second.
         """
-        if not self._forgetful:
+        if not self._forgetful or _process.forked:
             return
         address = _ffi.new("nng_sockaddr *")
         for pipe in self._pynng.pipes:
@@ -171,6 +224,7 @@ class NngSocket:
 
     def drop_peer(self, peer: int) -> None:
         """Close one peer's connection; no error if it is gone."""
+        self.check()
         for pipe in self._pynng.pipes:
             if pipe.id == peer:
                 self._hush()
@@ -178,8 +232,13 @@ class NngSocket:
                     pipe.close()
 
     def close(self) -> None:
-        """Close the socket; messages that NNG still queues are lost. Idempotent."""
+        """Close the socket; messages that NNG still queues are lost. Idempotent.
+
+        After a fork the socket is the parent's, and stays open there.
+        """
         self._on_join = self._on_leave = None
+        if _process.forked:
+            return
         self._hush()
         self._pynng.close()
         self.peers.clear()
@@ -206,6 +265,9 @@ class NngSocket:
         self.peers.pop(pipe.id, None)
         if callback := self._on_leave:
             callback(pipe.id)
+
+
+_process = _Process()
 
 
 def _open(limits: Limits, raw: bool) -> Any:
@@ -275,17 +337,22 @@ def _configure(config: Any, tls: Tls, mode: int, host: str, url: str) -> None:
     if not dials and not tls.cert_file:
         raise LinkError(f"{url}: a TLS listener needs cert_file")
     if tls.cert_file:
-        key = Path(tls.key_file or tls.cert_file).read_bytes()
-        own = _lib.nng_tls_config_own_cert(config, Path(tls.cert_file).read_bytes(), key, _ffi.NULL)
+        key = _pem(tls.key_file or tls.cert_file)
+        own = _lib.nng_tls_config_own_cert(config, _pem(tls.cert_file), key, _ffi.NULL)
         _check(own, f"{url}: {tls.cert_file}")
     if dials or tls.require_peer_cert:
         ca_file = tls.ca_file or ssl.get_default_verify_paths().cafile or ""
-        chain = _lib.nng_tls_config_ca_chain(config, Path(ca_file).read_bytes(), _ffi.NULL)
+        chain = _lib.nng_tls_config_ca_chain(config, _pem(ca_file), _ffi.NULL)
         _check(chain, f"{url}: {ca_file}")
         _check(_lib.nng_tls_config_auth_mode(config, _lib.NNG_TLS_AUTH_MODE_REQUIRED), url)
     if dials:
         # Without a name the TLS engine refuses every certificate, even the right one.
         _check(_lib.nng_tls_config_server_name(config, (tls.server_name or host).encode()), url)
+
+
+def _pem(path: str) -> bytes:
+    """Return the bytes of a file of certificates, without a mark of the byte order. Raises `OSError`."""
+    return read_bytes(path, PEM_BYTES).removeprefix(MARK)
 
 
 def _children(stat: Any) -> list[tuple[bytes, Any]]:

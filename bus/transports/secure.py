@@ -12,6 +12,8 @@ from ssl import SSLContext
 from typing import Any
 
 from bus.errors import LinkError, words_of
+from bus.files import pem
+from bus.touch import touching
 from bus.transports.options import Tls
 from bus.transports.sockets import CLOSED_BY_PEER
 from bus.urls import split_url
@@ -30,16 +32,34 @@ def context(url: str, tls: Tls, listens: bool) -> SSLContext:
         made.num_tickets = 0  # nobody resumes a session, so none is kept
     file = tls.cert_file
     try:
-        if tls.cert_file:
-            made.load_cert_chain(tls.cert_file, tls.key_file, password=lambda: b"")
+        load_own(made, tls)
         if not listens or tls.require_peer_cert:
-            made.verify_mode, file = ssl.CERT_REQUIRED, tls.ca_file
-            made.load_verify_locations(tls.ca_file) if tls.ca_file else made.load_default_certs()
+            file = tls.ca_file
+            load_authority(made, tls)
     except OSError as error:
         raise LinkError(f"{url}: {file}: {_words(error)}") from error
+    except ValueError as error:
+        raise LinkError(f"{url}: {error}") from error
     if listens and not tls.cert_file:
         raise LinkError(f"{url}: a TLS listener needs cert_file")
     return made
+
+
+def load_own(made: SSLContext, tls: Tls) -> None:
+    """Load the own certificate of TLS settings, if they name one. Raises `OSError`. It may block."""
+    if not tls.cert_file:
+        return
+    with touching(tls.cert_file):
+        made.load_cert_chain(pem(tls.cert_file), tls.key_file and pem(tls.key_file), password=lambda: b"")
+
+
+def load_authority(made: SSLContext, tls: Tls) -> None:
+    """Require certificates that the authority of TLS settings signed. Raises `OSError`. It may block."""
+    made.verify_mode = ssl.CERT_REQUIRED
+    if not tls.ca_file:
+        return made.load_default_certs()
+    with touching(tls.ca_file):
+        return made.load_verify_locations(pem(tls.ca_file))
 
 
 def _words(error: OSError) -> str:
@@ -52,15 +72,24 @@ def _words(error: OSError) -> str:
 
 
 class Security:
-    """TLS at one end of an address, shared by its connections. Open it first, to make them."""
+    """TLS at one end of an address, shared by its connections. Open it first, to make them.
+
+    Making it reads files, and so may block; opening it does not.
+    """
 
     def __init__(self, url: str, tls: Tls, listens: bool) -> None:
-        self._url, self._tls, self._listens = url, tls, listens
+        self._listens = listens
         self._name = tls.server_name or split_url(url).host
+        self._trouble = ""
+        try:
+            self._context = context(url, tls, listens)
+        except LinkError as error:
+            self._trouble = str(error)
 
     def open(self) -> None:
-        """Load the certificates. Raises `LinkError` if one of them is unusable."""
-        self._context = context(self._url, self._tls, self._listens)
+        """Begin to make connections. Raises `LinkError` if a certificate is unusable."""
+        if self._trouble:
+            raise LinkError(self._trouble)
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
 
     def secure(self, sock: socket.socket) -> "SecureSocket":

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from bus.ledger import Stats
 from bus.transports.framing import Framing, StreamDecoder
 from bus.wire.batch import LENGTH_BYTES, Batch, from_payloads, payloads
 from bus.wire.handshake import Handshake
@@ -34,9 +35,9 @@ class _Connection:
         self._framing, self._session, self._message_bytes = framing, session, message_bytes
         self._rejected: dict[str, int] = {}
 
-    def decoder(self, rejected: dict[str, int]) -> "_Decoder":
-        self._rejected = rejected
-        self._inner = self._framing.decoder(rejected)
+    def decoder(self, stats: Stats) -> "_Decoder":
+        self._rejected = stats.rejected
+        self._inner = self._framing.decoder(stats)
         return _Decoder(self._inner, self._session, self._message_bytes)
 
     def handshake(self) -> Handshake:
@@ -90,6 +91,9 @@ class _Decoder(StreamDecoder):
         if not whole:
             self._fault = BROKEN
         return batch
+
+    def end(self) -> bytes | memoryview:
+        return self._inner.end()
 
     def revise(self, message_bytes: int) -> None:
         self._message_bytes = message_bytes

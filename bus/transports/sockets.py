@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from bus.permissions import as_given
 
 CLOSED_BY_PEER = "closed by the peer"
-_ACCEPTS = 64  # connections taken in one wake-up
+_ACCEPTS = 16  # connections taken in one wake-up
 _CONNECT_S = 5.0
 _PAUSE_S = 0.5  # when the process has no descriptors left
 _KEEPALIVE = ((socket.TCP_KEEPIDLE, 10), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))
@@ -64,21 +64,25 @@ async def connect_to(loop: AbstractEventLoop, family: int, address: Any) -> sock
 
 
 class Acceptor:
-    """The accepting socket of one address: (AF_UNIX, path) or (0, (host, port)), "" being any host."""
+    """The accepting socket of one numeric place: (AF_UNIX, path) or (0, (host, port)), "" being any host.
 
-    def __init__(self, family: int, address: Any) -> None:
-        self._family, self._address = family, address
+    `bound` is a socket that listens there already; by default `open` makes one.
+    """
+
+    def __init__(self, family: int, address: Any, bound: socket.socket | None = None) -> None:
+        self._family, self._address, self._bound = family, address, bound
         self._socket: socket.socket | None = None
         self._file: tuple[int, int] | None = None
+        self._is_troubled = False
 
     def open(self, loop: AbstractEventLoop, on_peer: OnPeer, on_trouble: Callable[[OSError], None]) -> Any:
         """Bind, listen, and return the address that was bound. Raises `OSError`.
 
-        `on_trouble(error)` is called when the process is out of descriptors or memory; accepting continues
-        half a second later.
+        `on_trouble(error)` is called once when the process runs out of descriptors or memory. Each half a
+        second accepting is tried again.
         """
         self._loop, self._on_peer, self._on_trouble = loop, on_peer, on_trouble
-        self._socket = _listen(self._family, self._address)
+        self._socket = self._bound or listen_at(self._family, self._address)
         self._file = file_of(str(self._address)) if self._family == socket.AF_UNIX else None
         loop.add_reader(self._socket, self._on_acceptable)
         return self._socket.getsockname()
@@ -93,11 +97,14 @@ class Acceptor:
                 return
             except OSError as error:
                 return self._pause(error)
+            self._is_troubled = False
             sock.setblocking(False)
             self._on_peer(sock, f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "local")
 
     def _pause(self, error: OSError) -> None:
-        self._on_trouble(error)
+        if not self._is_troubled:
+            self._is_troubled = True
+            self._on_trouble(error)
         if self._socket is not None:
             self._loop.remove_reader(self._socket)
             self._loop.call_later(_PAUSE_S, self._resume, self._socket)
@@ -126,19 +133,35 @@ class Acceptor:
             unlink_own(str(self._address), self._file)
 
 
-def _listen(family: int, address: Any) -> socket.socket:
+def listen_at(family: int, address: Any) -> socket.socket:
+    """Return a non-blocking socket that listens at a numeric place. Raises `OSError`."""
     if family == socket.AF_UNIX:
         _unlink_stale(str(address))
-    else:
-        host, port = address[0] or "0.0.0.0", address[1]
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, address = found[0][0], found[0][4]
+    elif not family:
+        family, address = numeric(*address)
     both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()  # a wildcard of IPv6 takes IPv4 too
     sock = socket.create_server(address, family=family, backlog=1024, dualstack_ipv6=both)
     if family == socket.AF_UNIX:
         as_given(str(address))
     sock.setblocking(False)
     return sock
+
+
+def numeric(host: str, port: int) -> tuple[int, Any]:
+    """Return the family and address of an IP address, "" being all of IPv4, without a look-up.
+
+    Raises `socket.gaierror` for a name, `OSError` for the scope of an interface that is not there.
+    """
+    plain, _, scope = (host or "0.0.0.0").partition("%")
+    family = socket.AF_INET6 if ":" in plain else socket.AF_INET
+    try:
+        socket.inet_pton(family, plain)
+    except (OSError, ValueError):
+        raise socket.gaierror(socket.EAI_NONAME, f"{host} is a name") from None
+    if family == socket.AF_INET:
+        return family, (plain, port)
+    number = int(scope) if scope.isdecimal() else socket.if_nametoindex(scope) if scope else 0
+    return family, (plain, port, 0, number)
 
 
 def file_of(path: str) -> tuple[int, int] | None:

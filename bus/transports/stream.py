@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from bus.errors import words_of
 from bus.hub import Pipe
 from bus.ledger import Stats
+from bus.text import after, said
 from bus.transports.backlog import SMALL_BYTES, Backlog, cost_of
 from bus.transports.budget import PROCESS, REASON, Budget
 from bus.transports.framing import Framing
@@ -19,6 +20,7 @@ from bus.transports.sockets import CLOSED_BY_PEER
 from bus.wire.batch import Batch, Buffer
 from bus.wire.handshake import Handshake
 
+_SAID_BYTES = 256
 _PARTIAL_BYTES = 16 * 1024  # fewer, of a message that is not whole, are not charged
 
 
@@ -101,7 +103,7 @@ class StreamPipe(Pipe):
         self.stats = stats or Stats()
         self.ready = self.closed = False
         self.fault = ""
-        self.decoder = framing.decoder(self.stats.rejected)
+        self.decoder = framing.decoder(self.stats)
         self._socket = sock
         self._secure = sock if isinstance(sock, SecureSocket) else None
         self._framing, self._encode, self._answer = framing, framing.encode, framing.answer
@@ -158,11 +160,21 @@ class StreamPipe(Pipe):
             return self.close(f"closed during the {handshake.name}" if handshake.begun else CLOSED_BY_PEER)
         self._say(handshake.feed(received))
         if handshake.fault:
-            return self.close(handshake.fault)
+            return self._refuse(handshake.fault, received)
         if handshake.done:
             self._enter()
             self._replay(handshake.rest)
         return self._read_on()
+
+    def _refuse(self, fault: str, received: bytes) -> None:
+        """Close the pipe because the peer is none of ours, with what it said if that was text."""
+        with suppress(OSError):
+            received += self._socket.recv(_SAID_BYTES)
+        self.stats.noise_bytes += len(received)
+        if not self.stats.rejected:  # keys have reasons of their own
+            self.stats.reject("handshake")
+        words = said(received)
+        self.close(f"{fault}; it said: {words}" if words else fault)
 
     def _enter(self) -> None:
         self._disarm()
@@ -380,6 +392,16 @@ class StreamPipe(Pipe):
         self._charge()
         return messages
 
+    def _end(self, fault: str) -> str:
+        """Count what came and became no message. Return the fault with it, if that is text."""
+        rest = self.decoder.end()
+        if not rest:
+            return fault
+        self.stats.noise_bytes += len(rest)
+        if self.ready and self._framing.cut and not self.decoder.fault:
+            self.stats.reject(self._framing.cut)
+        return after(fault, bytes(rest[:_SAID_BYTES])) if fault == CLOSED_BY_PEER else fault
+
     def _disarm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -389,7 +411,7 @@ class StreamPipe(Pipe):
         """Disconnect the peer; queued messages become drops. Idempotent. `fault` says why it was forced."""
         if self.closed:
             return
-        self.closed, self.fault = True, fault
+        self.closed, self.fault = True, self._end(fault)
         self._disarm()
         if self.ready and not fault and not self._queue and self._framing.farewell is not None:
             with suppress(OSError):

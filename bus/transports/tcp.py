@@ -16,14 +16,16 @@ from bus.errors import LinkError, words_of
 from bus.hub import Hub, Link, State
 from bus.keys import Keyring
 from bus.ledger import Stats
-from bus.transports.admission import PeerAdmission
+from bus.transports.binding import Binding, Place
 from bus.transports.channel import Channel
 from bus.transports.framing import Framing
 from bus.transports.options import STREAMS, StreamOptions, Tls
+from bus.transports.seats import FULL, ROOM, Seat, Seats, host_of
 from bus.transports.signing import signed
 from bus.transports.sockets import CLOSED_BY_PEER, Acceptor, OnPeer, connect_to, tune
 from bus.transports.stream import Bounds, Calls, StreamPipe
 from bus.urls import BEACON, Url, split_url, with_host
+from bus.vacancy import NO_PEER
 from bus.wake_hook import Standstill, stood_still
 from bus.wire.batch import Batch
 from bus.wire.signed import SIGNS, Session, begins_with_hello
@@ -72,14 +74,14 @@ class _StreamLink:
         self._sessions: dict[StreamPipe, Session] = {}
         self._refused = Stats()
         self._framing = channel.framing(self.options.message_bytes)
-        self._is_open = False
+        self._is_open = self._enlisted = False
         self._standstill = Standstill(self._woke)
 
     def _begin(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Start on a hub and a loop. Raises `LinkError` for unusable certificates."""
         self._hub, self._loop = hub, loop
         self.channel.open()
-        self._count_refused(hub)
+        self._join(hub)
         self._standstill.watch(loop, self.options.age_s)
 
     def revise(self, other: Link) -> bool:
@@ -145,10 +147,17 @@ class _StreamLink:
             return pipe.close(SIGNS)
         return self._hub.publish(batch, pipe)
 
-    def _count_refused(self, hub: Hub) -> None:
-        """Have a hub count the rejected input of peers that are never attached to it."""
+    def _join(self, hub: Hub) -> None:
+        """Have a hub count what the link misses without peers, and the input of peers that never attach."""
+        hub.enlist(self.name, NO_PEER)
+        self._enlisted = True
         self._refused = Stats()
         hub.keep(self.name, self._refused)
+
+    def _leave_hub(self) -> None:
+        if self._enlisted:
+            self._hub.strike(self.name)
+        self._enlisted = False
 
     def rehome(self, hub: Hub) -> None:
         """Move to another hub with all peers, which notice nothing. Call it between two batches."""
@@ -157,14 +166,17 @@ class _StreamLink:
             if pipe.ready:
                 self._hub.detach(pipe)
                 hub.attach(pipe)
+        self._leave_hub()
         self._hub = hub
-        self._count_refused(hub)
+        self._join(hub)
 
     def _forget(self, pipe: StreamPipe) -> None:
         """Detach a closed pipe from the hub, and note why it closed."""
         self._hub.detach(pipe)
         self.pipes.discard(pipe)
         self._sessions.pop(pipe, None)
+        if not pipe.ready:
+            self._refused.noise_bytes += pipe.stats.noise_bytes
         for reason, count in pipe.stats.rejected.items() if not pipe.ready else ():
             self._refused.reject(reason, count)
         if pipe.fault:
@@ -187,6 +199,7 @@ class _StreamLink:
         self._standstill.end()
         for pipe in tuple(self.pipes):
             pipe.close()
+        self._leave_hub()
 
 
 class ListenLink(_StreamLink):
@@ -209,46 +222,83 @@ class ListenLink(_StreamLink):
         wary: bool = False,
         **options: Any,
     ) -> None:
-        address = parse(url)
+        place = parse(url) if acceptor is None else (socket.AF_UNIX, url)  # that knows its own place
         super().__init__(url, Channel(url, True, framing, tls, origins, keys), name, wary, options)
-        self._acceptor: Accepting = acceptor or Acceptor(*address)
-        self._admission = PeerAdmission()
+        self._given, self._acceptor = acceptor, acceptor
+        self._binding = Binding[Any](url, place, self._bind, self._on_bound)
+        self._seats = Seats()
+        self._seat_of: dict[StreamPipe, Seat] = {}
 
     @property
     def state(self) -> State:
-        return "up" if self._is_open else "closed"
+        return "closed" if not self._is_open else self._binding.state
+
+    @property
+    def fault(self) -> str:
+        return self._binding.fault or self._fault
+
+    @fault.setter
+    def fault(self, fault: str) -> None:
+        self._fault = fault
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
-        """Bind and listen. Raises `LinkError` with the address if that fails."""
+        """Bind and listen, or go on trying if the address is not there yet. Raises `LinkError`."""
         self._begin(hub, loop)
         try:
-            bound = self._acceptor.open(loop, self._accepted, self._on_trouble)
-        except OSError as error:
-            raise LinkError(f"{self.url}: cannot listen: {words_of(error)}") from error
+            self._binding.open(loop)
+        except LinkError:
+            self._leave_hub()
+            raise
         self._is_open = True
+
+    def _bind(self, place: Place) -> Any:
+        acceptor = self._given or Acceptor(*place)
+        bound = acceptor.open(self._loop, self._accepted, self._on_trouble)
+        self._acceptor = acceptor
+        return bound
+
+    def _on_bound(self, bound: Any) -> None:
         if isinstance(bound, tuple):
             self.url = _bound(split_url(self.url), *bound[:2])
 
     def _accepted(self, sock: socket.socket, peer: str) -> None:
-        host = "" if sock.family == socket.AF_UNIX else peer.rpartition(":")[0]
-        if why := self._admission.refusal(host, sock.fileno(), self.options.peers):
+        host = host_of(sock, peer)
+        if why := self._seats.refusal(host, sock.fileno(), self.options.peers):
+            self._refused.reject(FULL)
             log.warning("%s: refused a peer: %s", self.name, why, extra={"cause": f"{self.name}: refused"})
             sock.close()
             return
-        self._admission.take(host)
-        self._adopt(sock, f"{self.url} from {peer}", partial(self._left, host))
+        seat = self._seats.take_seat(host, sock.fileno(), lambda why: pipe.close(why))
+        pipe = self._adopt(sock, f"{self.url} from {peer}", partial(self._left, seat))
+        if not pipe.closed:
+            self._sit(pipe, seat)
 
-    def _left(self, host: str, pipe: StreamPipe) -> None:
-        self._admission.leave(host)
+    def _sit(self, pipe: StreamPipe, seat: Seat) -> None:
+        self._seat_of[pipe] = seat
+        if pipe.ready:
+            seat.meet()
+
+    def _enter(self, pipe: StreamPipe) -> None:
+        if pipe in self._seat_of:  # else it is ready at once
+            self._seat_of[pipe].meet()
+        super()._enter(pipe)
+
+    def _left(self, seat: Seat, pipe: StreamPipe) -> None:
+        seat.leave()
+        self._seat_of.pop(pipe, None)
+        if pipe.fault == ROOM:
+            self._refused.reject(ROOM)
         self._forget(pipe)
 
     def _on_trouble(self, error: OSError) -> None:
         self.fault = f"cannot accept: {words_of(error)}"
-        log.warning("%s: %s; will go on after a pause", self.name, self.fault)
+        log.warning("%s: %s; will go on trying", self.name, self.fault)
 
     def close(self) -> None:
         """Stop accepting and close all peers. Idempotent."""
-        self._acceptor.close()
+        self._binding.close()
+        if self._acceptor is not None:
+            self._acceptor.close()
         super().close()
 
 

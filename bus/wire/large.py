@@ -17,6 +17,11 @@ class Large:
         """Return the bytes of memory that the message takes so far."""
         return len(self.data)
 
+    @property
+    def received(self) -> memoryview:
+        """The bytes that have arrived so far."""
+        return memoryview(self.data)[: self.filled]
+
     def buffer(self) -> memoryview:
         """Return the buffer to read into; never empty."""
         if self.filled == len(self.data):

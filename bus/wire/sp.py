@@ -113,6 +113,11 @@ class Decoder:
         """The bytes of a message that has begun and is not whole yet."""
         return len(self._rest)
 
+    def end(self) -> bytes | memoryview:
+        """Return the bytes of a message that is not whole, because no more come."""
+        rest = self._rest
+        return rest.received if isinstance(rest, Large) else rest
+
     def revise(self, message_bytes: int) -> None:
         """Set another greatest length. A message that has begun is still read to its end."""
         rest, head = self._rest, self._lead + LENGTH_BYTES

@@ -1,9 +1,11 @@
 """The TCP server of a syndication broker, and the exchange that serves its clients and all others."""
 
 import logging
+import socket
 import time
 from asyncio import AbstractEventLoop
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 
 from bus.errors import LinkError
 from bus.ledger import Stats
@@ -11,9 +13,9 @@ from bus.serving.connection import Connection
 from bus.serving.limits import Limits
 from bus.serving.listener import Address, Listener
 from bus.serving.rejections import Rejections
+from bus.transports.binding import Binding
 from devices.syndication.bounds import Bounds
 from devices.syndication.exchange import Exchange
-from devices.syndication.query import prepare
 from devices.syndication.state.producers import NOWHERE, Keeper
 from devices.syndication.tcp import TcpClient
 from devices.syndication.turns import Turns
@@ -66,12 +68,16 @@ class Server:
 
     @property
     def addresses(self) -> list[Address]:
-        """The addresses on which the server listens, with the bound ports."""
-        return list(self._bound.values())
+        """The addresses on which the server listens, with the bound ports, or waits to listen."""
+        return [self._bound.get(address, address) for address in self._listener.bindings]
+
+    @property
+    def bindings(self) -> list[Binding[Address]]:
+        """The same addresses, as a status shows them."""
+        return list(self._listener.bindings.values())
 
     def open(self, loop: AbstractEventLoop, addresses: Sequence[Address]) -> None:
         """Listen at all addresses. Raises `LinkError`, with none open. Connections wait until `accept`."""
-        prepare()
         self._turns.open(loop)
         self._listener.hold()
         try:
@@ -81,15 +87,17 @@ class Server:
             raise
 
     def listen(self, loop: AbstractEventLoop, addresses: Sequence[Address]) -> None:
-        """Listen at the addresses that are not open yet. Raises `LinkError`."""
+        """Listen at new addresses, and wait for those that are not there yet. Raises `LinkError`."""
         for address in addresses:
-            if address not in self._bound:
-                self._bound[address] = self._listener.open(loop, address)
+            if address not in self._listener.bindings:
+                keep = partial(self._bound.__setitem__, address)
+                self._listener.await_address(loop, address, keep, family=socket.AF_INET)
 
     def leave(self, addresses: Collection[Address]) -> None:
         """Stop listening at all addresses but these. Connected clients stay."""
-        for address in [address for address in self._bound if address not in addresses]:
-            self._listener.shut(self._bound.pop(address))
+        for address in [address for address in self._listener.bindings if address not in addresses]:
+            self._listener.shut(address)
+            self._bound.pop(address, None)
 
     def accept(self) -> None:
         """Serve the connections that wait, and all later ones."""

@@ -3,6 +3,7 @@
 from asyncio import AbstractEventLoop
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bus.errors import LinkError
@@ -10,7 +11,9 @@ from bus.extras import lacking
 from bus.ledger import Stats
 from bus.needs import Library
 from bus.serving.limits import Limits
-from bus.tmq.address import endpoint
+from bus.serving.listener import Address
+from bus.tmq.address import listening
+from bus.transports.binding import Binding
 from bus.urls import split_url
 from devices.device import DeviceSpec
 from devices.service import BusPort, Service
@@ -44,8 +47,11 @@ class Syndication(Service):
         self._addresses = [_address(url) for url in spec.syndication]
         _check_libraries(spec)
         from devices.syndication.buses.bus_adapter import Buses  # late: they need an extra
+        from devices.syndication.query import prepare
         from devices.syndication.server import Server
         from devices.syndication.storage.memory import Memory
+
+        prepare()  # here, where a thread makes this service, and not when it starts
 
         self.memory = Memory(database_of(spec), bounds, name, self._on_fault)
         self.server = Server(name, bounds, limits, self.memory.keeper)
@@ -54,6 +60,15 @@ class Syndication(Service):
     @property
     def urls(self) -> Sequence[str]:
         return [f"tcp://{host}:{port}" for host, port in self.server.addresses or self._addresses]
+
+    @property
+    def bindings(self) -> Sequence[Binding[Address]]:
+        return self.server.bindings
+
+    @property
+    def paths(self) -> Sequence[Path]:
+        path = database_of(self._spec)
+        return () if path is None else (path,)
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -133,4 +148,4 @@ def _address(url: str) -> tuple[str, int]:
         raise LinkError(f"{url}: {error}") from None
     if ":" in parts.host:
         raise LinkError(f"{url}: a syndication broker listens on IPv4 only")
-    return endpoint(f"tcp://{parts.host}:{parts.port}")
+    return listening(f"tcp://{parts.host}:{parts.port}")

@@ -1,11 +1,11 @@
 """The page of a report: the tables of all jobs as HTML with plots, which needs nothing but a browser."""
 
-import html
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from bus.names import Names
+from bus.text import markup
 from pipeline.analysis.audit.verdict import judge
 from pipeline.output import svg
 from pipeline.output.names import labelled
@@ -44,12 +44,12 @@ def window_s(seen: "Sequence[Row]") -> float:
 
 def page(where: str, parts: "Mapping[str, Sequence[Row]]", names: Names) -> str:
     """Make the whole page, tokens by their `names`; nothing in it is loaded from elsewhere."""
-    body = [f"<h1>Capture</h1><p>{html.escape(where)}</p>", _verdict(parts)]
+    body = [f"<h1>Capture</h1><p>{markup(where)}</p>", _verdict(parts)]
     for heading, name, text in _SECTIONS:
         plot = f'<div class="wide">{_PLOTS[name](parts)}</div>' if name in _PLOTS else ""
         table = "" if name == "faults" and parts[name] else _table(parts[name], names)
         body.append(f"<h2>{heading}</h2><p>{text}</p>{plot}{table}")
-    title = html.escape(f"buscoupler: {where}")
+    title = markup(f"buscoupler: {where}")
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
     top = f"<!doctype html><html lang=en><head>{head}<style>{_STYLE}</style></head>"
     return f"{top}<body>{''.join(body)}</body></html>"
@@ -57,14 +57,14 @@ def page(where: str, parts: "Mapping[str, Sequence[Row]]", names: Names) -> str:
 
 def _verdict(parts: "Mapping[str, Sequence[Row]]") -> str:
     found = judge(parts)
-    return f'<div class="verdict {found.color}">{html.escape(found.line)}</div>'
+    return f'<div class="verdict {found.color}">{markup(found.line)}</div>'
 
 
 def _table(rows: "Sequence[Row]", names: Names) -> str:
     if not rows:
         return "<p>None.</p>"
     columns = rows[0].__fields__
-    heads = "".join(f"<th>{html.escape(head(name))}</th>" for name in columns)
+    heads = "".join(f"<th>{markup(head(name))}</th>" for name in columns)
     shown = (labelled(row.asDict(), names).values() for row in rows[:ROWS_MOST])
     lines = "".join(f"<tr>{''.join(map(_cell, columns, values))}</tr>" for values in shown)
     more = f"<p>and {len(rows) - ROWS_MOST} more</p>" if len(rows) > ROWS_MOST else ""
@@ -73,7 +73,7 @@ def _table(rows: "Sequence[Row]", names: Names) -> str:
 
 def _cell(name: str, value: Any) -> str:
     kind = ' class="n"' if isinstance(value, int | float) else ""
-    return f"<td{kind}>{html.escape(cell(name, value))}</td>"
+    return f"<td{kind}>{markup(cell(name, value))}</td>"
 
 
 def _carried(parts: "Mapping[str, Sequence[Row]]") -> str:

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from typing import Final, NamedTuple
+
+from bus.text import markup
 
 COLORS: Final = ("#2563a8", "#c2571a", "#2e8b57", "#8e44ad", "#b8860b", "#5f6b7a", "#c0396b", "#1a8f9c")
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 230, 64, 24, 14, 34
@@ -169,16 +170,16 @@ def _name(name: str, x: float, y: float, most: int = _NAME_MOST, more: str = "")
     """Write a name that may be long: what does not fit is left out in its middle, and in the tooltip."""
     half = most // 2
     shown = name if len(name) <= most else f"{name[: half - 1]}…{name[-half:]}"
-    return f"<g><title>{escape(name)}</title>{_text(x, y, shown, 'start', more)}</g>"
+    return f"<g><title>{markup(name)}</title>{_text(x, y, shown, 'start', more)}</g>"
 
 
 def _text(x: float, y: float, words: str, anchor: str = "start", more: str = "") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{more}>{escape(words)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{more}>{markup(words)}</text>'
 
 
 def _box(x: float, y: float, width: float, height: float, color: str, title: str = "") -> str:
     shape = f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height}" fill="{color}">'
-    return f"{shape}<title>{escape(title)}</title></rect>"
+    return f"{shape}<title>{markup(title)}</title></rect>"
 
 
 def _svg(width: int, height: int, body: Sequence[str]) -> str:

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from textwrap import fill
 from typing import Any
 
+from bus.text import plain
+
 
 def width() -> int:
     """Return how wide the terminal is, or COLUMNS; 120 in a pipe."""
@@ -85,7 +87,7 @@ def cell(name: str, value: Any) -> str:
         return f"{value:.3f}"
     if isinstance(value, bytes | bytearray):
         return printable(bytes(value))
-    return str(value)
+    return plain(str(value))
 
 
 def _is_number(cell: str) -> bool:

@@ -14,7 +14,7 @@ from bridges.bridge import Bridge
 from bridges.media.multicast.datagram import Encoder
 from bus.balance import imbalances
 from bus.errors import LinkError
-from bus.hub import Hub, Link
+from bus.hub import Hub, LinkView
 from bus.keys import new_key
 from bus.transports.links import make_link
 from bus.wire.batch import from_payloads
@@ -224,7 +224,7 @@ async def on_one_group(keys: str) -> AsyncIterator[tuple[list[Appliance], list[E
             appliance.close()
 
 
-def watched(appliance: Appliance) -> list[Link]:
+def watched(appliance: Appliance) -> list[LinkView]:
     return [row.link for part in appliance.parts.values() for row in part.watched]
 
 

@@ -41,12 +41,18 @@ class FakeLink:
 
 
 class Parts:
-    def __init__(self) -> None:
-        self.link, self.hub = FakeLink(), WatchedHub("plant")
+    """A bus with a link; `linked` is False for a test in which links do not matter."""
+
+    def __init__(self, linked: bool = True) -> None:
+        self.link, self.hub, self.linked = FakeLink(), WatchedHub("plant"), linked
         self.others = list[Link]()
 
+    def rows(self) -> Iterable[LinkRow]:
+        links = (self.link, *self.others) if self.linked else ()
+        return [LinkRow(self.hub, link.name, link) for link in links]
+
     def watched_links(self) -> Iterable[LinkRow]:
-        return [LinkRow(self.hub, link.name, link) for link in (self.link, *self.others)]
+        return self.rows()
 
     def hubs(self) -> Iterable[Hub]:
         return [self.hub]
@@ -119,8 +125,52 @@ def test_two_links_of_one_name_are_watched_each(parts: Parts, monitor: Monitor) 
     assert len(monitor.events) == 3
 
 
+def test_a_link_that_has_nobody_for_a_while_is_an_event_and_its_end_says_what_was_missed(
+    parts: Parts, monitor: Monitor
+) -> None:
+    parts.link.fault = "no such device"
+    parts.hub.enlist("can:can0", "no device")
+    for second in range(20):
+        if second == 10:
+            parts.hub.publish(from_payloads([b"one", b"two"]))
+        monitor.scan(second)
+    parts.link.state = "up"
+    monitor.scan(20)
+    monitor.scan(21)
+    assert [(event.kind, event.cause, event.counts) for event in monitor.events] == [
+        ("link", "not up for 3 s: no such device", {"losses": 0}),
+        ("link", "not up for 10 s: no such device", {"losses": 0, "no_device": 2}),
+        ("link", "up after 20 s", {"losses": 0, "no_device": 2}),
+    ]
+
+
+@pytest.mark.parametrize(("missed", "told"), [(0, "up"), (3, "up after 2 s")])
+def test_a_link_that_is_there_in_time_is_no_trouble_and_what_it_missed_is_told(
+    parts: Parts, monitor: Monitor, missed: int, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    parts.hub.enlist("can:can0", "no device")
+    monitor.scan(0)
+    parts.hub.publish(from_payloads([b""] * missed))
+    parts.link.state = "up"
+    monitor.scan(2)
+    assert causes(monitor) == [("link", told)]
+    assert monitor.events[0].counts.get("no_device", 0) == missed
+    assert caplog.records == []
+
+
+def test_a_listener_that_nobody_has_dialled_is_no_event(parts: Parts, monitor: Monitor) -> None:
+    parts.link.state = "up"
+    parts.hub.enlist("can:can0", "no peer")
+    monitor.scan(0)
+    parts.hub.publish(from_payloads([b"one", b"two"]))
+    for second in range(20):
+        monitor.scan(second)
+    assert causes(monitor) == [("link", "up")]
+    assert monitor.down_ms == {}
+
+
 def test_drops_are_an_event_with_counts_but_not_at_every_look(parts: Parts, monitor: Monitor) -> None:
-    ear = Ear(parts.hub)
+    parts.linked, ear = False, Ear(parts.hub)
     for second in range(11):
         ear.stats.offered += 10
         ear.stats.drop("queue full", 10)
@@ -153,10 +203,20 @@ def test_what_a_medium_loses_behind_a_bridge_is_an_event_but_not_what_a_policy_d
 ) -> None:
     bridge, ear = Bridge("joint", 7), Ear(Hub())
     bridge.side("line").attach(ear)
-    parts = Parts()
+    parts = Parts(linked=False)
     parts.hub = bridge
     monitor = Monitor("gw", parts, clock_ns=lambda: NOW_NS)
-    for reason in ("conflated", "shed", "aged out", "pattern", "peer gone", "closed", "heard", "fenced"):
+    for reason in (
+        "conflated",
+        "shed",
+        "aged out",
+        "pattern",
+        "peer gone",
+        "no peer",
+        "closed",
+        "heard",
+        "fenced",
+    ):
         ear.stats.drop(reason, 2)
     monitor.scan(0)
     assert (causes(monitor), caplog.records) == ([], [])
@@ -198,7 +258,7 @@ def test_a_flood_of_events_does_not_flood_the_bus(parts: Parts, monitor: Monitor
 
 def test_what_is_dropped_of_events_makes_no_more_of_them(parts: Parts, monitor: Monitor) -> None:
     """The queue of a peer is full: an event about that is dropped there too."""
-    full = RecordingPipe("full", "full")
+    parts.linked, full = False, RecordingPipe("full", "full")
     parts.hub.attach(full)
 
     def send(batch: Batch) -> None:

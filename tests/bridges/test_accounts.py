@@ -103,6 +103,8 @@ class World:
             ("tcp", self.bus), ("ipc", self.bus), (DEVICE, self.sides[1]), ("trunk", self.sides[2]),
             ("peer", ShedHub(self.sides[3], shed, loop)),
         ]  # fmt: skip
+        self.listed = set[str]()
+        self.bus.tap(self.note_missed)
         self.device, self.opened = Stats(), False
         self.oracles = defaultdict[str, Stats](Stats)
         self.peers: list[Peer] = []
@@ -117,9 +119,29 @@ class World:
             self.patch.close()
             self.patch = None
 
+    def note_missed(self, batch: Batch, _: Pipe | None) -> None:
+        """Count what links of the bus miss, apart from the hub."""
+        for link in self.listed - {peer.link for peer in self.peers if not peer.closed} - {DEVICE}:
+            self.oracles[link].offered += batch.count
+            self.oracles[link].drop("no peer", batch.count)
+
+    def turn_link(self, which: int, _: int) -> None:
+        """Open a link, or close it with its peers."""
+        link, hub = self.hubs[which % len(self.hubs)]
+        if link not in self.listed:
+            self.listed.add(link)
+            return hub.enlist(link, "no peer")
+        for peer in [peer for peer in self.peers if peer.link == link]:
+            self.peers.remove(peer)
+            peer.close()
+        self.listed.remove(link)
+        return hub.strike(link)
+
     def attach(self, which: int, _: int) -> None:
         link, hub = self.hubs[which % len(self.hubs)]
         if link == DEVICE and any(peer.link == DEVICE for peer in self.peers):
+            return
+        if link not in self.listed:
             return
         self.opened = self.opened or link == DEVICE
         self.peers.append(Peer(link, hub, self.device if link == DEVICE else Stats(), self.oracles[link]))
@@ -188,8 +210,9 @@ class World:
 
 
 OPERATIONS: list[Callable[[World, int, int], Any]] = [
-    World.attach, World.attach, World.say, World.say, World.say, World.flush, World.close,
-    World.close_in_send, World.attach_in_send, World.purge, World.turn_lease, World.turn_patch, World.late,
+    World.turn_link, World.attach, World.attach, World.attach, World.say, World.say, World.say,
+    World.flush, World.close, World.close_in_send, World.attach_in_send, World.purge,
+    World.turn_lease, World.turn_patch, World.late,
 ]  # fmt: skip
 
 

@@ -133,7 +133,7 @@ def test_onto_a_field_medium_only_frames_go_and_that_is_told_once(
     assert can.ports[0].stats.dropped == {"no frame": 3}
     assert [record.getMessage() for record in caplog.records] == [
         "b, side can: dropped a message that is no TMQ frame, because this medium carries frames only; "
-        "others are only counted"
+        "others are only counted (`buscoupler send`, Bus.send or docs/wire/frame.md make frames)"
     ]
     assert balanced(bridge)
 

@@ -5,20 +5,21 @@ from dataclasses import astuple
 
 import pytest
 
-from bus.ledger import Account, Accounts, Stats
+from bus.accounts import Accounts
+from bus.ledger import Account, Stats
 from bus.wire.batch import from_payloads
 
 
 def numbered(first: int) -> Stats:
     """Return a ledger in which no two counts are equal."""
-    one, two, three, four, five, six, seven, dropped, rejected = range(first, first + 9)
-    return Stats(one, two, three, four, five, six, seven, {"full": dropped}, {"bad": rejected})
+    one, two, three, four, five, six, seven, dropped, rejected, noise = range(first, first + 10)
+    return Stats(one, two, three, four, five, six, seven, {"full": dropped}, {"bad": rejected}, noise)
 
 
 def test_every_count_is_added_to_its_own_and_taken_from_its_own() -> None:
     total = numbered(10)
     total.add(numbered(200))
-    assert astuple(total) == (210, 212, 214, 216, 218, 220, 222, {"full": 224}, {"bad": 226})
+    assert astuple(total) == (210, 212, 214, 216, 218, 220, 222, {"full": 224}, {"bad": 226}, 228)
     assert astuple(total.since(numbered(10))) == astuple(numbered(200))
     assert astuple(total.copy()) == astuple(total)
     other = Stats(dropped={"closed": 2}, rejected={"late": 1})
@@ -33,6 +34,7 @@ def test_every_count_is_added_to_its_own_and_taken_from_its_own() -> None:
         (Stats(offered=1), True),
         (Stats(received=1), True),
         (Stats(rejected={"bad": 1}), True),
+        (Stats(noise_bytes=1), True),
         (Stats(dropped={"full": 1}), True),
     ],
 )

@@ -10,9 +10,10 @@ from functools import partial
 
 import pytest
 
+from bus.accounts import LINKS_MAX, OTHERS
 from bus.balance import imbalances
 from bus.hub import Hub, Pipe, counts_of
-from bus.ledger import LINKS_MAX, OTHERS, Stats
+from bus.ledger import Stats
 from bus.patch import join
 from bus.transports.tcp import ListenLink
 from bus.wire.batch import Batch, from_payloads
@@ -219,9 +220,9 @@ def test_a_count_that_is_missing_is_found_also_when_its_pipe_has_gone(field: str
 
 
 def test_a_record_has_all_counts_by_name_and_stays_as_it_was() -> None:
-    stats = Stats(1, 2, 3, 4, 5, 6, 7, {"stale": 8}, {"echo": 9})
+    stats = Stats(1, 2, 3, 4, 5, 6, 7, {"stale": 8}, {"echo": 9}, 10)
     record = stats.as_record()
     assert list(record) == [field.name for field in fields(Stats)]
-    assert list(record.values()) == [*range(1, 8), {"stale": 8}, {"echo": 9}]
+    assert list(record.values()) == [*range(1, 8), {"stale": 8}, {"echo": 9}, 10]
     stats.drop("stale")
     assert record["dropped"] == {"stale": 8}

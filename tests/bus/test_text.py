@@ -1,6 +1,11 @@
-"""What is said about an unknown word."""
+"""What is said about an unknown word, and text that somebody else wrote."""
 
-from bus.text import closest, nearest
+import json
+from xml.etree.ElementTree import fromstring
+
+from bus.text import closest, hidden_in, markup, nearest, plain, plain_lines, plain_values
+
+HOSTILE = "<script>\x1b[2J\r\u202e&\x00\n" + "x" * 100_000
 
 
 def test_the_word_that_was_meant() -> None:
@@ -20,3 +25,13 @@ def test_no_more_than_64_letters_are_compared() -> None:
     assert closest("a" * 1_000_000, ["a" * 64]) == "a" * 64
     assert closest("a" * 64, ["a" * 64], 1.0) == "a" * 64
     assert closest("a" * 65, ["a" * 65], 1.0) == ""
+
+
+def test_text_of_others_is_shown_plainly_everywhere() -> None:
+    assert hidden_in(plain(HOSTILE)) == ""
+    assert hidden_in(plain_lines(HOSTILE).replace("\n", "")) == ""
+    assert fromstring(f"<a>{markup(HOSTILE)}</a>").text == plain(HOSTILE)
+    values = plain_values({HOSTILE: [HOSTILE, 1, None, {"a": (HOSTILE,)}]})
+    assert json.dumps(values, ensure_ascii=False).isprintable()
+    assert hidden_in("a\u00a0b") == ""
+    assert hidden_in("ab\n") == "U+000A"

@@ -1,7 +1,5 @@
 """Compaction: the same rows in fewer files, at every moment, however it ends."""
 
-import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,20 +15,15 @@ import pyarrow.parquet as pq
 from capture import compact, files, locks
 from capture.reader import read
 from capture.schema import META_TOPOLOGY, Kind
-from tests.capture.divided import divide
+from tests.capture.divided import planted
+from tests.capture.killed import LATER, compacting
 from tests.helpers import ROOT
-from tests.rigs.planted import Plan, generate
-
-LATER = "2999-01-01"
+from tests.helpers.steps import KILLED, Stepping
 
 
 @pytest.fixture
 def days(tmp_path: Path) -> Path:
-    """A capture of four gateways, each with a day of six files."""
-    generate(tmp_path, Plan(rows=6_000, filtered=True))
-    for path in files.listed(tmp_path):
-        divide(path, 6)
-    return files.days_directory(tmp_path)
+    return files.days_directory(planted(tmp_path))
 
 
 def rows_of(days: Path) -> list[Any]:
@@ -132,37 +125,16 @@ STEPS = (
     "parquet.write",
     "Path.unlink",
 )
-KILLED = """
-import os, shutil, signal, sys
-from pathlib import Path
-from capture import compact, parquet
-
-name, number, days = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
-place, _, word = name.partition(".")
-owner, calls = dict(os=os, shutil=shutil, compact=compact, parquet=parquet, Path=Path)[place], []
-work = getattr(owner, word)
-
-def step(*words, **more):
-    calls.append(words)
-    if len(calls) == number:
-        os.kill(os.getpid(), signal.SIGKILL)
-    done = work(*words, **more)
-    if len(calls) == number - 1 and number % 2:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return done
-
-setattr(owner, word, step)
-list(compact.compact(days, "2999-01-01"))
-"""
 
 
 @pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("number", [1, 3, 4])
 def test_killed_at_any_moment_no_row_is_lost_or_doubled(days: Path, step: str, number: int) -> None:
+    """Before a call, before the next one, or after it."""
     before = rows_of(days)
-    words = [sys.executable, "-c", KILLED, step, str(number), str(days)]
-    done = subprocess.run(words, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, timeout=60)
-    assert done.returncode in (0, -signal.SIGKILL)
+    child = Stepping(compacting, step, str(days))
+    child.reach(number)
+    assert child.kill() in (0, KILLED)
     assert rows_of(days) == before
     run(days)
     assert rows_of(days) == before

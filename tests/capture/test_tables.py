@@ -1,10 +1,6 @@
 """Tables: every row of a capture once, whatever is loaded, compacted, damaged or killed in between."""
 
-import os
 import shutil
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,38 +11,23 @@ pytest.importorskip("numpy")
 
 from capture import compact, files
 from capture.reader import read
-from capture.stores import store_of
-from capture.tables import Loaded, PlainTable, Table, load
+from capture.tables import Loaded, Table, load
 from pipeline.input import sound
-from tests.capture.divided import divide
-from tests.helpers import ROOT
-from tests.rigs.planted import Plan, generate
-
-PARTS = 6
-LATER = "2999-01-01"
+from tests.capture.divided import PARTS, planted
+from tests.capture.killed import LATER, loading, table_of
+from tests.helpers.steps import KILLED, Stepping
 
 
 @pytest.fixture
 def days(tmp_path: Path) -> Path:
-    """A capture of four gateways, each with a day of six files."""
-    generate(tmp_path / "source", Plan(rows=3_000, filtered=True))
-    for path in files.listed(tmp_path):
-        divide(path, PARTS)
-    return files.days_directory(tmp_path / "source")
+    return files.days_directory(planted(tmp_path))
 
 
 @pytest.fixture(params=["plain", "delta"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
+    if request.param == "delta":
+        pytest.importorskip("deltalake")
     return table_of(request.param, tmp_path / "table")
-
-
-def table_of(kind: str, where: Path) -> Table:
-    if kind == "plain":
-        return PlainTable(store_of(str(where)))
-    pytest.importorskip("deltalake")
-    from capture.delta import DeltaTable
-
-    return DeltaTable(store_of(str(where)), str(where))
 
 
 def rows_of(days: Path) -> list[Any]:
@@ -118,46 +99,21 @@ def test_a_file_that_comes_after_its_neighbours_were_merged_is_added(
     assert rows_of(tmp_path / "table") == every
 
 
-LOADER = """
-import sys
-from pathlib import Path
-from tests.capture.test_tables import load, table_of
-kind, days, where = sys.argv[1:]
-table, add = table_of(kind, Path(where)), None
-put = table.store.put
-def told(path, name):
-    print("before", name, flush=True); sys.stdin.readline()
-    put(path, name)
-    print("after", name, flush=True); sys.stdin.readline()
-table.store.put = told
-list(load(Path(days), table))
-"""
-
-
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", ["plain", "delta"])
 def test_killed_at_twenty_moments(days: Path, tmp_path: Path, kind: str) -> None:
     """Each kill is one step later, while or after a file is stored; the next load repairs everything."""
+    if kind == "delta":
+        pytest.importorskip("deltalake")
     every = rows_of(days)
     for steps in range(1, 21):
         where = tmp_path / f"table-{steps}"
-        kill_after(steps, kind, days, where)
+        child = Stepping(loading, kind, str(days), str(where))
+        child.walk(steps)
+        assert child.kill() == KILLED
         assert added(list(load(days, table_of(kind, where)))) > 0
         assert rows_of(where) == every
         assert list(load(days, table_of(kind, where))) == []
-
-
-def kill_after(steps: int, kind: str, days: Path, where: Path) -> None:
-    words = [sys.executable, "-c", LOADER, kind, str(days), str(where)]
-    with subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdin is not None
-        assert child.stdout is not None
-        for _ in range(steps):
-            assert child.stdout.readline()
-            child.stdin.write("\n")
-            child.stdin.flush()
-        assert child.poll() is None
-        os.kill(child.pid, signal.SIGKILL)
 
 
 def test_names_are_joined(days: Path, table: Table, tmp_path: Path) -> None:

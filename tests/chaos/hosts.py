@@ -217,7 +217,7 @@ class Network:
             def put(owner: Any, name: str, made: Any) -> None:
                 stack.enter_context(patch.object(owner, name, made))
 
-            put(sockets, "_listen", self._listen)
+            put(sockets, "listen_at", self._listen)
             put(socket.socket, "connect_ex", lambda sock, address: self._connect_ex(sock, address))
             put(CanLink, "_open_device", lambda link: self.here().open(str(link.options.channel)))
             put(UartLink, "_open_device", lambda link: self.here().open(link.options.port))

@@ -7,9 +7,9 @@ from math import inf
 from typing import NamedTuple
 
 from bridges.bridge import Bridge
+from bus.accounts import LINKS_MAX
 from bus.balance import imbalances
-from bus.hub import Hub
-from bus.ledger import LINKS_MAX
+from bus.hub import Hub, LinkView
 from tests.chaos.plant import Plant, Program
 from tests.chaos.stations import Key, Station, receivers
 
@@ -25,6 +25,31 @@ _MESSAGE_BYTES = 3072 + 16
 def ledgers(program: Program) -> list[str]:
     """Every message that was offered to a link was sent, dropped by a reason, or waits."""
     return [f"ledger: {program.name}: {fault}" for fault in imbalances(program.hubs())]
+
+
+class Dues:
+    """Every link of a program is offered what its hub passes on, with a pipe or not, but what it brought.
+
+    Once each, at least: what it was offered may run ahead, and never falls behind. It is looked at from the
+    outside, by what the hub has passed on since the last look.
+    """
+
+    def __init__(self) -> None:
+        self._behind: dict[tuple[Hub, str], tuple[LinkView, int]] = {}
+
+    def broken(self, program: Program) -> Iterator[str]:
+        """Yield what broke since the last look."""
+        before, self._behind = self._behind, {}
+        for row in program.appliance.rows() if program.appliance is not None else ():
+            account = row.hub.accounts().get(row.name)
+            if account is None:
+                yield f"dues: {program.name}: {row.source} has no account"
+                continue
+            behind = row.hub.passed - account.stats.received - account.stats.offered
+            link, then = before.get((row.hub, row.name), (row.link, behind))
+            if link is row.link and behind > then:
+                yield f"dues: {program.name}: {row.source} was not offered {behind - then} messages"
+            self._behind[row.hub, row.name] = row.link, behind
 
 
 def bounds(program: Program) -> Iterator[str]:

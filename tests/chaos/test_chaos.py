@@ -9,7 +9,7 @@ import pytest
 from tests.chaos.__main__ import CHUNK, child, chunks, environment, line
 from tests.chaos.shrink import shortest
 
-SEEDS = 20
+SEEDS = 12
 
 
 @pytest.mark.timeout(900)

@@ -68,6 +68,7 @@ class Trial:
         self.faults, self._pause_s, self._step_s = faults, pause_s, step_s
         self.chance = Random(f"load {seed}")
         self.plant = Plant()
+        self.dues = {name: laws.Dues() for name in self.plant.programs}
         self.trouble = Trouble(self.plant)
         self.happened: list[Fault] = []
         self.stations = stations()
@@ -176,8 +177,8 @@ class Trial:
         self.go(max(0.0, began_s + STORM_S - clock.now_s))
 
     def _look(self) -> None:
-        for program in self.plant.programs.values():
-            self._fail(*laws.ledgers(program), *laws.bounds(program))
+        for name, program in self.plant.programs.items():
+            self._fail(*laws.ledgers(program), *self.dues[name].broken(program), *laws.bounds(program))
 
     def _after(self) -> None:
         for _ in range(2):

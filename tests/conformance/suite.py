@@ -6,12 +6,15 @@ project of its own, with a clone of this repository on its path (docs/add-a-medi
 
 import asyncio
 import functools
+import random
 from collections.abc import Awaitable, Callable
 from inspect import signature
 
 import pytest
 
 from bridges import simulate
+from bus.hub import Pipe
+from bus.wire.batch import Batch
 from bus.wire.frame import TOKENS_MAX, pack
 from tests.bridges.support import frame
 from tests.conformance.pair import Maker, Pair, Side
@@ -211,6 +214,54 @@ async def test_a_loss_is_counted_and_has_a_reason(maker: Maker, pair: Pair) -> N
         await until(lambda: link.state == "up")
     side.close()
     assert (link.state, link.losses) == ("closed", 2)
+
+
+class Dues:
+    """What a hub had to offer the link of its side: once for each pipe but the sender, else once."""
+
+    def __init__(self, side: Side) -> None:
+        self.side, self.due = side, 0
+        self.before = self.offered()
+        side.hub.tap(self._count)
+
+    def offered(self) -> int:
+        link = self.side.link
+        account = self.side.hub.accounts().get(link.name) if link is not None else None
+        return account.stats.offered if account is not None else 0
+
+    def _count(self, batch: Batch, origin: Pipe | None) -> None:
+        link = self.side.link
+        if link is not None:
+            pipes = [pipe for pipe in self.side.hub.pipes if pipe.link == link.name]
+            others = sum(pipe is not origin for pipe in pipes)
+            self.due += batch.count * (others if pipes else link.state != "closed")
+
+    def turn(self) -> None:
+        """Open the link, or close it."""
+        if self.side.link is not None:
+            self.side.open() if self.side.link.state == "closed" else self.side.close()
+
+
+@conformance
+async def test_whatever_happens_a_link_accounts_for_all_that_it_is_due(maker: Maker, pair: Pair) -> None:
+    chance, dues = random.Random(maker.name), [Dues(pair.near), Dues(pair.far)]
+    faults = pair.loses[1:] if pair.loses else ()
+    broken = False
+    for _ in range(60):
+        dice = chance.random()
+        if dice < 0.6:
+            chance.choice(dues).side.say(*(maker.make(40, seed) for seed in range(chance.randint(1, 3))))
+        elif dice < 0.75 and not broken:
+            chance.choice(dues).turn()
+        elif dice < 0.85 and faults and (broken or (pair.near.up and pair.far.up)):
+            await faults[broken]()
+            broken = not broken
+        else:
+            await asyncio.sleep(0.2 if maker.simulated else 0.002)
+        pair.check_ledger()
+        assert [one.offered() - one.before for one in dues] == [one.due for one in dues]
+    for one in dues:
+        assert one.side.link is None or one.side.link.name in one.side.hub.accounts()
 
 
 @conformance

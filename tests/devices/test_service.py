@@ -24,6 +24,16 @@ def test_what_a_service_says_is_bounded() -> None:
     assert ear.messages == [half, half]
 
 
+def test_what_a_service_had_not_said_when_it_leaves_is_counted() -> None:
+    loop = asyncio.new_event_loop()
+    hub, service = Hub("p"), Service("s", EchoSpec(on="gw", echo=("p",)))
+    service.open(hub, loop)
+    service.ports[0].say([b"one", b"two"])
+    service.close()
+    loop.close()
+    assert hub.accounts()["s"].stats.rejected == {"closed": 2}
+
+
 async def test_an_answer_comes_after_its_question_for_every_peer() -> None:
     hub, asks, hears = Hub("p"), RecordingPipe(), RecordingPipe()
     hub.attach(asks)

@@ -2,7 +2,7 @@
 
 from bus.ledger import Account
 
-COUNTERS = ("received", "received_bytes", "offered", "sent", "sent_bytes")
+COUNTERS = ("received", "received_bytes", "offered", "sent", "sent_bytes", "noise_bytes")
 
 
 def falls(before: dict[str, Account], after: dict[str, Account]) -> list[str]:

@@ -44,8 +44,24 @@ BAD = {
     "empty": Bad("", 1, "empty"),
     "no YAML": Bad("name: [", 1, ""),
     "unknown key": Bad(ONE + "busses: {}\n", 3, 'did you mean "buses"'),
+    "wrong indentation": Bad(ONE + "buses:\n  p: x\n    on: a\n", 5, "indented wrong"),
+    "a tab": Bad(ONE + "buses:\n\tp: {on: a}\n", 4, "indent with blanks, not with tabs"),
+    "a brace that is missing": Bad(
+        ONE + "buses: {p: {on: a}\nevents: p\n", 4, "is a brace or a comma missing"
+    ),
+    "MQTT without its package": Bad(side("mqtt: 'mqtt://h:1883'"), 4, "package of its own"),
+    "a protocol of others": Bad(side("modbus: /dev/x"), 4, "Modbus are not translated"),
+    "a file by gateway": Bad(
+        bus("listen: {url: 'tls+tcp://127.0.0.1:5', tls: {cert_file: {a: x}}}"), 3, "${NAME}, can differ"
+    ),
     "unknown gateway": Bad(ONE + "buses: {p: {on: b}}\n", 3, 'no gateway "b"'),
     "same key twice": Bad(ONE + "name: u\n", 3, "name"),
+    "number to the base 8": Bad(side("uart: {port: /dev/x, baud: 0115200}"), 4, "write 115200"),
+    "port to the base 60": Bad(side("tcp: {host: h, port: 12:30}"), 4, "write the plain number"),
+    "nodes to the base 8": Bad(side("uart: {port: /dev/x, rs485: {nodes: [001, 2]}}"), 4, "write 1"),
+    "token to the base 8": Bad(side("uart: /dev/x", ", pattern: [fridge, 010]"), 4, "put it in quotes"),
+    "line feed in a path": Bad(side('uart: {port: "/dev/x\\nExecStartPre=+/bin/sh"}'), 4, "holds U+000A"),
+    "bidi override in a path": Bad(ONE + 'buses: {p: {on: a}}\nkeys: "/etc/x\\u202e"\n', 4, "holds U+202E"),
     # hosts and addresses
     "impossible gateway": Bad(
         "name: t\ngateways: {a: {address: 10.0.0.311}}\nbuses: {p: {on: a}}\n", 2, "no IPv4"

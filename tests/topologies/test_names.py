@@ -49,9 +49,9 @@ def test_a_file_beside_the_topology(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ("content", "text"),
     [
         (None, "cannot read the names: No such file or directory"),
-        (b"\xff", "can't decode byte 0xff"),
+        (b"\xff", "not UTF-8 text"),
         (b"a//b\n", "a part between slashes is empty"),
-        (b"x" * ((1 << 20) + 1), "a file of names has at most 1048576 bytes"),
+        (b"x" * ((1 << 20) + 1), "more than 1048576 bytes"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_an_error_of_check(

@@ -8,6 +8,7 @@ from bus.names import RESERVED
 from bus.wire.pattern import collisions, hexadecimal
 from topologies.checks.addresses import find_misplaced
 from topologies.checks.budgets import find_overloads
+from topologies.checks.confined import find_confined
 from topologies.checks.cycles import find_cycles
 from topologies.checks.exclusive import find_conflicts
 from topologies.checks.failover import find_gaps
@@ -35,6 +36,7 @@ def check_wired(wiring: Wiring) -> list[Finding]:
         *find_conflicts(wiring),
         *find_misplaced(wiring),
         *find_overloads(wiring),
+        *find_confined(wiring),
         *_idle_gateways(topology),
         *_repeated_names(topology),
         *_far_devices(topology),

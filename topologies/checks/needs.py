@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from bus.needs import KeyFile, Need, Readable, Secret, dialling_needs, listening_needs
+from bus.needs import KeyFile, Need, PageToken, Secret, dialling_needs, listening_needs
 from bus.schema import Where
 from topologies.model import Topology, running
 from topologies.model.status import tcp_url
@@ -32,7 +32,7 @@ def _of_page(topology: Topology, gateway: str) -> Iterator[Placed]:
     if page.serve and page.listen is not None:
         yield from ((page.where, need) for need in listening_needs(tcp_url(page.listen), page.tls))
     if page.serve and page.token_file is not None:
-        yield from ((page.where, need) for need in (Readable(page.token_file), Secret(page.token_file)))
+        yield from ((page.where, need) for need in (PageToken(page.token_file), Secret(page.token_file)))
 
 
 def _of_buses(topology: Topology, gateway: str) -> Iterator[Placed]:

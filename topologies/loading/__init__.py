@@ -2,5 +2,5 @@
 
 `document` parses the YAML text into nodes with places, `variables` replaces those in values, and `loader`
 makes the model from the nodes: `mappings` tells whether a mapping has values by gateway, and of which kind
-a record is.
+a record is, `numbers` whether a number is the one that is meant.
 """

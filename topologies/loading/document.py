@@ -21,6 +21,20 @@ from topologies.loading.variables import Use, VariableError, expanded
 CHARACTERS_MAX = 1 << 20
 NODES_MAX = 50_000  # an alias counts as many as the nodes that it stands for
 DEPTH_MAX = 32
+_INDENT = "is this line, or one above, indented wrong, or no blank behind a key's colon?"
+_ADVICE = {
+    "mapping values are not allowed": f": {_INDENT} Text with `: ` in it needs quotes",
+    "expected <block end>": f": {_INDENT} Items of a list begin with `- `",
+    "could not find expected ':'": ": a key ends with a colon and a blank; what belongs to it is indented",
+    "found character '\\t'": ": indent with blanks, not with tabs",
+    "expected ',' or ']'": ": is a bracket or a comma missing?",
+    "expected ',' or '}'": ": is a brace or a comma missing? A mapping is written {key: value}",
+    "found unknown escape character": ": in double quotes a backslash begins an escape: use single quotes",
+    "found unexpected end of stream": ": is a quote missing?",
+    "found undefined alias": ": * begins an alias in YAML: put the text in quotes",
+    "cannot start any token": ": put text that begins with this character in quotes",
+}
+"""Words of PyYAML, and what to do."""
 
 
 class _Loader(SafeLoader):
@@ -125,7 +139,7 @@ def parse(text: str, file: str, variables: Mapping[str, str]) -> Document:
         return Document(None, [error(place, f"unprintable character #x{e.character:04x}")])
     except MarkedYAMLError as e:
         text = " ".join(f"not YAML: {e.problem or ''} {e.context or ''}".split())
-        return Document(None, [error(where(file, e.problem_mark or e.context_mark), text)])
+        return Document(None, [error(where(file, e.problem_mark or e.context_mark), text + _advice(e))])
     except YAMLError as e:
         return Document(None, [error(Where(file), str(e).replace("\n", " "))])
     if root is None:
@@ -134,6 +148,11 @@ def parse(text: str, file: str, variables: Mapping[str, str]) -> Document:
     found += [error(_inside(file, mark, offset), text) for mark, offset, text in loader.wrong]
     notes = tuple(_note(file, mark, use) for mark, use in loader.used)
     return Document(root, found, notes, frozenset(where(file, mark)[1:3] for mark, _, _ in loader.wrong))
+
+
+def _advice(fault: MarkedYAMLError) -> str:
+    """Return what to do about a fault that PyYAML found, in the words of who writes a file."""
+    return next((advice for words, advice in _ADVICE.items() if words in (fault.problem or "")), "")
 
 
 def _note(file: str, mark: Mark, use: Use) -> Finding:

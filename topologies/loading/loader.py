@@ -14,7 +14,10 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 from yaml.constructor import ConstructorError, SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from bus.elsewhere import known_elsewhere
+from bus.files import NoText, text_of
 from bus.schema import (
+    AnyText,
     ByGateway,
     KindOf,
     Notation,
@@ -23,14 +26,17 @@ from bus.schema import (
     Single,
     Where,
     alternatives,
+    check_signs,
     problem,
     settings,
     unwrap,
 )
 from bus.text import nearest
+from bus.touch import touching
 from topologies.findings import Finding, InvalidTopology, error
 from topologies.loading.document import CHARACTERS_MAX, describe, parse, where
 from topologies.loading.mappings import is_choice, kind_among, slip_in, wrong_keys
+from topologies.loading.numbers import unclear
 from topologies.loading.variables import Expanded
 from topologies.model import Topology
 
@@ -67,15 +73,32 @@ def load_noted(path: str | Path) -> Loaded:
     """Read a topology as `load` does, and return it with notes about its variables."""
     name = STDIN if str(path) == "-" else str(path)
     try:
-        with open(0 if name == STDIN else path, "rb", closefd=name != STDIN) as file:
-            data = file.read(4 * CHARACTERS_MAX + 1)
-        text = data.decode()
+        data = _data(name)
+        text = text_of(data)
     except OSError as e:
         raise InvalidTopology([error(Where(name), f"cannot read: {e.strerror}")]) from None
-    except UnicodeDecodeError as e:
-        line = data[: e.start].count(b"\n") + 1
-        raise InvalidTopology([error(Where(name, line, 1), "not UTF-8 text")]) from None
+    except NoText as e:
+        raise InvalidTopology([error(Where(name, e.line, 1), str(e))]) from None
     return _read(text, name, os.environ)
+
+
+def _data(name: str) -> bytes:
+    """Return what a file or standard input has, up to a bound. Raises `OSError`.
+
+    A pipe may take its time; a file that does not answer is noted (`bus.files.touching`).
+    """
+    if name == STDIN:
+        return _read_from(0, closes=False)
+    with touching(name):
+        is_pipe = Path(name).is_fifo()
+        if not is_pipe:
+            return _read_from(name)
+    return _read_from(name)
+
+
+def _read_from(file: str | int, closes: bool = True) -> bytes:
+    with open(file, "rb", closefd=closes) as source:
+        return source.read(4 * CHARACTERS_MAX + 1)
 
 
 def loads(
@@ -122,7 +145,13 @@ class _Reader:
         """Add a finding: the node is not what was expected, in `words`."""
         if self._at is not None and isinstance(node, MappingNode):
             hint = f"; a value by gateway has the keys {', '.join(self._on)}"
+        elif isinstance(node, MappingNode) and self._names_gateways(node):
+            hint = "; it is the same on all gateways: a variable, ${NAME}, can differ between machines"
         self._wrong(node, path, f"expected {words}, found {describe(node)}{hint}")
+
+    def _names_gateways(self, node: MappingNode) -> bool:
+        keys = [key.value for key, _ in node.value if isinstance(key, ScalarNode)]
+        return bool(keys) and all(key in self._gateways for key in keys)
 
     def read(self, node: Node, annotation: Any, path: str) -> Any:
         """Return the value of a node; it is meaningless if the node has a finding."""
@@ -154,14 +183,14 @@ class _Reader:
         if origin is ByGateway:
             return self._read_by_gateway(node, get_args(bare)[0], path)
         if origin in (Union, types.UnionType):
-            return self._read_union(node, get_args(bare), path)
+            return self._read_union(node, get_args(bare), path, markers)
         if origin is tuple:
             return self._read_list(node, get_args(bare)[0], path, markers)
         if origin is Mapping:
             return self._read_mapping(node, get_args(bare), path)
         if origin is Literal:
             return self._read_choice(node, get_args(bare), path)
-        return self._read_scalar(node, (bare,), path)
+        return self._read_scalar(node, (bare,), path, markers)
 
     def _read_by_gateway(self, node: Node, annotation: Any, path: str) -> ByGateway[Any]:
         """Read a value for each gateway of its record; only once if nothing in it is given by gateway."""
@@ -194,7 +223,7 @@ class _Reader:
         self._at = gateway
         return value
 
-    def _read_union(self, node: Node, options: Sequence[Any], path: str) -> Any:
+    def _read_union(self, node: Node, options: Sequence[Any], path: str, markers: Sequence[Any]) -> Any:
         wanted = [option for option in options if option is not type(None)]
         if len(wanted) < len(options) and _is_null(node):
             return None
@@ -203,13 +232,13 @@ class _Reader:
         lists = [option for option in wanted if get_origin(option) is tuple]
         if lists and isinstance(node, SequenceNode):
             return self.read(node, lists[0], path)
-        return self._read_scalar(node, [option for option in wanted if option not in lists], path)
+        return self._read_scalar(node, [option for option in wanted if option not in lists], path, markers)
 
     def _read_list(self, node: Node, item: Any, path: str, markers: Sequence[Any]) -> Any:
         notation = next((marker for marker in markers if isinstance(marker, Notation)), None)
         if isinstance(node, SequenceNode):
             return tuple(self.read(child, item, f"{path}[{i}]") for i, child in enumerate(node.value))
-        if notation and isinstance(node, ScalarNode) and _kind(node) == "str":
+        if notation and isinstance(node, ScalarNode) and _kind(node) == "str" and not _unclear(node, ()):
             return self._read_text(node, notation, path)
         if any(isinstance(marker, Single) for marker in markers) and not _is_null(node):
             return (self.read(node, item, path),)
@@ -289,7 +318,7 @@ class _Reader:
             self._wrong(key, _join(path, name), str(e))
             return None
         words = [*known, *(choice[1].kinds.all() if choice else ())]
-        hint = nearest(name, [*words, *(self._on if self._at is not None else ())])
+        hint = known_elsewhere(name) or nearest(name, [*words, *(self._on if self._at is not None else ())])
         if self._at is not None and name in self._gateways:
             hint = ": a gateway; values by gateway have no other keys beside them"
         self._wrong(key, _join(path, name), f'unknown key "{name[:64]}"{hint}')
@@ -320,15 +349,27 @@ class _Reader:
             return node.value
         return self._unlike(node, path, " or ".join(choices))
 
-    def _read_scalar(self, node: Node, wanted: Sequence[Any], path: str) -> Any:
-        kind = _kind(node)
-        for each, option in product(_kinds(node), (unwrap(w)[0] for w in wanted)):
+    def _read_scalar(self, node: Node, wanted: Sequence[Any], path: str, markers: Sequence[Any]) -> Any:
+        kind, options = _kind(node), [unwrap(w)[0] for w in wanted]
+        if (int in options or float in options) and (text := _unclear(node, options)):
+            quotes = ", or put it in quotes if it is text" if str in options else ""
+            return self._wrong(node, path, f"{text}{quotes}")
+        for each, option in product(_kinds(node), options):
             if isinstance(node, ScalarNode) and each in _TAGS[option]:
-                return self._construct(node, each, option, path)
-        words = " or ".join(_WORDS[unwrap(w)[0]] for w in wanted)
-        unquoted = str in wanted and kind in ("int", "float", "bool", "timestamp")
+                return self._seen(self._construct(node, each, option, path), node, path, markers)
+        words = " or ".join(map(_WORDS.__getitem__, options))
+        unquoted = str in options and kind in ("int", "float", "bool", "timestamp")
         quote = "; put it in quotes" if unquoted else ""
         return self._unlike(node, path, words, quote)
+
+    def _seen(self, value: Any, node: Node, path: str, markers: Sequence[Any]) -> Any:
+        """Return a value. Add a finding if it is a text with a character that nobody would see in it."""
+        if isinstance(value, str) and not any(isinstance(marker, AnyText) for marker in markers):
+            try:
+                check_signs(value)
+            except ValueError as e:
+                return self._wrong(node, path, str(e))
+        return value
 
     def _construct(self, node: ScalarNode, kind: str, wanted: type, path: str) -> Any:
         try:
@@ -392,6 +433,14 @@ def _kinds(node: Node) -> tuple[str, ...]:
     """Return the types that a scalar can be of: also text, or a type without quotes, if it has variables."""
     plain = node.plain_tag.rpartition(":")[2] if isinstance(node, Expanded) else ""
     return (_kind(node), "str", plain) if plain else (_kind(node),)
+
+
+def _unclear(node: Node, wanted: Collection[type]) -> str:
+    """Return why a scalar is a number that may not be the one that is meant; "" if it is, or is text."""
+    if not isinstance(node, ScalarNode):
+        return ""
+    number = _kind(node) in ("int", "float") or (isinstance(node, Expanded) and str not in wanted)
+    return unclear(node.value) if number or (node.style is None and _kind(node) == "str") else ""
 
 
 def _is_null(node: Node) -> bool:

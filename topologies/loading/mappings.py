@@ -9,6 +9,7 @@ from typing import Any, get_args, get_origin
 
 from yaml.nodes import MappingNode, Node, ScalarNode
 
+from bus.elsewhere import known_elsewhere
 from bus.schema import KindOf, Record, Single, alternatives, present, settings, unwrap
 from bus.text import closest, nearest
 
@@ -76,7 +77,11 @@ def slip_in(kind_of: KindOf, base: type[Record], node: MappingNode) -> tuple[Sca
     """Return the key of a mapping without a kind that is most likely meant as one, and what is wrong."""
     kinds, known = kind_of.kinds.all(), settings(base)
     for key in _names_of(node):
-        if key.value not in known and closest(key.value, kinds, _LIKENESS):
+        if key.value in known:
+            continue
+        if elsewhere := known_elsewhere(key.value):
+            return key, f'unknown key "{key.value[:64]}"{elsewhere}'
+        if closest(key.value, kinds, _LIKENESS):
             return key, f'unknown key "{key.value[:64]}"{nearest(key.value, (*known, *kinds))}'
     return None
 

@@ -18,6 +18,7 @@ from bus.schema import (
     Record,
     Single,
 )
+from bus.transports.peers import Network
 from devices import DEVICES
 from devices.device import DeviceSpec
 from topologies.model.bridges import BridgeSpec
@@ -39,6 +40,12 @@ class Gateway(Record):
         "what each of its processes may hold for all stream peers together; by default a quarter of the "
         "machine's memory",
     ] = None
+    keep_connections_of: Annotated[
+        tuple[Network, ...],
+        Length(0, 64),
+        Single(),
+        "networks whose connections never make room for those of other hosts",
+    ] = ()
     status: Annotated[StatusSpec, "its status page and metrics (docs/status.md)"] = PLAIN
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
+from bus.text import markup
 from topologies.picture.layout import NODE_HEIGHT, Box, Drawing, Edge, Node
 from topologies.wiring.ids import gateway_id
 
@@ -78,9 +79,9 @@ def _box(box: Box, mark: Mark) -> str:
     return (
         f'<g class="gateway-box {mark.state}" data-id={quoteattr(gateway_id(box.gateway))}>'
         f'<rect class="box" rx="10" {place}/>'
-        f'<text x="{x:g}" y="{y:g}"><tspan class="gateway">{escape(shorten(box.gateway, room))}</tspan>'
-        f' <tspan class="dim">{escape(shorten(box.address, room))}</tspan></text>'
-        f'<text class="live end" x="{box.x + box.width - 14:g}" y="{y:g}">{escape(mark.text)}</text></g>'
+        f'<text x="{x:g}" y="{y:g}"><tspan class="gateway">{markup(shorten(box.gateway, room))}</tspan>'
+        f' <tspan class="dim">{markup(shorten(box.address, room))}</tspan></text>'
+        f'<text class="live end" x="{box.x + box.width - 14:g}" y="{y:g}">{markup(mark.text)}</text></g>'
     )
 
 
@@ -90,24 +91,24 @@ def _edge(edge: Edge, mark: Mark) -> Iterator[str]:
     x, y = (x1 + 3 * ax + 3 * bx + x2) / 8, (y1 + 3 * ay + 3 * by + y2) / 8
     first, second = (*mark.lines, "", "")[:2]
     yield f'<g class="edge{kinds} {mark.state}" data-id={quoteattr(edge.id)}>'
-    yield f"<title>{escape(_title(edge.id, mark))}</title>"
+    yield f"<title>{markup(_title(edge.id, mark))}</title>"
     yield f'<path d="M{x1:g},{y1:g} C{ax:g},{ay:g} {bx:g},{by:g} {x2:g},{y2:g}"/>'
-    yield f'<text y="{y - 6:g}"><tspan class="line" x="{x:g}">{escape(first)}</tspan>'
-    yield f'<tspan class="line" x="{x:g}" dy="19">{escape(second)}</tspan></text></g>'
+    yield f'<text y="{y - 6:g}"><tspan class="line" x="{x:g}">{markup(first)}</tspan>'
+    yield f'<tspan class="line" x="{x:g}" dy="19">{markup(second)}</tspan></text></g>'
 
 
 def _node(node: Node, mark: Mark, width: float) -> Iterator[str]:
     x, y = node.x, node.y
     detail = " ".join(filter(None, (node.kind if node.kind != "wire" else "", node.detail)))
     yield f'<g class="node {node.kind} {mark.state}" data-id={quoteattr(node.id)}>'
-    yield f"<title>{escape(_title(node.id, mark))}</title>"
+    yield f"<title>{markup(_title(node.id, mark))}</title>"
     yield (
         f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{NODE_HEIGHT}" '
         f'rx="{_CORNERS.get(node.kind, 6)}"/>'
     )
     for kind, dy, text in (("name", 18, node.name), ("dim", 33, detail), ("live", 48, mark.text)):
         shown = shorten(text, _fitting(kind, width))
-        yield f'<text class="{kind}" x="{x + 12:g}" y="{y + dy:g}">{escape(shown)}</text>'
+        yield f'<text class="{kind}" x="{x + 12:g}" y="{y + dy:g}">{markup(shown)}</text>'
     yield f'<text class="sign" x="{x + width - 10:g}" y="{y + 18:g}">{SIGNS[mark.state]}</text></g>'
 
 

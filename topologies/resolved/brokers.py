@@ -63,6 +63,7 @@ class CandidateFacts(NamedTuple):
     tls: tuple[tuple[str, Tls], ...]
     gateway: str
     lease_ms: int
+    lease_max_ms: int
     origin: int
     keys: KeyFiles
     certificates: tuple[tuple[Stamp, ...], ...]
@@ -112,6 +113,7 @@ class Candidates:
             tls=self._tls,
             gateway=gateway,
             lease_ms=min(broker.lease_ms for broker in wiring.topology.brokers.values()),
+            lease_max_ms=min(broker.most_ms for broker in wiring.topology.brokers.values()),
             origin=origin,
             keys=self._keys,
             certificates=self._certificates,

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 
+from bus.touch import touching
 from bus.transports.options import Tls
 
 Stamp = tuple[int, int, int] | None
@@ -29,7 +30,7 @@ def certificates(tls: Tls | None) -> tuple[Stamp, ...]:
 
 
 def _stamp(file: str) -> Stamp:
-    with suppress(OSError):
+    with suppress(OSError), touching(file):
         found = os.stat(file)
         return found.st_ino, found.st_size, found.st_mtime_ns
     return None

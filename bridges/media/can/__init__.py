@@ -3,5 +3,6 @@
 `medium` is the record. A `link` opens a `port` and makes a `pipe` on it. The pipe uses `receive` and `send`;
 `shared` has the state that these have in common. `codec` splits messages into transfers and puts them
 together. `socketcan` packs frames as the kernel does. `state` tracks the controller's states. `restart`
-ends a bus-off. `slcan` makes serial adapters fast. `library` loads python-can.
+ends a bus-off. `source` watches what python-can reads from; `slcan` makes serial adapters fast, `socketcand`
+connects within bounds. `library` loads python-can.
 """

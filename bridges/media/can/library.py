@@ -3,6 +3,7 @@
 These, with SQLite and more, take 2.5 MiB of memory. A program that imports `can.io` itself still gets them.
 """
 
+import logging
 import sys
 from importlib import import_module
 from types import ModuleType
@@ -25,7 +26,9 @@ def python_can() -> ModuleType:
         return import_module("can")  # which waits until another thread has imported it
     stand_in = sys.modules.setdefault(_FORMATS, _Without(_FORMATS))
     try:
-        return import_module("can")
+        can = import_module("can")
+        logging.getLogger("can").setLevel(logging.CRITICAL)  # it logs lines, with stacks, by what it reads
+        return can
     finally:
         if sys.modules.get(_FORMATS) is stand_in:
             del sys.modules[_FORMATS]

@@ -15,15 +15,20 @@ from bridges.media.can.port import BusPort, SocketPort, explained, prepare, shut
 from bridges.media.can.restart import Restarter
 from bridges.media.can.shared import Shared, TransferIds
 from bridges.media.can.slcan import prepare_slcan
-from bridges.media.can.state import BusState, State
+from bridges.media.can.socketcand import connect_once
+from bridges.media.can.source import UNFRAMED_BYTES, put_source
+from bridges.media.can.state import BusState
 from bridges.media.device import DeviceLink, OpenPipe, PipeContext, need
 from bridges.media.shedding import Shed
 from bus.errors import LinkError
 from bus.hub import Hub, Link
+from bus.noise import Ear
 
 if TYPE_CHECKING:
     from can import BusABC
 
+# interfaces that do not wait when they are asked not to; a thread reads all others
+_NEVER_WAITS = ("socketcan", "udp_multicast", "slcan", "socketcand")
 _ECHOES = 4096  # how many of our own frames to remember, because they may still come back
 
 
@@ -46,22 +51,33 @@ class CanLink(DeviceLink["BusABC"]):
         shed: Shed | None = None,
         **retry: Any,
     ) -> None:
+        self.options = options
         super().__init__(
             f"can:{options.device}", shed, options.queue_bytes, options.age_ms / 1000, jitter=jitter, **retry
         )
         if options.node is None or in_flight < 1:
             raise LinkError(f"{self.name}: it needs a node id, 1 to 127, and in_flight of at least 1")
-        self.options, self.identifier = options, can_id(options.subject, options.node)
+        self.identifier = can_id(options.subject, options.node)
         self.bus = BusState()
+        unknown(options.interface)  # loads python-can here, which takes long, and not when the link opens
         self._shared = Shared(
             self.name, self.identifier, options, self.stats, self.shed, in_flight, self.bus,
             deque(maxlen=_ECHOES), TransferIds(), self.seals,
         )  # fmt: skip
 
     @property
-    def condition(self) -> State:
-        """The state of the controller: `error-active` to `bus-off`, or `unknown` if nothing reports it."""
-        return self.bus.state
+    def ear(self) -> Ear:
+        if self.options.interface in ("udp_multicast", "virtual"):
+            return Ear("datagrams", "another program on this group", sure=32, few=8)
+        return Ear(most=UNFRAMED_BYTES)
+
+    @property
+    def condition(self) -> str:
+        """The state of the input if that is noise, else of the controller: `error-active` to `bus-off`.
+
+        The latter is `unknown` if nothing reports it.
+        """
+        return super().condition or self.bus.state
 
     def revise(self, other: Link) -> bool:
         """Take over the shed policy of another link to this bus, for later openings too."""
@@ -91,6 +107,8 @@ class CanLink(DeviceLink["BusABC"]):
     def _open_device(self) -> "BusABC":
         channel, interface = str(self.options.channel), self.options.interface
         # ignore_config: settings come from the topology, not from configuration files in the home directory
+        if interface == "socketcand":
+            connect_once()
         try:
             bus: BusABC = python_can().Bus(
                 channel=channel, interface=interface, ignore_config=True, **self._bus_arguments()
@@ -112,15 +130,18 @@ class CanLink(DeviceLink["BusABC"]):
             prepare(bus.socket)
         elif self.options.interface == "slcan":
             prepare_slcan(bus, self.options.bitrate, self.options.data_bitrate)
+        else:
+            put_source(bus)
 
     def _release(self, device: "BusABC") -> None:
         shut_down(device)
 
     def _make_pipe(self, device: "BusABC", context: PipeContext) -> OpenPipe:
         options = self.options
-        kind = SocketPort if options.interface == "socketcan" else BusPort
         switch = options.sends_fd and options.bitrate_switch
-        port = kind(device, self.identifier, options.sends_fd, switch)
+        opened = device, self.identifier, options.sends_fd, switch
+        waits = options.interface not in _NEVER_WAITS
+        port = SocketPort(*opened) if options.interface == "socketcan" else BusPort(*opened, waits)
         restarter = Restarter(str(options.channel), self._loop, self._pauses.fresh())
         return CanPipe(self._shared, port, restarter, context)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from bridges.media.can.codec import transfer_seconds
+from bus.confined import Confined
 from bus.needs import Device, Library, Need, Probe, Sockets
 from bus.schema import CanNode, Delay, Name, QueueBytes, Range, Scalar
 
@@ -80,6 +81,10 @@ class Can(Medium):
         return f"{self.interface}:{self.channel}"
 
     @property
+    def remote(self) -> bool:
+        return self.interface == "socketcand" or "://" in str(self.channel)
+
+    @property
     def sends_fd(self) -> bool:
         return self.fd and self.mixed == "fd"
 
@@ -96,6 +101,16 @@ class Can(Medium):
         if self.interface == "udp_multicast":
             return f"can {self.channel}:{self.options.get('port', _UDP_PORT)}"
         return f"can {self.device} of {machine}"
+
+    @property
+    def confined(self) -> Confined | None:
+        if self.interface == "virtual":
+            return Confined("process", "use interface udp_multicast, or a vcan interface of the kernel")
+        if str(self.channel).startswith("loop://"):
+            return Confined("process", "loop:// only hears itself: use a device")
+        if self.interface == "udp_multicast" and self.options.get("hop_limit", 1) == 0:
+            return Confined("machine", "hop_limit is 0", stated=True)
+        return None
 
     @property
     def shared(self) -> bool:

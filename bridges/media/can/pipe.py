@@ -50,6 +50,8 @@ class CanPipe(OpenPipe):
             self._again.cancel()
             self._again = None
         frames, more, fault = self._port.read(self._inbound.note_fault)
+        self._note(len(frames), self._inbound.unreadable)
+        self._inbound.unreadable = 0
         self._publish(frames)
         if fault:
             self._gone(fault)
@@ -58,10 +60,20 @@ class CanPipe(OpenPipe):
 
     def _on_arrivals(self, frames: list[Frame], lost: int, unreadable: int) -> None:
         self._port.overruns += lost
-        if unreadable:
-            self.stats.reject("unreadable", unreadable)
-        if not self._closed:
-            self._publish(frames)
+        self.stats.reject("unreadable", unreadable)
+        self._note(len(frames), unreadable)
+        if self._closed:
+            return self.stats.reject("closed", len(frames))
+        return self._publish(frames)
+
+    def _note(self, frames: int, unreadable: int) -> None:
+        """Count what is no CAN frame: in bytes where the interface reads bytes, else by unreadable inputs."""
+        heard = self._port.take_heard()
+        if heard is None:
+            return self._heard(unreadable, frames, unreadable)
+        self.stats.reject("unreadable", heard.noise_lines)
+        self.stats.noise_bytes += heard.noise_bytes
+        return self._heard(heard.size, frames, heard.noise_bytes)
 
     def _publish(self, frames: list[Frame]) -> None:
         if self._port.overruns:
@@ -137,5 +149,6 @@ class CanPipe(OpenPipe):
         if self._reader is not None:
             self._reader.stop()
         self._port.close()
+        self._note(0, 0)
         if why != "bus-off":
             self._bus.forget()

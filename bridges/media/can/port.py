@@ -21,8 +21,10 @@ from bridges.media.can.socketcan import (
     pack_frame,
     unpack_frame,
 )
+from bridges.media.can.source import Heard, source_of
 from bridges.media.can.state import FILTER, State
 from bus.errors import words_of
+from bus.holders import holding_words
 
 if TYPE_CHECKING:
     from can import BusABC, Message
@@ -45,11 +47,18 @@ class Port(Protocol):
     confirms: bool
     overruns: int  # frames lost since it was last set to 0
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether it is known that nobody else is on the bus."""
+
     def fileno(self) -> int | None:
         """Return the descriptor to wait on, or None if the interface has none."""
 
     def read(self, unreadable: Callable[[], bool]) -> Arrivals:
         """Read up to 256 frames without waiting. `unreadable()` counts a bad input: True after too many."""
+
+    def take_heard(self) -> Heard | None:
+        """Return what came since the last call; None if the port knows of frames only."""
 
     def write(self, data: bytes) -> None:
         """Send one frame. Raises `OSError` with an errno, which is EAGAIN if the driver gave none."""
@@ -64,6 +73,7 @@ class SocketPort:
     """A raw SocketCAN socket. python-can opens it, but we use it directly, at 3 us a frame."""
 
     confirms = True
+    is_alone = False  # without an acknowledgement, nothing is confirmed
 
     def __init__(self, bus: Any, identifier: int, fd: bool, switch: bool) -> None:
         self._bus, self._socket = bus, bus.socket
@@ -92,6 +102,9 @@ class SocketPort:
             elif unreadable():
                 return frames, False, "lost: unreadable"
         return frames, True, ""
+
+    def take_heard(self) -> None:
+        """Return None: the kernel gives frames only."""
 
     def _note(self, notes: list[tuple[int, int, bytes]]) -> None:
         """Count lost frames: each frame comes with the number that the kernel has dropped so far."""
@@ -140,6 +153,8 @@ def explained(error: OSError, interface: str) -> str:
         errno.ENODEV: "run ip link to see the names",
         errno.ENETDOWN: f"run ip link set {interface} up type can bitrate 500000, with its bit rate",
     }.get(error_number(error) or 0)
+    if interface.startswith("/"):
+        return holding_words(error, interface)
     return f"{words_of(error)}: {advice}" if advice else words_of(error)
 
 
@@ -170,11 +185,14 @@ def widen(sock: socket.socket) -> None:
 
 
 class BusPort:
-    """Any interface of python-can. It does not confirm when a frame was sent."""
+    """Any interface of python-can. It does not confirm when a frame was sent.
+
+    `waits`: the interface may wait in `recv` also if it is asked not to, so a thread must read it.
+    """
 
     confirms = False
 
-    def __init__(self, bus: "BusABC", identifier: int, fd: bool, switch: bool) -> None:
+    def __init__(self, bus: "BusABC", identifier: int, fd: bool, switch: bool, waits: bool = False) -> None:
         from can import BusABC, Message
         from can import BusState as Told
 
@@ -186,24 +204,45 @@ class BusPort:
             Told.PASSIVE: "error-passive",
             Told.ERROR: "bus-off",
         }
-        line = getattr(bus, "serialPortOrig", None)
-        self._line = line if isinstance(line, BufferedLine) else None
+        self._source, self._waits = source_of(bus), waits
+        self._line = self._source if isinstance(self._source, BufferedLine) else None
         self.overruns = 0
         if (number := self.fileno()) is not None:
             with contextlib.suppress(OSError), socket_of(number) as sock:
                 widen(sock)
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other bus of this process has opened the channel: those of `virtual` reach no other."""
+        from can.interfaces.virtual import VirtualBus
+
+        return isinstance(self._bus, VirtualBus) and len(self._bus.channel) == 1
+
     def fileno(self) -> int | None:
+        if self._waits:
+            return None
         try:
-            number = self._bus.fileno()
+            number = int((self._source or self._bus).fileno())
         except Exception:  # interfaces without a descriptor raise different exceptions
             return None
         return number if number >= 0 else None
 
+    @property
+    def ended(self) -> str:
+        """The reason why no frame will ever come again, kept by the driver; "" if one may come."""
+        return "" if self._source is None else self._source.ended
+
+    def take_heard(self) -> Heard | None:
+        return None if self._source is None else self._source.take_heard()
+
     def receive(self, timeout_s: float) -> Frame | None:
         """Wait up to `timeout_s` for the next frame; return it or None. Raises whatever the driver raises."""
         message = self._bus.recv(timeout_s)
-        return None if message is None else frame_of(message)
+        if message is None:
+            return None
+        if self._source is not None:
+            self._source.note_frame()
+        return frame_of(message)
 
     def read(self, unreadable: Callable[[], bool]) -> Arrivals:
         frames: list[Frame] = []
@@ -211,13 +250,15 @@ class BusPort:
             try:
                 frame = self.receive(0)
             except Exception as error:  # an interface may raise any exception for a line that it cannot parse
-                if unreadable() or is_loss(error):
-                    return frames, False, f"lost: {error.__cause__ or error}"
+                if is_loss(error):
+                    return frames, False, self.ended or loss(error)
+                if unreadable():
+                    return frames, False, loss(error)
                 continue
             if frame is not None:
                 frames.append(frame)
-            elif not (self._line and self._line.left):  # None also means a line without a frame
-                return frames, False, ""
+            elif not (self._line and self._line.left):
+                return frames, False, "" if frames else self.ended
         return frames, True, ""
 
     def message(self, data: bytes) -> "Message":
@@ -249,7 +290,14 @@ class BusPort:
     def close(self) -> None:
         if self._line is not None:
             self._line.hurry()
+        if self._source is not None:
+            self._source.end()
         shut_down(self._bus)
+
+
+def loss(error: BaseException) -> str:
+    """Return the text of a link's fault for an error of python-can, without the stack that it may quote."""
+    return f"lost: {words_of(error.__cause__ or error)}"
 
 
 def frame_of(message: "Message") -> Frame:

@@ -4,21 +4,24 @@ import logging
 from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable
-from threading import Thread
+from threading import Event, Thread
+from time import thread_time
 
 from bridges.media.arrivals import Arrivals
 from bridges.media.can.codec import ANONYMOUS, EOT, NODE_MAX, RESERVED, SERVICE, SUBJECT_MAX, Reassembler
-from bridges.media.can.port import FRAMES, BusPort, is_loss
+from bridges.media.can.port import FRAMES, BusPort, is_loss, loss
 from bridges.media.can.shared import Shared
 from bridges.media.can.socketcan import ERROR, EXTENDED, FD, IDENTIFIER, KINDS, OWN, Frame
 from bridges.media.medium import SEAL_BYTES
-from bus.errors import words_of
 
 log = logging.getLogger("buscoupler.bridges")
 
 _ARRIVALS = 65536  # the most frames that wait for the loop; the reader thread drops more
 _FAULTS_MAX = 1000  # unreadable inputs in a row before the bus is opened again
 _READ_S = 0.05
+_SPIN_S = 0.02  # of processor time in a read that gave nothing: the driver did not wait
+_SPINS_MAX = 50  # in a row
+_REST_S = 0.2  # after each
 _SAME = SERVICE | ANONYMOUS | RESERVED | SUBJECT_MAX << 8 | NODE_MAX  # what two nodes may not share
 
 
@@ -42,17 +45,19 @@ class Inbound:
         self._seals, more_bytes = shared.seals, 0 if shared.seals is None else SEAL_BYTES
         self._reassembler = Reassembler(shared.options.subject, shared.stats.rejected, more_bytes)
         self._faults = 0
+        self.unreadable = 0  # since it was last set to 0
         self._warned = False
 
     def note_fault(self) -> bool:
         """Count an unreadable input. Return True after too many in a row."""
         self._stats.reject("unreadable")
         self._faults += 1
+        self.unreadable += 1
         return self._faults > _FAULTS_MAX
 
     def messages(self, now: float, frames: list[Frame]) -> list[bytes]:
         """Return the messages that `frames` complete, in order."""
-        self._faults = 0
+        self._faults = 0 if frames else self._faults
         ours, fd, feed = self._identifier, self._fd, self._reassembler.feed
         found = []
         for identifier, data, marks in frames:
@@ -98,7 +103,11 @@ def take_echo(own: deque[bytes], data: bytes | bytearray) -> bool:
 
 
 class Reader:
-    """The reader thread of an interface without a descriptor. It passes frames to the loop in batches."""
+    """The reader thread of an interface that may wait. It passes frames to the loop in batches.
+
+    `on_frames(frames, overruns, unreadable)` is called on the loop, also without frames. A driver that spins
+    is given little of the processor, and then up.
+    """
 
     def __init__(
         self,
@@ -109,40 +118,57 @@ class Reader:
     ) -> None:
         self._port, self._on_frames, self._on_lost = port, on_frames, on_lost
         self._arrived = Arrivals[Frame](loop, self._deliver, FRAMES)
-        self._lost = self._unreadable = 0
-        self._stopped = False
+        self._overruns = self._unreadable = self._spins = 0
+        self._stopped = Event()
         self._thread = Thread(target=self._run, name="can read", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         faults = 0
-        while not self._stopped:
+        while not self._stopped.is_set():
+            began_s = thread_time()
             try:
                 frame = self._port.receive(_READ_S)
             except Exception as error:  # a driver may raise any exception
                 faults += 1
                 if faults > _FAULTS_MAX or is_loss(error):
-                    return self._arrived.call(self._on_lost, f"lost: {words_of(error)}")
+                    return self._arrived.call(self._on_lost, self._port.ended or loss(error))
                 self._unreadable += 1
+                self._arrived.wake()
                 continue
             faults = 0
             if frame is not None:
                 self._take(frame)
+            elif why := self._why_lost(thread_time() - began_s):
+                return self._arrived.call(self._on_lost, why)
         return None
 
     def _take(self, frame: Frame) -> None:
+        self._spins = 0
         if len(self._arrived) >= _ARRIVALS:
-            self._lost += 1
+            self._overruns += 1
             return
         self._arrived.append(frame)
         if not self._arrived.called:
             self._arrived.announce()
 
+    def _why_lost(self, spent_s: float) -> str:
+        """Judge a read that gave nothing and took `spent_s` of processor time. Return "" to go on."""
+        self._arrived.wake()
+        self._spins = self._spins + 1 if spent_s > _SPIN_S else 0
+        if self._spins:
+            self._stopped.wait(_REST_S)
+        return self._port.ended or (
+            "lost: it reads without end, and no frame comes" if self._spins > _SPINS_MAX else ""
+        )
+
     def _deliver(self, frames: list[Frame]) -> None:
-        lost, self._lost = self._lost, 0
+        overruns, self._overruns = self._overruns, 0
         unreadable, self._unreadable = self._unreadable, 0
-        self._on_frames(frames, lost, unreadable)
+        self._on_frames(frames, overruns, unreadable)
 
     def stop(self) -> None:
-        self._stopped = True
+        """Stop the thread, and hand on what it has read."""
+        self._stopped.set()
         self._thread.join(1.0)
+        self._arrived.flush()

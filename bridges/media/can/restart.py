@@ -69,9 +69,10 @@ class Restarter:
         self._loop.run_in_executor(None, restart, self._interface).add_done_callback(self._tried)
 
     def _tried(self, future: "Future[int]") -> None:
+        error = None if future.cancelled() else future.exception()
         if future.cancelled() or not self._off:
             return
-        number = future.result()
+        number = future.result() if error is None else errno.EIO
         if number in _REFUSED and not self._refused:
             self._refused = True
             why, name = os.strerror(number), self._interface

@@ -13,6 +13,7 @@ from bridges.media.can.port import BusPort, Port
 from bridges.media.can.shared import Shared
 from bridges.media.shedding import Shed, ShedQueue
 from bus.errors import words_of
+from bus.vacancy import NO_PEER
 from bus.wire.envelope import message_bytes
 
 _FRAMES = 256  # sent in one turn of the loop
@@ -54,9 +55,11 @@ class Outbound:
         whole = [message for message in messages if message and message_bytes(message) == len(message)]
         if len(whole) < len(messages):
             self._stats.drop("malformed", len(messages) - len(whole))
+        if self._port.is_alone:
+            return self._stats.drop(NO_PEER, len(whole))
         self._queue.put(self._loop.time(), whole)
         self.pump()
-        self._tend_later()
+        return self._tend_later()
 
     def _take(self) -> tuple[float, bytes] | None:
         """Return the next message. If the rate does not allow one yet, schedule `pump` for when it does."""
@@ -276,9 +279,9 @@ class ThreadSender(Outbound):
         future.add_done_callback(self._done)
 
     def _done(self, future: "Future[None]") -> None:
+        error = None if future.cancelled() else future.exception()
         if self._closed or future.cancelled():
-            return
-        error = future.exception()
+            return None
         self._settle("" if error is None else "stalled")
         if error is not None and getattr(error, "errno", errno.EAGAIN) not in _TRANSIENT:
             return self._on_lost(f"cannot send: {words_of(error)}")

@@ -1,29 +1,65 @@
-"""Fast, non-blocking reads for slcan adapters: python-can itself reads byte by byte and waits for each."""
+"""Fast, non-blocking reads for slcan adapters: python-can itself reads byte by byte and waits for each.
+
+Lines that are no frame are counted and left out. Firmware ends lines with CR, LF or both.
+"""
 
 import contextlib
 import errno
 import os
+import re
 import socket
 from collections.abc import Iterator
 from typing import Any
 
+from bridges.media.can.codec import FD_LENGTHS
+from bridges.media.can.source import Heard, Source
+from bridges.media.hangup import has_ended
+
 _READ_BYTES = 65536
-_LINE_BYTES = 256  # the longest line is shorter: 1 + 8 + 1 + 128 + 4
-_ASCII = bytes(code if code < 128 else ord("?") for code in range(256))
+_LINE_BYTES = 256  # the longest line is shorter: 1 + 8 + 1 + 128 + 8
+_STAMP_DIGITS = 8  # a time may stand behind a frame
+_ENDS = re.compile(rb"[\r\n\a]")
+_HEX = re.compile(rb"[0-9A-Fa-f]+")
+_REPLY = re.compile(rb"|[zZ]|[VvNF][0-9A-Fa-f]{1,8}")  # to our commands; an error (BEL) is an empty line
+_HEADS = {letter: 5 if letter.islower() else 10 for letter in "tTrRdDbB"} | {"x": 10}
 
 
-class BufferedLine:
-    """A wrapper of pyserial's port that reads large blocks without waiting. It delegates everything else.
+def is_frame(line: bytes) -> bool:
+    """Return whether a line, without its end, is a whole CAN frame of the protocol of slcan."""
+    letter = chr(line[0]) if line else ""
+    head = _HEADS.get(letter, 0)
+    if not head or len(line) < head or not _HEX.fullmatch(line, 1):
+        return False
+    code = int(line[head - 1 : head], 16)
+    if letter not in "dDbB" and code > 8:
+        return False
+    size = 0 if letter in "rR" else 2 * FD_LENGTHS[code]
+    return 0 <= len(line) - head - size <= _STAMP_DIGITS
 
-    python-can never removes a byte above 127 from its buffer, so it fails again at every read; and it does
-    not limit the length of a line. The wrapper replaces such bytes by `?` and ends lines that are too long.
+
+class BufferedLine(Source):
+    """A source that reads large blocks of lines without waiting, and gives only those that are frames.
+
+    python-can does not bound the length of a line, and takes one that was cut for a shorter frame.
     """
 
+    __slots__ = (
+        "_buffer",
+        "_fd",
+        "_hurried",
+        "_noise_bytes",
+        "_noise_lines",
+        "_part",
+        "_position",
+        "_skipping",
+    )
+
     def __init__(self, port: Any) -> None:
-        self._port, self._fd = port, port.fileno()
-        self._buffer, self._position = b"", 0
-        self._line_bytes = 0
-        self._hurried = False
+        super().__init__(port)
+        self._fd = port.fileno()
+        self._buffer, self._position, self._part = b"", 0, b""
+        self._noise_lines = 0
+        self._skipping = self._hurried = False
 
     @property
     def left(self) -> int:
@@ -42,17 +78,42 @@ class BufferedLine:
             data = os.read(self._fd, _READ_BYTES)
         except (BlockingIOError, InterruptedError):
             return b""
-        if not data:
-            raise OSError(errno.ECONNRESET, "the adapter's line has closed")
-        return self._bounded(data.translate(_ASCII))
+        if not data and has_ended(self._fd):  # a tty gives nothing when it has nothing
+            self.fault = "the adapter's line has closed"
+            raise OSError(errno.ECONNRESET, self.fault)
+        self._keep_said(data)
+        return self._frames(data)
 
-    def _bounded(self, data: bytes) -> bytes:
-        end = max(data.rfind(b"\r"), data.rfind(b"\a"))
-        self._line_bytes = len(data) - 1 - end + (self._line_bytes if end < 0 else 0)
-        if self._line_bytes <= _LINE_BYTES:
-            return data
-        self._line_bytes = 0
-        return data + b"\r"
+    def _frames(self, data: bytes) -> bytes:
+        """Return the lines of `data` that are frames. Keep the beginning of a line."""
+        *lines, part = _ENDS.split(self._part + data)
+        frames = []
+        for line in lines:
+            if not self._skipping and is_frame(line):
+                frames.append(line + b"\r")
+            elif self._skipping or not _REPLY.fullmatch(line):
+                self._count(line)
+            self._skipping = False
+        self._part = part
+        if len(part) > _LINE_BYTES:
+            self._noise_lines += not self._skipping
+            self._noise_bytes += len(part)
+            self._part, self._skipping = b"", True
+        return b"".join(frames)
+
+    def _count(self, line: bytes) -> None:
+        self._noise_lines += not self._skipping
+        self._noise_bytes += len(line)
+
+    def take_heard(self) -> Heard:
+        """Return what came since the last call and was no frame; answers to our commands are not counted."""
+        lines, size, self._noise_lines, self._noise_bytes = self._noise_lines, self._noise_bytes, 0, 0
+        return Heard(size, lines, size)
+
+    def end(self) -> None:
+        if self._part:
+            self._count(self._part)
+            self._part = b""
 
     def read(self, size: int = 1) -> bytes:
         start = self._position
@@ -92,9 +153,6 @@ class BufferedLine:
             sock.close()
         else:
             self._port.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._port, name)
 
 
 @contextlib.contextmanager

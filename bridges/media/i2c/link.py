@@ -7,13 +7,13 @@ from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple
 
-from bridges.media.device import DeviceLink, OpenPipe, PipeContext, need
+from bridges.media.device import DeviceLink, OpenPipe, PipeContext, need, preload
 from bridges.media.i2c.adapter import Adapter, open_adapter
 from bridges.media.i2c.alert import Alert, GpioAlert
 from bridges.media.i2c.mailbox_segments import Timing
 from bridges.media.i2c.medium import I2c
 from bridges.media.i2c.pipe import I2cBus, TargetPipe
-from bridges.media.i2c.poll import Lane, Poller, Report
+from bridges.media.i2c.poll import UNSERVED, Lane, Poller, Report
 from bridges.media.i2c.run import LoopRunner, Runner, ThreadRunner
 from bridges.media.shedding import Shed, ShedQueue
 from bus.hub import Hub
@@ -54,6 +54,8 @@ class I2cLink(DeviceLink[Opened]):
         for address in options.targets:
             self.targets[address] = TargetPipe(self.name, address, self.shed)
         self._bus_lock = Lock()
+        if adapter is None:
+            preload("smbus2")
 
     @property
     def stats(self) -> Stats:
@@ -63,6 +65,12 @@ class I2cLink(DeviceLink[Opened]):
     @stats.setter
     def stats(self, _: Stats) -> None:
         """Ignore the counters that the base class sets, because the targets have their own."""
+
+    @property
+    def condition(self) -> str:
+        """The targets that answer and serve no mailbox; "" if there are none."""
+        stalled = [f"{target.address:#04x}" for target in self.targets.values() if target.state == "stalled"]
+        return f"{', '.join(stalled)} {UNSERVED}" if stalled and self.state == "up" else ""
 
     @property
     def stuck(self) -> bool:

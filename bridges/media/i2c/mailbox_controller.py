@@ -2,7 +2,16 @@
 
 from typing import Literal, NamedTuple
 
-from bridges.media.i2c.mailbox_segments import ACK, DATA_END, EPOCH, TARGET_CTL, Inbox, Outbox, Timing
+from bridges.media.i2c.mailbox_segments import (
+    ACK,
+    DATA_END,
+    EPOCH,
+    SEGMENT_BYTES,
+    TARGET_CTL,
+    Inbox,
+    Outbox,
+    Timing,
+)
 
 _ACTIVE_S = 0.25
 """A target counts as active for this time after its last progress, in seconds."""
@@ -31,7 +40,9 @@ class Controller:
     a write if there is something to send. Call `send` only while `ready`. `outcome` is the result of that
     message: None while in flight, then `sent`, `stalled` or `reset`. `state` is `linking` (no epoch agreed
     yet), `up`, `stalled` (the target answers, but does not serve its mailbox) or `absent` (no answer for
-    `stall_s`). `links`, `resets` and `nacks` are counters. `idle_s` may be changed at any time. Never raises
+    `stall_s`). `links`, `resets` and `nacks` are counters; `rejected` counts reads that were nothing, too:
+    `length` (not the bytes asked for, or an n above 30), `torn` (the segment changed between two reads) and
+    `unserved` (polls while `stalled`). `idle_s` may be changed at any time. Never raises
     for bad data from the wire.
     """
 
@@ -90,6 +101,7 @@ class Controller:
         """Note that the access succeeded and read `data`. Return the message that it completed, or None."""
         access, self._access = self._access, None
         if access is None or len(data) != access.size:
+            self._reject("length")
             self._fail(now)
             return None
         self._heard(now)
@@ -137,6 +149,8 @@ class Controller:
             # Read ctl and n again with the data, so that a bit error on the wire cannot duplicate a message.
             self._access, self._seen = Access(TARGET_CTL, size + POLL.size), ctl << 8 | size
             return None
+        if self._linked and size > SEGMENT_BYTES:
+            self._reject("length")
         return self._write(now, awaited=size > 0)
 
     def _out_of_step(self, now: float, seen: int) -> None:
@@ -152,7 +166,12 @@ class Controller:
             self._dirty = True
         if now - self._waits_s >= self.timing.stall_s:
             self.state = "stalled"
+            self._reject("unserved")
         return self._write(now)
+
+    def _reject(self, reason: str) -> None:
+        rejected = self.inbox.rejected
+        rejected[reason] = rejected.get(reason, 0) + 1
 
     def _begin_link(self, now: float, seen: int, reason: str) -> None:
         if self._out.reset(drop=reason == "stalled"):
@@ -185,6 +204,8 @@ class Controller:
             message = self.inbox.take(data[0], data[2:])
             self._dirty = True
             self._progress(now)
+        else:
+            self._reject("torn")
         self._write(now)
         return message
 

@@ -126,6 +126,11 @@ class Inbox:
         self._open = self._skipping = False
         self.ack = 0
 
+    @property
+    def open(self) -> bool:
+        """Whether a transfer has begun that is not whole yet."""
+        return self._open
+
     def reset(self) -> None:
         """Begin a new epoch, with the acknowledge bit 0."""
         if self._open:

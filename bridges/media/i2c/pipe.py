@@ -122,6 +122,7 @@ class TargetPipe(Pipe):
         if self.stats.queued:
             self.stats.drop("closed", self.stats.queued)
             self.stats.queued = self.stats.queued_bytes = 0
+        self.stats.reject("unfinished", int(lane.controller.inbox.open))
         lane.closed = True
         self._on_close(self)
 
@@ -182,6 +183,8 @@ class I2cBus(OpenPipe):
             target = self._targets[lane.address]
             if target.holds(lane):
                 target.take(list(some))
+            else:
+                target.stats.reject("closed", sum(report.message is not None for report in some))
 
     def gone(self, why: str) -> None:
         """End the pipe, because the adapter is lost. Idempotent."""

@@ -23,6 +23,7 @@ log = logging.getLogger("buscoupler.bridges")
 
 TargetState = Literal["closed", "linking", "up", "stalled", "absent", "stuck"]
 
+UNSERVED = "answers, but serves no mailbox: another device at this address, or a program that stands still?"
 _TURN_ACCESSES = 4  # a poll, a second one in case of doubt, a read, a write
 _STUCK_ERRORS = 3
 _STUCK_MIN_S, _STUCK_MAX_S = 0.1, 5.0
@@ -240,9 +241,17 @@ class Poller:
         if went is not None:
             self._judge(lane, went)
         if not self.stuck:
-            lane.state = lane.controller.state
+            self._enter(lane, lane.controller.state)
             if lane.state == "up":
                 lane.fault = ""
+
+    def _enter(self, lane: Lane, state: TargetState) -> None:
+        """Set the state of a target. Log when it begins or ends to be one that serves no mailbox."""
+        before, lane.state = lane.state, state
+        if before != state and state == "stalled":
+            log.warning("%s: %#04x %s", self.name, lane.address, UNSERVED)
+        elif before == "stalled" and state == "up":
+            log.info("%s: %#04x serves its mailbox again", self.name, lane.address)
 
     def _judge(self, lane: Lane, went: Trouble) -> None:
         """Decide whether the bus is stuck: errors on every address, and no answer or NACK in between."""

@@ -118,12 +118,14 @@ class Encoder:
 class Decoder:
     """The decoder of datagrams into a batch.
 
-    Never raises; `rejected` counts input that is no message, by reason.
+    Never raises; `rejected` counts input that is no message, by reason. `noise` counts datagrams that are
+    not of this format, since it was last set to 0.
     """
 
     def __init__(self, rejected: dict[str, int] | None = None) -> None:
         self.rejected: dict[str, int] = {} if rejected is None else rejected
         self.reassembly = Reassembly(self.rejected)
+        self.noise = 0
 
     def feed(self, datagrams: Iterable[tuple[bytes, Hashable]], now_s: float) -> Batch | None:
         """Return all messages of `datagrams`, each with its sender; None if there are none."""
@@ -145,6 +147,7 @@ class Decoder:
         return Batch(b"".join(parts), total) if total else None
 
     def _reject(self, reason: str) -> None:
+        self.noise += 1
         self.rejected[reason] = self.rejected.get(reason, 0) + 1
 
 

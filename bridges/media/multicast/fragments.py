@@ -1,7 +1,7 @@
 """Fragments of messages that are longer than a datagram: cutting and reassembly (docs/wire/multicast.md)."""
 
-from collections import OrderedDict
-from collections.abc import Hashable
+from collections import Counter, OrderedDict
+from collections.abc import Hashable, Mapping
 from struct import Struct
 from zlib import crc32
 
@@ -67,13 +67,15 @@ class _Slot:
 class Reassembly:
     """The reassembly of fragments. `rejected` counts fragments that never became a message, by reason.
 
-    It holds at most 64 unfinished messages, under 400 KB in all. One more replaces the oldest. Each is given
-    up 1 s after its first fragment.
+    It holds at most 64 unfinished messages, under 400 KB in all. One more replaces the oldest of the sender
+    that has most, on the host that has most: so nobody's fragments replace those of others who have fewer.
+    Each is given up 1 s after its first fragment.
     """
 
     def __init__(self, rejected: dict[str, int]) -> None:
         self.rejected = rejected
         self._slots: OrderedDict[Key, _Slot] = OrderedDict()
+        self._hosts, self._senders = Counter[Hashable](), Counter[Hashable]()
         self._done: OrderedDict[Key, None] = OrderedDict()
 
     @property
@@ -81,7 +83,10 @@ class Reassembly:
         return len(self._slots)
 
     def add(self, datagram: bytes, sender: Hashable, now_s: float) -> bytes | None:
-        """Add a fragment whose CRC is right. Return the whole message if it completes one."""
+        """Add a fragment whose CRC is right. Return the whole message if it completes one.
+
+        `sender` is an address: a tuple that begins with the host, or only a host.
+        """
         self.expire(now_s)
         chunk = datagram[HEAD_BYTES : -CRC.size]
         size = int.from_bytes(datagram[2:4], "big") & LENGTH_MASK
@@ -98,12 +103,27 @@ class Reassembly:
 
     def _open(self, key: Key, size: int, now_s: float) -> _Slot:
         if len(self._slots) >= OPEN_MAX:
-            self._give_up(next(iter(self._slots)), "fragment overflow")
+            self._give_up(self._greediest(key[0]), "fragment overflow")
         slot = self._slots[key] = _Slot(size, now_s)
+        self._hosts[_host(key[0])] += 1
+        self._senders[key[0]] += 1
         return slot
 
+    def _greediest(self, new: Hashable) -> Key:
+        """Return the key of the message that makes room for one of a new sender."""
+        host = _most(self._hosts, _host(new))
+        sender = _most({one: n for one, n in self._senders.items() if _host(one) == host}, new)
+        return next(key for key in self._slots if key[0] == sender)
+
+    def _take(self, key: Key) -> _Slot:
+        for counts, one in ((self._hosts, _host(key[0])), (self._senders, key[0])):
+            counts[one] -= 1
+            if not counts[one]:
+                del counts[one]
+        return self._slots.pop(key)
+
     def _complete(self, key: Key) -> bytes | None:
-        frame = bytes(self._slots.pop(key).frame)
+        frame = bytes(self._take(key).frame)
         self._done[key] = None
         if len(self._done) > OPEN_MAX:
             self._done.popitem(last=False)
@@ -123,8 +143,17 @@ class Reassembly:
 
     def _give_up(self, key: Key, reason: str) -> None:
         """Forget an unfinished message. A late copy from a complete one is not counted as lost."""
-        del self._slots[key]
+        self._take(key)
         self._reject("fragment repeated" if key in self._done else reason)
 
     def _reject(self, reason: str) -> None:
         self.rejected[reason] = self.rejected.get(reason, 0) + 1
+
+
+def _host(sender: Hashable) -> Hashable:
+    return sender[0] if isinstance(sender, tuple) else sender
+
+
+def _most(counts: Mapping[Hashable, int], new: Hashable) -> Hashable:
+    """Return the one with most, with the one that is to come; `new` itself among equals."""
+    return max(counts, key=lambda one: (counts[one] + (one == new), one == new))

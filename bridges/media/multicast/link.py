@@ -12,6 +12,7 @@ from bridges.media.seals import Seals
 from bridges.media.shedding import Shed
 from bus.hub import Link
 from bus.keys import Keyring
+from bus.noise import Ear
 
 
 class MulticastLink(DeviceLink[Sockets]):
@@ -38,6 +39,10 @@ class MulticastLink(DeviceLink[Sockets]):
             return False
         self.options = other.options  # with the bound for later openings
         return super().revise(other)
+
+    @property
+    def ear(self) -> Ear:
+        return Ear("datagrams", "another program on this group and port", sure=32, few=4)
 
     def _make_seals(self, keys: Keyring, clock: Callable[[], float]) -> Seals:
         made = super()._make_seals(keys, clock)

@@ -6,8 +6,10 @@ from ipaddress import ip_address
 from typing import Annotated, ClassVar
 
 from bridges.media.medium import CLOCK_S, SEAL_BYTES, Medium, Word
+from bus.confined import Confined
 from bus.needs import Need, Probe
 from bus.schema import Check, Port, Range
+from bus.urls import is_loopback
 
 
 def _check_group(text: str) -> None:
@@ -64,6 +66,14 @@ class Multicast(Medium):
     def needs(self) -> Iterator[Need]:
         arguments = self.interface, self.group
         yield Probe("bridges.media.multicast.interfaces:trouble", arguments)
+
+    @property
+    def confined(self) -> Confined | None:
+        if self.hops == 0:
+            return Confined("machine", "hops is 0", stated=True)
+        if self.interface == "lo" or is_loopback(self.interface):
+            return Confined("machine", f"{self.interface} is the machine's own interface")
+        return None
 
     @property
     def shared(self) -> bool:

@@ -103,6 +103,8 @@ class MulticastPipe(OpenPipe):
         self._count_overflow()
         good = datagrams if self._seals is None else opened(datagrams, self._seals)
         batch = self._decoder.feed(good, self._loop.time())
+        noise, self._decoder.noise = self._decoder.noise, 0
+        self._heard(len(datagrams), len(datagrams) - noise, noise)
         if self._expiry is None and self._decoder.reassembly.unfinished:
             self._expiry = self._loop.call_later(TIMEOUT_S, self._expire)
         if batch is not None:

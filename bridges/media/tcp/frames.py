@@ -7,6 +7,9 @@ compares hundreds of headers at once. Messages of mixed layouts are parsed one h
 from struct import Struct
 
 from bridges.media.uart import codec as uart
+from bus.input import InputWatch
+from bus.ledger import Stats
+from bus.text import said
 from bus.wire.batch import (
     LENGTH,
     LENGTH_BYTES,
@@ -25,6 +28,8 @@ _PREFIXES = tuple(LENGTH.pack(size) for size in range(MESSAGE_BYTES_MAX + 1))
 _RUN_MIN = 16  # shortest run of equal layouts that is worth a search by slices
 _WALK = 256  # frames parsed one by one between two such searches
 _SOON = 256  # after a run of so many the next search is at once: shorter ones in a row are mixed layouts too
+
+_SAID_BYTES = 256
 
 ILLEGAL = -1
 
@@ -176,13 +181,18 @@ class FramesDecoder:
     def revise(self, message_bytes: int) -> None:
         """Change nothing: the format bounds its messages."""
 
+    def end(self) -> bytes:
+        """Return the bytes that became no message, because no more come."""
+        return self._rest
+
     def feed(self, read_bytes: int) -> Batch | None:
         """Decode `read_bytes` bytes of the buffer. Return the messages that are complete now, or None."""
         data = self._rest + self._scratch[:read_bytes]
         batch, position, legal = cut(data)
         self._rest = data[position:]
         if not legal:
-            self.fault = f"not a frame: {data[position : position + FRAME_BYTES_MIN].hex(' ')}"
+            strange = data[position:]
+            self.fault = f"not a frame: {said(strange[:_SAID_BYTES]) or strange[:FRAME_BYTES_MIN].hex(' ')}"
         return batch
 
 
@@ -194,13 +204,16 @@ def join_cobs(batch: Batch) -> tuple[bytes, int]:
 
 
 class CobsDecoder:
-    """A decoder for messages framed as on a serial line. It resynchronises, so `fault` is always None."""
+    """A decoder for messages framed as on a serial line. It resynchronises, so `fault` is always None.
 
-    __slots__ = ("_decoder", "_scratch", "fault")
+    `watch` is told what comes.
+    """
 
-    def __init__(self, scratch: bytearray, rejected: dict[str, int]) -> None:
-        self._scratch = scratch
-        self._decoder = uart.Decoder(rejected)
+    __slots__ = ("_decoder", "_scratch", "_stats", "_watch", "fault")
+
+    def __init__(self, scratch: bytearray, stats: Stats, watch: InputWatch | None = None) -> None:
+        self._scratch, self._stats, self._watch = scratch, stats, watch
+        self._decoder = uart.Decoder(stats.rejected)
         self.fault: str | None = None
 
     def buffer(self) -> memoryview:
@@ -215,7 +228,17 @@ class CobsDecoder:
     def revise(self, message_bytes: int) -> None:
         """Change nothing: the format bounds its messages."""
 
+    def end(self) -> bytes:
+        """Return the bytes that became no message, because no more come."""
+        if self._watch is not None:
+            self._watch.close()
+        return self._decoder.rest
+
     def feed(self, read_bytes: int) -> Batch | None:
         """Decode `read_bytes` bytes of the buffer. Return the messages that are complete now, or None."""
         messages = self._decoder.feed(bytes(memoryview(self._scratch)[:read_bytes]))
+        found, noise_bytes = self._decoder.take_counts()
+        self._stats.noise_bytes += noise_bytes
+        if self._watch is not None:
+            self._watch.hear(read_bytes, found, noise_bytes)
         return from_payloads(messages) if messages else None

@@ -4,8 +4,10 @@ Links, pipes, limits and retries are those of a bus (`bus.transports`). The fram
 handshake (docs/wire/tcp.md).
 """
 
-from asyncio import AbstractEventLoop
+from asyncio import AbstractEventLoop, get_running_loop
+from collections.abc import Callable
 from typing import Any, Literal
+from weakref import WeakSet
 
 from bridges.media.shed_pipe import FrontLink, ShedLink
 from bridges.media.shedding import Shed
@@ -14,18 +16,23 @@ from bridges.media.tcp.medium import Tcp
 from bridges.media.uart.codec import WIRE_BYTES_MAX
 from bus.errors import LinkError
 from bus.hub import Hub, Link
+from bus.input import InputWatch
+from bus.noise import Ear
 from bus.transports.framing import Framing, Once
 from bus.transports.stream import StreamPipe
 from bus.transports.tcp import DialLink, ListenLink
 from bus.wire.sp import SCRATCH_BYTES
 
 
-def _framing(kind: Literal["frames", "cobs"]) -> Framing:
-    """Return the framing of one link. Its decoders share a buffer; it encodes a batch once for all peers."""
+def _framing(kind: Literal["frames", "cobs"], watch: Callable[[], InputWatch]) -> Framing:
+    """Return the framing of one link. Its decoders share a buffer; it encodes a batch once for all peers.
+
+    `watch()` makes the watch over a peer's input.
+    """
     scratch = bytearray(SCRATCH_BYTES)
     if kind == "cobs":
         return Framing(
-            lambda rejected: CobsDecoder(scratch, rejected), encode=Once(join_cobs), unfit="oversize"
+            lambda stats: CobsDecoder(scratch, stats, watch()), encode=Once(join_cobs), unfit="oversize"
         )
     return Framing(lambda _: FramesDecoder(scratch), encode=Once(join))
 
@@ -56,11 +63,24 @@ class TcpFramesLink(FrontLink):
         make = DialLink if options.mode == "dial" else ListenLink
         retry |= {"queue_bytes": options.queue_bytes, "message_bytes": WIRE_BYTES_MAX, "peers": peers}
         retry |= {"name": self.name, "silence_s": silence_s}
-        framing = _framing(options.framing)
+        self._watches = WeakSet[InputWatch]()
+        framing = _framing(options.framing, self._watch)
         try:
             self.link = make(url, framing=framing, **retry)
         except ValueError as error:
             raise LinkError(f"{self.name}: {error}") from error
+
+    def _watch(self) -> InputWatch:
+        """Make the watch over the input of a new peer."""
+        watch = InputWatch(self.name, Ear(most=WIRE_BYTES_MAX))
+        watch.open(get_running_loop())
+        self._watches.add(watch)
+        return watch
+
+    @property
+    def condition(self) -> str:
+        """The noise of a peer; "" while there is none."""
+        return next((watch.words for watch in self._watches if watch.words), "")
 
     @property
     def pipes(self) -> set[StreamPipe]:

@@ -47,6 +47,10 @@ class Tcp(Medium):
     def device(self) -> str:
         return f"{self.host}:{self.port}"
 
+    @property
+    def remote(self) -> bool:
+        return self.mode == "dial"
+
     def label(self) -> str:
         return f"tcp {self.mode} {self.device}"
 

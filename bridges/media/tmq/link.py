@@ -9,7 +9,7 @@ from bridges.media.tmq.medium import Tmq
 from bridges.media.tmq.pipe import TmqPipe
 from bus.errors import LinkError
 from bus.hub import Hub, Link, State
-from bus.tmq.address import endpoint, written
+from bus.tmq.address import listening, written
 from bus.tmq.client import ClientNode
 from bus.tmq.options import Options
 from bus.tmq.wire import Address
@@ -32,7 +32,7 @@ class TmqLink:
         self.options = options
         self.name = f"tmq:{options.device}"
         self.shed = checked(self.name, shed, options.queue_bytes)
-        self._listen = endpoint((options.host, options.port))
+        self._listen = listening((options.host, options.port))
         self._brokers = _addresses(options)
         self._timing = Options(**timing)
         self.mates = mates
@@ -63,12 +63,16 @@ class TmqLink:
     def state(self) -> State:
         if self._pipe is None or self._node is None:
             return "closed"
+        if self._node.waiting is not None:
+            return self._node.waiting.state
         uplink = self._node.uplink
         return "up" if uplink.up else "waiting" if uplink.fault else "opening"
 
     @property
     def fault(self) -> str:
-        return "" if self._node is None else self._node.uplink.fault
+        if self._node is None:
+            return ""
+        return self._node.uplink.fault if self._node.waiting is None else self._node.waiting.fault
 
     @property
     def losses(self) -> int:
@@ -79,13 +83,13 @@ class TmqLink:
         return self.shed.queue_bytes
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
-        """Listen for publishers, and start to reach a broker. Raises `LinkError` if it cannot listen."""
+        """Listen for publishers, and start to reach a broker. Raises `LinkError` if it never can listen."""
         if self._pipe is not None:
             return
         self._losses, self._node = self.losses, None
         pipe = TmqPipe(self.name, hub, loop, self.options.patterns, self.shed)
         node = ClientNode(self._listen, self._brokers, self._timing, user=pipe, number=self.mates)
-        node.open(loop)
+        node.open(loop, wait=True)
         self._node, self._pipe = node, pipe
         pipe.start(node)
         for counts in (pipe.copies, node.stats):

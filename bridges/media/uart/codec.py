@@ -80,16 +80,33 @@ def encode(message: bytes) -> bytes:
 class Decoder:
     """The decoder of a stream, which may start anywhere and contain anything. It holds at most 3119 bytes.
 
-    `rejected` counts runs between zeros that are not a message: `oversize`, `cobs`, `short`, `crc`. Messages
-    and counts do not depend on how the stream is cut into pieces.
+    `rejected` counts runs between zeros that are not a message: `oversize`, `cobs`, `short`, `crc`, and what
+    is left at the end: `unfinished`. Messages and counts do not depend on how the stream is cut into pieces.
     """
 
-    __slots__ = ("_skipping", "_tail", "rejected")
+    __slots__ = ("_found", "_noise_bytes", "_skipping", "_tail", "rejected")
 
     def __init__(self, rejected: dict[str, int] | None = None) -> None:
         self.rejected: dict[str, int] = {} if rejected is None else rejected
         self._tail = bytearray()
         self._skipping = False
+        self._found = self._noise_bytes = 0
+
+    def take_counts(self) -> tuple[int, int]:
+        """Return how many messages, and how many bytes of no message, came since the last call."""
+        counts, self._found, self._noise_bytes = (self._found, self._noise_bytes), 0, 0
+        return counts
+
+    def end(self) -> None:
+        """Reject a message that is not whole, because no more comes."""
+        if self._tail:
+            self._reject("unfinished", len(self._tail))
+            self._tail.clear()
+
+    @property
+    def rest(self) -> bytes:
+        """The bytes of a message that has begun and is not whole yet."""
+        return bytes(self._tail)
 
     @property
     def waiting(self) -> int:
@@ -115,26 +132,29 @@ class Decoder:
 
     def _hold(self, part: bytes) -> None:
         if self._skipping:
-            return
-        if len(self._tail) + len(part) > CODED_BYTES_MAX:
-            self._reject("oversize")
+            self._noise_bytes += len(part)
+        elif len(self._tail) + len(part) > CODED_BYTES_MAX:
+            self._reject("oversize", len(self._tail) + len(part))
             self._tail.clear()
             self._skipping = True
         else:
             self._tail += part
 
     def _message(self, coded: bytes) -> bytes | None:
-        if len(coded) > CODED_BYTES_MAX:
-            return self._reject("oversize")
+        size = len(coded)
+        if size > CODED_BYTES_MAX:
+            return self._reject("oversize", size)
         data = cobs_decode(coded)
         if data is None:
-            return self._reject("cobs")
+            return self._reject("cobs", size)
         if len(data) < FRAME_BYTES_MIN + CRC_BYTES:
-            return self._reject("short")
+            return self._reject("short", size)
         if crc32(data) != RESIDUE:
-            return self._reject("crc")
+            return self._reject("crc", size)
+        self._found += 1
         return data[:-CRC_BYTES]
 
-    def _reject(self, reason: str) -> bytes | None:
+    def _reject(self, reason: str, size: int) -> bytes | None:
+        self._noise_bytes += size
         self.rejected[reason] = self.rejected.get(reason, 0) + 1
         return None

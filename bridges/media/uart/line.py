@@ -4,16 +4,21 @@ from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bridges.media.device import DeviceLink, OpenPipe, PipeContext, cancel, need
+from bridges.media.device import DeviceLink, OpenPipe, PipeContext, cancel, need, preload
 from bridges.media.shedding import Shed
 from bridges.media.uart.address import SERVERS, scheme_of
+from bridges.media.uart.codec import WIRE_BYTES_MAX, Decoder
 from bridges.media.uart.echo import EchoCanceller
 from bridges.media.uart.medium import Uart
 from bridges.media.uart.outbox import Outbox
 from bridges.media.uart.port import Port, open_port
 from bus.errors import LinkError, words_of
 from bus.hub import Hub
+from bus.noise import Ear
+from bus.text import after
 from bus.wire.batch import from_payloads
+
+_SAID_BYTES = 256
 
 
 class SerialLink(DeviceLink[Port]):
@@ -31,11 +36,18 @@ class SerialLink(DeviceLink[Port]):
         transceiver: Mapping[str, Any] | None = None,
         **retry: Any,
     ) -> None:
+        self.options = options
         super().__init__(name, shed, options.queue_bytes, **retry)
+        preload("serial")
         if transceiver is not None and scheme_of(options.port) in SERVERS:
             raise LinkError(f"{name}: rs485 is for a device of this machine: set it at the serial server")
-        self.options, self._transceiver = options, transceiver
+        self._transceiver = transceiver
         self.echoes = EchoCanceller() if options.echo else None
+
+    @property
+    def ear(self) -> Ear:
+        longest_s = WIRE_BYTES_MAX * self.options.byte_s
+        return Ear(most=WIRE_BYTES_MAX, slow_s=max(Ear.slow_s, 2 * longest_s))
 
     @property
     def echoes_lost(self) -> int:
@@ -57,9 +69,11 @@ class SerialLink(DeviceLink[Port]):
 class SerialPipe(OpenPipe):
     """The common part of pipes over a serial port. A protocol adds `_hear` and `_put`."""
 
-    def __init__(self, link: SerialLink, port: Port, context: PipeContext) -> None:
+    def __init__(self, link: SerialLink, port: Port, context: PipeContext, decoder: Decoder) -> None:
         super().__init__(context)
-        self._port, self._fd = port, port.fileno()
+        self._port, self._fd, self._decoder = port, port.fileno(), decoder
+        self._said = b""  # the end of what came since the last message
+        self._lost = ""
         self._seals = link.seals
         self._outbox = Outbox(link.stats, link.shed, None if self._seals is None else self._seals.seal)
         self._timer: TimerHandle | None = None
@@ -82,13 +96,32 @@ class SerialPipe(OpenPipe):
         try:
             data = self._port.read()
         except OSError as error:
-            return self._gone(lost(error))
+            return self._gone(after(_lost(error), self._said))
         messages = self._hear(data)
+        self._note(data)
         if self._seals is not None:
             messages = self._seals.opened(messages)
         if messages:
             self._hub.publish(from_payloads(messages), self)
         return None
+
+    def _note(self, data: bytes) -> None:
+        """Count what is no message, and keep what may be the words of a server that is about to hang up."""
+        found, noise_bytes = self._decoder.take_counts()
+        self.stats.noise_bytes += noise_bytes
+        self._said = b"" if found else (self._said + data)[-_SAID_BYTES:]
+        self._heard(len(data), found, noise_bytes)
+
+    def _lose(self, error: OSError) -> None:
+        """End the pipe because writing failed, once what the other end said before is read."""
+        if not self._lost:
+            self._lost = _lost(error)
+            self._loop.call_soon(self._read_rest)
+
+    def _read_rest(self) -> None:
+        if not self._closed:
+            self._on_readable()
+        self._gone(after(self._lost, self._said))
 
     def _wait(self, go_on: Callable[[], None]) -> None:
         """Call `go_on` when the driver has room."""
@@ -106,9 +139,11 @@ class SerialPipe(OpenPipe):
         self._loop.remove_reader(self._fd)
         self._loop.remove_writer(self._fd)
         self._outbox.purge("closed")
+        self._decoder.end()
+        self.stats.noise_bytes += self._decoder.take_counts()[1]
         self._port.close()
 
 
-def lost(error: OSError) -> str:
+def _lost(error: OSError) -> str:
     """Return the text of a link's fault for an error that ended the use of its device."""
     return f"lost: {words_of(error)}"

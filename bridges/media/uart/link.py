@@ -8,7 +8,7 @@ from bridges.media.device import OpenPipe, PipeContext, cancel
 from bridges.media.shedding import Shed
 from bridges.media.uart.codec import Decoder
 from bridges.media.uart.echo import without_echo
-from bridges.media.uart.line import SerialLink, SerialPipe, lost
+from bridges.media.uart.line import SerialLink, SerialPipe
 from bridges.media.uart.medium import Uart
 from bridges.media.uart.port import Port
 from bridges.media.uart.rs485 import Rs485Link
@@ -56,8 +56,7 @@ class UartPipe(SerialPipe):
     """The one peer of a serial line: everything at its far end."""
 
     def __init__(self, link: UartLink, port: Port, context: PipeContext) -> None:
-        super().__init__(link, port, context)
-        self._decoder = Decoder(link.stats.rejected)
+        super().__init__(link, port, context, Decoder(link.stats.rejected))
         self._link = link
         self._byte_s, self._ahead_bytes, self._echoes = link.options.byte_s, link.ahead_bytes, link.echoes
         self._age_s = link.shed.age_s
@@ -97,7 +96,7 @@ class UartPipe(SerialPipe):
             try:
                 count = self._port.write(chunk)
             except OSError as error:
-                return self._gone(lost(error))
+                return self._lose(error)
             self._written(count)
             if count < len(chunk):
                 self._outbox.give_back()

@@ -92,6 +92,10 @@ class Uart(Medium):
         """The seconds that one byte takes on the line: start, 8 data, parity and stop bits."""
         return (9 + (self.parity != "N") + self.stopbits) / self.baud
 
+    @property
+    def remote(self) -> bool:
+        return scheme_of(self.port) in SERVERS
+
     def label(self) -> str:
         return f"uart {self.port} {self.baud}{' RS-485' if self.rs485 else ''}"
 
@@ -110,7 +114,7 @@ class Uart(Medium):
         elif scheme:
             yield Probe("bridges.media.uart.ports:trouble", (self.port,))
         else:
-            yield Device(self.port, "plug it in, or look for its name in /dev/serial/by-id")
+            yield Device(self.port, "plug it in, or look for its name in /dev/serial/by-id", self.exclusive)
 
     def seconds(self, size: int, trunk: bool) -> float | None:
         """Return the line time of a message and its CRC-32 in COBS between two zeros, as the line is set."""

@@ -60,7 +60,7 @@ class Master:
     within `answer_s` of the end of its poll, with one message or DONE. Between two senders, the pair is
     silent for `turnaround_s`. A node without a message is polled again after `idle_s`. The pause then grows
     up to ten times that, because polling an idle pair costs processor time. `byte_s`: the time of a byte on
-    the line. `deadline`: when to call `step`, if nothing else happens before.
+    the line. `deadline`: when to call `step`, if nothing else happens before. `decoder` is that of the line.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Master:
         self.deadline = inf
         self._byte_s, self._answer_s = byte_s, answer_s
         self._turnaround_s, self._idle_s = turnaround_s, idle_s
-        self._decoder = Decoder(rejected)
+        self.decoder = Decoder(rejected)
         self._order = list(nodes)
         self._due = dict.fromkeys(nodes, -inf)
         self._pause_s = dict.fromkeys(nodes, idle_s)
@@ -142,7 +142,7 @@ class Master:
         if data:
             self._until = min(max(self._until, now + self._answer_s), self._latest)
             self._quiet = min(now + self._turnaround_s, self._latest)
-        messages = without_echo(self._decoder, data, self.echoes, now)
+        messages = without_echo(self.decoder, data, self.echoes, now)
         return [message for message in messages if self._is_for_us(message, now)]
 
     def _is_for_us(self, message: bytes, now: float) -> bool:

@@ -16,14 +16,18 @@ from threading import Thread
 from time import monotonic
 from typing import Any, Protocol
 
+from bridges.media.hangup import has_ended
 from bridges.media.uart.address import server_of
 from bridges.media.uart.medium import Uart
 from bridges.media.uart.rfc2217 import IAC, Client, escape
+from bus.holders import holding_words
+from bus.text import after
 
 _READ_BYTES = 65536
 _CONNECT_S = 5.0
 _SEND_BUFFER_BYTES = 8192  # small: the server's line is slow, and messages should wait in our queue
 _SUSPENDED_BYTES = 1 << 20
+_SAID_BYTES = 256
 
 
 class Port(Protocol):
@@ -56,16 +60,19 @@ def _open_device(options: Uart, transceiver: Mapping[str, Any] | None) -> Any:
     import serial
     import serial.rs485
 
-    device = serial.serial_for_url(
-        options.port,
-        options.baud,
-        exclusive=options.exclusive,
-        parity=options.parity,
-        stopbits=options.stopbits,
-        rtscts=options.rtscts,
-        timeout=0,
-        write_timeout=0,
-    )
+    try:
+        device = serial.serial_for_url(
+            options.port,
+            options.baud,
+            exclusive=options.exclusive,
+            parity=options.parity,
+            stopbits=options.stopbits,
+            rtscts=options.rtscts,
+            timeout=0,
+            write_timeout=0,
+        )
+    except OSError as error:
+        raise OSError(holding_words(error, options.port)) from error
     if transceiver is not None:
         try:
             device.rs485_mode = serial.rs485.RS485Settings(**transceiver)
@@ -86,7 +93,11 @@ class DevicePort:
         return int(self._fd)
 
     def read(self) -> bytes:
-        return _received(partial(os.read, self._fd))
+        """Return what has arrived; nothing if another program took it, which is not the end of a tty."""
+        data = _received(partial(os.read, self._fd))
+        if not data and has_ended(self._fd):
+            raise OSError("the device has gone")
+        return data
 
     def write(self, data: bytes) -> int:
         try:
@@ -124,7 +135,7 @@ class SocketPort:
         return self._socket.fileno()
 
     def read(self) -> bytes:
-        return _received(self._socket.recv)
+        return _received(self._socket.recv, OSError("closed by the other end"))
 
     def write(self, data: bytes) -> int:
         try:
@@ -176,14 +187,14 @@ class Rfc2217Port(SocketPort):
         return _SUSPENDED_BYTES if self._client.suspended else 0
 
 
-def _received(read: Callable[[int], bytes]) -> bytes:
-    """Read without waiting; return b"" if there is nothing. Raises `OSError` if the other end is gone."""
+def _received(read: Callable[[int], bytes], end: OSError | None = None) -> bytes:
+    """Read without waiting; return b"" if there is nothing. Raises `end`, if given, for an empty read."""
     try:
         data = read(_READ_BYTES)
     except (BlockingIOError, InterruptedError):
         return b""
-    if not data:
-        raise OSError("closed by the other end")
+    if end is not None and not data:
+        raise end
     return data
 
 
@@ -207,18 +218,23 @@ def _open_rfc2217(options: Uart) -> Rfc2217Port:
 
 
 def _negotiate(sock: socket.socket, client: Client) -> None:
-    """Negotiate the settings of the port. Bytes that the line sends meanwhile are discarded."""
-    end_s = monotonic() + _CONNECT_S
+    """Negotiate the settings of the port. Bytes that the line sends meanwhile are discarded.
+
+    Raises `OSError`, with what the server said, if it does not agree.
+    """
+    end_s, said = monotonic() + _CONNECT_S, b""
     while not client.ready:
         if client.refused:
-            raise OSError(client.refused)
-        sock.sendall(bytes(client.replies))
+            raise OSError(after(client.refused, said))
+        with contextlib.suppress(ConnectionError):  # it has closed, but what it said can still be read
+            sock.sendall(bytes(client.replies))
         client.replies.clear()
         sock.settimeout(max(0.001, end_s - monotonic()))
         try:
             data = sock.recv(_READ_BYTES)
         except TimeoutError as error:
-            raise OSError(f"no agreement on the port's settings within {_CONNECT_S:g} s") from error
+            why = f"no agreement on the port's settings within {_CONNECT_S:g} s"
+            raise OSError(after(why, said)) from error
         if not data:
-            raise OSError("closed while the port's settings were negotiated")
-        client.feed(data)
+            raise OSError(after("closed while the port's settings were negotiated", said))
+        said = (said + client.feed(data))[-_SAID_BYTES:]

@@ -8,7 +8,7 @@ from typing import Any
 
 from bridges.media.device import OpenPipe, PipeContext, cancel
 from bridges.media.shedding import Shed
-from bridges.media.uart.line import SerialLink, SerialPipe, lost
+from bridges.media.uart.line import SerialLink, SerialPipe
 from bridges.media.uart.medium import Uart
 from bridges.media.uart.poll import Master, NodeHealth, Own, parse_control
 from bridges.media.uart.port import Port
@@ -52,8 +52,8 @@ class Rs485Pipe(SerialPipe):
     """All nodes of the pair, as one peer. It writes one message at a time: a poll or one of our own."""
 
     def __init__(self, link: Rs485Link, port: Port, context: PipeContext) -> None:
-        super().__init__(link, port, context)
         self._master = link.master()
+        super().__init__(link, port, context, self._master.decoder)
         self._left = b""  # the rest of the current message that the driver has not accepted
         self._size, self._own = 0, False  # length of the whole message; whether it is our own
 
@@ -101,7 +101,7 @@ class Rs485Pipe(SerialPipe):
         try:
             count = self._port.write(self._left)
         except OSError as error:
-            self._gone(lost(error))
+            self._lose(error)
             return False
         self._left = self._left[count:]
         sent = self._outbox.settle(count) if self._own else []

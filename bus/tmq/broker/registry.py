@@ -63,7 +63,9 @@ class Registry:
         self, limit: int = 65536, per_address: int = 1024, per_host: int = 16384, tokens: int = 1 << 20
     ) -> None:
         self.limit = limit
-        self._quota = Quota[Address](limit, per_address, per_host, tokens, key="address")
+        self._quota = Quota[Address](
+            limit, per_address, per_host, tokens, key="address", host_weight=tokens // 2
+        )
         self._entries: dict[Key, _Entry] = {}
         self._by_address: dict[Address, dict[tuple[Role, Tokens], None]] = {}
         self._subscribers: dict[Tokens, dict[Address, None]] = {}
@@ -146,7 +148,7 @@ class Registry:
                 return iter(()), fault
             entry = self._enter(key)
         else:
-            self._quota.move(entry.host, host)
+            self._quota.move(entry.host, host, len(tokens))
         entry.host, entry.exact, entry.lapsed, entry.dead = host, exact, None, False
         return (iter(()) if known and not again else self._news_of(key)), ""
 
@@ -254,7 +256,7 @@ class Registry:
             entry = self._entries[key := (role, tokens, address)]
             if entry.lapsed is None or entry.host:
                 continue
-            refused = self._quota.hand_over(address[0])
+            refused = self._quota.hand_over(address[0], len(tokens))
             if refused:
                 fault = refused
                 news.append(self.remove(*key))
@@ -269,7 +271,7 @@ class Registry:
         for number, key in enumerate(list(self._entries) if node in self._nodes else ()):
             entry = self._entries.get(key)
             if entry is not None and entry.lapsed == node:
-                self._disown(entry, node, until_s)
+                self._disown(key, node, until_s)
             elif entry is not None and node in entry.shared:
                 entry.shared[node] = max(until_s, entry.shared[node])
             if not number % _ENTRIES:
@@ -278,12 +280,13 @@ class Registry:
     def return_to_client(self, address: Address, node: int, until_s: float) -> None:
         """Give adopted registrations back to a client that repeats itself: they end at `until_s`."""
         for what in self._by_address.get(address, ()):
-            entry = self._entries[(*what, address)]
-            if entry.lapsed is not None:
-                self._disown(entry, node, until_s)
+            key = *what, address
+            if self._entries[key].lapsed is not None:
+                self._disown(key, node, until_s)
 
-    def _disown(self, entry: _Entry, node: int, until_s: float) -> None:
-        self._quota.move(entry.host, "")
+    def _disown(self, key: Key, node: int, until_s: float) -> None:
+        entry = self._entries[key]
+        self._quota.move(entry.host, "", len(key[1]))
         entry.host, entry.lapsed = "", None
         entry.shared[node] = until_s
 

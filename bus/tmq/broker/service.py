@@ -2,9 +2,11 @@
 
 import logging
 import random
+import socket
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -22,6 +24,7 @@ from bus.tmq.broker.sharing import Sharing
 from bus.tmq.greeter import Greeter
 from bus.tmq.options import Options
 from bus.tmq.wire import Address, Hello, Tokens
+from bus.transports.binding import Binding
 from bus.transports.options import Tls
 from bus.transports.secure import Security
 from bus.wire.frame import BRIDGE, PUB, REMOVE, SUB
@@ -70,7 +73,7 @@ class Broker:
         self.name = name
         self.stats = Stats()
         self.registry = Registry(registrations, per_address, per_host)
-        self._secured = {listening(each): _security(each, tls.get(str(each))) for each in where}
+        self._secured = {listening(each): security_of(each, tls.get(str(each))) for each in where}
         if len(self._secured) < len(where):
             raise LinkError(f"{name}: an address is listed twice")
         self._bound: dict[Address, Address] = {}
@@ -139,13 +142,19 @@ class Broker:
         """The ledgers by their subject: clients, and the brokers that share registrations."""
         return {"clients": self.stats, "brokers": self._sharing.stats}
 
-    def open(self, loop: AbstractEventLoop) -> None:
-        """Listen at all addresses. Raises `LinkError` for the first that fails; then none stays open."""
+    def open(self, loop: AbstractEventLoop, wait: bool = False) -> None:
+        """Listen at all addresses. Raises `LinkError` for the first that fails; then none stays open.
+
+        `wait`: it is no failure if an address is not there yet; the broker goes on trying (`bindings`).
+        """
         self._loop = loop
         self._turns.open(loop)
         try:
             for address, security in self._secured.items():
-                self._bound[address] = self._listener.open(loop, address, security)
+                if wait:
+                    self._await(address, security)
+                else:
+                    self._bound[address] = self._listener.open(loop, address, security, socket.AF_INET)
         except LinkError:
             self._listener.close()
             self._bound.clear()
@@ -157,20 +166,34 @@ class Broker:
         self._tick()
 
     def listens(self, where: str) -> bool:
-        """Return whether the broker listens at an address, given in the form of `listen`."""
+        """Return whether the broker listens, or waits to, at an address in the form of `listen`."""
         address = listening(where)
-        return address in self._bound and is_secure(where) == (self._secured[address] is not None)
+        is_here = address in self._bound or address in self._listener.bindings
+        return is_here and is_secure(where) == (self._secured[address] is not None)
 
-    def listen(self, where: str, tls: Tls | None = None) -> None:
-        """Listen at one more address. Raises `LinkError` if that is not possible."""
-        address, security = listening(where), _security(where, tls)
-        self._bound[address] = self._listener.open(self._loop, address, security)
+    def listen(self, where: str, security: Security | None = None) -> None:
+        """Listen at one more address, as soon as it is there. Raises `LinkError` if that is not possible.
+
+        `security` is that of `security_of`.
+        """
+        address = listening(where)
+        self._await(address, security)
         self._secured[address] = security
+
+    def _await(self, address: Address, security: Security | None) -> None:
+        keep = partial(self._bound.__setitem__, address)
+        self._listener.await_address(self._loop, address, keep, security, socket.AF_INET)
+
+    @property
+    def bindings(self) -> list[Binding[Address]]:
+        """The addresses at which the broker listens, or waits to, as a status shows them."""
+        return list(self._listener.bindings.values())
 
     def leave(self, where: str) -> None:
         """Stop listening at an address. Clients that connected there stay, as do all registrations."""
         address = listening(where)
-        self._listener.shut(self._bound.pop(address))
+        self._listener.shut(address if address in self._listener.bindings else self._bound[address])
+        self._bound.pop(address, None)
         del self._secured[address]
 
     def revise(
@@ -436,7 +459,8 @@ class Broker:
         self._turns.close()
 
 
-def _security(where: str | Address, tls: Tls | None) -> Security | None:
+def security_of(where: str | Address, tls: Tls | None) -> Security | None:
+    """Return the TLS of an address, None for one without. This reads files, so do it on no event loop."""
     return Security(where, tls or Tls(), listens=True) if is_secure(where) else None
 
 

@@ -2,6 +2,7 @@
 
 import logging
 import random
+import socket
 from asyncio import AbstractEventLoop, Future, TimerHandle
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -18,6 +19,7 @@ from bus.tmq.greeter import Greeter
 from bus.tmq.options import Options
 from bus.tmq.peer import Peer, PeerOwner, PeerSetup
 from bus.tmq.wire import Address, Hello, Tokens
+from bus.transports.binding import Binding
 from bus.urls import are_loopback
 from bus.wire.frame import BRIDGE, SUB
 
@@ -94,8 +96,11 @@ class ClientNode(PeerOwner):
         """The number of connections that were made to us."""
         return self._listener.accepted
 
-    def open(self, loop: AbstractEventLoop) -> None:
-        """Listen, and begin to reach a broker; never blocks. Raises `LinkError` where it cannot listen."""
+    def open(self, loop: AbstractEventLoop, wait: bool = False) -> None:
+        """Listen, and begin to reach a broker. Raises `LinkError` where it cannot listen.
+
+        `wait`: if the address is not there yet, go on trying. No broker is told of us before.
+        """
         self._loop = loop
         self._setup = PeerSetup(
             loop, self._options, self._hello, self.stats, self, self.on_frames, patient=True
@@ -103,9 +108,22 @@ class ClientNode(PeerOwner):
         host, port = self.address
         if host == ANY and are_loopback(broker for broker, _ in self.uplink.brokers):
             host = LOOPBACK  # which is what they tell publishers
-        self.address = self._listener.open(loop, (host, port))
-        self.uplink.open(loop)
+        if wait:
+            self._listener.await_address(loop, (host, port), self._listens, family=socket.AF_INET)
+        else:
+            self._listens(self._listener.open(loop, (host, port)))
         self._tick()
+
+    def _listens(self, address: Address) -> None:
+        self.address = address
+        self.uplink.open(self._loop)
+        if self._timer is not None:  # later than `open`: by now there is something to say
+            self.uplink.say([])
+
+    @property
+    def waiting(self) -> Binding[Address] | None:
+        """The address at which this client waits to listen; None once it is there."""
+        return next((one for one in self._listener.bindings.values() if one.state != "up"), None)
 
     def address_for(self, broker: Address) -> Address:
         """Return the address at which a broker can reach us."""

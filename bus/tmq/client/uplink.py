@@ -69,11 +69,11 @@ class Uplink(PeerOwner):
         self._refresh_s = self._repeat_s = self._return_s = 0.0
         self._unasked: list[Future[None]] = []
         self._asked: deque[list[Future[None]]] = deque()
-        self._closed = False
+        self._closed = True
 
     def open(self, loop: AbstractEventLoop) -> None:
-        """Use this loop from now on."""
-        self._loop = loop
+        """Begin to use a loop. Nothing is dialled before."""
+        self._loop, self._closed = loop, False
 
     @property
     def broker(self) -> Address | None:

@@ -96,6 +96,11 @@ class Decoder:
         large = 0 if self._large is None else len(self._large[1])
         return len(self._rest) + len(self._begun or b"") + large
 
+    def end(self) -> bytes | memoryview:
+        """Return the bytes of a message that is not whole, because no more come."""
+        large = b"" if self._large is None else self._large[1].received
+        return b"".join((self._begun or b"", self._rest, large))
+
     def revise(self, message_bytes: int) -> None:
         """Set another greatest length. A message that has begun is still read to its end."""
         frame = self._parse(bytearray(self._rest), 0, len(self._rest))

@@ -1,19 +1,23 @@
 """Sends beacons once a second on each interface."""
 
+import asyncio
 import socket
-from asyncio import AbstractEventLoop, TimerHandle
+from asyncio import AbstractEventLoop, Task, TimerHandle
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from bus.aside import aside
 from bus.errors import words_of
-from bus.urls import is_wildcard, split_url
+from bus.touch import touching
+from bus.urls import is_ip, is_wildcard, split_url
 from devices.dbp import ports
 from devices.dbp.beacon.interfaces import Interface, interfaces
 from devices.dbp.beacon.wire import Beacon, Kind, pack
 
 GROUP: Final = "239.255.52.45"  # of the site-local scope, RFC 2365; with a TTL of 1 it stays on the LAN
 INTERVAL_S: Final = 1.0
+_LOOK_S: Final = 5.0
 
 
 class Announcement(NamedTuple):
@@ -47,12 +51,22 @@ class Sender:
         self._announcements, self._interval_s = tuple(announcements), interval_s
         self._sockets: dict[str, socket.socket] = {}
         self._timer: TimerHandle | None = None
+        self._task: Task[None] | None = None
 
     def open(self, loop: AbstractEventLoop) -> None:
         """Begin to send. A missing network is no error: it may come later."""
         self._loop = loop
-        self._announcements = tuple(one._replace(host=_ipv4(one.host)) for one in self._announcements)
+        if any(one.host and not is_ip(one.host) for one in self._announcements):
+            self._task = loop.create_task(self._look_up())
         self._beat()
+
+    async def _look_up(self) -> None:
+        """Replace the names of hosts by their addresses, as soon as these are known."""
+        while any(one.host and not is_ip(one.host) for one in self._announcements):
+            found = await aside(lambda: tuple(map(_looked_up, self._announcements)))
+            if found == self._announcements:
+                await asyncio.sleep(_LOOK_S)
+            self._announcements = found
 
     def _beat(self) -> None:
         self._timer = self._loop.call_later(self._interval_s, self._beat)
@@ -99,6 +113,8 @@ class Sender:
         """Stop sending. Idempotent."""
         if self._timer is not None:
             self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
         self._forget(())
 
 
@@ -118,9 +134,10 @@ def _targets(interface: Interface) -> Iterator[str]:
         yield GROUP
 
 
-def _ipv4(host: str) -> str:
-    """Return the address of a host name; the name itself, which is announced nowhere, if it is unknown."""
-    if host:
-        with suppress(OSError, UnicodeError):
-            return str(socket.getaddrinfo(host, None, socket.AF_INET)[0][4][0])
-    return host
+def _looked_up(one: Announcement) -> Announcement:
+    """Return an announcement with the address of its host; as it is, to be announced nowhere, if unknown."""
+    if not one.host or is_ip(one.host):
+        return one
+    with suppress(OSError, UnicodeError), touching(f"the name server that is asked for {one.host}"):
+        return one._replace(host=str(socket.getaddrinfo(one.host, None, socket.AF_INET)[0][4][0]))
+    return one

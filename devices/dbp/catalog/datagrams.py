@@ -4,7 +4,7 @@ import socket
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 
-from bus.errors import LinkError, words_of
+from bus.transports.binding import Binding, Place
 
 _READS = 256  # datagrams taken in one wake-up
 _DATAGRAM_BYTES = 512  # longer than any valid one
@@ -23,18 +23,27 @@ class Datagrams:
         self._answer = answer
         self._socket: socket.socket | None = None
 
-    def open(self, loop: AbstractEventLoop, host: str, port: int) -> None:
-        """Bind. Raises `LinkError`."""
+    def open(self, loop: AbstractEventLoop, host: str, port: int, patient: bool = False) -> None:
+        """Bind, or wait for the address. Raises `LinkError` for a port that is taken, if not `patient`."""
         self._loop = loop
+        place = 0, (host, port)
+        url = f"udp://{host or '0.0.0.0'}:{port}"
+        self.binding = Binding(url, place, self._bind, self._on_bound, socket.SOCK_DGRAM)
+        self.binding.open(loop, patient)
+
+    def _bind(self, place: Place) -> socket.socket:
+        sock = socket.socket(place[0], socket.SOCK_DGRAM)
         try:
-            found = socket.getaddrinfo(host or None, port, type=socket.SOCK_DGRAM, flags=socket.AI_PASSIVE)
-            self._socket = sock = socket.socket(found[0][0], socket.SOCK_DGRAM)
             sock.setblocking(False)
-            sock.bind(found[0][4])
-        except OSError as error:
-            self.close()
-            raise LinkError(f"udp://{host}:{port}: cannot listen: {words_of(error)}") from error
-        loop.add_reader(sock, self._on_readable)
+            sock.bind(place[1])
+        except OSError:
+            sock.close()
+            raise
+        return sock
+
+    def _on_bound(self, sock: socket.socket) -> None:
+        self._socket = sock
+        self._loop.add_reader(sock, self._on_readable)
 
     def _on_readable(self) -> None:
         for _ in range(_READS):
@@ -59,6 +68,7 @@ class Datagrams:
 
     def close(self) -> None:
         """Stop. Idempotent."""
+        self.binding.close()
         sock, self._socket = self._socket, None
         if sock is not None:
             if sock.fileno() >= 0:

@@ -4,10 +4,13 @@ import logging
 import time
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from bus.errors import LinkError
 from bus.ledger import Stats
 from bus.serving.rejections import Rejections
+from bus.transports.binding import Binding
 from devices.dbp import ports
 from devices.dbp.catalog import wire
 from devices.dbp.catalog.asks import Asks
@@ -57,14 +60,19 @@ class Server:
         self._mirror = Mirror(name, {}, "", "nobody")
         self._asks = Asks(bounds, self._on_answer)
         self._datagrams: list[Datagrams] = []
-        self._bound: list[Address] = []
+        self._bound: dict[Address, Address] = {}
         self._timer: TimerHandle | None = None
         self._found: Round = Round((), (), ())
 
     @property
     def addresses(self) -> Sequence[Address]:
-        """The addresses on which the server listens, with the bound ports."""
-        return tuple(self._bound)
+        """The addresses on which the server listens, with the bound ports, or waits to listen."""
+        return tuple(self._bound.values())
+
+    @property
+    def bindings(self) -> list[Binding[Any]]:
+        """The sockets at these addresses, as a status shows them."""
+        return [*self._router.bindings, *(one.binding for one in self._datagrams)]
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -84,7 +92,7 @@ class Server:
         return len(self._asks)
 
     def open(self, loop: AbstractEventLoop, addresses: Collection[Address], tries: int = 1) -> None:
-        """Listen at each address. If a port is taken, try the next ones, `tries` ports in all.
+        """Listen at each address, or wait for it. If a port is taken, try the next, `tries` ports in all.
 
         Raises `LinkError`, with none open.
         """
@@ -97,14 +105,21 @@ class Server:
             self.close()
             raise
         watched = {ROUTER: self._router}
-        self._mirror = Mirror(self.name, watched, self._bound[0][0], self._mirrors, self._monitor_port)
+        self._mirror = Mirror(self.name, watched, self.addresses[0][0], self._mirrors, self._monitor_port)
         self._tick()
 
     def _bind(self, host: str, port: int, tries: int) -> None:
-        bound = self._router.bind(host, port, tries)
+        if tries > 1:
+            return self._listens((host, port), (host, self._router.bind(host, port, tries)))
+        self._bound[host, port] = host, port
+        self._router.await_address(host, port, partial(self._listens, (host, port)))
+        return None
+
+    def _listens(self, asked: Address, bound: Address) -> None:
+        """Take heartbeats at the port of a ROUTER that listens now."""
+        self._bound[asked] = asked[0], bound[1]
         self._datagrams.append(Datagrams(self._on_datagram))
-        self._datagrams[-1].open(self._loop, host, bound)
-        self._bound.append((host, bound))
+        self._datagrams[-1].open(self._loop, *self._bound[asked], patient=self._timer is not None)
 
     def _on_messages(self, messages: list[Message]) -> None:
         for (peer, *frames), host in messages:

@@ -3,11 +3,13 @@
 from asyncio import AbstractEventLoop
 from collections.abc import Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from bus.errors import LinkError
 from bus.ledger import Stats
 from bus.report import LISTED, Report
+from bus.transports.binding import Binding
 from bus.urls import split_url
 from devices.dbp.beacon.sending import Sender, announcement
 from devices.dbp.catalog.bounds import Bounds
@@ -43,6 +45,15 @@ class Catalog(Service):
     @property
     def urls(self) -> Sequence[str]:
         return [f"tcp://{_bracketed(host)}:{port}" for host, port in self.server.addresses or self._addresses]
+
+    @property
+    def bindings(self) -> Sequence[Binding[Any]]:
+        return self.server.bindings
+
+    @property
+    def paths(self) -> Sequence[Path]:
+        path = records_of(self._spec)
+        return () if path is None else (path,)
 
     @property
     def counts(self) -> Mapping[str, int]:

@@ -29,7 +29,9 @@ class Services:
 
     def __init__(self, bounds: Bounds) -> None:
         b = bounds
-        self._quota = Quota[str](b.services, 1, b.services_per_host, b.all_entry_bytes, "services", "name")
+        self._quota = Quota[str](
+            b.services, 1, b.services_per_host, b.all_entry_bytes, "services", "name", b.all_entry_bytes // 2
+        )
         self._all: dict[str, Service] = {}
         self._packed: bytes | None = None  # all of them, until one changes
 

@@ -4,21 +4,28 @@ import asyncio
 import logging
 import random
 import ssl
-from asyncio import Server, StreamReader, StreamWriter
+from asyncio import StreamReader, StreamWriter
+from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Any, Final
 
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
+from bus.serving.streams import StreamListener
+from bus.transports.binding import Binding, Place
 from bus.transports.options import Tls
-from bus.urls import is_wildcard, split_url
+from bus.transports.seats import Seat
+from bus.transports.secure import load_authority, load_own
+from bus.transports.sockets import Acceptor
+from bus.urls import split_url
 
 log = logging.getLogger("buscoupler.proxy")
 
 HANDSHAKE_S: Final = 5.0
 _RETRY_MIN_S: Final = 0.1
 _RETRY_MAX_S: Final = 5.0
-CONNECTIONS_MAX: Final = 8
+CONNECTIONS_MAX: Final = 1024
+"""The connections at a time, nearly all of them of strangers: there is one other proxy."""
 
 Serve = Callable[[StreamReader, StreamWriter], Awaitable[str]]
 """Serves a connection until it ends, and returns why it ended."""
@@ -31,47 +38,57 @@ def context(tls: Tls, listens: bool) -> ssl.SSLContext:
     """
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if listens else ssl.PROTOCOL_TLS_CLIENT)
     made.minimum_version = ssl.TLSVersion.TLSv1_3
-    made.verify_mode = ssl.CERT_REQUIRED
     try:
-        made.load_verify_locations(tls.ca_file)
-        made.load_cert_chain(str(tls.cert_file), tls.key_file)
+        load_authority(made, tls)
+        load_own(made, tls)
     except (OSError, ValueError) as error:
         raise LinkError(f"certificates of the proxy: {words_of(error)}") from error
     return made
 
 
 class Listening:
-    """The listening side. `url` has the bound port; `fault` says why the last connection ended, or ""."""
+    """The listening side. `url` has the bound port; `fault` says why the last connection ended, or "".
+
+    `rejected` counts connections that came to nothing, by reason.
+    """
 
     def __init__(self, url: str, tls: Tls, serve: Serve) -> None:
         self.url, self.fault = url, ""
-        self._tls, self._serve = context(tls, listens=True), serve
-        self._server: Server | None = None
-        self._connections: set[StreamWriter] = set()
+        self.rejected = Counter[str]()
+        self._serve = serve
+        self._listener = StreamListener(
+            self._accepted,
+            lambda: CONNECTIONS_MAX,
+            self._reject,
+            context(tls, listens=True),
+            HANDSHAKE_S,
+        )
+        where = split_url(url)
+        place = 0, ("" if where.host == "*" else where.host, where.port)
+        self.bindings: list[Binding[Any]] = [Binding(url, place, self._bind, self._listens)]
 
     async def run(self) -> None:
-        """Listen until cancelled. Raises `LinkError` if that fails."""
-        url = split_url(self.url)
-        host = None if is_wildcard(url.host) else url.host
-        try:
-            self._server = await asyncio.start_server(
-                self._accepted, host, url.port, ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_S
-            )
-        except OSError as error:
-            raise LinkError(f"{self.url}: cannot listen: {words_of(error)}") from error
-        port = self._server.sockets[0].getsockname()[1]
-        self.url = f"{url.scheme}://{f'[{url.host}]' if ':' in url.host else url.host}:{port}"
-        await self._server.serve_forever()
+        """Listen, as soon as the address is there. Raises `LinkError` if it is taken."""
+        self._loop = asyncio.get_running_loop()
+        self.bindings[0].open(self._loop)
 
-    async def _accepted(self, reader: StreamReader, writer: StreamWriter) -> None:
-        if len(self._connections) >= CONNECTIONS_MAX:
-            return writer.close()
-        self._connections.add(writer)
-        try:
-            self.fault = await self._serve(reader, writer)
-        finally:
-            self._connections.discard(writer)
-        return None
+    def _bind(self, place: Place) -> Any:
+        return self._listener.open(self._loop, Acceptor(*place), self._on_trouble)
+
+    def _listens(self, bound: Any) -> None:
+        url = split_url(self.url)
+        self.url = f"{url.scheme}://{f'[{url.host}]' if ':' in url.host else url.host}:{bound[1]}"
+
+    def _reject(self, reason: str) -> None:
+        self.rejected[reason] += 1
+
+    def _on_trouble(self, error: OSError) -> None:
+        self.fault = f"cannot accept: {words_of(error)}"
+        log.warning("%s: %s; will go on trying", self.url, self.fault)
+
+    async def _accepted(self, reader: StreamReader, writer: StreamWriter, seat: Seat) -> None:
+        seat.meet()  # it has shown its certificate
+        self.fault = await self._serve(reader, writer)
 
     def met(self) -> None:
         """Clear the fault: the other side answered."""
@@ -79,8 +96,8 @@ class Listening:
 
     def close(self) -> None:
         """Stop listening. Idempotent."""
-        if self._server is not None:
-            self._server.close()
+        self.bindings[0].close()
+        self._listener.close()
 
 
 class Dialling:
@@ -88,8 +105,10 @@ class Dialling:
 
     def __init__(self, url: str, tls: Tls, serve: Serve) -> None:
         self.url, self.fault = url, ""
+        self.rejected = Counter[str]()
         self._tls, self._serve, self._name = context(tls, listens=False), serve, tls.server_name
         self._pauses = Backoff(_RETRY_MIN_S, _RETRY_MAX_S, random.uniform)
+        self.bindings: list[Binding[Any]] = []  # none: it dials
 
     async def run(self) -> None:
         """Keep a connection up until cancelled."""

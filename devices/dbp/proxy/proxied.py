@@ -1,15 +1,19 @@
 """A proxied service: one of the far side, listed in the near catalog, with interfaces into the tunnel."""
 
-import asyncio
 import logging
 import time
-from asyncio import AbstractEventLoop, Server, StreamReader, StreamWriter, Task
+from asyncio import AbstractEventLoop, StreamReader, StreamWriter
 from functools import partial
+from typing import Any
 
-from bus.errors import words_of
+from bus.errors import LinkError, words_of
+from bus.serving.streams import StreamListener
+from bus.transports.binding import Binding, Place
+from bus.transports.seats import Seat
+from bus.transports.sockets import Acceptor
 from devices.dbp.nodes.presence import INTERVAL_S, Presence
 from devices.dbp.proxy.offers import Taken
-from devices.dbp.proxy.tunnel import Tunnel
+from devices.dbp.proxy.tunnel import CLIENTS_MAX, Tunnel
 from devices.dbp.proxy.wire import Target
 from devices.dbp.zeromq.limits import Limits
 
@@ -23,36 +27,54 @@ class ProxiedService:
         self.name, self.taken = name, taken
         self._tunnel, self._host = tunnel, host
         self._presence = Presence(name, catalog, INTERVAL_S, Limits())
-        self._servers: list[Server] = []
-        self._task: Task[None] | None = None
+        self._listeners: list[StreamListener] = []
+        self._interfaces: dict[str, dict[str, Any]] = {}
+        self.bindings: list[Binding[Any]] = []
 
     def open(self, loop: AbstractEventLoop) -> None:
-        """Begin to listen, then to register."""
-        self._task = loop.create_task(self._open(loop))
-
-    async def _open(self, loop: AbstractEventLoop) -> None:
-        interfaces = {}
+        """Listen, as soon as the address is there, and then begin to register."""
+        self._loop = loop
         for interface in self.taken.interfaces:
-            serve = partial(self._accepted, Target(self.name, interface))
             try:
-                server = await asyncio.start_server(serve, self._host, 0)
-            except (OSError, UnicodeError) as error:
-                return log.error("%s: cannot listen on %s: %s", self.name, self._host, words_of(error))
-            self._servers.append(server)
-            interfaces[interface] = {"ip": self._host, "port": server.sockets[0].getsockname()[1]}
-        fields = {**self.taken.fields, "interfaces": interfaces, "reg_time": time.asctime()}
-        return self._presence.open(fields, loop)
+                self._listen(interface)
+            except LinkError as error:
+                return log.error("%s: %s", self.name, error)
+        return None
 
-    async def _accepted(self, target: Target, reader: StreamReader, writer: StreamWriter) -> None:
-        if not self._tunnel.open(target, reader, writer):
+    def _listen(self, interface: str) -> None:
+        tunnel, serve = self._tunnel, partial(self._accepted, Target(self.name, interface))
+        listener = StreamListener(serve, lambda: CLIENTS_MAX, tunnel.refuse, seats=tunnel.seats)
+        self._listeners.append(listener)
+
+        def bind(place: Place) -> Any:
+            return listener.open(self._loop, Acceptor(*place), self._on_trouble)
+
+        url, host = f"tcp://{self._host}:0 ({self.name})", "" if self._host == "*" else self._host
+        binding = Binding[Any](url, (0, (host, 0)), bind, partial(self._listens, interface))
+        self.bindings.append(binding)
+        binding.open(self._loop)
+
+    def _listens(self, interface: str, bound: Any) -> None:
+        self._interfaces[interface] = {"ip": self._host, "port": bound[1]}
+        if self._interfaces.keys() >= set(self.taken.interfaces):
+            interfaces = {name: self._interfaces[name] for name in self.taken.interfaces}
+            fields = {**self.taken.fields, "interfaces": interfaces, "reg_time": time.asctime()}
+            self._presence.open(fields, self._loop)
+
+    def _on_trouble(self, error: OSError) -> None:
+        log.warning("%s: cannot accept: %s; will go on trying", self.name, words_of(error))
+
+    async def _accepted(self, target: Target, reader: StreamReader, writer: StreamWriter, seat: Seat) -> None:
+        if self._tunnel.open(target, reader, writer):
+            seat.meet()
+        else:
             writer.close()
 
     async def close(self) -> None:
         """Leave the catalog, and stop listening. Streams end with their connections, or with the tunnel."""
-        if self._task is not None:
-            self._task.cancel()
-            self._task = None
-        for server in self._servers:
-            server.close()
-        self._servers.clear()
+        for binding in self.bindings:
+            binding.close()
+        for listener in self._listeners:
+            listener.shut()
+        self._listeners.clear()
         await self._presence.leave()

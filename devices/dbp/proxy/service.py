@@ -9,6 +9,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Final
 
 from bus.errors import LinkError
+from bus.transports.binding import Binding
 from devices.dbp.nodes.client import Client
 from devices.dbp.nodes.line import check_catalog
 from devices.dbp.nodes.listing import Address, Listed
@@ -53,6 +54,11 @@ class Proxy(Service):
         return [self.crossing.url]
 
     @property
+    def bindings(self) -> Sequence[Binding[Any]]:
+        proxied = (binding for one in self._proxied.values() for binding in one.bindings)
+        return [*self.crossing.bindings, *proxied]
+
+    @property
     def counts(self) -> Mapping[str, int]:
         tunnel = self._tunnel
         now = self._past + tunnel.counts if tunnel else self._past
@@ -62,7 +68,8 @@ class Proxy(Service):
 
     @property
     def rejected(self) -> Mapping[str, int]:
-        return dict(self._refused + self._tunnel.refused if self._tunnel else self._refused)
+        refused = self._refused + self.crossing.rejected
+        return dict(refused + self._tunnel.refused if self._tunnel else refused)
 
     def start(self, loop: AbstractEventLoop) -> None:
         self._loop, self.state = loop, "opening"

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from bus.errors import words_of
+from bus.transports.seats import Seats
 from devices.dbp.nodes.listing import Address
 from devices.dbp.proxy import wire
 from devices.dbp.proxy.wire import DATA_BYTES, HEAD, WINDOW_BYTES, Head, Hello, Target
@@ -16,6 +17,9 @@ from devices.dbp.proxy.wire import DATA_BYTES, HEAD, WINDOW_BYTES, Head, Hello, 
 log = logging.getLogger("buscoupler.proxy")
 
 STREAMS_MAX: Final = 256
+"""The streams that each side may have opened."""
+CLIENTS_MAX: Final = STREAMS_MAX - 16
+"""The connections of this side, so that those that make room for others have time to end."""
 HELLO_S: Final = 5.0
 PING_S: Final = 5.0
 SILENT_S: Final = 15.0
@@ -67,7 +71,8 @@ class _Stream:
 class Tunnel:
     """A tunnel over a connection, which `run` serves until it ends. `dialled` says that this side made it.
 
-    `counts` has the numbers of streams and bytes, and `refused` those of refused streams by reason.
+    `counts` has the numbers of streams and bytes, and `refused` those of refused streams by reason. Clients
+    of this side share `seats`.
     """
 
     def __init__(
@@ -76,6 +81,7 @@ class Tunnel:
         self.far = Hello("", "")
         self.counts: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
+        self.seats = Seats()
         self._reader, self._writer, self._near, self._hello = reader, writer, near, hello
         self._next = 1 if dialled else 2
         self._streams: dict[int, _Stream] = {}
@@ -168,8 +174,8 @@ class Tunnel:
 
     def open(self, target: Target, reader: StreamReader, writer: StreamWriter) -> bool:
         """Open a stream from a connection on this side to a target on the other. Return False if full."""
-        if len(self._streams) >= STREAMS_MAX:
-            self.refused["streams full"] += 1
+        if self._opened_by(self._next) >= STREAMS_MAX:
+            self.refuse("streams full")
             return False
         stream = self._streams[self._next] = _Stream(self._next)
         self._next += 2
@@ -178,12 +184,20 @@ class Tunnel:
         self._join(stream, reader, writer)
         return True
 
+    def refuse(self, reason: str) -> None:
+        """Count a connection of this side that was refused."""
+        self.refused[reason] += 1
+
+    def _opened_by(self, number: int) -> int:
+        """Return how many streams the side has opened that numbers them as `number`."""
+        return sum(stream % 2 == number % 2 for stream in self._streams)
+
     def _opened(self, number: int, body: bytes) -> str:
         target = wire.read_open(body)
         if target is None or number % 2 == self._next % 2 or number in self._streams:
             return "a malformed opening of a stream"
         address = self._near.address_of(target)
-        if address is None or len(self._streams) >= STREAMS_MAX:
+        if address is None or self._opened_by(number) >= STREAMS_MAX:
             reason = "not offered" if address is None else "streams full"
             self.refused[reason] += 1
             self._writer.write(wire.pack_close(number, reason))

@@ -150,7 +150,10 @@ class Publisher(Pattern):
     def __init__(self, limits: Limits, stats: Stats) -> None:
         super().__init__(limits, stats)
         self._topics = Counter[bytes]()
-        self._quota = Quota[Connection](1 << 62, limits.topics, 1 << 62, limits.topic_bytes, "topics", "peer")
+        whole = limits.topic_bytes
+        self._quota = Quota[Connection](
+            1 << 62, limits.topics, 1 << 62, whole, "topics", "peer", max(1, whole // 2)
+        )
 
     def leave(self, connection: Connection) -> Iterator[Frames]:
         peer = self.peers.get(connection)
@@ -168,7 +171,7 @@ class Publisher(Pattern):
         return None, "no subscription"
 
     def _subscribe(self, peer: Peer, topic: bytes) -> tuple[Frames | None, str]:
-        refused = self._quota.take(peer.connection, "", len(topic) + 100)
+        refused = self._quota.take(peer.connection, peer.connection.host, len(topic) + 100)
         if refused:
             return None, refused
         peer.topics += (topic,)
@@ -184,7 +187,7 @@ class Publisher(Pattern):
 
     def _take_back(self, connection: Connection, topic: bytes) -> bool:
         """Remove one subscription of a peer. Return whether the topic now has no subscriber."""
-        self._quota.give_back(connection, "", len(topic) + 100)
+        self._quota.give_back(connection, connection.host, len(topic) + 100)
         self._topics[topic] -= 1
         if self._topics[topic]:
             return False

@@ -11,8 +11,9 @@ from bus.errors import LinkError
 from bus.ledger import Stats
 from bus.serving import limits as serving
 from bus.serving.connection import Connection
-from bus.serving.listener import Listener
+from bus.serving.listener import Address, Listener
 from bus.serving.rejections import Rejections
+from bus.transports.binding import Binding
 from devices.dbp.zeromq import zmtp
 from devices.dbp.zeromq.dialing import Dialer
 from devices.dbp.zeromq.limits import Limits
@@ -111,6 +112,18 @@ class Socket:
                 if not isinstance(cause, OSError) or cause.errno != errno.EADDRINUSE or port >= last:
                     raise
             port += 1
+
+    def await_address(self, host: str, port: int, on_bound: Callable[[Address], object]) -> None:
+        """Listen at a port as `bind` does, also if the address is not there yet: then go on trying.
+
+        `on_bound` gets the address with its port, at once or later. Raises `LinkError` otherwise.
+        """
+        self._listener.await_address(self._loop, ("" if host == "*" else host, port), on_bound)
+
+    @property
+    def bindings(self) -> list[Binding[Address]]:
+        """The addresses of `await_address`, as a status shows them."""
+        return list(self._listener.bindings.values())
 
     def connect(self, host: str, port: int) -> None:
         """Connect as soon as a peer listens there, and again whenever the connection ends."""

@@ -10,14 +10,14 @@ from struct import Struct
 from struct import error as StructError
 from typing import Annotated, Final, Literal
 
-from bus.schema import BusName, Length, Names, Range, Record, Scalar, Seconds
+from bus.schema import AnyText, BusName, Length, Names, Range, Record, Scalar, Seconds
 from bus.wire.frame import DATA_BYTES_MAX, TOKENS_MAX
 
 KEYS_MAX: Final = 64
 METADATA_BYTES_MAX: Final = 1024  # with the longest pattern, it fits what one producer may have
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 64) - 1  # of MessagePack
 
-Value = Scalar | tuple[Scalar, ...]
+Value = Annotated[Scalar | tuple[Annotated[Scalar, AnyText()], ...], AnyText()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class ProducerRule(Coded):
 class QueryRule(Coded):
     """A rule that sends the publications of producers that match a query to a bus."""
 
-    query: Annotated[str, "which producers (docs/query.md)"]
+    query: Annotated[str, AnyText(), "which producers (docs/query.md)"]
     bus: Annotated[BusName, "the bus that gets its publications, of the same gateway"]
     pattern: Annotated[Names, "how its frames begin; then comes the token of the producer's id"]
 

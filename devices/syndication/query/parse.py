@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, Final
 
 from devices.syndication.query.errors import QueryError, syntax_error
@@ -89,6 +90,7 @@ def subscription(text: str) -> tuple[Query, str | None]:
 
 def prepare() -> None:
     """Make the grammar's tables and import the libraries, which the first query needs. It takes 0.2 s."""
+    import_module("re2")
     subscription(_EVERYTHING)
 
 

@@ -63,7 +63,9 @@ class Book(Generic[C]):
         self._speakers = Quota[C](
             b.speakers, b.speakers_per_client, b.speakers_per_host, 1, "speakers", "client"
         )
-        self._subscriptions = Quota[C](b.queries, 1, b.queries_per_host, whole, "queries", "client")
+        self._subscriptions = Quota[C](
+            b.queries, 1, b.queries_per_host, whole, "queries", "client", whole // 2
+        )
 
     @property
     def counts(self) -> dict[str, int]:
@@ -165,14 +167,14 @@ class Book(Generic[C]):
         """Take quota for a subscription, beside that of the client's last one. Return why not, or ""."""
         if entry.subscribed is None:
             return self._subscriptions.take(client, entry.host, weight)
-        return self._subscriptions.grow(weight)
+        return self._subscriptions.grow(weight, entry.host)
 
     def _give_place_back(self, client: C, entry: _Client[C], weight: int) -> None:
         """Give back `weight` of quota; for a client without a subscription, its whole place."""
         if entry.subscribed is None:
             self._subscriptions.give_back(client, entry.host, weight)
         else:
-            self._subscriptions.grow(-weight)
+            self._subscriptions.grow(-weight, entry.host)
         self._forget_unused(client, entry)
 
     def _forget_unused(self, client: C, entry: _Client[C]) -> None:

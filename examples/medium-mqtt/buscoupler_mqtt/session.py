@@ -4,7 +4,6 @@ import ssl
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from socket import IPPROTO_TCP, TCP_NODELAY
 from typing import Any, NamedTuple, Protocol
 
@@ -17,6 +16,7 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from bridges.media.device import cancel
 from bus.errors import LinkError, words_of
+from bus.files import read_text
 from bus.transports.options import Tls
 from bus.transports.secure import context
 from bus.wire.frame import DATA_BYTES_MAX
@@ -133,9 +133,8 @@ def _password(options: Mqtt) -> str | None:
     if options.password_file is None:
         return None
     try:
-        with Path(options.password_file).open("rb") as file:
-            return file.read(_PASSWORD_BYTES).split(b"\n")[0].strip().decode()
-    except (OSError, UnicodeDecodeError) as error:
+        return read_text(options.password_file, _PASSWORD_BYTES).partition("\n")[0].strip()
+    except (OSError, ValueError) as error:
         raise LinkError(f"{options.password_file}: cannot read the password: {words_of(error)}") from error
 
 

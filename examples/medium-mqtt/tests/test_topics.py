@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from itertools import product
+from pathlib import Path
 
 import pytest
 from buscoupler_mqtt.medium import Mqtt, address_of
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 
 from bus.wire.frame import PUB, SUB, pack, unpack
 from bus.wire.pattern import Pattern, token
+from topologies.checks.checker import check
+from topologies.loading.loader import load
 
 TOKENS = st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=20)
 
@@ -160,3 +163,8 @@ def test_addresses() -> None:
     assert address_of("h:1") == ("h", 1, False)
     assert address_of("mqtts://[::1]") == ("::1", 8883, True)
     assert Mqtt(url="mqtt://[::1]").device == "[::1]:1883"
+
+
+def test_the_shipped_topology_does_not_warn() -> None:
+    found = check(load(Path(__file__).parents[1] / "topology.yaml"))
+    assert [finding for finding in found if finding.level != "note"] == []

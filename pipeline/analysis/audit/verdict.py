@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from bus.reasons import kind_of
+from bus.vacancy import NO_PEER
 from capture.schema import Direction
 from pipeline.analysis.audit.explain import AT_SENDER, LOST, NOT_CAPTURED, NOT_RECORDED, UPSTREAM
 
@@ -103,7 +104,7 @@ def _drops(ledger: Sequence[Row]) -> Counter[str]:
 
 
 def _is_loss(reason: str) -> bool:
-    return reason not in _FILTERS and kind_of(reason) != "elsewhere"
+    return reason not in (*_FILTERS, NO_PEER) and kind_of(reason) != "elsewhere"
 
 
 def _rejects(ledger: Sequence[Row]) -> Counter[str]:

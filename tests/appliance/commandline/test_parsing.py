@@ -90,3 +90,12 @@ def test_a_parser_knows_those_of_its_subcommands() -> None:
     assert parser.below() == {}
     run = parser.add_subparsers().add_parser("run")
     assert parser.below() == {"run": run}
+
+
+def test_wrong_use_is_one_line_that_says_where_the_usage_is(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = Parser(prog="p")
+    parser.add_argument("file")
+    with pytest.raises(SystemExit) as stop:
+        parser.parse_args(["a", "b\x1b[2J"])
+    assert stop.value.code == 2
+    assert capsys.readouterr().err == "p: error: unrecognized arguments: b?[2J (usage: p --help)\n"

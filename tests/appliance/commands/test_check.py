@@ -8,7 +8,10 @@ import pytest
 
 from appliance.commandline.cli import main
 from appliance.commands.run import checked
+from tests.helpers import ROOT
 from tests.topologies.bad import BAD
+from topologies.checks.checker import check
+from topologies.loading.loader import load
 
 ALONE = """\
 name: t
@@ -92,3 +95,8 @@ def test_an_address_for_everybody_is_a_warning_and_no_problem_of_a_start(
 def test_what_is_right_on_standard_input() -> None:
     done = process("check", "-", text="name: t\ngateways: {a: }\nbuses: {p: {on: a}}\n")
     assert (done.returncode, done.stdout) == (0, "<standard input>: ok\n")
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("topologies/*.yaml")), ids=lambda path: path.stem)
+def test_no_shipped_topology_warns(path: Path) -> None:
+    assert [finding for finding in check(load(path)) if finding.level in ("error", "warning")] == []

@@ -5,10 +5,14 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 import trustme
 
+from appliance.probe.media import forms
+from bridges.media import MEDIA
+from bus.urls import SCHEMES
 from bus.wire.frame import CACHE, PUB, Frame, pack, unpack
 from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import BUSCOUPLER, UartEar, command, device, listening, opened
@@ -99,16 +103,39 @@ async def test_send_waits_for_a_listener_that_comes_late(socket_path: Path) -> N
         await until(lambda: ear.heard == [READING])
 
 
-async def test_nobody_there_is_a_problem(line: PtyPair, capsys: Out) -> None:
-    port = free_port()
-    for word in (
-        f"tcp://127.0.0.1:{port}",
-        f"tmq:127.0.0.1:{port}",
-        f"uart:{line.path}.gone",
-        "can:no-such-can?node=1",
-    ):
-        assert await command("send", word, "fridge", "--timeout", "0.1") == 1
-        assert "no peer, device or broker within 0.1 s" in capsys.readouterr().err
+NOBODY = {
+    "tcp": "tcp://127.0.0.1:{port}", "ipc": "ipc:///tmp/nobody-{port}.sock", "ws": "ws://127.0.0.1:{port}",
+    "tls+tcp": "tls+tcp://127.0.0.1:{port}", "wss": "wss://127.0.0.1:{port}",
+    "inproc": "inproc://nobody-{port}", "tmq": "tmq:127.0.0.1:{port}", "frames": "frames:127.0.0.1:{port}",
+    "uart": "uart:/dev/nobody", "rs485": "rs485:/dev/nobody?nodes=1", "can": "can:no-such-can?node=1",
+    "i2c": "i2c:99?targets=0x42", "multicast": "multicast:239.1.1.1:9943?interface=nobody0",
+}  # fmt: skip
+"""An endpoint with nobody at it, for every form."""
+
+
+def test_every_form_of_an_endpoint_is_among_them() -> None:
+    assert NOBODY.keys() == {*SCHEMES, *(form.word.name for form in forms(MEDIA.ours()))}
+
+
+@pytest.mark.parametrize("command_name", ["send", "traffic"])
+@pytest.mark.parametrize("form", NOBODY)
+async def test_nobody_there_is_a_problem(form: str, command_name: str, capsys: Out) -> None:
+    words = [NOBODY[form].format(port=free_port()), *(["fridge"] if command_name == "send" else [])]
+    assert await command(command_name, *words, "--timeout", "0.1") == 1
+    assert "no peer, device or broker within 0.1 s" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [("send", "fridge", "--count", "3"), ("traffic", "--count", "3")])
+@pytest.mark.parametrize("more", ["", "&fd=true"])
+async def test_a_bus_of_this_process_alone_takes_nothing(
+    words: tuple[str, ...], more: str, capsys: Out
+) -> None:
+    word = f"can:{uuid4().hex}?node=1&interface=virtual{more}"
+    assert await command(words[0], word, *words[1:]) == 1
+    told = capsys.readouterr()
+    assert "nobody outside this process hears it" in told.err
+    assert "3 no peer" in told.out + told.err
+    assert "sent 3" not in told.out
 
 
 async def test_a_peer_that_does_not_read_is_a_problem(socket_path: Path, capsys: Out, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def line(form: str, record: logging.LogRecord = RECORD) -> str:
 
 
 def test_text_has_time_level_and_logger() -> None:
-    pattern = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d{4} WARNING buscoupler\.tap: no room\non disk"
+    pattern = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d{4} WARNING buscoupler\.tap: no room\n  on disk"
     assert re.fullmatch(pattern, line("text"))
 
 
@@ -29,7 +29,7 @@ def test_text_has_time_level_and_logger() -> None:
 )
 def test_the_journal_gets_a_priority_on_each_line_and_no_time(level: int, priority: int) -> None:
     record = logging.LogRecord("buscoupler.tap", level, "", 0, "no room\non disk", None, None)
-    assert line("journal", record) == f"<{priority}>buscoupler.tap: no room\n<{priority}>on disk"
+    assert line("journal", record) == f"<{priority}>buscoupler.tap: no room\n<{priority}>  on disk"
 
 
 def test_json_is_one_line_with_the_keys_that_the_page_has() -> None:

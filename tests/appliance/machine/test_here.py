@@ -79,7 +79,7 @@ def test_each_lack_has_a_line_and_a_place(taken: int) -> None:
     found = find_lacking(loads(WHOLE % taken, "w.yaml"), None)
     texts = "\n".join(map(str, found))
     for line, words in (
-        (9, f"TCP port {taken}: it is in use"),
+        (9, f"TCP port {taken}: Address already in use"),
         (9, "/no/cert.pem: No such file"),
         (10, "bus.invalid cannot be looked up"),
         (17, "/dev/no-such: No such file"),
@@ -144,10 +144,6 @@ LACKING = {
         "bridges: {x: {on: a, join: [uart: /dev/x, tcp: {host: 127.0.0.1, port: %(port)d, mode: listen}]}}",
         "in use",
     ),
-    "address of no interface": ("buses: {p: {on: a, listen: 'tcp://192.0.2.1:5'}}", "that address"),
-    "name of nobody": ("buses: {p: {on: a, listen: 'tcp://nobody.invalid:5'}}", "nobody.invalid"),
-    "broker of nobody": ("brokers: {m: {on: a, listen: 'tcp://nobody.invalid:5'}}", "nobody.invalid"),
-    "no directory for a socket": ("buses: {p: {on: a, listen: 'ipc:///proc/no/s'}}", "/proc"),
     "socket in use": ("buses: {p: {on: a, listen: 'ipc://%(path)s'}}", "in use"),
     "no certificate": (
         "buses: {p: {on: a, listen: {url: 'wss://127.0.0.1:0/x', tls: {cert_file: /no/cert.pem}}}}",
@@ -163,6 +159,13 @@ LACKING = {
     ),
 }
 """What `run` refuses because of this machine, and some words of what `check --here` says about it."""
+LATE = {
+    "address of no interface": ("buses: {p: {on: a, listen: 'tcp://192.0.2.1:5'}}", "that address"),
+    "name of nobody": ("buses: {p: {on: a, listen: 'tcp://nobody.invalid:5'}}", "nobody.invalid"),
+    "broker of nobody": ("brokers: {m: {on: a, listen: 'tcp://nobody.invalid:5'}}", "nobody.invalid"),
+    "no directory for a socket": ("buses: {p: {on: a, listen: 'ipc:///proc/no/s'}}", "/proc"),
+}
+"""What `run` waits for, and `check --here` finds."""
 
 
 @pytest.mark.parametrize("name", LACKING)
@@ -182,11 +185,25 @@ async def test_what_run_refuses_because_of_this_machine_is_found(
             appliance_of(topology, "a").open(asyncio.get_running_loop())
 
 
+@pytest.mark.parametrize("name", LATE)
+async def test_what_run_waits_for_is_found(name: str) -> None:
+    text, words = LATE[name]
+    topology = loads("name: t\ngateways: {a: {node: 1, status: {serve: false}}}\n" + text)
+    found = find_lacking(topology, None)
+    assert any(words in finding.text and finding.line == 3 for finding in found), found
+    appliance = appliance_of(topology, "a")
+    appliance.open(asyncio.get_running_loop())
+    try:
+        assert [row.link.state for part in appliance.parts.values() for row in part.rows] != ["up"]
+    finally:
+        appliance.close()
+
+
 def test_the_port_and_the_files_of_the_status_page_are_looked_at(taken: int, tmp_path: Path) -> None:
     text = "name: t\ngateways:\n  a: {status: {%s}}\nbuses: {p: {on: a}}\n"
     page = f"listen: 'https://127.0.0.1:{taken}', tls: {{cert_file: /no/cert.pem}}, token_file: /no/token"
     found = find_lacking(loads(text % page), None)
-    for words in (f"TCP port {taken}: it is in use", "/no/cert.pem: No such", "/no/token: No such"):
+    for words in (f"TCP port {taken}: Address already in use", "/no/cert.pem: No such", "/no/token: No such"):
         assert any(words in one.text and (one.level, one.line) == ("error", 3) for one in found), found
     assert find_lacking(loads(text % "serve: false"), None) == []
     (tmp_path / "token").write_text("0123456789abcdef")

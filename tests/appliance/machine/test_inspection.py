@@ -16,6 +16,7 @@ from bus.needs import (
     Listening,
     Lookup,
     Need,
+    PageToken,
     Probe,
     Readable,
     SocketFile,
@@ -76,8 +77,7 @@ def test_a_port() -> None:
         port = server.getsockname()[1]
         for host in ("127.0.0.1", "0.0.0.0", "*", "localhost"):
             text = trouble(Listening(host, port))
-            assert f"on TCP port {port}: it is in use" in text
-            assert f"ss -ltnp sport = :{port}" in text
+            assert f"on TCP port {port}: Address already in use by this process" in text
         assert trouble(Listening("127.0.0.2", port)) == ""
     assert trouble(Listening("127.0.0.1", port)) == ""
     assert "does not have that address" in trouble(Listening("192.0.2.1", port))
@@ -97,7 +97,7 @@ def test_a_socket_file(socket_path: Path) -> None:
         server.bind(path)
         assert trouble(SocketFile(path)) == "", "nobody listens: a killed process left it"
         server.listen()
-        assert f"{path} is in use" in trouble(SocketFile(path))
+        assert f"{path} is in use by this process" in trouble(SocketFile(path))
     os.unlink(path)
     Path(path).touch()
     assert "is no socket" in trouble(SocketFile(path))
@@ -167,3 +167,13 @@ def test_addresses_of_this_machine() -> None:
 def test_a_family_of_sockets() -> None:
     assert trouble(Sockets("AF_CAN")) == ""
     assert trouble(Sockets("AF_NO_SUCH")) == "this Python has no AF_NO_SUCH"
+
+
+def test_a_token_of_the_page_is_looked_at(tmp_path: Path) -> None:
+    """A page with a bad token is not served, so `check --here` says so before."""
+    path = tmp_path / "token"
+    assert trouble(PageToken(str(path))).endswith(f"make one: (umask 077; openssl rand -hex 16 > {path})")
+    path.write_text("short\n")
+    assert "a token has 16 to 256 letters, digits, - and _: make one" in trouble(PageToken(str(path)))
+    path.write_text("0123456789abcdef\n")
+    assert trouble(PageToken(str(path))) == ""

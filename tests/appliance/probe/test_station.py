@@ -23,7 +23,7 @@ class Deaf(Pipe):
     """A pipe that only counts."""
 
     def __init__(self, stats: Stats) -> None:
-        self.name, self.stats = "deaf", stats
+        self.name, self.link, self.stats = "deaf", "deaf", stats
 
     def send(self, batch: object) -> None:
         self.stats.offered += 1
@@ -35,6 +35,7 @@ class Deaf(Pipe):
 
 def test_a_leaf_forwards_nothing_and_loses_no_count_over_many_peers() -> None:
     leaf = Leaf()
+    leaf.enlist("deaf", "no peer")
     for _ in range(2000):
         pipe = Deaf(Stats())
         leaf.attach(pipe)

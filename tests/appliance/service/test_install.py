@@ -1,5 +1,6 @@
 """`buscoupler install` and `uninstall`: the files, what systemd says of them, and what they allow."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -112,7 +113,120 @@ def test_a_device_is_allowed_by_its_number_so_that_it_can_be_plugged_in_later(
     assert nodes(path) == allowed
 
 
-@pytest.mark.parametrize(("word", "text"), [("a b", '"a b"'), ("50%", "50%%"), ('"', '"\\""'), ("$x", "$$x")])
+ODD = [
+    "a b",
+    "50%",
+    "%h",
+    "$HOME",
+    "${HOME}",
+    "a;b",
+    "#x",
+    "[x]*?",
+    "ä",
+    "{x}",
+    "a|b",
+    "~",
+    ",=",
+    "-x",
+    "@x",
+]
+HOSTILE = [
+    "a\nb",
+    "a\rb",
+    "a\tb",
+    "a\x00b",
+    "\x1b[2J",
+    "a\x85b",
+    "a\u2028b",
+    "a\u202eb",
+    "a\u200bb",
+    'a"b',
+    "it's",
+    "a\\",
+    "a\\\nb",
+]
+PLACES = {
+    "a UART": "/dev/serial/by-id/usb-FTDI_A9-if00",
+    "a directory": "/srv/capture",
+    "a key": "/etc/buscoupler/plant.key",
+}
+
+
+def odd_plan(place: str, name: str) -> Plan:
+    """Return a plan with `name` at the end of the path of the program, of the topology, or in that."""
+    if place in PLACES:
+        path = f"{PLACES[place].rpartition('/')[0]}/{name}".replace("${", "$${")
+        return plan(text=TEXT.replace(PLACES[place], json.dumps(path)))
+    program, file = "/opt/true", "/etc/buscoupler/plant.yaml"
+    paths = (f"/opt/{name}", file) if place == "the program" else (program, f"/etc/buscoupler/{name}")
+    return plan_of(loads(TEXT, "t.yaml"), "gw-a", "buscoupler", [paths[0]], paths[1])
+
+
+EVERYWHERE = [*PLACES, "the program", "the file"]
+
+
+@pytest.mark.parametrize("place", EVERYWHERE)
+def test_no_path_makes_a_line_of_a_file_that_root_installs(place: str) -> None:
+    lines = {path: text.count("\n") for path, text in files_of(odd_plan(place, "plain")).items()}
+    for name in ODD:
+        made = files_of(odd_plan(place, name))
+        assert {path: text.count("\n") for path, text in made.items()} == lines, name
+    for name in HOSTILE:
+        with pytest.raises(TopologyError, match=r"the (name|text) holds (U\+[0-9A-F]+|`.`)") as caught:
+            odd_plan(place, name)
+        assert str(caught.value).isprintable(), name
+
+
+@needs_systemd
+def test_systemd_makes_the_very_directories_of_a_plan(tmp_path: Path) -> None:
+    (tmp_path / "etc/passwd").parent.mkdir()
+    (tmp_path / "etc/passwd").write_text("buscoupler:x:0:0::/:/bin/false\n")
+    (tmp_path / "etc/group").write_text("buscoupler:x:0:\n")
+    file = tmp_path / "t.conf"
+    for name in ODD:
+        lines = files_of(odd_plan("a directory", name))["/etc/tmpfiles.d/buscoupler.conf"].splitlines()
+        file.write_text(lines[-1] + "\n")
+        subprocess.run(["systemd-tmpfiles", "--create", f"--root={tmp_path}", str(file)], check=True)
+    assert sorted(path.name for path in (tmp_path / "srv").iterdir()) == sorted(ODD)
+
+
+@needs_systemd
+def test_systemd_takes_only_the_very_file_for_a_key(tmp_path: Path) -> None:
+    """`z` of tmpfiles.d takes a pattern: the modes of neighbours stay."""
+    (tmp_path / "etc/buscoupler").mkdir(parents=True)
+    (tmp_path / "etc/passwd").write_text("root:x:0:0::/:/bin/false\n")
+    (tmp_path / "etc/group").write_text("buscoupler:x:0:\n")
+    for name in ("[x]*?", "xab"):
+        (tmp_path / "etc/buscoupler" / name).write_text("")
+        (tmp_path / "etc/buscoupler" / name).chmod(0o600)
+    lines = files_of(odd_plan("a key", "[x]*?"))["/etc/tmpfiles.d/buscoupler.conf"].splitlines()
+    file = tmp_path / "t.conf"
+    file.write_text(next(line for line in lines if line.startswith("z ")) + "\n")
+    subprocess.run(["systemd-tmpfiles", "--create", f"--root={tmp_path}", str(file)], check=True)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "etc/buscoupler").iterdir()}
+    assert modes == {"[x]*?": 0o640, "xab": 0o600}
+
+
+@needs_systemd
+def test_systemd_finds_no_fault_in_units_with_odd_paths(tmp_path: Path) -> None:
+    paths = []
+    for number, name in enumerate(ODD):
+        for place in EVERYWHERE:
+            paths.append(tmp_path / f"buscoupler-{number}-{EVERYWHERE.index(place)}.service")
+            text = files_of(odd_plan(place, name))[UNIT]
+            if place == "the program":  # it must be there
+                text = text.replace("/opt/", f"{tmp_path}/")
+                (tmp_path / name).write_text("#!/bin/sh\n")
+                (tmp_path / name).chmod(0o755)
+            else:
+                text = text.replace("/opt/true", "/usr/bin/true")
+            paths[-1].write_text(text)
+    words = ["systemd-analyze", "verify", "--man=no", *map(str, paths)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert "buscoupler" not in done.stderr
+
+
+@pytest.mark.parametrize(("word", "text"), [("a b", '"a b"'), ("50%", "50%%"), ("$x", "$$x")])
 def test_words_are_quoted_for_systemd(word: str, text: str) -> None:
     assert quoted(word) == text
 

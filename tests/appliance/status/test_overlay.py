@@ -82,6 +82,13 @@ def test_a_bus_or_bridge_tells_its_peers_and_what_comes_into_it(
     assert mark_of(part(kind, "p"), hubs=hubs) == Mark("ok", "", lines)
 
 
+def test_a_part_is_in_trouble_after_a_while_if_it_is_known_how_long_it_has_been_down() -> None:
+    for state in ("opening", "waiting", "closed"):
+        for down_ms, sign in ((2999, "wait"), (3000, "bad")):
+            found = mark_of(part("bus", "p", state) | {"down_ms": down_ms})
+            assert (found.state, found.word) == (sign, state)
+
+
 @pytest.mark.parametrize(
     ("state", "mark"),
     [

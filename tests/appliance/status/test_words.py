@@ -89,3 +89,16 @@ def test_a_standby_is_ready_unless_it_could_not_take_over() -> None:
         {"bridge": name, "ready": ready, "cause": "no lease"} for name, ready in (("x", True), ("y", False))
     ]
     assert list(troubles({"parts": [], "candidates": roles})) == ["bridge y: not ready: no lease"]
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"state": "up", "fault": "lost"}, ""),
+        ({"state": "waiting", "fault": "lost"}, "lost"),
+        ({"state": "opening", "fault": "", "down_ms": 2999}, ""),
+        ({"state": "opening", "fault": "", "down_ms": 3000}, "nothing answers"),
+    ],
+)
+def test_a_link_that_is_down_has_a_fault_at_the_latest_after_a_while(row: dict[str, Any], told: str) -> None:
+    assert fault(row) == told

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from appliance.status.view import Around, View
-from appliance.web.service import StatusPage
+from appliance.web.service import StatusPage, prepare
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from tests.appliance.web.web_support import gateway
@@ -153,7 +153,7 @@ async def test_a_topology_with_many_links_fits_a_phone_and_a_wide_window(file: s
     page = StatusPage("127.0.0.1")
     spec = StatusSpec(listen=f"http://127.0.0.1:{free_port()}")
     view = View(program="run", name=file, around=lambda _: Around(drawing=whole))
-    page.follow(spec, view, asyncio.get_running_loop())
+    page.follow(prepare(spec), view, asyncio.get_running_loop())
     try:
         await asyncio.to_thread(turned, page.url, len(whole["nodes"]))
     finally:

@@ -135,15 +135,30 @@ async def test_a_port_of_choice_that_is_taken_leaves_the_gateway_without_a_page(
             assert running.parts["bus plant"].links[0].state == "up"
 
 
-async def test_no_more_connections_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_more_connections_than_the_bound_and_the_oldest_that_asked_nothing_makes_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(server, "CONNECTIONS", 1)
     async with gateway() as running:
         host, port = running.page.url.rpartition("/")[2].split(":")
-        _, held = await asyncio.open_connection(host, int(port))
+        reader, held = await asyncio.open_connection(host, int(port))
         await until(lambda: running.page.report().counts["connections"] == 1)
+        assert (await get(running.page.url, "/healthz")).status == 200
+        assert await reader.read() == b""
+        assert running.page.report().rejected == {"closed to make room": 1}
+        held.close()
+
+
+async def test_a_connection_that_asked_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "CONNECTIONS", 1)
+    async with gateway() as running:
+        host, port = running.page.url.rpartition("/")[2].split(":")
+        reader, held = await asyncio.open_connection(host, int(port))
+        held.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await reader.readuntil(b"ok\n")
         with pytest.raises((ConnectionError, IndexError)):
             await get(running.page.url, "/healthz")
-        assert running.page.report().rejected == {"too many connections": 1}
+        assert running.page.report().rejected == {"connections full": 1}
         held.close()
         await until(lambda: running.page.report().counts["connections"] == 0)
         assert (await get(running.page.url, "/healthz")).status == 200

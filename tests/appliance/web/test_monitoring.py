@@ -9,8 +9,10 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+import yaml
 
 from appliance.web.assets import asset
+from bus.reasons import DROPPED
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from tests.appliance.web.web_support import gateway, get
@@ -111,6 +113,15 @@ def ask(port: int, query: str) -> list[dict[str, list[str]]]:
             return found
     except OSError:
         return []
+
+
+def test_drops_alarm_for_all_reasons_that_are_trouble_and_for_no_other() -> None:
+    rules = yaml.safe_load(asset("alerts.yml"))["groups"][0]["rules"]
+    expr = next(rule["expr"] for rule in rules if rule["alert"] == "BuscouplerDrops")
+    left_out = expr.partition('reason!~"')[2].partition('"')[0].split("|")
+    assert left_out == [reason.word for reason in DROPPED if reason.kind != "trouble"]
+    assert "no peer" in left_out
+    assert "no device" not in left_out
 
 
 @needs_prometheus

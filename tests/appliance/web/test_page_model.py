@@ -1,10 +1,18 @@
 """What open pages get of a status: its texts, the rows that weigh most, and only the marks that changed."""
 
+import json
+from collections.abc import Iterator
 from typing import Any
+from xml.dom.minidom import parseString
 
 import pytest
 
 from appliance.web.page_model import PageModel, page_fields
+from appliance.web.stream import event
+from tests.helpers import ROOT
+from topologies.loading.loader import load
+from topologies.picture.drawing import draw
+from topologies.picture.svg import Mark, svg
 
 
 def row(name: str, received: int = 0, sent: int = 0, **more: Any) -> dict[str, Any]:
@@ -232,3 +240,27 @@ def test_pages_get_the_marks_that_changed_and_a_new_page_all() -> None:
     }
     assert model.first() == third | {"marks": model.first()["marks"]}
     assert set(model.first()["marks"]) == {"gateway gw"}
+
+
+def test_texts_of_others_reach_no_page_as_they_are() -> None:
+    """Those of a status, as rows, marks and a picture."""
+    text = "<script>\x1b[2J\r\u202e\x00" + "x" * 10_000
+    found = status(
+        row(text, fault=text, condition=text, state="waiting"), hub=text, topology=text, silent={text: text}
+    )
+    data = event(PageModel().take(found)).decode().removeprefix("data: ")
+    assert all(one.isprintable() for one in texts_in(json.loads(data)))
+    drawing = draw(load(ROOT / "topologies/field.yaml"))
+    ids = [node.id for node in drawing.nodes] + [edge.id for edge in drawing.edges]
+    parseString(svg(drawing, {name: Mark("bad", text) for name in ids}))
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            yield from (key, *texts_in(one))
+    elif isinstance(value, list):
+        for one in value:
+            yield from texts_in(one)

@@ -88,13 +88,62 @@ def test_the_first_of_a_sender_must_be_of_about_now_and_what_follows_only_later(
     assert far.hears(near.say(*SAID)) == SAID
 
 
-def test_times_grow_whatever_the_clock_does() -> None:
+def test_times_of_a_number_grow_whatever_the_clock_does() -> None:
     near = End(1)
-    times = []
-    for off_s in (0, 0, 5, -100, 1e9, 0):
+    times = dict[bytes, list[int]]()
+    for off_s in (0, 0, 5, -100, 1e9, 0, 0, -3600, 3600, 0):
         near.now_s = NOW_S + off_s
-        times.append(int.from_bytes(near.say(FRAME)[0][-14:-8], "big"))
-    assert all(one < other for one, other in pairwise(times))
+        (said,) = near.say(FRAME)
+        times.setdefault(said[-18:-14], []).append(int.from_bytes(said[-14:-8], "big"))
+    assert all(one < other for row in times.values() for one, other in pairwise(row))
+
+
+@pytest.mark.parametrize("wrong_s", [3600.0, 10 * 365 * 86400.0, 61.0])
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_clock_that_was_ahead_and_is_right_again_is_heard_by_old_and_new_receivers(
+    wrong_s: float, before: int
+) -> None:
+    near, old = End(1), End(2)
+    assert len(old.hears(near.say(*SAID[:before]))) == before
+    near.now_s += wrong_s
+    wrong = near.say(FRAME)
+    near.now_s -= wrong_s
+    old.hears(wrong)
+    new = End(3)
+    assert new.hears(said := near.say(*SAID)) == SAID
+    assert old.hears(said) == SAID
+    assert near.hears([*wrong, *said]) == []
+    assert set(near.rejected) == {"echo"}
+
+
+def test_a_clock_that_was_wrong_from_the_start_is_set_back_as_soon_as_another_sender_has_its_time() -> None:
+    near, old = End(1, now_s=NOW_S + 3600), End(2, now_s=NOW_S + 3600)
+    old.hears(near.say(FRAME))
+    near.now_s = NOW_S
+    assert old.hears(near.say(*SAID)) == SAID, "it may be wrong now"
+    new = End(3)
+    assert new.hears(near.say(FRAME)) == []
+    assert near.hears(new.say(FRAME)) == [FRAME]
+    assert new.hears(near.say(*SAID)) == SAID
+
+
+def test_time_that_passes_is_no_step() -> None:
+    passed, off = [0.0], [0.0]
+    near = Seals(OLD, "can", 1, lambda: NOW_S + passed[0] + off[0], {}, elapsed=lambda: passed[0])
+    near.seal(FRAME)
+    passed[0], off[0] = 1e6, 7200.0
+    near.seal(FRAME)
+    off[0] = 0.0
+    far = End(2, now_s=NOW_S + passed[0])
+    assert far.hears([near.seal(FRAME)]) == [FRAME]
+
+
+def test_the_clock_of_a_receiver_may_be_set_as_one_likes_between_two_messages() -> None:
+    near, far = End(1), End(2)
+    far.hears(near.say(FRAME))
+    for off_s in (-1e6, 1e6, 0):
+        far.now_s = NOW_S + off_s
+        assert far.hears(near.say(MESSAGE)) == [MESSAGE]
 
 
 def test_the_numbers_of_the_document() -> None:

@@ -9,7 +9,7 @@ from bus.leases.candidacy import Candidacy
 from bus.leases.candidate import Candidate, Reach
 from bus.leases.link import SILENT_LEASES, BrokerLink
 from bus.leases.table import LeaseTable
-from bus.leases.wire import pack_claim, unpack_grant
+from bus.leases.wire import LEASE_MS, pack_claim, unpack_grant
 from bus.tmq.wire import Address
 
 Call = Callable[[], object]
@@ -123,13 +123,19 @@ class Desk:
 
     def __init__(self, world: "World") -> None:
         self.process = Process(world)
-        self.table = LeaseTable(hold_down_s=world.hold_down_s)
+        self.table = LeaseTable(world.most_ms or LEASE_MS, hold_down_s=world.hold_down_s)
         self.lines: list[Line] = []
         self._tick()
 
     def _tick(self) -> None:
         self._send(self.table.tick(self.process.time()))
         self.process.call_later(_TICK_S, self._tick)
+
+    def thaw(self) -> None:
+        """Go on after a stall, as `bus.leases.service` does on its loop."""
+        if self.process.frozen:
+            self.table.woke(self.process.time())
+        self.process.thaw()
 
     def hear(self, line: Line, frame: bytes | None) -> None:
         now = self.process.time()
@@ -267,7 +273,13 @@ class Gateway:
         self.process, self.gate, self.order = Process(world), Door(world), order
         self.links = True
         self.candidate = Candidate(
-            (1,), "x", world.chance.getrandbits(31) + 1, order, len(world.desks), f"g{order}"
+            (1,),
+            "x",
+            world.chance.getrandbits(31) + 1,
+            order,
+            len(world.desks),
+            f"g{order}",
+            most_ms=world.most_ms,
         )
         self.dialers: list[Dialer] = []
         self.candidacy = Candidacy(
@@ -287,6 +299,7 @@ class Gateway:
         self.process.on_wake = self.candidacy.on_wake
 
     def _record(self, kind: str, source: str, cause: str, level: int, **counts: int) -> None:
+        self.world.levels.append((f"g{self.order}", kind, level))
         self.world.log.append((self.world.now, f"g{self.order}", kind, cause, counts.get("epoch", 0)))
 
     def forwards_until(self, now: float) -> float:
@@ -301,11 +314,19 @@ class World:
     none did."""
 
     def __init__(
-        self, seed: int, brokers: int = 2, gateways: int = 2, delay_s: float = 0.02, hold_down_s: float = 10.0
+        self,
+        seed: int,
+        brokers: int = 2,
+        gateways: int = 2,
+        delay_s: float = 0.02,
+        hold_down_s: float = 10.0,
+        most_ms: int = 0,
     ) -> None:
+        self.most_ms = most_ms
         self.now, self.chance = 100.0, random.Random(seed)
         self.delay_s, self.hold_down_s = delay_s, hold_down_s
         self.log: list[tuple[float, str, str, str, int]] = []
+        self.levels: list[tuple[str, str, int]] = []
         self._due: list[tuple[float, int, Call]] = []
         self._count = 0
         self.paths: dict[tuple[int, int], Path] = {}

@@ -62,7 +62,7 @@ def test_a_candidate_that_says_it_forwards_is_believed_at_once_and_the_latest_ep
     desk = Desk()
     desk.say("b", 1)
     assert desk.say("a", 0, holding=True, epoch=7) == Grant(
-        FRIDGE, "fridge", True, False, True, True, ord("a"), 0, 7, 250, 0, "a"
+        FRIDGE, "fridge", True, False, True, True, ord("a"), 0, 7, 250, 0, "a", orderly=True
     )
     assert desk.say("b", 1, holding=True, epoch=8).granted
     assert not desk.say("a", 0, holding=True, epoch=7).granted

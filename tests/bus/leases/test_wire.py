@@ -27,7 +27,7 @@ from bus.wire.frame import pack, unpack
     st.text(max_size=20),
     st.tuples(*[st.integers(0, 2**32 - 1)] * 2),
     st.tuples(*[st.integers(1, 65535)] * 3),
-    st.tuples(*[st.booleans()] * 4),
+    st.tuples(*[st.booleans()] * 6),
 )
 def test_both_packets_survive_the_wire(
     tokens: list[int], name: str, long: tuple[int, int], short: tuple[int, int, int], bits: tuple[bool, ...]
@@ -36,7 +36,7 @@ def test_both_packets_survive_the_wire(
     claim = claim._replace(ready=bits[0], holding=bits[1], resign=bits[2])
     assert unpack_claim(pack_claim(claim)) == claim
     grant = Grant(tuple(tokens), name, bits[0], bits[1], bits[2], bits[3], long[0], short[0], long[1])
-    grant = grant._replace(lease_ms=short[1], number=short[2], name=name)
+    grant = grant._replace(lease_ms=short[1], number=short[2], name=name, orderly=bits[4], late=bits[5])
     assert unpack_grant(pack_grant(grant)) == grant
 
 

@@ -84,6 +84,19 @@ def test_one_host_leaves_room_for_others() -> None:
     assert quota.take(1, "other") == ""
 
 
+def test_the_weight_of_one_host_leaves_room_for_others_and_follows_what_moves() -> None:
+    quota = Quota[str](total=99, per_key=99, per_host=99, weight=100, host_weight=50)
+    assert [quota.take("a", "h", 20) for _ in range(3)] == ["", "", "registrations of one host"]
+    assert quota.grow(11, "h") == "registrations of one host"
+    assert quota.grow(10, "h") == quota.take("b", "i", 50) == ""
+    assert quota.grow(-50, "i") == quota.grow(-10, "h") == ""
+    quota.move("h", "i", 20)
+    assert quota.take("a", "h", 30) == ""
+    quota.give_back("a", "h", 30)
+    assert quota.hand_over("i", 31) == "registrations of one host"
+    assert quota.hand_over("i", 30) == ""
+
+
 def test_who_has_no_host_is_bounded_by_key_and_in_all() -> None:
     quota = Quota[str](total=3, per_key=2, per_host=1, weight=1)
     assert [quota.take(key, "") for key in "aaabb"] == [

@@ -373,15 +373,6 @@ async def test_more_peers_than_allowed_are_refused() -> None:
             refused.close()
 
 
-async def test_a_host_that_has_no_address_is_named_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unknown(*_: Any) -> None:
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-
-    monkeypatch.setattr("bus.transports.sockets._listen", unknown)
-    with pytest.raises(LinkError, match="cannot listen: Name or service not known"):
-        ListenLink("tcp://nowhere.invalid:1").open(Hub(), asyncio.get_running_loop())
-
-
 async def test_a_name_that_cannot_be_looked_up_is_told_and_tried_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

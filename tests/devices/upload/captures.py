@@ -7,20 +7,9 @@ from typing import Any
 import pyarrow.compute as pc
 
 from capture import files, parquet
-from tests.capture.divided import divide
-from tests.rigs.planted import Plan, generate
 
-PARTS = 6
 GATEWAY = "gw-0"
 LATER = "2999-01-01"
-
-
-def planted(where: Path) -> Path:
-    """Make a capture. Return the recorder's directory."""
-    generate(where / "source", Plan(rows=3_000, filtered=True))
-    for path in files.listed(where):
-        divide(path, PARTS)
-    return where / "source"
 
 
 def mine(directory: Path) -> list[Path]:

@@ -19,7 +19,8 @@ from capture.stores import store_of
 from capture.tables import PlainTable, Table, load
 from pipeline.input import sound
 from pipeline.input.stored import listing
-from tests.devices.upload.captures import GATEWAY, PARTS, mine, planted, rows
+from tests.capture.divided import PARTS, planted
+from tests.devices.upload.captures import GATEWAY, mine, rows
 from tests.devices.upload.running import idle, run, text
 from tests.helpers.s3 import client, environment, served
 

@@ -9,7 +9,8 @@ pytest.importorskip("numpy")
 
 from capture import compact, files
 from devices.upload.spool import Spool
-from tests.devices.upload.captures import GATEWAY, LATER, PARTS, mine, planted, rows
+from tests.capture.divided import PARTS, planted
+from tests.devices.upload.captures import GATEWAY, LATER, mine, rows
 
 
 @pytest.fixture

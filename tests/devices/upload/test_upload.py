@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,9 +12,11 @@ pytest.importorskip("numpy")
 
 from devices.upload.service import Upload
 from devices.upload.uploader import Settings
-from tests.devices.upload.captures import GATEWAY, PARTS, mine, planted, rows
+from tests.capture.divided import PARTS, planted
+from tests.devices.upload.captures import GATEWAY, mine, rows
+from tests.devices.upload.killed import uploading
 from tests.devices.upload.running import idle, run, text
-from tests.helpers import ROOT
+from tests.helpers.steps import KILLED, Stepping
 from tests.topologies.support import findings, warnings
 from topologies.loading.loader import loads
 from topologies.picture.show import show
@@ -69,68 +69,18 @@ async def test_a_killed_uploader_goes_on(root: Path, tmp_path: Path) -> None:
     assert upload.counts["files"] >= PARTS  # one whose end was not reported counts again
 
 
-UPLOADER = """
-import sys
-from devices.upload import spool, uploader
-def step(words):
-    print(words, flush=True); sys.stdin.readline()
-def told(owner, name):
-    whole = getattr(owner, name)
-    def call(*words):
-        step(f"before {name}")
-        found = whole(*words)
-        step(f"after {name}")
-        return found
-    setattr(owner, name, call)
-told(spool.os, "link")
-told(spool.Spool, "_forget")
-told(spool.Spool, "done")
-from capture import stores
-told(stores.Directory, "put")
-import json
-settings = uploader.Settings(**json.loads(sys.argv[1]))
-one = uploader.Uploader(settings)
-assert one.spool.open()
-one.spool.look()
-one.storing.wake.set()
-while one.storing._work():
-    pass
-"""
-
-
 @pytest.mark.timeout(300)
 def test_killed_at_twenty_moments(root: Path, tmp_path: Path) -> None:
     """Each kill is two of 38 steps later: before or after a file is taken or stored, or that is noted."""
     for steps in (*range(1, 38, 2), 38):
         there = tmp_path / f"there-{steps}"
         words = json.dumps(Settings(f"copies-{steps}", GATEWAY, str(root), str(there), 1 << 30, 1)._asdict())
-        with stepping(words) as child:
-            walk(child, steps)
-            os.kill(child.pid, signal.SIGKILL)
-        with stepping(words) as child:
-            walk(child, None)
-        assert child.returncode == 0
+        child = Stepping(uploading, words)
+        child.walk(steps)
+        assert child.kill() == KILLED
+        assert Stepping(uploading, words).finish() == 0
         assert rows(mine(there)) == rows(mine(root))
         assert not list(there.rglob("*.tmp"))
-
-
-def stepping(words: str) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-c", UPLOADER, words]
-    return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-
-def walk(child: "subprocess.Popen[str]", steps: int | None) -> None:
-    """Let it take so many steps, or all."""
-    assert child.stdin is not None
-    assert child.stdout is not None
-    while steps is None or steps:
-        line = child.stdout.readline()
-        if steps is None and not line:
-            return
-        assert line
-        child.stdin.write("\n")
-        child.stdin.flush()
-        steps = None if steps is None else steps - 1
 
 
 def test_check_says_where_nobody_writes() -> None:

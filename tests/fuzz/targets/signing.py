@@ -4,6 +4,7 @@ from typing import Final
 
 from bridges.media.seals import Seals
 from bus.keys import Keyring
+from bus.ledger import Stats
 from bus.transports.framing import sp_framing
 from bus.transports.signing import signed
 from bus.wire.batch import from_payloads, payloads
@@ -24,8 +25,8 @@ def _listener() -> Session:
 def _keyed(pieces: Pieces) -> object:
     """Listen to one connection as a pipe does: the handshakes, and then what is signed."""
     framing = signed(sp_framing(record_bytes(_MESSAGE_BYTES)), _listener(), _MESSAGE_BYTES)
-    rejected: dict[str, int] = {}
-    decoder, answer, found = framing.decoder(rejected), b"", list[bytes]()
+    stats = Stats()
+    decoder, answer, found = framing.decoder(stats), b"", list[bytes]()
     assert framing.handshake is not None
     handshake = framing.handshake()
     for piece in pieces:
@@ -40,7 +41,7 @@ def _keyed(pieces: Pieces) -> object:
             window[:size], rest = rest[:size], rest[size:]
             batch = decoder.feed(size)
             found += payloads(batch) if batch is not None else ()
-    return answer, handshake.done, bool(handshake.fault), rejected, found, decoder.fault
+    return answer, handshake.done, bool(handshake.fault), stats.rejected, found, decoder.fault
 
 
 def _dialled(*batches: tuple[bytes, ...]) -> bytes:

@@ -6,6 +6,7 @@ import msgpack
 
 from bridges.media.tcp.frames import CobsDecoder, FramesDecoder
 from bridges.media.uart.codec import encode
+from bus.ledger import Stats
 from bus.serving.objects import Cutter
 from bus.tmq.wire import PUBLISH, Hello, pack_address, pack_hello
 from bus.tmq.wire import Cutter as TmqCutter
@@ -303,7 +304,7 @@ TARGETS: Final = (
     Target(
         "tcp-cobs",
         "frames on plain TCP, as on a serial line",
-        lambda p: _decoded(CobsDecoder(_SCRATCH, {}), p),
+        lambda p: _decoded(CobsDecoder(_SCRATCH, Stats()), p),
         lambda: [b"".join(map(encode, (*FRAMES, *STAMPED)))],
     ),
     Target("tmq", "packets of TMQ", lambda p: _cut(TmqCutter(), p), _tmq_seeds),

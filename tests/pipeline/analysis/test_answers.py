@@ -200,7 +200,6 @@ def star(made: Capture, ms: float, home: str, data: str, dead: str = "", ahead_m
         made.seen(at(other) + 4, f"gw-{other}", f"bridge {other}", f"bus {other}", TX, content)
 
 
-@pytest.mark.engines(SPARK, SAIL)
 @pytest.mark.parametrize(
     ("dead", "ahead_ms", "comes_back"),
     [("a", 0, True), ("b", 0, False), ("c", 20_000, True), ("b", -20_000, False)],
@@ -315,7 +314,6 @@ def with_a_hole(way: str) -> Capture:
     return made
 
 
-@pytest.mark.engines(SPARK, SAIL)
 @pytest.mark.parametrize("way", ["ab", "ba"])
 def test_what_a_recorder_missed_is_not_lost(spark: "SparkSession", way: str) -> None:
     found = audit(with_a_hole(way).rows(spark))
@@ -338,7 +336,6 @@ def test_a_hole_without_a_word_of_the_recorder_is_one_too(spark: "SparkSession")
     assert sorted(row.holes for row in found.capture.collect()) == [0, 21]
 
 
-@pytest.mark.engines(SPARK, SAIL)
 @pytest.mark.parametrize("was_captured", [True, False])
 def test_a_pause_of_a_recorder_is_no_pause_of_service(spark: "SparkSession", was_captured: bool) -> None:
     made = Capture()

@@ -61,7 +61,6 @@ def summed(tables: "Iterable[DataFrame]", keys: tuple[str, ...], *values: str) -
     return +found
 
 
-@pytest.mark.engines(SPARK, SAIL)
 def test_parts_of_an_audit_add_up_to_the_whole(spark: "SparkSession", planted: tuple[Path, Truth]) -> None:
     rows = capture.read(spark, capture.root(str(planted[0])))
     whole, parts = audit(rows), [part(rows, one) for one in SPANS]

@@ -27,7 +27,6 @@ from capture import files
 from capture.files import CaptureError
 from capture.schema import DDL_PARTITIONED
 from capture.stores import store_of
-from pipeline import jobs
 from pipeline.engine import choice
 from pipeline.errors import PipelineError, cause_of
 from pipeline.input import stored
@@ -35,11 +34,8 @@ from pipeline.input.buckets import LEAST_BYTES, MOST_BYTES, PARTS, BucketReader,
 from pipeline.input.read import by_engine, read, root
 from pipeline.input.span import WHOLE, Span, time_ns
 from pipeline.input.stored import Listing
-from pipeline.jobs.record import OpenCapture
-from pipeline.jobs.runner import show
-from pipeline.output.tables import Progress
 from tests.helpers import s3
-from tests.pipeline.every_job import options
+from tests.pipeline.engines import QUICK
 from tests.rigs.planted import Plan, generate
 
 if TYPE_CHECKING:
@@ -106,17 +102,13 @@ def tables(text: str) -> dict[str, Any]:
     return found
 
 
-def test_an_audit_by_url_is_that_of_the_files_and_opens_no_other_day(
-    spark: "SparkSession", store: Store, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_audit_by_url_is_that_of_the_files_and_opens_no_other_day(store: Store) -> None:
     store.opened()
     found = ran("audit", "s3a://plant/capture", "--to", TO)
     opened = store.opened()
     assert found.stderr == ""
-    where, span = str(store.directory), Span(to_ns=time_ns(TO))
-    here = OpenCapture(spark, root(where), Progress(quiet=True), span=span)
-    assert show(jobs.find("audit"), options("audit", where, "--json", "--to", TO), here) == found.returncode
-    assert tables(found.stdout) == tables(capsys.readouterr().out)
+    here = ran("audit", str(store.directory), "--to", TO, *QUICK)
+    assert (tables(found.stdout), found.returncode) == (tables(here.stdout), here.returncode)
     assert tables(found.stdout)["findings"]
     assert len(opened) == len(files.listed(store.directory))
     assert all(f"/date={DAY}/" in name for name in opened)

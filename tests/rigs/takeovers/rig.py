@@ -25,7 +25,11 @@ _GATEWAYS = ("gw-a", "gw-b")
 
 @dataclass
 class Program:
-    """A process of `buscoupler run FILE --gateway NAME`, and the state of its lease as its status says."""
+    """A process of `buscoupler run FILE --gateway NAME`, and the state of its lease as its status says.
+
+    `unbalanced` names the links whose ledger did not balance at one of `looks`, whether a pipe was there or
+    not.
+    """
 
     file: Path
     gateway: str
@@ -33,6 +37,8 @@ class Program:
     state: str = ""
     ready: bool = False
     takeovers: int = 0
+    looks: int = 0
+    unbalanced: set[str] = field(default_factory=set)
     process: asyncio.subprocess.Process | None = None
     _tasks: list[Task[None]] = field(default_factory=list)
 
@@ -76,6 +82,9 @@ class Program:
             status = json.loads(await reader.read())
         finally:
             writer.close()
+        rows = [(hub["name"], row) for hub in status["hubs"] for row in hub["links"]]
+        self.looks += 1
+        self.unbalanced |= {f"{hub} | {row['name']}" for hub, row in rows if row["balance"]}
         if process.returncode is None and status["pid"] == process.pid:
             for candidate in status["candidates"]:
                 self.state, self.ready = candidate["role"], candidate["ready"]

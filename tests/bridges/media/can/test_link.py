@@ -15,6 +15,7 @@ from bridges.media.can.codec import can_id, segment
 from bridges.media.can.link import CanLink
 from bridges.media.can.port import shut_down
 from bridges.media.can.receive import take_echo
+from bus.balance import imbalances
 from bus.errors import LinkError
 from bus.hub import Hub
 from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say
@@ -121,9 +122,21 @@ async def test_a_long_queue_is_sent_in_turns_and_its_bound_holds() -> None:
         assert a.stats.queued == a.stats.queued_bytes == 0
 
 
-async def test_no_message_no_transfer() -> None:
+async def test_a_virtual_bus_that_nobody_else_has_opened_takes_nothing() -> None:
     bus, hub = Bus("virtual"), Hub()
     with bus.link(hub, 1) as link:
+        await until(lambda: link.state == "up")
+        say(hub, None, MESSAGE, MESSAGE)
+        assert (link.stats.offered, link.stats.sent, link.stats.dropped) == (2, 0, {"no peer": 2})
+        with bus.tap():
+            say(hub, None, MESSAGE)
+            await until(lambda: link.stats.sent == 1)
+        assert imbalances([hub]) == []
+
+
+async def test_no_message_no_transfer() -> None:
+    bus, hub = Bus("virtual"), Hub()
+    with bus.link(hub, 1) as link, bus.tap():
         await until(lambda: link.state == "up")
         say(hub, None, b"no frame", b"", MESSAGE + b"\0", MESSAGE)
         await until(lambda: link.stats.sent == 1)
@@ -244,7 +257,7 @@ async def test_own_messages_that_an_interface_returns() -> None:
     bus, hub = Bus("virtual"), Hub()
     bus.options = {"receive_own_messages": True}
     heard = recorder(hub)
-    with bus.link(hub, 1) as link:
+    with bus.link(hub, 1) as link, bus.tap():
         await until(lambda: link.state == "up")
         say(hub, None, MESSAGE, MESSAGE)
         await until(lambda: link.stats.rejected == {"echo": 2})  # messages, of five CAN frames each

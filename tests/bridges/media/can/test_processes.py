@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import sys
-from asyncio import StreamReader, StreamWriter, get_running_loop
+from asyncio import IncompleteReadError, StreamReader, StreamWriter, get_running_loop
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, contextmanager
 from subprocess import PIPE
@@ -53,7 +53,7 @@ asyncio.run(main())
 
 
 class Wire:
-    """A CAN bus as a TCP server, which relays the lines of each slcan adapter to the others."""
+    """A CAN bus as a TCP server, which relays the frames of each slcan adapter to the others."""
 
     def __init__(self) -> None:
         self.sides: list[StreamWriter] = []
@@ -63,12 +63,13 @@ class Wire:
     async def serve(self, reader: StreamReader, writer: StreamWriter) -> None:
         self.sides.append(writer)
         try:
-            while data := await reader.read(65536):
-                self.heard += data
+            while True:
+                line = await reader.readuntil(b"\r")
+                self.heard += line
                 for side in self.sides:
-                    if side is not writer:
-                        side.write(data)
-        except OSError:
+                    if side is not writer and line[:1] not in b"COSY\r":
+                        side.write(line)
+        except (OSError, IncompleteReadError):
             pass
         finally:
             self.sides.remove(writer)

@@ -152,6 +152,25 @@ def test_64_may_be_unfinished_and_each_that_is_given_up_is_counted() -> None:
     assert added(into, *pieces(2)[1:]) == [wrap(frame(100, 2), Envelope(7, 2))]
 
 
+@pytest.mark.parametrize("ports", [1, 10, 1000])
+@pytest.mark.parametrize("host", ["stranger", "honest"])
+def test_a_sender_takes_no_slot_of_one_that_has_fewer(host: str, ports: int) -> None:
+    """Ports of one host are told apart as long as they need no more than the slots."""
+    if host == "honest" and ports > 10:
+        return
+    into, flood = reassembly(), iter(range(100, 100_000))
+    for number in range(20):
+        for piece in pieces(number):
+            for _ in range(70):
+                one = next(flood)
+                into.add(pieces(one)[0], (host, one % ports), 0.0)
+            message = into.add(piece, ("honest", 9999), 0.0)
+        assert message == wrap(frame(100, number), Envelope(7, number))
+    assert into.unfinished <= 64
+    into.expire(9.0)
+    assert into.unfinished == 0
+
+
 def test_a_late_copy_of_the_last_64_messages_is_known() -> None:
     into = reassembly()
     for number in range(65):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from bridges.media.tcp import frames
 from bridges.media.tcp.frames import ILLEGAL, CobsDecoder, FramesDecoder, cut, extent, join, join_cobs
 from bridges.media.uart.codec import encode
+from bus.ledger import Stats
 from bus.wire.batch import LENGTH, from_payloads, payloads
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import pack
@@ -203,7 +204,7 @@ def test_the_longest_message_passes(count: int) -> None:
 
 
 def test_what_has_begun_waits() -> None:
-    for made, stream in ((decoder(), MESSAGE), (CobsDecoder(bytearray(99), {}), encode(MESSAGE)[:-1])):
+    for made, stream in ((decoder(), MESSAGE), (CobsDecoder(bytearray(99), Stats()), encode(MESSAGE)[:-1])):
         assert made.waiting == 0
         feed(made, stream[:20])
         assert made.waiting == (20 if stream is MESSAGE else 19)
@@ -245,13 +246,13 @@ def test_mixed_and_equal_in_turn() -> None:
 
 
 def test_cobs() -> None:
-    rejected: dict[str, int] = {}
+    stats = Stats()
     said = [frame(size) for size in SIZES]
     stream, count = join_cobs(from_payloads([*said, b"", bytes(4000)]))
     assert (stream, count) == (b"".join(map(encode, said)), len(said))
-    assert feed(CobsDecoder(bytearray(4096), rejected), b"noise" + stream) == said
-    assert rejected == {"cobs": 1}
-    assert one_by_one(CobsDecoder(bytearray(1), rejected), stream) == said
+    assert feed(CobsDecoder(bytearray(4096), stats), b"noise" + stream) == said
+    assert (stats.rejected, stats.noise_bytes) == ({"cobs": 1}, 5)
+    assert one_by_one(CobsDecoder(bytearray(1), stats), stream) == said
 
 
 class Counted(bytes):

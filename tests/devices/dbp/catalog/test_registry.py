@@ -264,10 +264,11 @@ def test_the_longest_reply(letter: str) -> None:
 def test_the_size_of_all_services_is_bounded() -> None:
     room = Room(all_entry_bytes=1100)
     assert word(room.register("a", 1, more="x" * 400)) == wire.APPROVED
-    assert word(room.register("b", 2, more="x" * 400)) == wire.APPROVED
-    assert denied(room.register("c", 3, more="x" * 400)) == "services full"
+    assert denied(room.register("b", 2, more="x" * 400)) == "services of one host"
+    assert word(room.register("b", 2, host="10.0.0.2", more="x" * 400)) == wire.APPROVED
+    assert denied(room.register("c", 3, host="10.0.0.3", more="x" * 400)) == "services full"
     assert denied(room.req(wire.UPDATE, {"name": "a", "more": "x" * 800})) == "services full"
     assert denied(room.register("a", 1, more="x" * 800)) == "services full"
     assert room.listed()["a"]["more"] == "x" * 400
-    assert word(room.req(wire.UPDATE, {"name": "b", "more": ""})) == wire.ACKNOWLEDGED
-    assert word(room.register("c", 3, more="x" * 400)) == wire.APPROVED
+    assert word(room.req(wire.UPDATE, {"name": "b", "more": ""}, host="10.0.0.2")) == wire.ACKNOWLEDGED
+    assert word(room.register("c", 3, host="10.0.0.3", more="x" * 400)) == wire.APPROVED

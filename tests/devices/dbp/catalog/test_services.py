@@ -8,11 +8,11 @@ from devices.dbp.catalog.life import Watch
 from devices.dbp.catalog.services import Service, Services
 
 
-def service(name: str, more: str = "") -> Service:
+def service(name: str, more: str = "", host: str = "10.9.0.1") -> Service:
     fields = {"name": name, "interfaces": {"x": {"ip": "10.1.1.1", "port": 1}}, "more": more}
     entry = read(fields, "", False, Bounds())
     assert isinstance(entry, Entry)
-    return Service(entry, "10.9.0.1", Watch(1.0, False, 0.0), True)
+    return Service(entry, host, Watch(1.0, False, 0.0), True)
 
 
 def test_nobody_is_suspect_at_first_or_has_a_connection() -> None:
@@ -28,15 +28,16 @@ def test_a_name_is_listed_once() -> None:
 
 
 def test_a_change_that_has_no_room_takes_none() -> None:
-    one, other = service("a"), service("b")
+    one, *others = service("a"), *(service(name, host=f"10.9.0.{name}") for name in "234")
     size = len(one.entry.packed)
-    services = Services(Bounds(all_entry_bytes=2 * size))
-    assert services.add(one) == services.add(other) == ""
+    services = Services(Bounds(all_entry_bytes=4 * size))
+    assert [services.add(each) for each in (one, *others)] == [""] * 4
     for _ in range(3):
         assert services.change(one, service("a", "x").entry) == "services full"
-    services.remove(other)
+    services.remove(others[0])
     assert services.change(one, service("a", "x" * size).entry) == ""
-    assert services.change(one, service("a", "x" * (size + 1)).entry) == "services full"
+    services.remove(others[1])
+    assert services.change(one, service("a", "x" * (size + 1)).entry) == "services of one host"
     services.remove(one)
     assert services.add(service("a", "x" * size)) == ""
 

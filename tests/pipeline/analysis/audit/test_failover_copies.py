@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 from pipeline.analysis.audit.findings import Audit, audit
 from pipeline.analysis.failovers import failovers
 from pipeline.cache import release
-from pipeline.engine.choice import SAIL, SPARK
+from pipeline.engine.choice import SAIL
 from tests.pipeline.analysis.hand_made import RX, TX, Capture, frame
 
 if TYPE_CHECKING:
@@ -69,7 +69,6 @@ def test_what_a_stand_in_sends_again_is_the_frame_that_entered_before(spark: "Sp
     assert faults(found) == {ABSENT: FRAMES - TAKEN_OVER}
 
 
-@pytest.mark.engines(SPARK, SAIL)
 def test_what_a_bus_heard_under_both_envelopes_is_doubled(spark: "SparkSession") -> None:
     """As it was first, such a frame has no fault."""
     found = audit(stood_in(range(20, 30), heard_twice=3).rows(spark))

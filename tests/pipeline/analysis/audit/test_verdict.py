@@ -43,7 +43,7 @@ def test_drops_that_a_policy_intends_are_told_and_are_no_fault() -> None:
     assert verdict.text.endswith("; 686 then dropped in queues (686 conflated), all by policy")
 
 
-@pytest.mark.parametrize("reason", ["queue_full", "peer_gone", "a_word_of_the_kernel"])
+@pytest.mark.parametrize("reason", ["queue_full", "peer_gone", "no_device", "a_word_of_the_kernel"])
 def test_drops_that_nobody_intended_are_a_fault(reason: str) -> None:
     verdict = judge(audited(ledger=dropped(conflated=686, **{reason: 4})))
     assert outcome(verdict) == ("amber", 1)
@@ -51,7 +51,7 @@ def test_drops_that_nobody_intended_are_a_fault(reason: str) -> None:
     assert f"690 then dropped in queues ({reasons}), 4 of them by no policy" in verdict.text
 
 
-@pytest.mark.parametrize("reason", ["pattern", "event", "no_frame", "heard", "fenced"])
+@pytest.mark.parametrize("reason", ["pattern", "event", "no_frame", "heard", "fenced", "no_peer"])
 def test_what_filters_keep_out_and_what_came_another_way_is_not_missing(reason: str) -> None:
     assert outcome(judge(audited(ledger=dropped(**{reason: 9})))) == ("green", 0)
 

@@ -1,0 +1,33 @@
+"""Words that users of other programs try as commands, and the commands that are meant. Pure."""
+
+from typing import Final
+
+MEANT: Final = {
+    "start": "run", "serve": "run", "up": "run", "daemon": "run", "gateway": "run",
+    "restart": "reload", "refresh": "reload", "apply": "reload",
+    "validate": "check", "verify": "check", "lint": "check", "test": "check",
+    "compare": "diff", "plan": "diff",
+    "status": "top", "ps": "top", "list": "top", "ls": "top", "stats": "top", "info": "top", "health": "top",
+    "init": "create", "new": "create", "generate": "create",
+    "graph": "show", "draw": "show", "picture": "show", "view": "show", "svg": "show",
+    "trace": "explain", "route": "explain", "why": "explain", "path": "explain",
+    "pub": "send", "publish": "send", "write": "send", "emit": "send", "post": "send",
+    "sub": "recv", "subscribe": "recv", "listen": "recv", "receive": "recv", "tail": "recv", "read": "recv",
+    "bench": "traffic", "generator": "traffic", "flood": "traffic",
+    "record": "capture", "dump": "capture", "tcpdump": "capture", "replay": "capture", "export": "capture",
+    "get": "values", "hash": "tokens", "token": "tokens", "keygen": "key", "genkey": "key",
+    "discover": "find", "scan": "find", "browse": "find",
+    "services": "client", "call": "client", "remove": "uninstall", "switch": "device", "bus": "device",
+    "jobs": "pipeline", "spark": "pipeline", "bash": "completion", "zsh": "completion",
+}  # fmt: skip
+"""Each word, and the command that does what it says elsewhere."""
+
+TOLD: Final = {
+    "stop": "; a process ends by Ctrl-C or SIGTERM, a service by `systemctl stop`",
+    "kill": "; a process ends by Ctrl-C or SIGTERM, a service by `systemctl stop`",
+    "help": "; write buscoupler --help, or buscoupler COMMAND --help",
+    "man": "; write man buscoupler-COMMAND, or buscoupler COMMAND --help",
+    "version": "; write buscoupler --version",
+    "config": "; the topology is a file: create writes one, check finds what is wrong with it",
+}
+"""Each word that no command stands for, and what to write instead."""

@@ -1,0 +1,44 @@
+"""Names of media and protocols that other systems have, and what to write or do here. Pure."""
+
+from typing import Final
+
+_NOT_TRANSLATED: Final = "frames of {} are not translated: docs/coming-from.md says what crosses"
+_MEDIUM: Final = "{} is no medium here: docs/add-a-medium.md says how to add one"
+_PROTOCOLS: Final = {
+    "modbus": "Modbus", "canopen": "CANopen", "j1939": "J1939", "dbc": "DBC", "opcua": "OPC UA", "s7": "S7",
+    "profinet": "PROFINET", "profibus": "PROFIBUS", "ethercat": "EtherCAT", "bacnet": "BACnet", "knx": "KNX",
+    "devicenet": "DeviceNet", "dnp3": "DNP3", "iec104": "IEC 104", "lin": "LIN", "nmea": "NMEA 0183",
+    "nmea2000": "NMEA 2000", "mavlink": "MAVLink", "isotp": "ISO-TP", "uds": "UDS", "amqp": "AMQP",
+    "coap": "CoAP", "zenoh": "Zenoh", "ros": "ROS", "dds": "DDS",
+}  # fmt: skip
+_MEDIA: Final = {
+    "spi": "SPI", "zigbee": "ZigBee", "xbee": "XBee", "ieee802154": "IEEE 802.15.4", "lora": "LoRa",
+    "lorawan": "LoRaWAN", "ble": "Bluetooth", "bluetooth": "Bluetooth", "usb": "USB", "onewire": "1-Wire",
+}  # fmt: skip
+_WRITE: Final = {
+    "serial": "write uart", "tty": "write uart", "rs232": "write uart", "rs422": "write uart",
+    "rs485": "write uart: {port: ..., rs485: {...}} in a topology", "modem": "write uart",
+    "socketcan": "write can", "canfd": "write can, with fd: true", "vcan": "write can", "slcan": "write can",
+    "mcast": "write multicast", "smbus": "write i2c", "socket": "write tcp or url", "nng": "write url",
+    "nanomsg": "write url", "websocket": "write url, with ws:// or wss://", "unix": "write url, with ipc://",
+    "sctp": "SCTP is no transport here: write tcp:// or tls+tcp://",
+    "quic": "QUIC is no transport here: write tcp:// or tls+tcp://",
+    "http": "a bus is dialled at tcp://, ws:// and others; http:// is for the status page",
+    "zmq": "ZeroMQ is spoken by catalogs, proxies and their services alone: docs/dbp.md",
+    "mqtt": "MQTT is a package of its own: pip install ./examples/medium-mqtt in a clone",
+    "udp": "UDP to one address is a package of its own, examples/medium-udp; to a group, write multicast",
+}  # fmt: skip
+WORDS: Final = {
+    **{word: _NOT_TRANSLATED.format(name) for word, name in _PROTOCOLS.items()},
+    **{word: _MEDIUM.format(name) for word, name in _MEDIA.items()},
+    **_WRITE,
+}
+"""Each name, in small letters without signs, and what to write or do."""
+
+
+def known_elsewhere(word: str) -> str:
+    """Return `; ` and what to do for a name of another system; "" for any other word."""
+    plain = "".join(letter for letter in word.lower() if letter.isalnum())
+    forms = (plain, plain.removesuffix("s"), plain.removesuffix("tcp"), plain.removesuffix("rtu"))
+    told = next((WORDS[form] for form in forms if form in WORDS), "")
+    return f"; {told}" if told else ""

@@ -1,0 +1,118 @@
+"""Files of text that users write: read whole, within a bound, and as UTF-8 from any editor.
+
+A mark of the byte order, which Windows puts before text, is no part of it. Text in another encoding is
+refused with the place and what to do. A file that the topology names is a regular one, for a pipe would let
+the process wait.
+"""
+
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+from bus.errors import BusError
+from bus.touch import touching
+
+TEXT_BYTES: Final = 1 << 20
+PEM_BYTES: Final = 16 << 20
+MARK: Final = b"\xef\xbb\xbf"
+_KINDS: Final = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFDIR: "a directory",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+_SAVE: Final = "save it as UTF-8"
+_OTHER_MARKS: Final = {
+    b"\xff\xfe\x00\x00": "UTF-32", b"\x00\x00\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"
+}  # fmt: skip
+
+
+class NotRegular(OSError):
+    """A path that leads to something else than a regular file."""
+
+
+class NoText(BusError, ValueError):
+    """Bytes that are no text in UTF-8. `line` is the line of the first fault, from 1."""
+
+    def __init__(self, line: int, words: str) -> None:
+        super().__init__(words)
+        self.line = line
+
+
+def read_text(path: str | Path, most_bytes: int = TEXT_BYTES) -> str:
+    """Return the text of a regular file.
+
+    Raises `OSError`, or ValueError for a longer file and for what is no text.
+    """
+    return text_of(read_bytes(path, most_bytes))
+
+
+def read_bytes(path: str | Path, most_bytes: int = TEXT_BYTES) -> bytes:
+    """Return the bytes of a regular file. Raises `OSError`, or ValueError for a longer file."""
+    with touching(str(path)), open(path, "rb", opener=_regular) as file:
+        data = file.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise ValueError(f"it has more than {most_bytes} bytes")
+    return data
+
+
+def _regular(path: str, flags: int) -> int:
+    """Open a regular file, also if a pipe without a writer stands there. Raises `OSError` for others.
+
+    These are not opened: a device may begin to do something.
+    """
+    _check_kind(os.stat(path).st_mode)
+    fd = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        _check_kind(os.fstat(fd).st_mode)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def check_regular(path: str | Path) -> None:
+    """Raise `NotRegular` for a pipe, a directory or a device, and any other `OSError` of a look at it."""
+    with touching(str(path)):
+        _check_kind(os.stat(path).st_mode)
+
+
+def _check_kind(mode: int) -> None:
+    kind = stat.S_IFMT(mode)
+    if kind != stat.S_IFREG:
+        raise NotRegular(f"it is no regular file, but {_KINDS.get(kind, 'something else')}")
+
+
+def text_of(data: bytes) -> str:
+    """Return the text in the bytes of a whole file. Raises `NoText`."""
+    if found := encoding_of(data):
+        raise NoText(1, f"not UTF-8 text but {found}: {_SAVE}")
+    try:
+        text = data.removeprefix(MARK).decode()
+    except UnicodeDecodeError as error:
+        line = data.removeprefix(MARK)[: error.start].count(b"\n") + 1
+        raise NoText(line, f"not UTF-8 text: {_SAVE}") from None
+    if "\0" in text:
+        raise NoText(text[: text.index("\0")].count("\n") + 1, f"unprintable character #x0000: {_SAVE}")
+    return text
+
+
+def encoding_of(data: bytes) -> str:
+    """Return the encoding other than UTF-8 that the first bytes of a text announce; "" if they do not."""
+    return next((name for mark, name in _OTHER_MARKS.items() if data.startswith(mark)), "")
+
+
+def pem(path: str) -> str:
+    """Return the path of a file of certificates or keys that OpenSSL reads as it is meant.
+
+    OpenSSL passes over a first certificate behind a mark of the byte order, and waits for a pipe. Raises
+    `OSError` or ValueError for such a file.
+    """
+    data = read_bytes(path, PEM_BYTES)
+    if found := encoding_of(data):
+        raise ValueError(f"{path} is {found}, and PEM is ASCII text")
+    if data.startswith(MARK):
+        raise ValueError(f"{path} begins with a byte order mark: save it as UTF-8 without BOM")
+    return path

@@ -1,0 +1,78 @@
+"""The pace of a candidate: how late its machine is, and the lease that such a machine keeps. Pure.
+
+A lease is lost without a fault where a process gets its turn later than the lease allows. So a candidate
+measures how late its own timers come, and how long brokers take to answer, and asks for a longer lease where
+these are slow: `FACTOR` times the worst of the last minutes is added to the shortest lease.
+"""
+
+from typing import Final
+
+from bus.leases.wire import LEASE_MS_MAX, LEASE_MS_MIN
+
+FACTOR: Final = 8
+KEPT_S: Final = 600.0
+"""So long a measurement counts."""
+STARTING_S: Final = 5.0
+"""A process that starts is late for reasons that pass: what it measures so early counts for `STARTED_S`."""
+STARTED_S: Final = 30.0
+_IDLE_S: Final = 0.005  # so late every machine is
+_STEP_S: Final = 10.0
+
+
+class Worst:
+    """The largest of the measurements that still count, in steps of `_STEP_S`."""
+
+    __slots__ = ("_kept",)
+
+    def __init__(self) -> None:
+        self._kept: dict[int, float] = {}  # by the step in which they cease to count
+
+    def note(self, seconds: float, until_s: float) -> None:
+        """Note a measurement that counts until `until_s`, or up to a step less."""
+        step = int(until_s / _STEP_S)
+        self._kept[step] = max(seconds, self._kept.get(step, 0.0))
+
+    def at(self, now: float) -> float:
+        """Return the largest at a time, in seconds; 0 if none counts."""
+        for step in [step for step in self._kept if step * _STEP_S <= now]:
+            del self._kept[step]
+        return max(self._kept.values(), default=0.0)
+
+
+class Pace:
+    """The lease that a candidate asks for: `lease_ms`, or more on a machine that is late, up to `most_ms`.
+
+    Times are in seconds, monotonic.
+    """
+
+    def __init__(self, lease_ms: int, most_ms: int) -> None:
+        self._late, self._answers = Worst(), Worst()
+        self._began_s: float | None = None
+        self.revise(lease_ms, most_ms)
+
+    def revise(self, lease_ms: int, most_ms: int) -> None:
+        """Set other bounds."""
+        self.least_ms = min(max(LEASE_MS_MIN, lease_ms), LEASE_MS_MAX)
+        self.most_ms = min(max(self.least_ms, most_ms), LEASE_MS_MAX)
+        self.lease_ms, self.late_s = self.least_ms, 0.0
+
+    def late(self, seconds: float, now: float) -> None:
+        """Note that a timer of this process came so late."""
+        self._note(self._late, seconds, now)
+
+    def answered(self, seconds: float, now: float) -> None:
+        """Note that a broker took so long to answer."""
+        self._note(self._answers, seconds, now)
+
+    def _note(self, worst: Worst, seconds: float, now: float) -> None:
+        """Note a measurement. One above the longest lease is a process that was frozen: a fault."""
+        if self._began_s is None:
+            self._began_s = now
+        if _IDLE_S < seconds < self.most_ms / 1000:
+            worst.note(seconds, now + (STARTED_S if now - self._began_s < STARTING_S else KEPT_S))
+
+    def judge(self, now: float) -> int:
+        """Return the lease to ask for now, in ms. `late_s` is the lateness that it is made for."""
+        self.late_s = self._late.at(now) + self._answers.at(now)
+        self.lease_ms = min(self.most_ms, self.least_ms + int(1000 * FACTOR * self.late_s))
+        return self.lease_ms

@@ -1,0 +1,80 @@
+"""Noise: what comes in by a link and is no message, told once as a state that ends when messages come. Pure.
+
+The cause is most often a setting that does not fit: another baud rate, another protocol, another device.
+"""
+
+from dataclasses import dataclass
+from math import inf
+
+
+@dataclass(frozen=True)
+class Ear:
+    """The input of a medium as its noise shows. `unit` is what is counted, and `guess` what may be wrong.
+
+    Input without a message is noise when `sure` units of it were rejected, or more than `most` came, which is
+    more than a message takes. Before the first message it is noise too when `few` units have come, and after
+    `slow_s` seconds still none of them is a message.
+    """
+
+    unit: str = "bytes"
+    guess: str = "another baud rate or protocol"
+    sure: int = 256
+    most: float = inf
+    few: int = 16
+    slow_s: float = 3.0
+
+
+class Noise:
+    """The state of the input of one link: `words` says what is wrong, and is "" while messages come.
+
+    Time is an argument, in seconds. `count` units came since the last message. `due_s` is when to look again;
+    it is infinite while there is nothing to look for.
+    """
+
+    __slots__ = ("_ear", "_known", "_rejected", "count", "due_s", "words")
+
+    def __init__(self, ear: Ear) -> None:
+        self._ear = ear
+        self._known = False
+        self.words = ""
+        self.count = self._rejected = 0
+        self.due_s = inf
+
+    def hear(self, now: float, size: int, messages: int, rejected: int = 0) -> bool:
+        """Note `size` units of input that held `messages`, and of which `rejected` are surely none.
+
+        Return whether `words` changed.
+        """
+        if messages:
+            return self._end()
+        self.count += size
+        self._rejected += rejected
+        if self.words:
+            return False
+        if self._rejected >= self._ear.sure or self.count > self._ear.most:
+            return self._begin()
+        if size and self.due_s == inf and not self._known:
+            self.due_s = now + self._ear.slow_s
+        return False
+
+    def look(self, now: float) -> bool:
+        """Judge input that comes slowly, from `due_s` on. Return whether `words` changed."""
+        if now < self.due_s:
+            return False
+        self.due_s = inf
+        return self.count >= self._ear.few and self._begin()
+
+    def renew(self) -> None:
+        """Note that the link was opened again, perhaps to another device. Noise lasts until messages come."""
+        self._known = False
+
+    def _begin(self) -> bool:
+        self.words = f"{self.count:,} {self._ear.unit}, none a frame: {self._ear.guess}?"
+        self.due_s = inf
+        return True
+
+    def _end(self) -> bool:
+        changed, self.words = bool(self.words), ""
+        self.count = self._rejected = 0
+        self._known, self.due_s = True, inf
+        return changed
