@@ -7,7 +7,7 @@ envelope (`bridges/forms.py`).
 import logging
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from bridges.admission import NO_FRAME, Admission
@@ -96,6 +96,8 @@ class Bridge(WatchedHub):
         self._of_sides: dict[str, Stats] = {}
         self.gate: Gate | None = None
         """The gate of a bridge that several gateways run; None where no other gateway runs it."""
+        self.is_late = False
+        """Whether what is passed on came in while this gateway might forward, and it may no more."""
         self.simple = not self.core_rule
         """Whether there are plain sides only and no filter: frames pass as they came, a batch at a time."""
         self.stamps = False
@@ -155,13 +157,23 @@ class Bridge(WatchedHub):
         self.gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, on_lapse, age_s, rank)
         return self.gate
 
-    def without_messages(self, batch: Batch, is_out: Callable[[bytes], bool]) -> Batch | None:
+    def without_numbers(self, batch: Batch, gone: Sequence[int]) -> Batch | None:
         """Return `batch`, as it is inside this bridge, without some messages; None if none are left."""
-        gone = [number for number, message in enumerate(payloads(batch)) if is_out(message)]
         if len(gone) == batch.count:
             return None
         rest = without_numbers(batch, gone)
         return batch.keeping(rest, gone) if isinstance(batch, MixedBatch) else rest
+
+    def owned(self, batch: Batch) -> Batch:
+        """Return a batch that stays as it is when its decoder reads on."""
+        whole = super().owned(batch)
+        return batch.keeping(whole, ()) if isinstance(batch, MixedBatch) else whole
+
+    def pass_on(self, batch: Batch, origin: Pipe | None) -> None:
+        """Send a batch to all pipes but its own, unless it waited and another gateway forwards now."""
+        self.is_late = self.gate is not None and not self.gate.forwarding and origin is not None
+        super().pass_on(batch, origin)
+        self.is_late = False
 
     def own_batch(self, message: bytes) -> Batch:
         """Return a message of our own in the form that it has inside the bridge.
@@ -440,7 +452,7 @@ class Port(Pipe):
             return
         if side.hold is not None and side.hold.wanted():
             return side.hold.put(self.stats, self.hand_on, out, since_s)
-        if bridge.gate is not None and bridge.gate.lapsed():
+        if bridge.gate is not None and (bridge.is_late or bridge.gate.lapsed()):
             bridge.gate.window.owe(side.number, payloads(out), bridge.clock())
             return self.stats.drop("fenced", out.count)
         self.hand_on(out)
