@@ -2,8 +2,9 @@
 
 `wire` has the formats; `hub` is the bus itself: pipes and links; `ledger` has the counts of a pipe,
 `accounts` those of all links, with what each misses without a pipe (`vacancy`), and `balance` checks them;
-`transports` makes its links, `client` is the application's socket. `watched` is a hub that cuts loops,
-which `loops` finds and `rings` judges; `patch` joins two hubs of a process. `serving` listens for foreign
+`transports` makes its links, `client` is the application's socket. `watched` is a hub that cuts loops:
+`loops` names a suspect, `trials` examines it (`cases` and `held` at the hub), `canaries` prove, and `rings`
+says what is cut; `patch` joins two hubs of a process. `serving` listens for foreign
 clients, within bounds: `tmq`, which has clients and brokers, stands on it. `leases` chooses which gateway
 forwards, `embedded` is for microcontrollers. `schema` and `kinds` describe records that a file configures,
 `urls` takes addresses apart, `machine` knows our own, `needs` are those of links, `confined` says which
