@@ -29,6 +29,8 @@ from bus.wire.pattern import Pattern
 log = logging.getLogger("buscoupler.bridges")
 
 _U32 = 0xFFFFFFFF
+CameTap = Callable[[Batch, str], None]
+"""A tap of a batch that came in by a side, by its name, while the bridge stood by."""
 
 
 class Policy(NamedTuple):
@@ -102,6 +104,8 @@ class Bridge(WatchedHub):
         """Whether some side is a trunk: frames that enter without an envelope are given one."""
         self.sent_taps: tuple[Tap, ...] = ()
         """Taps that see every batch a port hands to its pipe, after all policies."""
+        self.came_taps: tuple[CameTap, ...] = ()
+        """Taps that see what came in while the bridge stood by and goes out at a takeover, with the side."""
 
     def side(self, name: str, policy: Policy = PASS_ALL, hold_needed: Callable[[], bool] = always) -> "Side":
         """Make a side, to open a link or join a hub on. Only a side with `policy.trunk` sends envelopes.
@@ -190,6 +194,14 @@ class Bridge(WatchedHub):
     def stand_alone(self) -> None:
         """Forward without asking, as no other gateway runs this bridge."""
         self.gate = None
+
+    def tap_came(self, tap: CameTap) -> None:
+        """Call `tap` at each takeover with what came in while the bridge stood by, and goes out now."""
+        self.came_taps += (tap,)
+
+    def untap_came(self, tap: CameTap) -> None:
+        """Stop calling `tap`. It is no error if it is not registered."""
+        self.came_taps = tuple(other for other in self.came_taps if other is not tap)
 
     def tap_sent(self, tap: Tap) -> None:
         """Call `tap` with every batch that a port hands to its pipe from now on."""
@@ -378,6 +390,11 @@ class Side(Hub):
         key_of = None if bridge.gate is None else bridge.gate.key_of
         admitted, bridge.sequence = admit_stamped(batch, admission, bridge.sequence, stats, key_of)
         return admitted
+
+    def came(self, batch: Batch) -> None:
+        """Show a batch that came in here while the bridge stood by to the bridge's taps for that."""
+        for tap in self.bridge.came_taps:
+            tap(batch, self.name)
 
     def _missed(self, batch: Batch, stats: Stats) -> int:
         """Return how many messages a link without a pipe misses here; count those that no pipe would get."""
