@@ -12,6 +12,7 @@ from pathlib import Path
 
 from appliance.commandline import cli
 from appliance.commandline.parsing import Parser
+from appliance.probe.endpoint import rows_of
 from topologies.writing import reference
 
 _HEAD = '.TH {name} {section} "" "buscoupler" "buscoupler manual"'
@@ -41,6 +42,10 @@ def _page(name: str, help_text: str, parser: Parser) -> str:
     lines += [_text(" ".join(usage.split())), ".SH DESCRIPTION", _text(f"{parser.description}.")]
     arguments = list(_arguments(parser))
     lines += [".SH OPTIONS", *arguments] if arguments else []
+    endpoints = [
+        line for one, text in rows_of(parser) for line in (".TP", f"\\fB{_text(one)}\\fR", _text(text))
+    ]
+    lines += [".SH ENDPOINTS", *endpoints] if endpoints else []
     lines += [".SH EXAMPLES", ".nf", *map(_text, parser.examples), ".fi"] if parser.examples else []
     lines += [".SH EXIT STATUS", _text(f"1: {parser.problem}. Others: see buscoupler(1).")] * bool(
         parser.problem
