@@ -21,6 +21,8 @@ QUEUE_BYTES = 1 << 20
 class BusPort(Pipe):
     """The connection of a service to one bus: its pipe on the hub. `say` sends to all peers of the bus."""
 
+    is_leaf = True
+
     def __init__(self, service: "Service", hub: Hub, loop: AbstractEventLoop) -> None:
         self.name = self.link = service.name
         self.stats = Stats()
