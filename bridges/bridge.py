@@ -7,7 +7,7 @@ envelope (`bridges/forms.py`).
 import logging
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from bridges.admission import NO_FRAME, Admission
@@ -29,6 +29,8 @@ from bus.wire.pattern import Pattern
 log = logging.getLogger("buscoupler.bridges")
 
 _U32 = 0xFFFFFFFF
+CameTap = Callable[[Batch, str], None]
+"""A tap of a batch that came in by a side, by its name, while the bridge stood by."""
 
 
 class Policy(NamedTuple):
@@ -94,12 +96,16 @@ class Bridge(WatchedHub):
         self._of_sides: dict[str, Stats] = {}
         self.gate: Gate | None = None
         """The gate of a bridge that several gateways run; None where no other gateway runs it."""
+        self.is_late = False
+        """Whether what is passed on came in while this gateway might forward, and it may no more."""
         self.simple = not self.core_rule
         """Whether there are plain sides only and no filter: frames pass as they came, a batch at a time."""
         self.stamps = False
         """Whether some side is a trunk: frames that enter without an envelope are given one."""
         self.sent_taps: tuple[Tap, ...] = ()
         """Taps that see every batch a port hands to its pipe, after all policies."""
+        self.came_taps: tuple[CameTap, ...] = ()
+        """Taps that see what came in while the bridge stood by and goes out at a takeover, with the side."""
 
     def side(self, name: str, policy: Policy = PASS_ALL, hold_needed: Callable[[], bool] = always) -> "Side":
         """Make a side, to open a link or join a hub on. Only a side with `policy.trunk` sends envelopes.
@@ -151,13 +157,23 @@ class Bridge(WatchedHub):
         self.gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, on_lapse, age_s, rank)
         return self.gate
 
-    def without_messages(self, batch: Batch, is_out: Callable[[bytes], bool]) -> Batch | None:
+    def without_numbers(self, batch: Batch, gone: Sequence[int]) -> Batch | None:
         """Return `batch`, as it is inside this bridge, without some messages; None if none are left."""
-        gone = [number for number, message in enumerate(payloads(batch)) if is_out(message)]
         if len(gone) == batch.count:
             return None
         rest = without_numbers(batch, gone)
         return batch.keeping(rest, gone) if isinstance(batch, MixedBatch) else rest
+
+    def owned(self, batch: Batch) -> Batch:
+        """Return a batch that stays as it is when its decoder reads on."""
+        whole = super().owned(batch)
+        return batch.keeping(whole, ()) if isinstance(batch, MixedBatch) else whole
+
+    def pass_on(self, batch: Batch, origin: Pipe | None) -> None:
+        """Send a batch to all pipes but its own, unless it waited and another gateway forwards now."""
+        self.is_late = self.gate is not None and not self.gate.forwarding and origin is not None
+        super().pass_on(batch, origin)
+        self.is_late = False
 
     def own_batch(self, message: bytes) -> Batch:
         """Return a message of our own in the form that it has inside the bridge.
@@ -178,6 +194,14 @@ class Bridge(WatchedHub):
     def stand_alone(self) -> None:
         """Forward without asking, as no other gateway runs this bridge."""
         self.gate = None
+
+    def tap_came(self, tap: CameTap) -> None:
+        """Call `tap` at each takeover with what came in while the bridge stood by, and goes out now."""
+        self.came_taps += (tap,)
+
+    def untap_came(self, tap: CameTap) -> None:
+        """Stop calling `tap`. It is no error if it is not registered."""
+        self.came_taps = tuple(other for other in self.came_taps if other is not tap)
 
     def tap_sent(self, tap: Tap) -> None:
         """Call `tap` with every batch that a port hands to its pipe from now on."""
@@ -367,6 +391,11 @@ class Side(Hub):
         admitted, bridge.sequence = admit_stamped(batch, admission, bridge.sequence, stats, key_of)
         return admitted
 
+    def came(self, batch: Batch) -> None:
+        """Show a batch that came in here while the bridge stood by to the bridge's taps for that."""
+        for tap in self.bridge.came_taps:
+            tap(batch, self.name)
+
     def _missed(self, batch: Batch, stats: Stats) -> int:
         """Return how many messages a link without a pipe misses here; count those that no pipe would get."""
         out = leaving(batch, self.trunk, self.lets_out_opaque, self.outward, stats)
@@ -423,7 +452,7 @@ class Port(Pipe):
             return
         if side.hold is not None and side.hold.wanted():
             return side.hold.put(self.stats, self.hand_on, out, since_s)
-        if bridge.gate is not None and bridge.gate.lapsed():
+        if bridge.gate is not None and (bridge.is_late or bridge.gate.lapsed()):
             bridge.gate.window.owe(side.number, payloads(out), bridge.clock())
             return self.stats.drop("fenced", out.count)
         self.hand_on(out)

@@ -53,12 +53,16 @@ class _Part:
 
 @dataclass(slots=True)
 class _Chain:
-    """One attached pipe as an account follows it: its ledgers, and what its hub had passed on before."""
+    """One attached pipe as an account follows it: its ledgers, and what its hub had passed on before.
+
+    `held`: what came in by the pipe, and waits in the hub.
+    """
 
     link: str
     place: str  # the name of the link itself; that of its account differs beyond `LINKS_MAX`
     parts: dict[Stats, _Part]
     joined: int
+    held: int = 0
 
     def due(self, passed: int) -> int:
         return passed - self.joined - next(iter(self.parts)).received
@@ -150,6 +154,12 @@ class Accounts:
         """Note that one pipe of a link is offered `count` messages, beside those passed on to all pipes."""
         self._gone[self._name(link)].due += count
 
+    def note_waiting(self, key: object, count: int) -> None:
+        """Note that so many messages more of a pipe wait in the hub. It is no error if it is not here."""
+        chain = self._live.get(id(key))
+        if chain is not None:
+            chain.held += count
+
     def leave(self, key: object, passed: int) -> None:
         """Note that a pipe was detached. It is no error if it is not here."""
         chain = self._live.pop(id(key), None)
@@ -189,6 +199,7 @@ class Accounts:
         for chain in self._live.values():
             account = found[chain.link]
             account.live += 1
+            account.heard -= chain.held if len(chain.parts) > 1 else 0
             account.due += chain.due(passed)
             for stats, part in chain.parts.items():
                 part.add_to(account, stats)

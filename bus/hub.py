@@ -18,7 +18,8 @@ class Pipe(Protocol):
 
     `link` is the name of the link that made the pipe, under which its counts are added up; it stays the same
     for all peers that connect there. `inner` is the pipe that this one wraps, if any. `accepted`: the peer
-    connected to us, as anybody may. Derive from this class: it has defaults for these three and for `purge`.
+    connected to us, as anybody may. `is_leaf`: it leads to a part of this process that forwards nothing.
+    Derive from this class: it has defaults for these four and for `purge`.
     """
 
     __slots__ = ("__weakref__",)
@@ -28,6 +29,7 @@ class Pipe(Protocol):
     link: str = ""
     inner: "Pipe | None" = None
     accepted: bool = False
+    is_leaf: bool = False
 
     def send(self, batch: Batch) -> None:
         """Count `batch` as offered. Then send it, queue it (`batch.keep()`), or drop and count it."""
@@ -161,6 +163,10 @@ class Hub:
     def lend(self, pipe: Pipe, count: int) -> None:
         """Note that a pipe is about to be offered `count` messages that are not published."""
         self._accounts.lend(pipe.link, count)
+
+    def note_waiting(self, pipe: Pipe, count: int) -> None:
+        """Note that `count` messages that came in by a pipe wait in this hub; fewer if negative."""
+        self._accounts.note_waiting(pipe, count)
 
     def accounts(self) -> dict[str, Account]:
         """Return the counts of each link's pipes since the hub was made, detached pipes included.

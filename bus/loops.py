@@ -1,158 +1,157 @@
-"""Finding loops at run time, where messages have no envelope: a suspicion, and a canary that proves it.
+"""Loops of plain links, noticed: how often the same message crosses a hub by two pipes.
 
 A bus message has no hop count, so a ring of plain links carries it for ever (docs/policies.md). The watch
-counts how often the first message of each batch comes back within a second. That alone proves nothing, since
-equal readings are legal; so a canary goes out by each way, and if a canary comes back there is a loop. Each
-canary is different and cannot be guessed, so it tells by which way it went out. Pure: time and chance are
+counts how often the first message of each batch comes within a second. That proves nothing, since equal
+readings are legal: it only names a suspect, which `bus/trials.py` examines. Pure: time and chance are
 arguments.
 """
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
+from bus.canaries import is_canary
 from bus.wire.batch import Buffer
-from bus.wire.frame import PUB, TOKENS_MAX, is_frame, pack, unpack
-from bus.wire.pattern import token
 
-RETURNS = 32  # of one content in a second, by two ways: suspicious
-REPEATS = 5000  # batches by one way: equal readings come often, and a loop may turn one way only
-URGENT = 128  # copies: it grows, so the canary goes out at once
-QUARANTINE = 1000  # copies in a second, by two ways, from when on a suspect stays while its canary is out
-GENERATION_S = 1.0
+RETURNS = 32  # of one content in a generation, by two ways: suspicious, or up to half as many again by chance
+SPREAD = 1.5
+REPEATS = 5000  # batches by one way: a loop may turn one way only
+BUSY = 3  # of one content by two ways: from then on more than the first message of a batch is counted
+SAMPLE = 256  # messages of such a batch
+GENERATION_S = 1.5
 CONTENTS = 4096  # told apart in one generation
-DELAY_S = 0.01  # at most, before a canary: of several who suspect, the first to cut ends it for all
-CANARY_S = 0.25  # a canary that is out for longer does not come back
-SPENT_S = 1.0  # so long canaries are taken out that are not asked about any more
-STORM = 10_000  # copies in a second, by two ways, that no acquittal covers
-QUARANTINE_S = 0.05  # so long a canary that is out keeps its suspect back
-PAUSE_S, PAUSE_MAX_S = 5.0, 640.0  # after a canary that found nothing; doubled each time
-NONCE_BYTES = 12
-NAME = "buscoupler/loop"
-TOKEN = token(NAME)
-_MARK = b"buscoupler canary "
-
+PAUSE_S, PAUSE_MAX_S = 5.0, 640.0  # that an acquittal lasts; doubled each time
+GROWTH = 4  # an acquittal covers so many times as many copies a second as there were
+SHORT_S = 0.01  # a shorter time is no measure of a rate
+TOLERANCE_MAX = 256
+ACQUITTED = 64  # contents remembered
 
 Way = TypeVar("Way")
 
 
-class _Content:
-    """One content in one generation: how often it came, by which pipe first, and whether by others too."""
+class Content(Generic[Way]):
+    """One content in one generation: how often it came since `since_s`, and how often by which ways.
 
-    __slots__ = ("by", "count", "crossed")
+    `ways` is None while it has come by one way only. `rate` is of copies a second, when it was suspected.
+    """
 
-    def __init__(self, by: object) -> None:
-        self.by, self.count, self.crossed = by, 0, False
+    __slots__ = ("by", "count", "digest", "due", "rate", "since_s", "ways")
+
+    def __init__(self, digest: int, by: Way, now: float) -> None:
+        self.digest, self.by, self.count, self.since_s = digest, by, 1, now
+        self.ways: dict[Way, int] | None = None
+        self.due = self.rate = 0.0
 
 
 class LoopWatch(Generic[Way]):
-    """The watch on what crosses one hub: call `look` for each batch; all else happens only after a suspicion.
+    """The watch on what crosses one hub: call `look` for each batch.
 
-    `suspect` is the message that seems to go round; None if there is none. `alert`: canaries may come in.
-    `copies` is how often the busiest suspect came in a second. `jitter(low, high)` returns a random number
-    between both, and `nonce()` `NONCE_BYTES` random bytes.
+    `jitter(low, high)` returns a random number between both: hubs of one ring must not suspect at once.
+    `is_busy`: the last message that `look` saw comes so often that the rest of its batch is to be seen too.
     """
 
-    def __init__(self, jitter: Callable[[float, float], float], nonce: Callable[[], bytes]) -> None:
-        self._jitter, self._make_nonce = jitter, nonce
-        self._contents: dict[int, _Content] = {}
-        self.suspect: bytes | None = None
-        self.copies = 0
-        self.alert = False
-        self._name = self._spent = b""  # in all canaries that are out, and in those before
-        self._keys: dict[bytes, Way] = {}
+    def __init__(self, jitter: Callable[[float, float], float]) -> None:
+        self._jitter = jitter
+        self._contents: dict[int, Content[Way]] = {}
+        self._before: dict[int, Content[Way]] = {}
+        self._last: Content[Way] | None = None
+        self._levels: dict[int, tuple[float, bool]] = {}
+        self._tolerance = 1
         self._pause_s = PAUSE_S
-        self._since_s = self._due_s = self._out_s = self._rest_s = float("-inf")
+        self._since_s = self._rest_s = float("-inf")
 
-    def look(self, message: Buffer, by: Way, now: float, copies: int = 1) -> bool:
-        """Note that `message` came by a pipe. Return whether it seems to go round and must be stopped."""
-        if now - self._since_s >= GENERATION_S or len(self._contents) >= CONTENTS:
-            self._contents, self._since_s = {}, now
-        digest = zlib.crc32(message)
-        content = self._contents.get(digest)
-        if content is None:
-            content = self._contents[digest] = _Content(by)
-        if content.by is not by:
-            content.crossed = True
-        content.count += copies if content.crossed else 1
-        if content.count < RETURNS:
-            return False
-        return self._judge(content, message, now)
+    @property
+    def is_busy(self) -> bool:
+        last = self._last
+        return last is not None and last.ways is not None and last.count >= BUSY
 
-    def _judge(self, content: _Content, message: Buffer, now: float) -> bool:
-        self.expire(now)
-        if content.count < (RETURNS if content.crossed else REPEATS):
-            return False
-        if now < self._rest_s and (not content.crossed or content.count < STORM):
-            return False
-        if self.suspect is None:
-            self.suspect = bytes(message)
-            self._due_s = now + self._jitter(0, DELAY_S)
-        self.copies = max(self.copies, content.count)
-        if content.count < QUARANTINE or not content.crossed:
-            if content.count >= URGENT:
-                self._due_s = min(self._due_s, now)
-            return False
-        return not self._name or now - self._out_s < QUARANTINE_S
+    def look(self, message: Buffer, by: Way, now: float, copies: int = 1) -> Content[Way] | None:
+        """Note that `message` came by a way, `copies` times. Return its content if that is suspicious.
 
-    def expire(self, now: float) -> None:
-        """Drop a suspicion whose canaries have not come back in time, or whose message comes no more."""
-        if self._spent and now > self._out_s + SPENT_S:
-            self._spent, self.alert = b"", bool(self._name)
-        told_s = max(self._due_s, self._out_s) + CANARY_S
-        if self.suspect is not None and now > told_s:
-            if self._name:
-                self._rest_s = told_s + self._pause_s
-                self._pause_s = min(2 * self._pause_s, PAUSE_MAX_S)
-            self.drop()
-
-    def drop(self) -> None:
-        """Drop the suspicion, and wait for no canary."""
-        self._call_off()
-        self.suspect, self.copies = None, 0
-
-    def _call_off(self) -> None:
-        if self._name:
-            self._name, self._spent, self._keys = b"", self._name, {}
-
-    def canaries(self, ways: Sequence[Way], now: float) -> list[bytes] | None:
-        """Return the messages to send now, one for each way, if they are due."""
-        if self.suspect is None or self._name or now < self._due_s:
-            return None
-        self.expire(now)
-        return None if self.suspect is None else self.probe(self.suspect, ways, now)
-
-    def probe(self, like: bytes, ways: Sequence[Way], now: float) -> list[bytes]:
-        """Return a canary for each way.
-
-        Canaries resemble a message, so they pass each filter that passes it.
+        A canary is at the second way: in a mesh its copies would multiply.
         """
-        self._call_off()
-        self.suspect, self._name, self.alert = like, _MARK + self._make_nonce(), True
-        self._keys = {self._make_nonce(): way for way in ways}
-        self._due_s = self._out_s = now
-        return [_resembling(like, self._name + key) for key in self._keys]
-
-    def left_by(self, data: bytes) -> Way | None:
-        """Return by which way the first of our canaries in `data` went out; None if there is none."""
-        if not self._name:
+        if now - self._since_s >= GENERATION_S or len(self._contents) >= CONTENTS:
+            self._before, self._contents, self._since_s = self._contents, {}, now
+        digest = zlib.crc32(message)
+        content = self._last = self._contents.get(digest)
+        if content is None:
+            self._contents[digest] = Content(digest, by, now)
             return None
-        keys = [text[:NONCE_BYTES] for text in data.split(self._name)[1:]]
-        return next((self._keys[key] for key in keys if key in self._keys), None)
+        if content.ways is None:
+            if content.by is by:
+                content.count += 1
+                return self._judged(content, now) if content.count >= REPEATS else None
+            content.ways = {content.by: content.count}
+            if is_canary(message):
+                return content
+        content.ways[by] = content.ways.get(by, 0) + copies
+        content.count += copies
+        return self._judged(content, now) if content.count >= RETURNS else None
 
-    def is_ours(self, data: bytes) -> bool:
-        """Tell whether `data` holds a canary of ours, also one that is not expected any more."""
-        return any(name and name in data for name in (self._name, self._spent))
+    def look_on(self, messages: Iterable[Buffer], by: Way, now: float) -> Content[Way] | None:
+        """Note more messages of a batch. Return the first content that is suspicious."""
+        found = (self.look(message, by, now) for message in messages)
+        return next((content for content in found if content is not None), None)
+
+    def _judged(self, content: Content[Way], now: float) -> Content[Way] | None:
+        if now >= self._rest_s:
+            self._levels.clear()
+            self._tolerance = 1
+        level, _ = self._levels.get(content.digest, (0.0, False))
+        if not level:
+            if not content.due:
+                low = RETURNS if content.ways else REPEATS
+                content.due = self._jitter(low, SPREAD * low) * self._tolerance
+            level = content.due
+        if content.count < level:
+            return None
+        content.rate = content.count / max(now - content.since_s, SHORT_S)
+        return content
+
+    def span_s(self, content: Content[Way], now: float) -> float:
+        """Return about how long so many copies of a suspect took as make it suspicious."""
+        before = self._before.get(content.digest)
+        since_s = content.since_s if before is None else before.since_s
+        return min(now - since_s, SPREAD * RETURNS / content.rate)
+
+    def rates(self, content: Content[Way], now: float) -> dict[Way, float]:
+        """Return how often a content has come by each way, in copies a second."""
+        time_s = max(now - content.since_s, SHORT_S)
+        counts = content.ways or {content.by: content.count}
+        return {way: count / time_s for way, count in counts.items()}
+
+    def is_it(self, content: Content[Way], message: Buffer) -> bool:
+        """Tell whether a message has this content."""
+        return zlib.crc32(message) == content.digest
+
+    def was_legal(self, content: Content[Way]) -> bool:
+        """Tell whether a content was acquitted lately, when it came less often."""
+        return self._levels.get(content.digest, (0.0, False))[1]
+
+    def acquit(self, content: Content[Way], now: float, is_sure: bool) -> None:
+        """Suspect a content again only when it comes far more often.
+
+        If it `is_sure` that there was no ring, contents that come a little more often are not suspected
+        either, for a while that doubles each time.
+        """
+        level = max(2.0 * content.count, GROWTH * content.rate * GENERATION_S if is_sure else 0.0)
+        self._levels.pop(content.digest, None)
+        self._levels[content.digest] = level, is_sure
+        while len(self._levels) > ACQUITTED:
+            self._levels.pop(next(iter(self._levels)))
+        if is_sure:
+            self._tolerance = min(2 * self._tolerance, TOLERANCE_MAX)
+            self._rest_s = now + self._pause_s
+            self._pause_s = min(2 * self._pause_s, PAUSE_MAX_S)
+        else:
+            self._rest_s = max(self._rest_s, now + PAUSE_S)
+
+    def ignore(self, content: Content[Way]) -> None:
+        """Count a content anew, as nothing can be found out about it."""
+        content.count = 0
 
     def prove(self) -> None:
-        """Note that the suspicion is proved, and begin anew."""
-        self.drop()
-        self._contents.clear()
-        self._pause_s = PAUSE_S
-
-
-def _resembling(like: bytes, text: bytes) -> bytes:
-    """Return `text` as a frame with `TOKEN` behind the tokens of a frame; unchanged if there is no frame."""
-    if not is_frame(like):
-        return text
-    return pack(PUB, (*unpack(like).tokens[: TOKENS_MAX - 1], TOKEN), text)
+        """Note that a ring was proved, and begin anew."""
+        self._contents, self._before, self._last = {}, {}, None
+        self._levels.clear()
+        self._tolerance, self._pause_s, self._rest_s = 1, PAUSE_S, float("-inf")

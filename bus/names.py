@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from bus import asking, events, logs, loops
+from bus import asking, canaries, events, logs
 from bus.wire.notation import names_in, names_in_or_none, written
 from bus.wire.pattern import hexadecimal, token
 
@@ -18,7 +18,7 @@ RESERVED: Final = (
     *logs.LEVELS,
     *asking.WORD.split("/"),
     *asking.WORDS,
-    loops.NAME,
+    canaries.NAME,
     "traffic",
     "alert",
 )

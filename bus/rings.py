@@ -8,6 +8,8 @@ from bus.hub import Pipe
 
 HOLD_DOWN_S = 10.0  # pause before a cut pipe is probed; it doubles each time the loop is still there
 HOLD_DOWN_MAX_S = 640.0
+PROBE_S, PROBES = 0.5, 2  # a cut opens if so many canaries, one after another, do not come back in this time
+ECHOES = 8  # returns of one canary by its own pipe: an echo brings it once, a ring behind the pipe for ever
 
 
 class Ring(NamedTuple):
@@ -40,18 +42,40 @@ class PipeHistory:
 
 @dataclass(slots=True)
 class Cut:
-    """A pipe that is cut. Nothing passes until canaries, sent after `until_s`, do not come back."""
+    """A pipe that is cut. Nothing passes until canaries, sent after `until_s`, do not come back.
+
+    `probe` is the name of the canary that tries it now, sent at `probed_s`, after `silent` others.
+    """
 
     pipe: Pipe
     ring: Ring
     like: bytes
     until_s: float
     hold_down_s: float
-    probed_s: float | None = None
+    probe: bytes = b""
+    probed_s: float = 0.0
+    silent: int = 0
 
     def is_in(self, ring: Ring) -> bool:
         """Tell whether a ring is a reason to keep this cut. An echo is none, if a true ring was cut."""
         return self.pipe in ring and (self.ring.is_echo or not ring.is_echo)
+
+    def is_probe_due(self, now: float) -> bool:
+        """Tell whether a canary is to be sent."""
+        return now > self.probed_s + PROBE_S if self.probe else now >= self.until_s
+
+    def is_over(self, now: float) -> bool:
+        """Tell whether enough canaries did not come back."""
+        return self.silent >= PROBES - 1 and bool(self.probe) and now > self.probed_s + PROBE_S
+
+    def tried(self, probe: bytes, now: float) -> None:
+        """Note that a canary has been sent."""
+        self.silent += bool(self.probe)
+        self.probe, self.probed_s = probe, now
+
+    def keep(self, until_s: float) -> None:
+        """Stay cut until a time."""
+        self.until_s, self.probe, self.silent = until_s, b"", 0
 
 
 def closing(ring: Ring, is_guest: Callable[[Pipe], bool], histories: Mapping[Pipe, PipeHistory]) -> Pipe:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import Final, NamedTuple
 
-from bus import events, loops
+from bus import canaries, events
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN, HEADER, PUB
 from bus.wire.pattern import Pattern
 
@@ -15,7 +15,7 @@ VALUES_BYTES: Final = 1 << 20
 
 _TOKEN: Final = Struct(">I")
 _OWN: Final = _TOKEN.pack(events.PATTERN[0])
-_CANARY: Final = _TOKEN.pack(loops.TOKEN)
+_CANARY: Final = _TOKEN.pack(canaries.TOKEN)
 _read = HEADER.unpack_from
 
 

@@ -1,39 +1,72 @@
 """A hub that detects loops of plain links, reports the pipe that carries a loop, and cuts it for a while."""
 
+import asyncio
 import logging
-import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from itertools import count
-from random import uniform
+from random import Random, SystemRandom
 
+from bus.canaries import CANARY_S, MARK, NONCE_BYTES, Canaries, Sent, is_canary, is_probe
+from bus.cases import CallLater, Case, Timer
 from bus.hub import Hub, Pipe, chain, without
-from bus.loops import CANARY_S, NONCE_BYTES, QUARANTINE, LoopWatch
-from bus.rings import HOLD_DOWN_MAX_S, Cut, PipeHistory, Ring, closing
+from bus.loops import SAMPLE, Content, LoopWatch
+from bus.rings import ECHOES, HOLD_DOWN_MAX_S, Cut, PipeHistory, Ring, closing
+from bus.trials import Rules, Verdict
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, Buffer, from_payloads, payloads
 from bus.wire.envelope import ENVELOPE_BYTES, is_enveloped
 
 log = logging.getLogger("buscoupler.bus")
 
-_SPREAD = 1.0, 1.5  # if two hubs cut one ring, the first to probe reopens it; the other stays cut
+_SPREAD = 1.0, 1.5
+_CHANCE = SystemRandom()
 _arrivals = count()
+
+
+def on_running_loop(delay_s: float, call: Callable[[], None]) -> Timer | None:
+    """Make a call later on the running event loop. Without one, what is due is done with the next batch."""
+    try:
+        return asyncio.get_running_loop().call_later(delay_s, call)
+    except RuntimeError:
+        return None
 
 
 class WatchedHub(Hub):
     """A `Hub` with a `LoopWatch`. Nothing passes a cut pipe; its messages are counted as `loop`.
 
-    `clock` returns monotonic seconds. `cuts` are the pipes that are cut now; `loops` counts the cuts made.
+    `clock` returns monotonic seconds, `call_later` makes a call some seconds later, and `chance` makes what
+    nobody can guess. `cuts` are the pipes
+    that are cut now; `loops` counts the cuts made. What `publish` may hold back for a moment, `let_go` sends.
     """
 
-    __slots__ = ("_histories", "clock", "cuts", "loops", "watch")
+    __slots__ = (
+        "_canaries",
+        "_case",
+        "_histories",
+        "_is_idle",
+        "call_later",
+        "chance",
+        "clock",
+        "cuts",
+        "loops",
+        "watch",
+    )
 
-    def __init__(self, name: str = "", clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        name: str = "",
+        clock: Callable[[], float] = time.monotonic,
+        call_later: CallLater = on_running_loop,
+        chance: Random = _CHANCE,
+    ) -> None:
         super().__init__(name)
-        self.clock = clock
-        self.watch = LoopWatch[Pipe](uniform, partial(secrets.token_bytes, NONCE_BYTES))
+        self.clock, self.call_later, self.chance = clock, call_later, chance
+        self.watch = LoopWatch[Pipe](chance.uniform)
         self.loops = 0
         self.cuts: tuple[Cut, ...] = ()
+        self._canaries = Canaries[Pipe](lambda: chance.randbytes(NONCE_BYTES))
+        self._case: Case | None = None
+        self._is_idle = True
         self._histories: dict[Pipe, PipeHistory] = {}
 
     def attach(self, pipe: Pipe) -> None:
@@ -42,49 +75,206 @@ class WatchedHub(Hub):
 
     def inherit(self, old: Hub, rename: Callable[[str], str]) -> None:
         """Continue the counts of another hub; look for loops anew."""
+        if isinstance(old, WatchedHub):
+            old.let_go()
+            self.loops = old.loops
         super().inherit(old, rename)
-        self.loops = old.loops if isinstance(old, WatchedHub) else 0
 
     def detach(self, pipe: Pipe) -> None:
-        """Remove a pipe, even if it is cut."""
+        """Remove a pipe, even if it is cut. What it brought goes on."""
+        if self._case is not None:
+            self._case.leave(pipe)
         super().detach(pipe)
         self._histories.pop(pipe, None)
         self.cuts = tuple(cut for cut in self.cuts if cut.pipe is not pipe)
 
+    def let_go(self) -> None:
+        """Forward all messages that are held back."""
+        if self._case is not None:
+            self._case.let_go("unknown")
+
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
-        """Send `batch` as a `Hub` does, except messages that go round a loop."""
-        if origin is not None and batch.count:
-            now = self.clock()
-            if self.cuts:
-                self._review(now)
-            kept = self._let_by(batch, origin, now)
-            if kept is not batch:
-                origin.stats.reject("loop", batch.count - (kept.count if kept else 0))
-            if kept is None:
-                return None
-            batch = kept
-        if self.cuts:
-            self._drop_at_cuts(batch.count)
-        return super().publish(batch, origin)
+        """Send `batch` as a `Hub` does, but nothing through a cut pipe.
 
-    def _drop_at_cuts(self, count: int) -> None:
+        Messages that seem to go round a ring wait while that is found out, for a bounded time.
+        """
+        if origin is None or not batch.count:
+            return self.pass_on(batch, origin)
+        if self._is_idle:
+            suspect = self._look(batch, origin, self.clock())
+            if suspect is None or not self._suspects(suspect, batch):
+                return super().publish(batch, origin)
+        return self._publish_on_watch(batch, origin, self.clock())
+
+    def _look(self, batch: Batch, origin: Pipe, now: float) -> Content[Pipe] | None:
+        """Count a batch. Return its content that is suspicious, if any."""
+        first = _first(batch.data)
+        if batch.count == 1:
+            return self.watch.look(first, origin, now)
+        copies = _copies(batch, first)
+        found = self.watch.look(first, origin, now, copies)
+        if found is None and copies == 1 and self.watch.is_busy:
+            found = self.watch.look_on(map(_content, payloads(batch)[1:SAMPLE]), origin, now)
+        return found
+
+    def _publish_on_watch(self, batch: Batch, origin: Pipe, now: float) -> None:
+        self._review(now)
+        if self._case is not None:
+            self._case.move()
+        kept = self._without_canaries(batch, origin, now)
+        if kept is None:
+            return
+        if self._is_cut(origin):
+            return origin.stats.reject("loop", kept.count)
+        if self._case is None:
+            suspect = self._look(kept, origin, now)
+            if suspect is not None:
+                self._suspects(suspect, kept)
+        if self._case is None or not self._case.holds(kept, origin):
+            self.pass_on(kept, origin)
+
+    def pass_on(self, batch: Batch, origin: Pipe | None) -> None:
+        """Send a batch to all pipes but its own; a cut pipe counts it instead."""
         for cut in self.cuts:
-            cut.pipe.stats.offered += count
-            cut.pipe.stats.drop("loop", count)
+            if cut.pipe is not origin:
+                cut.pipe.stats.offered += batch.count
+                cut.pipe.stats.drop("loop", batch.count)
+        super().publish(batch, origin)
 
-    def _ask(self, pipes: Sequence[Pipe], canaries: Iterable[bytes]) -> None:
-        """Send each pipe its own canary."""
-        for pipe, canary in zip(pipes, canaries, strict=True):
-            self.give(pipe, self.own_batch(canary))
-
-    def without_messages(self, batch: Batch, is_out: Callable[[bytes], bool]) -> Batch | None:
+    def without_numbers(self, batch: Batch, gone: Sequence[int]) -> Batch | None:
         """Return `batch`, as it is inside this hub, without some messages; None if none are left."""
-        rest = [message for message in payloads(batch) if not is_out(message)]
+        out = set(gone)
+        rest = [message for number, message in enumerate(payloads(batch)) if number not in out]
         return from_payloads(rest) if rest else None
+
+    def owned(self, batch: Batch) -> Batch:
+        """Return a batch that stays as it is when its decoder reads on."""
+        return Batch(batch.keep(), batch.count)
 
     def own_batch(self, message: bytes) -> Batch:
         """Return a message of our own in the form in which this hub sends it."""
         return from_payloads([message])
+
+    def is_guest(self, pipe: Pipe) -> bool:
+        """Tell whether anybody may be at the other end: we choose the peers we dial, not those we accept."""
+        return any(one.accepted for one in chain(pipe))
+
+    def _suspects(self, content: Content[Pipe], batch: Batch) -> bool:
+        """Open the case of a suspicious content of a batch. Return False if it cannot be in a ring."""
+        message = next(one for one in map(_content, payloads(batch)) if self.watch.is_it(content, one))
+        if is_canary(message):
+            self._canaries.is_new(bytes(message), self.clock())
+            self._settle()
+            return True
+        ways, now = [way for way in content.ways or {content.by} if not way.is_leaf], self.clock()
+        several = len(self.cuts) + sum(not pipe.is_leaf for pipe in self.pipes) > 2
+        if len(ways) < (1 if content.ways is None and several else 2):
+            self.watch.ignore(content)
+            return False
+        rules = Rules(
+            content.count,
+            self.watch.span_s(content, now),
+            self.watch.rates(content, now),
+            strict=not several,
+            again=several and self.watch.was_legal(content),
+            is_one_way=content.ways is None,
+        )
+        self._case = Case(self, content, bytes(message), rules)
+        self._settle()
+        return True
+
+    def end(self, case: Case, verdict: Verdict) -> None:
+        """Close a case, of which nothing is held any more."""
+        self._case = None
+        if verdict == "proved":
+            self.watch.prove()
+        else:
+            self.watch.acquit(case.suspect, self.clock(), verdict == "legal")
+        self._settle()
+
+    def _settle(self) -> None:
+        self._is_idle = not (self.cuts or self._case or self._canaries.alert)
+
+    def others(self, ways: Sequence[Pipe]) -> Sequence[Pipe]:
+        """Return the pipes that may be in a ring with one of these ways."""
+        return [pipe for pipe in self.pipes if pipe not in ways and not pipe.is_leaf]
+
+    def ask(self, like: bytes, ways: Sequence[Pipe]) -> None:
+        """Send a canary that resembles a message by each of these ways."""
+        now = self.clock()
+        name = self._canaries.new_claim(now)
+        for way in ways:
+            self._send_canary(name, like, way, now)
+
+    def _send_canary(self, name: bytes, like: bytes, way: Pipe, now: float) -> None:
+        canary = self._canaries.make(name, like, way, now)
+        self._settle()
+        self.give(way, self.own_batch(canary))
+
+    def _without_canaries(self, batch: Batch, origin: Pipe, now: float) -> Batch | None:
+        """Take out canaries: judge ours, and let those of others go on without waiting."""
+        if not (self._case or self._canaries.alert) or MARK not in batch.keep():
+            return batch
+        messages = payloads(batch)
+        found = [number for number, message in enumerate(messages) if is_canary(message)]
+        for number in found:
+            if self._stops(messages[number], origin, now):
+                origin.stats.reject("canary")
+            else:
+                one = self.without_numbers(batch, [n for n in range(batch.count) if n != number])
+                assert one is not None
+                self.pass_on(one, origin)
+        return self.without_numbers(batch, found) if found else batch
+
+    def _stops(self, canary: bytes, origin: Pipe, now: float) -> bool:
+        """Judge a canary that came in. Return whether it ends here."""
+        sent = self._canaries.find(canary)
+        if sent is not None:
+            self._heed(sent, origin, now)
+            return True
+        if self._is_cut(origin) or not self._canaries.is_new(canary, now):
+            return True
+        if is_probe(canary):
+            return False
+        if self._canaries.wins(canary):
+            return True
+        if self._case is not None:
+            self._case.trial.give_way(now)
+        return False
+
+    def _heed(self, sent: Sent[Pipe], origin: Pipe, now: float) -> None:
+        """Judge what a canary of ours that came back proves."""
+        ring = Ring(sent.way, origin)
+        if ring.is_echo and sent.returns < ECHOES:
+            return  # somebody there says what it hears
+        cut = next((cut for cut in self.cuts if cut.probe == sent.name), None)
+        if cut is not None and cut.is_in(ring):
+            cut.hold_down_s = min(2 * cut.hold_down_s, HOLD_DOWN_MAX_S)
+            self._keep_cut(cut, ring, now)
+        is_open = ring.out in self.pipes and ring.back in self.pipes
+        if is_open and sent.name == self._canaries.claim and now <= sent.out_s + CANARY_S:
+            self._cut(closing(ring, self.is_guest, self._histories), ring, sent.like, now)
+
+    def _cut(self, pipe: Pipe, ring: Ring, like: bytes, now: float) -> None:
+        self._canaries.settle()
+        self.pipes = without(self.pipes, pipe)
+        cut = Cut(pipe, ring, like, now, self._histories[pipe].next_hold_down_s(now))
+        self.cuts += (cut,)
+        self._keep_cut(cut, ring, now)
+        if self._case is not None:
+            self._case.prove(pipe)
+        self.watch.prove()
+        self._settle()
+
+    def _keep_cut(self, cut: Cut, ring: Ring, now: float) -> None:
+        """Keep a pipe cut from now on, and say why."""
+        cut.keep(now + cut.hold_down_s * self.chance.uniform(*_SPREAD))
+        self.loops += 1
+        log.error("%s: loop: what left by %s came back by %s", self.name, ring.out.name, ring.back.name)
+        log.error("%s: %s is cut for %g s", self.name, cut.pipe.name, cut.hold_down_s)
+
+    def _is_cut(self, pipe: Pipe) -> bool:
+        return any(cut.pipe is pipe for cut in self.cuts)
 
     def bars(self, pipe: Pipe, batch: Batch) -> bool:
         """Tell whether a pipe is cut, so that nothing comes in by it; count that, and judge canaries in it.
@@ -94,100 +284,38 @@ class WatchedHub(Hub):
         """
         now = self.clock()
         self._review(now)
-        if all(cut.pipe is not pipe for cut in self.cuts):
+        if not self._is_cut(pipe):
             return False
-        if self.watch.alert:
-            self._heed(bytes(batch.data), pipe, now)
-        pipe.stats.reject("loop", batch.count)
+        kept = self._without_canaries(batch, pipe, now)
+        pipe.stats.reject("loop", kept.count if kept else 0)
         return True
 
-    def _let_by(self, batch: Batch, origin: Pipe, now: float) -> Batch | None:
-        """Return `batch` without the messages that seem to go round a loop; None if none are left."""
-        watch = self.watch
-        kept = self._without_canaries(batch, origin, now) if watch.alert else batch
-        if kept is None or (self.cuts and any(cut.pipe is origin for cut in self.cuts)):
-            return None
-        first = _first(kept.data)
-        held = watch.look(first, origin, now, _copies(kept, first) if kept.count > 1 else 1)
-        if watch.suspect is not None and (canaries := watch.canaries(self.pipes, now)):
-            self._ask(self.pipes, canaries)
-        return self.without_messages(kept, partial(_is, content=bytes(first))) if held else kept
-
-    def _without_canaries(self, batch: Batch, origin: Pipe, now: float) -> Batch | None:
-        """Take out canaries of ours that came back, and judge what they prove."""
-        if not self._heed(bytes(batch.data), origin, now):
-            return batch
-        return self.without_messages(batch, self.watch.is_ours)
-
-    def _heed(self, data: bytes, origin: Pipe, now: float) -> bool:
-        """Judge what the canaries of ours that came back in `data` prove. Return whether there are any."""
-        watch = self.watch
-        watch.expire(now)
-        ours, out = watch.is_ours(data), watch.left_by(data)
-        if out is not None:
-            self._judge(Ring(out, origin), now)
-        return ours
-
-    def _judge(self, ring: Ring, now: float) -> None:
-        """Cut a pipe of a ring that a canary has proved, or keep the pipe cut that is being probed."""
-        probed = next((cut for cut in self.cuts if cut.probed_s is not None), None)
-        if probed is not None:
-            if probed.is_in(ring):
-                self._extend(probed, ring, now)
-            return
-        if ring.out not in self.pipes or ring.back not in self.pipes:
-            return  # it is open already
-        if ring.is_echo and self.watch.copies < QUARANTINE:
-            return  # somebody out there can do that to any pipe, and few copies do no harm
-        self._cut(closing(ring, self.is_guest, self._histories), ring, now)
-
-    def is_guest(self, pipe: Pipe) -> bool:
-        """Tell whether anybody may be at the other end: we choose the peers we dial, not those we accept."""
-        return any(one.accepted for one in chain(pipe))
-
-    def _cut(self, pipe: Pipe, ring: Ring, now: float) -> None:
-        hold_down_s = self._histories[pipe].next_hold_down_s(now)
-        like = self.watch.suspect
-        assert like is not None
-        self.pipes = without(self.pipes, pipe)
-        cut = Cut(pipe, ring, like, now, hold_down_s)
-        self.cuts += (cut,)
-        self._hold(cut, ring, now)
-
-    def _extend(self, cut: Cut, ring: Ring, now: float) -> None:
-        cut.hold_down_s = min(2 * cut.hold_down_s, HOLD_DOWN_MAX_S)
-        self._hold(cut, ring, now)
-
-    def _hold(self, cut: Cut, ring: Ring, now: float) -> None:
-        """Keep a pipe cut from now on, and say why."""
-        cut.until_s, cut.probed_s = now + cut.hold_down_s * uniform(*_SPREAD), None
-        self.watch.prove()
-        self.loops += 1
-        log.error("%s: loop: what left by %s came back by %s", self.name, ring.out.name, ring.back.name)
-        log.error("%s: %s is cut for %g s", self.name, cut.pipe.name, cut.hold_down_s)
-
     def _review(self, now: float) -> None:
-        """Probe the cut pipes whose pause is over, one at a time, and reopen those without a loop."""
+        """Try the cut pipes whose pause is over, and open those without a loop."""
+        self._canaries.expire(now)
         for cut in self.cuts:
-            if cut.probed_s is not None and now - cut.probed_s > CANARY_S:
+            if cut.is_over(now):
                 self._open(cut, now)
-            elif cut.probed_s is None and now >= cut.until_s and self.watch.suspect is None:
-                cut.probed_s = now
-                pipes = *self.pipes, cut.pipe
-                self._ask(pipes, self.watch.probe(cut.like, pipes, now))
-        self.watch.expire(now)  # an expired suspicion must not keep a pipe cut
+            elif cut.is_probe_due(now):
+                cut.tried(self._canaries.new_probe(), now)
+                self._send_canary(cut.probe, cut.like, cut.pipe, now)
+        self._settle()
 
     def _open(self, cut: Cut, now: float) -> None:
         self.cuts = tuple(other for other in self.cuts if other is not cut)
-        self.watch.drop()
         log.info("%s: %s is open again: the loop has gone", self.name, cut.pipe.name)
         self.pipes += (cut.pipe,)
         history = self._histories[cut.pipe]
         history.hold_down_s, history.opened_s = cut.hold_down_s, now
 
 
+def _content(message: Buffer) -> Buffer:
+    """Return a message without its envelope, which differs in every round of a loop."""
+    return memoryview(message)[ENVELOPE_BYTES:] if is_enveloped(message, 0, len(message)) else message
+
+
 def _first(data: Buffer) -> Buffer:
-    """Return the first message of a batch without its envelope, which differs in every round of a loop."""
+    """Return the first message of a batch without its envelope."""
     length = LENGTH.unpack_from(data)[0]
     start = LENGTH_BYTES
     if is_enveloped(data, start, start + length):
@@ -198,9 +326,3 @@ def _first(data: Buffer) -> Buffer:
 def _copies(batch: Batch, first: Buffer) -> int:
     """Return how often `first` is in `batch`. If the last message is equal, assume that all are; else 1."""
     return batch.count if batch.data[-len(first) :] == first else 1
-
-
-def _is(message: bytes, content: bytes) -> bool:
-    if is_enveloped(message):
-        return message[ENVELOPE_BYTES:] == content
-    return message == content

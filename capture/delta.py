@@ -19,8 +19,10 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 from pyarrow.parquet import ParquetFile
 
+from capture.by_url import bare, settings
 from capture.compact import Day, Source, groups_of, merged, topology_of
-from capture.files import FILE_SUFFIX, is_ours, listed, logged, opened
+from capture.files import FILE_SUFFIX, CaptureError, is_ours, listed, logged, opened
+from capture.plainly import takes_no_delta
 from capture.schema import DATE, GATEWAY, arrow_schema, file_schema
 from capture.stores import Store, said
 
@@ -35,11 +37,20 @@ class DeltaTable:
     """A table with a Delta log, which is made with the first files."""
 
     def __init__(self, store: Store, url: str) -> None:
-        self.store, self._url = store, url
+        """Raises `CaptureError` for a path that deltalake does not take as it is."""
+        if takes_no_delta(url):
+            raise CaptureError(
+                f"{url}: no Delta table can be there: deltalake takes no backslash, %XX or control character "
+                "in a path; choose another one"
+            )
+        self.store, self._given = store, url
+        is_remote = "://" in url
+        self._url = bare(url) if is_remote else url
+        self._settings = settings(url) if is_remote else None
 
     def files(self, place: str) -> dict[str, int]:
         with said(self._url, DeltaError):
-            found = logged(self._url) if Log.is_deltatable(self._url) else {}
+            found = logged(self._given) if Log.is_deltatable(self._url, self._settings) else {}
         return {path: size for path, size in found.items() if path.startswith(f"{place}/")}
 
     def add(self, place: str, paths: Sequence[Path]) -> None:
@@ -47,10 +58,12 @@ class DeltaTable:
             self.store.put(path, f"{place}/{path.name}")
         added = [_added(place, path) for path in paths]
         with said(self._url, DeltaError):
-            log = _log(self._url)
-            if log is None:
-                create_table_with_add_actions(self._url, schema(), added, partition_by=_PARTITIONS)
+            if not Log.is_deltatable(self._url, self._settings):
+                create_table_with_add_actions(
+                    self._url, schema(), added, partition_by=_PARTITIONS, storage_options=self._settings
+                )
                 return
+            log = Log(self._url, storage_options=self._settings)
             if missing := _missing(log):
                 log.alter.add_columns(missing)
             log.create_write_transaction(added, "append", log.schema(), _PARTITIONS)
@@ -118,11 +131,6 @@ def _missing(log: Log) -> list[Field]:
     """Return the columns that are new since the table was made."""
     there = {field.name for field in log.schema().fields}
     return [field for field in schema().fields if field.name not in there]
-
-
-def _log(url: str) -> Log | None:
-    with said(url, DeltaError):
-        return Log(url) if Log.is_deltatable(url) else None
 
 
 def _added(place: str, path: Path, is_new: bool = True) -> AddAction:

@@ -9,9 +9,17 @@ from urllib.parse import unquote
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from capture.by_url import bare, settings
+
 
 class LogError(ValueError):
     """A Delta log that cannot be read."""
+
+
+def _opened(url: str) -> DeltaTable:
+    if "://" not in url:
+        return DeltaTable(url)
+    return DeltaTable(bare(url), storage_options=settings(url))
 
 
 def sizes(url: str) -> dict[str, int]:
@@ -19,7 +27,7 @@ def sizes(url: str) -> dict[str, int]:
     if "://" not in url:
         url = os.path.abspath(url)
     try:
-        found = DeltaTable(url.replace("s3a://", "s3://", 1)).get_add_actions()
+        found = _opened(url).get_add_actions()
     except (DeltaError, OSError) as error:
         raise LogError(f"{url}: {str(error).splitlines()[0][:200]}") from error
     columns = (found.column(name) for name in ("path", "size_bytes"))

@@ -3,6 +3,7 @@
 import logging
 from asyncio import AbstractEventLoop
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from bus.hub import Hub, Pipe, State
@@ -19,6 +20,8 @@ QUEUE_BYTES = 1 << 20
 
 class BusPort(Pipe):
     """The connection of a service to one bus: its pipe on the hub. `say` sends to all peers of the bus."""
+
+    is_leaf = True
 
     def __init__(self, service: "Service", hub: Hub, loop: AbstractEventLoop) -> None:
         self.name = self.link = service.name
@@ -124,6 +127,11 @@ class Service:
 
     def adapt(self, spec: DeviceSpec, loop: AbstractEventLoop) -> None:
         """Begin the parts that are new in these settings. Raises `LinkError`; the other parts go on."""
+
+    @property
+    def paths(self) -> Sequence[Path]:
+        """The files that the service opens when it starts: a file system that hangs is found before."""
+        return ()
 
     def heard(self, port: BusPort, messages: list[bytes]) -> None:
         """Take messages from the bus of `port`. Return at once, and never raise because of a message."""

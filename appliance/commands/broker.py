@@ -43,7 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         if isinstance(one.field.default, bool):
             parser.add_argument(flag, action="store_true", help=one.doc)
         else:
-            words = f"{one.doc} ({one.field.default})"
+            words = one.doc if one.field.default is None else f"{one.doc} ({one.field.default})"
             parser.add_argument(flag, type=int, default=one.field.default, metavar="N", help=words)
     parser.set_defaults(fail=parser.error)
 

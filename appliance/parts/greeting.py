@@ -18,6 +18,8 @@ class Greeter(Pipe):
     It is on the bus only while there are such links.
     """
 
+    is_leaf = True
+
     __slots__ = ("_bus", "_hub", "_links", "link", "name", "stats", "values")
 
     def __init__(self, bus: str) -> None:

@@ -1,7 +1,9 @@
 """A service of a gateway: a peer of its buses, whichever process of the gateway runs them."""
 
+import os
 from asyncio import AbstractEventLoop
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from appliance.parts.bus import BusPart, bus_plan
 from appliance.parts.changes import Change, Draft, End, Plan
@@ -14,6 +16,7 @@ from bus.hub import Hub, Link
 from bus.kinds import load
 from bus.ledger import Stats
 from bus.report import Reporter
+from bus.touch import touching
 from devices.device import DeviceSpec
 from devices.service import Service
 from topologies.resolved.buses import BusAddress
@@ -183,6 +186,12 @@ class ServicePart(DevicePart):
 
 
 def _service(name: str, spec: DeviceSpec) -> Service:
-    """Make a service, not yet open. Raises `LinkError` for settings that can never work."""
+    """Make a service, not yet open. Raises `LinkError` for settings that can never work.
+
+    It is made on no event loop: a file system that hangs is found here, and not when the service starts.
+    """
     made: Service = load(spec.SERVICE)(name, spec)
+    for path in made.paths:
+        with suppress(OSError), touching(str(path)):
+            os.stat(path.parent)
     return made

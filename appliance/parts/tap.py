@@ -12,7 +12,7 @@ from appliance.parts.changes import Change
 from appliance.parts.device import DevicePart, Joined
 from appliance.parts.site import Revision, Site
 from appliance.status.rows import LinkRow
-from bridges.bridge import Port
+from bridges.bridge import CameTap, Port
 from bus.hub import Hub, Link, Pipe, State, Tap
 from bus.patch import is_patch
 from capture.schema import Direction
@@ -35,7 +35,7 @@ class TapPart(DevicePart):
         self._link = self._make(resolved)
         self._failure = ""
         self._seen: dict[str, Seen] = {}
-        self._sent: dict[str, tuple[BridgePart, Tap, Hear]] = {}
+        self._sent: dict[str, tuple[BridgePart, Tap, CameTap, Hear]] = {}
 
     def _make(self, resolved: ResolvedDevice) -> "_RecorderLink":
         spec = spec_of(resolved)
@@ -122,10 +122,12 @@ class TapPart(DevicePart):
             part.hub, part.title, bridge_locator(seen[1], Direction.RX), link_locator(seen[1])
         )
         tap = self.recorder.tap(part.title, bridge_locator(seen[1], Direction.TX))
+        came = self.recorder.came(part.title, seen[1])
         hear = partial(self.recorder.tell, part.title)
         part.hub.tap_sent(tap)
+        part.hub.tap_came(came)
         part.tap_events(hear)
-        self._sent[part.title] = part, tap, hear
+        self._sent[part.title] = part, tap, came, hear
         return None
 
     def close(self) -> None:
@@ -135,9 +137,10 @@ class TapPart(DevicePart):
         self._sent, self._seen = {}, {}
 
 
-def _untap(part: BridgePart, tap: Tap, hear: Hear) -> None:
+def _untap(part: BridgePart, tap: Tap, came: CameTap, hear: Hear) -> None:
     """Take the taps of a bridge off it."""
     part.hub.untap_sent(tap)
+    part.hub.untap_came(came)
     part.untap_events(hear)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import resource
 from collections.abc import Callable, Iterable
 from typing import Protocol
@@ -74,6 +75,7 @@ async def _serve(
     try:
         announce()
         await service.opened()
+        _settle_garbage()
         notify.tell(notify.READY)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), limit_s)
@@ -83,6 +85,16 @@ async def _serve(
     finally:
         heart.close()
         service.close()
+        gc.unfreeze()
+
+
+def _settle_garbage() -> None:
+    """Keep what the start has made out of later collections, each of which stops the loop.
+
+    It lives about as long as the process. With 500 bridges a full collection in a reload stood 73 ms.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 async def drain(service: Service, limit_s: float = DRAIN_S) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from appliance.status.overlay import marks
 from appliance.status.words import counted, fault, short, state_word, title, troubles
+from bus.vacancy import NO_PEER
 from topologies.picture.svg import SIGNS, Mark
 
 ROWS: Final = 100
@@ -74,13 +75,14 @@ def _drawn(status: Status) -> str:
 
 
 def _totals(status: Status) -> dict[str, str]:
+    """Return the sums. What nobody dialled for is in the rows only: at a listener that is no fault."""
     totals, rates = status["totals"], status["totals"].get("rates")
     memory = status["memory"]
     return {
         "in": f"{short(rates['received_per_s'])}/s" if rates else str(totals["received"]),
         "out": f"{short(rates['sent_per_s'])}/s" if rates else str(totals["sent"]),
         "queued": str(totals["queued"]),
-        "dropped": str(sum(totals["dropped"].values())),
+        "dropped": str(sum(count for reason, count in totals["dropped"].items() if reason != NO_PEER)),
         "memory": f"{memory['held_bytes'] / 1e6:.1f} MB",
     }
 

@@ -4,6 +4,8 @@ import secrets
 import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 from bridges.forms import EnvelopedBatch, MixedBatch
@@ -37,6 +39,9 @@ class GatedSide(Protocol):
     @property
     def queued(self) -> int:
         """The number of messages that wait in the pipes, or are held back."""
+
+    def came(self, batch: Batch) -> None:
+        """Show those who record the bridge messages that came in here while it stood by, and go out now."""
 
     def replay(self, batch: Batch, since_s: float | None) -> None:
         """Send `batch` to all peers; where messages are held back, these have waited since `since_s`."""
@@ -183,6 +188,7 @@ class Gate:
         since.
         """
         now = self._clock()
+        self._show_came(now)
         due = self.window.replay(now)
         self._remember(due, now)
         self.forwarding = True
@@ -190,6 +196,12 @@ class Gate:
             for batch in self._batches([item for item in due if item.sides >> number & 1]):
                 side.replay(batch, since_s)
         return len(due)
+
+    def _show_came(self, now: float) -> None:
+        """Show what goes out now as what came in, in the order of hearing: so each frame has come before it
+        leaves, for who records both."""
+        for side, some in groupby(self.window.came(now), itemgetter(0)):
+            self._sides[side].came(from_payloads(message for _, message in some))
 
     def _remember(self, due: list[Due], now: float) -> None:
         """Note that copies of these frames that are heard soon come from the other bridge.

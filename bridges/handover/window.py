@@ -48,14 +48,16 @@ class SideRules(NamedTuple):
 class _Noted:
     """One frame in the window: `due` are the sides to send it to, `awaited` those where it may yet be heard.
 
-    Both are bits by the number of the side.
+    Both are bits by the number of the side. `came` is the number of the side that its original came in by; -1
+    if that is not known yet, or if it came while this gateway forwarded.
     """
 
-    __slots__ = ("awaited", "due", "frame", "heard_s", "hops", "key", "named", "void")
+    __slots__ = ("awaited", "came", "due", "frame", "heard_s", "hops", "key", "named", "void")
 
     def __init__(self, frame: bytes, key: int, named: bool, hops: int, heard_s: float) -> None:
         self.frame, self.key, self.named, self.hops, self.heard_s = frame, key, named, hops, heard_s
         self.due = self.awaited = 0
+        self.came = -1
         self.void = False  # never to be sent: only its copies are to be known
 
 
@@ -138,6 +140,7 @@ class Window:
         for noted in list(self._frames):
             due = noted.due
             noted.due, noted.awaited = _moved(due, places), _moved(noted.awaited, places)
+            noted.came = _placed(noted.came, places)
             if due and not noted.due:
                 self._settle("closed")
             if not noted.awaited:
@@ -229,6 +232,7 @@ class Window:
                 self._settle("heard")
         elif not noted.void and self._sides[side].inward(noted.frame):
             self._owe(noted, noted.awaited & self._outward(noted.frame))
+            noted.came = side
         if not noted.awaited:
             self._remove(noted)
         return "standby"
@@ -240,6 +244,7 @@ class Window:
         due = outward & others & self._hearing if admitted else 0
         early = self._inward(frame) & others if outward >> side & 1 else 0
         refused = "pattern" if is_frame(frame) else NO_FRAME
+        noted.came = side if admitted else -1
         return self._put(noted, due, due | early, "standby" if admitted else refused)
 
     def _note_ours(self, side: int, noted: _Noted) -> str:
@@ -328,6 +333,14 @@ class Window:
         for noted in list(takewhile(lambda noted: noted.heard_s < oldest_s, self._frames)):
             self._give_up(noted, "stale")
 
+    def came(self, now: float) -> list[tuple[int, bytes]]:
+        """Return the frames that `replay` would send at `now`, in its order and form, each with the side that
+        it came in by; without those that came while this gateway forwarded."""
+        self.advance(now)
+        return [
+            (noted.came, self._due(noted).message) for noted in self._frames if noted.due and noted.came >= 0
+        ]
+
     def replay(self, now: float) -> list[Due]:
         """Return the frames that nobody has sent, in the order of hearing, and empty the window."""
         self.advance(now)
@@ -361,6 +374,12 @@ class Window:
                 self._settle(reason)
             noted.due, noted.void = 0, True
             noted.heard_s = min(noted.heard_s, now + VOID_S - self._age_s)
+
+
+def _placed(side: int, places: Sequence[int | None]) -> int:
+    """Return the new number of an old side; -1 of one that has gone."""
+    place = places[side] if side >= 0 else None
+    return -1 if place is None else place
 
 
 def _moved(bits: int, places: Sequence[int | None]) -> int:

@@ -281,8 +281,8 @@ class Rs485(Uart):
         message = Uart.poll(self)
         if message is None:
             return None
-        if message == self.said:
-            self.said = None
+        said, self.said = self.said, None
+        if message == said:
             return None
         if len(message) != 4 or message[0] != 0xE2 or message[2] != 0xFF:
             return message

@@ -3,6 +3,7 @@
 from asyncio import AbstractEventLoop
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bus.errors import LinkError
@@ -63,6 +64,11 @@ class Syndication(Service):
     @property
     def bindings(self) -> Sequence[Binding[Address]]:
         return self.server.bindings
+
+    @property
+    def paths(self) -> Sequence[Path]:
+        path = database_of(self._spec)
+        return () if path is None else (path,)
 
     @property
     def counts(self) -> Mapping[str, int]:

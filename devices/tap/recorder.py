@@ -9,14 +9,14 @@ import logging
 import time
 from asyncio import AbstractEventLoop, TimerHandle
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from bus.hub import Hub, Pipe
 from bus.wire.batch import Batch
 from bus.wire.pattern import Pattern
-from capture.schema import Direction, Hubs, Kind
+from capture.schema import Direction, Hubs, Kind, Verdict
 from devices.tap.ledger import Ledger
 from devices.tap.names import NamesWriter
 from devices.tap.process import WriterProcess
@@ -190,6 +190,16 @@ class Recorder:
     def tap(self, name: str, locate: Locate) -> "_Watch":
         """Return a callable that records each batch given to it. `name` is its hub in the capture."""
         return _Watch(self.record, name, locate)
+
+    def came(self, name: str, segments: Mapping[str, str]) -> Callable[[Batch, str], None]:
+        """Return a callable that records a batch which came in by a side of the hub `name` while that stood
+        by, and goes out now. `segments` are those of its sides, by their names."""
+
+        def record(batch: Batch, side: str) -> None:
+            place = RecordPlace(name, segments.get(side, side), "", int(Direction.RX), int(Verdict.STANDBY))
+            self.record(place.encode(), batch)
+
+        return record
 
     def watch(self, hub: Hub, name: str, locate: Locate, locate_link: LocateLink | None = None) -> None:
         """Record what `hub` publishes, and the counts of its links.

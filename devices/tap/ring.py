@@ -48,12 +48,14 @@ class Record(NamedTuple):
 
 
 class RecordPlace(NamedTuple):
-    """The place where a record was seen: the columns `hub`, `bus`, `peer` and `dir` of a capture."""
+    """The place where a record was seen, and what became of it: the columns `hub`, `bus`, `peer`, `dir` and
+    `verdict` of a capture."""
 
     hub: str
     bus: str
     peer: str
     dir: int
+    verdict: int = 0
 
     def encode(self) -> bytes:
         """Return the place as it is stored in a record: JSON."""

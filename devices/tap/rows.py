@@ -15,7 +15,7 @@ import pyarrow as pa
 from bus.wire.batch import LENGTH, LENGTH_BYTES, equal_run
 from bus.wire.envelope import ENVELOPE_BYTES, HOPS_MAX, LENGTH_MARK, MAGIC, MARK, OPAQUE
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN
-from capture.schema import COLUMNS, Kind, Verdict, verdict_of
+from capture.schema import COLUMNS, Kind, verdict_of
 from devices.tap.ring import Record, RecordPlace, place_of
 
 Ints = npt.NDArray[np.int64]
@@ -23,7 +23,13 @@ Flags = npt.NDArray[np.bool_]
 _PAD = bytes(ENVELOPE_BYTES + FRAME_BYTES_MIN)  # so that looking at a header never leaves the buffer
 _SOON = 256  # after a run of so many the next look is at once: shorter ones in a row are mixed sizes too
 _WALK = 256  # messages of mixed sizes between two such attempts
-_KINDS = {"hub": pa.string(), "bus": pa.string(), "peer": pa.string(), "dir": pa.int16()}
+_KINDS = {
+    "hub": pa.string(),
+    "bus": pa.string(),
+    "peer": pa.string(),
+    "dir": pa.int16(),
+    "verdict": pa.int16(),
+}
 _CAP_SEQ = next(number for number, column in enumerate(COLUMNS) if column.name == "cap_seq")
 
 
@@ -59,7 +65,7 @@ class Rows:
         columns, keep = _messages(records, self.pattern)
         columns |= _spread(records, counts)
         ones = np.ones(count, np.int64)
-        columns |= {"kind": ones * int(Kind.FRAME), "count": ones, "verdict": ones * int(Verdict.OK)}
+        columns |= {"kind": ones * int(Kind.FRAME), "count": ones}
         columns["reason"] = pa.nulls(count, pa.string())
         batch = self._batch(columns, count, keep)
         return [Made(batch, records[-1].number + 1)] if batch.num_rows else []

@@ -26,7 +26,7 @@ from pipeline.analysis import rates, watched
 from pipeline.analysis.last import newest
 from pipeline.analysis.shared.frames import begins, content, frames, is_told, received
 from pipeline.errors import PipelineError
-from pipeline.input.read import is_remote
+from pipeline.input.read import PATHS, is_remote
 from pipeline.output.sinks import LINES_MOST, Sink
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def tables(output: Path, seconds: float) -> "Callable[[DataFrame, int], None]":
         found = newest(cached)
         earlier = {one: path for one, path in watched.batches(output / "last").items() if one < number}
         if earlier:
-            before = rows.sparkSession.read.parquet(str(earlier[max(earlier)]))
+            before = rows.sparkSession.read.options(**PATHS).parquet(str(earlier[max(earlier)]))
             found = newest(before.unionByName(found), again=True)
         found.write.mode("overwrite").parquet(str(output / "last" / f"batch={number}"))
         for old, path in earlier.items():

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 from capture.compact import exchange
 from pipeline.analysis.rates import best
 from pipeline.errors import PipelineError
+from pipeline.input.read import PATHS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -90,7 +91,7 @@ def merge(
         aside = directory / _ASIDE
         if not _can_exchange(aside):
             return
-        rows = spark.read.parquet(*(str(part.path) for part in due))
+        rows = spark.read.options(**PATHS).parquet(*(str(part.path) for part in due))
         joined(rows).coalesce(1).write.mode("overwrite").parquet(str(aside))
         (aside / f"_MERGED-{due[0].level + 1}-{due[0].first}").touch()
         exchange(aside, due[-1].path)
@@ -138,7 +139,7 @@ def _can_exchange(aside: Path) -> bool:
 
 def rates(spark: "SparkSession", output: Path, seconds: float) -> "DataFrame":
     """Return the rates so far, over all batches, with the length of window that the watch has."""
-    return best(spark.read.parquet(*map(str, parts(output / "rates").values())), seconds, 1)
+    return best(spark.read.options(**PATHS).parquet(*map(str, parts(output / "rates").values())), seconds, 1)
 
 
 def last(spark: "SparkSession", output: Path) -> "DataFrame":
@@ -146,13 +147,13 @@ def last(spark: "SparkSession", output: Path) -> "DataFrame":
     found = batches(output / "last")
     if not found:
         raise PipelineError(f"{output}: no watch has written a batch there")
-    return spark.read.parquet(str(found[max(found)]))
+    return spark.read.options(**PATHS).parquet(str(found[max(found)]))
 
 
 def alerts(spark: "SparkSession", output: Path) -> "DataFrame | None":
     """Return the alerts in files; None if there are none, or if they go elsewhere."""
     found = parts(output / "alerts")
-    return spark.read.parquet(*map(str, found.values())) if found else None
+    return spark.read.options(**PATHS).parquet(*map(str, found.values())) if found else None
 
 
 def tables(spark: "SparkSession", output: Path, seconds: float) -> "list[tuple[str, DataFrame]]":

@@ -24,7 +24,7 @@ class Where(NamedTuple):
     """The place of a session: an `engine` in a process of ours; or a cluster's `master`; or a Connect server
     (`remote`); or, with `submitted`, where spark-submit says. `memory` (512m, 4g) is for what runs on this
     machine, `conf` are settings of Spark's that the user gives: they win. `resident`: a Spark that
-    stays for the next command."""
+    stays for the next command. `store`: variables by which Sail finds an object store."""
 
     engine: str = SPARK
     master: str = ""
@@ -33,6 +33,7 @@ class Where(NamedTuple):
     memory: str = "4g"
     conf: Mapping[str, str] = MappingProxyType({})
     resident: bool = False
+    store: Mapping[str, str] = MappingProxyType({})
 
     @property
     def on_sail(self) -> bool:
@@ -104,9 +105,11 @@ def decide(options: argparse.Namespace, able: bool) -> Where:
 
 def _check_spark(job: str, able: bool) -> None:
     if jars.installed():
+        if words := jars.clash():
+            raise PipelineError(f"{job}: {words}")
         return
     if able and sail.installed():
         raise PipelineError(
             f"{job}: Spark is not installed, but Sail is: give --engine {SAIL}, or set {VARIABLE}={SAIL}"
         )
-    raise PipelineError(lacking(job, "Spark", "pipeline"))
+    raise PipelineError(lacking(job, "Spark", "engines" if sail.installed() else "pipeline"))

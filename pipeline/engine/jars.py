@@ -8,11 +8,12 @@ jars: those of the compiler of generated code would be read, checked and verifie
 import os
 import zipfile
 from collections.abc import Iterator
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from bus.extras import lacking
+from bus.extras import install, lacking
 from pipeline.errors import PipelineError
 
 _MANAGERS: Final = ("kubernetes", "spark-kubernetes", "spark-yarn", "vertx", "volcano")
@@ -45,6 +46,28 @@ def installed() -> bool:
         return (spark_home() / "jars").is_dir()
     except ModuleNotFoundError:
         return False
+
+
+def clash() -> str:
+    """Say in one line that pyspark and its client are installed over each other; "" if they are not.
+
+    Both have the files of one package, of two versions then: which of them a module is of, is chance.
+    """
+    found = {name: _version(name) for name in ("pyspark", "pyspark-client")}
+    if len({*found.values()}) < 2 or not all(found.values()):
+        return ""
+    named = " and ".join(f"{name} {version}" for name, version in found.items())
+    return (
+        f"{named} are installed over each other: run pip uninstall -y pyspark pyspark-client, "
+        f"and then {install('engines')}"
+    )
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def needed(managed: bool = False) -> Iterator[Path]:

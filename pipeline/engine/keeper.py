@@ -27,15 +27,19 @@ _SETTLED_S: Final = 1.0
 
 @contextmanager
 def only_one(place: Path) -> Iterator[bool]:
-    """Be the only keeper in the block. Yields False once another one serves; one that begins to, or that
-    still ends, is waited for."""
-    with (place / LOCK).open("ab") as lock:
-        deadline = time.monotonic() + START_S
-        while (
-            not (alone := took(lock, fcntl.LOCK_EX)) and load(place) is None and time.monotonic() < deadline
-        ):
-            time.sleep(_LOOK_S)
-        yield alone
+    """Be the only keeper in the block, and on until this process ends: who finds the lock free then knows
+    that the process has gone. Yields False once another one serves; one that begins to, or that still ends,
+    is waited for."""
+    lock = os.open(place / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    deadline = time.monotonic() + START_S
+    while not (alone := took(lock, fcntl.LOCK_EX)) and load(place) is None and time.monotonic() < deadline:
+        time.sleep(_LOOK_S)
+    if alone:
+        os.truncate(lock, 0)
+        os.write(lock, b"%d" % os.getpid())
+    else:
+        os.close(lock)
+    yield alone
 
 
 def open_context(port: int, secret: str, settings: Mapping[str, str]) -> Any:

@@ -12,13 +12,15 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from bus.extras import lacking
+from pipeline.engine import jars
 from pipeline.engine.jvm import last_words
 from pipeline.errors import PipelineError
 
@@ -39,11 +41,12 @@ class Sail:
     hint: Final = ""
     at_once: Final = True
 
-    def __init__(self, memory: str) -> None:
-        """Start the server. `memory` is given as to Java, for example 4g. Raises `PipelineError` if it is no
+    def __init__(self, memory: str, store: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Start the server. `memory` is given as to Java, for example 4g; `store` are variables of its
+        environment. Raises `PipelineError` if it is no
         size, or if Sail is not installed."""
         if not installed():
-            raise PipelineError(lacking("Sail", "pysail", "sail"))
+            raise PipelineError(lacking("Sail", "pysail", "engines" if jars.installed() else "sail"))
         most = size_bytes(memory)
         self._directory = tempfile.TemporaryDirectory(prefix="buscoupler-sail-")
         self._log = Path(self._directory.name) / "log"
@@ -51,7 +54,7 @@ class Sail:
             self.process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "pipeline.engine.sail", self._directory.name],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
-                env=environment(most, self._directory.name),
+                env={**environment(most, self._directory.name), **store},
                 start_new_session=True,  # Ctrl-C is ours
             )  # fmt: skip
 

@@ -6,6 +6,7 @@ import json
 import os
 import select
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,11 +15,12 @@ from typing import BinaryIO, Final, NamedTuple
 from pipeline.engine.jars import cache_directory
 from pipeline.errors import PipelineError
 
-LOCK: Final = "keeper.lock"  # the keeper holds it as long as it lives
+LOCK: Final = "keeper.lock"  # the keeper holds it as long as it lives, and its number is in it
 USE: Final = "use.lock"  # shared by those who use it
 SERVER: Final = "server.json"  # 0600: how to reach it
 LOG: Final = "log"
-STOP_S: Final = 30.0
+STOP_S: Final = 150.0  # the keeper kills its Java after 120, which may be writing a class archive
+_LOOK_S: Final = 0.02
 TOKEN: Final = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 """The variable by which Spark's Connect servers and clients know the token."""
 
@@ -67,7 +69,7 @@ def is_held(path: Path) -> bool:
         return not took(file, fcntl.LOCK_SH)
 
 
-def took(file: BinaryIO, how: int) -> bool:
+def took(file: BinaryIO | int, how: int) -> bool:
     """Take a lock on a file, `fcntl.LOCK_SH` or `LOCK_EX`, if nobody has one against it."""
     try:
         fcntl.flock(file, how | fcntl.LOCK_NB)
@@ -76,19 +78,39 @@ def took(file: BinaryIO, how: int) -> bool:
     return True
 
 
+def keeper_of(place: Path) -> int | None:
+    """Return the process that keeps a Spark, starts one or still ends one, by the lock that it holds as long
+    as it lives; None if none does. 0: it has only just taken the lock."""
+    try:
+        return int((place / LOCK).read_text() or 0) if is_held(place / LOCK) else None
+    except OSError:
+        return None
+
+
 def stop(place: Path) -> bool:
     """End the server, and wait until its process has ended. False if there is none. Raises `PipelineError` if
-    it goes on for `STOP_S`."""
-    server = load(place)
-    if server is None:
-        return False
-    with suppress(ProcessLookupError), _process(server.pid) as process:
-        if load(place) != server:  # it has just ended, so the number may be another process's by now
-            return True
-        signal.pidfd_send_signal(process, signal.SIGTERM)
-        if not select.select([process], [], [], STOP_S)[0]:
-            raise PipelineError(f"process {server.pid} (Spark) was told to end {STOP_S:g} s ago: kill it")
-    return True
+    it goes on for `STOP_S`.
+
+    One that starts or has begun to end is told and waited for, too: it has no file by which commands find it.
+    """
+    was_there, until_s = False, time.monotonic() + STOP_S
+    while (pid := keeper_of(place)) is not None:
+        was_there = True
+        with suppress(ProcessLookupError):
+            if pid:
+                _end(place, pid, until_s)
+        if time.monotonic() > until_s:
+            raise PipelineError(f"process {pid} (Spark) was told to end {STOP_S:g} s ago: kill it")
+        time.sleep(_LOOK_S)
+    return was_there
+
+
+def _end(place: Path, pid: int, until_s: float) -> None:
+    """Tell a keeper to end, and wait for that. Raises `ProcessLookupError` if it has ended."""
+    with _process(pid) as process:
+        if keeper_of(place) == pid:  # else the number may be another process's by now
+            signal.pidfd_send_signal(process, signal.SIGTERM)
+            select.select([process], [], [], max(0.0, until_s - time.monotonic()))
 
 
 @contextmanager

@@ -108,7 +108,7 @@ def start(where: Where, quick: bool = False, rehearsal: str = "", lasting: bool 
     module `rehearsal` once. None if another process has the engine. `lasting`: it goes on for long, and gives
     memory back."""
     if where.on_sail:
-        return Sail(where.memory)
+        return Sail(where.memory, where.store)
     if where.submitted or where.remote:
         return None
     if where.resident and (found := resident.enter(where.memory, settings(where, ours=True), rehearsal)):

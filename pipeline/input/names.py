@@ -11,7 +11,7 @@ from capture import names
 from capture.files import NAMES
 from pipeline.errors import PipelineError
 from pipeline.input import stored
-from pipeline.input.read import is_remote
+from pipeline.input.read import is_remote, without_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +47,7 @@ def known(spark: "SparkSession", days: str, given: Sequence[Given], is_native: b
 
 
 def _beside(spark: "SparkSession", days: str, is_native: bool) -> list[int | str]:
-    url = f"{days.rstrip('/')}/{NAMES}/*.txt"
+    url = f"{without_settings(days).rstrip('/')}/{NAMES}/*.txt"
     return _names(url, _lines(spark, url) if is_native else stored.beside(days))  # none if no tap wrote any
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _NO_SYSTEM: Final = ("S3AFileSystem not found", "No FileSystem for scheme")
 """Spark's words if it lacks the jars for a URL."""
 _SHOWN: Final = 5  # captures that a message lists
+PATHS: Final = {"__globPaths__": "false"}
+"""The option by which Spark reads a path as a path: else `cap[1]` would be `cap1`."""
 
 
 def is_remote(directory: str) -> bool:
@@ -73,13 +75,19 @@ def read(spark: "SparkSession", directory: str, knows_delta: bool = False) -> "D
     The option makes this read's plan differ from any other's: by it a resident server finds what it has
     cached, and would give the rows of a time when the directory had fewer files.
     """
-    reader = spark.read.schema(schema.DDL_PARTITIONED).option("buscoupler.read", uuid4().hex)
+    marked = spark.read.schema(schema.DDL_PARTITIONED).option("buscoupler.read", uuid4().hex)
+    reader, place = marked.options(**({} if is_remote(directory) else PATHS)), without_settings(directory)
     if not _is_delta(directory):
-        return reader.option("pathGlobFilter", f"*{files.FILE_SUFFIX}").parquet(directory)
+        return reader.option("pathGlobFilter", f"*{files.FILE_SUFFIX}").parquet(place)
     if knows_delta:
-        return reader.format("delta").load(directory)
-    paths = [f"{directory.rstrip('/')}/{name}" for name in files.logged(directory)]
-    return reader.option("basePath", directory).parquet(*paths)
+        return reader.format("delta").load(place)
+    paths = [f"{place.rstrip('/')}/{name}" for name in files.logged(directory)]
+    return reader.option("basePath", place).parquet(*paths)
+
+
+def without_settings(directory: str) -> str:
+    """Return the place by which an engine reads: a URL without its settings, or a path, which has none."""
+    return directory.partition("?")[0] if is_remote(directory) else directory
 
 
 def _is_delta(directory: str) -> bool:
@@ -95,7 +103,7 @@ def by_engine(spark: "SparkSession", url: str) -> str:
         return url
     for one in dict.fromkeys((url, url.replace("s3://", "s3a://", 1))):
         try:
-            spark.read.text(f"{one.rstrip('/')}/{NAMES}").schema  # noqa: B018 - Connect analyses no earlier
+            spark.read.text(f"{without_settings(one).rstrip('/')}/{NAMES}").schema  # noqa: B018 - Connect analyses no earlier
         except Exception as error:
             if any(words in str(error) for words in _NO_SYSTEM):
                 continue

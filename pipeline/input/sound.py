@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from capture import files
 from capture.files import CaptureError
-from capture.schema import Kind
+from capture.schema import META_GATEWAY, Kind
 from pipeline.input import stored
 from pipeline.input.span import WHOLE, Span
 
@@ -61,6 +61,7 @@ def look(directory: Path, thorough: bool, span: Span = WHOLE) -> Looked:
     for path in filter(span.has, files.finished(directory)):
         try:
             with files.opened(path) as file:
+                _check_gateway(path, file)
                 spans += _spans(path, file)
                 for group in range(file.metadata.num_row_groups if thorough else 0):
                     file.read_row_group(group)
@@ -71,6 +72,17 @@ def look(directory: Path, thorough: bool, span: Span = WHOLE) -> Looked:
     unfit = {one.path for one in bad}
     good = [span for span in spans if span.path not in unfit]
     return Looked(bad, sum(span.rows for span in good), {span.path: span.newest_ns for span in good})
+
+
+def _check_gateway(path: Path, file: "ParquetFile") -> None:
+    """Raise `CaptureError` if the directory of a file names another gateway than the file does: it is a copy
+    of another one's rows, or a gateway was renamed."""
+    said = (file.metadata.metadata or {}).get(META_GATEWAY.encode(), b"").decode()
+    if said and said != files.gateway_of(path):
+        raise CaptureError(
+            f"{path}: recorded by gateway {said}, not by {files.gateway_of(path)}, as its directory says: "
+            "move it where it belongs"
+        )
 
 
 def _spans(path: Path, file: "ParquetFile") -> Iterator[_Span]:

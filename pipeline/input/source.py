@@ -104,8 +104,11 @@ class Reader(DataSourceReader):
 
         Raises `PipelineError` if there is none.
         """
-        pattern = f"{self.path}/**/*.pcapng" if Path(self.path).is_dir() else self.path
-        found = sorted(glob.glob(pattern, recursive=True))
+        path = Path(self.path)
+        if path.is_dir():
+            found = sorted(map(str, path.rglob("*.pcapng")))
+        else:
+            found = [self.path] if path.exists() else sorted(glob.glob(self.path, recursive=True))
         if not found:
             raise PipelineError(f"{self.path}: no such pcapng file")
         return [InputPartition(path) for path in found]

@@ -12,7 +12,13 @@ from pipeline.jobs.record import Job, OpenCapture, Table, option
 def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
     from pipeline.analysis.audit.findings import audit
 
-    found = audit(capture.rows(MARGIN_NS), options.window_ms, capture.span, capture.inventory(MARGIN_NS))
+    found = audit(
+        capture.rows(MARGIN_NS),
+        options.window_ms,
+        capture.span,
+        capture.inventory(MARGIN_NS),
+        capture.left_out,
+    )
     first = found.findings.orderBy("ts_ns", "segment", "kind", "key", "stage")
     return [
         Table(
@@ -31,6 +37,7 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
             "agreement", "Messages dropped by ledger, beside frames missing in the traffic", found.agreement
         ),
         Table("capture", "Rows of the recorders: one for each frame, hub and segment", found.capture),
+        Table("coverage", "What was not looked at", found.coverage),
     ]
 
 

@@ -9,8 +9,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from capture import by_url
 from capture.files import CaptureError, listed
 from capture.locks import reading
+from capture.plainly import plainly
 from pipeline.engine import sail, session
 from pipeline.engine.choice import SAIL, Where, decide
 from pipeline.errors import PipelineError
@@ -78,6 +80,8 @@ def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
     asked = _up_to(asked, looked, tell)
     with ExitStack() as at_end:
         rest = at_end.enter_context(_kept(asked, looked.bad))
+        if place.on_sail and asked.is_here:
+            rest = at_end.enter_context(plainly(rest))
         spark = at_end.enter_context(_session(place, local))
         at_end.enter_context(in_one_line(local, rest))
         if asked.is_small and place.here:
@@ -136,6 +140,8 @@ def _place(asked: Asked) -> Where:
     # The resident Spark would be held for ever, should compile more thoroughly, or has others' credentials.
     if asked.job.follows or not asked.is_small or not asked.is_here:
         place = place._replace(resident=False)
+    if place.on_sail and not asked.is_here:
+        place = place._replace(store=by_url.settings(asked.where))
     if asked.job.follows and place.here:
         place = place._replace(conf={**session.LASTING, **place.conf})
     return place
@@ -252,6 +258,7 @@ def _capture(
         knows_delta=place.on_sail or bool(place.remote),
         is_native=found.is_native,
         newest_ns=looked.newest,
+        where=asked.where,
     )  # fmt: skip
 
 

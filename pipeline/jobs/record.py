@@ -73,8 +73,8 @@ class OpenCapture:
     """A capture that a job works on: its session, the directory of its days, where progress goes, the names
     of its tokens, how many files were left out, the facts about this run, the part that is asked for,
     whether the engine `knows_delta` (a server of one's own has to, if the capture is a Delta table), whether
-    it reads the files itself: if not `is_native`, Python does; and of a capture on this machine the time of
-    the newest row of each file (`newest_ns`)."""
+    it reads the files itself: if not `is_native`, Python does; of a capture on this machine the time of
+    the newest row of each file (`newest_ns`); and `where` it is, as its user knows the place."""
 
     spark: "SparkSession"
     directory: str
@@ -86,6 +86,7 @@ class OpenCapture:
     knows_delta: bool = False
     is_native: bool = True
     newest_ns: Mapping[Path, int] = field(default_factory=dict)
+    where: str = ""
     _inventories: "dict[int, list[Row]]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def rows(self, margin_ns: int = 0) -> "DataFrame":

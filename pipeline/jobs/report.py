@@ -22,7 +22,9 @@ def run(options: argparse.Namespace, capture: OpenCapture) -> int:
     parts = gather(capture)
     try:
         Path(options.output).parent.mkdir(parents=True, exist_ok=True)
-        Path(options.output).write_text(page(capture.directory, parts, capture.names), encoding="utf-8")
+        Path(options.output).write_text(
+            page(capture.where or capture.directory, parts, capture.names), encoding="utf-8"
+        )
     except OSError as error:
         raise PipelineError(f"{options.output}: cannot be written: {error.strerror}") from None
     print(judge(parts).line)

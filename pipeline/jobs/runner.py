@@ -63,8 +63,7 @@ def show(job: Job, options: argparse.Namespace, capture: OpenCapture) -> int:
         if not options.json:
             tell(titled(table.title, rows, capture.names))
         if options.parquet:
-            target = f"{place.absolute(options.parquet)}/{job.name}/{table.name}"
-            table.frame.write.mode("overwrite").parquet(target)
+            place.write(table.frame, f"{place.absolute(options.parquet)}/{job.name}", table.name)
     verdict = job.verdict(shown) if job.verdict else None
     ran = capture.facts.ran(capture.tell.seconds)
     if options.json:

@@ -3,13 +3,26 @@
 import errno
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from capture.plainly import plainly
 from pipeline.errors import PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def absolute(path: str) -> str:
     """Return a path as an engine needs it, whose process has a working directory of its own."""
     return path if "://" in path else str(Path(path).absolute())
+
+
+def write(frame: "DataFrame", directory: str, name: str) -> None:
+    """Write a table as Parquet to `directory/name`, in place of what is there. A path is no pattern."""
+    if "://" not in directory:
+        Path(directory).mkdir(parents=True, exist_ok=True)
+    with plainly(directory) as place:
+        frame.write.mode("overwrite").parquet(f"{place}/{name}")
 
 
 def check(path: str) -> None:

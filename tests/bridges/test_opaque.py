@@ -2,21 +2,21 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bridges.bridge import Bridge, Policy, Side
-from bus.loops import QUARANTINE, RETURNS
+from bus.balance import imbalances
 from bus.patch import join
 from bus.watched import WatchedHub
-from bus.wire.batch import from_payloads
+from bus.wire.batch import Batch, from_payloads
 from bus.wire.envelope import Envelope, is_enveloped, take_apart, wrap
 from bus.wire.frame import is_frame, pack
 from tests.bridges.opaque_support import old_verdict
-from tests.bridges.support import FRAME, RecordingPipe, frame, recorder, say
+from tests.bridges.support import FRAME, frame, recorder, say
 
 HELLO = b"hello"
 LARGE = bytes(range(256)) * 4096
@@ -306,47 +306,25 @@ def test_what_one_peer_says_reaches_another_bus_unchanged(messages: list[bytes])
     assert speaker.messages == []
 
 
-class Turning:
-    """A hub whose clock the test sets, with two pipes by which one message goes round."""
-
-    def __init__(self, hub: WatchedHub, sides: Iterable[Side]) -> None:
-        self.hub, self.now = hub, 0.0
-        hub.clock = lambda: self.now
-        self.ways: list[tuple[Side, RecordingPipe]] = [(side, recorder(side)) for side in sides]
-
-    def round(self, message: bytes) -> None:
-        for side, pipe in self.ways:
-            side.publish(from_payloads([message]), pipe)
-        self.now += 1e-5
-
-
 def test_a_loop_of_opaque_messages_is_found_by_an_opaque_canary() -> None:
     bridge = make()
     sides = bridge.side("a", Policy(opaque=True)), bridge.side("b", Policy(opaque=True)), bridge.side("field")
-    turning = Turning(bridge, sides[:2])
-    field = recorder(sides[2])
-    for _ in range(QUARANTINE + RETURNS):
-        turning.round(b"round and round")
-    canary = next(m for m in turning.ways[0][1].messages if m != b"round and round")
-    assert not is_frame(canary)
+    near, far, field = [recorder(side) for side in sides]
+    bridge.ask(b"round and round", bridge.pipes)
+    assert not is_frame(near.messages[0])
     assert field.messages == []  # it is opaque as well
-    turning.ways[1][0].publish(from_payloads([canary]), turning.ways[1][1])
+    say(sides[1], far, near.messages[0])
     assert bridge.loops == 1
     assert balanced(bridge) or bridge.cuts
 
 
 def test_a_guest_on_a_plain_side_is_cut_and_not_the_trunk_that_came_later() -> None:
     bridge = make()
-    turning = Turning(
-        bridge,
-        (bridge.side("plain", Policy(opaque=True)), bridge.side("trunk", Policy(trunk=True, opaque=True))),
-    )
-    (plain, guest), (trunk, appliance) = turning.ways
+    plain, trunk = bus_and_trunk(bridge)
+    guest, appliance = recorder(plain), recorder(trunk)
     guest.accepted = appliance.accepted = True
-    for _ in range(RETURNS + 128):
-        turning.round(b"round and round")
-    canary = next(m for m in guest.messages if m != b"round and round")
-    trunk.publish(from_payloads([wrap(canary, Envelope(1, 1))]), appliance)
+    bridge.ask(b"round and round", plain.ports)
+    say(trunk, appliance, wrap(guest.messages[0], Envelope(1, 1)))
     assert [cut.pipe for cut in bridge.cuts] == [plain.ports[0]]
 
 
@@ -360,10 +338,9 @@ def test_a_ring_of_trunks_does_not_bring_canaries_back_as_new(word: bytes) -> No
             other.side(one.name, Policy(trunk=True, opaque=True)),
         )
     plain = ring[0].side("plain", Policy(opaque=True))
-    turning = Turning(ring[0], (plain, plain))
-    for _ in range(RETURNS + 128):
-        turning.round(word)
-    assert [m for m in turning.ways[0][1].messages if m != word]  # a canary was out
+    ear = recorder(plain)
+    ring[0].ask(word, ring[0].pipes)
+    assert ear.messages  # a canary was out
     assert [bridge.loops for bridge in ring] == [0, 0, 0]
 
 
@@ -371,12 +348,9 @@ def test_what_a_cut_trunk_brings_does_not_hide_the_copy_that_comes_by_another() 
     bridge = make()
     plain, trunk = bus_and_trunk(bridge)
     ear, near, far = recorder(plain), recorder(trunk, "near"), recorder(trunk, "far")
-    turning = Turning(bridge, (plain, trunk))
-    for _ in range(RETURNS + 128):
-        turning.round(b"round and round")
-    (_, speaker), (_, late) = turning.ways
-    canary = next(m for m in speaker.messages if m != b"round and round")
-    say(trunk, late, wrap(canary, Envelope(1, 1)))
+    speaker, late = recorder(plain), recorder(trunk, "late")
+    bridge.ask(b"round and round", (plain.ports[1],))
+    say(trunk, late, wrap(speaker.messages[0], Envelope(1, 1)))
     assert [cut.pipe.inner for cut in bridge.cuts] == [late]
     ear.messages.clear()
     for pipe in (late, near, far):
@@ -397,36 +371,47 @@ def test_what_came_with_a_canary_goes_on_in_its_own_form(stamps: bool) -> None:
         bridge.side("trunk", Policy(stamps, opaque=True)),
     )
     speaker, (plain, field, trunk) = recorder(near), [recorder(side) for side in sides]
-    canary = bridge.watch.probe(b"opaque", bridge.pipes, bridge.clock())[0]
-    for pipe in (plain, field, trunk):
-        pipe.messages.clear()
+    bridge.ask(b"opaque", sides[0].ports)
+    canary = plain.messages.pop()
     contents = [pack(1, (1,), b"a"), canary, b"opaque", pack(1, (1,), b"b"), canary, b"more"]
     hops = [1, 1, 0, 0, 1, 1]
+    plain.accepted = True
     say(
         near,
         speaker,
         *(wrap(c, Envelope(1, n, h)) for n, (c, h) in enumerate(zip(contents, hops, strict=True))),
     )
+    assert [cut.pipe.inner for cut in bridge.cuts] == [plain]
     rest = [content for content in contents if content != canary]
-    assert plain.messages == rest
     assert field.messages == [rest[0], rest[2]]
     left = [take_apart(message).content for message in trunk.messages]
     assert left == ([rest[0], rest[3]] if stamps else rest)
 
 
-def test_only_the_message_that_goes_round_is_held_back() -> None:
-    hub = WatchedHub("plain")
-    ways = [recorder(hub, "x"), recorder(hub, "y")]
-    ear = recorder(hub, "ear")
-    now = 0.0
-    hub.clock = lambda: now
-    for _ in range(QUARANTINE + RETURNS):
-        for way in ways:
-            hub.publish(from_payloads([b"a"]), way)
-        now += 1e-5
-    ear.messages.clear()
-    hub.publish(from_payloads([b"a", b"alpha", b"a"]), ways[0])
-    assert ear.messages == [b"alpha"]
+@pytest.mark.parametrize("stamps", [True, False])
+def test_what_is_held_goes_on_in_its_order_and_its_own_form(stamps: bool) -> None:
+    """An enveloped batch borrows the buffer of its decoder, which has read on when the batch goes on."""
+    now, due = [0.0], list[Callable[[], None]]()
+    bridge = Bridge("b", OWN, clock=lambda: now[0], sequence=41)
+    bridge.call_later = lambda _, call: due.append(call)
+    sides = [bridge.side(name, Policy(opaque=True)) for name in ("one", "other")]
+    trunk = bridge.side("trunk", Policy(stamps, opaque=True))
+    one, other, wire = recorder(sides[0]), recorder(sides[1]), recorder(trunk)
+    for _ in range(64):
+        say(sides[0], one, HELLO)
+        say(sides[1], other, HELLO)
+    assert len(wire.messages) < 128
+    buffer = bytearray(from_payloads([HELLO, b"1", FRAME]).data)
+    sides[0].publish(Batch(memoryview(buffer), 3), one)
+    buffer[:] = bytes(len(buffer))
+    assert imbalances([bridge]) == []
+    now[0] = 1.0
+    due[-1]()
+    left = [take_apart(message).content for message in wire.messages]
+    assert Counter(left) == {HELLO: 129, b"1": 1, FRAME: 1}
+    assert left.index(b"1") < left.index(FRAME)
+    assert other.messages == [HELLO] * 65 + [b"1", FRAME]
+    assert imbalances([bridge]) == []
 
 
 class Model:

@@ -3,7 +3,9 @@
 import json
 from xml.etree.ElementTree import fromstring
 
-from bus.text import closest, fits, hidden_in, markup, nearest, plain, plain_lines, plain_values
+import pytest
+
+from bus.text import after, closest, fits, hidden_in, markup, nearest, plain, plain_lines, plain_values, said
 
 HOSTILE = "<script>\x1b[2J\r\u202e&\x00\n" + "x" * 100_000
 
@@ -25,6 +27,25 @@ def test_no_more_than_64_letters_are_compared() -> None:
     assert closest("a" * 1_000_000, ["a" * 64]) == "a" * 64
     assert closest("a" * 64, ["a" * 64], 1.0) == "a" * 64
     assert closest("a" * 65, ["a" * 65], 1.0) == ""
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"Port already in use\r\n", "Port already in use"),
+        (b"\xff\xfb\x03\xff\xfd\x2cPort already\r\nin use", "Port already in use"),
+        ("Anschluss ist schön belegt".encode(), "Anschluss ist schön belegt"),
+        (b"\x1b[31mred, and much more of it\x1b[0m", "?[31mred, and much more of it?[0m"),
+        (b"x" * 500, "x" * 120),
+        (b"", ""),
+        (bytes(20), ""),
+        (bytes.fromhex("0003020213051122334455667788"), ""),
+        (bytes(range(256)), ""),
+    ],
+)
+def test_what_a_peer_said_is_a_short_plain_line_if_it_was_text(data: bytes, words: str) -> None:
+    assert said(data) == words
+    assert after("closed", data) == (f"closed after: {words}" if words else "closed")
 
 
 def test_text_of_others_is_shown_plainly_everywhere() -> None:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bus import asking, events, logs
-from bus.loops import TOKEN
+from bus.canaries import TOKEN
 from bus.values import LastValues
 from bus.wire.frame import PUB, SUB, pack
 from bus.wire.pattern import Pattern

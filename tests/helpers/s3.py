@@ -42,7 +42,7 @@ def client(port: int) -> Any:
 
 def environment(port: int) -> dict[str, str]:
     """Return the environment by which clients find the server, with credentials that it accepts."""
-    where = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_ALLOW_HTTP": "true"}
+    where = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}
     who = {"AWS_ACCESS_KEY_ID": "one", "AWS_SECRET_ACCESS_KEY": "two", "AWS_EC2_METADATA_DISABLED": "true"}
     return {**where, **who, "AWS_REGION": "us-east-1"}
 

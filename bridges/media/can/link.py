@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from can import BusABC
 
 # interfaces that do not wait when they are asked not to; a thread reads all others
-_NEVER_WAITS = ("socketcan", "udp_multicast", "slcan", "socketcand")
+_NEVER_WAITS = ("socketcan", "udp_multicast", "virtual", "slcan", "socketcand")
 _ECHOES = 4096  # how many of our own frames to remember, because they may still come back
 
 

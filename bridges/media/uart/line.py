@@ -82,6 +82,12 @@ class SerialPipe(OpenPipe):
     def start(self) -> None:
         self._loop.add_reader(self._fd, self._on_readable)
         self._hub.attach(self)
+        self._loop.call_soon(self._read_early)
+
+    def _read_early(self) -> None:
+        """Read what came before the link was up, for which no descriptor is readable."""
+        if not self._closed:
+            self._on_readable()
 
     def revise(self, shed: Shed) -> bool:
         """Use another shed policy for all messages that have not begun."""

@@ -151,14 +151,20 @@ class SocketPort:
 
 
 class Rfc2217Port(SocketPort):
-    """A connection to a serial server with RFC 2217. `client` has negotiated the settings of the port."""
+    """A connection to a serial server with RFC 2217. `client` has negotiated the settings of the port.
 
-    def __init__(self, sock: socket.socket, client: Client) -> None:
+    `early` came from the line meanwhile.
+    """
+
+    def __init__(self, sock: socket.socket, client: Client, early: bytes = b"") -> None:
         super().__init__(sock)
-        self._client = client
+        self._client, self._early = client, early
         self._half = b""  # the second byte of an escape, if the socket accepted only the first
 
     def read(self) -> bytes:
+        if self._early:
+            data, self._early = self._early, b""
+            return data
         data = self._client.feed(super().read())
         if self._client.refused:
             raise OSError(self._client.refused)
@@ -210,15 +216,14 @@ def _open_rfc2217(options: Uart) -> Rfc2217Port:
     client = Client(options.baud, options.parity, options.stopbits, options.rtscts)
     sock = _connect(options.port)
     try:
-        _negotiate(sock, client)
-        return Rfc2217Port(sock, client)
+        return Rfc2217Port(sock, client, _negotiate(sock, client))
     except BaseException:
         sock.close()
         raise
 
 
-def _negotiate(sock: socket.socket, client: Client) -> None:
-    """Negotiate the settings of the port. Bytes that the line sends meanwhile are discarded.
+def _negotiate(sock: socket.socket, client: Client) -> bytes:
+    """Negotiate the settings of the port. Return the bytes that the line sends meanwhile.
 
     Raises `OSError`, with what the server said, if it does not agree.
     """
@@ -237,4 +242,5 @@ def _negotiate(sock: socket.socket, client: Client) -> None:
             raise OSError(after(why, said)) from error
         if not data:
             raise OSError(after("closed while the port's settings were negotiated", said))
-        said = (said + client.feed(data))[-_SAID_BYTES:]
+        said += client.feed(data)
+    return said

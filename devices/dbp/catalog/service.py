@@ -3,6 +3,7 @@
 from asyncio import AbstractEventLoop
 from collections.abc import Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from bus.errors import LinkError
@@ -48,6 +49,11 @@ class Catalog(Service):
     @property
     def bindings(self) -> Sequence[Binding[Any]]:
         return self.server.bindings
+
+    @property
+    def paths(self) -> Sequence[Path]:
+        path = records_of(self._spec)
+        return () if path is None else (path,)
 
     @property
     def counts(self) -> Mapping[str, int]:

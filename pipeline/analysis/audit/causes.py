@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipeline.analysis.audit import absent, gaps, silent, ways
+from pipeline.analysis.audit import absent, dark, gaps, silent, ways
 from pipeline.analysis.audit.episodes import EPISODE
 from pipeline.analysis.audit.labels import CIRCUMSTANCES, FAULT_PATTERN, FaultPattern
-from pipeline.analysis.shared import events, holes
+from pipeline.analysis.shared import events, holes, inventory
 from pipeline.analysis.shared.frames import local_table
 from pipeline.analysis.shared.places import Places
 from pipeline.cache import cached
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
 _NONE: Final = {
-    "unseen": "string", "absent": "array<string>", "silent": "array<string>", "last": "array<string>",
+    "unseen": "string", "dark": "array<string>", "absent": "array<string>",
+    "silent": "array<string>", "last": "array<string>",
     "paused": "array<string>",
 }  # fmt: skip
 _NAMED: Final = {"fault_pattern": int, "first": str, "flow": int, "begun": int, "name": str}
@@ -48,11 +49,19 @@ def ways_of(lost: Sequence[FaultPattern], taken: "list[Row]", at: Places) -> dic
     return {begun: ways.of_flow(traffic, at.topologies, at.filters, begun) for begun in every}
 
 
-def with_needed(patterns: Sequence[FaultPattern], known: Mapping[int, ways.Ways]) -> list[FaultPattern]:
-    """Add the bridges that frames of each pattern had to pass."""
+def with_needed(
+    patterns: Sequence[FaultPattern], known: Mapping[int, ways.Ways], at: Places
+) -> list[FaultPattern]:
+    """Add the bridges that frames of each pattern had to pass, and gateways that may have carried them."""
     homes = {(one.key[1], one.key[-1]) for one in patterns if one.lost}
-    found = {(first, begun): ways.needed(first, known[begun]) for first, begun in homes}
-    return [one._replace(needed=found.get((one.key[1], one.key[-1]), {})) for one in patterns]
+    needed = {(first, begun): ways.needed(first, known[begun]) for first, begun in homes}
+    serving = {
+        (first, begun): dark.serving(first, known[begun], at.hubs, at.topologies) for first, begun in homes
+    }
+    return [
+        one._replace(needed=needed.get(its, {}), serving=serving.get(its, {}))
+        for one, its in ((one, (one.key[1], one.key[-1])) for one in patterns)
+    ]
 
 
 def marked(
@@ -67,6 +76,7 @@ def marked(
     joined = episode_rows if unseen is None else episode_rows.join(unseen, [*EPISODE], "left")
     seen = joined if unseen is None else joined.where("unseen IS NULL")
     found = [
+        _dark(seen, its),
         _absent(seen, patterns, its),
         _silent(seen, numbered, patterns, its),
         _paused(seen, patterns, its) if are_parallel else None,
@@ -84,6 +94,12 @@ def _absent(episode_rows: "DataFrame", patterns: Sequence[FaultPattern], its: Re
     if not deaf:
         return None
     return absent.absent(episode_rows, list(absent.absences(its.taken, deaf, its.ahead)))
+
+
+def _dark(episode_rows: "DataFrame", its: Recorded) -> "DataFrame | None":
+    gateways = dark.known(its.at.topologies)
+    found = list(dark.darkness(inventory.runs(its.taken), gateways, its.ahead))
+    return dark.dark(episode_rows, found) if found else None
 
 
 def _unseen(episode_rows: "DataFrame", its: Recorded) -> "DataFrame | None":

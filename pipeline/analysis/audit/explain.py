@@ -230,12 +230,15 @@ def unheard(segments: Mapping[str, Segment], hearers: Hearers, entered: int) -> 
 
 
 def explain(
-    seen: Iterable[Seen], first: str, flow: int, routes: Routes, paths: Paths
+    seen: Iterable[Seen], first: str, flow: int, routes: Routes, paths: Paths, is_one: bool = False
 ) -> tuple[int, list[Fault]]:
-    """Count the frames that entered, and find what went wrong with them."""
+    """Count the frames that entered, and find what went wrong with them. `is_one`: it is one frame, however
+    often it was heard."""
     seen = list(seen)
     segments = by_segment(seen, paths.hearers)
     home = homes(segments, first, flow, routes)
+    if is_one and sum(home.values()) > 1:  # rows of what was put are missing
+        home = {first if first in home else min(home): 1}
     faults = unheard(segments, paths.hearers, sum(home.values()))
     for target, difference in balance(segments, home, flow, routes).items():
         found = evidence(seen, target, segments, paths)

@@ -7,20 +7,32 @@ pattern*, which is explained once (`pipeline.analysis.audit.explain`). What else
 (`causes`) corrects the explanation of those that it concerns.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipeline.analysis.audit import causes, failover_copies, labels, suspects, ways
+from capture.schema import BRIDGE, Direction, Kind
+from pipeline.analysis.audit import (
+    causes,
+    coverage,
+    failover_copies,
+    labels,
+    replays,
+    suspects,
+    uncovered,
+    ways,
+)
 from pipeline.analysis.audit.episodes import counted, numbered, summarised
 from pipeline.analysis.audit.explain import Seen, explain
 from pipeline.analysis.audit.labels import CIRCUMSTANCES, FAULT_PATTERN, FaultPattern, Group
-from pipeline.analysis.shared import inventory, sums, trunks
+from pipeline.analysis.shared import inventory, steps, sums, trunks
 from pipeline.analysis.shared.clocks import at_one_clock, clocks_of
 from pipeline.analysis.shared.expected import ENVELOPED_UNIT, Expected, learn
 from pipeline.analysis.shared.frames import local_table
 from pipeline.analysis.shared.places import Places
+from pipeline.analysis.shared.steps import Step
 from pipeline.cache import cached
 from pipeline.input.span import WHOLE, Span
 
@@ -40,7 +52,7 @@ class Audit(NamedTuple):
     `totals`: frames, by how they were matched. `summary`: findings by kind, stage and place. `findings`: one
     row for each bad frame and segment. `ledger`: drops as the bridges' own ledgers have them. `agreement`:
     these beside the frames that are missing, for each bridge. `capture`: rows that the recorders themselves
-    missed.
+    missed. `coverage`: what was not looked at.
     """
 
     totals: "DataFrame"
@@ -49,6 +61,7 @@ class Audit(NamedTuple):
     ledger: "DataFrame"
     agreement: "DataFrame"
     capture: "DataFrame"
+    coverage: "DataFrame"
 
 
 class Judged(NamedTuple):
@@ -60,13 +73,20 @@ class Judged(NamedTuple):
 
 
 def audit(
-    rows: "DataFrame", window_ms: int = WINDOW_MS, span: Span = WHOLE, entries: "list[Row] | None" = None
+    rows: "DataFrame",
+    window_ms: int = WINDOW_MS,
+    span: Span = WHOLE,
+    entries: "list[Row] | None" = None,
+    left_out: int = 0,
+    stepped: Sequence[Step] | None = None,
 ) -> Audit:
-    """Audit a capture. `entries` are its inventory, which is taken if it is not given.
+    """Audit a capture. `entries` are its inventory, which is taken if it is not given; `left_out` of its
+    files cannot be read.
 
     Small tables are collected: the inventory, the sums of frames, the fault patterns, and their groups. If
     `span` has bounds, the frames are counted of which the first row is inside. `rows` then have a margin
-    (`pipeline.input.span.MARGIN_NS`), in which others begin or end.
+    (`pipeline.input.span.MARGIN_NS`), in which others begin or end. Clocks are looked at once something is
+    wrong: if one has `stepped`, the audit begins again with times that have not.
     """
     spark = rows.sparkSession
     entries = inventory.take(rows) if entries is None else entries
@@ -76,6 +96,15 @@ def audit(
     expected = learn(known, at.words, at.heard_in)
     wrong = sum(row["count"] for row in known) - sum(one.frames for one in expected.typical)
     judged, moved = Judged([], [], local_table(spark, _FINDING, [])), 0
+    if wrong and stepped is None and len({gateway for gateway, _ in at.hubs}) > 1:
+        found = steps.steps(rows)
+        if found:
+            timed = steps.corrected(rows, found, inventory.runs(entries))
+            again_taken = [
+                *inventory.counted(timed).collect(),
+                *(one for one in entries if one.kind == Kind.TOPOLOGY),
+            ]
+            return audit(timed, window_ms, span, again_taken, left_out, found)
     if wrong:
         of_frames = sums.with_key(rows, at)
         again = failover_copies.pairs(of_frames, frame_sums, expected, at)
@@ -93,6 +122,9 @@ def audit(
         local_table(spark, inventory.LEDGER, ledger),
         local_table(spark, labels.AGREEMENT, both),
         local_table(spark, inventory.CAPTURE, inventory.uncaptured(inside)),
+        local_table(
+            spark, coverage.COVERAGE, uncovered.coverage(entries, span.gateways, left_out, stepped or ())
+        ),
     )
 
 
@@ -101,12 +133,18 @@ def judge(
 ) -> Judged:
     """Find what is wrong with the rows of suspects."""
     homes = {its.at.segments[home] for home, _ in expected.routes}
+    joins = replays.sides(its.taken, its.at)
+    if joins:  # worked out, for Sail's client takes no plan that is much deeper
+        suspect = cached(replays.with_entries(suspect, joins, its.at.by_envelope))
     timed = at_one_clock(suspect, its.ahead, {"first_at": "first_ns", "last_at": "last_ns"})
     in_episodes = numbered(timed, its.at, window_ns, span)
+    if joins:
+        in_episodes = replays.as_one(in_episodes)
+        in_episodes = cached(in_episodes) if span.is_bounded else in_episodes
     episode_rows = cached(summarised(counted(in_episodes), homes, span))
     explained = list(explanations(fault_patterns(episode_rows).collect(), expected, its.at))
     known = causes.ways_of([one for one in explained if one.lost], its.taken, its.at)
-    patterns = causes.with_needed(explained, known)
+    patterns = causes.with_needed(explained, known, its.at)
     are_parallel = any(map(ways.are_parallel, known.values()))
     marked = causes.marked(episode_rows, in_episodes, patterns, its, are_parallel)
     groups = labels.groups_of(grouped(marked).collect(), patterns)
@@ -127,8 +165,18 @@ def explanations(found: "Iterable[Row]", expected: Expected, at: Places) -> "Ite
     routes = {(name[h], flow): frozenset(name[s] for s in to) for (h, flow), to in expected.routes.items()}
     for row in found:
         counts = [Seen((one.gateway, one.hub), one.bus, one.dir, one.n) for one in row.seen]
-        found_out = explain(counts, row.first, row.flow, routes, at.paths)
-        yield FaultPattern(tuple(row[name] for name in FAULT_PATTERN), row.episodes, *found_out)
+        found_out = explain(counts, row.first, row.flow, routes, at.paths, at.by_envelope)
+        key = tuple(row[name] for name in FAULT_PATTERN)
+        yield FaultPattern(key, row.episodes, *found_out, passed=passed(counts, found_out[0]))
+
+
+def passed(seen: "Iterable[Seen]", entered: int) -> frozenset[str]:
+    """Return the bridges that put as many frames onto a segment as entered: they did not keep them."""
+    put = Counter[tuple[str, str]]()
+    for one in seen:
+        if one.dir == Direction.TX and one.hub[1].startswith(BRIDGE):
+            put[one.hub[1], one.segment] += one.n
+    return frozenset(hub for (hub, _), count in put.items() if count >= entered)
 
 
 def grouped(marked: "DataFrame") -> "DataFrame":

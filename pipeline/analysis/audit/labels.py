@@ -5,7 +5,7 @@ collected, and the tables of an audit are made of them. Pure.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from capture.schema import Direction
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Row
 
 FAULT_PATTERN: Final = ("fault_pattern", "first", "flow", "begun")
-CIRCUMSTANCES: Final = ("unseen", "absent", "silent", "last", "paused")
+CIRCUMSTANCES: Final = ("unseen", "dark", "absent", "silent", "last", "paused")
 SUMMARY: Final = {
     "kind": str, "stage": str, "segment": str, "gateway": str, "hub": str, "matched": str,
     "count": int, "first_ns": int, "last_ns": int,
@@ -40,7 +40,8 @@ class FaultPattern(NamedTuple):
     """Counts that went wrong alike: the `episodes` that have them, the frames that `entered`, the faults.
 
     `begun` are the patterns that the frames start with (`pipeline.analysis.shared.filters.begun`). `needed`
-    are the bridges without which a frame cannot reach a segment.
+    are the bridges without which a frame cannot reach a segment, `serving` the gateways that may carry it
+    there. `passed` are bridges that did carry it.
     """
 
     key: PatternKey
@@ -48,6 +49,8 @@ class FaultPattern(NamedTuple):
     entered: int
     faults: list[Fault]
     needed: Mapping[str, Sequence[str]] = {}
+    serving: Mapping[str, Collection[str]] = {}
+    passed: frozenset[str] = frozenset()
 
     @property
     def lost(self) -> set[str]:
@@ -87,9 +90,10 @@ class Label(NamedTuple):
 class Group(NamedTuple):
     """The `episodes` with one fault pattern and one set of circumstances, from `first_ns` to `last_ns`.
 
-    `label` is its number. `unseen` is the gateway of a recorder that had a hole then; of those that are
-    `absent` nothing was recorded then. `silent` are the bridges that were silent, and `last` the gateways
-    that passed something last; `paused` are segments onto which nobody put anything.
+    `label` is its number. `unseen` is the gateway of a recorder that had a hole then. Of those that are
+    `dark` nobody knows what they moved then, and of those that are `absent` nothing was recorded then.
+    `silent` are the bridges that were silent, and `last` the gateways that passed something last; `paused`
+    are segments onto which nobody put anything.
     """
 
     label: int
@@ -99,6 +103,7 @@ class Group(NamedTuple):
     first_ns: int
     last_ns: int
     unseen: str | None
+    dark: Sequence[str]
     absent: Sequence[str]
     silent: Sequence[str]
     last: Sequence[str]
@@ -115,11 +120,16 @@ class Group(NamedTuple):
             return label._replace(kind=NOT_CAPTURED, stage=RECORDER, gateway=self.unseen, hub=None)
         if fault.unheard and gateway in self.absent:
             return label._replace(kind=NOT_CAPTURED, stage=NOT_RECORDED)
-        if fault.kind != LOST or fault.unheard:
+        if fault.unheard:
+            return label._replace(kind=NOT_CAPTURED, stage=NOT_RECORDED) if gateway in self.dark else label
+        if fault.kind != LOST:
             return label
+        for carrier in sorted(self.pattern.serving.get(fault.segment, ())):
+            if carrier in self.dark:
+                return label._replace(kind=NOT_CAPTURED, stage=NOT_RECORDED, gateway=carrier, hub=None)
         its = self.pattern.needed.get(fault.segment, ())
         for bridge, gateway in zip(self.silent, self.last, strict=True):
-            if bridge in its:
+            if bridge in its and bridge not in self.pattern.passed:
                 return label._replace(stage=NO_BRIDGE, gateway=gateway, hub=bridge)
         if _is_between(fault) and fault.segment in self.paused:
             return label._replace(stage=NO_BRIDGE, gateway=None, hub=None)
@@ -132,8 +142,8 @@ def groups_of(found: "Iterable[Row]", patterns: Iterable[FaultPattern]) -> list[
     return [
         Group(
             row.label, known[tuple(row[name] for name in FAULT_PATTERN)], row.matched, row.episodes,
-            row.first_ns, row.last_ns, row.unseen, row.absent or (), row.silent or (), row["last"] or (),
-            row.paused or (),
+            row.first_ns, row.last_ns, row.unseen, row.dark or (), row.absent or (), row.silent or (),
+            row["last"] or (), row.paused or (),
         )
         for row in found
     ]  # fmt: skip

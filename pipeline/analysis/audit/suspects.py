@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from pipeline.analysis.audit import failover_copies
+from pipeline.analysis.audit import failover_copies, replays
 from pipeline.analysis.shared import filters, sums
 from pipeline.analysis.shared.expected import Expected
 from pipeline.analysis.shared.places import Places
@@ -61,9 +61,10 @@ def _is_in_sample(expected: Expected, at: Places) -> "Column":
 
 def _condensed(rows: "DataFrame", at: Places) -> "DataFrame":
     """Make one row of those of a key, a peer of a hub, and a bin of time. Envelopes need no time."""
-    place = ("key", "home", "gateway", "hub", "bus", "dir", "origin", "seq")
+    place = ("key", "home", "gateway", "hub", "bus", "dir", "origin", "seq", replays.STOOD_BY)
     times = F.min("ts_ns").alias("first_ns"), F.max("ts_ns").alias("last_ns")
     most = (F.max(name).alias(name) for name in _ITS)
     when = [] if at.by_envelope else [F.expr(f"ts_ns div {BIN_NS}").alias("bin")]
-    groups = rows.groupBy(*place, F.xxhash64("peer").alias("peer"), *when)
+    told = rows.withColumn(replays.STOOD_BY, replays.stood_by())
+    groups = told.groupBy(*place, F.xxhash64("peer").alias("peer"), *when)
     return groups.agg(F.count(F.lit(1)).alias("n"), *times, *most).drop("bin")

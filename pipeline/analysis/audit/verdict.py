@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 from bus.reasons import kind_of
 from bus.vacancy import NO_PEER
 from capture.schema import Direction
+from pipeline.analysis.audit.coverage import CLOCK, LEFT_OUT, NO_ROWS, NOT_ASKED, said
 from pipeline.analysis.audit.explain import AT_SENDER, LOST, NOT_CAPTURED, NOT_RECORDED, UPSTREAM
 
 Row = Any  # of a table: a mapping, or a row of pyspark
@@ -21,6 +22,8 @@ _FILTERS: Final = ("pattern", "event", "no frame")  # what these keep out was no
 _FAULTS: Final = {
     "lost": "missing on a segment", "duplicate": "doubled", "echo": "echoed to where they came from",
 }  # fmt: skip
+_LACKING: Final = {NOT_ASKED, NO_ROWS, LEFT_OUT, CLOCK}
+_BUS: Final = "bus "
 _ONCE: Final = "all handed on once"
 _WHERE: Final = "to every segment that their kind reaches"
 
@@ -39,16 +42,19 @@ class Verdict(NamedTuple):
 
 
 def judge(tables: Tables) -> Verdict:
-    """Judge the tables `totals`, `summary`, `ledger`, `agreement` and `capture` of an audit."""
+    """Judge the tables `totals`, `summary`, `ledger`, `agreement`, `capture` and `coverage` of an audit."""
     faults, dropped = _faults(tables), _drops(tables["ledger"])
     near, absent = _unsure(tables["summary"])
+    beyond = tables.get("coverage", ())
+    unknown = {row["what"] for row in beyond}
     excused = sum(row["count"] for row in tables["summary"]) - faults.total() - near - absent.total()
     rejected = _rejects(tables["ledger"])
     missed = sum(row["missed"] + row["holes"] for row in tables["capture"])
     unintended = sum(count for reason, count in dropped.items() if kind_of(reason) != "policy")
     (totals,) = tables["totals"]
     is_blind = not faults and not totals["crossed"]
-    parts = [_head(totals, faults, bool(excused)), _dropped(dropped, unintended)]
+    is_whole = not (excused or unknown & _LACKING)
+    parts = [_head(totals, faults, is_whole, bool(missed)), _dropped(dropped, unintended)]
     if excused:
         parts.append(f"so {excused:,} copies are missing further on")
     if rejected:
@@ -57,25 +63,31 @@ def judge(tables: Tables) -> Verdict:
         parts.append(f"the recorders missed {missed:,} rows, so more may have passed than is checked here")
     if near:
         parts.append(f"{near:,} copies that passed near that are not judged")
-    parts += [
-        f"{bus} was not recorded while {count:,} copies were due there" for bus, count in absent.items()
-    ]
-    amber = dropped or rejected or missed or absent or is_blind
-    status = int(bool(faults or unintended or missed or absent or is_blind))
+    parts += [_not_recorded(where, count) for where, count in absent.items()]
+    parts += said(beyond)
+    lacks = {LEFT_OUT, CLOCK} & unknown or any(row["name"].startswith(_BUS) for row in beyond)
+    amber = dropped or rejected or missed or absent or is_blind or unknown & _LACKING
+    status = int(bool(faults or unintended or missed or absent or is_blind or lacks))
     return Verdict("red" if faults else "amber" if amber else "green", "; ".join(filter(None, parts)), status)
 
 
-def _head(totals: Row, faults: Counter[str], is_short: bool) -> str:
+def _not_recorded(where: str, count: int) -> str:
+    if where.startswith(_BUS):
+        return f"{where} was not recorded while {count:,} copies were due there"
+    return f"nothing is known of {where} while {count:,} copies were due that it may have carried"
+
+
+def _head(totals: Row, faults: Counter[str], is_whole: bool, is_least: bool) -> str:
     frames, crossed = totals["frames"], totals["crossed"]
     if not frames:
         return "no frame is in this capture, so nothing was checked"
-    entered = f"{_count(frames, 'frame')} entered"
+    entered = f"{'at least ' * is_least}{_count(frames, 'frame')} entered"
     if faults:
         found = (f"{faults[kind]:,} {words}" for kind, words in _FAULTS.items() if faults[kind])
         return f"{entered}; of their copies, {', '.join(found)}"
     if not crossed:
         return f"{entered}; none was seen on another segment, so nothing is known of their delivery"
-    once = _ONCE if is_short else f"{_ONCE} {_WHERE}"
+    once = f"{_ONCE} {_WHERE}" if is_whole else _ONCE
     return f"{entered}, {once}" if crossed == frames else f"{entered}; {crossed:,} had to cross, {once}"
 
 
@@ -121,7 +133,7 @@ def _unsure(summary: Sequence[Row]) -> tuple[int, Counter[str]]:
     near, absent = 0, Counter[str]()
     for row in (row for row in summary if row["kind"] == NOT_CAPTURED):
         if row["stage"] == NOT_RECORDED:
-            absent[f"{row['hub']} of {row['gateway']}"] += row["count"]
+            absent[f"{row['hub']} of {row['gateway']}" if row["hub"] else row["gateway"]] += row["count"]
         else:
             near += row["count"]
     return near, absent

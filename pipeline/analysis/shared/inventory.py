@@ -9,7 +9,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import Row
 from pyspark.sql import functions as F
@@ -118,6 +118,30 @@ def ledger(found: "Iterable[Row]") -> list[tuple[Any, ...]]:
         (*key, sum(row["count"] for row in groups[key]), *_times(groups[key]))
         for key in sorted(groups, key=_nulls_first)
     ]
+
+
+class Run(NamedTuple):
+    """A run of a gateway's recorder: its first and last number and the times of its first and last row, in ns
+    by the gateway's clock. `is_ended`: it has the last row of a recorder that was stopped."""
+
+    gateway: str
+    boot: int
+    first_seq: int
+    first_ns: int
+    last_ns: int
+    is_ended: bool
+    last_seq: int = 0
+
+
+def runs(found: "Iterable[Row]") -> list[Run]:
+    """Find the runs of recorders, from the rows of `take`."""
+    groups = grouped((row for row in found if row.kind != Kind.TOPOLOGY), "gateway", "boot")
+    return [_run(gateway, boot, groups[gateway, boot]) for gateway, boot in sorted(groups)]
+
+
+def _run(gateway: str, boot: int, group: "list[Row]") -> Run:
+    end = max(group, key=lambda row: row.last)
+    return Run(gateway, boot, min(row.first for row in group), *_times(group), end.kind == Kind.GAP, end.last)
 
 
 def uncaptured(found: "Iterable[Row]") -> list[tuple[Any, ...]]:

@@ -35,7 +35,7 @@ def status(*rows: dict[str, Any], hub: str = "p", **more: Any) -> dict[str, Any]
         "pid": 7,
         "parts": [],
         "hubs": [{"name": hub, "part": f"bus {hub}", "links": list(rows)}],
-        "totals": {"received": 5, "sent": 6, "queued": 7, "dropped": {"a": 1, "b": 2}},
+        "totals": {"received": 5, "sent": 6, "queued": 7, "dropped": {"a": 1, "b": 2, "no peer": 900}},
         "memory": {"held_bytes": 1_250_000},
         "candidates": [],
         "brokers": [],

@@ -2,10 +2,11 @@
 
 import random
 from collections import Counter, deque
+from functools import partial
 
 import pytest
 
-from bridges.bridge import Bridge, Policy, Side
+from bridges.bridge import Bridge, Policy, Port, Side
 from bridges.handover.gate import Rank, private_origin
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats
@@ -121,6 +122,14 @@ class Copy:
         self.may = False
         self.gate = self.bridge.stand_by(lambda _: self.may)
         self.ends = [medium.join(name, side) for medium, side in zip(world.media, self.sides, strict=True)]
+        self.bridge.tap(partial(self._note, world.came))
+        self.bridge.tap_came(partial(self._note, world.came))
+        self.bridge.tap_sent(partial(self._note, world.left))
+
+    def _note(self, seen: "Counter[tuple[str, bytes]]", batch: Batch, where: Pipe | str | None) -> None:
+        """Count what a recorder of the bridge would, by the name of the side."""
+        side = where.side.name if isinstance(where, Port) else str(where)
+        seen.update((side, take_apart(message).content) for message in payloads(batch))
 
     def promote(self) -> None:
         self.may = True
@@ -144,6 +153,7 @@ class World:
         self.clock, self.chance, self.trunks, self.equal = Clock(), random.Random(seed), trunks, equal
         self.opaque = opaque
         self.media = Medium(), Medium()
+        self.came, self.left = Counter[tuple[str, bytes]](), Counter[tuple[str, bytes]]()
         self.stations = [
             Station(m, t, 77 + n) for n, (m, t) in enumerate(zip(self.media, trunks, strict=True))
         ]
@@ -192,6 +202,13 @@ class World:
         for station in self.stations:
             assert len(set(station.keys)) == len(station.keys)
 
+    def check_rows(self) -> None:
+        """Check that who records has seen all come that has left, what was sent at a takeover too."""
+        for here, there in (("0", "1"), ("1", "0")):
+            left = Counter({content: n for (side, content), n in self.left.items() if side == there})
+            came = Counter({content: n for (side, content), n in self.came.items() if side == here})
+            assert left <= came
+
 
 SETUPS = [(True, True), (False, False), (True, False)]
 
@@ -227,6 +244,7 @@ def _three_takeovers(world: World) -> None:
         active, standby = standby, active
     world.churn(100)
     world.check()
+    world.check_rows()
     assert sum(world.stations[0].said.values()) > 50
 
 

@@ -16,9 +16,10 @@ import pytest
 from pyarrow import parquet
 
 from bus.hub import Hub
+from bus.wire.batch import from_payloads
 from capture.batches import batches_of
 from capture.reader import message_of
-from capture.schema import META_GATEWAY, META_VERSION, VERSION, Kind
+from capture.schema import META_GATEWAY, META_VERSION, VERSION, Kind, Verdict
 from devices.child import settle
 from devices.tap import recorder as recorder_module
 from devices.tap.journal import leftovers
@@ -77,6 +78,16 @@ async def test_all_that_passes_is_in_a_finished_file(tmp_path: Path) -> None:
     assert metadata[META_VERSION.encode()] == str(VERSION).encode()
     assert not leftovers(tmp_path, "gw")
     assert not hub.taps
+
+
+async def test_what_came_while_a_bridge_stood_by_is_a_row_that_says_so(tmp_path: Path) -> None:
+    async with recording(tmp_path) as (recorder, hub):
+        recorder.came("bridge joint", {"can": "can can0"})(from_payloads(numbered(0, 2)), "can")
+        say(hub, joined(hub, "a"), numbered(2, 1))
+    rows = [row for row in rows_in(tmp_path) if row["kind"] == Kind.FRAME]
+    places = [(row["hub"], row["bus"], row["dir"], row["verdict"]) for row in rows]
+    assert places[:2] == [("bridge joint", "can can0", 0, int(Verdict.STANDBY))] * 2
+    assert [verdict for *_, verdict in places] == [2, 2, 0]
 
 
 async def test_a_recorder_that_is_stopped_ends_with_a_row_that_says_so(tmp_path: Path) -> None:
@@ -222,6 +233,7 @@ GATEWAY = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from bus.hub import Hub
+from bus.wire.batch import from_payloads
 from devices.tap.recorder import Options, Recorder
 from tests.devices.tap.tap_support import joined, locate, numbered, say
 

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Collection
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +26,11 @@ def frame(name: str, data: str) -> bytes:
 
 
 class Capture:
-    """The rows so far. Times are in ms since the start."""
+    """The rows so far. Times are in ms since the start. Recorders are stopped at the end, but for those that
+    are `killed`, or all of them if the capture `goes_on`."""
 
-    def __init__(self) -> None:
+    def __init__(self, killed: Collection[str] = (), goes_on: bool = False) -> None:
+        self.killed, self.goes_on = killed, goes_on
         self.packets: list[Packet] = []
         self.numbers = Counter[str]()
         self.summaries: list[dict[str, Any]] = []
@@ -41,13 +44,18 @@ class Capture:
         way: Direction,
         content: bytes,
         number: int | None = None,
+        verdict: Verdict = Verdict.OK,
+        envelope: tuple[int, int] | None = None,
     ) -> None:
-        """Note that a hub saw a message; enveloped, if it has a `number`."""
-        message = content if number is None else wrap(content, Envelope(9, number))
+        """Note that a hub saw a message; in an `envelope` (origin and sequence), or in ours if it has a
+        `number`."""
+        if envelope is None and number is not None:
+            envelope = 9, number
+        message = content if envelope is None else wrap(content, Envelope(*envelope))
         at = START_NS + int(ms * MS)
         number_of_row = self._number(gateway, 1)
         self.packets.append(
-            Packet(at, gateway, hub, bus, "peer", int(way), 0, 0, 5, number_of_row, 1, message)
+            Packet(at, gateway, hub, bus, "peer", int(way), 0, verdict.value, 5, number_of_row, 1, message)
         )
 
     def missed(self, ms: float, gateway: str, rows: int) -> None:
@@ -82,7 +90,16 @@ class Capture:
         self.numbers[gateway] += rows
         return self.numbers[gateway] - rows
 
+    def _stop(self) -> None:
+        """Write the last row of each recorder that is stopped."""
+        end_ns = max((packet.ts_ns for packet in self.packets), default=START_NS)
+        for gateway in sorted(self.numbers.keys() - {*self.killed}):
+            self.missed((end_ns - START_NS) / MS, gateway, 0)
+
     def rows(self, spark: "SparkSession") -> "DataFrame":
+        if not self.goes_on:
+            self._stop()
+            self.goes_on = True
         rows = spark.createDataFrame([row(packet) for packet in self.packets], DDL_PARTITIONED)
         if not self.summaries:
             return rows

@@ -80,7 +80,7 @@ def test_without_spark_the_user_is_told_of_sail_if_that_is_there(monkeypatch: py
     if sail.installed():
         with pytest.raises(PipelineError, match="Spark is not installed, but Sail is: give --engine sail"):
             chosen()
-    with pytest.raises(PipelineError, match=r"pip install 'buscoupler.pipeline.'"):
+    with pytest.raises(PipelineError, match=r"pip install 'buscoupler.(pipeline|engines).'"):
         chosen(able=False)
 
 
@@ -113,3 +113,24 @@ def test_a_setting_without_a_name_or_value_is_wrong_use(
     with pytest.raises(SystemExit):
         chosen("--conf", word)
     assert "give NAME=VALUE" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("versions", "is_clash"),
+    [
+        ({"pyspark": "4.3.0"}, False),
+        ({"pyspark": "4.3.0", "pyspark-client": "4.3.0"}, False),
+        ({"pyspark": "4.3.0", "pyspark-client": "4.2.0"}, True),
+    ],
+)
+def test_two_versions_of_pyspark_over_each_other_are_refused_with_the_way_out(
+    monkeypatch: pytest.MonkeyPatch, versions: dict[str, str], is_clash: bool
+) -> None:
+    monkeypatch.setattr(jars, "_version", lambda name: versions.get(name, ""))
+    if not is_clash:
+        assert chosen().resident
+        return
+    with pytest.raises(PipelineError) as told:
+        chosen()
+    assert "pyspark 4.3.0 and pyspark-client 4.2.0 are installed over each other" in str(told.value)
+    assert str(told.value).endswith("install 'buscoupler[engines]'")

@@ -18,7 +18,7 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 pytest.importorskip("pysail")
 
-from pipeline.engine import sail, session
+from pipeline.engine import jars, sail, session
 from pipeline.engine.choice import SAIL, Where
 from pipeline.engine.sail import Sail, size_bytes
 from pipeline.errors import PipelineError
@@ -27,9 +27,14 @@ from pipeline.input import sample
 LIMIT_S = 20.0
 
 
-def test_sail_that_is_not_there_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("has_spark", "extra"), [(False, "sail"), (True, "engines")])
+def test_sail_that_is_not_there_is_one_clear_line(
+    monkeypatch: pytest.MonkeyPatch, has_spark: bool, extra: str
+) -> None:
+    """Beside Spark its client would be installed over pyspark."""
     monkeypatch.setattr(sail, "find_spec", lambda name: None)
-    with pytest.raises(PipelineError, match=re.escape("pip install 'buscoupler[sail]'")):
+    monkeypatch.setattr(jars, "installed", lambda: has_spark)
+    with pytest.raises(PipelineError, match=re.escape(f"pip install 'buscoupler[{extra}]'")):
         session.start(Where(SAIL))
 
 
@@ -105,7 +110,7 @@ KILLED: Final = """
 import sys
 from appliance.commandline.cli import main
 from pipeline.analysis.audit import findings
-from pipeline.engine import sail
+from pipeline.engine import jars, sail
 
 made, connect, work = [], sail.Sail.connect, findings.audit
 sail.Sail.connect = lambda self: made.append(self) or connect(self)

@@ -22,12 +22,14 @@ import fcntl, json, os, signal, sys, time
 from pathlib import Path
 
 place = Path(sys.argv[1])
-lock = (place / "keeper.lock").open("ab")
+lock = (place / "keeper.lock").open("w")
 fcntl.flock(lock, fcntl.LOCK_EX)
+lock.write(str(os.getpid()))
+lock.flush()
 
 def end(*_):
-    lock.close()
-    time.sleep(0.5)  # as Python's own end may take beside other load
+    (place / "server.json").unlink(missing_ok=True)  # as a keeper does before its Java ends
+    time.sleep(0.3)
     os._exit(0)
 
 signal.signal(signal.SIGTERM, end)
@@ -40,7 +42,7 @@ while True:
 
 @contextmanager
 def kept(place: Path) -> Iterator["subprocess.Popen[str]"]:
-    """Run a keeper without a Spark, which lets go of its lock long before it ends."""
+    """Run a keeper without a Spark, which takes away its file long before it ends."""
     words = [sys.executable, "-c", KEEPER, str(place)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         try:
@@ -51,7 +53,7 @@ def kept(place: Path) -> Iterator["subprocess.Popen[str]"]:
             process.kill()
 
 
-def test_a_server_that_was_stopped_has_ended_and_not_only_let_go_of_its_lock(tmp_path: Path) -> None:
+def test_a_server_that_was_stopped_has_ended(tmp_path: Path) -> None:
     with kept(tmp_path) as process:
         found = server.load(tmp_path)
         assert found is not None
@@ -59,6 +61,27 @@ def test_a_server_that_was_stopped_has_ended_and_not_only_let_go_of_its_lock(tmp
         assert server.stop(tmp_path)
         assert process.poll() == 0
     assert not server.stop(tmp_path)
+
+
+@pytest.mark.parametrize("has_begun_to_end", [False, True], ids=["it starts", "it has begun to end"])
+def test_a_server_without_its_file_is_ended_too(tmp_path: Path, has_begun_to_end: bool) -> None:
+    with kept(tmp_path) as process:
+        (tmp_path / server.SERVER).unlink()
+        if has_begun_to_end:
+            process.terminate()
+        assert server.stop(tmp_path)
+        assert process.poll() == 0
+
+
+def test_a_keeper_holds_its_lock_until_its_process_ends(tmp_path: Path) -> None:
+    """Else one that still ends would seem to have ended."""
+    words = "import sys; from pathlib import Path; from pipeline.engine import keeper, server; "
+    scene = "place = Path(sys.argv[1])\nwith keeper.only_one(place): pass\nprint(server.keeper_of(place))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{words}\n{scene}", str(tmp_path)], capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.stdout.strip() == (tmp_path / server.LOCK).read_text(), done.stderr
+    assert server.keeper_of(tmp_path) is None
 
 
 def test_the_file_of_a_keeper_that_was_killed_is_nobodys(tmp_path: Path) -> None:

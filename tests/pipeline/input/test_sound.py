@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from capture import files, schema
 from capture.compact import compact
+from pipeline.input import sample
 from pipeline.input.sound import look, passed_by
 from tests.capture.divided import divide
 from tests.helpers import alone
@@ -202,3 +203,12 @@ def test_of_a_thousand_segments_the_sound_ones_are_analysed(
     assert f"{one_of_many(here)}: " in said
     assert f"left out 1 of {len(files.listed(here))} files" in said
     assert found == without_one
+
+
+def test_a_directory_that_names_another_gateway_than_its_files_is_refused(tmp_path: Path) -> None:
+    sample.write(tmp_path)
+    (mine,) = (tmp_path / "capture").glob("*/gateway=gw")
+    shutil.copytree(mine, mine.with_name("gateway=gw-copy"))
+    looked = look(tmp_path / "capture", thorough=False)
+    assert [one.path.parent.name for one in looked.bad] == ["gateway=gw-copy"]
+    assert "recorded by gateway gw, not by gw-copy, as its directory says" in looked.bad[0].text

@@ -58,9 +58,11 @@ class Files:
         self._cap_seq = [0] * len(names)
 
     def write(
-        self, number: int, time_ns: Ints, place: Ints, frame: Ints, f: Frames, missed: Bools, drops: Drops
-    ) -> int:
-        """Write the rows of a gateway but those that its recorder `missed`. Return how many there are."""
+        self, number: int, time_ns: Ints, place: Ints, frame: Ints, f: Frames, missed: Bools, drops: Drops,
+        end_ns: int | None = None,
+    ) -> int:  # fmt: skip
+        """Write the rows of a gateway but those that its recorder `missed`, and the last one if that is
+        stopped at `end_ns`. Return how many there are."""
         first = self._cap_seq[number]
         seq = first + np.flatnonzero(~missed)
         self._cap_seq[number] += len(time_ns)
@@ -70,6 +72,10 @@ class Files:
             seq = np.concatenate([seq, self._cap_seq[number] + np.arange(len(ledger))])
             self._cap_seq[number] += len(ledger)
             table = pa.concat_tables([table, ledger])
+        if end_ns is not None:
+            table = pa.concat_tables([table, self._end(number, end_ns)])
+            seq = np.concatenate([seq, [self._cap_seq[number]]])
+            self._cap_seq[number] += 1
         table = table.set_column(2, table.schema.field("cap_seq"), pa.array(seq))
         path = capture_file(
             self._directory, day_of(int(time_ns.min())), self._names[number], name_of(START_NS, first)
@@ -157,6 +163,14 @@ class Files:
         }
         nothing = {n: pa.nulls(count, wanted.field(n).type) for n in wanted.names if n not in columns}
         return self._ordered(number, {**columns, **nothing})
+
+    def _end(self, number: int, time_ns: int) -> pa.Table:
+        wanted, empty = self._schema(number), dict.fromkeys(("hub", "bus", "peer"), "")
+        row = empty | {
+            "ts_ns": time_ns, "boot": START_NS, "cap_seq": 0, "kind": schema.Kind.GAP.value,
+            "dir": 0, "count": 0, "verdict": schema.Verdict.NOT_CAPTURED.value, "reason": "not captured",
+        }  # fmt: skip
+        return pa.Table.from_pylist([row], schema=wanted)
 
     def _topology(self, number: int) -> str:
         """Return what the tap records, as it says in each file."""

@@ -57,9 +57,10 @@ class Maker:
         self._source(frames, rows, drops)
         for segment in range(self.plan.gateways):
             self._deliver(frames, segment, rows, drops)
+        is_last = first + count == self.plan.frames
         for number, part in enumerate(rows):
             if sum(map(len, part.frame)):
-                self._write(number, part, frames, drops[number])
+                self._write(number, part, frames, drops[number], is_last)
 
     def _source(self, f: Frames, rows: list[Rows], drops: list[Drops]) -> None:
         """Carry frames onto the bus, into the bridge and to the trunk, whose queue drops some."""
@@ -132,14 +133,15 @@ class Maker:
         self._drop(gateway, ONTO, "aged out", f.second[frame[fault == Frames.AGED]], drops)
         self.truth.duplicates[segment] += int(np.count_nonzero(twice))
 
-    def _write(self, number: int, part: Rows, f: Frames, drops: Drops) -> None:
+    def _write(self, number: int, part: Rows, f: Frames, drops: Drops, is_last: bool) -> None:
         time_ns, place, frame = (np.concatenate(x) for x in (part.time, part.place, part.frame))
         order = np.argsort(time_ns, kind="stable")
         time_ns, place, frame = time_ns[order], place[order], frame[order]
         missed = self.times.in_hole(time_ns, number)
         self._count_unknown(f.tokens[frame[~missed], 1])
         self.truth.missed[self.names[number]] += int(np.count_nonzero(missed))
-        self.truth.rows += self.files.write(number, time_ns, place, frame, f, missed, drops)
+        end_ns = max(int(time_ns[-1]), int(f.time.max()) + int(self.offset[number])) if is_last else None
+        self.truth.rows += self.files.write(number, time_ns, place, frame, f, missed, drops, end_ns)
 
     def _count_unknown(self, tokens: NDArray[np.uint32]) -> None:
         for one in self.times.sensor_tokens[self.plan.sensors - self.plan.unknown :]:

@@ -1,13 +1,15 @@
-"""Lines of slcan adapters that are no sockets: files, pipes, ttys."""
+"""Lines of slcan adapters: which are frames, how they end, and what they cost where there is no socket."""
 
 import os
+import socket
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from bridges.media.can.port import BusPort
-from bridges.media.can.slcan import BufferedLine, prepare_slcan
+from bridges.media.can.slcan import BufferedLine, is_frame, prepare_slcan
+from bridges.media.can.source import Heard
 
 
 def descriptors() -> int:
@@ -27,3 +29,84 @@ def test_a_line_that_is_no_socket_costs_no_descriptor() -> None:
     assert descriptors() == before
     os.close(read)
     os.close(write)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"t1232AABB",
+        b"t1230",
+        b"T10723409801020304050607E0",
+        b"r1238",
+        b"R107234098",
+        b"x107234090",
+        b"t1232AABB1F40",
+        b"t1232AABB00001F40",
+        b"d123F" + b"00" * 64,
+        b"B107234099" + b"ab" * 12,
+        b"D107234090",
+    ],
+)
+def test_whole_frames_with_and_without_a_time(line: bytes) -> None:
+    assert is_frame(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"t",
+        b"t123",
+        b"t1232AAB",
+        b"t1239" + b"00" * 9,
+        b"T1072340",
+        b"tXYZ0",
+        b"hello",
+        b"Z",
+        b"V1013",
+        b"d123F" + b"00" * 63,
+        b"t1230000000000",
+        b"t1232AABBzz",
+        b"\xff1230",
+    ],
+)
+def test_what_is_no_whole_frame(line: bytes) -> None:
+    assert not is_frame(line)
+
+
+def lines(*pieces: bytes) -> tuple[bytes, Heard]:
+    """Return what an adapter's line gives python-can for what comes in pieces, and what it counted."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        line, given = BufferedLine(ours), b""
+        for piece in pieces:
+            theirs.send(piece)
+            while line.in_waiting:
+                given += line.read(64)
+        line.end()
+        return given, line.take_heard()
+
+
+@pytest.mark.parametrize("end", [b"\r", b"\r\n", b"\n", b"\n\r"])
+def test_lines_end_with_cr_lf_or_both(end: bytes) -> None:
+    wire = end.join((b"t1232AABB", b"z", b"", b"t1241CC", b""))
+    whole = b"t1232AABB\rt1241CC\r"
+    assert lines(wire) == (whole, Heard())
+    assert lines(*(wire[at : at + 1] for at in range(len(wire)))) == (whole, Heard())
+
+
+@pytest.mark.parametrize(
+    ("wire", "count", "size"),
+    [
+        (b"slcan v1.2\rt1230\r", 1, 10),
+        (b"AABB\rt1230\r", 1, 4),
+        (b"\at1230\rZ\rV1013\rF00\r", 0, 0),
+        (bytes(1000) + b"\rt1230\r", 1, 1000),
+        (b"t1230\rt12", 1, 3),
+        (bytes(300) + b"t1230\rt1230\r", 1, 305),
+    ],
+)
+def test_lines_of_no_frame_are_counted_and_left_out(wire: bytes, count: int, size: int) -> None:
+    for pieces in ((wire,), tuple(wire[at : at + 1] for at in range(len(wire)))):
+        assert lines(*pieces) == (b"t1230\r", Heard(size, count, size))

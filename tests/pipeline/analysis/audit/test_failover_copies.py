@@ -43,7 +43,7 @@ def carry(made: Capture, number: int, of: str, ms: float, buses: str, again: boo
 def stood_in(cut: range, heard_twice: int = 0) -> Capture:
     """gw-a dies after 30 of 60 frames. The trunk had been cut for some of them: gw-b sends these again, and
     `heard_twice` more that its bus had heard."""
-    made = Capture()
+    made = Capture(killed=("gw-a",))
     made.topology("gw-a", {"bus a": {"gateways": ["gw-a"], "trunks": ["bus b"]}})
     for number in range(TAKEN_OVER):
         carry(made, number, "a", STEP_MS * number, "a" if number in cut else "ab")

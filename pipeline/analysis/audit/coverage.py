@@ -1,0 +1,41 @@
+"""The coverage of an audit: the words for what was not looked at, so that nothing is said of it. Pure, and
+without Spark: `pipeline.analysis.audit.uncovered` finds it."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from pipeline.output.tables import clock
+
+COVERAGE: Final = {"what": str, "name": str, "from_ns": int, "to_ns": int, "n": int}
+
+NOT_ASKED: Final = "not asked for"
+NO_ROWS: Final = "no rows"
+LEFT_OUT: Final = "files left out"
+RECORDING: Final = "still recording"
+CUT_OFF: Final = "ends without a last row"
+CLOCK: Final = "clock stepped"
+
+
+def said(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield words for the first line of an audit, from rows of `COVERAGE`."""
+    found = list(rows)
+    for what, words in _WORDS.items():
+        some = [row for row in found if row["what"] == what]
+        if some:
+            names = _named([row["name"] for row in some])
+            last = max((row["from_ns"] or 0 for row in some), default=0)
+            yield words.format(names=names, n=sum(row["n"] or 0 for row in some), at=clock(last))
+    for row in (row for row in found if row["what"] == CLOCK):
+        yield f"the clock of {row['name']} stepped by {row['n'] / 1e9:+,.1f} s at {clock(row['from_ns'])}"
+
+
+_WORDS: Final = {
+    LEFT_OUT: "{n:,} files were left out",
+    NOT_ASKED: "{names} was not looked at",
+    NO_ROWS: "nothing of {names} is in this capture",
+    RECORDING: "{names} still records, and is looked at up to {at}",
+}
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(dict.fromkeys(names))

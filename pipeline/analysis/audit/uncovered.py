@@ -1,0 +1,49 @@
+"""What an audit did not look at: gateways and buses without rows, left-out files, what has no file yet."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from capture.schema import Hubs, Kind
+from pipeline.analysis.audit.coverage import CLOCK, CUT_OFF, LEFT_OUT, NO_ROWS, NOT_ASKED, RECORDING
+from pipeline.analysis.audit.dark import is_open, known
+from pipeline.analysis.shared import inventory
+from pipeline.analysis.shared.steps import Step
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+
+Gap = tuple[str, str, int | None, int | None, int | None]
+"""A row of `COVERAGE`: a gateway or a bus, and since when or until when; how many files or ns."""
+
+
+def coverage(
+    taken: "Sequence[Row]", asked: Collection[str], left_out: int, stepped: Iterable[Step] = ()
+) -> list[Gap]:
+    """Find what was not looked at, from the rows of `pipeline.analysis.shared.inventory.take`.
+
+    `asked` are the gateways that were asked for, none for all; `left_out` files could not be read, and clocks
+    have `stepped`.
+    """
+    topologies = list(inventory.topologies(taken))
+    found = [
+        (NOT_ASKED if asked else NO_ROWS, name, None, None, None) for name in _missing(taken, topologies)
+    ]
+    files: list[Gap] = [(LEFT_OUT, "", None, None, left_out)] if left_out else []
+    clocks = ((CLOCK, one.gateway, one.was_ns, one.at_ns, one.by_ns) for one in stepped)
+    return [*files, *found, *_ends(inventory.runs(taken)), *clocks]
+
+
+def _missing(taken: "Sequence[Row]", topologies: Sequence[Hubs]) -> list[str]:
+    """Find the gateways that a topology names and no row is of, and buses that only others' trunks name."""
+    gateways = {row.gateway for row in taken if row.kind != Kind.TOPOLOGY}
+    hubs = {row.hub for row in taken if row.kind == Kind.FRAME}.union(*topologies)
+    trunks = {name for one in topologies for hub in one.values() for name in hub.get("trunks", ())}
+    return sorted(known(topologies) - gateways) + sorted(trunks - hubs)
+
+
+def _ends(runs: Sequence[inventory.Run]) -> Iterator[Gap]:
+    for run in runs:
+        later = any(one.gateway == run.gateway and one.last_ns > run.last_ns for one in runs)
+        if not run.is_ended:
+            what = RECORDING if is_open(run, runs) and not later else CUT_OFF
+            yield what, run.gateway, run.last_ns, None, None

@@ -1,0 +1,184 @@
+"""The steps of gateways' clocks: a time server or somebody set one while its recorder ran.
+
+Rows of a run are numbered in the order in which they were recorded. A clock that goes back shows in that
+order. One that goes forward looks like silence there: that it was none, other gateways show, whose equal
+frames were then as much earlier as before.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from capture.schema import Kind
+from pipeline.analysis.shared.frames import content, frames, local_table
+from pipeline.analysis.shared.inventory import Run
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+BACK_NS: Final = 1_000_000_000
+AHEAD_NS: Final = 2_000_000_000
+"""Less is not looked for: silence is common."""
+_BIN: Final = 64  # rows
+_BINS_MOST: Final = 1000
+_JUMPS_MOST: Final = 20
+_RUN: Final = ("gateway", "boot")
+Times = Mapping[int, Sequence[int]]
+"""When frames passed, by their contents."""
+_FROM_NS, _TO_NS, _AROUND_NS = 1_000_000_000, 4_000_000_000, 500_000_000
+_FIT_NS: Final = 60_000_000_000
+_WIDTH_NS: Final = 20_000_000
+_SURE: Final = 0.3  # of a gateway's frames have an equal one at the same distance
+_CLEARER: Final = 1.5
+_LEAST: Final = 10  # frames: fewer may agree by chance
+
+
+class Step(NamedTuple):
+    """A step of a gateway's clock by `by_ns`, before the row `seq` of a run. `was_ns` and `at_ns` are the
+    times of the row before and of that one, by the clock. `is_away`: others agree with the clock as it was;
+    None if nobody knows."""
+
+    gateway: str
+    boot: int
+    seq: int
+    was_ns: int
+    at_ns: int
+    is_away: bool | None = None
+
+    @property
+    def by_ns(self) -> int:
+        return self.at_ns - self.was_ns
+
+
+def steps(rows: "DataFrame") -> list[Step]:
+    """Find the steps, in the order of rows. Two passes over narrow columns, and a third over what passed near
+    jumps."""
+    found = list(_jumps(rows))
+    back = [one for one in found if one.by_ns < 0]
+    ahead = sorted((one for one in found if one.by_ns > 0), key=lambda one: -one.by_ns)[:_JUMPS_MOST]
+    judged = _judged(rows, [*back[:_JUMPS_MOST], *ahead])
+    return sorted(one for one in judged if one.by_ns < 0 or one.is_away is not None)
+
+
+def _jumps(rows: "DataFrame") -> Iterator[Step]:
+    """Yield where the time between two rows that follow each other is that of a step."""
+    numbers = rows.where(F.col("kind") != Kind.CONTENTS.value).select(*_RUN, "cap_seq", "ts_ns")
+    numbers = numbers.withColumn("bin", F.expr(f"cap_seq div {_BIN}"))
+    its = F.min("ts_ns").alias("from_ns"), F.max("ts_ns").alias("to_ns")
+    in_order = Window.partitionBy(*_RUN).orderBy("bin")
+    bins = numbers.groupBy(*_RUN, "bin").agg(*its).withColumn("was_ns", F.lag("to_ns").over(in_order))
+    is_back = f"from_ns < was_ns - {BACK_NS}"
+    is_ahead = f"from_ns > was_ns + {AHEAD_NS} OR to_ns > from_ns + {BACK_NS}"
+    some = bins.where(f"{is_back} OR {is_ahead}").orderBy("from_ns").limit(_BINS_MOST)
+    near = some.select(*_RUN, F.explode(F.array(F.col("bin") - 1, F.col("bin"))).alias("bin")).distinct()
+    each = (
+        numbers.join(F.broadcast(near), [*_RUN, "bin"], "left_semi")
+        .select(*_RUN, "cap_seq", "ts_ns")
+        .collect()
+    )
+    for one, other in pairwise(sorted(map(tuple, each))):
+        by_ns = other[3] - one[3]
+        if one[:2] == other[:2] and other[2] == one[2] + 1 and (by_ns < -BACK_NS or by_ns > AHEAD_NS):
+            gateway, boot, seq, at_ns = other
+            yield Step(gateway, boot, seq, one[3], at_ns)
+
+
+def _judged(rows: "DataFrame", jumps: Sequence[Step]) -> Iterator[Step]:
+    """Yield the jumps, with what frames that passed near them say."""
+    if not jumps:
+        return
+    windows = [(n, one.gateway, *bounds) for n, one in enumerate(jumps) for bounds in _windows(one)]
+    names = {"jump": int, "its": str, "from_ns": int, "to_ns": int}
+    table = F.broadcast(local_table(rows.sparkSession, names, windows))
+    passed = frames(rows).select("gateway", "ts_ns", content().alias("content"))
+    near = passed.join(table, F.expr("ts_ns BETWEEN from_ns AND to_ns"))
+    found = near.select("jump", F.expr("gateway = its").alias("own"), "content", "ts_ns").distinct()
+    seen: dict[tuple[int, bool], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for row in found.collect():
+        seen[row.jump, row.own][row.content].append(row.ts_ns)
+    for n, one in enumerate(jumps):
+        yield one._replace(is_away=is_away(seen[n, True], seen[n, False], one))
+
+
+def _windows(one: Step) -> Iterator[tuple[int, int]]:
+    """Yield when frames passed soon before and after a jump, and when equal ones did elsewhere if it was a
+    step."""
+    before = one.was_ns - _TO_NS - _AROUND_NS, one.was_ns - _FROM_NS + _AROUND_NS
+    after = one.at_ns + _FROM_NS - _AROUND_NS, one.at_ns + _TO_NS + _AROUND_NS
+    for (begin, end), by_ns in ((before, one.by_ns), (after, -one.by_ns)):
+        yield begin, end
+        yield begin + by_ns, end + by_ns
+
+
+def is_away(own: Times, others: Times, one: Step) -> bool | None:
+    """Tell by frames near a jump, by content, whether their equal ones elsewhere were at the same time before
+    it and at another one after it (True), or the other way round (False). None if neither: it was a silence,
+    or nobody can tell."""
+    before = _within(own, one.was_ns - _TO_NS, one.was_ns - _FROM_NS)
+    after = _within(own, one.at_ns + _FROM_NS, one.at_ns + _TO_NS)
+    same, other = _agreeing(after, others, 0), _agreeing(after, others, one.by_ns)
+    if other >= _LEAST and other > max(_SURE * _count(after), _CLEARER * same):
+        return True
+    same, other = _agreeing(before, others, 0), _agreeing(before, others, -one.by_ns)
+    return False if other >= _LEAST and other > max(_SURE * _count(before), _CLEARER * same) else None
+
+
+def _within(times: Times, begin_ns: int, end_ns: int) -> Times:
+    return {key: [t for t in some if begin_ns <= t <= end_ns] for key, some in times.items()}
+
+
+def _count(times: Times) -> int:
+    return sum(map(len, times.values()))
+
+
+def _agreeing(own: Times, others: Times, shift_ns: int) -> int:
+    """Count the frames that have an equal one at one and the same distance, about `shift_ns`."""
+    apart = [
+        t - other - shift_ns
+        for key, times in own.items() for t in times for other in others.get(key, ())
+        if abs(t - other - shift_ns) <= _AROUND_NS
+    ]  # fmt: skip
+    return max(Counter(one // _WIDTH_NS for one in apart).values(), default=0)
+
+
+def corrected(rows: "DataFrame", found: Iterable[Step], runs: Sequence[Run]) -> "DataFrame":
+    """Give rows the times that clocks would have had without their steps: by the clock of the longest piece
+    of each run that fits the times of other gateways."""
+    by_run: dict[tuple[str, int], list[Step]] = defaultdict(list)
+    for one in found:
+        by_run[one.gateway, one.boot].append(one)
+    column = F.col("ts_ns")
+    for (gateway, boot), some in by_run.items():
+        is_its = (F.col("gateway") == gateway) & (F.col("boot") == boot)
+        column = F.when(is_its, F.col("ts_ns") + _shift(some, _reference(some, runs))).otherwise(column)
+    return rows.withColumn("ts_ns", column)
+
+
+def _shift(some: Sequence[Step], ahead_ns: int) -> "Column":
+    """Return what to add to the times of a run, by the number of a row: `ahead_ns` before the first step."""
+    ahead = [ahead_ns - sum(one.by_ns for one in some[: n + 1]) for n in range(len(some))]
+    begun = [F.col("cap_seq") >= one.seq for one in some]
+    shift = F.when(begun[-1], F.lit(ahead[-1]))
+    for is_after, ns in list(zip(begun, ahead, strict=True))[-2::-1]:
+        shift = shift.when(is_after, F.lit(ns))
+    return shift.otherwise(F.lit(ahead_ns))
+
+
+def _reference(some: Sequence[Step], runs: Sequence[Run]) -> int:
+    """Return how much the clock of the piece that is taken as right is ahead of the first piece's."""
+    (last_seq,) = [one.last_seq for one in runs if (one.gateway, one.boot) == some[0][:2]]
+    bounds = [0, *(one.seq for one in some), last_seq]
+    points = [[], *([one.at_ns] for one in some)]
+    for number, one in enumerate(some):
+        points[number].append(one.was_ns)
+    others = [one for one in runs if one.gateway != some[0].gateway]
+    begin = min((one.first_ns for one in others), default=0) - _FIT_NS
+    end = max((one.last_ns for one in others), default=0) + _FIT_NS
+    fits = [all(begin <= point <= end for point in its) for its in points]
+    votes = Counter(n + (not one.is_away) for n, one in enumerate(some) if one.is_away is not None)
+    best = max(range(len(points)), key=lambda n: (votes[n], fits[n], bounds[n + 1] - bounds[n]))
+    return sum(one.by_ns for one in some[:best])

@@ -1,0 +1,198 @@
+"""Each medium counts what comes and is no message, tells it till messages come, and says what a peer said."""
+
+import asyncio
+import os
+import socket
+from asyncio import StreamReader, StreamWriter, get_running_loop
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import pytest
+
+from bridges.media.i2c.memory import MemoryAdapter
+from bridges.media.multicast.datagram import with_crc
+from bridges.media.uart.codec import encode
+from bus.hub import Hub, Link
+from bus.ledger import Stats
+from bus.transports.tcp import DialLink, ListenLink
+from tests.bridges.media.i2c.i2c_support import QUICK as I2C_QUICK
+from tests.bridges.support import MESSAGE, PtyPair, recorder
+from tests.helpers.links import i2c_link, multicast_link, rs485_link, tcp_link, uart_link
+from tests.helpers.peers import until
+from tests.helpers.ports import free_port
+
+TEXT = b"Hello from another device at another speed!\r\n" * 80  # more than a message takes, and no zero
+QUICK: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.02}
+BUSY = b"Port already in use\r\n"
+
+
+@contextmanager
+def opened(link: Link, hub: Hub) -> Iterator[None]:
+    link.open(hub, get_running_loop())
+    try:
+        yield
+    finally:
+        link.close()
+
+
+def counted(hub: Hub) -> Stats:
+    """Return the sum of all links of a hub but the recorder's."""
+    total = Stats()
+    for link, account in hub.accounts().items():
+        if link:
+            total.add(account.stats)
+    return total
+
+
+def put(line: PtyPair, data: bytes) -> None:
+    while data:
+        data = data[os.write(line.master, data[:1000]) :]
+
+
+SERIAL: dict[str, Callable[[str], Any]] = {
+    "uart": lambda port: uart_link(port, **QUICK),
+    "uart with echo": lambda port: uart_link(port, echo=True, **QUICK),
+    "rs485": lambda port: rs485_link(port, **QUICK),
+}
+
+
+@pytest.mark.parametrize("kind", list(SERIAL))
+async def test_on_a_serial_line(kind: str, line: PtyPair, caplog: pytest.LogCaptureFixture) -> None:
+    hub = Hub()
+    heard = recorder(hub)
+    link = SERIAL[kind](str(line.path))
+    with opened(link, hub):
+        await until(lambda: link.state == "up")
+        put(line, TEXT)
+        await until(lambda: link.stats.noise_bytes == len(TEXT))
+        assert link.condition.endswith("none a frame: another baud rate or protocol?")
+        assert link.stats.rejected == {"oversize": 1}
+        put(line, b"\0" + TEXT[:500] + b"\0")
+        put(line, encode(MESSAGE))
+        await until(lambda: heard.messages == [MESSAGE])
+        assert link.condition == ""
+        put(line, b"\0half")
+        await until(lambda: link.pipe is not None and link.pipe._decoder.waiting == 4)  # noqa: SLF001
+    assert link.stats.noise_bytes == len(TEXT) + 500 + 4
+    assert link.stats.rejected["unfinished"] == 1
+    assert caplog.text.count("none a frame") == 1
+
+
+async def test_a_program_that_takes_the_bytes_of_a_tty_does_not_end_the_link(line: PtyPair) -> None:
+    link = uart_link(str(line.path), **QUICK)
+    with opened(link, Hub()):
+        await until(lambda: link.state == "up")
+        pipe: Any = link.pipe
+        for _ in range(3):
+            pipe._on_readable()  # noqa: SLF001
+        assert (link.state, link.losses) == ("up", 0)
+        line.unplug()
+        await until(lambda: link.losses == 1)
+
+
+@asynccontextmanager
+async def server(said: bytes, stays: bool = False) -> AsyncIterator[tuple[int, list[StreamWriter]]]:
+    """Serve at a port: say something to each client, and hang up unless it `stays`."""
+    clients: list[StreamWriter] = []
+
+    async def serve(reader: StreamReader, writer: StreamWriter) -> None:
+        clients.append(writer)
+        writer.write(said)
+        if not stays:
+            writer.write_eof()
+        await reader.read()
+        writer.close()
+
+    made = await asyncio.start_server(serve, "127.0.0.1", free_port())
+    try:
+        yield made.sockets[0].getsockname()[1], clients
+    finally:
+        made.close()
+        for client in clients:
+            client.close()
+
+
+DIALLED: dict[str, tuple[Callable[[int], Any], str]] = {
+    "socket": (lambda port: uart_link(f"socket://127.0.0.1:{port}", **QUICK), "unfinished"),
+    "rfc2217": (lambda port: uart_link(f"rfc2217://127.0.0.1:{port}", **QUICK), ""),
+    "cobs": (
+        lambda port: tcp_link("127.0.0.1", port, framing="cobs", **QUICK),
+        "unfinished",
+    ),
+    "frames": (lambda port: tcp_link("127.0.0.1", port, **QUICK), "framing"),
+    "bus": (lambda port: DialLink(f"tcp://127.0.0.1:{port}", **QUICK), "handshake"),
+}
+
+
+@pytest.mark.parametrize("kind", list(DIALLED))
+async def test_what_a_server_says_before_it_hangs_up_is_in_the_fault(kind: str) -> None:
+    make, reason = DIALLED[kind]
+    hub = Hub()
+    async with server(BUSY) as (port, _):
+        link = make(port)
+        with opened(link, hub):
+            await until(lambda: "Port already in use" in link.fault)
+            assert "\r" not in link.fault
+        assert not reason or counted(hub).rejected[reason] >= 1
+        assert not reason or counted(hub).noise_bytes >= len(BUSY)
+
+
+async def test_cobs_over_tcp_tells_noise_until_messages_come(caplog: pytest.LogCaptureFixture) -> None:
+    hub = Hub()
+    heard = recorder(hub)
+    async with server(TEXT, stays=True) as (port, clients):
+        link = tcp_link("127.0.0.1", port, framing="cobs", **QUICK)
+        with opened(link, hub):
+            await until(lambda: "none a frame" in link.condition)
+            clients[0].write(b"\0" + encode(MESSAGE))
+            await until(lambda: heard.messages == [MESSAGE])
+            assert link.condition == ""
+        assert counted(hub).noise_bytes == len(TEXT)
+    assert caplog.text.count("none a frame") == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "reason", "size"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", "handshake", 18),
+        (bytes.fromhex("0053500000700000") + b"\0" * 7 + b"\5abc", "unfinished", 11),
+    ],
+)
+async def test_a_bus_counts_what_a_foreign_peer_says(said: bytes, reason: str, size: int) -> None:
+    hub, link = Hub(), ListenLink("tcp://127.0.0.1:0")
+    with opened(link, hub):
+        with socket.create_connection(("127.0.0.1", int(link.url.rpartition(":")[2]))) as peer:
+            peer.send(said)
+            peer.shutdown(socket.SHUT_WR)
+            await until(lambda: counted(hub).rejected == {reason: 1})
+        assert counted(hub).noise_bytes == size
+
+
+async def test_on_multicast(caplog: pytest.LogCaptureFixture) -> None:
+    hub, group, port = Hub(), "239.255.91.8", free_port()
+    heard = recorder(hub)
+    link = multicast_link(group, port, "lo", **QUICK)
+    with opened(link, hub), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        await until(lambda: link.state == "up")
+        stranger.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton("127.0.0.1"))
+        for junk in [b"", b"short", b"something else that is long enough"] * 11:
+            stranger.sendto(junk, (group, port))
+        await until(lambda: "none a frame: another program on this group and port?" in link.condition)
+        assert link.stats.rejected == {"short": 22, "crc": 11}
+        stranger.sendto(with_crc(MESSAGE), (group, port))
+        await until(lambda: heard.messages == [MESSAGE])
+        assert link.condition == ""
+    assert caplog.text.count("none a frame") == 1
+
+
+async def test_on_i2c_another_device_at_the_address(caplog: pytest.LogCaptureFixture) -> None:
+    memory = MemoryAdapter([0x42, 0x43])
+    memory.hung.add(0x43)
+    link = i2c_link(1, (0x42, 0x43), adapter=memory.open, timing=I2C_QUICK, **QUICK)
+    with opened(link, Hub()):
+        await until(lambda: link.condition.startswith("0x43 answers, but serves no mailbox"))
+        await until(lambda: link.targets[0x43].stats.rejected.get("unserved", 0) > 1)
+        memory.hung.clear()
+        await until(lambda: link.condition == "")
+    assert caplog.text.count("serves no mailbox") == 1

@@ -1,0 +1,98 @@
+"""A plant after takeovers, hand-made: the audit counts what a standby sent as what it is."""
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
+
+from capture.schema import Verdict
+from pipeline.analysis.audit.findings import audit
+from pipeline.engine.choice import SAIL
+from tests.pipeline.analysis.hand_made import RX, TX, Capture, frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.engines(SAIL)
+
+HALL, CAN, LINE = "bus hall", "can can0", "uart tty"
+FRAMES, STEP_MS = 240, 10.0
+TAKEN_OVER = range(100, 112)
+"""The frames that came in the silence of a takeover: the standby had heard them, and sent them at its end."""
+
+
+class Plant:
+    """Two candidates for the bridge `field` between CAN and the hall, and a line behind the hall, whose rows
+    have no envelope, as on serial lines and MQTT. `has_rows`: recorders write what came in while a gateway
+    stood by. `equal`: so many readings there are, of which each comes again and again."""
+
+    def __init__(self, has_rows: bool, equal: int = 0) -> None:
+        self.made, self.has_rows = Capture(), has_rows
+        topology = {
+            "bridge field": {"gateways": ["gw-a", "gw-b"], "sides": [{"segment": HALL}, {"segment": CAN}]}
+        }
+        for gateway in ("gw-a", "gw-b"):
+            self.made.topology(gateway, topology)
+        for number in range(FRAMES):
+            content = frame("motor", str(number % equal if equal else number))
+            self.carry(number, content)
+
+    def carry(self, number: int, content: bytes) -> None:
+        at_ms = number * STEP_MS
+        is_replayed = number in TAKEN_OVER
+        gateway = "gw-a" if number < TAKEN_OVER.start else "gw-b"
+        if is_replayed:
+            at_ms = TAKEN_OVER.stop * STEP_MS - 5 + (number - TAKEN_OVER.start) / 100
+        if not is_replayed or self.has_rows:
+            verdict = Verdict.STANDBY if is_replayed else Verdict.OK
+            self.made.seen(at_ms, gateway, "bridge field", CAN, RX, content, number, verdict)
+        self.made.seen(at_ms + 0.001, gateway, "bridge field", HALL, TX, content, number)
+        self.onto_line(at_ms, content, number)
+
+    def onto_line(self, at_ms: float, content: bytes, number: int) -> None:
+        self.made.seen(at_ms + 0.2, "gw-b", "bridge line", HALL, RX, content, number)
+        self.made.seen(at_ms + 0.3, "gw-b", "bridge line", LINE, TX, content)
+
+
+def judged(made: Capture, spark: "SparkSession") -> tuple[int, dict[Any, int]]:
+    found = audit(made.rows(spark))
+    counts = Counter[Any]()
+    for row in found.summary.collect():
+        counts[row.kind, row.segment] += row["count"]
+    return found.totals.collect()[0].frames, dict(counts)
+
+
+@pytest.mark.parametrize("equal", [0, 7], ids=["numbered", "equal readings"])
+@pytest.mark.parametrize("has_rows", [False, True], ids=["an older recorder", "rows of what came in"])
+def test_what_a_standby_sent_is_no_fault(spark: "SparkSession", has_rows: bool, equal: int) -> None:
+    assert judged(Plant(has_rows, equal).made, spark) == (FRAMES, {})
+
+
+@pytest.mark.parametrize("has_rows", [False, True], ids=["an older recorder", "rows of what came in"])
+def test_what_the_one_before_had_sent_too_is_doubled(spark: "SparkSession", has_rows: bool) -> None:
+    """The standby stamps it with an envelope of its own, so that nobody behind knows that it is the same."""
+    plant = Plant(has_rows)
+    for number in range(3):
+        content, at_ms = frame("motor", str(90 + number)), TAKEN_OVER.stop * STEP_MS - 4
+        if has_rows:
+            plant.made.seen(
+                at_ms, "gw-b", "bridge field", CAN, RX, content, None, Verdict.STANDBY, (77, number)
+            )
+        plant.made.seen(at_ms, "gw-b", "bridge field", HALL, TX, content, envelope=(77, number))
+        plant.made.seen(at_ms + 0.2, "gw-b", "bridge line", HALL, RX, content, envelope=(77, number))
+        plant.made.seen(at_ms + 0.3, "gw-b", "bridge line", LINE, TX, content)
+    assert judged(plant.made, spark) == (FRAMES, {("duplicate", HALL): 3, ("duplicate", LINE): 3})
+
+
+def test_what_nobody_sent_is_lost(spark: "SparkSession") -> None:
+    plant = Plant(has_rows=True)
+    for number in range(4):
+        plant.made.seen(
+            number, "gw-a", "bridge field", CAN, RX, frame("motor", f"lost {number}"), 900 + number
+        )
+    frames, faults = judged(plant.made, spark)
+    assert frames == FRAMES + 4
+    assert faults == {("lost", HALL): 4, ("lost", LINE): 4}

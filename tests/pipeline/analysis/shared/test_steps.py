@@ -1,0 +1,116 @@
+"""Clocks that step: the audit finds what it would have found, and says that one stepped."""
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
+
+from pipeline.analysis.audit.findings import audit
+from pipeline.analysis.audit.verdict import judge
+from pipeline.analysis.shared.inventory import Run
+from pipeline.analysis.shared.steps import Step, _reference, is_away
+from pipeline.engine.choice import SAIL
+from tests.pipeline.analysis.hand_made import RX, TX, Capture, frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+S = 1_000_000_000
+YEARS_MS = 3 * 365 * 86_400_000
+FRAMES, STEPPED = 520, 100
+LOST, DOUBLED = (51, 301, 302), (83, 404)
+
+
+def plain_buses(by_ms: float, levels: int) -> Capture:
+    """Two gateways with a bus each and a wire between them, without envelopes, at 100 frames/s of `levels`.
+    In the middle the clock of gw-b steps."""
+    made = Capture(goes_on=True)
+    for number in range(FRAMES):
+        content, at = frame("motor", str(number * 7 % levels)), 10.0 * number
+        made.seen(at, "gw-a", "bus a", "bus a", RX, content)
+        made.seen(at + 0.1, "gw-a", "bridge a", "bus a", RX, content)
+        made.seen(at + 0.2, "gw-a", "bridge a", "wire", TX, content)
+        late = at + (by_ms if number >= STEPPED else 0.0)
+        made.seen(late + 1, "gw-b", "bridge b", "wire", RX, content)
+        for copy in range((number not in LOST) + (number in DOUBLED)):
+            made.seen(late + 1.1 + copy / 10, "gw-b", "bridge b", "bus b", TX, content)
+    for end_ms, gateway in ((10.0 * FRAMES, "gw-a"), (10.0 * FRAMES + by_ms, "gw-b")):
+        made.missed(end_ms, gateway, 0)  # the last row
+    return made
+
+
+@pytest.mark.engines(SAIL)
+@pytest.mark.parametrize(
+    ("by_ms", "levels"), [(-30_000, 50), (30_000, 50), (YEARS_MS, 50), (30_000, FRAMES + 1)]
+)
+def test_a_step_makes_no_fault_and_hides_none(spark: "SparkSession", by_ms: float, levels: int) -> None:
+    found = audit(plain_buses(by_ms, levels).rows(spark))
+    tables: dict[str, Any] = {
+        name: table.collect() for name, table in found._asdict().items() if name != "findings"
+    }
+    counts = Counter[str]()
+    for row in tables["summary"]:
+        counts[row.kind] += row["count"]
+    assert counts == {"lost": len(LOST), "duplicate": len(DOUBLED)}
+    assert tables["totals"][0].frames == FRAMES
+    verdict = judge(tables)
+    assert verdict.color == "red"
+    assert "the clock of gw-b stepped by" in verdict.text
+
+
+@pytest.mark.engines(SAIL)
+def test_a_clock_that_stepped_is_all_that_is_wrong(spark: "SparkSession") -> None:
+    made = Capture(goes_on=True)
+    for number in range(600):
+        content, at = frame("motor", str(number % 20)), 10.0 * number
+        made.seen(at, "gw-a", "bridge a", "bus a", RX, content)
+        made.seen(at + 0.2, "gw-a", "bridge a", "wire", TX, content)
+        late = at - (30_000 if number >= 300 else 0)
+        made.seen(late + 1, "gw-b", "bridge b", "wire", RX, content)
+        made.seen(late + 1.1, "gw-b", "bridge b", "bus b", TX, content)
+    for end_ms, gateway in ((6_001, "gw-a"), (6_001 - 30_000, "gw-b")):
+        made.missed(end_ms, gateway, 0)
+    found = audit(made.rows(spark))
+    verdict = judge({name: table.collect() for name, table in found._asdict().items() if name != "findings"})
+    assert (verdict.color, verdict.status) == ("amber", 1)
+    assert "all handed on once; the clock of gw-b stepped by -30.0 s at" in verdict.text
+
+
+def passing(seconds: range, by_s: float = 0) -> dict[int, list[int]]:
+    """Let fifty frames pass in each second, each unlike all others."""
+    return {50 * s + n: [int((s + n / 50 - by_s) * S)] for s in seconds for n in range(50)}
+
+
+def test_whose_clock_is_right_is_told_by_who_agrees_with_it() -> None:
+    """What comes to a process that stood still comes at once; then all is as it was."""
+    one = Step("gw-b", 1, 9, 10 * S, 40 * S)
+    own = {**passing(range(2, 10)), **passing(range(41, 48))}
+    assert is_away(own, own, one) is None  # it was a silence
+    assert is_away(own, {**passing(range(2, 10)), **passing(range(41, 48), 30)}, one) is True
+    assert is_away(own, {**passing(range(2, 10), -30), **passing(range(41, 48))}, one) is False
+    assert is_away(own, {}, one) is None
+    assert is_away({}, own, one) is None
+
+
+@pytest.mark.parametrize(
+    ("steps", "last_seq", "ahead"),
+    [
+        ([Step("b", 1, 10, 100 * S, 130 * S)], 100, 30 * S),  # the second piece is longer
+        ([Step("b", 1, 90, 100 * S, 130 * S)], 100, 0),
+        (
+            [Step("b", 1, 90, 100 * S, 130 * S, is_away=False)],
+            100,
+            30 * S,
+        ),  # others agree with it
+        ([Step("b", 1, 10, 100 * S, 130 * S, is_away=True)], 100, 0),
+        ([Step("b", 1, 90, -9_000 * S, 130 * S)], 100, 9_130 * S),  # there was no time server yet
+    ],
+)
+def test_the_right_piece_is_the_longest_that_fits_the_others(
+    steps: list[Step], last_seq: int, ahead: int
+) -> None:
+    runs = [Run("a", 1, 0, 50 * S, 200 * S, True), Run("b", 1, 0, 0, 0, True, last_seq)]
+    assert _reference(steps, runs) == ahead
