@@ -7,7 +7,8 @@
 says what is cut; `patch` joins two hubs of a process. `serving` listens for foreign
 clients, within bounds: `tmq`, which has clients and brokers, stands on it. `leases` chooses which gateway
 forwards, `embedded` is for microcontrollers. `schema` and `kinds` describe records that a file configures,
-`urls` takes addresses apart, `needs` are those of links, `confined` says which wires end here, `names`
+`urls` takes addresses apart, `machine` knows our own, `needs` are those of links, `confined` says which
+wires end here, `names`
 shows tokens by name, `keys` are what gateways sign with, `extras` says what to install, `text` makes
 foreign text fit for a terminal and finds the word that was meant, `elsewhere` knows names of other systems.
 `files` reads text that users wrote, `aside` does in a thread what may block, which `touch` notes, and

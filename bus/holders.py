@@ -1,6 +1,6 @@
 """Finds which process holds a port, a socket file or a device, as far as /proc tells this user.
 
-A look takes some milliseconds and no longer than `LOOK_S`: it is for errors only.
+A look takes some milliseconds, and no more of the processor than `LOOK_S`: it is for errors only.
 """
 
 import errno
@@ -85,12 +85,13 @@ def _packed(digits: str) -> bytes:
 
 def _process(wanted: Wanted, skip: str = "") -> str:
     """Return the first process with an open file whose link is wanted, in words; "" if none is seen."""
-    until_s = time.monotonic() + LOOK_S
-    for number in sorted(filter(str.isdigit, os.listdir("/proc")), key=int, reverse=True):
-        if time.monotonic() > until_s:
+    until_s, own = time.thread_time() + LOOK_S, f"{os.getpid()}"
+    others = sorted((int(name) for name in os.listdir("/proc") if name.isdigit()), reverse=True)
+    for number in (own, *map(str, others)):
+        if time.thread_time() > until_s:
             return ""
         if number != skip and any(map(wanted, _links(number))):
-            return "this process" if number == f"{os.getpid()}" else f"{_name(number)} (process {number})"
+            return "this process" if number == own else f"{_name(number)} (process {number})"
     return ""
 
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from appliance.status.words import is_in_trouble, short, state_word
+from appliance.status.words import is_in_trouble, noise, short, state_word
 from topologies.picture.svg import Mark, State
 from topologies.wiring.ids import gateway_id
 
@@ -29,7 +29,7 @@ def _sign(row: Mapping[str, Any]) -> State:
     """Return the state of a mark: a link that is not up is bad after a while only, if that is known."""
     if "down_ms" in row and row["state"] != "up":
         return "bad" if is_in_trouble(row) else "wait"
-    return _STATES[row["state"]]
+    return "bad" if noise(row) else _STATES[row["state"]]
 
 
 def _of_gateways(status: Status) -> Iterator[tuple[str, Mark]]:

@@ -117,6 +117,8 @@ def _troubles(row: Mapping[str, Any]) -> Iterator[str]:
     for how in ("dropped", "rejected"):
         if row[how]:
             yield f"      {how} {reasons(row[how])}"
+    if row.get("noise_bytes"):
+        yield f"      {row['noise_bytes']:,} bytes of noise"
     if row["balance"]:
         yield f"      the ledger does NOT balance: {row['balance']} messages are unaccounted for"
     if fault(row):

@@ -13,13 +13,21 @@ _NAMED = "", "broker", "page", "values"
 def state_word(row: Row) -> str:
     """Return the state of a row's link in one word, that of its medium if it has one; "" without a link."""
     condition = row.get("condition", "")
+    if noise(row):
+        return "noise"
     return str(row.get("state", "") if condition in ("", "unknown") else condition)
 
 
 def fault(row: Row) -> str:
-    """Return why the link of a row is not up; "" if it is, or if that is not known."""
+    """Return why the link of a row is not up, or what it hears; "" if it is well, or if that is not known."""
     silent = "nothing answers" if is_in_trouble(row) else ""
-    return "" if row.get("state") == "up" else str(row.get("fault", "")) or silent
+    return noise(row) if row.get("state") == "up" else str(row.get("fault", "")) or silent
+
+
+def noise(row: Row) -> str:
+    """Return what is wrong with the input of a link, which its condition asks; "" if nothing is."""
+    condition = str(row.get("condition", ""))
+    return condition if condition.endswith("?") else ""
 
 
 def is_in_trouble(row: Row) -> bool:

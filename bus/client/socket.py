@@ -17,7 +17,7 @@ from bus.client.waiting import Readable, flush
 from bus.errors import LinkError, TokenError
 from bus.transports.nng_socket import NOBODY, ClosedError, Limits, NngSocket
 from bus.transports.options import Tls
-from bus.wire.batch import Buffer
+from bus.wire.batch import Buffer, check_bytes
 from bus.wire.envelope import split
 from bus.wire.frame import PUB, Frame, pack, unpack
 from bus.wire.pattern import Pattern
@@ -142,6 +142,7 @@ class _Socket(Generic[T]):
             self._changed.wait_for(lambda: self._nng.dialed >= self._dials, self._connect_s)
 
     def _transmit(self, message: Buffer, exclude: int = NOBODY) -> None:
+        check_bytes(message, "a message")
         self._nng.send(message, exclude)
         for peer in tuple(self._nng.peers):
             if peer != exclude:
@@ -231,11 +232,15 @@ class Bus(_Socket[Frame]):
     rejected = 0
 
     def send(self, pattern: Names, data: Buffer = b"", type: int = PUB) -> None:
-        """Send a frame to all peers. Raises `TokenError` or `FrameError` if the values do not fit one."""
+        """Send a frame to all peers.
+
+        Raises `TokenError` or `FrameError` if the values do not fit one, `TypeError` for data that are not
+        bytes.
+        """
         self._transmit(pack(type, _tokens(pattern), data))
 
     def send_bytes(self, message: Buffer) -> None:
-        """Send a message unchanged, whether it is a frame or not."""
+        """Send a message unchanged, whether it is a frame or not. Raises `TypeError` unless it is bytes."""
         self._transmit(message)
 
     async def asend(self, pattern: Names, data: Buffer = b"", type: int = PUB) -> None:
@@ -276,7 +281,10 @@ class RawBus(_Socket[tuple[bytes, Peer]]):
     _raw = True
 
     def send(self, message: Buffer, exclude: Peer | None = None) -> None:
-        """Send to all peers except `exclude`. A peer that has disconnected excludes nobody."""
+        """Send to all peers except `exclude`. A peer that has disconnected excludes nobody.
+
+        Raises `TypeError` for a message that is not bytes.
+        """
         self._transmit(message, NOBODY if exclude is None else exclude)
 
     async def asend(self, message: Buffer, exclude: Peer | None = None) -> None:

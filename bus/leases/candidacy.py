@@ -84,6 +84,7 @@ class Candidacy:
         self._due_s: float | None = None  # of the next heartbeat
         self._stood_s = 0.0  # so long this process had no turn, while it held the lease
         self._told_ms = 0  # the lease that the log has
+        self._epoch = 0  # of the last takeover
         self._other_acted = False  # since we last began to forward
         self._late_told = True
 
@@ -295,8 +296,12 @@ class Candidacy:
             return
         stale = self.gate.stale
         count = self.gate.resume(self._granted_s if self._began else None)
-        if self._began:
+        if self._began and self.candidate.epoch == self._epoch:
             self._began = False
+            words = f"forwards again: nobody has taken over (replayed {count}, stale {stale})"
+            self._tell(words, logging.INFO)
+        elif self._began:
+            self._began, self._epoch = False, self.candidate.epoch
             self.takeovers += 1
             changed_hands = self._other_acted or self.candidate.epoch > 1
             level = logging.WARNING if changed_hands and not self.candidate.orderly else logging.INFO

@@ -52,6 +52,8 @@ class LeasingBroker:
             heartbeat_s=settings.heartbeat_ms / 1000,
             classic_prefixes=not settings.exact,
             foreign_hosts=settings.foreign_hosts,
+            connections=settings.connections,
+            unconnected=settings.unconnected,
             tls=tls,
             **options,
         )
@@ -115,8 +117,14 @@ class LeasingBroker:
         """
         self._notary.revise(keys, _asks(tls))
         self.table.revise(settings.most_ms)
-        heartbeat_s = settings.heartbeat_ms / 1000
-        self.broker.revise(peers, not settings.exact, heartbeat_s, settings.foreign_hosts)
+        self.broker.revise(
+            peers,
+            not settings.exact,
+            settings.heartbeat_ms / 1000,
+            settings.foreign_hosts,
+            settings.connections,
+            settings.unconnected,
+        )
 
     def hubs(self) -> tuple[Hub, ...]:
         """Return the hub with the broker's ledgers."""

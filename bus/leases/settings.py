@@ -30,6 +30,15 @@ class BrokerSettings(Record):
     foreign_hosts: Annotated[
         bool, "clients may register addresses of other hosts than their own, which the broker then dials"
     ] = False
+    connections: Annotated[
+        Annotated[int, Range(1, 1_000_000)] | None,
+        "most connections at a time; by default as many as descriptors and memory allow",
+    ] = None
+    unconnected: Annotated[
+        int,
+        Range(0, 65536),
+        "clients of one host that may register without a connection of their own, as those of 2015 do",
+    ] = 64
 
     @property
     def most_ms(self) -> int:

@@ -7,8 +7,8 @@ from typing import Any
 
 from bus.ledger import Stats
 from bus.serving.limits import Limits
-from bus.serving.objects import Cutter, ObjectDecoder, Objects
-from bus.transports.framing import Framing
+from bus.serving.objects import MANY, Cutter, ObjectDecoder, Objects
+from bus.transports.framing import Framing, Toil
 from bus.transports.gathering import NoGathering
 from bus.transports.secure import SecureSocket
 from bus.transports.sockets import tune
@@ -61,11 +61,12 @@ class Connection:
         self._pipe = StreamPipe(
             sock,
             name,
-            Framing(lambda _: self.decoder),
+            Framing(lambda _: self.decoder, toil=_toil),
             Bounds(limits.queue_bytes),
             Calls(self._on_batch, self._on_gone, self._on_ready, on_drained),
             stats=stats,
             gathering=NoGathering,
+            host=self.host,
         )
         self.stats = self._pipe.stats
         self._pipe.start(loop, limits.idle_s)
@@ -218,3 +219,7 @@ class Connection:
         lost, self._lost = self._lost, []
         for callback in lost:
             callback(self)
+
+
+def _toil(decoder: ObjectDecoder) -> Toil:
+    return "busy" if 2 * decoder.count > MANY else ""

@@ -2,14 +2,16 @@
 
 import socket
 from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice
 
 from bus.errors import words_of
 from bus.ledger import Stats
 from bus.serving.connection import Connection, OnClosed, OnObjects, Sign
 from bus.serving.limits import Limits
 from bus.serving.objects import Cutter
+from bus.serving.refusals import Answer, Refusals, unanswered
 from bus.serving.rejections import Rejections
 from bus.transports.binding import Binding, Place, bind_now
 from bus.transports.seats import FULL, ROOM, Seat, Seats, host_of
@@ -17,6 +19,7 @@ from bus.transports.secure import SecureSocket, Security
 from bus.transports.sockets import Acceptor
 
 Address = tuple[str, int]
+_AT_ONCE = 64  # connections looked after in one turn of the loop
 
 
 class Listener:
@@ -27,7 +30,7 @@ class Listener:
     accepted connection when it is gone. `stats` is the ledger of what goes out to all; `reject` counts the
     rest. `sign` makes the sign of life for a greeted peer that was sent nothing for half a heartbeat; None:
     no sign. `half` is the reason of a connection that ends within an object. A connection that fails at TLS
-    is counted by the words of the failure.
+    is counted by the words of the failure. `answer` makes what a peer is sent that is refused, or must go.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class Listener:
         stats: Stats,
         sign: Sign | None = None,
         half: str = "half an object",
+        answer: Answer = unanswered,
     ) -> None:
         self.connections: dict[Connection, Seat] = {}
         self._seats = Seats()
@@ -47,7 +51,8 @@ class Listener:
         self._limits, self._cutter = limits, cutter
         self._on_objects, self._on_gone = on_objects, on_closed
         self._reject, self._stats = reject, stats
-        self._sign, self._half = sign, half
+        self._sign, self._half, self._answer = sign, half, answer
+        self._refusals = Refusals(answer)
         self._acceptors: dict[Address, Acceptor] = {}
         self.bindings: dict[Address, Binding[Address]] = {}
         """Those that wait for their address, or did, by the address that was asked for."""
@@ -145,16 +150,23 @@ class Listener:
         if why := self._seats.refusal(host, sock.fileno(), self._limits.connections):
             self.refused += 1
             self._reject(FULL, host, detail=why)
-            sock.close()
-            return
-        seat = self._seats.take_seat(host, sock.fileno(), lambda why: connection.close(why))
+            if security is None:
+                return self._refusals.turn_away(self._loop, sock, why)
+            return sock.close()
+        seat = self._seats.take_seat(host, sock.fileno(), lambda why: self._send_away(connection, why))
         connection = self._connection(sock if security is None else security.secure(sock), name, seat)
         if connection.closed:  # by what it sent in place of TLS
-            seat.leave()
-            return
+            return seat.leave()
         self.connections[connection] = seat
         connection.read()  # a client of one object has already sent it,
         connection.read()  # and closed
+        return None
+
+    def _send_away(self, connection: Connection, why: str) -> None:
+        """Close a connection for one of another host; a peer that has greeted is told."""
+        if connection.greeted and not connection.closed:
+            connection.say(self._answer(b"", why))
+        connection.close(why)
 
     def _connection(self, end: socket.socket | SecureSocket, name: str, seat: Seat) -> Connection:
         return Connection(
@@ -185,9 +197,16 @@ class Listener:
         self._on_gone(connection)
 
     def _tick(self) -> None:
-        for connection in list(self.connections):
-            connection.keep_alive(self._sign)
+        self._keep_alive(iter(tuple(self.connections)))
         self._timer = self._loop.call_later(self._limits.heartbeat_s, self._tick)
+
+    def _keep_alive(self, left: Iterator[Connection]) -> None:
+        """Look after some connections in this turn of the loop, and the others in the next ones."""
+        some = tuple(islice(left, _AT_ONCE))
+        for connection in some:
+            connection.keep_alive(self._sign)
+        if len(some) == _AT_ONCE and self._timer is not None:
+            self._loop.call_soon(self._keep_alive, left)
 
     def close(self) -> None:
         """Stop listening and close all accepted connections. Idempotent."""
@@ -196,5 +215,7 @@ class Listener:
             self._timer = None
         for address in [*self.bindings, *self._acceptors]:
             self.shut(address)
+        if self._refusals:
+            self._refusals.close(self._loop)
         for connection in list(self.connections):
             connection.close("closed here")

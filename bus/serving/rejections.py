@@ -8,17 +8,22 @@ from logging import Logger
 class Rejections:
     """The refused input of one service, counted by reason; each reason is logged once a minute for each host.
 
-    `counts` is as a rule the `rejected` of a ledger; `name` says in the log who refuses. Reasons must be a
-    bounded set: no text from the wire is part of one.
+    `counts` is as a rule the `rejected` of a ledger; `name` says in the log who refuses, or is `refused by`
+    others, if `verb` says so. Reasons must be a bounded set: no text from the wire is part of one.
     """
 
     _AGAIN_S = 60.0
     _REMEMBERED = 256
 
     def __init__(
-        self, name: str, counts: dict[str, int], log: Logger, clock: Callable[[], float] = time.monotonic
+        self,
+        name: str,
+        counts: dict[str, int],
+        log: Logger,
+        clock: Callable[[], float] = time.monotonic,
+        verb: str = "refused from",
     ) -> None:
-        self.name, self.counts = name, counts
+        self.name, self.counts, self._verb = name, counts, verb
         self._log, self._clock = log, clock
         self._logged: dict[tuple[str, str], float] = {}
 
@@ -35,4 +40,4 @@ class Rejections:
             self._logged = {k: at for k, at in self._logged.items() if now_s - at < self._AGAIN_S}
         self._logged[reason, host] = now_s
         why = f"{reason}: {detail}" if detail else reason
-        self._log.warning("%s: refused from %s: %s", self.name, host or "a peer", why)
+        self._log.warning("%s: %s %s: %s", self.name, self._verb, host or "a peer", why)

@@ -21,6 +21,7 @@ tmq_socket, tmq_close = Socket, Socket.close
 tmq_bind, tmq_broker = Socket.bind, Socket.use_brokers
 tmq_subscribe, tmq_unsubscribe = Socket.subscribe, Socket.unsubscribe
 tmq_publish, tmq_unpublish = Socket.publish, Socket.unpublish
+tmq_refusal = Socket.refusal
 tmq_send, tmq_recv, tmq_recv_from = Socket.send, Socket.recv, Socket.recv_from
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "tmq_publish",
     "tmq_recv",
     "tmq_recv_from",
+    "tmq_refusal",
     "tmq_send",
     "tmq_socket",
     "tmq_subscribe",

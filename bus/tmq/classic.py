@@ -20,7 +20,7 @@ from bus.tmq.address import endpoint
 from bus.tmq.broker import Broker
 from bus.tmq.client import ClientNode, Inbox, Item, Names, pattern_of
 from bus.tmq.options import Options
-from bus.tmq.wire import Address
+from bus.tmq.wire import PUBLISH, SUBSCRIBE, Address
 from bus.wire.frame import BRIDGE, BROKER, SUB, pack
 from bus.wire.pattern import Pattern
 
@@ -170,13 +170,16 @@ class Socket(contextlib.AbstractContextManager["Socket"]):
         for pattern, inbox in self._inboxes.items():
             node.subscribe(pattern, inbox)
 
-    def subscribe(self, pattern: Names) -> None:
-        """Receive all messages whose pattern starts with `pattern`; `()` is all. Repeating it is no error."""
+    def subscribe(self, pattern: Names) -> bool:
+        """Receive all messages whose pattern starts with `pattern`; `()` is all. Repeating it is no error.
+
+        Return whether a broker knows of it by now. One that refuses it is logged; `tmq_refusal` says why.
+        """
         node, made = self.node(), pattern_of(pattern)
         if made not in self._inboxes:
             inbox = self._inboxes[made] = Inbox(self.queue_messages)
             self.context.call(node.subscribe, made, inbox)
-        self._settle(node)
+        return self._settle(node) and not node.refusal(SUBSCRIBE, made)
 
     def unsubscribe(self, pattern: Names) -> None:
         """Take a subscription back. Messages received for it and not read are lost."""
@@ -185,37 +188,45 @@ class Socket(contextlib.AbstractContextManager["Socket"]):
             self.context.call(self.node().unsubscribe, made)
             self._settle(self.node())
 
-    def publish(self, pattern: Names) -> None:
+    def publish(self, pattern: Names) -> bool:
         """Declare a pattern. On return the subscribers are known, or no broker answered for a second.
 
-        Raises `TokenError` for the empty pattern. Publishing again is no error.
+        Return whether a broker knows of it by now, as `tmq_subscribe` does. Raises `TokenError` for the empty
+        pattern. Publishing again is no error.
         """
         node, made = self.node(), pattern_of(pattern)
         if made not in node.published:
             self.context.call(node.publish, made)
-        self._settle(node)
+        return self._settle(node) and not node.refusal(PUBLISH, made)
+
+    def refusal(self, pattern: Names) -> str:
+        """Return why the broker in use refuses to register a pattern, or this client; "" if it does not."""
+        return self.context.call(self.node().refusal_of, pattern_of(pattern))
 
     def unpublish(self, pattern: Names) -> None:
         """Take a declaration back."""
         self.context.call(self.node().unpublish, pattern_of(pattern))
         self._settle(self.node())
 
-    def _settle(self, node: ClientNode) -> None:
-        """Wait until a broker has answered, at most a second. Without one, the node registers later."""
+    def _settle(self, node: ClientNode) -> bool:
+        """Wait a second at most until a broker has answered. Return whether it has."""
 
-        async def settled() -> None:
-            await asyncio.wait([node.settled()], timeout=_WAIT_S)
+        async def settled() -> bool:
+            done, _ = await asyncio.wait([node.settled()], timeout=_WAIT_S)
+            return bool(done)
 
-        asyncio.run_coroutine_threadsafe(settled(), self.context.loop).result(_CALL_S)
+        return asyncio.run_coroutine_threadsafe(settled(), self.context.loop).result(_CALL_S)
 
     def send(self, pattern: Names, data: bytes, flags: int = 0) -> int:
         """Send to all subscribers of a published pattern; return 1. Never waits for a peer.
 
         What a peer does not take is queued within `Options.queue_bytes`, then dropped and counted in
         `socket.stats`. Raises `ValueError` for a pattern that is not published, `FrameError` above 2048
-        bytes. `flags` exist for the reference, and are ignored.
+        bytes, `TypeError` for data that are not bytes. `flags` exist for the reference, and are ignored.
         """
         made = pattern_of(pattern)
+        if not made:
+            raise ValueError("nothing can be sent to the empty pattern: name at least one token")
         if made not in self.node().published:
             raise ValueError(f"{made} is not published: call tmq_publish first")
         frame = pack(SUB, made, data)

@@ -7,7 +7,28 @@ from bus.serving.connection import Connection, OnClosed, OnObjects
 from bus.serving.limits import Limits
 from bus.serving.listener import Listener
 from bus.serving.rejections import Rejections
-from bus.tmq.wire import ANSWER, ANSWERED, Cutter, Hello, data_of, pack_hello, unpack_hello
+from bus.tmq.wire import (
+    ANSWER,
+    ANSWERED,
+    HELLO,
+    HELLO_MASK,
+    Cutter,
+    Hello,
+    Refusal,
+    data_of,
+    pack_hello,
+    pack_refusal,
+    unpack_hello,
+)
+
+
+def refusal_of(first: bytes, why: str) -> bytes:
+    """Return the answer to a refused connection that begins with a greeting, or has greeted already.
+
+    Peers of 2015 know no answer: they get none.
+    """
+    greets = not first or first[0] & HELLO_MASK == HELLO
+    return pack_refusal(Refusal(0, (), why)) if greets else b""
 
 
 class Greeter:
@@ -29,7 +50,15 @@ class Greeter:
     ) -> None:
         self._hello, self._on_frames, self._reject = hello, on_frames, reject
         self.listener = Listener(
-            limits, Cutter, self._heard, on_closed, reject, stats, self._greeting, "half a packet"
+            limits,
+            Cutter,
+            self._heard,
+            on_closed,
+            reject,
+            stats,
+            self._greeting,
+            "half a packet",
+            refusal_of,
         )
 
     def _greeting(self) -> bytes:

@@ -31,6 +31,7 @@ log = logging.getLogger("buscoupler.tmq")
 
 State = Literal["idle", "connecting", "doubted", "asking", "streaming", "down", "closed"]
 LOCAL = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL, errno.EACCES}
+_RESET = words_of(OSError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)))
 _IN_PROGRESS = {0, errno.EINPROGRESS, errno.EWOULDBLOCK}
 
 
@@ -313,6 +314,8 @@ class Peer:
         self._arm(0, None)
         if self.state == "closed":
             return
+        if not self._patient and not connection.greeted and connection.fault == _RESET:
+            return self._fail(ConnectionRefusedError(errno.ECONNREFUSED, "closed without a word"))
         self.each = not connection.greeted
         self._next()
         if connection.greeted:

@@ -14,6 +14,7 @@ from bus.errors import FrameError
 from bus.wire.frame import BROKER, CACHE, DATA_BYTES_MAX, PUB, REMOVE, SUB, pack
 
 HELLO, SHARED = 0x10, 0x20
+REFUSED = HELLO | SHARED
 MESSAGE = SUB
 SUBSCRIBE, PUBLISH = SUB | CACHE | BROKER, PUB | CACHE | BROKER
 UNSUBSCRIBE, UNPUBLISH = SUBSCRIBE | REMOVE, PUBLISH | REMOVE
@@ -25,6 +26,7 @@ PACKET_BYTES = 2056  # what a reference peer reads of a packet, once
 ADDRESS = Struct(">HH4B")
 ADDRESS_BYTES = ADDRESS.size
 _HELLO = Struct(">BBHI")
+_WHY_CHARACTERS = 120
 _LIFETIME = Struct(">H")
 _VERSION = 1
 ANSWER, ANSWERED = 0x01, 0x02  # flags of the greeting: say when you have done what came before; done
@@ -122,6 +124,30 @@ def unpack_shared(data: bytes) -> tuple[int, list[Address], str]:
         return 0, [], "address cut short"
     found, fault = unpack_addresses(data[_LIFETIME.size :])
     return _LIFETIME.unpack_from(data)[0], found, fault
+
+
+class Refusal(NamedTuple):
+    """The answer to a packet that was refused: its type and tokens, and why. Type 0 is the whole connection.
+
+    It goes to peers that have greeted: others do not know it.
+    """
+
+    kind: int
+    tokens: Tokens
+    why: str
+
+
+def pack_refusal(refusal: Refusal) -> bytes:
+    """Pack a refusal: the tokens of what is refused, then its type u8 and the reason in ASCII."""
+    why = refusal.why[:_WHY_CHARACTERS].encode("ascii", "replace")
+    return pack(REFUSED, refusal.tokens, bytes((refusal.kind,)) + why)
+
+
+def unpack_refusal(frame: bytes) -> Refusal:
+    """Return the refusal in a frame of type `REFUSED`. What cannot be shown in its reason is shown as `?`."""
+    data = data_of(frame) or b"\0"
+    why = "".join(chr(c) if 32 <= c < 127 else "?" for c in data[1 : 1 + _WHY_CHARACTERS])
+    return Refusal(data[0], tokens_of(frame), why or "no reason given")
 
 
 class Cutter:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from bus.ledger import Stats
 from bus.wire.batch import LENGTH_BYTES, Batch
@@ -11,6 +11,8 @@ from bus.wire.handshake import Greeting, Handshake
 from bus.wire.sp import LEAD_IPC, SCRATCH_BYTES, Decoder, add_lead, divide
 
 Encode = Callable[[Batch], tuple[bytes, int]]
+Toil = Literal["", "chores", "busy"]
+"""The queue of `bus.transports.chores` in which the next read waits for its turn; "" for none."""
 
 
 class StreamDecoder(Protocol):
@@ -51,6 +53,7 @@ class Framing:
     to the peer after a read, and whether the peer has said goodbye; `farewell()` the bytes to send when the
     pipe is closed from here. `lost` is the reason why input is rejected when the decoder has a fault, and
     `cut` when a message is not whole at the end; "" if somebody else counts that.
+    `toil(decoder)` says whether the last read was much work, and of which kind.
     """
 
     decoder: Callable[[Stats], StreamDecoder]
@@ -62,6 +65,7 @@ class Framing:
     answer: Callable[[Any], tuple[bytes, bool]] | None = None
     farewell: Callable[[], bytes] | None = None
     lost: str = "framing"
+    toil: Callable[[Any], Toil] | None = None
     cut: str = "unfinished"
 
 

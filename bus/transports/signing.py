@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from bus.ledger import Stats
-from bus.transports.framing import Framing, StreamDecoder
+from bus.transports.framing import Framing, StreamDecoder, Toil
 from bus.wire.batch import LENGTH_BYTES, Batch, from_payloads, payloads
 from bus.wire.handshake import Handshake
 from bus.wire.signed import BROKEN, FORGED, HEAD_BYTES, UNSIGNED, Session, record_bytes
@@ -24,6 +24,7 @@ def signed(framing: Framing, session: Session, message_bytes: int) -> Framing:
         divide=None if framing.divide is None else connection.divide,
         head_bytes=framing.head_bytes + HEAD_BYTES + LENGTH_BYTES,
         answer=None if framing.answer is None else connection.answer,
+        toil=None if framing.toil is None else connection.toil,
         lost="forged",
     )
 
@@ -57,6 +58,10 @@ class _Connection:
     def answer(self, _: "_Decoder") -> tuple[bytes, bool]:
         assert self._framing.answer is not None
         return self._framing.answer(self._inner)
+
+    def toil(self, _: "_Decoder") -> Toil:
+        assert self._framing.toil is not None
+        return self._framing.toil(self._inner)
 
 
 def encoded(framing: Framing, batch: Batch) -> bytes:

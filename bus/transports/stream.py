@@ -4,6 +4,7 @@ import socket
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 from bus.errors import words_of
@@ -12,7 +13,8 @@ from bus.ledger import Stats
 from bus.text import after, said
 from bus.transports.backlog import SMALL_BYTES, Backlog, cost_of
 from bus.transports.budget import PROCESS, REASON, Budget
-from bus.transports.framing import Framing
+from bus.transports.chores import queues_of
+from bus.transports.framing import Framing, Toil
 from bus.transports.gathering import Gathering
 from bus.transports.peers import Identity
 from bus.transports.secure import SecureSocket
@@ -66,6 +68,8 @@ class StreamPipe(Pipe):
         "_framing",
         "_gathering",
         "_handshake",
+        "_host",
+        "_is_paused",
         "_loop",
         "_on_batch",
         "_on_close",
@@ -74,9 +78,12 @@ class StreamPipe(Pipe):
         "_partial_bytes",
         "_queue",
         "_queue_bytes",
+        "_queues",
+        "_reader",
         "_secure",
         "_socket",
         "_timer",
+        "_toil",
         "accepted",
         "closed",
         "decoder",
@@ -98,6 +105,7 @@ class StreamPipe(Pipe):
         gathering: type[Gathering] = Gathering,
         link: str = "",
         accepted: bool = False,
+        host: str = "",
     ) -> None:
         self.name, self.link, self.accepted = name, link, accepted
         self.stats = stats or Stats()
@@ -114,6 +122,8 @@ class StreamPipe(Pipe):
         self._handshake: Handshake | None = None
         self._gathering = gathering(sock)
         self._timer: TimerHandle | None = None
+        self._host, self._is_paused, self._toil = host, False, framing.toil
+        self._reader: Callable[[], object] = self.read
 
     @property
     def queued_bytes(self) -> int:
@@ -126,7 +136,7 @@ class StreamPipe(Pipe):
 
     def start(self, loop: AbstractEventLoop, handshake_s: float) -> None:
         """Begin the handshakes, which may take `handshake_s`; without any the peer is ready at once."""
-        self._loop = loop
+        self._loop, self._queues = loop, queues_of(loop)
         if self._framing.handshake is None and self._secure is None:
             return self._enter()
         self._timer = loop.call_later(handshake_s, self._on_silence, handshake_s)
@@ -138,7 +148,15 @@ class StreamPipe(Pipe):
         self.close(f"no {name} within {handshake_s:g} s")
 
     def _on_handshake(self) -> None:
+        """Continue the handshake in its turn: anybody may begin one."""
+        if not self._queues.chores.put(self._host, self._continue):
+            self._loop.remove_reader(self._socket)
+
+    def _continue(self) -> None:
         """Continue the handshake: first that of TLS, if any, then that of the framing."""
+        if self.closed or self.ready:
+            return
+        self._loop.add_reader(self._socket, self._on_handshake)
         try:
             if self._secure is None or self._secure.shake():
                 self._shake()
@@ -180,7 +198,7 @@ class StreamPipe(Pipe):
         self._disarm()
         self._handshake = None
         self.ready = True
-        self._loop.add_reader(self._socket, self.read)
+        self._loop.add_reader(self._socket, self._reader)
         self._on_ready(self)
 
     def _replay(self, data: bytes) -> None:
@@ -245,13 +263,15 @@ class StreamPipe(Pipe):
 
     def pause(self) -> None:
         """Read nothing until `resume`."""
+        self._is_paused = True
         if not self.closed:
             self._loop.remove_reader(self._socket)
 
     def resume(self) -> None:
         """Read again, if the pipe is still open."""
+        self._is_paused = False
         if not self.closed:
-            self._loop.add_reader(self._socket, self.read)
+            self._loop.add_reader(self._socket, self._reader)
 
     def read(self) -> None:
         """Read once, and hand on whole messages."""
@@ -282,7 +302,27 @@ class StreamPipe(Pipe):
         if decoder.fault:
             self.stats.reject(self._framing.lost)
             return self.close(decoder.fault)
+        if self._toil is not None:
+            self._pace(self._toil(decoder))
         self._gathering.note(read_bytes, batch.count if batch else 0)
+
+    def _pace(self, toil: Toil) -> None:
+        """Read in turns with others from now on if the last read was much work; else at once again."""
+        if not toil and self._reader == self.read:
+            return
+        self._reader = partial(self._read_later, toil) if toil else self.read
+        if not self._is_paused and not self.closed:
+            self._loop.add_reader(self._socket, self._reader)
+
+    def _read_later(self, toil: Toil) -> None:
+        queue = self._queues.chores if toil == "chores" else self._queues.busy
+        if not queue.put(self._host, self._read_now):
+            self._loop.remove_reader(self._socket)
+
+    def _read_now(self) -> None:
+        if not self.closed and not self._is_paused:
+            self._loop.add_reader(self._socket, self._reader)
+            self.read()
 
     def _note_partial(self, partial_bytes: int) -> None:
         """Charge a long message that is not yet whole. Short ones are not charged."""

@@ -108,7 +108,9 @@ class _StreamLink:
     def state(self) -> State:
         raise NotImplementedError
 
-    def _adopt(self, sock: socket.socket, name: str, on_close: Callable[[StreamPipe], None]) -> StreamPipe:
+    def _adopt(
+        self, sock: socket.socket, name: str, on_close: Callable[[StreamPipe], None], host: str = ""
+    ) -> StreamPipe:
         if sock.family != socket.AF_UNIX:
             tune(sock, self.options.silence_s or self.options.age_s)
         session, framing = self.channel.session(), self._framing
@@ -123,6 +125,7 @@ class _StreamLink:
             Calls(on_batch, on_close, self._enter),
             link=self.name,
             accepted=self.peers_leave,
+            host=host,
         )
         self.pipes.add(pipe)
         if session is not None:
@@ -269,7 +272,7 @@ class ListenLink(_StreamLink):
             sock.close()
             return
         seat = self._seats.take_seat(host, sock.fileno(), lambda why: pipe.close(why))
-        pipe = self._adopt(sock, f"{self.url} from {peer}", partial(self._left, seat))
+        pipe = self._adopt(sock, f"{self.url} from {peer}", partial(self._left, seat), host)
         if not pipe.closed:
             self._sit(pipe, seat)
 

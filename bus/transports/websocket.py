@@ -5,12 +5,12 @@ import socket
 from collections.abc import Callable
 from functools import partial
 
-from bus.transports.framing import Framing, Once
+from bus.transports.framing import Framing, Once, Toil
 from bus.urls import Url
 from bus.wire.batch import Batch
 from bus.wire.handshake import Handshake
 from bus.wire.sp import SCRATCH_BYTES
-from bus.wire.websocket.decoder import Decoder
+from bus.wire.websocket.decoder import ODD, Decoder
 from bus.wire.websocket.frames import CLOSE, HEAD_BYTES_MAX, Keys, control, divide, encode
 from bus.wire.websocket.origins import Origins
 from bus.wire.websocket.upgrade import ClientUpgrade, ServerUpgrade
@@ -43,7 +43,12 @@ def _framing(message_bytes: int, upgrade: Callable[[], Handshake], keys: Keys | 
         head_bytes=HEAD_BYTES_MAX,
         answer=_answer,
         farewell=lambda: control(CLOSE, _GOING_AWAY, keys),
+        toil=_toil,
     )
+
+
+def _toil(decoder: Decoder) -> Toil:
+    return "chores" if decoder.odd > ODD else ""
 
 
 def _answer(decoder: Decoder) -> tuple[bytes, bool]:

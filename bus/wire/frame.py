@@ -11,7 +11,7 @@ from struct import error as StructError
 from typing import NamedTuple
 
 from bus.errors import FrameError
-from bus.wire.batch import Buffer
+from bus.wire.batch import Buffer, check_bytes
 
 PUB, SUB, CACHE, REMOVE, BROKER, BRIDGE = 0x01, 0x02, 0x04, 0x08, 0x40, 0x80
 TOKENS_MAX = 255
@@ -35,12 +35,15 @@ def _layout(count: int) -> Struct:
 
 
 def pack(type: int, tokens: Sequence[int], data: Buffer = b"") -> bytes:
-    """Return one frame as bytes. Raises `FrameError` that names the field and its limit."""
-    if len(tokens) <= TOKENS_MAX and len(data) <= DATA_BYTES_MAX:
-        try:
+    """Return one frame as bytes.
+
+    Raises `FrameError` that names the field and its limit, and `TypeError` for data that are not bytes.
+    """
+    try:
+        if len(tokens) <= TOKENS_MAX and len(data) <= DATA_BYTES_MAX:
             return _layout(len(tokens)).pack(type, len(tokens), len(data), *tokens) + data
-        except StructError:
-            pass
+    except (StructError, TypeError):
+        check_bytes(data)
     raise FrameError(_why_not(type, tokens, data))
 
 

@@ -32,21 +32,27 @@ def hexadecimal(number: int) -> str:
 
 
 class Pattern(tuple[int, ...]):
-    """A tuple of tokens: `Pattern("fridge", "temp", 7)`. Raises `TokenError` above 255 tokens."""
+    """A tuple of tokens: `Pattern("fridge", "temp", 7)`. Raises `TokenError` above 255 tokens.
 
-    __slots__ = ()
+    It is shown by the names that it was made of. Only the tokens count when patterns are compared.
+    """
+
+    names: tuple[int | str, ...]
 
     def __new__(cls, *names: int | str) -> "Pattern":
         if len(names) > TOKENS_MAX:
             raise TokenError(f"{len(names)} tokens: a pattern has at most {TOKENS_MAX}")
-        return super().__new__(cls, map(token, names))
+        made = super().__new__(cls, map(token, names))
+        made.names = names
+        return made
 
     def matches(self, tokens: tuple[int, ...]) -> bool:
         """Return whether `tokens` start with this pattern."""
         return tokens[: len(self)] == self
 
     def __repr__(self) -> str:
-        return f"Pattern({', '.join(map(hexadecimal, self))})"
+        shown = (repr(name) if isinstance(name, str) else hexadecimal(name) for name in self.names)
+        return f"Pattern({', '.join(shown)})"
 
 
 def collisions(names: Iterable[int | str]) -> dict[int, list[int | str]]:

@@ -6,6 +6,7 @@ python alarm.py 127.0.0.1:9942
 
 import json
 import sys
+from contextlib import suppress
 
 from bus.tmq import *
 
@@ -18,10 +19,11 @@ tmq_broker(socket, broker)
 tmq_subscribe(socket, ("fridge",))
 
 sounding = False
-while True:
-    heard = tmq_recv_from(socket, ("fridge",), timeout=1.0)
-    if heard is None or heard.pattern != pattern("fridge", "alert"):
-        continue
-    if json.loads(heard.data) != sounding:
-        sounding = not sounding
-        print("BEEP" if sounding else "silence", flush=True)
+with suppress(KeyboardInterrupt):
+    while True:
+        heard = tmq_recv_from(socket, ("fridge",), timeout=1.0)
+        if heard is None or heard.pattern != pattern("fridge", "alert"):
+            continue
+        if json.loads(heard.data) != sounding:
+            sounding = not sounding
+            print("BEEP" if sounding else "silence", flush=True)

@@ -9,6 +9,7 @@ import itertools
 import json
 import sys
 import time
+from contextlib import suppress
 
 from bus.tmq import *
 
@@ -34,7 +35,8 @@ tmq_broker(socket, broker)
 tmq_publish(socket, ("fridge", "temp"))
 tmq_publish(socket, ("fridge", "light"))
 
-for second in itertools.count():
-    tmq_send(socket, ("fridge", "temp"), json.dumps(read_temp(second)).encode())
-    tmq_send(socket, ("fridge", "light"), json.dumps(read_light(second)).encode())
-    time.sleep(pause_s)
+with suppress(KeyboardInterrupt):
+    for second in itertools.count():
+        tmq_send(socket, ("fridge", "temp"), json.dumps(read_temp(second)).encode())
+        tmq_send(socket, ("fridge", "light"), json.dumps(read_light(second)).encode())
+        time.sleep(pause_s)

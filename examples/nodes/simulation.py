@@ -7,7 +7,7 @@ another one comes, and at last a client subscribes to a service.
 """
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 
 from buscoupler import Client, Request, Service
 from devices.dbp.catalog.device import CatalogSpec
@@ -66,4 +66,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    with suppress(KeyboardInterrupt):
+        asyncio.run(main())

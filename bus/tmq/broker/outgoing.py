@@ -4,6 +4,7 @@ from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 from bus.ledger import Stats
 from bus.serving.connection import OnObjects
@@ -16,11 +17,23 @@ _AT_ONCE = 64  # handed to peers in one turn of the event loop
 _IDLE_S = 10.0
 
 
+class Reports(NamedTuple):
+    """What is reported of the addresses that packets go to.
+
+    `reached(address)`: a client has taken all its packets. `failed(address, reason)`: it takes no connection.
+    `greeted(address, number)`: a program of ours is there. `lost(address)`: its connection is gone.
+    """
+
+    reached: Callable[[Address], None]
+    failed: Callable[[Address, str], None]
+    greeted: Callable[[Address, int], None]
+    lost: Callable[[Address], None]
+
+
 class Outgoing(PeerOwner):
     """The packets for listeners of clients, at most 65,536, which wait for a free connection.
 
-    `on_reached(address)` is called when a client has taken all its packets, `on_failed(address, reason)` when
-    a client takes no connection. `stats` is the ledger, which may be shared.
+    `stats` is the ledger, which may be shared.
     """
 
     def __init__(
@@ -28,13 +41,12 @@ class Outgoing(PeerOwner):
         options: Options,
         hello: Callable[[int], Hello],
         on_frames: OnObjects,
-        on_reached: Callable[[Address], None],
-        on_failed: Callable[[Address, str], None],
+        reports: Reports,
         stats: Stats,
     ) -> None:
         self.stats = stats
         self._options, self._hello = options, hello
-        self._on_frames, self._reached, self._failed = on_frames, on_reached, on_failed
+        self._on_frames, self._reports = on_frames, reports
         self._peers: dict[Address, Peer] = {}
         self._used_s: dict[Address, float] = {}
         self._waiting: deque[tuple[Address, bytes]] = deque()
@@ -124,12 +136,18 @@ class Outgoing(PeerOwner):
 
     def peer_done(self, peer: Peer) -> None:
         if peer.state in ("idle", "streaming"):  # not after a failure
-            self._reached(peer.address)
+            self._reports.reached(peer.address)
         if self._waiting:
             self._start_soon()
 
     def peer_failed(self, peer: Peer, reason: str) -> None:
-        self._failed(peer.address, reason)
+        self._reports.failed(peer.address, reason)
+
+    def peer_hello(self, peer: Peer, hello: Hello) -> None:
+        self._reports.greeted(peer.address, hello.node)
+
+    def peer_lost(self, peer: Peer) -> None:
+        self._reports.lost(peer.address)
 
     def tick(self, now_s: float) -> None:
         """Forget idle peers, keep the others alive. Call it once a heartbeat."""

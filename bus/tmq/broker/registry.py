@@ -284,6 +284,13 @@ class Registry:
             if self._entries[key].lapsed is not None:
                 self._disown(key, node, until_s)
 
+    def disown(self, address: Address, node: int, until_s: float) -> None:
+        """End what clients here registered of an address at `until_s`, unless they repeat it."""
+        for what in self._by_address.get(address, ()):
+            key = *what, address
+            if self._entries[key].host:
+                self._disown(key, node, until_s)
+
     def _disown(self, key: Key, node: int, until_s: float) -> None:
         entry = self._entries[key]
         self._quota.move(entry.host, "", len(key[1]))

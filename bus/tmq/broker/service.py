@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import bus.tmq.wire as wire
 from bus.errors import LinkError
@@ -17,14 +18,16 @@ from bus.serving.connection import Connection
 from bus.serving.rejections import Rejections
 from bus.serving.turns import Job, Turns
 from bus.tmq.address import is_secure, listening, may_name, written
-from bus.tmq.broker.outgoing import Outgoing
+from bus.tmq.broker.outgoing import Outgoing, Reports
+from bus.tmq.broker.presence import AWAY, NAMED, Presence
 from bus.tmq.broker.probing import Probing
 from bus.tmq.broker.registry import Registry, Role, Step
 from bus.tmq.broker.sharing import Sharing
 from bus.tmq.greeter import Greeter
 from bus.tmq.options import Options
-from bus.tmq.wire import Address, Hello, Tokens
+from bus.tmq.wire import Address, Hello, Refusal, Tokens, pack_refusal
 from bus.transports.binding import Binding
+from bus.transports.budget import default_bytes
 from bus.transports.options import Tls
 from bus.transports.secure import Security
 from bus.wire.frame import BRIDGE, PUB, REMOVE, SUB
@@ -34,6 +37,8 @@ log = logging.getLogger("buscoupler.tmq")
 _REGISTRATIONS = {wire.SUBSCRIBE, wire.PUBLISH, wire.UNSUBSCRIBE, wire.UNPUBLISH}
 _READ_BYTES = 16 * 1024  # at once: some hundreds of packets
 _LOOKS_S = (0.005, 0.1, 0.5)  # after a connection was lost: a dying process closes its listener a bit later
+_CONNECTION_BYTES = 16 * 1024  # of memory, for a client with a registration
+_STRANGERS = "clients of one host that keep no connection"
 ANY = "0.0.0.0"
 
 
@@ -43,10 +48,12 @@ class Broker:
     It also listens at `tls+tcp://HOST:PORT`, with the certificates that `tls` has for such an address. It
     shares registrations with `peers`, brokers of ours, each of which names the others (itself too, if one
     list serves all). `registrations` bounds them in all, `per_address` those of one client, `per_host` those
-    made by one host. `classic_prefixes=False`: a subscriber that has not shown itself to be ours is given
-    only what is published under exactly its pattern (the reference client fails on a longer one).
-    `foreign_hosts`: a client may register an address of another host than its own, which the broker then
-    dials.
+    made by one host. `connections` bounds those that are accepted; None: by descriptors and memory alone.
+    `unconnected` bounds the clients of one host that keep no connection, `per_connection` those that one
+    connection registers beside its own. `classic_prefixes=False`: a
+    subscriber that has not shown itself to be ours is given only what is published under exactly its pattern
+    (the reference client fails on a longer one). `foreign_hosts`: a client may register an address of another
+    host than its own, which the broker then dials.
 
     `on_bridge(frame, connection)` gets each packet with the type bit BRIDGE 0x80: `connection.send(frame)`
     answers, `connection.name` names the sender, `connection.on_lost(callback)` reports its end. `options` are
@@ -63,6 +70,9 @@ class Broker:
         registrations: int = 65536,
         per_address: int = 1024,
         per_host: int = 16384,
+        connections: int | None = None,
+        unconnected: int = AWAY,
+        per_connection: int = NAMED,
         classic_prefixes: bool = True,
         foreign_hosts: bool = False,
         tls: Mapping[str, Tls] = MappingProxyType({}),
@@ -77,24 +87,30 @@ class Broker:
         if len(self._secured) < len(where):
             raise LinkError(f"{name}: an address is listed twice")
         self._bound: dict[Address, Address] = {}
-        self._options, self._on_bridge = Options(**{"read_bytes": _READ_BYTES} | options), on_bridge
+        bounds = {"read_bytes": _READ_BYTES, "connections": _most(connections)}
+        self._options, self._on_bridge = Options(**bounds | options), on_bridge
         self._turns = Turns()
         self._node = random.getrandbits(32)
         self._classic_prefixes, self._foreign_hosts = classic_prefixes, foreign_hosts
         self._deaths = self._adopted = 0
-        self._routes: dict[Address, Connection] = {}
         self._guests: dict[Connection, Hello] = {}
-        self._ours: dict[Address, None] = {}
+        self._per_connection = per_connection
+        self._named = WeakKeyDictionary[Connection, set[Address]]()  # also while it ends
+        self._presence = Presence[Connection](self.registry.knows, registrations, unconnected)
         self.reject = Rejections(name, self.stats.rejected, log)
         self._greeter = Greeter(
             self._options, self._hello, self._on_frames, self._on_gone, self.reject, self.stats
         )
         self._listener = self._greeter.listener
         self._outgoing = Outgoing(
-            self._options, self._hello, self._on_frames, self._reached, self._failed, self.stats
+            self._options,
+            self._hello,
+            self._on_frames,
+            Reports(self._reached, self._failed, self._answered, self._unreached),
+            self.stats,
         )
         self._probing = Probing(
-            self.registry, self._outgoing, self._ours.__contains__, self._hello, self.reject
+            self.registry, self._outgoing, self._presence.__contains__, self._hello, self.reject
         )
         self._sharing = Sharing(
             [written(peer) for peer in peers],
@@ -132,7 +148,7 @@ class Broker:
             "deaths": self._deaths,
             "expired": self.registry.expired,
             "adopted": self._adopted,
-            "routes": len(self._routes),
+            "routes": len(self._presence),
             "peers": len(self._sharing.up),
             "waiting": len(self._turns),
         }
@@ -202,16 +218,21 @@ class Broker:
         classic_prefixes: bool,
         heartbeat_s: float | None = None,
         foreign_hosts: bool = False,
+        connections: int | None = None,
+        unconnected: int = AWAY,
     ) -> None:
         """Share with other brokers from now on, judge clients by other rules, greet at another interval.
 
-        Tell all that are connected at once how long we may be silent.
+        Tell all that are connected at once how long we may be silent. Those beyond other bounds stay.
         """
         self._classic_prefixes, self._foreign_hosts = classic_prefixes, foreign_hosts
         self._sharing.take_peers([written(peer) for peer in peers])
-        if heartbeat_s is None or heartbeat_s == self._options.heartbeat_s:
+        self._presence.away = unconnected
+        most, before_s = _most(connections), self._options.heartbeat_s
+        if heartbeat_s in (None, before_s) and most == self._options.connections:
             return
-        self._options = replace(self._options, heartbeat_s=heartbeat_s)
+        heartbeat_s = heartbeat_s or before_s
+        self._options = replace(self._options, heartbeat_s=heartbeat_s, connections=most)
         self._listener.revise(self._options)
         for room in (self._outgoing, self._sharing):
             room.revise(heartbeat_s)
@@ -263,27 +284,36 @@ class Broker:
 
     def _greeted(self, connection: Connection, frame: bytes) -> Iterator[Step]:
         hello = self._greeter.greeted(connection, frame)
-        if hello is None or connection.closed:
+        if hello is None:
             return iter(())
         until_s = self._loop.time() + self._sharing.lifetime_s
         new = connection not in self._guests
         if hello.address is None:  # another broker, or a sign of life
-            if not new:
+            if not new or connection.closed:
                 return iter(())
             self._guests[connection] = hello
             return self._broker_came(hello.node, until_s)
-        self._unroute(connection)
         address = self._reachable(hello.address, connection)
         if not self._may_name(connection, address):
-            self.reject("address of another host", connection.host)
+            self._refuse(connection, "address of another host")
+            return iter(())
+        if connection.closed:  # its registrations may come by other ways
+            self._presence.was_here(connection.host, hello.node, address, self._loop.time())
+            self._look_soon(address)
             return iter(())
         if new:
             self.registry.return_to_client(address, hello.node, until_s)
         self._guests[connection] = hello._replace(address=address)
-        self._routes[address] = connection
-        if len(self._ours) < self.registry.limit:
-            self._ours[address] = None
+        self._at(connection, hello.node, address, until_s)
         return iter(())
+
+    def _at(self, connection: Connection, number: int, address: Address, until_s: float) -> None:
+        """Note where a client is. A program that was there before loses what this one does not repeat."""
+        before = self._presence.moved(connection, address)
+        if before is not None:
+            self._failed(before, "it has moved")
+        if self._presence.greeted(connection, connection.host, number, address, self._loop.time()):
+            self.registry.disown(address, number, until_s)
 
     def _broker_came(self, node: int, until_s: float) -> Iterator[Step]:
         if node != self._node and self._sharing.expected:
@@ -297,35 +327,60 @@ class Broker:
     def _may_name(self, connection: Connection, address: Address) -> bool:
         return self._foreign_hosts or may_name(connection.host, address[0])
 
+    def _refuse(self, connection: Connection, why: str, kind: int = 0, tokens: Tokens = ()) -> None:
+        """Count a refused packet, and tell a peer that has greeted."""
+        self.reject(why, connection.host)
+        if connection.greeted and not connection.closed:
+            connection.say(pack_refusal(Refusal(kind, tokens, why)))
+
     def _register(self, connection: Connection, frame: bytes) -> Iterator[Step]:
         kind, tokens = frame[0], wire.tokens_of(frame)
-        addresses, fault = wire.unpack_addresses(wire.data_of(frame))
+        addresses, why = wire.unpack_addresses(wire.data_of(frame))
         role = SUB if kind & SUB else PUB
-        if not fault:
-            fault = _unfit(role, tokens, addresses)
-        if fault:
-            self.reject(fault, connection.host)
-            return iter(())
-        address = self._reachable(addresses[0], connection)  # of a list the first, as the reference
-        if not self._may_name(connection, address):
-            self.reject("address of another host", connection.host)
+        why = why or _unfit(role, tokens, addresses)
+        if not why:
+            address = self._reachable(addresses[0], connection)  # of a list the first, as the reference
+            why = "" if self._may_name(connection, address) else "address of another host"
+        if not why and not kind & REMOVE:
+            news, why = self._add(connection, role, tokens, address)
+        if why:
+            self._refuse(connection, why, kind, tokens)
             return iter(())
         if not kind & REMOVE:
-            return self._add(connection, role, tokens, address)
+            return news
         news = self.registry.remove(role, tokens, address)
         self._sharing.withdraw(kind, tokens, address)
         return news
 
-    def _add(self, connection: Connection, role: Role, tokens: Tokens, address: Address) -> Iterator[Step]:
-        exact = not self._classic_prefixes and address not in self._ours
+    def _add(
+        self, connection: Connection, role: Role, tokens: Tokens, address: Address
+    ) -> tuple[Iterator[Step], str]:
+        if why := self._stranger(connection, address):
+            return iter(()), why
+        exact = not self._classic_prefixes and address not in self._presence
         # Ours repeat all they say; their publishers do too, and hear of all subscribers at once.
         again = role == PUB or not connection.greeted
-        news, fault = self.registry.add(role, tokens, address, connection.host, exact, again)
-        if fault:
-            self.reject(fault, connection.host)
-        else:
+        news, why = self.registry.add(role, tokens, address, connection.host, exact, again)
+        if not why:
+            self._presence.heard(address, self._loop.time())
             self._sharing.register(role, tokens, address)
-        return news
+        return news, why
+
+    def _stranger(self, connection: Connection, address: Address) -> str:
+        """Return why an address that is new here may not be registered, "" if it may."""
+        if self.registry.knows(address):
+            return ""
+        if not self._presence.is_at(address, connection) and not self._is_broker(connection):
+            named = self._named.setdefault(connection, set())
+            if address not in named and len(named) >= self._per_connection:
+                return "clients of one connection"
+            named.add(address)
+        return "" if self._presence.admit(connection.host, address, self._loop.time()) else _STRANGERS
+
+    def _is_broker(self, connection: Connection) -> bool:
+        """Return whether a connection is that of a broker that answers where it should be."""
+        guest = self._guests.get(connection)
+        return guest is not None and guest.address is None and guest.node in self._sharing.nodes
 
     def _shared(self, connection: Connection, frame: bytes) -> Iterator[Step]:
         """Register what another broker reports. It goes no further: every broker knows every other."""
@@ -361,7 +416,7 @@ class Broker:
             yield units
 
     def _send(self, address: Address, frame: bytes) -> None:
-        route = self._routes.get(address)
+        route = self._presence.route(address)
         if route is None or route.closed:
             self._outgoing.send(address, frame)
         else:
@@ -386,11 +441,19 @@ class Broker:
         if fault:
             self.reject(fault, address[0])
 
+    def _answered(self, address: Address, number: int) -> None:
+        """Note a greeting from the listener of a client. Remove the client if another program is there."""
+        if not self._presence.answered(address, number, self._loop.time()):
+            self._failed(address, "another program is there")
+
+    def _unreached(self, address: Address) -> None:
+        self._presence.look_now(address, self._loop.time())
+
     def _failed(self, address: Address, reason: str) -> None:
         """Remove a client that took no connection; tell its publishers and the other brokers."""
         self._outgoing.forget(address)
         self._probing.forget(address)
-        self._ours.pop(address, None)
+        self._presence.forget(address)
         if not self.registry.knows(address):
             return
         self._deaths += 1
@@ -403,26 +466,22 @@ class Broker:
         if not self._turns.put(("dead", address), host, buried):
             self._turns.put(("dead", address), "", buried)
 
-    def _unroute(self, connection: Connection) -> Address | None:
-        """Forget the client behind a connection.
-
-        Return its listening address if packets to it went this way.
-        """
-        guest = self._guests.pop(connection, None)
-        if guest is None or guest.address is None or self._routes.get(guest.address) is not connection:
-            return None
-        del self._routes[guest.address]
-        return guest.address
-
     def _on_gone(self, connection: Connection) -> None:
-        address = self._unroute(connection)
-        if address is not None and self._open:
-            for after_s in _LOOKS_S:
-                self._loop.call_later(after_s, self._look_after, address)
+        self._guests.pop(connection, None)
+        address = self._presence.lost(connection, self._loop.time())
+        if address is not None:
+            self._look_soon(address)
+
+    def _look_soon(self, address: Address) -> None:
+        """Look several times for a client without a connection; `_seek` goes on at longer intervals."""
+        for after_s in _LOOKS_S if self._open and address in self._presence else ():
+            self._loop.call_later(after_s, self._look_after, address)
 
     def _look_after(self, address: Address) -> None:
-        """Probe a client whose connection was lost, unless it is back."""
-        if self._open and address not in self._routes and self.registry.knows(address):
+        """Probe a client of ours, unless it is back or has no registrations."""
+        if not self._open or self._presence.route(address) is not None:
+            return
+        if self.registry.knows(address):
             self._probing.probe(address, verified=True)
 
     def _tick(self) -> None:
@@ -438,13 +497,22 @@ class Broker:
         """Forget what brokers repeat no more, and clients of ours that are gone."""
         silent = self._sharing.nodes - {hello.node for hello in self._guests.values()}
         lapsed = dict[Address, None]()
-        yield from self._tell(self.registry.expire(now_s, silent, self._routes, lapsed))
+        here = set(self._presence.connected())
+        yield from self._tell(self.registry.expire(now_s, silent, here, lapsed))
         self._probing.probe_lapsed(lapsed)
-        for number, address in enumerate(list(self._ours)):
-            if address not in self._routes and not self.registry.knows(address):
-                del self._ours[address]
-            if not number % 16:
-                yield 1
+        yield from self._seek(now_s)
+
+    def _seek(self, now_s: float) -> Job:
+        """Look for clients of ours without a connection; remove those that were silent for too long."""
+        for address in self._presence.missing(now_s):
+            if self.registry.knows(address):
+                self._probing.probe(address, verified=True)
+            else:
+                self._presence.forget(address)
+            yield 1
+        for address in self._presence.given_up(now_s):
+            self._failed(address, "silent")
+            yield 1
 
     def close(self) -> None:
         """Stop listening and close all connections. Idempotent."""
@@ -470,3 +538,8 @@ def _unfit(role: Role, tokens: Tokens, addresses: Sequence[Address]) -> str:
     if not addresses:
         return "no address"
     return "port 0" if any(not port for _, port in addresses) else ""
+
+
+def _most(connections: int | None) -> int:
+    """Return the bound of connections, which is that of memory by default: descriptors bound them anyway."""
+    return connections or max(1024, default_bytes() // _CONNECTION_BYTES)

@@ -11,7 +11,7 @@ from bus.tmq.address import endpoint
 from bus.tmq.client.inbox import Inbox, Item
 from bus.tmq.client.node import ClientNode
 from bus.tmq.options import Options
-from bus.tmq.wire import Address, Tokens
+from bus.tmq.wire import PUBLISH, SUBSCRIBE, Address, Tokens
 from bus.wire.frame import SUB, pack
 from bus.wire.pattern import Pattern
 
@@ -57,6 +57,7 @@ class Client:
         self._inbox = Inbox(queue_messages, self._filled.set)
         self._open = False
         self._sent = 0
+        self._declared: dict[Pattern, asyncio.Future[None]] = {}
 
     async def __aenter__(self) -> "Client":
         self.open(asyncio.get_running_loop())
@@ -100,10 +101,12 @@ class Client:
     async def subscribe(self, pattern: Names) -> bool:
         """Receive all messages whose pattern starts with `pattern`; `()` is all.
 
-        Return whether a broker knows of it by now.
+        Return whether a broker knows of it by now. It does not if none answers, or if it refuses that: then
+        `refusal` says why.
         """
-        self.node.subscribe(pattern_of(pattern), self._inbox)
-        return await self._settled()
+        tokens = pattern_of(pattern)
+        self.node.subscribe(tokens, self._inbox)
+        return await self._settled() and not self.node.refusal(SUBSCRIBE, tokens)
 
     async def unsubscribe(self, pattern: Names) -> bool:
         """Take a subscription back; no error if there is none."""
@@ -114,19 +117,25 @@ class Client:
         """Declare `pattern`, if it is new, and send `data` to its subscribers, if given.
 
         Once a pattern is declared, its subscribers of the moment are known, so the first message reaches
-        them. Return True if the data was sent or queued for all of them; False if no broker has answered yet.
-        Raises `TokenError`, `FrameError`.
+        them. Return True if the data was sent or queued for all of them; False if no broker has answered yet,
+        or it refuses the pattern: then `refusal` says why. Raises `TokenError`, `FrameError`, and `TypeError`
+        for data that are not bytes.
         """
-        tokens, known = pattern_of(pattern), True
-        if tokens not in self.node.published:
+        tokens = pattern_of(pattern)
+        if tokens not in self._declared:
             self.node.publish(tokens)
-            known = await self._settled()
+            self._declared[tokens] = self.node.settled()
+            await asyncio.wait([self._declared[tokens]], timeout=self._wait_s)
         if data is not None:
             self.send(tokens, data)
             self._sent += 1
             if not self._sent % _YIELD:
                 await asyncio.sleep(0)
-        return known
+        return _is_done(self._declared.get(tokens)) and not self.node.refusal(PUBLISH, tokens)
+
+    def refusal(self, pattern: Names) -> str:
+        """Return why the broker in use refuses to register a pattern, or this client; "" if it does not."""
+        return self.node.refusal_of(pattern_of(pattern))
 
     def send(self, tokens: Tokens, data: bytes) -> None:
         """Send to the subscribers of a declared pattern without waiting: queue, or count a drop."""
@@ -134,7 +143,9 @@ class Client:
 
     async def unpublish(self, pattern: Names) -> bool:
         """Take a declaration back; no error if there is none."""
-        self.node.unpublish(pattern_of(pattern))
+        tokens = pattern_of(pattern)
+        self.node.unpublish(tokens)
+        self._declared.pop(tokens, None)
         return await self._settled()
 
     async def _settled(self) -> bool:
@@ -176,3 +187,7 @@ class Client:
             self._open = False
             self._node.close()
         self._filled.set()
+
+
+def _is_done(future: asyncio.Future[None] | None) -> bool:
+    return future is not None and future.done() and not future.cancelled()

@@ -5,16 +5,18 @@ import random
 import socket
 from asyncio import AbstractEventLoop, Future, TimerHandle
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Protocol
 
 import bus.tmq.wire as wire
 from bus.errors import TokenError
 from bus.ledger import Stats
+from bus.machine import host_towards
 from bus.serving.connection import Connection
 from bus.serving.rejections import Rejections
 from bus.tmq.client.callers import Callers
 from bus.tmq.client.inbox import Inbox, Inboxes
-from bus.tmq.client.uplink import Uplink, host_towards
+from bus.tmq.client.uplink import Uplink
 from bus.tmq.greeter import Greeter
 from bus.tmq.options import Options
 from bus.tmq.peer import Peer, PeerOwner, PeerSetup
@@ -25,7 +27,8 @@ from bus.wire.frame import BRIDGE, SUB
 
 log = logging.getLogger("buscoupler.tmq")
 
-_SUBSCRIBERS = 4096  # addresses that brokers may make us send to
+_SUBSCRIBERS = 16384  # addresses that brokers may make us send to
+_HEARSAY = 16  # of those, named by others than the broker in use: anybody can connect here
 _OWN = 64  # addresses that are remembered as ours
 ANY = "0.0.0.0"
 LOOPBACK = "127.0.0.1"
@@ -78,8 +81,10 @@ class ClientNode(PeerOwner):
         self.subscriptions: dict[Tokens, None] = {}
         self.published: dict[Tokens, dict[Address, Peer]] = {}
         self.peers: dict[Address, Peer] = {}
+        self._hearsay = set[Address]()
         self._options, self._on_bridge = options, on_bridge
         self._reject = Rejections("tmq client", self._heard.rejected, log)
+        self._refusals = Rejections("tmq client", self._heard.rejected, log, verb="refused by")
         self._inboxes = Inboxes()
         self._timer: TimerHandle | None = None
         self._user = user
@@ -130,7 +135,7 @@ class ClientNode(PeerOwner):
         host, port = self.address
         if host == ANY:
             connection = self.uplink.connection if broker == self.uplink.towards else None
-            host = (connection.own_host if connection else host_towards(broker)) or host
+            host = (connection.own_host if connection else host_towards(broker[0])) or host
         made = host, port
         self._mark_own(made)
         return made
@@ -234,8 +239,29 @@ class ClientNode(PeerOwner):
             self._on_bridge(frame, connection)
         elif kind in (wire.ADD, wire.FORGET):
             self._subscribers(connection, frame)
+        elif kind == wire.REFUSED:
+            self._refused(connection, wire.unpack_refusal(frame))
         else:
             self._reject(f"type 0x{kind:02x}", connection.host)
+
+    def _refused(self, connection: Connection, refusal: wire.Refusal) -> None:
+        """Note that a broker refuses a registration, or this client."""
+        if not self.uplink.refused(connection, refusal):
+            return self._reject("refusal of no broker", connection.host)
+        if not refusal.kind:  # the uplink logs it
+            return self._heard.reject("client refused")
+        known = chain(self.published, self.subscriptions)
+        what = next((repr(one) for one in known if one == refusal.tokens), "a registration")
+        return self._refusals("registration refused", connection.name, detail=f"{what}: {refusal.why}")
+
+    def refusal(self, kind: int, tokens: Tokens) -> str:
+        """Return why the broker in use has refused a registration of a type, "" if it has not."""
+        return self.uplink.refusals.get((kind, tokens), "")
+
+    def refusal_of(self, tokens: Tokens) -> str:
+        """Return why no broker registers a pattern: it is refused, or this client is; "" if none of that."""
+        refused = (self.refusal(kind, tokens) for kind in (wire.SUBSCRIBE, wire.PUBLISH))
+        return next(filter(None, refused), "" if self.uplink.up else self.uplink.fault)
 
     def _greeted(self, connection: Connection, hello: Hello | None) -> None:
         if hello is not None and self._user is not None:
@@ -247,23 +273,32 @@ class ClientNode(PeerOwner):
         peers = self.published.get(tokens)
         if fault or peers is None:
             return self._reject(fault or "not published", connection.host)
+        known = self.uplink.is_broker(connection)
         for address in addresses:
             if address in self._own:
                 continue
             if frame[0] == wire.FORGET:
                 peers.pop(address, None)
-            elif (peer := self._peer(address)) is not None:
+            elif (peer := self._peer(address, known)) is not None:
                 peers[address] = peer
-            else:
+            elif known or len(self._hearsay) < _HEARSAY:
                 self._reject("subscribers full", connection.host)
+            else:
+                self._reject("subscribers of a stranger", connection.host)
         if frame[0] == wire.FORGET:
             self._drop_unused()
 
-    def _peer(self, address: Address) -> Peer | None:
+    def _peer(self, address: Address, known: bool) -> Peer | None:
+        """Return the peer at an address; None without room. `known`: our broker names it."""
         peer = self.peers.get(address)
-        if peer is None and len(self.peers) < _SUBSCRIBERS and address[1] > 0:
+        self._hearsay.intersection_update(self.peers)
+        if known:
+            self._hearsay.discard(address)
+        room = len(self.peers) < _SUBSCRIBERS and (known or len(self._hearsay) < _HEARSAY)
+        if peer is None and room and address[1] > 0:
             peer = Peer(address, self._setup)
             self.peers[address] = peer
+            self._hearsay |= set() if known else {address}
         elif peer is not None:
             peer.retry_now()
         return peer

@@ -16,21 +16,12 @@ from bus.ledger import Stats
 from bus.serving.connection import Connection, OnObjects
 from bus.tmq.options import Options
 from bus.tmq.peer import Peer, PeerOwner, PeerSetup
-from bus.tmq.wire import ANSWER, ANSWERED, Address, Hello, pack_hello
+from bus.tmq.wire import ANSWER, ANSWERED, Address, Hello, Refusal, Tokens, pack_hello
 from bus.urls import is_ip
 
 _QUEUE_BYTES = 4 << 20  # every registration that a broker takes from one client
+_REFUSALS = 4096
 log = logging.getLogger("buscoupler.tmq")
-
-
-def host_towards(address: Address) -> str:
-    """Return our address as seen from `address`, without sending a packet; "" where there is no route."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        try:
-            sock.connect(address)
-            return str(sock.getsockname()[0])
-        except OSError:
-            return ""
 
 
 class Uplink(PeerOwner):
@@ -39,7 +30,8 @@ class Uplink(PeerOwner):
     The name of a broker is looked up each time that it is dialled. `registrations(broker)` returns them all,
     as packets. They are sent again to each broker that the client moves to, and every `refresh_s`. `broker`
     is the address in use, None while none answers; `moves` counts changes, `losses` the brokers that answered
-    and then did not; `fault` says why the last one was left.
+    and then did not; `fault` says why the last one was left. `refusals` are the reasons of the broker in use
+    why it refused registrations, by type and tokens.
     """
 
     def __init__(
@@ -54,6 +46,7 @@ class Uplink(PeerOwner):
         self.stats = Stats()
         self.moves = self.losses = 0
         self.fault = ""
+        self.refusals: dict[tuple[int, Tokens], str] = {}
         self.up = False
         self._hello = hello
         self._options = replace(options, queue_bytes=max(options.queue_bytes, _QUEUE_BYTES))
@@ -88,6 +81,16 @@ class Uplink(PeerOwner):
     def connection(self) -> Connection | None:
         """The connection to a broker of ours, while there is one."""
         return self._peer.connection if self._peer is not None and self._peer.state == "streaming" else None
+
+    def is_broker(self, connection: Connection) -> bool:
+        """Return whether news on a connection can be the broker's.
+
+        One of ours says them on our connection to it. One of 2015 connects to us, from its host.
+        """
+        if self.connection is not None:
+            return connection is self.connection
+        here, hosts = self.towards, {host for host, _ in self.brokers}
+        return connection.host in hosts or (here is not None and connection.host == here[0])
 
     def say(self, frames: list[bytes]) -> None:
         """Send a change now if a broker listens; `registrations` includes it anyway."""
@@ -128,10 +131,17 @@ class Uplink(PeerOwner):
         hello = partial(self._hello, address)
         setup = PeerSetup(self._loop, self._options, hello, self.stats, self, self._on_frames)
         peer = Peer(address, setup)
-        # Greet first: a broker of ours then looks after this client, however early the connection ends;
-        # one of 2015 ignores the packet.
-        peer.send(pack_hello(hello(0)), *self._registrations(address))
+        self._register(peer)
         return peer
+
+    def _register(self, peer: Peer) -> None:
+        """Send a greeting and all registrations.
+
+        By the greeting a broker of ours knows whom to look after, however early the connection ends. One of
+        2015 ignores it.
+        """
+        self.refusals.clear()
+        peer.send(pack_hello(self._hello(peer.address, 0)), *self._registrations(peer.address))
 
     def _begin(self, number: int) -> None:
         """Dial a broker of the list, to use it."""
@@ -182,7 +192,7 @@ class Uplink(PeerOwner):
             _finish(self._asked.popleft())
         if not self.up:
             self._is_up(peer)
-            peer.send(*self._registrations(peer.address))  # now that it knows whom to answer here
+            self._register(peer)  # now that it knows whom to answer here
             self._loop.call_soon(self._ask)
 
     def peer_done(self, peer: Peer) -> None:
@@ -205,6 +215,17 @@ class Uplink(PeerOwner):
             peer.close()
         elif peer is self._peer:
             self._move(f"{peer.name}: {reason}")
+
+    def refused(self, connection: Connection, refusal: Refusal) -> bool:
+        """Note what a broker refuses: a registration, or us. Return False if the answer is no broker's."""
+        peer = next((p for p in (self._peer, self._trial) if p and p.connection is connection), None)
+        if peer is None:
+            return False
+        if not refusal.kind:
+            self.peer_failed(peer, f"refused: {refusal.why}")
+        elif peer is self._peer and len(self.refusals) < _REFUSALS:
+            self.refusals[refusal.kind, refusal.tokens] = refusal.why
+        return True
 
     def peer_lost(self, peer: Peer) -> None:
         if peer is self._peer:
@@ -246,7 +267,7 @@ class Uplink(PeerOwner):
         self._repeat_s = min(2 * self._repeat_s, self._options.refresh_s)
         self._refresh_s = now_s + (self._repeat_s if peer.each else self._options.refresh_s)
         peer.forget()
-        peer.send(*self._registrations(peer.address))
+        self._register(peer)
 
     def _look_back(self, now_s: float) -> None:
         busy = self._trial is not None or True in self._lookups
@@ -266,7 +287,7 @@ class Uplink(PeerOwner):
         self.moves += 1
         log.info("back to broker %s", trial.name)
         old.close()
-        trial.send(*self._registrations(trial.address))
+        self._register(trial)
         self._loop.call_soon(self._ask)
 
     def close(self) -> None:

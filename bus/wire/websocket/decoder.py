@@ -35,8 +35,9 @@ _WHOLE = FIN | BINARY
 _SHORT_OFFSETS: tuple[int, ...] = (1, 0)  # of the bytes of a head that has 2 of them
 _WIDE_OFFSETS = (3, 2, 1, 0)
 _KNOWN = frozenset((CONTINUATION, BINARY, CLOSE, PING, PONG))
-_ODD = 256  # fragments and control frames in one read after which the next read is a small one
-_SMALL_BYTES = 2 * LARGE_BYTES
+ODD = 64
+"""Fragments and control frames in one read after which the next read is a small one."""
+_SMALL_BYTES, _LEAST_BYTES = 2048, 256
 _PROTOCOL_ERROR, _UNSUPPORTED, _TOO_BIG = 1002, 1003, 1009  # codes of close frames
 
 
@@ -58,7 +59,8 @@ class Decoder:
     """The decoder of one peer's stream into batches; see `bus.wire.sp.Decoder` for the shared `scratch`.
 
     A listening end has no `keys`, and its peers mask; a dialling end masks answers with its keys. `ended`:
-    the peer has said goodbye. Send what `answer()` returns after each `feed`.
+    the peer has said goodbye. Send what `answer()` returns after each `feed`, which had `odd` fragments and
+    control frames.
     """
 
     __slots__ = (
@@ -76,6 +78,7 @@ class Decoder:
         "_window",
         "ended",
         "fault",
+        "odd",
     )
 
     def __init__(self, scratch: bytearray, message_bytes: int, keys: Keys | None = None) -> None:
@@ -88,6 +91,7 @@ class Decoder:
         self._bodies, self._count = list[bytes](), 0
         self._answers = dict[int, bytes]()
         self.ended = False
+        self.odd = 0
         self.fault: str | None = None
 
     @property
@@ -123,7 +127,7 @@ class Decoder:
             return self._large[1].buffer()
         rest = self._rest
         self._scratch[: len(rest)] = rest
-        return memoryview(self._scratch)[len(rest) : self._window]
+        return memoryview(self._scratch)[len(rest) : len(rest) + self._window]
 
     def feed(self, read_bytes: int) -> Batch | None:
         """Return the messages that are whole now, if any. Set `fault` if the peer breaks the protocol."""
@@ -140,7 +144,7 @@ class Decoder:
         return batch
 
     def _feed_scratch(self, stop: int) -> None:
-        data, odd = self._scratch, 0
+        data, odd, before = self._scratch, 0, len(self._rest)
         position = self._plain(0, stop)
         while (frame := self._parse(data, position, stop)) and frame.end <= stop:
             self._take(frame, data[frame.start : frame.end])
@@ -149,7 +153,11 @@ class Decoder:
         self._rest = bytes(memoryview(data)[position:stop])
         if frame is not None and frame.size >= LARGE_BYTES:
             self._enlarge(frame._replace(start=frame.start - position, end=frame.end - position))
-        self._window = len(data) if odd <= _ODD else _SMALL_BYTES
+        self.odd, read_bytes = odd, stop - before
+        if odd > ODD:
+            self._window = max(_LEAST_BYTES, read_bytes * ODD // odd)
+        else:
+            self._window = min(2 * self._window, len(data)) if odd else len(data)
 
     def _enlarge(self, frame: _Frame) -> None:
         """Give the frame that has begun in `_rest` memory of its own."""

@@ -1,15 +1,14 @@
 """The mirror of a node: it publishes copies of messages at the node's sockets, on a port of its own."""
 
 import logging
-import socket
 import time
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Final, Literal
 
 from bus.errors import LinkError
+from bus.machine import is_own
 from devices.dbp import ports
 from devices.dbp.monitor.wire import Direction, Grant, Passed, pack
 from devices.dbp.zeromq.limits import Limits
@@ -113,12 +112,3 @@ class Mirror:
         if self._pub is not None:
             self._pub.close()
             self._pub = None
-
-
-def is_own(host: str) -> bool:
-    """Return whether an address belongs to this machine, that is, can be bound."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as sock:
-        sock.bind((host, 0))
-        return bool(host)
-    return False

@@ -6,6 +6,7 @@ import logging
 from asyncio import Task
 from collections.abc import Awaitable, Callable, Mapping
 
+from bus.wire.batch import check_bytes
 from devices.dbp.catalog import wire
 from devices.dbp.nodes import requests
 from devices.dbp.nodes.requests import Request, check_word, refusal
@@ -68,7 +69,11 @@ class Calls:
         return self._answer(reply, request, said)
 
     def _answer(self, reply: Reply, request: Request, answer: Answer) -> None:
-        self._say(reply, request, Request(request.word, _frames(answer)))
+        try:
+            body = _frames(answer)
+        except TypeError:
+            return self._fail(reply, request)
+        return self._say(reply, request, Request(request.word, body))
 
     def _say(self, reply: Reply, request: Request, said: Request) -> None:
         self.served += 1
@@ -95,9 +100,11 @@ class Calls:
 def _frames(answer: Answer) -> tuple[bytes, ...]:
     if answer is None:
         return ()
-    if isinstance(answer, tuple):
-        return answer
-    return (answer.encode() if isinstance(answer, str) else answer,)
+    one = answer.encode() if isinstance(answer, str) else answer
+    frames = one if isinstance(one, tuple) else (one,)
+    for frame in frames:
+        check_bytes(frame, "an answer")
+    return frames
 
 
 REASONS = ("unknown word", "too many requests", "the service failed", *requests.REFUSED)

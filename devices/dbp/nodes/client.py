@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Final, NamedTuple, Self
 
+from bus.wire.batch import check_bytes
 from devices.dbp.beacon.finding import WITHIN_S, find_catalog
 from devices.dbp.catalog import wire
 from devices.dbp.catalog.bounds import Bounds
@@ -140,8 +141,10 @@ class Client:
         """Send a request to the service `name`, and return the frames of its reply's body.
 
         Raises `NodeError` if the service is not listed, has no interface `router`, does not answer, or
-        refuses, and ValueError for a word that no request can have.
+        refuses, ValueError for a word that no request can have, and TypeError for a body that is not bytes.
         """
+        for frame in body:
+            check_bytes(frame, "a body")
         if word != wire.PING.decode():
             check_word(word)
         reply = await self._reply(name, requests.pack(Request(word, body or (b"",)), time.time()))

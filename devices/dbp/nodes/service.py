@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
+from bus.wire.batch import check_bytes
 from devices.dbp import ports
 from devices.dbp.monitor.mirror import Audience, Mirror
 from devices.dbp.monitor.wire import WORD as MONITOR
@@ -109,8 +110,9 @@ class Service:
     def publish(self, topic: str, data: bytes) -> bool:
         """Publish to the subscribers of a topic. Return False, and count it, if the queue of one was full.
 
-        Raises `NodeError` for a service without `publishes`.
+        Raises `NodeError` for a service without `publishes`, `TypeError` for data that are not bytes.
         """
+        check_bytes(data)
         if self._pub is None:
             raise NodeError(f"{self.name} has no PUB socket: make it with publishes=True")
         return self._pub.send([topic.encode(), data])

@@ -172,10 +172,13 @@ class Socket:
 
     def _on_said(self, connection: Connection, said: list[Said]) -> None:
         messages: list[Message] = []
+        pings = [one for one in said if isinstance(one, Ping)]
         for one in said:
             if connection.closed:
                 break
             self._take(connection, one, messages)
+        if pings and not connection.closed:  # of many at once the last is answered
+            connection.say(zmtp.pong(pings[-1].context))
         self._tell(messages)
 
     def _take(self, connection: Connection, said: Said, messages: list[Message]) -> None:
@@ -185,8 +188,8 @@ class Socket:
                     connection.say(self._hello)
             case Ready(identity):
                 self._enter(connection, identity)
-            case Ping(context):
-                connection.say(zmtp.pong(context))
+            case Ping():
+                return
             case frames:
                 heard, refused = self._pattern.hear(connection, frames)
                 if refused:

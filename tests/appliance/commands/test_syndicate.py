@@ -116,7 +116,7 @@ async def test_a_port_that_is_taken_fails_and_is_tried_again() -> None:
     appliance.open(asyncio.get_running_loop())
     taken = await asyncio.start_server(lambda *_: None, "127.0.0.1", other)
     try:
-        words = f"tcp://127.0.0.1:{other}: cannot listen: Address already in use"
+        words = f"tcp://127.0.0.1:{other}: cannot listen: Address already in use by this process"
         changes = [change.line() for change in reloaded(appliance, loads(plant(one, other)))]
         assert changes == [f"failed device q: {words}"]
         taken.close()
@@ -153,7 +153,6 @@ def test_a_database_has_a_name(capsys: Out) -> None:
         ("ws://127.0.0.1:1", "a syndication broker listens on tcp://HOST:PORT"),
         ("tcp://[::1]:4444", "IPv4"),
         ("127.0.0.1:4444", "a syndication broker listens on tcp://HOST:PORT"),
-        ("tcp://nohost.invalid:4444", "tcp://nohost.invalid:4444': no IPv4 address"),
     ],
 )
 def test_an_address_that_cannot_be_is_a_problem(url: str, fault: str, capsys: Out) -> None:

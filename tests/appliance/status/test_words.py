@@ -15,6 +15,11 @@ from appliance.status.words import counted, fault, short, state_word, title, tro
         ({"state": "up", "condition": "unknown"}, "up", ""),
         ({"state": "up", "condition": "bus-off", "fault": "x"}, "bus-off", ""),
         ({"state": "closed", "fault": "in use"}, "closed", "in use"),
+        (
+            {"state": "up", "condition": "300 bytes, none a frame: another baud rate or protocol?"},
+            "noise",
+            "300 bytes, none a frame: another baud rate or protocol?",
+        ),
     ],
 )
 def test_a_row_has_the_word_of_its_medium_else_that_of_its_link(

@@ -8,6 +8,7 @@ from bus.keys import Keyring
 from bus.leases.candidate import Candidate
 from bus.leases.link import BrokerLink
 from bus.leases.service import LeasingBroker
+from bus.leases.wire import LEASE_MS
 from bus.transports.secure import Security
 from tests.helpers.peers import until
 
@@ -16,9 +17,14 @@ class Standby:
     """A candidate with a connection to one broker, and no bridge."""
 
     def __init__(
-        self, address: tuple[str, int], keys: Keyring | None, id: int = 7, security: Security | None = None
+        self,
+        address: tuple[str, int],
+        keys: Keyring | None,
+        id: int = 7,
+        security: Security | None = None,
+        lease_ms: int = LEASE_MS,
     ) -> None:
-        self.candidate = Candidate((1,), "x", id, 0, 1, "gw-a")
+        self.candidate = Candidate((1,), "x", id, 0, 1, "gw-a", lease_ms)
         self.candidate.links(up=True)
         self.link = BrokerLink(self.candidate, 0, address, lambda: None)
         self.link.sign(keys)

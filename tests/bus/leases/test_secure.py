@@ -215,7 +215,7 @@ async def test_a_silent_peer_and_one_that_speaks_no_tls_are_gone(tls: Tls) -> No
 
 async def test_when_the_connection_breaks_another_takes_over(place: Place, tls: Tls) -> None:
     relay = Relay(place.secure)
-    one = Standby(await relay.open(), None, 7, dialling(place.url, tls))
+    one = Standby(await relay.open(), None, 7, dialling(place.url, tls), lease_ms=2000)
     await one.granted()
     two = place.standby(tls, id=8)
     await two.answered()

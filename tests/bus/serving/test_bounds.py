@@ -146,13 +146,13 @@ async def test_a_slow_reader_loses_only_its_own_and_is_counted(house: House[Serv
 
 
 async def test_a_reader_that_takes_nothing_any_more_is_closed(house: House[Served]) -> None:
-    service = house.serve(queue_bytes=100_000, per_host=100_000, stalled_s=0.2)
+    service = house.serve(queue_bytes=100_000, per_host=100_000, stalled_s=0.5)
     stalled = await house.come(service.follow(1), receive_bytes=4096)
     stalled.stop_reading()
     source, numbers = await house.come(service.greet(), OTHER), count()
     await until(lambda: service.connections == 2)  # the kernel has both at once, the service one by one
     while service.connections == 2:
-        await source.say(service.news(next(numbers)))
+        await source.say(b"".join(map(service.news, islice(numbers, 200))))
         await asyncio.sleep(0)
     await until(lambda: service.stats.dropped.get("closed", 0) > 0)
     assert not source.gone

@@ -137,7 +137,8 @@ async def test_a_false_report_of_a_reference_client_costs_it_no_more_than_an_emp
 async def test_a_dead_subscriber_does_not_hold_up_the_others(house: House) -> None:
     """A subscriber accepts and never reads: its queue fills, and the rest is dropped and counted."""
     broker = house.broker()
-    pub, sub = await house.client(broker, queue_bytes=100_000, connect_s=60.0), await house.client(broker)
+    pub = await house.client(broker, queue_bytes=100_000, connect_s=60.0, heartbeat_s=5.0)
+    sub = await house.client(broker, heartbeat_s=5.0)
     await sub.subscribe((1,))
     with socket.create_server(("127.0.0.1", 0), backlog=0) as frozen:
         say(broker.addresses[0], pack(SUBSCRIBE, (1,), pack_address(frozen.getsockname())))
@@ -155,13 +156,14 @@ async def test_a_dead_subscriber_does_not_hold_up_the_others(house: House) -> No
 
 
 async def test_a_subscriber_that_restarts_is_streamed_to_again(house: House) -> None:
-    broker = house.broker()
-    pub, sub = await house.client(broker), await house.client(broker)
+    """Nobody is given up as silent: a test that stands still for that long would lose messages."""
+    broker = house.broker(heartbeat_s=5.0)
+    pub, sub = [await house.client(broker, heartbeat_s=5.0) for _ in range(2)]
     await sub.subscribe((1,))
     await delivered(pub, sub, (1,))
     host, port = sub.address
     kill(sub)
-    again = await house.client(broker, listen=f"{host}:{port}")
+    again = await house.client(broker, listen=f"{host}:{port}", heartbeat_s=5.0)
     await again.subscribe((1,))
     await delivered(pub, again, (1,))
     before = again.node.accepted

@@ -1,0 +1,102 @@
+"""Strangers that make brokers and publishers send to addresses of their choice: a handful, by any way."""
+
+import asyncio
+import socket
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from bus.tmq import Client
+from bus.tmq.broker import Broker
+from bus.tmq.broker.presence import NAMED
+from bus.tmq.client.node import _HEARSAY
+from bus.tmq.wire import ADD, PUBLISH, SUBSCRIBE, Hello, address_frames, pack_address, pack_hello
+from bus.wire.frame import pack
+from tests.bus.tmq.broker.broker_house import House
+from tests.helpers.peers import until
+from tests.helpers.tmq import say
+
+COUNT = 300
+PLACES = [("127.0.0.1", 20000 + number) for number in range(COUNT)]
+SUBSCRIPTIONS = [pack(SUBSCRIBE, (), pack_address(place)) for place in PLACES]
+PUBLICATIONS = [pack(PUBLISH, (1,), pack_address(place)) for place in PLACES]
+Way = Callable[[Broker, Client], Coroutine[Any, Any, None]]
+
+
+async def _on_one_connection(broker: Broker, _: Client) -> None:
+    await _say(broker, b"".join(SUBSCRIPTIONS))
+
+
+async def _on_one_that_greets(broker: Broker, _: Client) -> None:
+    await _say(broker, pack_hello(Hello(9, 60_000)) + b"".join(SUBSCRIPTIONS))
+
+
+async def _as_publishers(broker: Broker, _: Client) -> None:
+    await _say(broker, b"".join(PUBLICATIONS))
+
+
+async def _on_one_that_greets_as_each(broker: Broker, _: Client) -> None:
+    hellos = [pack_hello(Hello(9, 60_000, address=place)) for place in PLACES]
+    await _say(broker, b"".join(hello + said for hello, said in zip(hellos, SUBSCRIPTIONS, strict=True)))
+
+
+async def _on_many_connections(broker: Broker, _: Client) -> None:
+    for said in SUBSCRIPTIONS:
+        await asyncio.to_thread(say, broker.addresses[0], said)
+
+
+async def _to_the_publisher_itself(_: Broker, publisher: Client) -> None:
+    with socket.create_connection(publisher.address, source_address=("127.0.0.2", 0)) as sock:
+        sock.sendall(b"".join(address_frames(ADD, (1,), PLACES)))
+
+
+async def _say(broker: Broker, data: bytes) -> None:
+    before = broker.stats.received
+    with socket.create_connection(broker.addresses[0]) as sock:
+        sock.sendall(data)
+        await until(lambda: broker.stats.received >= before + COUNT)
+
+
+WAYS: dict[str, tuple[Way, int]] = {
+    "subscriptions on one connection": (_on_one_connection, NAMED),
+    "subscriptions on one that greets": (_on_one_that_greets, NAMED),
+    "publications": (_as_publishers, NAMED),
+    "one that greets as each of them": (_on_one_that_greets_as_each, 1),
+    "a connection for each": (_on_many_connections, 8),
+    "news to the publisher": (_to_the_publisher_itself, _HEARSAY),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_stranger_s_kilobytes_make_nobody_send_to_more_than_a_handful(house: House, way: str) -> None:
+    begin, most = WAYS[way]
+    broker = house.broker(unconnected=8)
+    publisher = await house.client(broker)
+    assert await publisher.publish((1,))
+    seen = [0]
+
+    def looked() -> bool:
+        subscribers = set(broker.registry.subscribers((1,))) | set(publisher.subscribers((1,)))
+        publishers = {place for place in PLACES if broker.registry.knows(place)}
+        seen.append(len(subscribers | publishers))
+        return sum(broker.stats.rejected.values()) + sum(publisher.stats.rejected.values()) >= COUNT - most
+
+    reached = asyncio.create_task(begin(broker, publisher))
+    if way == "one that greets as each of them":
+        await until(lambda: (looked(), broker.stats.received >= 2 * COUNT)[1])
+    else:
+        await until(looked)
+    await reached
+    assert 0 < max(seen) <= most + 1
+
+
+async def test_many_clients_of_one_host_that_are_connected_are_no_strangers(house: House) -> None:
+    broker = house.broker(unconnected=2)
+    publisher = await house.client(broker)
+    await publisher.publish((1,))
+    crowd = [await house.client(broker) for _ in range(30)]
+    for client in crowd:
+        assert await client.subscribe((1,))
+    await until(lambda: len(publisher.subscribers((1,))) == 30)
+    assert broker.stats.rejected == {}
