@@ -2,6 +2,7 @@
 
 import time
 from asyncio import AbstractEventLoop
+from collections.abc import Iterable
 
 from appliance.local.places import process_directory
 from appliance.local.responder import WithResponders
@@ -11,7 +12,7 @@ from appliance.status.ledger import say_ledger
 from appliance.status.responder import status_responder
 from appliance.status.rows import waiting_rows
 from appliance.status.view import Besides, View
-from bus.hub import Hub
+from bus.hub import Hub, LinkView
 from devices.service import Service
 
 
@@ -34,6 +35,13 @@ class Alone:
         self.service.close()
 
 
+def say_addresses(title: str, urls: Iterable[str], bindings: Iterable[LinkView]) -> None:
+    """Print where a service listens, and for which addresses it waits."""
+    waiting = {binding.url for binding in bindings if binding.state != "up"}
+    for url in urls:
+        print(f"{title} {'waits for' if url in waiting else 'on'} {url}", flush=True)
+
+
 def serve_alone(service: Service, program: str, title: str) -> int:
     """Run a service until a signal ends it, and return the exit status.
 
@@ -43,8 +51,7 @@ def serve_alone(service: Service, program: str, title: str) -> int:
     alone = Alone(service)
 
     def announce() -> None:
-        for url in service.urls:
-            print(f"{title} on {url}", flush=True)
+        say_addresses(title, service.urls, service.bindings)
 
     view = View(
         program=program,

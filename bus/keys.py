@@ -47,7 +47,7 @@ def read_key(path: str) -> bytes:
         with touching(path):
             mode, data = os.stat(path).st_mode, read_bytes(path, _FILE_BYTES_MAX)
     except FileNotFoundError as error:
-        raise LinkError(f"{path}: cannot read the key: {words_of(error)}: {_MAKE}") from error
+        raise LinkError(f"{path}: cannot read the key: {error.strerror}: {_MAKE}") from error
     except OSError as error:
         raise LinkError(f"{path}: cannot read the key: {words_of(error)}") from error
     except ValueError:

@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from html import escape
 from typing import Any
 
@@ -29,6 +30,11 @@ def nearest(word: str, known: Iterable[str]) -> str:
     if near := closest(word, words):
         return f'; did you mean "{near}"?'
     return f"; known here: {', '.join(words[:_LISTED])}" if words else ""
+
+
+def fits(name: str, wanted: str) -> bool:
+    """Return whether a name fits one in which `*` and `?` stand for any characters; brackets are letters."""
+    return fnmatchcase(name, wanted.replace("[", "[[]"))
 
 
 def hidden_in(text: str) -> str:

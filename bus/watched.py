@@ -12,7 +12,7 @@ from bus.cases import CallLater, Case, Timer
 from bus.hub import Hub, Pipe, chain, without
 from bus.loops import SAMPLE, Content, LoopWatch
 from bus.rings import ECHOES, HOLD_DOWN_MAX_S, Cut, PipeHistory, Ring, closing
-from bus.trials import Rules, Verdict
+from bus.trials import STORM, Rules, Verdict
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, Buffer, from_payloads, payloads
 from bus.wire.envelope import ENVELOPE_BYTES, is_enveloped
 
@@ -252,6 +252,8 @@ class WatchedHub(Hub):
             cut.hold_down_s = min(2 * cut.hold_down_s, HOLD_DOWN_MAX_S)
             self._keep_cut(cut, ring, now)
         is_open = ring.out in self.pipes and ring.back in self.pipes
+        if ring.is_echo and (self._case is None or self._case.suspect.rate < STORM):
+            return  # anybody who hears a canary can say it often
         if is_open and sent.name == self._canaries.claim and now <= sent.out_s + CANARY_S:
             self._cut(closing(ring, self.is_guest, self._histories), ring, sent.like, now)
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from appliance.commandline import cli
 from appliance.commandline.parsing import Parser
+from appliance.probe.endpoint import rows_of
 from pipeline import jobs
 
 PAGE: Final = Path(__file__).parent.parent.parent / "docs" / "commands.md"
@@ -69,7 +70,10 @@ def _section(text: str, parser: Parser) -> Iterator[str]:
     yield from ["```text", *_usage(parser), "```"]
     rows = [_row(action) for action in parser._actions if _is_own(action)]  # noqa: SLF001
     yield from ["", "| argument | meaning |", "|---|---|", *rows] if rows else []
-    if parser.epilog:
+    if endpoints := rows_of(parser):
+        yield from ["", "| endpoint | meaning |", "|---|---|"]
+        yield from (f"| `{_cell(one)}` | {_cell(text)} |" for one, text in endpoints)
+    elif parser.epilog:
         yield from ["", "```text", *parser.epilog.strip().splitlines(), "```"]
     if parser.examples:
         yield from ["", f"<!-- not run: {WHY_NOT_RUN} -->", "```sh", *parser.examples, "```"]

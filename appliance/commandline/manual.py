@@ -8,10 +8,12 @@ packages, so nothing that is imported here may need more than PyYAML and msgpack
 import argparse
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from appliance.commandline import cli
 from appliance.commandline.parsing import Parser
+from appliance.probe.endpoint import rows_of
 from topologies.writing import reference
 
 _HEAD = '.TH {name} {section} "" "buscoupler" "buscoupler manual"'
@@ -41,6 +43,8 @@ def _page(name: str, help_text: str, parser: Parser) -> str:
     lines += [_text(" ".join(usage.split())), ".SH DESCRIPTION", _text(f"{parser.description}.")]
     arguments = list(_arguments(parser))
     lines += [".SH OPTIONS", *arguments] if arguments else []
+    endpoints = [(".TP", f"\\fB{_text(one)}\\fR", _text(text)) for one, text in rows_of(parser)]
+    lines += [".SH ENDPOINTS", *chain(*endpoints)] if endpoints else []
     lines += [".SH EXAMPLES", ".nf", *map(_text, parser.examples), ".fi"] if parser.examples else []
     lines += [".SH EXIT STATUS", _text(f"1: {parser.problem}. Others: see buscoupler(1).")] * bool(
         parser.problem

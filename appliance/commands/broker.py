@@ -3,6 +3,7 @@
 import argparse
 import time
 
+from appliance.alone import say_addresses
 from appliance.local.places import process_directory
 from appliance.local.responder import WithResponders
 from appliance.process.serve import serve
@@ -77,8 +78,7 @@ def run(options: argparse.Namespace) -> int:
     service = within(lambda: LeasingBroker(options.listen, options.peer, chosen, ring_of(options.keys), tls))
 
     def announce() -> None:
-        for url in service.broker.urls:
-            print(f"broker on {url}", flush=True)
+        say_addresses("broker", service.broker.urls, service.broker.bindings)
 
     view = View(
         program="broker",

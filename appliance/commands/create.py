@@ -22,6 +22,7 @@ from topologies.writing import schema
 from topologies.writing.files import New, written
 
 LISTEN = "tcp://127.0.0.1:5555"
+_THERE = "{} is there already: --force overwrites it"
 Ask = Callable[[str, str], str]
 """Asks a question with a default, and returns the answer."""
 
@@ -59,6 +60,8 @@ def _as_in_files(medium: Medium) -> Medium:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.file != "-" and not options.force and os.path.lexists(options.file):
+        raise BusError(_THERE.format(options.file))
     asks = sys.stdin.isatty() and not options.yes
     new = _answered(options, _ask if asks else _default)
     text = _checked(written(new), options.file)
@@ -116,9 +119,10 @@ def _write(file: str, text: str, force: bool) -> None:
         with open(file, "w" if force else "x", encoding="utf-8") as target:
             target.write(text)
     except FileExistsError:
-        raise BusError(f"{file} is there already: --force overwrites it") from None
+        raise BusError(_THERE.format(file)) from None
 
 
 def _count(media: Iterable[Medium]) -> str:
     labels = [medium.label() for medium in media]
-    return f"a bridge to {', '.join(labels)}" if labels else "no bridge: no medium was named or found"
+    none = "no bridge: no medium was found (--join names one)"
+    return f"a bridge to {', '.join(labels)}" if labels else none

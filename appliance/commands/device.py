@@ -31,7 +31,8 @@ def run(options: argparse.Namespace) -> int:
 
     def announce() -> None:
         for number, link in enumerate(device.links):  # those that listen are first
-            print(f"bus {'on' if number < len(options.listen) else 'dials'} {link.url}", flush=True)
+            here = "on" if link.state == "up" else "waits for"
+            print(f"bus {here if number < len(options.listen) else 'dials'} {link.url}", flush=True)
 
     view = View(
         program="device",

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from appliance.commands.run import checked_wiring
 from appliance.compose import Appliance
 from appliance.parts.changes import Change
+from appliance.reload.outcome import restart
 from bus.errors import BusError
-from topologies.model import Topology
 from topologies.resolved.resolve import resolve
 from topologies.wiring.segments import Wiring
 
@@ -76,15 +76,7 @@ def _difference(old: Wiring, new: Wiring, gateway: str) -> Difference:
     if gateway not in before.gateways and gateway in after.gateways:
         return Difference(gateway, [], [], f"{gateway} is new: start it")
     changes, kept = Appliance(resolve(old, gateway)).foresee(resolve(new, gateway))
-    return Difference(gateway, changes, kept, _restart(before, after))
-
-
-def _restart(old: Topology, new: Topology) -> str:
-    if old.name == new.name:
-        return ""
-    return (
-        f"the name is {new.name} instead of {old.name}: its run directory has the old name until it restarts"
-    )
+    return Difference(gateway, changes, kept, restart(before.name, after.name))
 
 
 def _line(change: Change) -> str:

@@ -115,13 +115,20 @@ def _typed(start: Start) -> str:
     return f"--from {quote(start.link)} --gateway {quote(start.running.answer.gateway)}"
 
 
+def _letters(text: str) -> str:
+    """Return the letters and digits of a text, small, so that rs485 is also RS-485."""
+    return "".join(filter(str.isalnum, text.lower()))
+
+
 def chosen(names: Sequence[str], words: str, typed: Sequence[str]) -> int:
     """Return the index of the link that `words` name: by its whole name, or a part that only one name has.
 
     `typed` has the options that choose each link, for the error. Raises `BusError`.
     """
     every = range(len(names))
-    found = [n for n in every if names[n] == words] or [n for n in every if words in names[n]]
+    plain, found = _letters(words), [n for n in every if names[n] == words]
+    found = found or [n for n in every if words in names[n]]
+    found = found or [n for n in every if plain and plain in _letters(names[n])]
     if len(found) == 1:
         return found[0]
     if found:

@@ -7,15 +7,16 @@ import sys
 from appliance.commandline.arguments import argument
 from appliance.commandline.names import names_argument, running
 from bus.names import Names
-from bus.wire.notation import name_of, written
+from bus.wire.notation import names_in, written
 from bus.wire.pattern import collisions, hexadecimal, token
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(fail=parser.error)
     parser.add_argument(
-        "given", nargs="*", type=argument(name_of), metavar="NAME",
-        help='a name; digits, or 0x and hex digits, are a token, but in double quotes a name ("7")',
+        "given", nargs="*", type=argument(names_in), metavar="NAME",
+        help='a name, or a pattern like fridge/temp; digits, or 0x and hex digits, are a token, but a '
+        'name in double quotes ("7")',
     )  # fmt: skip
     names_argument(parser, "also these names")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -23,11 +24,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the tokens. Return 0, or 1 if two different names share a token."""
-    names: list[int | str] = list(dict.fromkeys([*options.given, *options.names]))
+    given = [name for some in options.given for name in some]
+    names: list[int | str] = list(dict.fromkeys([*given, *options.names]))
     if not names:
         options.fail("there are no names: give at least one NAME, or --names FILE")
     # A number that equals the token of a name in a file is a question for that name.
-    found = collisions(options.given) | collisions(name for name in names if isinstance(name, str))
+    found = collisions(given) | collisions(name for name in names if isinstance(name, str))
     print(_as_json(names, found) if options.json else _as_text(names), flush=True)
     for number, shared in found.items():
         text = " and ".join(map(written, shared))

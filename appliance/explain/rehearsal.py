@@ -22,6 +22,7 @@ from bus.transports.peers import Peer
 from bus.wire.batch import Batch, from_payloads
 from bus.wire.notation import text_of
 from topologies.model import Side, candidates_of
+from topologies.resolved.bare import bare
 from topologies.resolved.bridges import ResolvedSide
 from topologies.resolved.buses import BusEnd
 from topologies.resolved.resolve import Resolved
@@ -205,7 +206,7 @@ class Rehearsal:
 def _parts(gateway: Resolved) -> Iterable[Part]:
     """Return the parts of a gateway as `run` would open them. Their events go nowhere."""
     site = Site(gateway.gateway, None, lambda *_: None)
-    return Builder(gateway, site, frozenset(), {}).build().parts.values()
+    return Builder(bare(gateway), site, frozenset(), {}).build().parts.values()
 
 
 def _connect(one: _Probe, other: _Probe) -> None:

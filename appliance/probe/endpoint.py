@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from appliance.commandline.arguments import above_zero, argument, whole_above_zero
@@ -102,9 +103,18 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 def examples() -> str:
     """Return two short lines for each way to write an endpoint."""
-    rows = [("tcp://HOST:PORT, ipc:///PATH, ws://..., ...", "a bus; dialled, unless it is to listen")]
-    rows += [(form.word.example, form.word.help) for form in forms(MEDIA.all())]
-    return "\n".join(["endpoints:", *(f"  {example}\n      {text}" for example, text in rows)])
+    return "\n".join(["endpoints:", *(f"  {one}\n      {text}" for one, text in rows(MEDIA.all()))])
+
+
+def rows(media: Iterable[str]) -> list[tuple[str, str]]:
+    """Return each way to write an endpoint, of a bus or of one of the `media`, with its meaning."""
+    found = [("tcp://HOST:PORT, ipc:///PATH, ws://..., ...", "a bus; dialled, unless it is to listen")]
+    return [*found, *((form.word.example, form.word.help) for form in forms(media))]
+
+
+def rows_of(parser: argparse.ArgumentParser) -> list[tuple[str, str]]:
+    """Return each way to write an endpoint of this distribution, for a parser that takes one; else none."""
+    return rows(MEDIA.ours()) if parser.epilog == _EXAMPLES else []
 
 
 def endpoint_arguments(parser: argparse.ArgumentParser, count: str) -> None:

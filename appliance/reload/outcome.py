@@ -8,6 +8,13 @@ from appliance.local.lines import record, text, texts, title
 ANSWER_BYTES = 16 << 20
 
 
+def restart(old: str, new: str) -> str:
+    """Return what no reload changes when a topology gets another name; "" if it keeps its name."""
+    if old == new:
+        return ""
+    return f"the name is {new} instead of {old}: its run directory has the old name until it restarts"
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """The choice of processes that are to reload: by their `file` and `gateway`; None is any."""

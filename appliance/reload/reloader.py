@@ -9,7 +9,7 @@ from appliance.compose import Appliance, Following
 from appliance.local.places import is_meant
 from appliance.parts.changes import Change
 from appliance.process.notify import reloading
-from appliance.reload.outcome import Outcome, Request
+from appliance.reload.outcome import Outcome, Request, restart
 from bus.aside import aside
 from bus.errors import BusError, TopologyError
 from bus.files import NotRegular, check_regular
@@ -37,6 +37,7 @@ class Reloader:
     ) -> None:
         self._appliance, self._checked, self._only = appliance, checked, tuple(sorted(only))
         self.file = STDIN if file == "-" else str(Path(file).absolute())
+        self._name = appliance.topology.name
         self._lock = asyncio.Lock()
         self._task: asyncio.Task[Outcome] | None = None
 
@@ -55,11 +56,16 @@ class Reloader:
             self._appliance.gateway,
             self._only,
             self.file,
-            tuple(change.line() for change in changes if change.verb != "failed"),
+            (*self._renamed(), *(change.line() for change in changes if change.verb != "failed")),
             tuple(change.line() for change in changes if change.verb == "failed"),
             error,
             meant,
         )
+
+    def _renamed(self) -> list[str]:
+        """Return a line if the topology has another name than when this process began."""
+        found = restart(self._name, self._appliance.topology.name)
+        return [f"restart: {found}"] if found else []
 
     async def reload(self) -> Outcome:
         """Apply the file as it is now. Everything goes on as before if it has errors."""

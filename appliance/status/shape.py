@@ -124,8 +124,8 @@ KEYS: Final[Mapping[str, Key]] = {
         ],
         "each bus and bridge, with its `part`: `cuts` (pipes that carried a loop), `links` (a row each: "
         "totals since the start and `rates`; unless the link has gone also `state`, `condition`, `fault`, "
-        "`losses`, and its `edges` in the picture), `pipes` (up to 64 live peers, the busiest first) and "
-        "`more_pipes`",
+        "`losses`, its `edges` in the picture, and `down_ms` if it is not up), `pipes` (up to 64 live peers, "
+        "the busiest first) and `more_pipes`",
     ),
     "totals": Key(
         _ACCOUNT | {"rates": Maybe(_RATES)},

@@ -5,6 +5,7 @@ import contextlib
 from asyncio import AbstractEventLoop, StreamReader, StreamWriter
 from collections import Counter
 from collections.abc import Callable
+from http import HTTPStatus
 from importlib import import_module
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Final
@@ -93,7 +94,7 @@ class Server:
 
     def _note(self, response: Response, seat: Seat) -> None:
         self._requests += 1
-        if response.status >= 400:
+        if response.status >= 400 and response.status != HTTPStatus.SERVICE_UNAVAILABLE:  # that is an answer
             self._refuse(f"{response.status.value} {response.status.phrase.lower()}")
         else:
             seat.meet()

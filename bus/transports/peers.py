@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Annotated, NamedTuple
 
 from bus.schema import Check, Patterns, Record
+from bus.text import fits
 from bus.transports.options import STREAMS, Tls
 from bus.urls import TLS_SCHEMES, split_url
 
@@ -50,7 +50,7 @@ class Peer(Record):
 
     def _fits_name(self, names: Sequence[str]) -> bool:
         wanted = self.name
-        return wanted is None or any(fnmatchcase(name.lower(), wanted.lower()) for name in names)
+        return wanted is None or any(fits(name.lower(), wanted.lower()) for name in names)
 
     def _fits_address(self, host: str) -> bool:
         if self.address is None or not host:

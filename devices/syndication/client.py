@@ -71,3 +71,6 @@ class Client(Protocol):
 
     def refuse(self, why: str) -> None:
         """Tell the client why its query was refused, in words. Its last query stays in force."""
+
+    def deny(self, why: str, form: Form) -> None:
+        """Tell the client, a producer that uses `form`, why a publication was refused, in words."""

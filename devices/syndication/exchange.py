@@ -32,6 +32,7 @@ class Exchange:
         outcome = self.book.publish(client, client.host, publication)
         if outcome.refused:
             self._reject(outcome.refused, client.host)
+            client.deny(outcome.refused, publication.form)
         self._post(outcome.deliveries)
         return not outcome.refused
 

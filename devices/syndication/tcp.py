@@ -10,6 +10,7 @@ from devices.syndication.client import Messages
 from devices.syndication.exchange import Exchange
 from devices.syndication.state.steps import Steps
 from devices.syndication.wire.messages import (
+    REFUSED,
     BrokerRequest,
     Difference,
     Form,
@@ -46,6 +47,7 @@ class TcpClient:
         self._inbox: deque[Message] = deque()
         self._steps: Steps[bool] | None = None
         self._gone = False
+        self._denied = set[str]()
 
     @property
     def is_busy(self) -> bool:
@@ -91,6 +93,7 @@ class TcpClient:
             self._exchange.refuse(self, message.reason, message.answer)
         else:
             self._reject(message.reason, self.host)
+            self.deny(f"{message.reason}: {REFUSED[message.reason]}", message.form)
 
     def _go_on(self, steps: Steps[bool]) -> None:
         self._steps = None  # these steps may end the connection, and then end by themselves
@@ -134,6 +137,12 @@ class TcpClient:
             self._connection.send(error(why))
         else:
             self._connection.close_later("wrong query")
+
+    def deny(self, why: str, form: Form) -> None:
+        """Answer a refused publication, once for each reason. A tagged client has no such answer."""
+        if form is Form.UNTAGGED and why not in self._denied:
+            self._denied.add(why)
+            self._connection.send(error(why))
 
     def _assign(self) -> None:
         """Answer the client's request for a broker with the address of this one."""

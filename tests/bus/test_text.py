@@ -5,7 +5,7 @@ from xml.etree.ElementTree import fromstring
 
 import pytest
 
-from bus.text import after, closest, hidden_in, markup, nearest, plain, plain_lines, plain_values, said
+from bus.text import after, closest, fits, hidden_in, markup, nearest, plain, plain_lines, plain_values, said
 
 HOSTILE = "<script>\x1b[2J\r\u202e&\x00\n" + "x" * 100_000
 
@@ -56,3 +56,10 @@ def test_text_of_others_is_shown_plainly_everywhere() -> None:
     assert json.dumps(values, ensure_ascii=False).isprintable()
     assert hidden_in("a\u00a0b") == ""
     assert hidden_in("ab\n") == "U+000A"
+
+
+def test_a_name_fits_by_stars_and_question_marks_alone() -> None:
+    assert fits("pump-7", "pump-?")
+    assert fits("pump[1]", "pump[1]")
+    assert not fits("pump1", "pump[1]")
+    assert fits("a]b[", "*]b[")

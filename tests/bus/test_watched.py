@@ -1,5 +1,6 @@
 """Nets of watched hubs in virtual time: rings are cut at one place, and legal traffic loses nothing."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -16,8 +17,9 @@ from bus.watched import WatchedHub
 from bus.wire.batch import Batch, from_payloads
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import pack
+from devices.raw import RawDevice
 from tests.helpers.nets import HubEnd, Net, Program, ring, wire
-from tests.helpers.peers import Ear
+from tests.helpers.peers import Ear, until
 
 X, ACK = pack(1, (7,), b"21.5"), pack(1, (8,), b"ok")
 COPIES = 100
@@ -366,14 +368,53 @@ def test_of_a_ring_of_equals_the_later_pipe_is_cut() -> None:
             assert [cut.pipe for cut in hub.cuts] == [late]
 
 
-def test_who_says_again_what_it_hears_is_not_cut_and_a_ring_behind_one_pipe_is() -> None:
+@pytest.mark.parametrize("is_storm", [True, False])
+def test_who_says_again_what_it_hears_is_not_cut_and_a_storm_behind_one_pipe_is(is_storm: bool) -> None:
     hub = hub_at([0.0])
-    far = accepted_end(hub)
-    Ear(hub)
+    far, near = accepted_end(hub), Ear(hub)
+    for _ in range(64 * is_storm):
+        far.say(X)
+        near.say(X)
     prove_ring(hub, far, far, ECHOES - 1)
     assert not hub.cuts
     prove_ring(hub, far, far, ECHOES)
-    assert [cut.pipe for cut in hub.cuts] == [far]
+    assert [cut.pipe for cut in hub.cuts] == [far] * is_storm
+
+
+async def test_three_devices_in_a_ring_are_no_storm_and_serve_on() -> None:
+    loop, urls = asyncio.get_running_loop(), list[str]()
+    devices: list[RawDevice] = []
+    for number in range(3):
+        devices.append(RawDevice(["tcp://127.0.0.1:0"], urls if number == 2 else urls[-1:]))
+        devices[-1].open(loop)
+        urls.append(devices[-1].links[0].url)
+    ears = [Ear(device.hub) for device in devices]
+    try:
+        await until(lambda: all(len(device.hub.pipes) == 3 for device in devices))  # two peers and an `Ear`
+        ears[0].say(X)
+        await until(lambda: any(device.hub.loops for device in devices))
+        ears[1].say(b"still served")
+        await until(lambda: any(b"still served" in ear.heard for ear in ears))
+        assert max(ear.heard.count(X) for ear in ears) <= COPIES
+        assert sum(device.hub.loops for device in devices) == 1
+    finally:
+        for device in devices:
+            device.close()
+
+
+async def test_who_connects_is_a_guest_and_who_was_dialled_is_not() -> None:
+    loop = asyncio.get_running_loop()
+    near = RawDevice(["tcp://127.0.0.1:0"])
+    near.open(loop)
+    far = RawDevice([], [near.links[0].url])
+    far.open(loop)
+    try:
+        await until(lambda: bool(near.hub.pipes and far.hub.pipes))
+        assert near.hub.is_guest(near.hub.pipes[0])
+        assert not far.hub.is_guest(far.hub.pipes[0])
+    finally:
+        for device in (near, far):
+            device.close()
 
 
 def test_a_cut_pipe_counts_what_it_does_not_carry_and_is_not_offered_what_it_brought() -> None:

@@ -109,6 +109,12 @@ BAD = {
         listen("tcp://127.0.0.1:5") + broker("listen: 'tcp://*:5'", ""), 4, "taken by bus"
     ),
     "two on one socket": Bad(bus("listen: ['ipc:///tmp/x', 'ipc:///tmp//x']"), 3, "taken by bus p"),
+    "two gateways on one line of one machine": Bad(
+        "name: t\ngateways: {a: {}, b: {}}\nbuses: {p: {on: a}, q: {on: b}}\nbridges:\n"
+        "  x: {on: a, join: [bus: p, uart: /dev/x]}\n  y: {on: b, join: [bus: q, uart: /dev/x]}\n",
+        6,
+        "a and b are one machine, so give each its own",
+    ),
     "two on one line": Bad(
         ONE + "bridges: {x: {on: a, join: [uart: /dev/x, uart: /dev//x]}}\n", 3, "taken by bridge x"
     ),

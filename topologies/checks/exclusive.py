@@ -36,9 +36,16 @@ def find_conflicts(wiring: Wiring) -> list[Finding]:
         before = taken[use.place, use.what]
         if first := next((one for one in before if overlap(one.host, use.host)), None):
             text = f"{use.what} is taken by {first.owner} already (line {first.where.line})"
-            findings.append(error(use.where, text))
+            findings.append(error(use.where, text + _one_machine(wiring.topology, first, use)))
         before.append(use)
     return findings
+
+
+def _one_machine(topology: Topology, first: Use, second: Use) -> str:
+    """Return why two gateways want one thing, and what to do; "" if it is one gateway, or one wire."""
+    if first.gateway == second.gateway or first.place != machine(topology, first.gateway):
+        return ""
+    return f": by their addresses {first.gateway} and {second.gateway} are one machine, so give each its own"
 
 
 def uses(wiring: Wiring) -> list[Use]:

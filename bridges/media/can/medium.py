@@ -56,7 +56,9 @@ class Can(Medium):
     mixed: Annotated[
         Literal["fd", "classic"], "what is sent where `fd` and classic nodes share the bus; both are heard"
     ] = "fd"
-    node: Annotated[CanNode | None, "Cyphal node id; the gateway's `node` by default"] = None
+    node: Annotated[
+        CanNode | None, "Cyphal node id that no other node of the bus has; the gateway's `node` by default"
+    ] = None
     subject: Annotated[int, Range(0, 8191), "Cyphal subject id of TMQ"] = 0x1234
     age_ms: Annotated[Delay, "frames that waited longer are not sent; a `shed` with an age stands in"] = 500
     queue_bytes: Annotated[QueueBytes, "bound of the queue to the bus"] = 65_536

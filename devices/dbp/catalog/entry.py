@@ -58,6 +58,7 @@ def read(fields: Mapping[str, Any], host: str, strict: bool, bounds: Bounds) -> 
     A loopback or wildcard address in it becomes `host`, if that is an address itself. `strict` requires all
     fields of the specification.
     """
+    fields = plain(fields)
     faults = tuple(_faults(fields, strict, bounds))
     if faults:
         return faults
@@ -71,6 +72,19 @@ def read(fields: Mapping[str, Any], host: str, strict: bool, bounds: Bounds) -> 
     addresses = frozenset((i["ip"], i["port"]) for i in kept["interfaces"].values())
     interval_s = kept[LIVELINESS] / 1000 if LIVELINESS in kept else None
     return Entry(fields["name"], kept, packed, addresses, interval_s)
+
+
+def plain(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields with the interface and the liveliness of a service that says only what the text asks for.
+
+    That is `name`, `ip`, `port`, `function` and `heartbeat`, the interval in s (docs/wire/dbp.md).
+    """
+    made = dict(fields)
+    if "interfaces" not in fields and "ip" in fields and "port" in fields:
+        made["interfaces"] = {ROUTER: {"ip": fields["ip"], "port": fields["port"]}}
+        if LIVELINESS not in fields and is_interval(fields.get("heartbeat")):
+            made[LIVELINESS] = 1000 * fields["heartbeat"]
+    return made
 
 
 def _faults(fields: Mapping[str, Any], strict: bool, bounds: Bounds) -> Iterator[str]:

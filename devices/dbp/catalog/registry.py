@@ -12,7 +12,7 @@ from typing import Any, Final
 from devices.dbp.catalog import wire
 from devices.dbp.catalog.body import pack_object, read_objects
 from devices.dbp.catalog.bounds import Bounds
-from devices.dbp.catalog.entry import LIVENESS, Entry, read
+from devices.dbp.catalog.entry import LIVENESS, Entry, plain, read
 from devices.dbp.catalog.life import State, Watch
 from devices.dbp.catalog.outcomes import UNEXPECTED, Ask, Outcome, Round, ask_of, changes, denied, life_of
 from devices.dbp.catalog.services import Service, Services
@@ -130,7 +130,7 @@ class Registry:
             return denied("not yours")
         service.watch.heard(now_s)
         entry = read(
-            {**service.entry.fields, **received.fields, "name": name}, host, self._strict, self._bounds
+            {**service.entry.fields, **plain(received.fields), "name": name}, host, self._strict, self._bounds
         )
         if not isinstance(entry, Entry):
             return denied(*entry)

@@ -1,9 +1,9 @@
 """The choice of the services that a proxy offers to the other side, and of those that it takes. Pure."""
 
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
 
+from bus.text import fits
 from devices.dbp.nodes.listing import Address, Listed
 
 VIA: Final = "via"
@@ -71,7 +71,7 @@ def takes_of(offer: Mapping[str, Mapping[str, Any]], allowed: Iterable[str], own
 
 def is_allowed(name: str, allowed: Iterable[str]) -> bool:
     """Return whether an allow list has a service. `*` and `?` are wildcards, as in a shell."""
-    return name != "Error" and any(fnmatchcase(name, pattern) for pattern in allowed)
+    return name != "Error" and any(fits(name, pattern) for pattern in allowed)
 
 
 def via_of(fields: Mapping[str, Any]) -> list[str]:

@@ -17,7 +17,7 @@ from bus.wire.pattern import Pattern, hexadecimal
 from devices.syndication.buses.codecs import codec
 from devices.syndication.buses.rules import ProducerRule
 from devices.syndication.client import ClientMessage
-from devices.syndication.wire.messages import Publication
+from devices.syndication.wire.messages import Form, Publication
 
 NAMESPACE: Final = UUID("6ae35fb3-45c6-4d31-a7a6-1d6c1d0b9b0e")
 _TEXT_BYTES: Final = len("0x00000000/") * TOKENS_MAX
@@ -57,6 +57,9 @@ class Speaker:
 
     def refuse(self, why: str) -> None:
         """Do nothing: the rule has no subscription."""
+
+    def deny(self, why: str, form: Form) -> None:
+        """Do nothing: the refusal is counted, and nobody waits for an answer."""
 
 
 class Taken(NamedTuple):

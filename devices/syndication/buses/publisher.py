@@ -13,7 +13,7 @@ from bus.wire.pattern import Pattern, token
 from devices.syndication.buses.codecs import codec
 from devices.syndication.buses.rules import QueryRule
 from devices.syndication.client import ClientMessage
-from devices.syndication.wire.messages import Publication
+from devices.syndication.wire.messages import Form, Publication
 
 _TOKENS_KEPT = 4096
 _token = lru_cache(_TOKENS_KEPT)(token)
@@ -50,3 +50,6 @@ class BusPublisher:
     def refuse(self, why: str) -> None:
         """Note why the broker refused the query."""
         self.fault = why
+
+    def deny(self, why: str, form: Form) -> None:
+        """Do nothing: a rule that publishes to a bus is no producer."""

@@ -88,7 +88,10 @@ class Cutter:
         for (id, same), value, end in self._heads.repeated(data, start):
             came = bytes(data[start:end]) if same else b""
             untagged, tagged = (b"", came) if self.tagged else (came, b"")
-            messages.append(Publication(id, {}, bytes(data[value:end]), untagged, tagged))
+            made = Publication(id, {}, bytes(data[value:end]), untagged, tagged)
+            if self.tagged:
+                made.form = Form.TAGGED
+            messages.append(made)
             start = end
         return start
 

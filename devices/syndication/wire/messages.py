@@ -6,6 +6,7 @@ docs/wire/syndication.md is the description. Text is UTF-8; a bin is read as the
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 import msgpack
 
@@ -21,6 +22,8 @@ NO_TAG: Final = -1
 
 _NO_METADATA: Final = (b"\x80", b"\xc0")
 _NIL: Final = b"\xc0"
+_UUID_BYTES: Final = 16
+_BINS: Final = (0xC4, 0xC5, 0xC6)
 
 
 class Form(IntEnum):
@@ -64,10 +67,11 @@ class Packed:
 class Publication(Packed):
     """A publication. `value` is the MessagePack that came; in `metadata`, None deletes a key.
 
-    `untagged` and `tagged` are the message in that form, if it came as it would be packed.
+    `untagged` and `tagged` are the message in that form, if it came as it would be packed. `form` is that of
+    its producer.
     """
 
-    __slots__ = ("id", "metadata", "value")
+    __slots__ = ("form", "id", "metadata", "value")
 
     tag = PUBLICATION
 
@@ -76,6 +80,7 @@ class Publication(Packed):
     ) -> None:
         super().__init__(untagged, tagged)
         self.id, self.metadata, self.value = id, metadata, value
+        self.form = Form.UNTAGGED
 
     def _untagged(self) -> bytes:
         return b"\x93" + pack(self.id) + pack(self.metadata) + self.value
@@ -132,7 +137,7 @@ class Refused(NamedTuple):
 
 REFUSED: Final = {
     "publication": "no array of three, or a map without UUID",
-    "id": "no string, not UTF-8, or too long",
+    "id": "no string, neither UTF-8 nor the 16 bytes of a UUID, or too long",
     "metadata": "no map of strings to values, or not UTF-8",
     "query": "no string, or not UTF-8",
     "difference": "only a broker sends differences",
@@ -175,7 +180,10 @@ def read(kind: int | None, family: int, parts: list[bytes], bounds: Bounds) -> M
         return Refused("difference", form)
     three = parts if family == ARRAY else _three(_fields(parts))
     found = _publication(three[0], three[1], three[2], bounds) if len(three) == 3 else "publication"
-    return Refused(found, form) if isinstance(found, str) else found
+    if isinstance(found, str):
+        return Refused(found, form)
+    found.form = form
+    return found
 
 
 def value_last(parts: list[bytes]) -> bool:
@@ -204,11 +212,23 @@ def _subscription(raw: bytes, form: Form) -> Subscription | Refused:
 
 def _publication(raw_id: bytes, raw_metadata: bytes, value: bytes, bounds: Bounds) -> Publication | str:
     """Return the publication, or the reason why it is refused."""
-    id = _text(raw_id)
+    id = _id(raw_id)
     if id is None or len(id.encode()) > bounds.id_bytes:
         return "id"
     metadata = {} if raw_metadata in _NO_METADATA else _metadata(raw_metadata)
     return "metadata" if metadata is None else Publication(id, metadata, value)
+
+
+def _id(raw: bytes) -> str | None:
+    """Return the id in a text, or in the 16 bytes of a UUID; None for all else.
+
+    A bin of 16 bytes that is printable text is taken as that.
+    """
+    text = _text(raw)
+    if text is not None and (raw[0] not in _BINS or text.isprintable()):
+        return text
+    packed = raw[1 + LENGTH_BYTES.get(raw[0], 0) :] if FAMILY[raw[0]] == STRING else b""
+    return str(UUID(bytes=packed)) if len(packed) == _UUID_BYTES else text
 
 
 def _text(raw: bytes) -> str | None:

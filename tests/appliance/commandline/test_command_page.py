@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from appliance.commandline import cli, command_page
+from appliance.commandline import cli, command_page, manual
 from appliance.commandline.parsing import Parser
 from appliance.commandline.table import Command
+from appliance.probe.endpoint import rows
+from bridges.media import MEDIA
 from pipeline import jobs
 from pipeline.jobs.record import Job
 from tests.helpers import ROOT
@@ -71,3 +73,14 @@ def test_it_is_printed_only_where_it_runs_as_a_program(
     monkeypatch.delitem(sys.modules, MODULE)
     runpy.run_module(MODULE, run_name=name)
     assert capsys.readouterr().out == (command_page.page() if prints else "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [command_page.page(), manual.pages()["buscoupler-send.1"].replace("\\-", "-")],
+    ids=["page", "man"],
+)
+def test_each_way_to_write_an_endpoint_is_on_the_page_and_in_the_manual(text: str) -> None:
+    for example, meaning in rows(MEDIA.ours()):
+        assert example in text
+        assert meaning in text

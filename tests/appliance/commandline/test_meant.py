@@ -2,6 +2,7 @@
 
 from appliance.commandline.cli import commands
 from appliance.commandline.meant import MEANT, TOLD
+from appliance.commands.explain import chosen
 
 
 def test_each_word_is_no_command_and_means_one() -> None:
@@ -9,3 +10,9 @@ def test_each_word_is_no_command_and_means_one() -> None:
     assert set(MEANT.values()) <= set(known)
     assert not {*MEANT, *TOLD} & set(known)
     assert not set(MEANT) & set(TOLD)
+
+
+def test_a_link_is_chosen_by_its_letters_too() -> None:
+    names = ["bus p: listen tcp://127.0.0.1:5", "bridge j: uart/RS-485 /dev/ttyS0"]
+    assert chosen(names, "rs485", names) == 1
+    assert chosen(names, "RS-485", names) == 1

@@ -148,3 +148,13 @@ def test_from_every_link_of_every_example(path: Path) -> None:
         hops = list(rehearsal(load(path)).run(frame("fridge/temp"), start))
         assert hops
         assert len(hops) < 100
+
+
+def test_a_plan_reads_no_key_and_no_certificate() -> None:
+    text = "name: t\ngateways: {gw: {address: 10.0.0.1, node: 1}}\nkeys: /nowhere/k\n"
+    text += (
+        "buses: {p: {on: gw, listen: [{url: 'tcp://127.0.0.1:5001', trunk: true}, 'tcp://127.0.0.1:5002']}}\n"
+    )
+    text += "bridges: {j: {on: gw, join: [{bus: p}, {can: can0, trunk: true}]}}\n"
+    hops = list(rehearsal(loads(text)).run(frame("a"), "bus p: listen tcp://127.0.0.1:5002"))
+    assert [hop.part for hop in hops] == ["bus p", "bridge j"]

@@ -128,3 +128,19 @@ def fill(device: "subprocess.Popen[bytes]", url: str) -> None:
     bad = SpPeer(url, greet=b"GET / HT")
     assert bad.at_end()
     bad.close()
+
+
+@pytest.mark.parametrize("stacks", [True, False])
+def test_a_record_with_an_error_is_one_line_unless_stacks_are_asked_for(
+    pipe: tuple[int, int], stacks: bool
+) -> None:
+    with closing(Output(pipe[1], journal, stacks=stacks)) as output:
+        told = record("Future exception was never retrieved\nfuture: <Future finished>")
+        error = OSError(5, "no\x1b such device")
+        told.exc_info = OSError, error, None
+        output.handle(told)
+        output.flush()
+        lines = os.read(pipe[0], 4096).decode().splitlines()
+    assert len(lines) == 1 or stacks
+    if not stacks:
+        assert lines == ["<4>x: Future exception was never retrieved: OSError: no? such device"]

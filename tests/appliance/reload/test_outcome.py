@@ -2,7 +2,7 @@
 
 import pytest
 
-from appliance.reload.outcome import Outcome, Request, pack, unpack_outcome, unpack_request
+from appliance.reload.outcome import Outcome, Request, pack, restart, unpack_outcome, unpack_request
 
 
 def outcome(failed: tuple[str, ...] = (), error: str = "") -> Outcome:
@@ -33,3 +33,8 @@ def test_a_process_is_meant_unless_it_says_otherwise() -> None:
 def test_a_request_names_a_file_and_a_gateway_or_all() -> None:
     for request in (Request(), Request("/t.yaml"), Request(None, "gw")):
         assert unpack_request(pack(request)) == request
+
+
+def test_another_name_of_a_topology_needs_a_restart() -> None:
+    assert restart("p", "p") == ""
+    assert restart("p", "q").startswith("the name is q instead of p: its run directory has the old name")

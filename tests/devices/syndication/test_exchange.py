@@ -16,7 +16,7 @@ from devices.syndication.bounds import Bounds
 from devices.syndication.client import ClientMessage
 from devices.syndication.exchange import Exchange
 from devices.syndication.state.producers import NOWHERE
-from devices.syndication.wire.messages import Difference, Publication
+from devices.syndication.wire.messages import Difference, Form, Publication
 
 
 class Fake:
@@ -36,6 +36,9 @@ class Fake:
         on_take()
 
     def refuse(self, why: str) -> None:
+        self.told.append(why)
+
+    def deny(self, why: str, form: Form) -> None:
         self.told.append(why)
 
     def publish(self, id: str, **metadata: Any) -> bool:

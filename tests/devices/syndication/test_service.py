@@ -2,6 +2,7 @@
 
 import logging
 from random import Random
+from uuid import UUID
 
 import pytest
 
@@ -10,8 +11,10 @@ pytest.importorskip("lark")
 pytest.importorskip("re2")
 
 from devices.syndication import server
+from devices.syndication.bounds import Bounds
 from devices.syndication.query.grammar import parser
 from devices.syndication.tcp import GONE
+from devices.syndication.wire.messages import REFUSED
 from tests.devices.syndication.tcp_clients import difference, home, publication_of, published, query_of
 from tests.helpers.peers import until
 
@@ -138,10 +141,41 @@ async def test_what_is_no_message_is_counted_by_reason_and_its_client_goes_on() 
     async with home() as here:
         guest = await here.guest()
         await guest.say(b"\x91\x01" + b"\x93\x01\x80\x01" + b"\x93\xa1a\x91\x01\x01" + b"\x80")
+        await guest.say(b"\x93\x01\x80\x01")  # each reason is said once
         await guest.publish("a", {}, 1)
         await guest.subscribe("")
-        await guest.told(difference(["a"]))
-        assert here.server.stats.rejected == {"publication": 1, "id": 1, "metadata": 1, "difference": 1}
+        reasons = ("publication", "id", "metadata", "difference")
+        errors = [{"Error": f"{reason}: {REFUSED[reason]}"} for reason in reasons]
+        await guest.told(*errors, difference(["a"]))
+        assert here.server.stats.rejected == {"publication": 1, "id": 2, "metadata": 1, "difference": 1}
+
+
+async def test_a_tagged_producer_gets_no_answer_that_its_program_does_not_know() -> None:
+    async with home() as here:
+        guest = await here.guest(tagged=True)
+        await guest.say(b"\x00\x93\x01\x80\x01")
+        await guest.subscribe("")
+        await guest.told(difference())
+        assert here.server.stats.rejected == {"id": 1}
+
+
+async def test_a_producer_may_say_its_uuid_in_16_bytes() -> None:
+    async with home() as here:
+        guest, named = await here.guest(), UUID("6ae35fb3-45c6-4d31-a7a6-1d6c1d0b9b0e")
+        await guest.subscribe("")
+        await guest.told(difference())
+        for head in (b"\x93\xc4\x10", b"\x93\xb0"):  # a bin, and the raw string of older packers
+            await guest.say(head + named.bytes + b"\x80\x05")
+        await guest.told(difference([str(named)]), [str(named), {}, 5], [str(named), {}, 5])
+
+
+async def test_what_a_bound_refuses_is_answered_too() -> None:
+    async with home(Bounds(producers=1)) as here:
+        guest = await here.guest()
+        await guest.publish("a", {}, 1)
+        await guest.publish("b", {}, 1)
+        await until(lambda: bool(guest.said))
+        assert guest.said == [{"Error": next(iter(here.server.stats.rejected))}]
 
 
 async def test_a_stream_without_framing_ends_its_client_only() -> None:

@@ -17,6 +17,8 @@ class Somebody:
 
     def refuse(self, why: str) -> None: ...
 
+    def deny(self, why: str, form: Form) -> None: ...
+
 
 A, B, C = Somebody(), Somebody(), Somebody()
 

@@ -16,7 +16,7 @@ from topologies.checks.checker import check
 from topologies.findings import InvalidTopology
 from topologies.loading.document import CHARACTERS_MAX
 from topologies.loading.loader import load, loads
-from topologies.model import Dial, Filter, Listen, Shed
+from topologies.model import Dial, Filter, Shed
 from topologies.picture.show import show
 
 EXAMPLES = sorted(ROOT.glob("topologies/*.yaml"))
@@ -35,7 +35,9 @@ def test_every_example_loads(path: Path) -> None:
 def test_the_design_example_means_what_it_says() -> None:
     cold = load(next(path for path in EXAMPLES if path.stem == "cold-chain"))
     fridge, panel = cold.bridges["fridge"], cold.bridges["panel"]
-    assert cold.buses["hall-a"].listen[1] == Listen(url="tcp://0.0.0.0:5556", trunk=True)
+    trunk = cold.buses["hall-a"].listen[1]
+    assert (trunk.url, trunk.trunk) == ("tls+tcp://0.0.0.0:5556", True)
+    assert trunk.tls == cold.brokers["spare"].listen[0].tls
     assert fridge.on == ("gw-a", "gw-b")
     assert fridge.pattern == ("fridge",)
     assert [fridge.at(gateway)[0].bus for gateway in fridge.on] == ["hall-a", "hall-b"]

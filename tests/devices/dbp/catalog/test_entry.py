@@ -162,3 +162,21 @@ def test_no_registration_raises(fields: dict[str, Any], strict: bool, host: str)
         else:
             assert found
             assert set(found) <= FAULTS.keys()
+
+
+def test_a_service_that_says_what_the_text_asks_for_is_listed_with_an_interface_and_an_interval() -> None:
+    said = {"name": "therm", "ip": "127.0.0.1", "port": 5300, "function": "temp", "heartbeat": 2}
+    made = read(said, "10.0.0.7", True, Bounds())
+    assert isinstance(made, Entry)
+    assert made.router == ("10.0.0.7", 5300)
+    assert (made.interval_s, made.fields["function"], made.fields["port"]) == (2.0, "temp", 5300)
+    for wrong in ({"port": 0}, {"ip": "nowhere"}, {"port": None}):
+        assert read({**said, **wrong}, "10.0.0.7", True, Bounds()) == ("interfaces",)
+    assert read({**said, "heartbeat": "often"}, "10.0.0.7", True, Bounds()) == ("liveliness",)
+
+
+def test_a_field_named_heartbeat_beside_interfaces_is_one_of_the_service_s_own() -> None:
+    said = {"name": "oven", "interfaces": {"router": {"ip": "10.0.0.7", "port": 1}}, "heartbeat": 2}
+    made = read(said, "10.0.0.7", False, Bounds())
+    assert isinstance(made, Entry)
+    assert made.interval_s is None

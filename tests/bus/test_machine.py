@@ -1,0 +1,36 @@
+"""This machine's own addresses: whichever it has, as they are at the moment."""
+
+import pytest
+
+from bus import machine
+from bus.machine import host_towards, is_own
+
+OTHER = "198.51.100.7"  # of a documentation network
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.9", "::1", "::ffff:127.0.0.1", "localhost"])
+def test_loopback_is_own(host: str) -> None:
+    assert is_own(host)
+
+
+@pytest.mark.parametrize("host", [OTHER, "::ffff:198.51.100.7", "2001:db8::7", "", "0.0.0.0", "no name"])
+def test_other_addresses_are_not(host: str) -> None:
+    assert not is_own(host)
+
+
+def test_the_address_by_which_others_are_reached_is_own_also_mapped_to_ipv6() -> None:
+    mine = host_towards(OTHER)
+    if not mine:
+        pytest.skip("no route leaves this machine")
+    assert is_own(mine)
+    assert is_own(f"::ffff:{mine}")
+
+
+def test_an_address_that_comes_and_goes_is_own_as_long_as_packets_to_it_stay_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = {"10.0.0.11", "192.0.2.2"}
+    monkeypatch.setattr(machine, "host_towards", lambda host: host if host in here else "10.0.0.11")
+    assert [is_own(host) for host in ("10.0.0.11", "192.0.2.2", "10.0.0.12")] == [True, True, False]
+    here.remove("192.0.2.2")
+    assert not is_own("192.0.2.2")
