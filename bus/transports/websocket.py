@@ -48,7 +48,7 @@ def _framing(message_bytes: int, upgrade: Callable[[], Handshake], keys: Keys | 
 
 
 def _toil(decoder: Decoder) -> Toil:
-    return "chores" if decoder.odd > ODD else ""
+    return "chores" if 4 * decoder.odd > ODD else ""
 
 
 def _answer(decoder: Decoder) -> tuple[bytes, bool]:
