@@ -18,7 +18,7 @@ endef
 LOCKED := can uart i2c
 TOOLS := .venv/tools/bin
 
-.PHONY: demo quick test fuzz chaos mutants check format generated bench clean lock sbom audit takeovers soak site deb deb-test image image-test
+.PHONY: demo quick test fuzz chaos mutants check format generated bench clean lock sbom audit takeovers heard soak site deb deb-test image image-test
 
 demo: .venv/demo
 	$(BIN)/buscoupler demo
@@ -51,6 +51,10 @@ chaos: .venv/dev
 FAULTS ?= 1000
 takeovers: .venv/dev
 	$(BIN)/python -m tests.chaos.drill --count $(FAULTS)
+
+heard: .venv/dev
+	$(BIN)/python -m benchmarks.audited --fault kill
+	$(BIN)/python -m benchmarks.audited --fault freeze
 
 # For a long time (docs/testing.md): `HOURS=24` of virtual time, or `REAL=2` hours with real processes.
 HOURS ?= 24

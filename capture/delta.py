@@ -37,7 +37,7 @@ class DeltaTable:
     """A table with a Delta log, which is made with the first files."""
 
     def __init__(self, store: Store, url: str) -> None:
-        """Raises `CaptureError` for a path that deltalake does not take as it is."""
+        """Know the table, if there is one. Raises `CaptureError` for a path that deltalake does not take."""
         if takes_no_delta(url):
             raise CaptureError(
                 f"{url}: no Delta table can be there: deltalake takes no backslash, %XX or control character "

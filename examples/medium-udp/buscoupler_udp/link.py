@@ -7,6 +7,7 @@ from typing import Any
 from bridges.media.device import DeviceLink, OpenPipe, PipeContext, cancel
 from bridges.media.shedding import Shed, ShedQueue, fitting
 from bus.errors import words_of
+from bus.noise import Ear
 from bus.wire.batch import Batch, from_payloads, payloads
 from buscoupler_udp.codec import decode, encode
 from buscoupler_udp.medium import Udp
@@ -39,6 +40,10 @@ class UdpLink(DeviceLink[socket.socket]):
     def _release(self, device: socket.socket) -> None:
         device.close()
 
+    @property
+    def ear(self) -> Ear:
+        return Ear("datagrams", "another program on this port", sure=32, few=4)
+
     def _make_pipe(self, device: socket.socket, context: PipeContext) -> OpenPipe:
         return UdpPipe(device, self.shed, context)
 
@@ -57,7 +62,7 @@ class UdpPipe(OpenPipe):
         self._hub.attach(self)
 
     def _on_readable(self) -> None:
-        messages = list[bytes]()
+        messages, strange = list[bytes](), 0
         for _ in range(_READ_DATAGRAMS):
             try:
                 messages.append(decode(self._socket.recv(_READ_BYTES)))
@@ -69,6 +74,8 @@ class UdpPipe(OpenPipe):
                 return self._gone(f"lost: {words_of(error)}")
             except ValueError as error:
                 self.stats.reject(str(error))
+                strange += 1
+        self._heard(len(messages) + strange, len(messages), strange)
         if messages:
             self._hub.publish(from_payloads(messages), self)
 

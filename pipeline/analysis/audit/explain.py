@@ -19,6 +19,7 @@ NOT_RECORDED: Final = "not recorded"
 NO_BRIDGE: Final = "no bridge"
 UPSTREAM: Final = "upstream"
 LOST: Final = "lost"
+DUPLICATE: Final = "duplicate"
 NOT_CAPTURED: Final = "not captured"  # a fault, or none: a recorder had a hole there
 RECORDER: Final = "recorder"
 
@@ -166,9 +167,7 @@ def evidence(
 def surplus(target: str, count: int, found: Mapping[Hub, Evidence], is_home: bool) -> Fault:
     """Make the fault of a frame that came `count` times too often: an echo if it `is_home`."""
     putters = [hub for hub, one in found.items() if one.put]
-    return Fault(
-        target, "echo" if is_home else "duplicate", IN_BRIDGE, putters[-1] if putters else None, count
-    )
+    return Fault(target, "echo" if is_home else DUPLICATE, IN_BRIDGE, putters[-1] if putters else None, count)
 
 
 def on_wires(segments: Mapping[str, Segment], target: str, paths: Paths) -> tuple[int, int]:

@@ -114,10 +114,12 @@ def audit(
         judged = judge(picked.where("home IS NULL"), expected, its, window_ms * 1_000_000, span)
     inside = inventory.counted(span.select(rows)).collect() if span.is_bounded else entries
     ledger = inventory.ledger(inside)
-    both = labels.agreement(judged.groups, (dict(zip(inventory.LEDGER, row, strict=True)) for row in ledger))
+    named = [dict(zip(inventory.LEDGER, row, strict=True)) for row in ledger]
+    both = labels.agreement(judged.groups, named)
+    summary = labels.without_taken_back(labels.summary(judged.groups), named)
     return Audit(
         totals(rows, expected, judged.patterns, at, moved),
-        local_table(spark, labels.SUMMARY, labels.summary(judged.groups)),
+        local_table(spark, labels.SUMMARY, summary),
         judged.findings,
         local_table(spark, inventory.LEDGER, ledger),
         local_table(spark, labels.AGREEMENT, both),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from capture.schema import Direction
 from pipeline.analysis.audit.explain import (
     AT_SENDER,
+    DUPLICATE,
     IN_BRIDGE,
     LOST,
     NO_BRIDGE,
@@ -24,6 +25,7 @@ from pipeline.analysis.audit.explain import (
 if TYPE_CHECKING:
     from pyspark.sql import Row
 
+FENCED: Final = "fenced"
 FAULT_PATTERN: Final = ("fault_pattern", "first", "flow", "begun")
 CIRCUMSTANCES: Final = ("unseen", "dark", "absent", "silent", "last", "paused")
 SUMMARY: Final = {
@@ -160,6 +162,25 @@ def summary(groups: Iterable[Group]) -> list[tuple[Any, ...]]:
             counts[key] += label.n * group.episodes
             times[key] += [group.first_ns, group.last_ns]
     return [(*key, counts[key], min(times[key]), max(times[key])) for key in sorted(counts, key=_nulls_first)]
+
+
+def without_taken_back(
+    rows: Iterable[tuple[Any, ...]], ledger: Iterable[Mapping[str, Any]]
+) -> list[tuple[Any, ...]]:
+    """Take out of the rows of `SUMMARY` the copies that a candidate took back out of its queues as its lease
+    ended: they were handed on, and never sent, and the next one sent them."""
+    back = Counter[tuple[str, str]]()
+    for row in ledger:
+        if row["reason"] == FENCED and row["dir"] == Direction.TX:
+            back[row["hub"], row["bus"]] += row["count"]
+    found = []
+    for one in (dict(zip(SUMMARY, row, strict=True)) for row in rows):
+        place = one["hub"], one["segment"]
+        gone = min(one["count"], back[place]) if one["kind"] == DUPLICATE else 0
+        back[place] -= gone
+        if one["count"] > gone:
+            found.append((*{**one, "count": one["count"] - gone}.values(),))
+    return found
 
 
 def agreement(groups: Iterable[Group], ledger: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:

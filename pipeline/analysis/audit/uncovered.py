@@ -1,4 +1,4 @@
-"""What an audit did not look at: gateways and buses without rows, left-out files, what has no file yet."""
+"""The search for what an audit does not see: gateways and buses without rows, and unfinished files."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING

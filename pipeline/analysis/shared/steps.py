@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from capture.schema import Kind
 from pipeline.analysis.shared.frames import content, frames, local_table
 from pipeline.analysis.shared.inventory import Run
 
@@ -65,26 +64,28 @@ def steps(rows: "DataFrame") -> list[Step]:
 
 
 def _jumps(rows: "DataFrame") -> Iterator[Step]:
-    """Yield where the time between two rows that follow each other is that of a step."""
-    numbers = rows.where(F.col("kind") != Kind.CONTENTS.value).select(*_RUN, "cap_seq", "ts_ns")
-    numbers = numbers.withColumn("bin", F.expr(f"cap_seq div {_BIN}"))
+    """Yield where the time between two frames that follow each other is that of a step.
+
+    Other rows are not looked at: counts are about a time before.
+    """
+    numbers = frames(rows).select(*_RUN, F.expr(f"cap_seq div {_BIN}").alias("bin"), "cap_seq", "ts_ns")
     its = F.min("ts_ns").alias("from_ns"), F.max("ts_ns").alias("to_ns")
     in_order = Window.partitionBy(*_RUN).orderBy("bin")
-    bins = numbers.groupBy(*_RUN, "bin").agg(*its).withColumn("was_ns", F.lag("to_ns").over(in_order))
+    before = {"was_ns": F.lag("to_ns").over(in_order), "before": F.lag("bin").over(in_order)}
+    bins = numbers.groupBy(*_RUN, "bin").agg(*its).withColumns(before)
     is_back = f"from_ns < was_ns - {BACK_NS}"
     is_ahead = f"from_ns > was_ns + {AHEAD_NS} OR to_ns > from_ns + {BACK_NS}"
     some = bins.where(f"{is_back} OR {is_ahead}").orderBy("from_ns").limit(_BINS_MOST)
-    near = some.select(*_RUN, F.explode(F.array(F.col("bin") - 1, F.col("bin"))).alias("bin")).distinct()
-    each = (
-        numbers.join(F.broadcast(near), [*_RUN, "bin"], "left_semi")
-        .select(*_RUN, "cap_seq", "ts_ns")
-        .collect()
-    )
-    for one, other in pairwise(sorted(map(tuple, each))):
-        by_ns = other[3] - one[3]
-        if one[:2] == other[:2] and other[2] == one[2] + 1 and (by_ns < -BACK_NS or by_ns > AHEAD_NS):
-            gateway, boot, seq, at_ns = other
-            yield Step(gateway, boot, seq, one[3], at_ns)
+    near = some.select(*_RUN, F.explode(F.array("before", "bin")).alias("bin"), F.col("bin").alias("its"))
+    each = numbers.join(F.broadcast(near.distinct()), [*_RUN, "bin"])
+    wanted = each.select(*_RUN, "its", "cap_seq", "ts_ns").collect()
+    found = set[Step]()
+    for one, other in pairwise(sorted(map(tuple, wanted))):
+        by_ns = other[-1] - one[-1]
+        if one[:3] == other[:3] and (by_ns < -BACK_NS or by_ns > AHEAD_NS):
+            gateway, boot, _, seq, at_ns = other
+            found.add(Step(gateway, boot, seq, one[-1], at_ns))
+    yield from sorted(found, key=lambda one: one[:3])
 
 
 def _judged(rows: "DataFrame", jumps: Sequence[Step]) -> Iterator[Step]:
