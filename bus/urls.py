@@ -115,13 +115,15 @@ def is_ip(host: str) -> bool:
     return _ip(host) is not None
 
 
+_NETLOC = re.compile(
+    r"(\[(?P<address>[0-9a-fA-F:.]+(%[0-9a-zA-Z._~-]+)?)\]|(?P<name>[\w.-]+))(:\d*)?", re.ASCII
+)
+
+
 def host_in(netloc: str) -> str:
-    """Return the host of HOST:PORT in small letters; "" if there is none."""
-    try:
-        host = urlsplit(f"//{netloc}").hostname or ""
-    except ValueError:
-        return ""
-    return plain_host(host) if host.isprintable() else ""
+    """Return the host of HOST:PORT in small letters; "" for anything else, such as USER@HOST or a list."""
+    found = _NETLOC.fullmatch(netloc)
+    return "" if found is None else plain_host((found["address"] or found["name"]).lower())
 
 
 def plain_host(host: str) -> str:

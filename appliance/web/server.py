@@ -15,6 +15,7 @@ from appliance.web.guard import Guard
 from appliance.web.messages import Request, Response
 from appliance.web.stream import Stream
 from bus.serving.streams import StreamListener
+from bus.transports.chores import queues_of
 from bus.transports.seats import Seat
 from bus.transports.sockets import Acceptor
 
@@ -25,6 +26,8 @@ CONNECTIONS: Final = 64
 REQUEST_S: Final = 10.0
 """So long a client may take to send a whole request, also the next one, and to take its answer."""
 _READ_BYTES: Final = 4096
+_REQUEST_COST_S: Final = 0.001
+"""About the processor time of an answer."""
 _WAITING_BYTES: Final = 256 * 1024
 
 
@@ -81,6 +84,7 @@ class Server:
                     found = exchange.feed(data)
                     if not data and found is None:
                         return
+            await queues_of(asyncio.get_running_loop()).chores.turn(seat.host, _REQUEST_COST_S)
             response = found if isinstance(found, Response) else await self._response(found)
             self._note(response, seat)
             is_head = not isinstance(found, Response) and found.method == "HEAD"

@@ -8,9 +8,12 @@ from functools import partial
 from ssl import SSLContext
 from typing import Any, Final
 
+from bus.transports.chores import queues_of
 from bus.transports.seats import FULL, ROOM, Seat, Seats, host_of
 from bus.transports.sockets import Acceptor
 
+_HANDSHAKE_S: Final = 0.001
+"""About the processor time of a handshake of TLS."""
 FAILED_TLS: Final = "failed TLS handshake"
 """The reason of a connection that was not secured."""
 
@@ -80,7 +83,7 @@ class StreamListener:
         reader = StreamReader(self._read_bytes, self._loop)
         protocol = StreamReaderProtocol(reader, loop=self._loop)
         try:
-            await self._first_byte(sock)
+            await self._first_byte(sock, seat.host)
             transport, _ = await self._loop.connect_accepted_socket(
                 lambda: protocol, sock, ssl=self._tls, ssl_handshake_timeout=self._handshake_s
             )
@@ -95,8 +98,11 @@ class StreamListener:
         finally:
             transport.abort()
 
-    async def _first_byte(self, sock: socket.socket) -> None:
-        """Wait until a client begins its handshake of TLS: who is silent costs no more than a seat."""
+    async def _first_byte(self, sock: socket.socket, host: str) -> None:
+        """Wait until a client begins its handshake of TLS, and then for its turn.
+
+        Who is silent costs no more than a seat.
+        """
         if self._tls is None:
             return
         spoken: Future[None] = self._loop.create_future()
@@ -104,11 +110,12 @@ class StreamListener:
         try:
             async with timeout(self._handshake_s):
                 await spoken
+                self._loop.remove_reader(sock)
+                await queues_of(self._loop).chores.turn(host, _HANDSHAKE_S)
         except BaseException:
             self._loop.remove_reader(sock)
             sock.close()
             raise
-        self._loop.remove_reader(sock)
 
     def shut(self) -> None:
         """Stop listening. Connections stay. Idempotent."""

@@ -222,7 +222,17 @@ def test_hosts_of_this_machine_only_are_some_and_all(hosts: list[str], found: bo
 
 @pytest.mark.parametrize(
     ("netloc", "host"),
-    [("H:5", "h"), ("h", "h"), ("[0::1]:5", "::1"), (":5", ""), ("[x", ""), ("a\x07:5", "")],
+    [
+        ("H:5", "h"),
+        ("h", "h"),
+        ("[0::1]:5", "::1"),
+        ("a_b.c-d:", "a_b.c-d"),
+        *(
+            (text, "")
+            for text in (":5", "[x", "a\x07:5", "", "u@h", "h@u@h:1", "h, g", "h:1,g", "h/g", "h#g")
+        ),
+        *((text, "") for text in ("h?g", "h\\g", "[::1].h", "[::1]h", "h:x", "%68", "\uff11", "h g", "h\n")),
+    ],
 )
 def test_the_host_before_a_port(netloc: str, host: str) -> None:
     assert host_in(netloc) == host

@@ -52,7 +52,8 @@ class Origins:
         """Return why a page is not let in, from the headers of its request; "" if it is."""
         if origin is None or plain_origin(origin) in self._allowed:
             return ""
-        page, here = host_in(origin.partition("://")[2]), host_in(host)
+        scheme, _, netloc = origin.partition("://")
+        page, here = host_in(netloc) if scheme.lower() in _DEFAULT_PORTS else "", host_in(host)
         shown = "".join(filter(str.isprintable, origin))[:_SHOWN_CHARACTERS]
         if not here or page != here:
             return f"a page of {shown} may not connect here: to allow it, add that to origins"

@@ -64,6 +64,57 @@ def test_what_is_no_request_to_read_is_refused(data: bytes, status: int) -> None
     assert refusal(data) == status
 
 
+HOST = b"Host: gw\r\n"
+
+
+@pytest.mark.parametrize("cut", [1, 7, 10_000])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET / HTTP/1.1\r\n" + HOST + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n1;a=\nb\r\nx\r\n0\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding : chunked\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: xchunked\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + HOST + b"Content-Length: 0\r\nContent-Length: 9\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + HOST + b"Content-Length: +0\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + HOST + b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n",
+        b"GET / HTTP/1.1\nHost: gw\n\n",
+        b"GET / HTTP/1.1\r\nHost: gw\n\r\n",
+        b"GET / HTTP/1.1\r\n" + HOST + b"X: a\r\n Host: evil\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + HOST + b"X: a\r\n\tb\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + HOST + b"X: a\rHost: evil\r\n\r\n",
+        b"GET /\0 HTTP/1.1\r\n" + HOST + b"\r\n",
+        b"GET / HTTP/1.1\r\nHost : gw\r\n\r\n",
+        b"GET http://evil/ HTTP/1.1\r\n" + HOST + b"\r\n",
+        b"GET http://gw@evil/ HTTP/1.1\r\n" + HOST + b"\r\n",
+    ],
+)
+def test_what_a_proxy_may_read_in_another_way_is_refused_and_nothing_after_it_is_answered(
+    data: bytes, cut: int
+) -> None:
+    exchange = Exchange()
+    said = data + b"GET /secret HTTP/1.1\r\n" + HOST + b"\r\n"
+    found = [exchange.feed(said[at : at + cut]) for at in range(0, len(said), cut)]
+    first = next(one for one in found if one is not None)
+    assert isinstance(first, Response)
+    assert b"Connection: close" in exchange.answer(first, False) or exchange.ended
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 5])
+def test_a_head_may_come_in_any_pieces(cut: int) -> None:
+    exchange = Exchange()
+    found = [exchange.feed(GET[at : at + cut]) for at in range(0, len(GET), cut)]
+    assert isinstance(found[-1], Request)
+    assert found[:-1] == [None] * (len(found) - 1)
+
+
+def test_a_path_with_two_slashes_is_no_host() -> None:
+    _, found = ask(b"GET //evil/status.json?a=1 HTTP/1.1\r\n" + HOST + b"\r\n")
+    assert isinstance(found, Request)
+    assert (found.path, found.query) == ("//evil/status.json", {"a": "1"})
+
+
 def test_what_just_fits_is_taken() -> None:
     fields = b"&".join([b"a%d=1" % number for number in range(16)])
     _, found = ask(b"GET /?" + fields + b" HTTP/1.1\r\nHost: gw\r\n\r\n")
