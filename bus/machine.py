@@ -1,4 +1,4 @@
-"""This machine's own IP addresses, as it has them at the moment."""
+"""The IP addresses of this machine, as they are at the moment."""
 
 import socket
 from contextlib import suppress

@@ -7,6 +7,7 @@ side (then pauses of segments count), more than 31 segments or 62 filters.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,7 +38,7 @@ def connect(directory: Path, threads: int, memory: str, temporary: Path) -> "duc
             "preserve_insertion_order": False,
         }
     )  # fmt: skip
-    files = directory / "capture" / "*" / "*" / "*.parquet"
+    files = f"{escape(str(directory))}/capture/*/*/*.parquet".replace("'", "''")  # a path is no pattern
     options = "hive_partitioning = true, hive_types_autocast = false"
     db.execute(f"CREATE VIEW captured AS SELECT * FROM read_parquet('{files}', {options})")
     for name, value in _VARIABLES.items():

@@ -18,7 +18,7 @@ _IDLE_S = 10.0
 
 
 class Reports(NamedTuple):
-    """What is reported of the addresses that packets go to.
+    """The reports about addresses that packets go to.
 
     `reached(address)`: a client has taken all its packets. `failed(address, reason)`: it takes no connection.
     `greeted(address, number)`: a program of ours is there. `lost(address)`: its connection is gone.

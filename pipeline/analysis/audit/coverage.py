@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pipeline.output.tables import clock
 
-COVERAGE: Final = {"what": str, "name": str, "from_ns": int, "to_ns": int, "n": int}
+COVERAGE: Final = {"what": str, "name": str, "first_ns": int, "last_ns": int, "n": int}
 
 NOT_ASKED: Final = "not asked for"
 NO_ROWS: Final = "no rows"
@@ -23,10 +23,10 @@ def said(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         some = [row for row in found if row["what"] == what]
         if some:
             names = _named([row["name"] for row in some])
-            last = max((row["from_ns"] or 0 for row in some), default=0)
+            last = max((row["first_ns"] or 0 for row in some), default=0)
             yield words.format(names=names, n=sum(row["n"] or 0 for row in some), at=clock(last))
     for row in (row for row in found if row["what"] == CLOCK):
-        yield f"the clock of {row['name']} stepped by {row['n'] / 1e9:+,.1f} s at {clock(row['from_ns'])}"
+        yield f"the clock of {row['name']} stepped by {row['n'] / 1e9:+,.1f} s at {clock(row['first_ns'])}"
 
 
 _WORDS: Final = {

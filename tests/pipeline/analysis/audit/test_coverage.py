@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 S = 1_000_000_000
-COLUMNS = ("what", "name", "from_ns", "to_ns", "n")
+COLUMNS = ("what", "name", "first_ns", "last_ns", "n")
 FIELD = {
     "bridge field": {"gateways": ["gw-a", "gw-b"], "sides": [{"segment": "bus hall"}, {"segment": "can"}]}
 }
