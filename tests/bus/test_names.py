@@ -8,7 +8,7 @@ def test_a_token_without_a_name_is_hex_of_eight_digits() -> None:
     assert Names(["fridge"]).show(Pattern("fridge", "temp", 7)) == "fridge/0x473f888b/0x00000007"
     assert Names([7]).show([7]) == "0x00000007"
     assert Names().show([]) == "/"
-    assert repr(Pattern("fridge", 7)) == "Pattern(0x5be18fe4, 0x00000007)"
+    assert repr(Pattern("fridge", 7)) == "Pattern('fridge', 0x00000007)"
 
 
 def test_reserved_names_are_always_known() -> None:

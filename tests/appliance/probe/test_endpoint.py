@@ -30,7 +30,10 @@ Out = pytest.CaptureFixture[str]
         ("uart:/dev/x?frequency=1", "unknown setting frequency: use baud, "),
         ("uart:/dev/x?baud=1&baud=2", "baud is given twice"),
         ("uart:/dev/x?baud", "write KEY=VALUE"),
-        ("can:can0", r"node is missing: add \?node=\.\.\., Cyphal node id$"),
+        (
+            "can:can0",
+            r"node is missing: add \?node=\.\.\., Cyphal node id that no other node of the bus has$",
+        ),
         ("can:?node=1", "what to open is missing"),
         ("can:can0?node=x", "node must be a whole number"),
         ("can:can0?node=1&bitrat=5", "did you mean bitrate"),

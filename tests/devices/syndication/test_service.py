@@ -10,6 +10,7 @@ pytest.importorskip("msgpack")
 pytest.importorskip("lark")
 pytest.importorskip("re2")
 
+from bus.serving import objects
 from devices.syndication import server
 from devices.syndication.bounds import Bounds
 from devices.syndication.query.grammar import parser
@@ -221,6 +222,14 @@ async def test_what_one_client_says_at_once_is_done_in_turns_and_in_order() -> N
         assert here.server.stats.received == 10_002
 
 
+@pytest.fixture
+def whole_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read takes all that has come, however many messages that is."""
+    monkeypatch.setattr(objects, "MANY", 1 << 20)
+    monkeypatch.setattr(objects, "_BEGIN_BYTES", 1 << 20)
+
+
+@pytest.mark.usefixtures("whole_reads")
 async def test_what_a_client_published_before_it_lost_its_framing_is_done_and_its_queries_are_not() -> None:
     async with home() as here:
         subscriber, guest = await here.guest(), await here.guest()
@@ -237,6 +246,7 @@ async def test_what_a_client_published_before_it_lost_its_framing_is_done_and_it
         assert here.server.stats.received == 8003
 
 
+@pytest.mark.usefixtures("whole_reads")
 async def test_only_so_many_that_are_gone_are_still_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "LEAVING", 1)
     async with home() as here:
