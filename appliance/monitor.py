@@ -14,7 +14,7 @@ from bus.hub import Hub, LinkView
 from bus.ledger import Account
 from bus.reasons import troubles
 from bus.vacancy import NO_DEVICE
-from bus.watched import WatchedHub
+from bus.watch.watched import WatchedHub
 
 log = logging.getLogger("buscoupler.events")
 

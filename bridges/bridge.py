@@ -21,7 +21,7 @@ from bridges.rules import Patterns, Rule, Rules, Seen, Source
 from bus.hub import Hub, Pipe, Tap, without
 from bus.ledger import Stats
 from bus.vacancy import Filter
-from bus.watched import WatchedHub
+from bus.watch.watched import WatchedHub
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.frame import is_frame
 from bus.wire.pattern import Pattern

@@ -2,19 +2,15 @@
 
 `wire` has the formats; `hub` is the bus itself: pipes and links; `ledger` has the counts of a pipe,
 `accounts` those of all links, with what each misses without a pipe (`vacancy`), and `balance` checks them;
-`transports` makes its links, `client` is the application's socket. `watched` is a hub that cuts loops:
-`loops` names a suspect, `trials` examines it (`cases` and `held` at the hub), `canaries` prove, and `rings`
-says what is cut; `patch` joins two hubs of a process. `serving` listens for foreign
-clients, within bounds: `tmq`, which has clients and brokers, stands on it. `leases` chooses which gateway
-forwards, `embedded` is for microcontrollers. `schema` and `kinds` describe records that a file configures,
-`urls` takes addresses apart, `machine` knows our own, `needs` are those of links, `confined` says which
-wires end here, `names`
-shows tokens by name, `keys` are what gateways sign with, `extras` says what to install, `text` makes
+`transports` makes its links, `client` is the application's socket. `watch` finds loops and cuts them; `patch`
+joins two hubs of a process. `serving` listens for foreign clients, within bounds: `tmq`, which has clients
+and brokers, stands on it. `leases` chooses which gateway forwards, `embedded` is for microcontrollers.
+`machine` has files, threads, addresses and their holders. `schema` and `kinds` describe records that a file
+configures, `urls` takes addresses apart, `needs` are those of links, `confined` says which wires end here,
+`names` shows tokens by name, `keys` are what gateways sign with, `extras` says what to install, `text` makes
 foreign text fit for a terminal and finds the word that was meant, `elsewhere` knows names of other systems.
-`files` reads text that users wrote, `aside` does in a thread what may block, which `touch` notes, and
-`holders` finds who has a port or a device. `reasons` says why a ledger counts a message as dropped, and who
-intended it. `errors` and `backoff` are shared by all, `wake_hook` notices when a process stood still,
-`permissions` are those of files. `events` and `logs` are what gateways say about themselves, and `report` is
-what a service does. `values` has the newest frame of each pattern, and `asking` is the question for it.
-`input` watches what comes in by a link, and `noise` judges it.
+`reasons` says why a ledger counts a message as dropped, and who intended it. `errors` and `backoff` are
+shared by all. `events` and `logs` are what gateways say about themselves, and `report` is what a service
+does. `values` has the newest frame of each pattern, and `asking` is the question for it. `input` watches what
+comes in by a link, and `noise` judges it.
 """

@@ -10,8 +10,8 @@ from hmac import compare_digest, digest
 from secrets import token_bytes
 
 from bus.errors import LinkError, words_of
-from bus.files import NoText, read_bytes, text_of
-from bus.touch import touching
+from bus.machine.files import NoText, read_bytes, text_of
+from bus.machine.touch import touching
 
 SECRET_BYTES = 32
 TAG_BYTES = 8

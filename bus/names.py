@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from bus import asking, canaries, events, logs
+from bus import asking, events, logs
+from bus.watch import canaries
 from bus.wire.notation import names_in, names_in_or_none, written
 from bus.wire.pattern import hexadecimal, token
 

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import Final, NamedTuple
 
-from bus import canaries, events
+from bus import events
+from bus.watch import canaries
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN, HEADER, PUB
 from bus.wire.pattern import Pattern
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from bus.errors import words_of
-from bus.files import text_of
+from bus.machine.files import text_of
 from bus.names import lines_of, names_from
 from capture.files import NAMES, CaptureError, names_directory
 

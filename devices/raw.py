@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from bus.hub import Hub, Link
 from bus.transports.links import bus_link
-from bus.watched import WatchedHub
+from bus.watch.watched import WatchedHub
 
 
 class RawDevice:

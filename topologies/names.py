@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bus.errors import TopologyError, words_of
-from bus.files import read_text
+from bus.machine.files import read_text
 from bus.names import names_from, texts
 from topologies.model import NamesSpec, Topology
 from topologies.wiring.filters import all_names

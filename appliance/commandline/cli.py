@@ -11,9 +11,9 @@ from appliance.commandline.parsing import Parser
 from appliance.commandline.table import COMMANDS, Command
 from appliance.log import output as log
 from appliance.process import interrupts, streams
-from bus import permissions
 from bus.errors import BusError, words_of
 from bus.extras import lacking
+from bus.machine import permissions
 
 # library -> the extra of this distribution that installs it; links name theirs when they open
 EXTRAS = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from appliance.commandline.arguments import argument
 from appliance.status.client import ask_all, status_sockets
-from bus.files import text_of
+from bus.machine.files import text_of
 from bus.names import names_from
 from capture.names import given
 

@@ -12,10 +12,10 @@ from appliance.status.ledger import say_ledger
 from appliance.status.responder import status_responder
 from appliance.status.rows import waiting_rows
 from appliance.status.view import Besides, View
-from bus.aside import within
 from bus.keys import ring_of
 from bus.leases.service import LeasingBroker
 from bus.leases.settings import BrokerSettings
+from bus.machine.aside import within
 from bus.schema import check_fields, settings
 from bus.tmq.address import is_secure
 from bus.transports.options import Tls, check_tls

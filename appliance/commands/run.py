@@ -20,8 +20,8 @@ from appliance.status.client import status_socket
 from appliance.status.ledger import say_ledger
 from appliance.status.responder import status_responder
 from appliance.status.trial import say_outcome
-from bus.aside import within
-from bus.permissions import make_private
+from bus.machine.aside import within
+from bus.machine.permissions import make_private
 from topologies.findings import Finding, InvalidTopology
 from topologies.loading.loader import load
 from topologies.model import Topology, gateway_here

@@ -16,7 +16,7 @@ from appliance.probe.station import MESSAGE_COST_BYTES, Station
 from appliance.probe.words import type_of
 from appliance.status.ledger import reasons
 from bus.errors import FrameError
-from bus.files import MARK, encoding_of
+from bus.machine.files import MARK, encoding_of
 from bus.wire.frame import PUB, pack
 from bus.wire.notation import pattern_of
 

@@ -14,7 +14,7 @@ from bridges.bridge import Port
 from bus.hub import Link, Pipe, chain, counts_of
 from bus.ledger import Stats
 from bus.patch import is_patch
-from bus.watched import WatchedHub
+from bus.watch.watched import WatchedHub
 
 EXITS_MAX: Final = 256  # pipes that one arrival is followed to
 UNKNOWN: Final = ("for a reason that no ledger counts",)

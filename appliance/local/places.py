@@ -14,7 +14,7 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from bus import permissions
+from bus.machine import permissions
 
 OTHERS_MAX = 64
 """So many sockets of each other user are looked at."""

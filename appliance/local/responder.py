@@ -13,7 +13,7 @@ from appliance.local.places import is_listening, is_of_program, runtime_director
 from appliance.process.serve import Service
 from bus.errors import words_of
 from bus.hub import Hub
-from bus.permissions import make_private
+from bus.machine.permissions import make_private
 from bus.serving.streams import StreamListener
 from bus.transports.seats import Seat
 from bus.transports.sockets import Acceptor

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from appliance.local.places import runtime_directory
 from appliance.machine.inspection import is_here, trouble
 from appliance.status.client import status_socket
+from bus.machine.permissions import distrust
 from bus.needs import Directory, Secret
-from bus.permissions import distrust
 from bus.urls import IPC_PATH_BYTES_MAX
 from topologies.checks.needs import needs_of
 from topologies.findings import Finding, error, warning

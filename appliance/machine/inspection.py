@@ -16,10 +16,11 @@ from typing import Any
 from appliance.web.guard import check_token
 from bus.errors import LinkError, words_of
 from bus.extras import lacking
-from bus.files import pem, read_text
-from bus.holders import holder_of_file, holder_of_socket
 from bus.keys import read_key
 from bus.kinds import load
+from bus.machine.files import pem, read_text
+from bus.machine.holders import holder_of_file, holder_of_socket
+from bus.machine.permissions import exposure
 from bus.needs import (
     Certificate,
     Device,
@@ -36,7 +37,6 @@ from bus.needs import (
     SocketFile,
     Sockets,
 )
-from bus.permissions import exposure
 from bus.transports.binding import Place, bind_words, resolve
 
 _MEMORY = 1  # the major number of /dev/null and its like, which many processes have open

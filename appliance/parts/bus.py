@@ -15,7 +15,7 @@ from bus.keys import ring_of
 from bus.report import Reporter
 from bus.transports.links import BusLink, bus_link
 from bus.urls import BEACON, split_url
-from bus.watched import WatchedHub
+from bus.watch.watched import WatchedHub
 from devices.dbp.beacon.sending import Announcement, announcement
 from topologies.model import BusSpec, Listen
 from topologies.resolved.buses import BusAddress, Mode, ResolvedBus, place_of

@@ -15,8 +15,8 @@ from bus.errors import LinkError
 from bus.hub import Hub, Link
 from bus.kinds import load
 from bus.ledger import Stats
+from bus.machine.touch import touching
 from bus.report import Reporter
-from bus.touch import touching
 from devices.device import DeviceSpec
 from devices.service import Service
 from topologies.resolved.buses import BusAddress

@@ -10,7 +10,7 @@ from typing import Protocol
 from appliance.process import notify
 from appliance.process.interrupts import STOPS
 from bus.hub import Hub
-from bus.wake_hook import WakefulLoop
+from bus.machine.wake_hook import WakefulLoop
 
 DRAIN_S = 1.0
 _DRAIN_LOOK_S = 0.01

@@ -10,9 +10,9 @@ from appliance.local.places import is_meant
 from appliance.parts.changes import Change
 from appliance.process.notify import reloading
 from appliance.reload.outcome import Outcome, Request, restart
-from bus.aside import aside
 from bus.errors import BusError, TopologyError
-from bus.files import NotRegular, check_regular
+from bus.machine.aside import aside
+from bus.machine.files import NotRegular, check_regular
 from topologies.loading.loader import STDIN
 from topologies.resolved.resolve import resolve
 from topologies.wiring.segments import Wiring

@@ -6,7 +6,7 @@ from pathlib import Path
 from appliance.local.responder import Responder
 from appliance.reload.outcome import pack, unpack_request
 from appliance.reload.reloader import Reloader
-from bus.aside import aside
+from bus.machine.aside import aside
 
 REQUEST_S = 5.0
 

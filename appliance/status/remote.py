@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Final, Self
 
 from appliance.status.client import ANSWER_BYTES, ANSWER_S, Status, read_status
-from bus.files import pem
+from bus.machine.files import pem
 from bus.text import plain
 from topologies.model.status import HTTPS, place_of
 

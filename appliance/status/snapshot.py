@@ -18,7 +18,7 @@ from bus.names import Names
 from bus.report import LISTED, Report
 from bus.transports.budget import PROCESS
 from bus.values import Value
-from bus.watched import WatchedHub
+from bus.watch.watched import WatchedHub
 from bus.wire.frame import unpack
 
 if TYPE_CHECKING:  # most gateways have neither, and start faster without

@@ -12,8 +12,8 @@ from appliance.status.view import View
 from appliance.web.guard import Guard, check_token
 from appliance.web.server import Server
 from bus.errors import BusError, LinkError, words_of
-from bus.files import read_text
 from bus.hub import Hub
+from bus.machine.files import read_text
 from bus.report import Report
 from bus.transports.binding import Binding, Place
 from bus.transports.secure import context

@@ -20,9 +20,9 @@ from bus.hub import Hub, Link, Pipe, State
 from bus.input import InputWatch
 from bus.keys import Keyring
 from bus.ledger import Stats
+from bus.machine.wake_hook import Standstill, stood_still
 from bus.noise import Ear
 from bus.vacancy import NO_DEVICE
-from bus.wake_hook import Standstill, stood_still
 from bus.wire.batch import Batch
 
 log = logging.getLogger("buscoupler.bridges")

@@ -10,9 +10,9 @@ from bus.events import RecordEvent
 from bus.keys import Keyring
 from bus.leases.candidate import Candidate, State
 from bus.leases.link import BrokerLink
+from bus.machine.wake_hook import WakefulLoop
 from bus.tmq.wire import Address
 from bus.transports.secure import Security
-from bus.wake_hook import WakefulLoop
 
 Securities = Mapping[Address, Security]
 SETTLE_S = 0.02  # from promotion to forwarding: the last frames of the other bridge arrive meanwhile,

@@ -13,12 +13,12 @@ from bus.leases.group import Answer, Lease
 from bus.leases.settings import BrokerSettings
 from bus.leases.signed import Notary, unpack_ask
 from bus.leases.table import LeaseTable
+from bus.machine.wake_hook import WakefulLoop
 from bus.report import LISTED, Report
 from bus.serving.connection import Connection
 from bus.tmq.broker import Broker
 from bus.tmq.wire import Address, Tokens
 from bus.transports.options import Tls
-from bus.wake_hook import WakefulLoop
 from bus.wire.frame import PUB, SUB
 from bus.wire.pattern import hexadecimal
 

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
-from bus.aside import aside
 from bus.backoff import Backoff
 from bus.errors import BusError, LinkError, words_of
-from bus.holders import holder_of_port, holder_of_socket
 from bus.hub import State
-from bus.touch import touching
+from bus.machine.aside import aside
+from bus.machine.holders import holder_of_port, holder_of_socket
+from bus.machine.touch import touching
 from bus.transports import sockets
 
 log = logging.getLogger("buscoupler.bus")

@@ -12,8 +12,8 @@ from ssl import SSLContext
 from typing import Any
 
 from bus.errors import LinkError, words_of
-from bus.files import pem
-from bus.touch import touching
+from bus.machine.files import pem
+from bus.machine.touch import touching
 from bus.transports.options import Tls
 from bus.transports.sockets import CLOSED_BY_PEER
 from bus.urls import split_url

@@ -10,7 +10,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from bus.permissions import as_given
+from bus.machine.permissions import as_given
 
 CLOSED_BY_PEER = "closed by the peer"
 _ACCEPTS = 16  # connections taken in one wake-up

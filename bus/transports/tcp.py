@@ -16,6 +16,7 @@ from bus.errors import LinkError, words_of
 from bus.hub import Hub, Link, State
 from bus.keys import Keyring
 from bus.ledger import Stats
+from bus.machine.wake_hook import Standstill, stood_still
 from bus.transports.binding import Binding, Place
 from bus.transports.channel import Channel
 from bus.transports.framing import Framing
@@ -26,7 +27,6 @@ from bus.transports.sockets import CLOSED_BY_PEER, Acceptor, OnPeer, connect_to,
 from bus.transports.stream import Bounds, Calls, StreamPipe
 from bus.urls import BEACON, Url, split_url, with_host
 from bus.vacancy import NO_PEER
-from bus.wake_hook import Standstill, stood_still
 from bus.wire.batch import Batch
 from bus.wire.signed import SIGNS, Session, begins_with_hello
 

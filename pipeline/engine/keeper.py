@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from bus.permissions import write_secret
+from bus.machine.permissions import write_secret
 from pipeline.engine import java
 from pipeline.engine.jars import unsign
 from pipeline.engine.jvm import GIVES_BACK, START_S, Jvm, archive, point_to

@@ -17,7 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bus.permissions import make_private
+from bus.machine.permissions import make_private
 from pipeline import cache
 from pipeline.engine import java
 from pipeline.engine.jvm import (

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from bus.permissions import make_private, write_secret
+from bus.machine.permissions import make_private, write_secret
 from pipeline.engine import java
 from pipeline.engine.jvm import PARALLEL, START_S, end, last_words, options, started, until
 from pipeline.engine.server import TOKEN, directory, token_file

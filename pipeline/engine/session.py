@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
-from bus import permissions
+from bus.machine import permissions
 from bus.urls import is_loopback
 from pipeline import cache
 from pipeline.engine import java, resident, server

@@ -14,7 +14,7 @@ import pytest
 
 from appliance.alone import Alone
 from bus.leases.service import LeasingBroker
-from bus.wake_hook import WakefulLoop
+from bus.machine.wake_hook import WakefulLoop
 from devices.dbp.catalog.device import CatalogSpec
 from devices.dbp.catalog.service import Catalog
 from devices.raw import RawDevice

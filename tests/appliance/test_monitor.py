@@ -16,7 +16,7 @@ from appliance.status.rows import LinkRow
 from bridges.bridge import Bridge
 from bus.events import PATTERN, Event, read_event
 from bus.hub import Hub, Link, State
-from bus.watched import WatchedHub
+from bus.watch.watched import WatchedHub
 from bus.wire.batch import Batch, from_payloads
 from bus.wire.frame import DATA_BYTES_MAX, pack, unpack
 from bus.wire.pattern import Pattern

@@ -15,7 +15,7 @@ from appliance.compose import Appliance
 from bus.balance import imbalances
 from bus.hub import Hub
 from bus.transports.links import make_link
-from bus.watched import WatchedHub
+from bus.watch.watched import WatchedHub
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import UartEar

@@ -11,7 +11,7 @@ from appliance.parts.bridge import BridgePart
 from bridges.holdoff import STEP_S
 from bus.hub import Hub
 from bus.transports.links import make_link
-from bus.watched import WatchedHub
+from bus.watch.watched import WatchedHub
 from bus.wire.frame import PUB, pack
 from devices.raw import RawDevice
 from tests.helpers.appliances import appliance_of, reloaded

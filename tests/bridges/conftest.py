@@ -6,7 +6,7 @@ import pytest
 from bridges.bridge import Bridge
 from bus.balance import imbalances
 from bus.hub import Hub, Pipe, chain
-from bus.watched import WatchedHub
+from bus.watch.watched import WatchedHub
 from tests.bridges.support import PtyPair
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bridges.bridge import Bridge, Policy, Side
 from bus.balance import imbalances
 from bus.patch import join
-from bus.watched import WatchedHub
+from bus.watch.watched import WatchedHub
 from bus.wire.batch import Batch, from_payloads
 from bus.wire.envelope import Envelope, is_enveloped, take_apart, wrap
 from bus.wire.frame import is_frame, pack

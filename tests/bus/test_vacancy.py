@@ -8,7 +8,7 @@ from bus.balance import imbalances
 from bus.hub import Hub
 from bus.ledger import Account, Stats
 from bus.vacancy import NO_DEVICE, NO_PEER
-from bus.watched import WatchedHub
+from bus.watch.watched import WatchedHub
 from bus.wire.batch import Batch, from_payloads
 from tests.bridges.support import RecordingPipe
 

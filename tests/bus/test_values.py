@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bus import asking, events, logs
-from bus.canaries import TOKEN
 from bus.values import LastValues
+from bus.watch.canaries import TOKEN
 from bus.wire.frame import PUB, SUB, pack
 from bus.wire.pattern import Pattern
 

@@ -11,7 +11,7 @@ from contextvars import Context
 from typing import Any, TypeVar
 
 from bridges.simulate.loop import Owner, done_at_once
-from bus.wake_hook import WakefulLoop
+from bus.machine.wake_hook import WakefulLoop
 from tests.chaos.clock import clock
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from random import Random
 
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats
-from bus.watched import WatchedHub
+from bus.watch.watched import WatchedHub
 from bus.wire.batch import Batch, from_payloads, payloads
 
 READ_S, EACH_S = 30e-6, 2e-6  # of one process: for a batch, and for each message of it

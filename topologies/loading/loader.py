@@ -15,7 +15,8 @@ from yaml.constructor import ConstructorError, SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from bus.elsewhere import known_elsewhere
-from bus.files import NoText, text_of
+from bus.machine.files import NoText, text_of
+from bus.machine.touch import touching
 from bus.schema import (
     AnyText,
     ByGateway,
@@ -32,7 +33,6 @@ from bus.schema import (
     unwrap,
 )
 from bus.text import nearest
-from bus.touch import touching
 from topologies.findings import Finding, InvalidTopology, error
 from topologies.loading.document import CHARACTERS_MAX, describe, parse, where
 from topologies.loading.mappings import is_choice, kind_among, slip_in, wrong_keys
@@ -85,7 +85,7 @@ def load_noted(path: str | Path) -> Loaded:
 def _data(name: str) -> bytes:
     """Return what a file or standard input has, up to a bound. Raises `OSError`.
 
-    A pipe may take its time; a file that does not answer is noted (`bus.files.touching`).
+    A pipe may take its time; a file that does not answer is noted (`bus.machine.files.touching`).
     """
     if name == STDIN:
         return _read_from(0, closes=False)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 
-from bus.touch import touching
+from bus.machine.touch import touching
 from bus.transports.options import Tls
 
 Stamp = tuple[int, int, int] | None

@@ -24,7 +24,7 @@ from bridges.media.can.socketcan import (
 from bridges.media.can.source import Heard, source_of
 from bridges.media.can.state import FILTER, State
 from bus.errors import words_of
-from bus.holders import holding_words
+from bus.machine.holders import holding_words
 
 if TYPE_CHECKING:
     from can import BusABC, Message

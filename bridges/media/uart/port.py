@@ -20,7 +20,7 @@ from bridges.media.hangup import has_ended
 from bridges.media.uart.address import server_of
 from bridges.media.uart.medium import Uart
 from bridges.media.uart.rfc2217 import IAC, Client, escape
-from bus.holders import holding_words
+from bus.machine.holders import holding_words
 from bus.text import after
 
 _READ_BYTES = 65536

@@ -11,7 +11,7 @@ from typing import Protocol
 import bus.tmq.wire as wire
 from bus.errors import TokenError
 from bus.ledger import Stats
-from bus.machine import host_towards
+from bus.machine.addresses import host_towards
 from bus.serving.connection import Connection
 from bus.serving.rejections import Rejections
 from bus.tmq.client.callers import Callers

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from bus.aside import aside
 from bus.errors import words_of
-from bus.touch import touching
+from bus.machine.aside import aside
+from bus.machine.touch import touching
 from bus.urls import is_ip, is_wildcard, split_url
 from devices.dbp import ports
 from devices.dbp.beacon.interfaces import Interface, interfaces

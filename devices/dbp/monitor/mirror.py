@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final, Literal
 
 from bus.errors import LinkError
-from bus.machine import is_own
+from bus.machine.addresses import is_own
 from devices.dbp import ports
 from devices.dbp.monitor.wire import Direction, Grant, Passed, pack
 from devices.dbp.zeromq.limits import Limits

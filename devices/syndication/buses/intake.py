@@ -9,8 +9,8 @@ from struct import unpack
 from typing import Any, Final, NamedTuple
 from uuid import UUID, uuid5
 
-from bus.canaries import TOKEN as CANARY
 from bus.names import Names
+from bus.watch.canaries import TOKEN as CANARY
 from bus.wire.frame import FRAME_BYTES_MIN, PUB, TOKENS_MAX, is_frame
 from bus.wire.notation import text_of
 from bus.wire.pattern import Pattern, hexadecimal

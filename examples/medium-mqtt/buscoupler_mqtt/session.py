@@ -16,7 +16,7 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from bridges.media.device import cancel
 from bus.errors import LinkError, words_of
-from bus.files import read_text
+from bus.machine.files import read_text
 from bus.transports.options import Tls
 from bus.transports.secure import context
 from bus.wire.frame import DATA_BYTES_MAX

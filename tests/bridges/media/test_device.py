@@ -11,7 +11,7 @@ import pytest
 from bridges.media.device import DeviceLink, OpenPipe, PipeContext
 from bus.hub import Hub
 from bus.ledger import Stats
-from bus.wake_hook import WakefulLoop
+from bus.machine.wake_hook import WakefulLoop
 from bus.wire.batch import Batch, from_payloads
 from tests.bridges.support import recorder
 from tests.helpers.peers import until

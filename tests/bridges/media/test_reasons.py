@@ -8,7 +8,11 @@ COUNTED = re.compile(r"""\b_?(?:drop|reject|settle|forget|purge|clear)\([^()]*?"
 
 
 def test_every_reason_is_explained() -> None:
-    code = [*ROOT.glob("bridges/**/*.py"), *ROOT.glob("bus/transports/*.py"), ROOT / "bus" / "watched.py"]
+    code = [
+        *ROOT.glob("bridges/**/*.py"),
+        *ROOT.glob("bus/transports/*.py"),
+        ROOT / "bus" / "watch" / "watched.py",
+    ]
     reasons = {reason for path in code for reason in COUNTED.findall(path.read_text())}
     assert {"empty", "queue full", "unconfirmed", "fragment length"} <= reasons
     pages = "".join(path.read_text() for path in [*ROOT.glob("docs/*.md"), *ROOT.glob("docs/wire/*.md")])

@@ -13,11 +13,11 @@ import pytest
 
 from bus.errors import LinkError
 from bus.hub import Hub
+from bus.machine.wake_hook import WakefulLoop
 from bus.transports.framing import sp_framing
 from bus.transports.links import make_link
 from bus.transports.stream import Bounds, Calls, StreamPipe
 from bus.transports.tcp import DialLink, ListenLink, parse
-from bus.wake_hook import WakefulLoop
 from bus.wire.batch import from_payloads
 from bus.wire.sp import HANDSHAKE
 from tests.helpers.peers import Ear, SpPeer, until

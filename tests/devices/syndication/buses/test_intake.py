@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bus.canaries import TOKEN as CANARY
+from bus.watch.canaries import TOKEN as CANARY
 from bus.wire.frame import CACHE, PUB, SUB, pack
 from bus.wire.pattern import Pattern, token
 from devices.syndication.bounds import Bounds

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from bus.errors import BusError
-from bus.touch import touched
+from bus.machine.touch import touched
 
 T = TypeVar("T")
 LIMIT_S: Final = 5.0
@@ -84,7 +84,7 @@ class _Traced:
 async def aside(call: Callable[[], T], limit_s: float = LIMIT_S) -> T:
     """Run `call` in a thread, and return its result. Raises its errors.
 
-    Raises `NoAnswer` if one file or look-up (`bus.files.touching`) takes `limit_s`; work may take longer.
+    Raises `NoAnswer` if one file or look-up (`touch.touching`) takes `limit_s`; work may take longer.
     """
     traced = _Traced(call)
     future: asyncio.Future[T] = asyncio.get_running_loop().run_in_executor(None, traced)

@@ -5,10 +5,10 @@ from functools import partial
 from random import Random
 from typing import Protocol
 
-from bus.held import Held
 from bus.hub import Pipe
-from bus.loops import Content
-from bus.trials import HELD_BYTES, Ask, Release, Rules, Trial, Verdict
+from bus.watch.held import Held
+from bus.watch.loops import Content
+from bus.watch.trials import HELD_BYTES, Ask, Release, Rules, Trial, Verdict
 from bus.wire.batch import Batch, payloads
 from bus.wire.envelope import ENVELOPE_BYTES, is_enveloped
 

@@ -2,7 +2,7 @@
 
 from itertools import count
 
-from bus.canaries import (
+from bus.watch.canaries import (
     CANARY_S,
     NONCE_BYTES,
     PASSED,

@@ -2,7 +2,7 @@
 
 A bus message has no hop count, so a ring of plain links carries it for ever (docs/policies.md). The watch
 counts how often the first message of each batch comes within a second. That proves nothing, since equal
-readings are legal: it only names a suspect, which `bus/trials.py` examines. Pure: time and chance are
+readings are legal: it only names a suspect, which `bus/watch/trials.py` examines. Pure: time and chance are
 arguments.
 """
 
@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
-from bus.canaries import is_canary
+from bus.watch.canaries import is_canary
 from bus.wire.batch import Buffer
 
 RETURNS = 32  # of one content in a generation, by two ways: suspicious, or up to half as many again by chance

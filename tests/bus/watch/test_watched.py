@@ -8,12 +8,12 @@ from functools import partial
 import pytest
 
 from bus.balance import imbalances
-from bus.canaries import is_canary
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats
-from bus.rings import ECHOES, HOLD_DOWN_S
-from bus.trials import HELD_BYTES
-from bus.watched import WatchedHub
+from bus.watch.canaries import is_canary
+from bus.watch.rings import ECHOES, HOLD_DOWN_S
+from bus.watch.trials import HELD_BYTES
+from bus.watch.watched import WatchedHub
 from bus.wire.batch import Batch, from_payloads
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import pack

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from bus.touch import touching
+from bus.machine.touch import touching
 
 DENIED: Final = 0o027
 """Permissions that no new file or directory has, and no file with a secret: 0640 and 0750 are left."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bus.holders import holder_of_file, holder_of_port, holder_of_socket, holding_words
+from bus.machine.holders import holder_of_file, holder_of_port, holder_of_socket, holding_words
 from tests.helpers.ports import free_port
 
 HOLD = """

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from bus.canaries import MARK
-from bus.loops import (
+from bus.watch.canaries import MARK
+from bus.watch.loops import (
     BUSY,
     CONTENTS,
     GENERATION_S,

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from random import Random, SystemRandom
 
-from bus.canaries import CANARY_S, MARK, NONCE_BYTES, Canaries, Sent, is_canary, is_probe
-from bus.cases import CallLater, Case, Timer
 from bus.hub import Hub, Pipe, chain, without
-from bus.loops import SAMPLE, Content, LoopWatch
-from bus.rings import ECHOES, HOLD_DOWN_MAX_S, Cut, PipeHistory, Ring, closing
-from bus.trials import STORM, Rules, Verdict
+from bus.watch.canaries import CANARY_S, MARK, NONCE_BYTES, Canaries, Sent, is_canary, is_probe
+from bus.watch.cases import CallLater, Case, Timer
+from bus.watch.loops import SAMPLE, Content, LoopWatch
+from bus.watch.rings import ECHOES, HOLD_DOWN_MAX_S, Cut, PipeHistory, Ring, closing
+from bus.watch.trials import STORM, Rules, Verdict
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, Buffer, from_payloads, payloads
 from bus.wire.envelope import ENVELOPE_BYTES, is_enveloped
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bus import machine
-from bus.machine import host_towards, is_own
+from bus.machine import addresses
+from bus.machine.addresses import host_towards, is_own
 
 OTHER = "198.51.100.7"  # of a documentation network
 
@@ -30,7 +30,7 @@ def test_an_address_that_comes_and_goes_is_own_as_long_as_packets_to_it_stay_her
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     here = {"10.0.0.11", "192.0.2.2"}
-    monkeypatch.setattr(machine, "host_towards", lambda host: host if host in here else "10.0.0.11")
+    monkeypatch.setattr(addresses, "host_towards", lambda host: host if host in here else "10.0.0.11")
     assert [is_own(host) for host in ("10.0.0.11", "192.0.2.2", "10.0.0.12")] == [True, True, False]
     here.remove("192.0.2.2")
     assert not is_own("192.0.2.2")

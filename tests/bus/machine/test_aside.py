@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from bus.aside import NoAnswer, aside, in_thread, within
-from bus.touch import touching
-from bus.wake_hook import WakefulLoop
+from bus.machine.aside import NoAnswer, aside, in_thread, within
+from bus.machine.touch import touching
+from bus.machine.wake_hook import WakefulLoop
 
 LIMIT_S = 0.05
 

@@ -4,7 +4,7 @@ import asyncio
 import socket
 from contextlib import closing
 
-from bus.wake_hook import Standstill, WakefulLoop
+from bus.machine.wake_hook import Standstill, WakefulLoop
 
 
 def test_a_guard_that_fails_does_not_end_the_loop() -> None:

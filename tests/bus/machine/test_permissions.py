@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bus import permissions
+from bus.machine import permissions
 from bus.transports.sockets import Acceptor
 
 STRANGER = 12_345

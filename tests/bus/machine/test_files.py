@@ -16,8 +16,8 @@ from appliance.commands.send import _from_lines
 from appliance.machine.inspection import trouble
 from appliance.web.service import _token
 from bus.errors import BusError, LinkError
-from bus.files import MARK, NoText, pem, read_bytes, read_text, text_of
 from bus.keys import read_key
+from bus.machine.files import MARK, NoText, pem, read_bytes, read_text, text_of
 from bus.needs import Certificate, KeyFile, PageToken
 from bus.transports.options import Tls
 from bus.transports.secure import context

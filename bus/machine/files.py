@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from bus.errors import BusError
-from bus.touch import touching
+from bus.machine.touch import touching
 
 TEXT_BYTES: Final = 1 << 20
 PEM_BYTES: Final = 16 << 20

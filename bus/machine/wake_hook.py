@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from bus.aside import in_thread
+from bus.machine.aside import in_thread
 
 T = TypeVar("T")
 

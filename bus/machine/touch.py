@@ -1,4 +1,4 @@
-"""The files and name servers that threads wait for, which may never answer (`bus.aside`). See `touching`."""
+"""The files and name servers that threads wait for, which may never answer (`aside`). See `touching`."""
 
 import threading
 import time

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bus.trials import (
+from bus.watch.trials import (
     ASK_S,
     FLOOD,
     HOLD_S,
