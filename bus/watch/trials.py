@@ -82,7 +82,7 @@ class Trial(Generic[Way]):
         self.due_s = now if self._is_slow else now + self._lap_s
         self._released: Way | None = None
         self._everything = self._drained = self._yielded = self._doubts = False
-        self.asked = False
+        self.asked = self._is_queue = False
         self._arrived = self._turns = self._rings = self._echoes = self._silences = 0
         self._verdict: Verdict | None = None
 
@@ -146,12 +146,23 @@ class Trial(Generic[Way]):
 
     def _after_drain(self, now: float) -> Step[Way] | None:
         self._drained = True
-        if len(self._quiet()) >= (1 if self._rules.is_one_way else 2) and not self._is_slow:
+        quiet = len(self._quiet())
+        self._is_queue = quiet == 1 and not self._rules.is_one_way and self._is_crowd()
+        if (quiet > 1 or self._rules.is_one_way and quiet or self._is_queue) and not self._is_slow:
             return self._release(now)
         if self._rules.strict or not (self._is_storm(now) or self._is_slow or self._rules.again):
-            return self._end("legal")
+            return self._end("legal" if self._is_explained(now) else "unknown")
         rates = self._rules.rates
         return self._ask(tuple(sorted(rates, key=rates.__getitem__)[-ASKED:]), now)
+
+    def _is_explained(self, now: float) -> bool:
+        """Tell whether senders bring as many copies as were seen: a few come when other hubs let go theirs."""
+        expected = sum(self._rules.rates.values()) * max(0.0, now - self._drained_s)
+        return FLOOD * sum(self._noise.values()) >= expected if self._noise else not self._is_crowd()
+
+    def _is_crowd(self) -> bool:
+        """Tell whether more copies wait than a dialogue has on their way."""
+        return sum(self.held.values()) >= MANY
 
     def _is_storm(self, now: float) -> bool:
         """Tell whether many copies a second came by several ways while nothing was let go."""
@@ -174,12 +185,16 @@ class Trial(Generic[Way]):
 
     def _is_much(self) -> bool:
         """Tell whether so many copies wait that several hubs may hold those of one mesh."""
-        return not (self._rules.strict or self._everything) and sum(self.held.values()) >= MANY
+        return not (self._rules.strict or self._everything) and self._is_crowd()
 
     def _doubt(self, now: float) -> Step[Way] | None:
         """Return the step when holding tells nothing: others may hold too."""
         self._doubts = True
-        return self._end("unknown") if self._rules.strict else self._ask(self._ring_ways(), now)
+        return (
+            self._end("unknown")
+            if self._rules.strict or self._is_queue
+            else self._ask(self._ring_ways(), now)
+        )
 
     def _ring_ways(self) -> tuple[Way, ...]:
         """Return one way of the ring, which is enough: it turns both ways."""

@@ -11,6 +11,7 @@ from appliance.parts.bridge import BridgePart
 from bridges.holdoff import STEP_S
 from bus.hub import Hub
 from bus.transports.links import make_link
+from bus.watch.loops import REPEATS, SPREAD
 from bus.watch.watched import WatchedHub
 from bus.wire.frame import PUB, pack
 from devices.raw import RawDevice
@@ -22,7 +23,7 @@ from topologies.loading.loader import loads
 from topologies.resolved.resolve import resolve
 from topologies.wiring.segments import wired
 
-STORM = 1000  # copies: a storm exceeds this at once, and a watched hub lets far fewer through
+STORM = round(2 * SPREAD * REPEATS)  # copies at both ears: a ring that turns one way only is noticed so late
 
 
 def frame(number: int) -> bytes:

@@ -37,8 +37,15 @@ def drained(rules: Rules[str] = RULES, **held: int) -> Trial[str]:
 def test_copies_that_come_when_nothing_was_let_go_are_of_senders() -> None:
     made = drained(a=1, b=1)
     for way in "ab":
-        made.heard(way, 1, 0.015)
+        made.heard(way, 8, 0.015)
     assert made.next(LAP_S) == "legal"
+
+
+def test_a_few_copies_after_the_drain_explain_no_storm() -> None:
+    made = drained(a=1, b=1)
+    for way in "ab":
+        made.heard(way, 1, 0.015)
+    assert made.next(LAP_S) == "unknown"
 
 
 def test_an_answer_by_another_way_is_of_a_dialogue() -> None:

@@ -116,6 +116,30 @@ def test_a_ring_is_cut_at_one_place_and_few_copies_pass(kind: str, make: Make) -
         assert [program.heard.count(say_once) for program in others] == [1] * len(others)
 
 
+def parallel_bridges(seed: int) -> Net:
+    """Return two buses that three bridges join, each of which has no other pipe."""
+    net = Net(seed)
+    buses = net.hub("one"), net.hub("other")
+    for number in range(3):
+        bridge = net.hub(f"bridge{number}")
+        for bus in buses:
+            wire(net, bridge, bus, latency_s=5e-6)
+    for bus in buses:
+        Program(net, bus)
+    return net
+
+
+@pytest.mark.parametrize("seed", [6, 10, 13, 18])
+def test_hubs_that_all_hold_copies_of_one_storm_do_not_take_it_for_legal(seed: int) -> None:
+    net = parallel_bridges(seed)
+    for number in range(4):  # a loop behind another one becomes visible with the next message
+        net.programs[number % 2].say(*numbered(number))
+        assert net.run(1.0, 100_000)
+    assert net.cuts() == 2
+    assert copies(net) <= 5 * COPIES
+    assert imbalances(net.hubs) == []
+
+
 def mesh(seed: int, size: int) -> Net:
     net = Net(seed)
     hubs = [net.hub(f"hub{number}") for number in range(size)]
