@@ -31,7 +31,7 @@ def ask_page(url: str, ca_file: str | None = None, limit_s: float = ANSWER_S) ->
             answer = connection.getresponse()
             body = answer.read(ANSWER_BYTES)
         except (http.client.HTTPException, OSError) as error:
-            if until.over:
+            if until.over or isinstance(error, TimeoutError):  # the socket has the same limit, for each step
                 raise TimeoutError(f"no whole answer within {limit_s:g} s") from error
             if isinstance(error, OSError):
                 raise

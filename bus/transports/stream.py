@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from bus.errors import words_of
 from bus.hub import Pipe
 from bus.ledger import Stats
-from bus.text import after, said
+from bus.text import after, quoting
 from bus.transports.backlog import SMALL_BYTES, Backlog, cost_of
 from bus.transports.budget import PROCESS, REASON, Budget
 from bus.transports.chores import queues_of
@@ -191,8 +191,7 @@ class StreamPipe(Pipe):
         self.stats.noise_bytes += len(received)
         if not self.stats.rejected:  # keys have reasons of their own
             self.stats.reject("handshake")
-        words = said(received)
-        self.close(f"{fault}; it said: {words}" if words else fault)
+        self.close(quoting(fault, received))
 
     def _enter(self) -> None:
         self._disarm()
@@ -440,7 +439,14 @@ class StreamPipe(Pipe):
         self.stats.noise_bytes += len(rest)
         if self.ready and self._framing.cut and not self.decoder.fault:
             self.stats.reject(self._framing.cut)
-        return after(fault, bytes(rest[:_SAID_BYTES])) if fault == CLOSED_BY_PEER else fault
+        return self._with_words(fault, bytes(rest[:_SAID_BYTES]))
+
+    def _with_words(self, fault: str, rest: bytes) -> str:
+        """Return why the pipe ends with what the peer said, unless it has shown in a handshake to be ours."""
+        if fault == CLOSED_BY_PEER:
+            return after(fault, rest)
+        is_foreign = self.decoder.fault and self._framing.handshake is None
+        return quoting(fault, rest) if is_foreign else fault
 
     def _disarm(self) -> None:
         if self._timer is not None:

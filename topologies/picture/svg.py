@@ -5,9 +5,8 @@ The status page shows the same SVG and changes its marks by the same ids (`data-
 
 from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
-from xml.sax.saxutils import escape, quoteattr
 
-from bus.text import markup
+from bus.text import escaped, markup
 from topologies.picture.layout import NODE_HEIGHT, Box, Drawing, Edge, Node
 from topologies.wiring.ids import gateway_id
 
@@ -46,8 +45,8 @@ def svg(drawing: Drawing, marks: Mapping[str, Mark] | None = None, style: str = 
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="topology" role="img" {size} '
         f'data-live="{live}" '
-        f"aria-label={quoteattr(f'Topology {drawing.name}')}>",
-        f"<style>{escape(style)}</style>" if style else "",
+        f"aria-label={_quoted(f'Topology {drawing.name}')}>",
+        f"<style>{escaped(style)}</style>" if style else "",
         *(_box(box, known.get(gateway_id(box.gateway), PLANNED)) for box in drawing.boxes),
         *(line for edge in drawing.edges for line in _edge(edge, known.get(edge.id, PLANNED))),
         *(
@@ -77,7 +76,7 @@ def _box(box: Box, mark: Mark) -> str:
     x, y = box.x + 14, box.y + 20
     room = int((box.width - _HEADER[0]) / _HEADER[1])
     return (
-        f'<g class="gateway-box {mark.state}" data-id={quoteattr(gateway_id(box.gateway))}>'
+        f'<g class="gateway-box {mark.state}" data-id={_quoted(gateway_id(box.gateway))}>'
         f'<rect class="box" rx="10" {place}/>'
         f'<text x="{x:g}" y="{y:g}"><tspan class="gateway">{markup(shorten(box.gateway, room))}</tspan>'
         f' <tspan class="dim">{markup(shorten(box.address, room))}</tspan></text>'
@@ -90,7 +89,7 @@ def _edge(edge: Edge, mark: Mark) -> Iterator[str]:
     x1, y1, ax, ay, bx, by, x2, y2 = edge.path
     x, y = (x1 + 3 * ax + 3 * bx + x2) / 8, (y1 + 3 * ay + 3 * by + y2) / 8
     first, second = (*mark.lines, "", "")[:2]
-    yield f'<g class="edge{kinds} {mark.state}" data-id={quoteattr(edge.id)}>'
+    yield f'<g class="edge{kinds} {mark.state}" data-id={_quoted(edge.id)}>'
     yield f"<title>{markup(_title(edge.id, mark))}</title>"
     yield f'<path d="M{x1:g},{y1:g} C{ax:g},{ay:g} {bx:g},{by:g} {x2:g},{y2:g}"/>'
     yield f'<text y="{y - 6:g}"><tspan class="line" x="{x:g}">{markup(first)}</tspan>'
@@ -100,7 +99,7 @@ def _edge(edge: Edge, mark: Mark) -> Iterator[str]:
 def _node(node: Node, mark: Mark, width: float) -> Iterator[str]:
     x, y = node.x, node.y
     detail = " ".join(filter(None, (node.kind if node.kind != "wire" else "", node.detail)))
-    yield f'<g class="node {node.kind} {mark.state}" data-id={quoteattr(node.id)}>'
+    yield f'<g class="node {node.kind} {mark.state}" data-id={_quoted(node.id)}>'
     yield f"<title>{markup(_title(node.id, mark))}</title>"
     yield (
         f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{NODE_HEIGHT}" '
@@ -114,3 +113,8 @@ def _node(node: Node, mark: Mark, width: float) -> Iterator[str]:
 
 def _title(thing: str, mark: Mark) -> str:
     return f"{thing}: {mark.text}" if mark.text else thing
+
+
+def _quoted(text: str) -> str:
+    """Return `text` as the value of an attribute, with its quotes."""
+    return '"' + markup(text).replace('"', "&quot;") + '"'

@@ -33,6 +33,11 @@ class Access(NamedTuple):
 POLL = Access(TARGET_CTL, 2)
 
 
+def _segment(ctl: int, size: int) -> int:
+    """Return `ctl` and `size` (n) as one number, without ACK, which may change while a segment is up."""
+    return (ctl & ~ACK) << 8 | size
+
+
 class Controller:
     """The gateway's end. Make the access that `next` returns, then call `done` or `failed`.
 
@@ -55,7 +60,7 @@ class Controller:
         self.links = self.resets = self.nacks = 0
         self.inbox, self._out = Inbox(rejected=rejected), Outbox()
         self._epoch = 0
-        self._seen: int | None = None  # bits that are out of step, or a segment's ctl and n
+        self._seen: int | None = None  # bits that are out of step, or what `_segment` gives
         self._linked = self._dirty = self._moved = False
         self._access: Access | None = None
         self._pause_s = 0.0
@@ -147,7 +152,7 @@ class Controller:
         self._check_stall(now)
         if self._linked and self.inbox.is_new(ctl, size):
             # Read ctl and n again with the data, so that a bit error on the wire cannot duplicate a message.
-            self._access, self._seen = Access(TARGET_CTL, size + POLL.size), ctl << 8 | size
+            self._access, self._seen = Access(TARGET_CTL, size + POLL.size), _segment(ctl, size)
             return None
         if self._linked and size > SEGMENT_BYTES:
             self._reject("length")
@@ -200,7 +205,7 @@ class Controller:
 
     def _taken(self, now: float, data: bytes) -> bytes | None:
         message = None
-        if data[0] << 8 | data[1] == self._seen:
+        if _segment(data[0], data[1]) == self._seen:
             message = self.inbox.take(data[0], data[2:])
             self._dirty = True
             self._progress(now)

@@ -9,7 +9,6 @@ from struct import Struct
 from bridges.media.uart import codec as uart
 from bus.input import InputWatch
 from bus.ledger import Stats
-from bus.text import said
 from bus.wire.batch import (
     LENGTH,
     LENGTH_BYTES,
@@ -28,8 +27,6 @@ _PREFIXES = tuple(LENGTH.pack(size) for size in range(MESSAGE_BYTES_MAX + 1))
 _RUN_MIN = 16  # shortest run of equal layouts that is worth a search by slices
 _WALK = 256  # frames parsed one by one between two such searches
 _SOON = 256  # after a run of so many the next search is at once: shorter ones in a row are mixed layouts too
-
-_SAID_BYTES = 256
 
 ILLEGAL = -1
 
@@ -191,8 +188,7 @@ class FramesDecoder:
         batch, position, legal = cut(data)
         self._rest = data[position:]
         if not legal:
-            strange = data[position:]
-            self.fault = f"not a frame: {said(strange[:_SAID_BYTES]) or strange[:FRAME_BYTES_MIN].hex(' ')}"
+            self.fault = f"not a frame: {data[position : position + FRAME_BYTES_MIN].hex(' ')}"
         return batch
 
 

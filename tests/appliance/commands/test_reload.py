@@ -140,7 +140,10 @@ async def test_it_says_what_changed_and_what_failed_and_why_a_file_was_refused(w
         assert 'did you mean "bridges"?' in errors
         assert "goes on as before" in errors
         world.file.unlink()
-        for make, why in ((os.mkfifo, "a pipe cannot be read again"), (os.mkdir, "Is a directory")):
+        for make, why in (
+            (os.mkfifo, "cannot be read again: it is no regular file, but a pipe"),
+            (os.mkdir, "a directory"),
+        ):
             make(world.file)
             status, output, errors = await world.reload()
             assert (status, output, why in errors) == (1, "", True)

@@ -167,7 +167,7 @@ PARTS = 250
 @pytest.fixture(scope="module")
 def thousand(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("thousand")
-    generate(directory, Plan(rows=15_000, takeovers=0))
+    generate(directory, Plan(rows=60_000, takeovers=0))
     for path in files.listed(directory):
         divide(path, PARTS)
     return directory

@@ -92,6 +92,18 @@ def test_a_long_message_goes_segment_by_segment() -> None:
     assert mail.outcome == "sent"
 
 
+@pytest.mark.parametrize(("flags", "taken", "rejected"), [(ACK, SHORT, {}), (0x02, None, {"torn": 1})])
+def test_a_target_that_acknowledges_while_its_segment_is_read_tears_nothing(
+    flags: int, taken: bytes | None, rejected: dict[str, int]
+) -> None:
+    mail, data, ctl = quiet(16.0), seal(SHORT), SOT | EOT | TOG | 1
+    mail.wake(16.0)
+    answer(mail, 16.0, ctl, len(data))
+    assert mail.next(16.0) == Access(0x20, len(data) + 2)
+    assert mail.done(16.0, bytes((ctl ^ flags, len(data))) + data) == taken
+    assert mail.inbox.rejected == rejected
+
+
 def test_without_an_acknowledgement_a_segment_is_written_again_after_half_a_second() -> None:
     mail = quiet(16.0)
     mail.send(16.0, SHORT)

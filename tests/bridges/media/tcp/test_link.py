@@ -117,6 +117,14 @@ async def test_lost_framing_closes_that_peer_and_nobody_else_notices(
         assert link.losses == 1
 
 
+async def test_a_foreign_peer_is_told_with_its_words(caplog: pytest.LogCaptureFixture) -> None:
+    with opened(Hub()) as link, peer_of(link) as bad, caplog.at_level(logging.WARNING, "buscoupler"):
+        bad.sendall(b"HTTP/1.1 400 Bad Request\r\n")
+        await until(
+            lambda: link.fault.endswith("not a frame: 48 54 54 50; it said: HTTP/1.1 400 Bad Request")
+        )
+
+
 async def test_cobs_finds_its_way_back() -> None:
     hub = Hub()
     heard = recorder(hub)
