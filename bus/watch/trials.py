@@ -156,7 +156,7 @@ class Trial(Generic[Way]):
         return self._ask(tuple(sorted(rates, key=rates.__getitem__)[-ASKED:]), now)
 
     def _is_explained(self, now: float) -> bool:
-        """Tell whether senders bring as many copies as were seen: a few come when other hubs let go theirs."""
+        """Tell whether senders bring as many copies as were seen; hubs that let go bring few."""
         expected = sum(self._rules.rates.values()) * max(0.0, now - self._drained_s)
         return FLOOD * sum(self._noise.values()) >= expected if self._noise else not self._is_crowd()
 
