@@ -117,7 +117,8 @@ class Scene:
             found = [ask(path) for path in status_sockets(self._directory)]
         except OSError:  # of a process that has ended: `failed` tells
             return False
-        return all(link["state"] == "up" for status in found for link in status["links"])
+        links_up = [all(link["state"] == "up" for link in status["links"]) for status in found]
+        return len(found) == len(PARTS) and all(links_up)
 
     async def _run(self, part: str) -> Process:
         command = [sys.executable, "-P", "-m", "buscoupler", "run", str(self.file), "--only", part]

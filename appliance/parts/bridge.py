@@ -14,7 +14,7 @@ from appliance.parts.site import BasePart, Entry, Revision, Site
 from appliance.status.rows import LinkRow
 from bridges.bridge import Bridge, Policy, Side
 from bridges.handover.gate import Rank
-from bridges.handover.window import AGE_S
+from bridges.handover.window import spanning
 from bridges.holdoff import STEP_S
 from bridges.media import shedding
 from bridges.media.medium import Medium
@@ -137,8 +137,8 @@ class BridgePart(BasePart):
             self.candidacy = self._stand_by(facts, proofs)
         else:
             self.candidacy.revise(endpoints(facts), facts.lease_ms, facts.lease_max_ms, *proofs)
-        if self.hub.gate is not None:
-            self.hub.gate.keep(self._age_s())
+        if self.hub.gate is not None and facts is not None:
+            self.hub.gate.keep(self._age_s(facts))
 
     def _is_another(self, facts: CandidateFacts | None) -> bool:
         """Return whether the gateway becomes another candidate for this bridge, or none any more."""
@@ -166,11 +166,11 @@ class BridgePart(BasePart):
     def _not_alone(self) -> bool:
         return self.candidacy is None or not self.candidacy.candidate.alone
 
-    def _age_s(self) -> float:
+    def _age_s(self, facts: CandidateFacts) -> float:
         """Return how long a standby keeps frames: no longer than they may wait on any side."""
         sheds = [leg.resolved.side.shed for leg in self.legs]
         ages = [shed.age_ms / 1000 for shed in sheds if shed and shed.age_ms]
-        return min([AGE_S, *ages])
+        return min([spanning(facts.lease_max_ms), *ages])
 
     def _stand_by(self, facts: CandidateFacts, proofs: Proofs) -> "Candidacy":
         """Make the candidate, and let the bridge forward only while it holds the lease."""

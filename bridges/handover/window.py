@@ -16,12 +16,19 @@ from bus.ledger import Stats
 from bus.wire.envelope import HOPS_DEFAULT, Envelope, Parts, is_enveloped, take_apart, wrap
 from bus.wire.frame import is_frame
 
-AGE_S = 2.0
+AGE_S = 2.0  # at least,
+TAKEOVER_S = 1.0  # and so much longer than a lease: what else a takeover takes, on a machine that is late
 VOID_S = 0.25  # or equal frames that come later would be taken for their copies
 LAG_S = 2.0
 COUNT = 16384
 BYTES = 16 << 20
 Admits = Callable[[bytes], bool]
+
+
+def spanning(lease_ms: int) -> float:
+    """Return how long a window keeps frames, in seconds, so that it spans a takeover from who died with a
+    lease of `lease_ms`."""
+    return max(AGE_S, lease_ms / 1000 + TAKEOVER_S)
 
 
 class SideRules(NamedTuple):

@@ -87,7 +87,7 @@ def class_path(managed: bool = False) -> str:
     copies = [(cache_directory() / "jars" / jar.name, jar) for jar in needed(managed)]
     if not copies:
         raise PipelineError(
-            "the installed pyspark is a client alone; " + lacking("this job", "Spark", "pipeline")
+            "the installed pyspark is a client alone; " + lacking("this job", "Spark", "engines")
         )
     return os.pathsep.join(str(copy if copy.exists() else jar) for copy, jar in copies)
 

@@ -107,7 +107,7 @@ def audit(
             return audit(timed, window_ms, span, again_taken, left_out, found)
     if wrong:
         of_frames = sums.with_key(rows, at)
-        again = failover_copies.pairs(of_frames, frame_sums, expected, at)
+        again = failover_copies.pairs(of_frames, frame_sums, expected, at, replays.are_recorded(taken))
         moved = 0 if again is None else again.where("was_whole AND inside").count()
         picked = cached(suspects.picked(of_frames, frame_sums, expected, at, wrong, again))
         its = causes.Recorded(rows, taken, at, clocks_of(picked, at))

@@ -5,8 +5,9 @@ from zlib import crc32
 import pytest
 
 from bridges.handover.stamps import Stamps
-from bridges.handover.window import Due, Lag, SideRules, Window
+from bridges.handover.window import AGE_S, Due, Lag, SideRules, Window, spanning
 from bridges.rules import Seen
+from bus.leases.wire import LEASE_MAX_MS, LEASE_MS
 from bus.wire.envelope import Envelope, take_apart, wrap
 from bus.wire.frame import pack
 
@@ -132,6 +133,14 @@ def test_the_window_is_bounded_in_number_bytes_and_age_and_counts_what_it_gives_
     assert heard.stats.dropped == {"full": 40}
     heard.advance(3.1)
     assert heard.stats.dropped == {"full": 40, "stale": 10}
+
+
+def test_the_window_spans_a_takeover_after_the_longest_lease() -> None:
+    """A late machine, whose lease has grown, is late at the takeover too."""
+    assert spanning(LEASE_MS) == AGE_S
+    heard = window(age_s=spanning(LEASE_MAX_MS))
+    heard.hear(0, READING, 1.0)
+    assert len(heard.replay(1.0 + 1.4 * LEASE_MAX_MS / 1000)) == 1
     assert len(heard) == heard.stats.balance() == heard.stats.queued == 0
 
 

@@ -92,14 +92,18 @@ def test_no_java(
     assert "needs Java" in complaint(capsys, "audit", str(tmp_path))
 
 
+@pytest.mark.parametrize(("has_sail", "extra"), [(True, "engines"), (False, "pipeline")])
 def test_a_client_without_spark(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
-) -> None:
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path,
+    has_sail: bool, extra: str,
+) -> None:  # fmt: skip
+    """The extra `pipeline` beside `sail` would install pyspark over its client."""
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     monkeypatch.setattr(jars, "spark_home", lambda: tmp_path)
+    monkeypatch.setattr(sail, "installed", lambda: has_sail)
     told = complaint(capsys, "pipeline", "watch", str(tmp_path), "--output", str(tmp_path / "out"))
     assert told.startswith("buscoupler: watch needs Spark: run ")
-    assert told.endswith("install 'buscoupler[pipeline]'")
+    assert told.endswith(f"install 'buscoupler[{extra}]'")
 
 
 def test_without_any_engine_one_command_is_named(

@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
+from capture.schema import Verdict
 from pipeline.analysis.audit.findings import Audit, audit
 from pipeline.analysis.failovers import failovers
 from pipeline.cache import release
@@ -22,6 +23,10 @@ TAKEN_OVER, FRAMES, STEP_MS = 30, 60, 100
 AGAIN = 1000
 """Added to the number of a frame that the stand-in sends again: it gives it an envelope of its own."""
 
+each_recorder = pytest.mark.parametrize(
+    "has_rows", [False, True], ids=["an older recorder", "rows of what came in"]
+)
+
 
 @pytest.fixture(autouse=True)
 def small() -> Iterator[None]:
@@ -29,26 +34,30 @@ def small() -> Iterator[None]:
     release()
 
 
-def carry(made: Capture, number: int, of: str, ms: float, buses: str, again: bool = False) -> None:
+def carry(
+    made: Capture, number: int, of: str, ms: float, buses: str, again: bool = False, has_rows: bool = True
+) -> None:
     """Carry a frame from CAN onto the buses, which a trunk joins, by the candidate of gateway `of`."""
     content, key = frame("motor", str(number)), number + AGAIN * again
-    if not again:
-        made.seen(ms, f"gw-{of}", "bridge field", "can", RX, content, key)
+    if has_rows:
+        verdict = Verdict.STANDBY if again else Verdict.OK
+        made.seen(ms, f"gw-{of}", "bridge field", "can", RX, content, key, verdict)
     made.seen(ms + 1, f"gw-{of}", "bridge field", f"bus {of}", TX, content, key)
     for bus in buses:
         way = TX if bus == of else RX
         made.seen(ms + 2, f"gw-{bus}", f"bus {bus}", f"bus {bus}", way, content, key)
 
 
-def stood_in(cut: range, heard_twice: int = 0) -> Capture:
+def stood_in(cut: range, heard_twice: int = 0, has_rows: bool = True) -> Capture:
     """gw-a dies after 30 of 60 frames. The trunk had been cut for some of them: gw-b sends these again, and
-    `heard_twice` more that its bus had heard."""
+    `heard_twice` more that its bus had heard. `has_rows`: recorders write what came in while a gateway stood
+    by."""
     made = Capture(killed=("gw-a",))
     made.topology("gw-a", {"bus a": {"gateways": ["gw-a"], "trunks": ["bus b"]}})
     for number in range(TAKEN_OVER):
         carry(made, number, "a", STEP_MS * number, "a" if number in cut else "ab")
     for number in (*cut, *range(heard_twice)):
-        carry(made, number, "b", STEP_MS * TAKEN_OVER - 50, "b", again=True)
+        carry(made, number, "b", STEP_MS * TAKEN_OVER - 50, "b", again=True, has_rows=has_rows)
     for number in range(TAKEN_OVER, FRAMES):
         carry(made, number, "b", STEP_MS * number, "b")
     return made
@@ -62,16 +71,20 @@ def faults(found: Audit) -> dict[tuple[str, str, str, str], int]:
 ABSENT = ("not captured", "not recorded", "gw-a", "bus a")
 
 
-def test_what_a_stand_in_sends_again_is_the_frame_that_entered_before(spark: "SparkSession") -> None:
-    found = audit(stood_in(range(20, 30)).rows(spark))
+@each_recorder
+def test_what_a_stand_in_sends_again_is_the_frame_that_entered_before(
+    spark: "SparkSession", has_rows: bool
+) -> None:
+    found = audit(stood_in(range(20, 30), has_rows=has_rows).rows(spark))
     [totals] = found.totals.collect()
     assert (totals.frames, totals.crossed) == (FRAMES, FRAMES)
     assert faults(found) == {ABSENT: FRAMES - TAKEN_OVER}
 
 
-def test_what_a_bus_heard_under_both_envelopes_is_doubled(spark: "SparkSession") -> None:
+@each_recorder
+def test_what_a_bus_heard_under_both_envelopes_is_doubled(spark: "SparkSession", has_rows: bool) -> None:
     """As it was first, such a frame has no fault."""
-    found = audit(stood_in(range(20, 30), heard_twice=3).rows(spark))
+    found = audit(stood_in(range(20, 30), heard_twice=3, has_rows=has_rows).rows(spark))
     [totals] = found.totals.collect()
     assert totals.frames == FRAMES
     assert faults(found) == {
