@@ -71,9 +71,7 @@ def _run(clone: Clone, terminal: Terminal, block: Block, is_answered: bool) -> N
     if key in ("^C", "^\\"):
         terminal.type(key)
         return None if is_answered else terminal.finish()
-    if not terminal.is_idle:
-        terminal.type("^C")  # the reader has seen enough of the last one
-        terminal.finish()
+    terminal.end()  # the reader has seen enough of the last one
     before = len(terminal.seen)
     _type(clone, terminal, block)
     return None if is_answered else _end(terminal, block.line, before)

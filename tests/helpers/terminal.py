@@ -39,14 +39,15 @@ class Terminal:
         )  # fmt: skip
         os.close(line)
         self.seen, self._typed, self._shown = "", 0, 0
+        self._is_ending = False
         self.type(_START)
         self.finish()
         self.seen = ""  # the shell still showed what was typed
 
     def type(self, line: str) -> None:
         """Type a line, or press a key that ends what runs."""
-        if line not in _KEYS:
-            self._typed += 1
+        self._is_ending = line in _KEYS
+        self._typed += not self._is_ending
         os.write(self.descriptor, _KEYS.get(line, line.encode() + b"\n"))
 
     @property
@@ -76,6 +77,12 @@ class Terminal:
             if self.is_idle and end_of(expected, self.seen) is None:
                 assert len(self._session()) > 1, f"this did not appear:\n{expected}\nbut:\n{self.seen}"
         self.seen = self.seen[end:]
+
+    def end(self) -> None:
+        """End what runs, with one key: a gateway that is to end may still finish its capture."""
+        if not self.is_idle and not self._is_ending:
+            self.type("^C")
+        self.finish()
 
     def finish(self) -> None:
         """Wait until what was typed has ended."""
