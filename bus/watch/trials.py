@@ -148,7 +148,7 @@ class Trial(Generic[Way]):
         self._drained = True
         quiet = len(self._quiet())
         self._is_queue = quiet == 1 and not self._rules.is_one_way and self._is_crowd()
-        if (quiet > 1 or self._rules.is_one_way and quiet or self._is_queue) and not self._is_slow:
+        if (quiet > 1 or (self._rules.is_one_way and quiet) or self._is_queue) and not self._is_slow:
             return self._release(now)
         if self._rules.strict or not (self._is_storm(now) or self._is_slow or self._rules.again):
             return self._end("legal" if self._is_explained(now) else "unknown")
