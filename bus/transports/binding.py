@@ -66,6 +66,11 @@ def bind_words(error: Exception, place: Place | None = None, udp: bool = False) 
     return words_of(error)
 
 
+def _words(error: Exception, places: list[Place], kind: int) -> str:
+    """Return the words of `bind_words` for the first of the places, if any was found."""
+    return bind_words(error, places[0] if places else None, kind == socket.SOCK_DGRAM)
+
+
 def _holder(place: Place, udp: bool) -> str:
     """Return by whom a place is taken, or how to find that out."""
     family, address = place
@@ -120,8 +125,7 @@ class Binding(Generic[T]):
         except socket.gaierror:  # a name
             pass
         except OSError as error:
-            place = places[0] if places else None
-            words = bind_words(error, place, self._kind == socket.SOCK_DGRAM)
+            words = _words(error, places, self._kind)
             if not patient and not is_absent(error):
                 self.state = "closed"
                 raise LinkError(f"{self.url}: cannot listen: {words}") from error
@@ -154,9 +158,7 @@ class Binding(Generic[T]):
             places = await aside(partial(resolve, self._place, self._kind))
             bound = self._bind(places[0])
         except (OSError, UnicodeError) as error:
-            place, udp = places[0] if places else None, self._kind == socket.SOCK_DGRAM
-            words = partial(bind_words, error, place, udp)
-            self._wait(await aside(words))
+            self._wait(await aside(partial(_words, error, places, self._kind)))
             return False
         waited = bool(self.fault)
         self._take(bound)
@@ -179,6 +181,4 @@ def bind_now(url: str, place: Place, bind: Callable[[Place], T], kind: int = soc
         places = resolve(place, kind)
         return bind(places[0])
     except (OSError, UnicodeError) as error:
-        where = places[0] if places else None
-        words = bind_words(error, where, kind == socket.SOCK_DGRAM)
-        raise LinkError(f"{url}: cannot listen: {words}") from error
+        raise LinkError(f"{url}: cannot listen: {_words(error, places, kind)}") from error

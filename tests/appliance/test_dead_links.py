@@ -1,6 +1,5 @@
 """What is for a link without a peer or device is told alike by ledger, page, `top`, metrics and document."""
 
-import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,7 +18,8 @@ from bus.balance import imbalances
 from bus.hub import Hub
 from bus.wire.batch import from_payloads
 from bus.wire.frame import pack
-from tests.helpers.appliances import appliance_of, reloaded
+from tests.helpers.appliances import reloaded, running
+from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
 
@@ -49,13 +49,15 @@ DEAD_ADDRESSES = {
 
 
 @asynccontextmanager
-async def running(text: str) -> AsyncIterator[Appliance]:
-    appliance = appliance_of(loads(text), "gw")
-    appliance.open(asyncio.get_running_loop())
-    try:
-        yield appliance
-    finally:
-        appliance.close()
+async def with_side(name: str, more: str = "") -> AsyncIterator[tuple[Appliance, str]]:
+    """Run a bridge from a bus to a side that has nobody, with `more` settings. Yield why it drops, too."""
+    side, reason = DEAD[name]
+    side = side.replace("PORT", str(free_port()))
+    bridge = f"bridges: {{line: {{on: gw, join: [bus: shop, {{{side}{more}}}]}}}}\n"
+    async with running(HEAD + SHOP + bridge) as appliance:
+        link = appliance.parts["bridge line"].links[0]
+        await until(lambda: name != "can of this process" or link.state == "up")
+        yield appliance, reason
 
 
 def say(hub: Hub, count: int) -> None:
@@ -97,17 +99,9 @@ def test_every_medium_of_ours_has_a_side_with_nobody() -> None:
 
 @pytest.mark.parametrize("name", DEAD)
 async def test_a_side_of_a_bridge_that_has_nobody(name: str) -> None:
-    side, reason = DEAD[name]
-    side = side.replace("PORT", str(free_port()))
-    bridge = f"bridges: {{line: {{on: gw, join: [bus: shop, {{{side}, allow: {{out: [1, 2]}}}}]}}}}\n"
-    async with running(HEAD + SHOP + bridge) as appliance:
-        await asyncio.sleep(0)
+    async with with_side(name, ", allow: {out: [1, 2]}") as (appliance, reason):
         link = appliance.parts["bridge line"].rows[1].name
         bus = appliance.parts["bus shop"].hub
-        if name == "can of this process":
-            leg = appliance.parts["bridge line"].links[0]
-            while leg.state != "up":
-                await asyncio.sleep(0.01)
         say(bus, 500)
         bus.publish(from_payloads([pack(1, (3,), b"kept out by the filter")]))
         found = appliance.parts["bridge line"].hub.accounts()[link].stats
@@ -116,13 +110,8 @@ async def test_a_side_of_a_bridge_that_has_nobody(name: str) -> None:
 
 @pytest.mark.parametrize("name", DEAD)
 async def test_it_is_told_alike_everywhere(name: str) -> None:
-    side, reason = DEAD[name]
-    side = side.replace("PORT", str(free_port()))
-    bridge = f"bridges: {{line: {{on: gw, join: [bus: shop, {{{side}}}]}}}}\n"
-    async with running(HEAD + SHOP + bridge) as appliance:
+    async with with_side(name) as (appliance, reason):
         link = appliance.parts["bridge line"].rows[1]
-        while name == "can of this process" and link.link.state != "up":
-            await asyncio.sleep(0.01)
         assert (
             appliance.parts["bridge line"].hub.accounts()[link.name].stats.offered == 0
         )  # a row from the start

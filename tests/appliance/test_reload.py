@@ -20,7 +20,7 @@ from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import UartEar
 from tests.bridges.support import PtyPair
-from tests.helpers.appliances import appliance_of, reloaded
+from tests.helpers.appliances import reloaded, running
 from tests.helpers.links import can_link
 from tests.helpers.peers import Ear, SpPeer, until
 from tests.helpers.ports import free_port
@@ -69,16 +69,6 @@ async def loads_on(*urls: str) -> AsyncIterator[list[Load]]:
     assert [hub.pipes for hub in hubs] == pipes, "a connection was cut"
     for link in links:
         link.close()
-
-
-@asynccontextmanager
-async def running(text: str) -> AsyncIterator[Appliance]:
-    appliance = appliance_of(loads(text), "gw")
-    appliance.open(asyncio.get_running_loop())
-    try:
-        yield appliance
-    finally:
-        appliance.close()
 
 
 def change(appliance: Appliance, text: str) -> list[str]:
