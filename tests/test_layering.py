@@ -26,7 +26,9 @@ ONLY_IN = {
     "websockets": "bus/wire/websocket/*.py",
     "pyspark": "pipeline/*.py",
 }
-MADE = re.compile(r"bridges\.media\.\w+\.link|devices(\.dbp)?\.\w+\.service")
+MADE = re.compile(
+    r"bridges\.media\.\w+\.(link|spoken)|bridges\.protocols\.\w+\.translator|devices(\.dbp)?\.\w+\.service"
+)
 CIRCLES = 0
 
 
@@ -70,6 +72,7 @@ def named(path: Path) -> set[str]:
             found.add(node.value.partition(":")[0])
     records = (
         "bridges/media/*/medium.py",
+        "bridges/protocols/*/protocol.py",
         "devices/device.py",
         "devices/*/device.py",
         "devices/dbp/*/device.py",
@@ -101,6 +104,11 @@ def test_topologies_know_of_bridges_only_the_table_of_media() -> None:
         "bridges.media.MEDIA",
         "bridges.media.medium",
         "bridges.media.medium.Medium",
+        "bridges.protocols",
+        "bridges.protocols.PROTOCOLS",
+        "bridges.protocols.protocol",
+        "bridges.protocols.protocol.Protocol",
+        "bridges.protocols.protocol.Way",
     }
     found = {name for path in modules("topologies") for name in names(path) if name.startswith("bridges")}
     assert found <= allowed
