@@ -21,6 +21,7 @@ TOKEN = token(NAME)
 MARK = b"buscoupler canary "
 PROBE = b"\xff"  # the first byte of the names of canaries that try a cut
 YIELDS = 8  # in a row
+CROSSED = 1  # the bit of the last byte of a canary that went over a cut
 PASSED = 256  # canaries of others that are remembered; more pass every time
 _TEXT_BYTES = 2 * NONCE_BYTES  # the name, and a key for the way
 
@@ -66,14 +67,14 @@ class Canaries(Generic[Way]):
 
     def make(self, name: bytes, like: bytes, way: Way, now: float) -> bytes:
         """Return a canary for a way. It resembles the message `like`, so filters that pass that pass it."""
-        text = name + self._nonce()
+        text = name + _uncrossed(self._nonce())
         self._sent[text] = Sent(name, like, way, now)
         self.alert = True
         return _resembling(like, MARK + text)
 
     def find(self, message: bytes) -> Sent[Way] | None:
         """Return the canary of ours that a message is, if any, and count that it has come back."""
-        sent = self._sent.get(message[-_TEXT_BYTES:])
+        sent = self._sent.get(_uncrossed(message[-_TEXT_BYTES:]))
         if sent is not None:
             sent.returns += 1
         return sent
@@ -124,6 +125,20 @@ def is_canary(message: Buffer) -> bool:
 def is_probe(message: bytes) -> bool:
     """Tell whether a canary tries a cut."""
     return name_of(message).startswith(PROBE)
+
+
+def crossed(message: bytes) -> bytes:
+    """Return a canary as it goes on over a cut: it still proves that there was a ring, but not that one is."""
+    return message[:-1] + bytes((message[-1] | CROSSED,))
+
+
+def has_crossed(message: bytes) -> bool:
+    """Tell whether a canary has gone over a cut."""
+    return bool(message[-1] & CROSSED)
+
+
+def _uncrossed(text: bytes) -> bytes:
+    return text[:-1] + bytes((text[-1] & ~CROSSED,)) if text else text
 
 
 def name_of(message: bytes) -> bytes:

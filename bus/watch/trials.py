@@ -81,7 +81,7 @@ class Trial(Generic[Way]):
         self._drained_s = now + self._lap_s / 2
         self.due_s = now if self._is_slow else now + self._lap_s
         self._released: Way | None = None
-        self._everything = self._drained = self._yielded = self._doubts = False
+        self._everything = self._drained = self._yielded = self._doubts = self._is_asked = False
         self.asked = self._is_queue = False
         self._arrived = self._turns = self._rings = self._echoes = self._silences = 0
         self._verdict: Verdict | None = None
@@ -113,7 +113,7 @@ class Trial(Generic[Way]):
     def give_way(self, now: float) -> None:
         """Note that another hub asks: it will cut the ring, if there is one."""
         if not self._yielded:
-            self._yielded, self.asked = True, False
+            self._yielded, self.asked, self._is_asked = True, False, True
             self.due_s = min(now + max(ASK_S, self._lap_s), self._end_s)
 
     def overflow(self) -> None:
@@ -148,7 +148,7 @@ class Trial(Generic[Way]):
         self._drained = True
         quiet = len(self._quiet())
         self._is_queue = quiet == 1 and not self._rules.is_one_way and self._is_crowd()
-        if (quiet > 1 or (self._rules.is_one_way and quiet) or self._is_queue) and not self._is_slow:
+        if quiet and not self._is_slow:
             return self._release(now)
         if self._rules.strict or not (self._is_storm(now) or self._is_slow or self._rules.again):
             return self._end("legal" if self._is_explained(now) else "unknown")
@@ -185,14 +185,14 @@ class Trial(Generic[Way]):
 
     def _is_much(self) -> bool:
         """Tell whether so many copies wait that several hubs may hold those of one mesh."""
-        return not (self._rules.strict or self._everything) and self._is_crowd()
+        return self._is_crowd() and (self._is_asked or not (self._rules.strict or self._everything))
 
     def _doubt(self, now: float) -> Step[Way] | None:
         """Return the step when holding tells nothing: others may hold too."""
         self._doubts = True
         return (
             self._end("unknown")
-            if self._rules.strict or self._is_queue
+            if not self._is_asked and (self._rules.strict or self._is_queue)
             else self._ask(self._ring_ways(), now)
         )
 

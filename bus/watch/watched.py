@@ -8,7 +8,17 @@ from itertools import count
 from random import Random, SystemRandom
 
 from bus.hub import Hub, Pipe, chain, without
-from bus.watch.canaries import CANARY_S, MARK, NONCE_BYTES, Canaries, Sent, is_canary, is_probe
+from bus.watch.canaries import (
+    CANARY_S,
+    MARK,
+    NONCE_BYTES,
+    Canaries,
+    Sent,
+    crossed,
+    has_crossed,
+    is_canary,
+    is_probe,
+)
 from bus.watch.cases import CallLater, Case, Timer
 from bus.watch.loops import SAMPLE, Content, LoopWatch
 from bus.watch.rings import ECHOES, HOLD_DOWN_MAX_S, Cut, PipeHistory, Ring, closing
@@ -220,21 +230,35 @@ class WatchedHub(Hub):
         for number in found:
             if self._stops(messages[number], origin, now):
                 origin.stats.reject("canary")
-            else:
+                continue
+            self._cross(messages[number], origin, now)
+            if not self._is_cut(origin):
                 one = self.without_numbers(batch, [n for n in range(batch.count) if n != number])
                 assert one is not None
                 self.pass_on(one, origin)
         return self.without_numbers(batch, found) if found else batch
 
+    def _cross(self, canary: bytes, origin: Pipe, now: float) -> None:
+        """Send a canary over fresh cuts, marked: who asks learns that its ring is cut."""
+        marked = self.own_batch(crossed(bytes(_content(canary))))
+        if self._is_cut(origin):
+            self.pass_on(marked, origin)
+        for cut in self.cuts:
+            if cut.pipe is not origin and cut.is_fresh(now):
+                self.give(cut.pipe, marked)
+
     def _stops(self, canary: bytes, origin: Pipe, now: float) -> bool:
         """Judge a canary that came in. Return whether it ends here."""
         sent = self._canaries.find(canary)
         if sent is not None:
-            self._heed(sent, origin, now)
+            self._heed(sent, origin, now, has_crossed(canary))
             return True
-        if self._is_cut(origin) or not self._canaries.is_new(canary, now):
+        cut = next((cut for cut in self.cuts if cut.pipe is origin), None)
+        if not self._canaries.is_new(canary, now):
             return True
-        if is_probe(canary):
+        if cut is not None and (is_probe(canary) or not cut.is_fresh(now)):
+            return True
+        if is_probe(canary) or has_crossed(canary):
             return False
         if self._canaries.wins(canary):
             return True
@@ -242,10 +266,10 @@ class WatchedHub(Hub):
             self._case.trial.give_way(now)
         return False
 
-    def _heed(self, sent: Sent[Pipe], origin: Pipe, now: float) -> None:
+    def _heed(self, sent: Sent[Pipe], origin: Pipe, now: float, is_over_cut: bool) -> None:
         """Judge what a canary of ours that came back proves."""
         ring = Ring(sent.way, origin)
-        if ring.is_echo and sent.returns < ECHOES:
+        if ring.is_echo and (sent.returns < ECHOES or is_over_cut):
             return  # somebody there says what it hears
         cut = next((cut for cut in self.cuts if cut.probe == sent.name), None)
         if cut is not None and cut.is_in(ring):
@@ -254,13 +278,18 @@ class WatchedHub(Hub):
         is_open = ring.out in self.pipes and ring.back in self.pipes
         if ring.is_echo and (self._case is None or self._case.suspect.rate < STORM):
             return  # anybody who hears a canary can say it often
-        if is_open and sent.name == self._canaries.claim and now <= sent.out_s + CANARY_S:
+        if not is_open or now > sent.out_s + CANARY_S:
+            return
+        if is_over_cut or sent.name != self._canaries.claim:
+            if self._case is not None and self._case.message == sent.like:
+                self._case.prove()
+        else:
             self._cut(closing(ring, self.is_guest, self._histories), ring, sent.like, now)
 
     def _cut(self, pipe: Pipe, ring: Ring, like: bytes, now: float) -> None:
         self._canaries.settle()
         self.pipes = without(self.pipes, pipe)
-        cut = Cut(pipe, ring, like, now, self._histories[pipe].next_hold_down_s(now))
+        cut = Cut(pipe, ring, like, now, self._histories[pipe].next_hold_down_s(now), now)
         self.cuts += (cut,)
         self._keep_cut(cut, ring, now)
         if self._case is not None:
