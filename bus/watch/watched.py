@@ -197,7 +197,7 @@ class WatchedHub(Hub):
         """Close a case, of which nothing is held any more."""
         self._case = None
         if verdict == "proved":
-            self.watch.prove()
+            self.watch.prove(case.suspect, self.clock())
         else:
             self.watch.acquit(case.suspect, self.clock(), verdict == "legal")
         self._settle()
@@ -294,7 +294,8 @@ class WatchedHub(Hub):
         self._keep_cut(cut, ring, now)
         if self._case is not None:
             self._case.prove(pipe)
-        self.watch.prove()
+        else:
+            self.watch.prove(None, now)
         self._settle()
 
     def _keep_cut(self, cut: Cut, ring: Ring, now: float) -> None:
