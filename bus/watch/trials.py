@@ -52,7 +52,8 @@ class Rules(NamedTuple, Generic[Way]):
 
     `copies` were seen within `span_s`; `rates` are those of each way a second. `strict`: ask only on strong
     signs, as who talks here talks with one other. `again`: it was acquitted before, so ask if nothing can be
-    told by holding. `is_one_way`: all copies came by one way.
+    told by holding. `is_one_way`: all copies came by one way. `patience` stretches the time for a lap, by chance:
+    of two hubs that let go at once, each takes the copy of the other for an answer.
     """
 
     copies: int
@@ -61,6 +62,7 @@ class Rules(NamedTuple, Generic[Way]):
     strict: bool = False
     again: bool = False
     is_one_way: bool = False
+    patience: float = 1.0
 
 
 class Trial(Generic[Way]):
@@ -72,7 +74,7 @@ class Trial(Generic[Way]):
 
     def __init__(self, rules: Rules[Way], now: float, choose: Callable[[list[Way]], Way]) -> None:
         self._rules, self._choose = rules, choose
-        self._lap_s = min(max(2 * rules.span_s, LAP_MIN_S), LAP_MAX_S)
+        self._lap_s = min(max(2 * rules.span_s, LAP_MIN_S), LAP_MAX_S) * rules.patience
         self.held: dict[Way, int] = {}
         self._noise: dict[Way, int] = {}
         self._began_s = now

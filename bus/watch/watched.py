@@ -188,6 +188,7 @@ class WatchedHub(Hub):
             strict=not several,
             again=several and self.watch.was_legal(content),
             is_one_way=content.ways is None,
+            patience=self.chance.uniform(*_SPREAD),
         )
         self._case = Case(self, content, bytes(message), rules)
         self._settle()
