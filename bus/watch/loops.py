@@ -129,13 +129,19 @@ class LoopWatch(Generic[Way]):
         """Tell whether a content was acquitted lately, when it came less often."""
         return self._levels.get(content.digest, (0.0, False))[1]
 
-    def acquit(self, content: Content[Way], now: float, is_sure: bool) -> None:
+    def was_tried(self, content: Content[Way]) -> bool:
+        """Tell whether a content was acquitted lately, for whatever reason."""
+        return content.digest in self._levels
+
+    def acquit(self, content: Content[Way], now: float, is_sure: bool, asked: bool = False) -> None:
         """Suspect a content again only when it comes far more often.
 
         If it `is_sure` that there was no ring, contents that come a little more often are not suspected
         either, for a while that doubles each time.
         """
-        level = max(2.0 * content.count, GROWTH * content.rate * GENERATION_S if is_sure else 0.0)
+        level = 2.0 * content.count
+        if is_sure and (asked or self.was_legal(content)):
+            level = max(level, GROWTH * content.rate * GENERATION_S)
         self._levels.pop(content.digest, None)
         self._levels[content.digest] = level, is_sure
         self._bound()

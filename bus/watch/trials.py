@@ -63,6 +63,7 @@ class Rules(NamedTuple, Generic[Way]):
     again: bool = False
     is_one_way: bool = False
     patience: float = 1.0
+    tried: bool = False
 
 
 class Trial(Generic[Way]):
@@ -74,7 +75,7 @@ class Trial(Generic[Way]):
 
     def __init__(self, rules: Rules[Way], now: float, choose: Callable[[list[Way]], Way]) -> None:
         self._rules, self._choose = rules, choose
-        self._lap_s = min(max(2 * rules.span_s, LAP_MIN_S), LAP_MAX_S) * rules.patience
+        self._lap_s = min(max(2 * rules.span_s, LAP_MIN_S) * rules.patience, LAP_MAX_S)
         self.held: dict[Way, int] = {}
         self._noise: dict[Way, int] = {}
         self._began_s = now
@@ -84,7 +85,7 @@ class Trial(Generic[Way]):
         self.due_s = now if self._is_slow else now + self._lap_s
         self._released: Way | None = None
         self._everything = self._drained = self._yielded = self._doubts = self._is_asked = False
-        self.asked = self._is_queue = False
+        self.asked = self._is_queue = self._is_lone = False
         self._arrived = self._turns = self._rings = self._echoes = self._silences = 0
         self._verdict: Verdict | None = None
 
@@ -127,14 +128,14 @@ class Trial(Generic[Way]):
         if self._verdict is not None:
             return self._verdict
         if now >= self._end_s:
-            return self._end("legal" if self.asked and not self._doubts else "unknown")
+            return self._end("legal" if self.asked and not (self._doubts and not self._is_lone) else "unknown")
         if now < self.due_s:
             return None
         if self._yielded:
             self._yielded = False
             return self._doubt(now) if self._is_much() else self._end("unknown")
         if self.asked:
-            return self._end("unknown" if self._doubts else "legal")
+            return self._end("unknown" if self._doubts and not self._is_lone else "legal")
         if not self._drained:
             return self._after_drain(now)
         return self._after_release(now)
@@ -150,6 +151,9 @@ class Trial(Generic[Way]):
         self._drained = True
         quiet = len(self._quiet())
         self._is_queue = quiet == 1 and not self._rules.is_one_way and self._is_crowd()
+        self._is_lone = quiet == 1 and not self._is_queue and not self._rules.is_one_way
+        if self._is_lone and self._rules.strict and not self._rules.tried:
+            return self._end("legal" if self._is_explained(now) else "unknown")
         if quiet and not self._is_slow:
             return self._release(now)
         if self._rules.strict or not (self._is_storm(now) or self._is_slow or self._rules.again):
@@ -192,6 +196,10 @@ class Trial(Generic[Way]):
     def _doubt(self, now: float) -> Step[Way] | None:
         """Return the step when holding tells nothing: others may hold too."""
         self._doubts = True
+        if self._rules.strict and self._rules.tried and not self._is_crowd():
+            return self._end("legal")
+        if self._is_lone and not self._is_asked and not self._rules.tried:
+            return self._end("unknown")
         return (
             self._end("unknown")
             if not self._is_asked and (self._rules.strict or self._is_queue)

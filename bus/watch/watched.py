@@ -188,6 +188,7 @@ class WatchedHub(Hub):
             strict=not several,
             again=several and self.watch.was_legal(content),
             is_one_way=content.ways is None,
+            tried=self.watch.was_tried(content),
             patience=self.chance.uniform(*_SPREAD),
         )
         self._case = Case(self, content, bytes(message), rules)
@@ -200,7 +201,7 @@ class WatchedHub(Hub):
         if verdict == "proved":
             self.watch.prove(case.suspect, self.clock())
         else:
-            self.watch.acquit(case.suspect, self.clock(), verdict == "legal")
+            self.watch.acquit(case.suspect, self.clock(), verdict == "legal", case.trial.asked)
         self._settle()
 
     def _settle(self) -> None:
