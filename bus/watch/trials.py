@@ -151,13 +151,15 @@ class Trial(Generic[Way]):
         self._drained = True
         quiet = len(self._quiet())
         self._is_queue = quiet == 1 and not self._rules.is_one_way and self._is_crowd()
-        self._is_lone = quiet == 1 and not self._is_queue and not self._rules.is_one_way
+        self._is_lone = len(self.held) == quiet == 1 and not self._is_crowd() and not self._rules.is_one_way
         if self._is_lone and self._rules.strict and not self._rules.tried:
             return self._end("legal" if self._is_explained(now) else "unknown")
         if quiet and not self._is_slow:
             return self._release(now)
-        if self._rules.strict or not (self._is_storm(now) or self._is_slow or self._rules.again):
-            return self._end("legal" if self._is_explained(now) else "unknown")
+        is_explained = self._is_explained(now)
+        is_odd = self._is_crowd() and not is_explained
+        if self._rules.strict or not (self._is_storm(now) or self._is_slow or self._rules.again or is_odd):
+            return self._end("legal" if is_explained else "unknown")
         rates = self._rules.rates
         return self._ask(tuple(sorted(rates, key=rates.__getitem__)[-ASKED:]), now)
 
@@ -202,7 +204,7 @@ class Trial(Generic[Way]):
             return self._end("unknown")
         return (
             self._end("unknown")
-            if not self._is_asked and (self._rules.strict or self._is_queue)
+            if not self._is_asked and (self._rules.strict or (self._is_queue and not self._rules.tried))
             else self._ask(self._ring_ways(), now)
         )
 
