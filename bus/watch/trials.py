@@ -85,7 +85,7 @@ class Trial(Generic[Way]):
         self.due_s = now if self._is_slow else now + self._lap_s
         self._released: Way | None = None
         self._everything = self._drained = self._yielded = self._doubts = self._is_asked = False
-        self.asked = self._is_queue = self._is_lone = False
+        self.asked = self._is_queue = self._is_few = False
         self._arrived = self._turns = self._rings = self._echoes = self._silences = 0
         self._verdict: Verdict | None = None
 
@@ -105,6 +105,11 @@ class Trial(Generic[Way]):
             else:
                 self._echoes += 1
             self._released, self.due_s = None, now
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether a canary was sent, and few copies waited: a ring would have brought it back."""
+        return self.asked and not self._is_queue
 
     def leave(self, way: Way) -> None:
         """Forget a way that has gone."""
@@ -128,14 +133,14 @@ class Trial(Generic[Way]):
         if self._verdict is not None:
             return self._verdict
         if now >= self._end_s:
-            return self._end("legal" if self.asked and not (self._doubts and not self._is_lone) else "unknown")
+            return self._end("legal" if self.asked and not self._is_open() else "unknown")
         if now < self.due_s:
             return None
         if self._yielded:
             self._yielded = False
             return self._doubt(now) if self._is_much() else self._end("unknown")
         if self.asked:
-            return self._end("unknown" if self._doubts and not self._is_lone else "legal")
+            return self._end("unknown" if self._is_open() else "legal")
         if not self._drained:
             return self._after_drain(now)
         return self._after_release(now)
@@ -151,8 +156,8 @@ class Trial(Generic[Way]):
         self._drained = True
         quiet = len(self._quiet())
         self._is_queue = quiet == 1 and not self._rules.is_one_way and self._is_crowd()
-        self._is_lone = len(self.held) == quiet == 1 and not self._is_crowd() and not self._rules.is_one_way
-        if self._is_lone and self._rules.strict and not self._rules.tried:
+        self._is_few = len(self.held) == quiet and not self._is_crowd() and not self._rules.is_one_way
+        if self._is_few and quiet == 1 and self._rules.strict and not self._rules.tried:
             return self._end("legal" if self._is_explained(now) else "unknown")
         if quiet and not self._is_slow:
             return self._release(now)
@@ -191,6 +196,10 @@ class Trial(Generic[Way]):
             return self._doubt(now)
         return self._release(now)
 
+    def _is_open(self) -> bool:
+        """Tell whether a canary that did not come back leaves it open whether there is a ring."""
+        return self._doubts and not self._is_few and (self._is_asked or not self._is_queue)
+
     def _is_much(self) -> bool:
         """Tell whether so many copies wait that several hubs may hold those of one mesh."""
         return self._is_crowd() and (self._is_asked or not (self._rules.strict or self._everything))
@@ -200,7 +209,7 @@ class Trial(Generic[Way]):
         self._doubts = True
         if self._rules.strict and self._rules.tried and not self._is_crowd():
             return self._end("legal")
-        if self._is_lone and not self._is_asked and not self._rules.tried:
+        if self._is_few and not self._is_asked and not self._rules.tried:
             return self._end("unknown")
         return (
             self._end("unknown")
