@@ -64,6 +64,7 @@ class Rules(NamedTuple, Generic[Way]):
     is_one_way: bool = False
     patience: float = 1.0
     tried: bool = False
+    is_mesh: bool = False
 
 
 class Trial(Generic[Way]):
@@ -85,7 +86,7 @@ class Trial(Generic[Way]):
         self.due_s = now if self._is_slow else now + self._lap_s
         self._released: Way | None = None
         self._everything = self._drained = self._yielded = self._doubts = self._is_asked = False
-        self.asked = self._is_queue = self._is_few = False
+        self.asked = self._is_queue = self._is_mesh = self._is_few = False
         self._arrived = self._turns = self._rings = self._echoes = self._silences = 0
         self._verdict: Verdict | None = None
 
@@ -155,7 +156,8 @@ class Trial(Generic[Way]):
     def _after_drain(self, now: float) -> Step[Way] | None:
         self._drained = True
         quiet = len(self._quiet())
-        self._is_queue = quiet == 1 and not self._rules.is_one_way and self._is_crowd()
+        self._is_mesh = self._rules.is_mesh and self._is_crowd()
+        self._is_queue = quiet == 1 and not (self._rules.is_one_way or self._is_mesh) and self._is_crowd()
         self._is_few = len(self.held) == quiet and not self._is_crowd() and not self._rules.is_one_way
         if self._is_few and quiet == 1 and self._rules.strict and not self._rules.tried:
             return self._end("legal" if self._is_explained(now) else "unknown")
@@ -202,7 +204,7 @@ class Trial(Generic[Way]):
 
     def _is_much(self) -> bool:
         """Tell whether so many copies wait that several hubs may hold those of one mesh."""
-        return self._is_crowd() and (self._is_asked or not (self._rules.strict or self._everything))
+        return self._is_mesh or self._is_crowd() and (self._is_asked or not (self._rules.strict or self._everything))
 
     def _doubt(self, now: float) -> Step[Way] | None:
         """Return the step when holding tells nothing: others may hold too."""

@@ -188,6 +188,7 @@ class WatchedHub(Hub):
             strict=not several,
             again=several and self.watch.was_legal(content),
             is_one_way=content.ways is None,
+            is_mesh=several and sum(number > 1 for number in (content.ways or {}).values()) > 2,
             tried=self.watch.was_tried(content),
             patience=self.chance.uniform(*_SPREAD),
         )
