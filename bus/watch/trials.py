@@ -215,7 +215,7 @@ class Trial(Generic[Way]):
             return self._end("unknown")
         return (
             self._end("unknown")
-            if not self._is_asked and (self._rules.strict or (self._is_queue and not self._rules.tried))
+            if not self._is_asked and (self._rules.strict or self._is_queue)
             else self._ask(self._ring_ways(), now)
         )
 
