@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
 from random import Random, SystemRandom
 
@@ -226,41 +227,43 @@ class WatchedHub(Hub):
 
     def _without_canaries(self, batch: Batch, origin: Pipe, now: float) -> Batch | None:
         """Take out canaries: judge ours, and let those of others go on without waiting."""
-        if not (self._case or self._canaries.alert) or MARK not in batch.keep():
+        if not (self._case or self.cuts or self._canaries.alert) or MARK not in batch.keep():
             return batch
         messages = payloads(batch)
         found = [number for number, message in enumerate(messages) if is_canary(message)]
         for number in found:
-            if self._stops(messages[number], origin, now):
-                origin.stats.reject("canary")
-                continue
-            self._cross(messages[number], origin, now)
-            if not self._is_cut(origin):
-                one = self.without_numbers(batch, [n for n in range(batch.count) if n != number])
-                assert one is not None
-                self.pass_on(one, origin)
+            others = [other for other in range(batch.count) if other != number]
+            self._take_canary(messages[number], origin, now, partial(self.without_numbers, batch, others))
         return self.without_numbers(batch, found) if found else batch
 
-    def _cross(self, canary: bytes, origin: Pipe, now: float) -> None:
-        """Send a canary over fresh cuts, marked: who asks learns that its ring is cut."""
+    def _take_canary(
+        self, canary: bytes, origin: Pipe, now: float, alone: Callable[[], Batch | None]
+    ) -> None:
+        """Judge a canary that came in; if it goes on, send it as it came (`alone`) or marked.
+
+        It is marked where it may not cut: over a fresh cut, and past a hub whose own canary goes on.
+        """
+        if self._stops(canary, origin, now):
+            return origin.stats.reject("canary")
         marked = self.own_batch(crossed(bytes(_content(canary))))
-        if self._is_cut(origin):
-            self.pass_on(marked, origin)
+        as_it_came = None if self._is_cut(origin) or self._beats(canary, now) else alone()
+        self.pass_on(marked if as_it_came is None else as_it_came, origin)
         for cut in self.cuts:
-            if cut.pipe is not origin and cut.is_fresh(now):
+            if cut.pipe is not origin and cut.is_fresh(now) and not is_probe(canary):
                 self.give(cut.pipe, marked)
 
     def _stops(self, canary: bytes, origin: Pipe, now: float) -> bool:
-        """Judge a canary that came in. Return whether it ends here."""
+        """Tell whether a canary ends here: it is ours, it was here before, or its way is cut."""
         sent = self._canaries.find(canary)
         if sent is not None:
             self._heed(sent, origin, now, has_crossed(canary))
             return True
         cut = next((cut for cut in self.cuts if cut.pipe is origin), None)
-        if not self._canaries.is_new(canary, now):
-            return True
-        if cut is not None and (is_probe(canary) or not cut.is_fresh(now)):
-            return True
+        is_new = self._canaries.is_new(canary, now)
+        return not is_new or (cut is not None and (is_probe(canary) or not cut.is_fresh(now)))
+
+    def _beats(self, canary: bytes, now: float) -> bool:
+        """Tell whether our claim goes on against the canary of another hub. If not, wait for that hub."""
         if is_probe(canary) or has_crossed(canary):
             return False
         if self._canaries.wins(canary):
@@ -275,7 +278,7 @@ class WatchedHub(Hub):
         if ring.is_echo and (sent.returns < ECHOES or is_over_cut):
             return  # somebody there says what it hears
         cut = next((cut for cut in self.cuts if cut.probe == sent.name), None)
-        if cut is not None and cut.is_in(ring):
+        if cut is not None and cut.is_in(ring) and not is_over_cut:
             cut.hold_down_s = min(2 * cut.hold_down_s, HOLD_DOWN_MAX_S)
             self._keep_cut(cut, ring, now)
         is_open = ring.out in self.pipes and ring.back in self.pipes
