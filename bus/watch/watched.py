@@ -259,8 +259,9 @@ class WatchedHub(Hub):
             self._heed(sent, origin, now, has_crossed(canary))
             return True
         cut = next((cut for cut in self.cuts if cut.pipe is origin), None)
-        is_new = self._canaries.is_new(canary, now)
-        return not is_new or (cut is not None and (is_probe(canary) or not cut.is_fresh(now)))
+        if cut is not None and (is_probe(canary) or not cut.is_fresh(now)):
+            return True
+        return not self._canaries.is_new(canary, now)
 
     def _beats(self, canary: bytes, now: float) -> bool:
         """Tell whether our claim goes on against the canary of another hub. If not, wait for that hub."""
