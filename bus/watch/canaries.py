@@ -2,7 +2,8 @@
 
 A canary cannot be guessed, and it tells by which way it went out. Of hubs that ask at the same time, the one
 with the lowest name goes on and the others yield, so one ring is cut at one place (the election on a ring of
-Chang and Roberts, 1979): its canary is the only one that gets round.
+Chang and Roberts, 1979): its canary is the only one that gets round unmarked. The others, and those that go
+over a cut, are marked: who gets one back drops what went round, and cuts nothing.
 """
 
 from collections.abc import Callable
@@ -21,7 +22,7 @@ TOKEN = token(NAME)
 MARK = b"buscoupler canary "
 PROBE = b"\xff"  # the first byte of the names of canaries that try a cut
 YIELDS = 8  # in a row
-CROSSED = 1  # the bit of the last byte of a canary that went over a cut
+CROSSED = 1  # the bit in the last byte of a canary that is marked
 PASSED = 256  # canaries of others that are remembered; more pass every time
 _TEXT_BYTES = 2 * NONCE_BYTES  # the name, and a key for the way
 
@@ -128,12 +129,12 @@ def is_probe(message: bytes) -> bool:
 
 
 def crossed(message: bytes) -> bytes:
-    """Return a canary as it goes on over a cut: it still proves that there was a ring, but not that one is."""
+    """Return a canary that is marked: if it comes back, there was a ring, which is cut at another place."""
     return message[:-1] + bytes((message[-1] | CROSSED,))
 
 
 def has_crossed(message: bytes) -> bool:
-    """Tell whether a canary has gone over a cut."""
+    """Tell whether a canary is marked, as it went over a cut or past a hub that goes on asking."""
     return bool(message[-1] & CROSSED)
 
 

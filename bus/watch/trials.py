@@ -52,8 +52,9 @@ class Rules(NamedTuple, Generic[Way]):
 
     `copies` were seen within `span_s`; `rates` are those of each way a second. `strict`: ask only on strong
     signs, as who talks here talks with one other. `again`: it was acquitted before, so ask if nothing can be
-    told by holding. `is_one_way`: all copies came by one way. `patience` stretches the time for a lap, by chance:
-    of two hubs that let go at once, each takes the copy of the other for an answer.
+    told by holding. `is_one_way`: all copies came by one way. `patience` stretches the time for a lap, by
+    chance: of two hubs that let go at once, each takes the copy of the other for an answer. `tried`: it was
+    tried before, when it came less often. `is_mesh`: copies came by three ways or more: each lap makes more.
     """
 
     copies: int
@@ -85,7 +86,7 @@ class Trial(Generic[Way]):
         self._drained_s = now + self._lap_s / 2
         self.due_s = now if self._is_slow else now + self._lap_s
         self._released: Way | None = None
-        self._everything = self._drained = self._yielded = self._doubts = self._is_asked = False
+        self._everything = self._drained = self._yielded = self._doubts = self._others_ask = False
         self.asked = self._is_queue = self._is_mesh = self._is_few = False
         self._arrived = self._turns = self._rings = self._echoes = self._silences = 0
         self._verdict: Verdict | None = None
@@ -107,11 +108,6 @@ class Trial(Generic[Way]):
                 self._echoes += 1
             self._released, self.due_s = None, now
 
-    @property
-    def is_sure(self) -> bool:
-        """Whether a canary was sent, and few copies waited: a ring would have brought it back."""
-        return self.asked and not self._is_queue
-
     def leave(self, way: Way) -> None:
         """Forget a way that has gone."""
         self.held.pop(way, None)
@@ -122,7 +118,7 @@ class Trial(Generic[Way]):
     def give_way(self, now: float) -> None:
         """Note that another hub asks: it will cut the ring, if there is one."""
         if not self._yielded:
-            self._yielded, self.asked, self._is_asked = True, False, True
+            self._yielded, self.asked, self._others_ask = True, False, True
             self.due_s = min(now + max(ASK_S, self._lap_s), self._end_s)
 
     def overflow(self) -> None:
@@ -155,20 +151,23 @@ class Trial(Generic[Way]):
 
     def _after_drain(self, now: float) -> Step[Way] | None:
         self._drained = True
-        quiet = len(self._quiet())
-        self._is_mesh = self._rules.is_mesh and self._is_crowd()
-        self._is_queue = quiet == 1 and not (self._rules.is_one_way or self._is_mesh) and self._is_crowd()
-        self._is_few = len(self.held) == quiet and not self._is_crowd() and not self._rules.is_one_way
+        quiet, is_crowd, is_one_way = len(self._quiet()), self._is_crowd(), self._rules.is_one_way
+        self._is_mesh = is_crowd and self._rules.is_mesh
+        self._is_queue = is_crowd and quiet == 1 and not (is_one_way or self._is_mesh)
+        self._is_few = not (is_crowd or self._noise or is_one_way)
         if self._is_few and quiet == 1 and self._rules.strict and not self._rules.tried:
-            return self._end("legal" if self._is_explained(now) else "unknown")
+            return self._end("legal")  # as in a dialogue
         if quiet and not self._is_slow:
             return self._release(now)
-        is_explained = self._is_explained(now)
+        return self._unreleased(now)
+
+    def _unreleased(self, now: float) -> Step[Way] | None:
+        """Return the step where letting go tells nothing, as copies come all the same or seldom."""
+        is_explained, rules = self._is_explained(now), self._rules
         is_odd = self._is_crowd() and not is_explained
-        if self._rules.strict or not (self._is_storm(now) or self._is_slow or self._rules.again or is_odd):
+        if rules.strict or not (is_odd or rules.again or self._is_slow or self._is_storm(now)):
             return self._end("legal" if is_explained else "unknown")
-        rates = self._rules.rates
-        return self._ask(tuple(sorted(rates, key=rates.__getitem__)[-ASKED:]), now)
+        return self._ask(tuple(sorted(rules.rates, key=rules.rates.__getitem__)[-ASKED:]), now)
 
     def _is_explained(self, now: float) -> bool:
         """Tell whether senders bring as many copies as were seen; hubs that let go bring few."""
@@ -200,24 +199,20 @@ class Trial(Generic[Way]):
 
     def _is_open(self) -> bool:
         """Tell whether a canary that did not come back leaves it open whether there is a ring."""
-        return self._doubts and not self._is_few and (self._is_asked or not self._is_queue)
+        return self._doubts and not self._is_few
 
     def _is_much(self) -> bool:
         """Tell whether so many copies wait that several hubs may hold those of one mesh."""
-        return self._is_mesh or self._is_crowd() and (self._is_asked or not (self._rules.strict or self._everything))
+        is_alone = (self._rules.strict or self._everything) and not self._others_ask
+        return self._is_mesh or (self._is_crowd() and not is_alone)
 
     def _doubt(self, now: float) -> Step[Way] | None:
         """Return the step when holding tells nothing: others may hold too."""
-        self._doubts = True
-        if self._rules.strict and self._rules.tried and not self._is_crowd():
+        self._doubts, tried, strict = True, self._rules.tried, self._rules.strict
+        if strict and tried and not self._is_crowd():
             return self._end("legal")
-        if self._is_few and not self._is_asked and not self._rules.tried:
-            return self._end("unknown")
-        return (
-            self._end("unknown")
-            if not self._is_asked and (self._rules.strict or self._is_queue)
-            else self._ask(self._ring_ways(), now)
-        )
+        may_ask = self._others_ask or not (strict or self._is_queue or (self._is_few and not tried))
+        return self._ask(self._ring_ways(), now) if may_ask else self._end("unknown")
 
     def _ring_ways(self) -> tuple[Way, ...]:
         """Return one way of the ring, which is enough: it turns both ways."""

@@ -203,7 +203,7 @@ class WatchedHub(Hub):
         if verdict == "proved":
             self.watch.prove(case.suspect, self.clock())
         else:
-            self.watch.acquit(case.suspect, self.clock(), verdict == "legal", case.trial.is_sure)
+            self.watch.acquit(case.suspect, self.clock(), verdict == "legal", case.trial.asked)
         self._settle()
 
     def _settle(self) -> None:
