@@ -160,6 +160,16 @@ class KindOf(NamedTuple):
         return _unlike_one(self.what, self.kinds.all(), given)
 
 
+class Called(NamedTuple):
+    """A record of one of several classes, derived from the annotated one: that of `kinds` by its name.
+
+    The name stands alone, or as the only key of a mapping to its settings. `what` names it in findings.
+    """
+
+    what: str
+    kinds: Kinds[Any]
+
+
 def _unlike_one(what: str, keys: tuple[str, ...], given: list[str]) -> str:
     if len(given) == 1:
         return ""

@@ -22,6 +22,7 @@ from bus.errors import LinkError
 from bus.hub import Link
 from bus.keys import Keyring, ring_of
 from topologies.model import Shed
+from topologies.model import Side as SideSpec
 from topologies.resolved.bridges import ResolvedBridge, ResolvedJoin, ResolvedMedium, ResolvedSide
 from topologies.resolved.brokers import CandidateFacts
 from topologies.resolved.buses import BusAddress
@@ -100,7 +101,7 @@ class BridgePart(BasePart):
         """Plan the link of a side. Raises `LinkError` for a bus that cannot be reached."""
         policy, bus = _policy(side), side.bus
         if side.medium is not None:
-            return _medium_plan(side.medium, policy)
+            return _medium_plan(side.medium, policy, self._may_act)
         assert bus is not None  # a side has one or the other
         part = buses.get(bus.name)
         if part is None:
@@ -108,6 +109,11 @@ class BridgePart(BasePart):
         settings = {"trunk": side.trunk, "address": None}
         make = partial(Patch, self.name, partial(part.hub_for, side.trunk))
         return Plan(f"bus {bus.name}", settings, make, policy)
+
+    def _may_act(self, now_s: float) -> bool:
+        """Tell whether this gateway may ask and write at a device now: no other one does."""
+        gate = self.hub.gate
+        return gate is None or (gate.forwarding and not gate.lapsed())
 
     def _address(self, trunk: bool, bus: ResolvedJoin) -> BusAddress:
         """Return where to dial a bus of another process or gateway."""
@@ -294,9 +300,9 @@ class BridgePart(BasePart):
             leg.end.link.close()
 
 
-def _medium_plan(resolved: ResolvedMedium, policy: Policy) -> Plan[Link]:
+def _medium_plan(resolved: ResolvedMedium, policy: Policy, may_act: Callable[[float], bool]) -> Plan[Link]:
     """Plan the link of a medium."""
-    medium, shed, more = resolved.medium, resolved.shed, _asked(resolved)
+    medium, protocol, shed, more = resolved.medium, resolved.protocol, resolved.shed, _asked(resolved)
     settings = {
         **settings_of(medium),
         **more,
@@ -304,12 +310,17 @@ def _medium_plan(resolved: ResolvedMedium, policy: Policy) -> Plan[Link]:
         "node": resolved.node,
         "certificates": resolved.certificates,
         "keys": resolved.keys,
+        "protocol": protocol,
+        "files of the protocol": resolved.protocol_files,
     }
 
     def make() -> Link:
+        if protocol is not None:
+            return medium.speaking(protocol, _shed_of(medium, shed), may_act=may_act)
         return medium_link(medium, shed, resolved.node, ring_of(paths_of(resolved.keys)), **more)
 
-    return Plan(medium.label(), settings, make, policy, _SOFT)
+    label = medium.label() if protocol is None else f"{medium.label()} {protocol.label()}"
+    return Plan(label, settings, make, policy, _SOFT)
 
 
 def _asked(resolved: ResolvedMedium) -> dict[str, Any]:
@@ -329,12 +340,16 @@ def medium_link(
     (`Medium.link`).
     """
     more |= {"keys": keys} if keys is not None else {}
+    return medium.link(node, _shed_of(medium, words), **more)
+
+
+def _shed_of(medium: Medium, words: Shed | None) -> shedding.Shed | None:
+    """Return the policy of a queue, by the words of the file; None without words."""
     if words is None:
-        return medium.link(node, None, **more)
+        return None
     age_s = None if words.age_ms is None else words.age_ms / 1000
     queue_bytes = words.queue_bytes or medium.queue_bytes or _QUEUE_BYTES
-    shed = shedding.Shed(words.policy, queue_bytes, age_s, words.rate)
-    return medium.link(node, shed, **more)
+    return shedding.Shed(words.policy, queue_bytes, age_s, words.rate)
 
 
 def _policy(resolved: ResolvedSide) -> Policy:
@@ -351,5 +366,11 @@ def _policy(resolved: ResolvedSide) -> Policy:
         opaque=side.medium is None or side.medium.opaque,
         hold_s=STEP_S * sum(resolved.rank),
         hold_always=bool(resolved.rank.others),
-        deaf=side.medium is not None and side.medium.deaf,
+        deaf=_is_deaf(side),
     )
+
+
+def _is_deaf(side: SideSpec) -> bool:
+    """Return whether a standby cannot know there what the active bridge has sent."""
+    speaks, medium = side.speaks, side.medium
+    return medium is not None and (medium.deaf or (speaks is not None and speaks.deaf))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple, get_args, get_origin
 
-from bus.schema import ByGateway, KindOf, Record, alternatives, members, present, settings, unwrap
+from bus.schema import ByGateway, Called, KindOf, Record, alternatives, members, present, settings, unwrap
 from topologies.model import Topology
 
 
@@ -24,7 +24,12 @@ def places(annotation: Any, before: str = "", behind: str = "") -> Iterator[Plac
     bare, markers = unwrap(present(unwrap(annotation)[0]))
     markers = (*unwrap(annotation)[1], *markers)
     origin = get_origin(bare)
-    if isinstance(bare, type) and issubclass(bare, Record):
+    if called := next((marker for marker in markers if isinstance(marker, Called)), None):
+        for key in called.kinds.ours():
+            named = called.kinds.find(key)
+            assert named is not None
+            yield from within(named, f"{before}{{{key}: {{", f"}}}}{behind}", "")
+    elif isinstance(bare, type) and issubclass(bare, Record):
         kind_of = next((marker for marker in markers if isinstance(marker, KindOf)), None)
         for key in kind_of.kinds.ours() if kind_of else ("",):
             kind = kind_of.kinds.find(key) if kind_of else bare

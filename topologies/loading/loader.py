@@ -20,6 +20,7 @@ from bus.machine.touch import touching
 from bus.schema import (
     AnyText,
     ByGateway,
+    Called,
     KindOf,
     Notation,
     Record,
@@ -35,7 +36,7 @@ from bus.schema import (
 from bus.text import nearest
 from topologies.findings import Finding, InvalidTopology, error
 from topologies.loading.document import CHARACTERS_MAX, describe, parse, where
-from topologies.loading.mappings import is_choice, kind_among, slip_in, wrong_keys
+from topologies.loading.mappings import called_among, called_of, is_choice, kind_among, slip_in, wrong_keys
 from topologies.loading.numbers import unclear
 from topologies.loading.variables import Expanded
 from topologies.model import Topology
@@ -273,6 +274,8 @@ class _Reader:
                 self._wrong(key, path, f"a key must be text, found {describe(key)}")
 
     def _read_record(self, node: Node, cls: type[Record], path: str, markers: Sequence[Any]) -> Any:
+        if (called := called_of(markers)) is not None:
+            return self._read_called(node, called, path)
         kind_of = next((marker for marker in markers if isinstance(marker, KindOf)), None)
         if kind_of is None or not isinstance(node, MappingNode):
             return self._read_dataclass(node, cls, path)
@@ -285,6 +288,22 @@ class _Reader:
         if not given and (slip := slip_in(kind_of, cls, node)):
             return self._wrong(slip[0], _join(path, str(slip[0].value)), slip[1])
         return self._wrong(node, path, kind_of.problem(given))
+
+    def _read_called(self, node: Node, called: Called, path: str) -> Any:
+        try:
+            name, inner = called_among(called, node)
+            kind = called.kinds.find(name)
+        except ValueError as e:
+            return self._wrong(node, path, str(e))
+        if kind is None:
+            hint = nearest(name, called.kinds.all()) or f": use one of {', '.join(called.kinds.all())}"
+            return self._wrong(node, path, f'{called.what} "{name[:64]}" is not known{hint}')
+        if inner is not node:
+            return self._read_dataclass(inner, kind, _join(path, name))
+        if missing := _missing(kind, ()):
+            keys = ", ".join(missing)
+            return self._wrong(node, path, f"write {name}: below it, {keys} must be given too")
+        return self._build(node, kind, {}, path)
 
     def _read_dataclass(self, node: Node, cls: type[Record], path: str) -> Any:
         if not isinstance(node, MappingNode):

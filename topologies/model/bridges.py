@@ -5,9 +5,12 @@ from typing import Annotated, Literal
 
 from bridges.media import MEDIA
 from bridges.media.medium import Medium
+from bridges.protocols import PROTOCOLS
+from bridges.protocols.protocol import Protocol, Way
 from bus.schema import (
     BusName,
     ByGateway,
+    Called,
     Key,
     Length,
     Milliseconds,
@@ -21,6 +24,7 @@ from bus.schema import (
     Single,
 )
 from bus.schema import Gateway as GatewayName
+from bus.wire.pattern import token
 from topologies.model.addresses import OwnKeys
 
 
@@ -54,6 +58,10 @@ class Side(Record):
 
     bus: Annotated[BusName | None, "a bus of this file, on any gateway"] = None
     medium: Annotated[Medium | None, OneOf("a side", MEDIA, ("bus",))] = None
+    protocol: Annotated[
+        Annotated[Protocol, Called("a protocol", PROTOCOLS)] | None,
+        "what the devices speak there; TMQ by default",
+    ] = None
     trunk: Annotated[bool | None, "envelopes are kept here; by default only on a bus that has a trunk"] = None
     segment: Annotated[
         Name | None, "name of the wire; tells `check` that sides with the same name share a wire"
@@ -73,30 +81,76 @@ class Side(Record):
             raise ValueError("a bus is signed at its addresses: give the keys to these")
         if self.shed and self.bus:
             raise ValueError("nothing waits for a bus: give the shed policy to the side that is slow")
+        if self.speaks is not None:
+            _check_spoken(self, self.speaks)
         if self.medium is not None:
             _check_fit(self, self.medium)
 
     @property
+    def speaks(self) -> Protocol | None:
+        """The protocol of the devices; None for the default, TMQ."""
+        return None if self.protocol is None or not self.protocol.items else self.protocol
+
+    @property
+    def way(self) -> Way | None:
+        """The patterns that the medium or the protocol lets through by itself, as the bus knows them."""
+        if self.speaks is not None:
+            return self.speaks.way
+        passing = self.medium and self.medium.passing
+        return Way(passing.inward, passing.outward) if passing else None
+
+    @property
     def allowed(self) -> Filter:
         """The patterns of frames that may cross, by words of the side or its medium; an empty list is all."""
-        passing = self.medium and self.medium.passing
-        if passing:
-            return Filter(inward=passing.inward, outward=passing.outward)
-        return Filter(both=(self.pattern,)) if self.pattern else self.allow
+        own, way = Filter(both=(self.pattern,)) if self.pattern else self.allow, self.way
+        if way is None:
+            return own
+        inward, outward = (*own.both, *own.inward), (*own.both, *own.outward)
+        return Filter(inward=meeting(inward, way.inward), outward=meeting(outward, way.outward))
 
     @property
     def denied(self) -> Filter:
-        """The patterns of frames that do not cross: `deny`, and all where the medium lets nothing through."""
-        passing, deny = self.medium and self.medium.passing, self.deny
-        if not passing:
+        """The patterns of frames that do not cross: `deny`, and all in a direction that lets nothing pass."""
+        deny, way, allowed = self.deny, self.way, self.allowed
+        if way is None:
             return deny
-        inward = deny.inward if passing.inward else ((),)
-        return replace(deny, inward=inward, outward=deny.outward if passing.outward else ((),))
+        inward = deny.inward if allowed.inward or way.inward is None else ((),)
+        outward = deny.outward if allowed.outward or way.outward is None else ((),)
+        return replace(deny, inward=inward, outward=outward)
 
     @property
     def kind(self) -> str:
         """Key of what the side joins: `bus` or a medium."""
         return "bus" if self.medium is None else self.medium.key
+
+
+def meeting(some: Patterns, others: Patterns | None) -> Patterns:
+    """Return the patterns of frames that match one of `some` and one of `others`. Without `some`, or with
+    None for `others`, the other list alone decides; where both are given, the result may be empty."""
+    if others is None:
+        return some
+    if not some:
+        return others
+    found = [max(one, other, key=len) for one in some for other in others if _is_start(one, other)]
+    return tuple(dict.fromkeys(found))
+
+
+def _is_start(one: Names, other: Names) -> bool:
+    """Return whether one pattern is the start of the other."""
+    short = min(len(one), len(other))
+    return [token(name) for name in one[:short]] == [token(name) for name in other[:short]]
+
+
+def _check_spoken(side: Side, protocol: Protocol) -> None:
+    """Raise ValueError if a protocol does not go with what the side joins, or with the side's other words."""
+    joined = (side.bus and f"a bus ({side.bus})") or side.kind
+    carried = () if side.medium is None else side.medium.items
+    if not set(carried) & set(protocol.items):
+        raise ValueError(f"{joined} does not carry the protocol {protocol.key}: leave protocol out")
+    if side.trunk:
+        raise ValueError("a side with a protocol cannot be a trunk: its devices know no envelopes")
+    if side.keys is not None:
+        raise ValueError("keys have no effect here: the devices of a protocol sign nothing")
 
 
 def _check_fit(side: Side, medium: Medium) -> None:

@@ -4,6 +4,7 @@ import zlib
 from dataclasses import dataclass, fields, replace
 
 from bridges.media.medium import Medium
+from bridges.protocols.protocol import Protocol
 from bus.schema import Names
 from bus.transports.options import Tls
 from bus.transports.peers import Peer
@@ -28,10 +29,13 @@ class ResolvedMedium:
     `node` is the gateway's node id, None where the medium needs none. `held_s` is for how long a message
     may wait there, 0 for as long as it takes. `mates` is the number of the side, the same at all candidates
     but for its last 8 bits, which are the candidate's place; 0 where nothing stands in. `names` are those
-    of tokens, where the medium asks for them. `certificates` are stamps.
+    of tokens, where the medium asks for them. `certificates` are stamps. `protocol` is what the devices
+    speak, None for TMQ, and `protocol_files` are stamps of what it reads.
     """
 
     medium: Medium
+    protocol: Protocol | None
+    protocol_files: KeyFiles
     shed: Shed | None
     node: int | None
     keys: KeyFiles
@@ -152,8 +156,10 @@ class Bridges:
         ground = self._ground
         return ResolvedMedium(
             medium,
+            side.speaks,
+            () if side.speaks is None else stamped(side.speaks.files()),
             side.shed,
-            ground.here.node if medium.needs_node else None,
+            ground.here.node if medium.needs_node and side.speaks is None else None,
             stamped(keys_at(self._topology, side, joint.trunk)),
             tuple(certificates(value) for value in _values(medium) if isinstance(value, Tls)),
             ground.age_s(f"bridge {joint.bridge}", joint.trunk) if medium.signs else 0.0,

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 from bus.kinds import Kinds
 from bus.schema import (
     ByGateway,
+    Called,
     Check,
     KindOf,
     Length,
@@ -129,7 +130,10 @@ def _kinds(table: Table) -> dict[str, type[Any]]:
 
 def _inner(annotation: Any) -> Iterator[tuple[type[Record], Table]]:
     bare, markers = unwrap(annotation)
-    if isinstance(bare, type) and issubclass(bare, Record):
+    called = next((marker for marker in markers if isinstance(marker, Called)), None)
+    if called is not None:
+        yield from ((kind, None) for kind in _kinds(called.kinds).values())
+    elif isinstance(bare, type) and issubclass(bare, Record):
         yield bare, next((marker.kinds for marker in markers if isinstance(marker, KindOf)), None)
     for argument in get_args(bare) if get_origin(bare) is not Literal else ():
         if argument is not ...:
@@ -173,6 +177,9 @@ def _words(annotation: Any) -> str:
         return "pattern" if annotation == Names else "list of patterns"
     bare, markers = unwrap(annotation)
     for marker in markers:
+        if isinstance(marker, Called):
+            kinds = _kinds(marker.kinds)
+            return " or ".join(f"[`{key}`](#{_title(kind).lower()})" for key, kind in kinds.items())
         if isinstance(marker, Ref):
             return f"name of a {marker.what}" + (f", or `{marker.address.words}`" if marker.address else "")
         if isinstance(marker, Check) and marker.words:

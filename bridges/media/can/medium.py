@@ -24,6 +24,8 @@ class Can(Medium):
     """A CAN or CAN FD bus: Cyphal/CAN v1 message transfers, through python-can."""
 
     LINK: ClassVar = "bridges.media.can.link:CanLink"
+    SPEAKS: ClassVar = "bridges.media.can.spoken:CanSpoken"
+    items: ClassVar = ("frames",)
     key: ClassVar = "can"
     signs: ClassVar = True
     seal_bytes: ClassVar = SEAL_BYTES

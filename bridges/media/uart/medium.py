@@ -45,6 +45,8 @@ class Uart(Medium):
     """A serial line: COBS with CRC-32."""
 
     LINK: ClassVar = "bridges.media.uart.link:uart_link"
+    SPEAKS: ClassVar = "bridges.media.uart.spoken:UartSpoken"
+    items: ClassVar = ("bytes",)
     key: ClassVar = "uart"
     signs: ClassVar = True
     seal_bytes: ClassVar = SEAL_BYTES

@@ -1,0 +1,219 @@
+"""Links and pipes over a stream of bytes whose devices speak a protocol, such as a serial line."""
+
+import time
+from asyncio import TimerHandle
+from collections.abc import Callable
+from functools import partial
+from math import inf
+from typing import Any, NamedTuple, Protocol
+
+from bridges.media.device import DeviceLink, OpenPipe, PipeContext, cancel
+from bridges.media.outgoing import Outgoing
+from bridges.media.shedding import Shed
+from bridges.protocols.protocol import Protocol as Spoken
+from bridges.protocols.translator import Translator, Wire, always
+from bus.errors import words_of
+from bus.wire.batch import Batch, from_payloads, payloads
+
+_AHEAD_S = 0.04  # what the driver may hold; no policy reaches it there
+_AHEAD_BYTES_MIN = 64
+
+
+class BytePort(Protocol):
+    """An open device of bytes. `read` and `write` return at once and raise `OSError` when it is gone."""
+
+    def fileno(self) -> int: ...
+    def read(self) -> bytes: ...
+    def write(self, data: bytes) -> int: ...
+    def waiting(self) -> int: ...
+    def close(self) -> None: ...
+
+
+class Conversation(NamedTuple):
+    """An open device, and the translator of what is said there."""
+
+    port: BytePort
+    translator: Translator[bytes]
+
+
+def unix_s(loop_time: Callable[[], float], now_s: float) -> float:
+    """Return a time of the loop's clock in seconds since 1970, as the machine's clock has it now."""
+    return time.time() - (loop_time() - now_s)
+
+
+class SpokenLink(DeviceLink[Conversation]):
+    """A link to one device of bytes, which speaks `protocol`. A medium adds `_open_port`.
+
+    `byte_s`: the seconds that a byte takes on the line; 0 if nobody knows. `may_act` is that of
+    `bridges.protocols.translator.Wire`. `rest` is that of `DeviceLink`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        protocol: Spoken,
+        shed: Shed | None,
+        queue_bytes: int,
+        byte_s: float = 0.0,
+        may_act: Callable[[float], bool] = always,
+        **rest: Any,
+    ) -> None:
+        self.protocol, self.byte_s, self._may_act = protocol, byte_s, may_act
+        super().__init__(name, shed, queue_bytes, **rest)
+
+    def _open_port(self) -> BytePort:
+        """Open the device. Runs in a worker thread: it may block and raise any exception."""
+        raise NotImplementedError
+
+    def _open_device(self) -> Conversation:
+        wire = Wire(
+            self.name, "bytes", self.stats, partial(unix_s, self._loop.time), self.byte_s, self._may_act
+        )
+        translator = self.protocol.translator(wire)
+        return Conversation(self._open_port(), translator)
+
+    def _release(self, device: Conversation) -> None:
+        device.port.close()
+
+    def _make_pipe(self, device: Conversation, context: PipeContext) -> OpenPipe:
+        return SpokenPipe(device, self.shed, self.byte_s, context)
+
+    @property
+    def condition(self) -> str:
+        said = self.pipe.condition if isinstance(self.pipe, SpokenPipe) else ""
+        return super().condition or said
+
+
+class SpokenPipe(OpenPipe):
+    """The one peer of such a device: everything at its far end."""
+
+    def __init__(self, conversation: Conversation, shed: Shed, byte_s: float, context: PipeContext) -> None:
+        super().__init__(context)
+        self._port, self._translator = conversation
+        self._fd, self._byte_s = self._port.fileno(), byte_s
+        self._outgoing = Outgoing(self.stats, shed, self._translator)
+        self._ahead_bytes = max(_AHEAD_BYTES_MIN, int(_AHEAD_S / byte_s)) if byte_s else 1 << 16
+        self._waiting = False  # for room in the driver
+        self._timer: TimerHandle | None = None
+        self._again: TimerHandle | None = None
+
+    @property
+    def condition(self) -> str:
+        """The state of the devices in the protocol's own words; "" if it has none."""
+        return self._translator.condition
+
+    def start(self) -> None:
+        self._loop.add_reader(self._fd, self._on_readable)
+        self._hub.attach(self)
+        self._loop.call_soon(self._read_early)
+        self._arm()
+
+    def _read_early(self) -> None:
+        """Read what came before the link was up, for which no descriptor is readable."""
+        if not self._closed:
+            self._on_readable()
+
+    def _on_readable(self) -> None:
+        try:
+            data = self._port.read()
+        except OSError as error:
+            return self._gone(f"lost: {words_of(error)}")
+        if data:
+            self._publish(self._translator.receive([data], self._loop.time()))
+            self._note(len(data))
+            self._flush()
+        return None
+
+    def _publish(self, messages: "list[bytes] | tuple[bytes, ...]") -> None:
+        if messages:
+            self._hub.publish(from_payloads(messages), self)
+
+    def _note(self, size: int) -> None:
+        found, noise = self._translator.take_counts()
+        self.stats.noise_bytes += noise
+        self._heard(size, found, noise)
+
+    def _arm(self) -> None:
+        """Have the translator called when it wants to be."""
+        due_s = self._translator.due_s
+        if self._timer is not None and self._timer.when() != due_s:
+            self._timer.cancel()
+            self._timer = None
+        if due_s < inf and self._timer is None and not self._closed:
+            self._timer = self._loop.call_at(due_s, self._turn)
+
+    def _turn(self) -> None:
+        self._timer = None
+        turn = self._translator.turn(self._loop.time())
+        self._publish(list(turn.messages))
+        self._outgoing.say(turn.items)
+        self._note(0)
+        self._flush()
+
+    def revise(self, shed: Shed) -> bool:
+        """Use another shed policy for all messages that are not translated yet."""
+        self._outgoing.revise(shed)
+        self._flush()
+        return True
+
+    def _put(self, batch: Batch) -> None:
+        self._outgoing.put(list(payloads(batch)), self._loop.time())
+        if not self._waiting and self._again is None:
+            self._flush()
+
+    def purge(self, reason: str) -> list[bytes]:
+        """Drop the messages that have not begun, and return them. Bytes in the driver are still sent."""
+        return self._outgoing.purge(reason)
+
+    def _ahead_s(self, size: int) -> float:
+        return (size + self._port.waiting()) * self._byte_s
+
+    def _flush(self) -> None:
+        """Write what the line takes now."""
+        cancel(self._again)
+        self._again = None
+        if self._closed:
+            return None
+        now_s = self._loop.time()
+        self._outgoing.expire(now_s)
+        while room := max(0, self._ahead_bytes - self._port.waiting()):
+            chunk = self._outgoing.head(room, now_s, self._ahead_s)
+            if not chunk:
+                break
+            try:
+                count = self._port.write(chunk)
+            except OSError as error:
+                return self._gone(f"lost: {words_of(error)}")
+            self._outgoing.settle(count)
+            if count < len(chunk):
+                self._wait_for_room()
+                return self._arm()
+        self._rest(now_s)
+        return self._arm()
+
+    def _wait_for_room(self) -> None:
+        if not self._waiting:
+            self._waiting = True
+            self._loop.add_writer(self._fd, self._flush)
+
+    def _rest(self, now_s: float) -> None:
+        """Stop waiting for the driver. Look again when its buffer is half empty, or a rate allows more."""
+        if self._waiting:
+            self._waiting = False
+            self._loop.remove_writer(self._fd)
+        if not self._outgoing:
+            return
+        half_s = now_s + max(0.001, self._ahead_bytes / 2 * self._byte_s)
+        at_s = half_s if self._port.waiting() else self._outgoing.ready_s()
+        if at_s < inf:
+            self._again = self._loop.call_at(max(at_s, now_s + 0.001), self._flush)
+
+    def _end(self, why: str) -> None:
+        cancel(self._timer, self._again)
+        self._loop.remove_reader(self._fd)
+        self._loop.remove_writer(self._fd)
+        rest = self._translator.end(self._loop.time())
+        self.stats.reject("closed", len(rest))
+        self._outgoing.close("closed")
+        self._port.close()
+        self.stats.noise_bytes += self._translator.take_counts()[1]

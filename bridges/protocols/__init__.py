@@ -1,0 +1,22 @@
+"""The protocols that the devices of a side may speak: a module or a folder for each, and a table of them.
+
+A protocol turns the items of a wire (`bridges/items.py`) into TMQ frames, and frames into items. `protocol`
+has the base class of their records, `translator` that of what does the work, without I/O. Another
+distribution can add a protocol with an entry point of the group `buscoupler.protocols`
+(docs/add-a-protocol.md).
+"""
+
+from typing import TYPE_CHECKING
+
+from bus.kinds import Kinds
+
+if TYPE_CHECKING:
+    from bridges.protocols.protocol import Protocol
+
+PROTOCOLS: "Kinds[Protocol]" = Kinds(
+    "buscoupler.protocols",
+    {
+        "tmq": "bridges.protocols.tmq:TmqProtocol",
+        "lines": "bridges.protocols.lines.protocol:Lines",
+    },
+)
