@@ -81,7 +81,7 @@ class LoopWatch(Generic[Way]):
             return None
         if content.ways is None:
             if content.by is by:
-                content.count += 1 if self._repeats == REPEATS else copies
+                content.count += 1 if copies == 1 or self._repeats == REPEATS else copies
                 return self._judged(content, now) if content.count >= self._repeats else None
             content.ways = {content.by: content.count}
             if is_canary(message):
