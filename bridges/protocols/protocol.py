@@ -44,7 +44,8 @@ class Protocol(Record):
 
     `asks`: its devices say nothing unless they are asked, so one gateway alone may have the wire. `deaf`: a
     standby cannot know, from what it hears, what the active bridge has sent. `sourceless`: frames on the wire
-    do not say who sent them, so one id has one sender.
+    do not say who sent them, so one id has one sender. `named`: it writes tokens by name. `noun` is what a
+    whole item is called, for the words of noise.
     """
 
     MAKE: ClassVar[str] = ""
@@ -54,6 +55,8 @@ class Protocol(Record):
     asks: ClassVar[bool] = False
     deaf: ClassVar[bool] = True
     sourceless: ClassVar[bool] = False
+    named: ClassVar[bool] = False
+    noun: ClassVar[str] = "a frame"
 
     age_ms: Annotated[Delay, "at a takeover, frames that waited longer are not sent any more"] = 100
     replay: Annotated[bool, "at a takeover, send what the failed gateway had not sent"] = True
