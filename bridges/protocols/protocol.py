@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 from bridges.items import Items
 from bus.kinds import load
 from bus.needs import Need
+from bus.quantity.quantity import Quantity
 from bus.schema import Delay, Names, Patterns, Record, Where, check_fields
 from bus.wire.pattern import Pattern
 
@@ -101,6 +102,11 @@ class Protocol(Record):
 
     def problems(self) -> Iterator[Problem]:
         """Yield what is wrong in the protocol's files, or worth a warning, for `check`. May read them."""
+        yield from ()
+
+    def quantities(self) -> Iterator[Quantity]:
+        """Yield what is known of the values under patterns, for `show`, the page and metrics. May read
+        files."""
         yield from ()
 
     def label(self) -> str:
