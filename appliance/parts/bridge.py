@@ -317,7 +317,8 @@ def _medium_plan(resolved: ResolvedMedium, policy: Policy, may_act: Callable[[fl
 
     def make() -> Link:
         if protocol is not None:
-            return medium.speaking(protocol, _shed_of(medium, shed), may_act=may_act)
+            named = {"names": resolved.names or ()} if protocol.named else {}
+            return medium.speaking(protocol, _shed_of(medium, shed), may_act=may_act, **named)
         return medium_link(medium, shed, resolved.node, ring_of(paths_of(resolved.keys)), **more)
 
     label = medium.label() if protocol is None else f"{medium.label()} {protocol.label()}"

@@ -164,7 +164,7 @@ class Bridges:
             tuple(certificates(value) for value in settings_of(medium).values() if isinstance(value, Tls)),
             ground.age_s(f"bridge {joint.bridge}", joint.trunk) if medium.signs else 0.0,
             _mates(joint.number, facts) if medium.selective else 0,
-            ground.names if medium.named else None,
+            ground.names if medium.named or (side.speaks is not None and side.speaks.named) else None,
         )
 
     def _join(self, joint: Joint, bus: str) -> ResolvedJoin:
