@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     ClassVar,
@@ -37,6 +38,9 @@ from bus.wire.envelope import MESSAGE_BYTES_MAX
 from bus.wire.frame import TOKENS_MAX
 from bus.wire.notation import check_wildcards, names_in
 from bus.wire.websocket.origins import check_origin
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 T = TypeVar("T")
 TOKEN_MAX = 0xFFFFFFFF
@@ -201,6 +205,11 @@ class Record:
     SHORT: ClassVar[str] = ""
     GATEWAYS: ClassVar[str] = ""
     where: Where = field(default=Where(), compare=False, repr=False)
+
+
+def settings_of(record: "DataclassInstance") -> dict[str, Any]:
+    """Return the values of a record by the names of its fields, without its place in a file."""
+    return {one.name: getattr(record, one.name) for one in fields(record) if one.compare}
 
 
 class Setting(NamedTuple):
