@@ -12,5 +12,6 @@ foreign text fit for a terminal and finds the word that was meant, `elsewhere` k
 `reasons` says why a ledger counts a message as dropped, and who intended it. `errors`, `backoff` and
 `allowance` are shared by all. `events` and `logs` are what gateways say about themselves, and `report` is
 what a service does. `values` has the newest frame of each pattern, and `asking` is the question for it.
-`input` watches what comes in by a link, and `noise` judges it.
+`input` watches what comes in by a link, and `noise` judges it. `quantity` has the values of devices: types,
+scales, units, forms.
 """
