@@ -36,7 +36,8 @@ class Unreadable(ValueError):
 def read(path: str, is_j1939: bool | None = None) -> Database:
     """Return what a file has. It is read again only if it has changed.
 
-    `is_j1939`: whether extended messages are J1939; None: if the file says so. Raises OSError, ImportError without cantools, and `Unreadable`.
+    `is_j1939`: whether extended messages are J1939; None: if the file says so. Raises OSError, ImportError
+    without cantools, and `Unreadable`.
     """
     with touching(path):
         known = Path(path).stat()
@@ -60,7 +61,10 @@ def _text(data: bytes, form: str) -> str:
 
 
 def load(text: str, form: str, is_j1939: bool | None = None) -> Database:
-    """Return what a text has. `is_j1939` is that of `read`. Raises ImportError without cantools, and `Unreadable`."""
+    """Return what a text has. `is_j1939` is that of `read`.
+
+    Raises ImportError without cantools, and `Unreadable`.
+    """
     from cantools.database import load_string
 
     # what it warns of is told by `check`, as flaws
@@ -84,7 +88,7 @@ def _explained(error: Exception, text: str, form: str) -> Unreadable:
 
 
 def _line_of(said: str, text: str) -> int:
-    """Return the line of what an error without a line names: a message, or an entry of a signal; 0 if none."""
+    """Return the line of what an error names, a message or an entry of a signal; 0 if none."""
     entry = _ENTRY.search(said)
     named = _NAMED.search(said)
     if entry is not None:
@@ -195,7 +199,7 @@ def _whole(scale: float, offset: float, is_float: bool) -> tuple[float, float]:
 
 
 def overlaps(message: Message) -> Iterator[str]:
-    """Yield words about the signals of a message that can be in one frame and share bits, if there are any."""
+    """Yield words about the signals of a message that share bits of one frame, if there are any."""
     places = [_bits(signal, message.size) for signal in message.signals]
     above = {signal.name: signal for signal in message.signals}
     pairs = [

@@ -10,12 +10,12 @@ from bridges.protocols.dbc.layout import Signal
 from bridges.protocols.dbc.values import Refusal, raw_of
 from bus.quantity.forms import Value
 
-NO_SIGNAL, FILLED, MULTIPLEXER = "no signal", "filled", "multiplexer"
+NO_SIGNAL, FILLED, MULTIPLEXER, FAILED = "no signal", "filled", "multiplexer", "fill failed"
 _SHOWN: Final = 3
 
 
 class Terms(NamedTuple):
-    """How a message is sent. `cycle_s` is 0 unless it is repeated, and `age_s` how old its values may be then.
+    """How a message is sent. `cycle_s` is 0 unless it is repeated, while its values are at most `age_s` old.
 
     `initial` has raw numbers, and `fills` what fills signals (`fills`). `pads`: unused bits are 1.
     """
@@ -67,7 +67,7 @@ class Outlet:
         return raw_of(signal, value)
 
     def _select(self, raws: dict[str, int], signal: Signal, given: Mapping[str, Value]) -> None:
-        """Give the selectors above a signal values with which it is in the frame, where only one is possible."""
+        """Give each selector above a signal a value with which it is in the frame, if one alone does."""
         while signal.ids is not None and signal.selector in self._signals:
             selector = self._signals[signal.selector]
             known = raws.get(selector.name)
@@ -98,7 +98,10 @@ class Outlet:
         return list(dict.fromkeys(found))
 
     def send(self, now_s: float) -> list[CanFrame]:
-        """Return the frame after a value was written: none yet if something is missing, or in a cycle."""
+        """Return the frame after a value was written: none yet if something is missing, or in a cycle.
+
+        Raises `Refusal` if a fill fails.
+        """
         if self.missing():
             return []
         cycle_s = self._terms.cycle_s
@@ -106,7 +109,10 @@ class Outlet:
             return []
         if cycle_s:
             self.due_s = now_s + cycle_s
-        return self._frames()
+        found = self._frames()
+        if self.fault:
+            raise Refusal(FAILED)
+        return found
 
     def turn(self, now_s: float, may_act: bool) -> list[CanFrame]:
         """Return the frame of a cycle; none, and end the cycle, if its values are too old or another acts."""
@@ -151,4 +157,3 @@ class Outlet:
             more = "..." if missing[_SHOWN:] else ""
             return f"{self.name} waits for {', '.join(missing[:_SHOWN])}{more}"
         return f"{self.name} is not repeated: its values are too old" if self._is_stale else ""
-

@@ -140,9 +140,9 @@ class Outward:
         try:
             values = {name: self._value(frame.data)} if name else _values(frame.data)
             outlet.write(values, now_s)
+            return Sent(outlet.send(now_s))
         except Refusal as error:
             return Sent(why=str(error))
-        return Sent(outlet.send(now_s))
 
     def _value(self, data: bytes) -> Value:
         try:

@@ -35,27 +35,38 @@ class Dbc(Protocol):
 
     file: Annotated[Path, "the database; its name ends with .dbc, .kcd or .sym"]
     root: Annotated[Names, "a signal is published as ROOT/MESSAGE/SIGNAL"] = ("can",)
-    receive: Annotated[MessageNames | None, "only these messages come in; without it, all that we do not send"] = (
-        None
-    )
+    receive: Annotated[
+        MessageNames | None, "only these messages come in; without it, all that we do not send"
+    ] = None
     send: Annotated[MessageNames, "messages that the gateway sends; without it and `as`, none"] = ()
     sender: Annotated[MessageName | None, "send what this node sends in the database", Key("as")] = None
-    per: Annotated[Literal["signal", "message"], "a frame for each signal, or one JSON object for all"] = "signal"
+    per: Annotated[Literal["signal", "message"], "a frame for each signal, or one JSON object for all"] = (
+        "signal"
+    )
     form: FormSetting = "text"
     publish: Annotated[Literal["frame", "change"], "what comes, or only what differs from the last"] = "frame"
-    refresh_ms: Annotated[Delay, "with `publish: change`, what stays is published this often, if it comes"] = 10_000
-    every_ms: Annotated[Delay | None, "a signal is published at most this often, with its latest value"] = None
+    refresh_ms: Annotated[
+        Delay, "with `publish: change`, what stays is published this often, if it comes"
+    ] = 10_000
+    every_ms: Annotated[Delay | None, "a signal is published at most this often, with its latest value"] = (
+        None
+    )
     initial: Annotated[
-        Mapping[str, Scalar], "values until the bus gives some, by SIGNAL or MESSAGE/SIGNAL: commands on a live bus"
+        Mapping[str, Scalar],
+        "values until the bus gives some, by SIGNAL or MESSAGE/SIGNAL: commands on a live bus",
     ] = field(default_factory=dict)
     fill: Annotated[
-        Mapping[str, str], "who fills a sent signal, by SIGNAL or MESSAGE/SIGNAL: `counter`, or an entry point"
+        Mapping[str, str],
+        "who fills a sent signal, by SIGNAL or MESSAGE/SIGNAL: `counter`, or an entry point",
     ] = field(default_factory=dict)
-    cycle: Annotated[bool, "send at the cycle time of the database, while a value is younger than `age_ms`"] = False
+    cycle: Annotated[
+        bool, "send at the cycle time of the database, while a value is younger than `age_ms`"
+    ] = False
     j1939: Annotated[bool | None, "extended messages are J1939; by default if the database says so"] = None
     address: Annotated[Annotated[int, Range(0, 253)] | None, "J1939: our address, to send with"] = None
     name: Annotated[
-        Annotated[int, Range(0, (1 << 64) - 1)] | None, "J1939: our NAME, 64 bits, by which we claim the address"
+        Annotated[int, Range(0, (1 << 64) - 1)] | None,
+        "J1939: our NAME, 64 bits, by which we claim the address",
     ] = None
 
     def check(self) -> None:
@@ -90,11 +101,15 @@ class Dbc(Protocol):
     def received(self, database: Database) -> tuple[str, ...]:
         """Return the names of the messages of a database that come in."""
         sent, wanted = set(self.sent(database)), self.receive
-        return tuple(name for name in database.messages if name not in sent and (wanted is None or name in wanted))
+        return tuple(
+            name for name in database.messages if name not in sent and (wanted is None or name in wanted)
+        )
 
     @property
     def way(self) -> Way:
-        inward = ((*self.root,),) if self.receive is None else tuple((*self.root, name) for name in self.receive)
+        inward = (
+            ((*self.root,),) if self.receive is None else tuple((*self.root, name) for name in self.receive)
+        )
         names: tuple[str, ...] = self.send
         if self.sender is not None:
             database = self.database_or_none()
@@ -148,10 +163,9 @@ class Dbc(Protocol):
 
     def wanted(self, database: Database) -> Wanted:
         """Return what is to be sent."""
-        return Wanted(
-            self.sent(database), self.initial, self.fill, self.cycle, self.age_ms / 1000, self.form, self.address,
-            self.name,
-        )  # fmt: skip
+        names, age_s = self.sent(database), self.age_ms / 1000
+        station = self.address, self.name
+        return Wanted(names, self.initial, self.fill, self.cycle, age_s, self.form, *station)
 
     def problems(self) -> Iterator[Problem]:
         path = self.path(self.file)
@@ -173,4 +187,3 @@ class Dbc(Protocol):
 
     def label(self) -> str:
         return f"dbc {self.file}"
-

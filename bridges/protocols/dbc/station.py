@@ -63,9 +63,7 @@ class Station:
 
     def _writers_of(self, signals: Sequence[Signal]) -> tuple[Writer, ...]:
         form, unix_s = self._manner.form, self._manner.unix_s
-        return tuple(
-            writer(form, (*self._tokens, token(one.name)), one.unit, unix_s) for one in signals
-        )
+        return tuple(writer(form, (*self._tokens, token(one.name)), one.unit, unix_s) for one in signals)
 
     def receive(self, data: bytes | bytearray, now_s: float) -> list[bytes]:
         """Return the frames that the data of a CAN frame become."""
@@ -120,11 +118,9 @@ class Station:
         return found
 
     def _publish(self, unit: _Unit, raws: Sequence[int | None], now_s: float) -> list[bytes]:
-        fresh = raws
-        if self._manner.only_changes:
-            fresh = self._changed(unit, raws, now_s)
-            if fresh is None:
-                return []
+        fresh = self._changed(unit, raws, now_s) if self._manner.only_changes else raws
+        if fresh is None:
+            return []
         values = [self._value(unit, place, raw) for place, raw in enumerate(fresh)]
         if not self._manner.is_per_message:
             known = zip(unit.writers, values, strict=True)
@@ -138,7 +134,7 @@ class Station:
         return [] if made is None else [made]
 
     def _changed(self, unit: _Unit, raws: Sequence[int | None], now_s: float) -> Sequence[int | None] | None:
-        """Return the raw numbers that are to be published, with None for others; None if all are as before."""
+        """Return the raw numbers to publish, with None for others; None if all are as before."""
         last, refresh = unit.last, now_s - unit.last_s >= self._manner.refresh_s
         if not refresh and raws == last:
             return None

@@ -14,7 +14,7 @@ from bridges.protocols.translator import Sent, Translator, Turn, Wire
 
 
 class DbcTranslator(Translator[CanFrame]):
-    """A translator of one CAN bus. Raises OSError, ImportError or ValueError if it cannot read the database."""
+    """A translator of one CAN bus. Raises OSError, ImportError or ValueError for an unreadable database."""
 
     def __init__(self, record: Dbc, wire: Wire) -> None:
         super().__init__(wire)

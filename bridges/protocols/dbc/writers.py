@@ -51,5 +51,7 @@ def write_all(
 def _plain(value: Value) -> Value | None:
     """Return a value for JSON, which has no infinity."""
     if isinstance(value, float):
-        return (int(value) if value.is_integer() and abs(value) < 1e15 else value) if isfinite(value) else None
+        return (
+            (int(value) if value.is_integer() and abs(value) < 1e15 else value) if isfinite(value) else None
+        )
     return value

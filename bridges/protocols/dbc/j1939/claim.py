@@ -44,7 +44,7 @@ class Claim:
         return []
 
     def heard(self, source: int, data: bytes | bytearray) -> list[CanFrame]:
-        """Take the claim of another node. Return what to send: our claim again, or that we have no address."""
+        """Take the claim of another node. Return what to send: our claim again, or that it is lost."""
         name = int.from_bytes(data[:8], "little")
         if source != self.address or len(data) < 8 or name == self.name or self.state in ("quiet", "lost"):
             return []

@@ -126,7 +126,9 @@ class Transports:
         if session is None or session.spoilt or len(data) < 2:
             if session is not None and session.spoilt:
                 session.due_s = now_s + session.limit_s
-            self._reject("malformed" if len(data) < 2 else "unannounced" if session is None else "interleaved")
+            self._reject(
+                "malformed" if len(data) < 2 else "unannounced" if session is None else "interleaved"
+            )
             return None
         left = session.size - len(session.data)
         if data[0] != session.next or len(data) <= min(left, _PACKET):
