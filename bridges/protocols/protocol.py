@@ -44,7 +44,7 @@ class Protocol(Record):
 
     `asks`: its devices say nothing unless they are asked, so one gateway alone may have the wire. `deaf`: a
     standby cannot know, from what it hears, what the active bridge has sent. `sourceless`: frames on the wire
-    do not say who sent them, so one id has one sender.
+    do not say who sent them, so one id has one sender. `hears_errors`: on CAN it reads error frames, too.
     """
 
     MAKE: ClassVar[str] = ""
@@ -54,6 +54,7 @@ class Protocol(Record):
     asks: ClassVar[bool] = False
     deaf: ClassVar[bool] = True
     sourceless: ClassVar[bool] = False
+    hears_errors: ClassVar[bool] = False
 
     age_ms: Annotated[Delay, "at a takeover, frames that waited longer are not sent any more"] = 100
     replay: Annotated[bool, "at a takeover, send what the failed gateway had not sent"] = True
@@ -79,6 +80,11 @@ class Protocol(Record):
     def ids(self) -> tuple[Any, Any]:
         """Return what is received and what is sent, in the protocol's own terms, for a `sourceless` one."""
         return (), ()
+
+    def filters(self) -> tuple[tuple[int, int], ...] | None:
+        """Return identifiers of CAN frames, each with a mask, one of which all frames match that it reads, or
+        that it sends where a standby hears them; None for all frames."""
+        return None
 
     def needs(self) -> Iterator[Need]:
         """Yield what the protocol needs of the machine, such as a library or a file."""
