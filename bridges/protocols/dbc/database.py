@@ -26,7 +26,7 @@ _NONE: Final = re.compile(r"VECTOR__(XXX|INDEPENDENT_SIG_MSG)")
 
 
 class Unreadable(ValueError):
-    """Why a database cannot be read, and where: line and column from 1, 0 if they are not known."""
+    """The reason why a database cannot be read, and its place: line and column from 1, 0 if not known."""
 
     def __init__(self, text: str, line: int = 0, column: int = 0) -> None:
         super().__init__(text)

@@ -47,7 +47,7 @@ class Inward:
 
     @property
     def due_s(self) -> float:
-        """When `turn` has something to do."""
+        """The time at which `turn` has something to do."""
         return min((self._transports.due_s, *(station.due_s for station in self._waiting)))
 
     def receive(self, items: Sequence[CanFrame], now_s: float) -> list[bytes]:

@@ -8,8 +8,7 @@ from bridges.items import EXTENDED, FD
 
 
 class Flaw(NamedTuple):
-    """What is wrong in a database. `message` names the one that it is about; `blocks`: so that cannot be
-    sent."""
+    """A fault of a database. `message` names the one that it is about; `blocks`: that cannot be sent."""
 
     text: str
     message: str
@@ -79,7 +78,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """What a database has: messages by name, nodes, and its flaws."""
+    """The messages of a database by name, its nodes, and its flaws."""
 
     messages: Mapping[str, Message]
     nodes: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ _SHOWN: Final = 3
 
 
 class Terms(NamedTuple):
-    """How a message is sent. `cycle_s` is 0 unless it is repeated, while its values are at most `age_s` old.
+    """The terms of a message. `cycle_s` is 0 unless it is repeated, while its values are `age_s` old at most.
 
     `initial` has raw numbers, and `fills` what fills signals (`fills`). `pads`: unused bits are 1.
     """
@@ -149,7 +149,7 @@ class Outlet:
 
     @property
     def condition(self) -> str:
-        """Why no frame leaves though values came; "" if nothing is wrong."""
+        """The reason why no frame leaves though values came; "" if there is none."""
         if self.fault:
             return self.fault
         missing = self.missing() if self._written_s > -inf else []

@@ -81,7 +81,7 @@ class Outward:
 
     @property
     def due_s(self) -> float:
-        """When `turn` has something to do."""
+        """The time at which `turn` has something to do."""
         if self._replies:
             return 0.0
         claim_s = inf if self._claim is None else self._claim.due_s
@@ -94,7 +94,7 @@ class Outward:
 
     @property
     def condition(self) -> str:
-        """What is wrong, in a few words; "" if nothing is."""
+        """The trouble with sending, in a few words; "" if there is none."""
         said = self._claim.condition if self._claim is not None else ""
         return said or next((words for one in self._outlets.values() if (words := one.condition)), "")
 

@@ -17,7 +17,7 @@ _UNITS_MAX: Final = 1024
 
 
 class Manner(NamedTuple):
-    """How signals are published. The record `Dbc` has the meaning of each.
+    """The manner in which signals are published. The record `Dbc` has the meaning of each.
 
     `every_s` is 0 for no bound, and `refresh_s` infinite unless only changes are published. `reject` counts
     what is no value, by reason.

@@ -16,7 +16,7 @@ Value = Number | str
 
 
 class Refusal(ValueError):
-    """Why a value cannot be sent; `args[0]` is a reason of drops."""
+    """The reason why a value cannot be sent, which `args[0]` has in the words of drops."""
 
 
 def text(value: Value) -> str:

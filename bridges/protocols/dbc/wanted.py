@@ -1,4 +1,4 @@
-"""What a topology wants of the messages that it sends, and why it cannot have it. Pure."""
+"""The wishes of a topology for the messages that it sends, and why one cannot be sent. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
@@ -12,7 +12,7 @@ _J1939_BYTES: Final = 8
 
 
 class Wanted(NamedTuple):
-    """What is said of sending; the record `Dbc` has the meaning of each. `names` are those of messages."""
+    """The settings of sending; the record `Dbc` has the meaning of each. `names` are those of messages."""
 
     names: tuple[str, ...]
     initial: Mapping[str, Any]

@@ -64,7 +64,7 @@ class Claim:
 
     @property
     def condition(self) -> str:
-        """What is wrong, in a few words; "" if nothing is."""
+        """The trouble with the address, in a few words; "" if there is none."""
         if self.state != "lost":
             return ""
         return f"J1939 address {self.address} is lost to NAME 0x{self.winner:016x}: nothing is sent"
