@@ -20,7 +20,7 @@ from bridges.media.can.port import trouble
 from bridges.media.can.socketcan import FD_BYTES, unpack_frame
 from bridges.media.medium import Medium
 from bridges.media.uart.medium import Uart
-from bridges.protocols.guess import Guess, of_bytes
+from bridges.media.guess import Guess, of_bytes
 from bus.errors import BusError
 from bus.machine.holders import holder_of_file, holding_words
 
