@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from bridges.media.uart.codec import encode
 from bridges.media.guess import of_bytes
+from bridges.media.uart.codec import encode
 from bus.wire.frame import pack
 
 GGA = b"$GPGGA,123519,4807.038,N,01131.000,E,1,08,0.9,545.4,M,46.9,M,,*47\r\n"
