@@ -9,7 +9,8 @@ from math import inf
 
 @dataclass(frozen=True)
 class Ear:
-    """The input of a medium as its noise shows. `unit` is what is counted, and `guess` what may be wrong.
+    """The input of a medium as its noise shows. `unit` is what is counted, `guess` what may be wrong, and
+    `noun` what none of it is.
 
     Input without a message is noise when `sure` units of it were rejected, or more than `most` came, which is
     more than a message takes. Before the first message it is noise too when `few` units have come, and after
@@ -22,6 +23,7 @@ class Ear:
     most: float = inf
     few: int = 16
     slow_s: float = 3.0
+    noun: str = "a frame"
 
 
 class Noise:
@@ -69,7 +71,7 @@ class Noise:
         self._known = False
 
     def _begin(self) -> bool:
-        self.words = f"{self.count:,} {self._ear.unit}, none a frame: {self._ear.guess}?"
+        self.words = f"{self.count:,} {self._ear.unit}, none {self._ear.noun}: {self._ear.guess}?"
         self.due_s = inf
         return True
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     ClassVar,
@@ -37,6 +38,9 @@ from bus.wire.envelope import MESSAGE_BYTES_MAX
 from bus.wire.frame import TOKENS_MAX
 from bus.wire.notation import check_wildcards, names_in
 from bus.wire.websocket.origins import check_origin
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 T = TypeVar("T")
 TOKEN_MAX = 0xFFFFFFFF
@@ -210,6 +214,11 @@ class Record:
     where: Where = field(default=Where(), compare=False, repr=False)
 
 
+def settings_of(record: "DataclassInstance") -> dict[str, Any]:
+    """Return the values of a record by the names of its fields, without its place in a file."""
+    return {one.name: getattr(record, one.name) for one in fields(record) if one.compare}
+
+
 class Setting(NamedTuple):
     """A key of a record: its field, its type with all markers except the text, and its help text."""
 
@@ -349,12 +358,19 @@ def _check_token_name(name: str) -> None:
     check_wildcards([name])
 
 
-def _pattern_in(text: str) -> tuple[int | str, ...]:
-    """Read a pattern. Text without a slash is one name, also if it is digits: YAML has its own quotes."""
+def pattern_in(text: str) -> tuple[int | str, ...]:
+    """Return the names of a pattern. Raises ValueError.
+
+    Text without a slash is one name, also if it is digits: YAML has its own quotes.
+    """
     if "/" in text:
         return tuple(names_in(text))
     _check_token_name(text)
     return (text,)
+
+
+def _check_pattern(text: str) -> None:
+    pattern_in(text)
 
 
 Name = Annotated[str, Check(check_name, "a name")]
@@ -372,7 +388,8 @@ Gateway = Annotated[str, Ref("gateway", ("gateways",))]
 BusName = Annotated[str, Ref("bus", ("buses",))]
 TapName = Annotated[str, Ref("bus or bridge", ("buses", "bridges"))]
 Token = Annotated[int | str, Check(_check_token, "a name or a number"), AnyText()]
-Names = Annotated[tuple[Token, ...], Length(0, TOKENS_MAX), Notation(_pattern_in, "a pattern"), Single()]
+PatternKey = Annotated[str, Check(_check_pattern, "pattern"), AnyText()]
+Names = Annotated[tuple[Token, ...], Length(0, TOKENS_MAX), Notation(pattern_in, "a pattern"), Single()]
 Patterns = Annotated[tuple[Names, ...], Length(0, 4096), Single()]
 Port = Annotated[int, Range(1, 65535)]
 CanNode = Annotated[int, Range(1, 127)]

@@ -30,6 +30,11 @@ MADE = re.compile(
     r"bridges\.media\.\w+\.(link|spoken)|bridges\.protocols\.\w+\.translator|devices(\.dbp)?\.\w+\.service"
 )
 CIRCLES = 0
+RINGS = {
+    frozenset({"appliance.commandline", "appliance.probe"}),
+    frozenset({"pipeline.analysis", "pipeline.output"}),
+}
+"""Rooms that import each other; no more should come."""
 
 
 def is_for_types(node: ast.AST) -> bool:
@@ -175,6 +180,22 @@ def graph() -> dict[str, set[str]]:
 
 def test_no_modules_import_each_other() -> None:
     assert len(circles(graph())) <= CIRCLES
+
+
+def rooms(package: str) -> dict[str, set[str]]:
+    """Each folder of a package with those that its modules import."""
+    made = {
+        f"{package}.{folder.name}": set[str]() for folder in (ROOT / package).iterdir() if folder.is_dir()
+    }
+    for room, others in made.items():
+        found = {name for path in modules(room.replace(".", "/")) for name in names(path, types=True)}
+        others |= {".".join(name.split(".")[:2]) for name in found} & made.keys() - {room}
+    return made
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_rooms_of_a_package_import_one_way(package: str) -> None:
+    assert circles(rooms(package)) <= RINGS
 
 
 def test_a_circle_is_seen() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from appliance.parts.bus import LIMITS, BusPart, bus_plan
 from appliance.parts.candidate import Proofs, candidate_of, endpoints, proofs_of
-from appliance.parts.changes import Change, Draft, End, Plan, differing, settings_of
+from appliance.parts.changes import Change, Draft, End, Plan, differing
 from appliance.parts.patch import Patch
 from appliance.parts.site import BasePart, Entry, Revision, Site
 from appliance.status.rows import LinkRow
@@ -23,6 +23,7 @@ from bridges.media.medium import Medium
 from bus.errors import LinkError
 from bus.hub import Hub, Link
 from bus.keys import Keyring, ring_of
+from bus.schema import settings_of
 from topologies.model import Shed
 from topologies.model import Side as SideSpec
 from topologies.resolved.bridges import ResolvedBridge, ResolvedJoin, ResolvedMedium, ResolvedSide
@@ -330,7 +331,8 @@ def _medium_plan(resolved: ResolvedMedium, policy: Policy, may_act: Callable[[fl
 
     def make() -> Link:
         if protocol is not None:
-            return medium.speaking(protocol, _shed_of(medium, shed), may_act=may_act)
+            named = {"names": resolved.names or ()} if protocol.named else {}
+            return medium.speaking(protocol, _shed_of(medium, shed), may_act=may_act, **named)
         return medium_link(medium, shed, resolved.node, ring_of(paths_of(resolved.keys)), **more)
 
     label = medium.label() if protocol is None else f"{medium.label()} {protocol.label()}"

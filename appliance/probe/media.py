@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 from bridges.media import MEDIA
 from bridges.media.medium import Medium, Word
 from bus.errors import LinkError, TokenError
-from bus.schema import Notation, Setting, present, settings, unwrap
+from bus.schema import Notation, Setting, members, present, settings, unwrap
 from bus.text import closest
 from bus.wire.notation import names_in
 
@@ -61,6 +61,7 @@ def _bare(annotation: Any) -> Any:
 
 def _reader(annotation: Any) -> tuple[Reader, str]:
     """Return the reader of values of a type, and the words for its values. Lists of text are addresses."""
+    annotation = _one_text(annotation)
     bare = _bare(annotation)
     notation = next((one for one in unwrap(present(annotation))[1] if isinstance(one, Notation)), None)
     if notation is not None:
@@ -69,6 +70,13 @@ def _reader(annotation: Any) -> tuple[Reader, str]:
         return _READERS.get(bare, (str, "text"))
     item = _bare(get_args(bare)[0])
     return _LISTS[get_origin(item) or item]
+
+
+def _one_text(annotation: Any) -> Any:
+    """Return the type of what may stand in one word where a mapping may stand too, in a file."""
+    kinds = [one for one in members(unwrap(annotation)[0]) if get_origin(unwrap(one)[0]) is not Mapping]
+    whole = [one for one in kinds if one is not type(None)]
+    return whole[0] if len(whole) == 1 else annotation
 
 
 class Form(NamedTuple):
@@ -186,6 +194,8 @@ def pairs_of(word: str, query: str) -> list[tuple[str, str]]:
 
 def value_of(word: str, key: str, value: str, setting: Setting) -> Any:
     """Return the value of a setting, by the type of its field. Raises `LinkError`."""
+    if get_origin(_bare(setting.annotation)) is Mapping:
+        raise LinkError(f"{word}: {key} is a mapping: write it in a topology")
     reader, kind = _reader(setting.annotation)
     try:
         if not value:

@@ -142,7 +142,8 @@ class Medium(Record):
         """Make the link, not yet open, whose devices speak `protocol`.
 
         `more` may have `retry_min_s`, `retry_max_s`, and `may_act(now_s)`, which tells whether this gateway
-        may ask and write now. Raises `LinkError` for settings that can never work.
+        may ask and write now; for a protocol that is `named` also `names`. Raises `LinkError` for settings
+        that can never work.
         """
         made: Link = load(self.SPEAKS)(self, protocol, shed=shed, **more)
         return made

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 from bridges.items import Items
 from bus.kinds import load
 from bus.needs import Need
+from bus.quantity.quantity import Quantity
 from bus.schema import Delay, Names, Patterns, Record, Where, check_fields
 from bus.wire.pattern import Pattern
 
@@ -44,7 +45,8 @@ class Protocol(Record):
 
     `asks`: its devices say nothing unless they are asked, so one gateway alone may have the wire. `deaf`: a
     standby cannot know, from what it hears, what the active bridge has sent. `sourceless`: frames on the wire
-    do not say who sent them, so one id has one sender.
+    do not say who sent them, so one id has one sender. `named`: it writes tokens by name. `noun` is what a
+    whole item is called, for the words of noise.
     """
 
     MAKE: ClassVar[str] = ""
@@ -54,6 +56,8 @@ class Protocol(Record):
     asks: ClassVar[bool] = False
     deaf: ClassVar[bool] = True
     sourceless: ClassVar[bool] = False
+    named: ClassVar[bool] = False
+    noun: ClassVar[str] = "a frame"
 
     age_ms: Annotated[Delay, "at a takeover, frames that waited longer are not sent any more"] = 100
     replay: Annotated[bool, "at a takeover, send what the failed gateway had not sent"] = True
@@ -80,6 +84,16 @@ class Protocol(Record):
         """Return what is received and what is sent, in the protocol's own terms, for a `sourceless` one."""
         return (), ()
 
+    @property
+    def hears_errors(self) -> bool:
+        """Whether the translator is to have the error frames of a CAN bus, too."""
+        return False
+
+    def filters(self) -> tuple[tuple[int, int], ...] | None:
+        """Return identifiers of CAN frames, each with a mask, one of which all frames match that it reads, or
+        that it sends where a standby hears them; None for all frames."""
+        return None
+
     def needs(self) -> Iterator[Need]:
         """Yield what the protocol needs of the machine, such as a library or a file."""
         yield from ()
@@ -98,6 +112,11 @@ class Protocol(Record):
 
     def problems(self) -> Iterator[Problem]:
         """Yield what is wrong in the protocol's files, or worth a warning, for `check`. May read them."""
+        yield from ()
+
+    def quantities(self) -> Iterator[Quantity]:
+        """Yield what is known of the values under patterns, for `show`, the page and metrics. May read
+        files."""
         yield from ()
 
     def label(self) -> str:

@@ -31,7 +31,8 @@ class Wire(NamedTuple):
     `name`: of the link, for logs. `items`: those that the medium carries. `stats`: the counts of the link;
     a translator adds to `rejected` and `noise_bytes` only. `unix_s(now_s)` gives a time in seconds since
     1970. `byte_s`: the seconds that a byte takes on the line, 0 if nobody knows. `may_act(now_s)` tells
-    whether this gateway may ask and write now: where several run a bridge, only one of them may.
+    whether this gateway may ask and write now: where several run a bridge, only one of them may. `names` are
+    those of tokens that the topology knows, for a protocol that is `named`.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Wire(NamedTuple):
     unix_s: Callable[[float], float] = same
     byte_s: float = 0.0
     may_act: Callable[[float], bool] = always
+    names: Sequence[str] = ()
 
 
 class Sent(NamedTuple, Generic[T]):

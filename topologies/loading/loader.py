@@ -37,7 +37,15 @@ from bus.schema import (
 from bus.text import nearest
 from topologies.findings import Finding, InvalidTopology, error
 from topologies.loading.document import CHARACTERS_MAX, describe, parse, where
-from topologies.loading.mappings import called_among, called_of, is_choice, kind_among, slip_in, wrong_keys
+from topologies.loading.mappings import (
+    called_among,
+    called_of,
+    is_choice,
+    is_mapping,
+    kind_among,
+    slip_in,
+    wrong_keys,
+)
 from topologies.loading.numbers import unclear
 from topologies.loading.variables import Expanded
 from topologies.model import Topology
@@ -229,6 +237,10 @@ class _Reader:
         wanted = [option for option in options if option is not type(None)]
         if len(wanted) < len(options) and _is_null(node):
             return None
+        maps = [option for option in wanted if is_mapping(option)]
+        if maps and isinstance(node, MappingNode):
+            return self.read(node, maps[0], path)
+        wanted = [option for option in wanted if option not in maps]
         if len(wanted) == 1:
             return self.read(node, wanted[0], path)
         lists = [option for option in wanted if get_origin(unwrap(option)[0]) is tuple]

@@ -10,7 +10,7 @@ from typing import Any, get_args, get_origin
 from yaml.nodes import MappingNode, Node, ScalarNode
 
 from bus.elsewhere import known_elsewhere
-from bus.schema import Called, KindOf, Record, Single, alternatives, present, settings, unwrap
+from bus.schema import Called, KindOf, Record, Single, alternatives, members, present, settings, unwrap
 from bus.text import closest, nearest
 
 _LIKENESS = 0.6
@@ -23,17 +23,25 @@ def is_choice(node: MappingNode, annotation: Any, gateways: Collection[str]) -> 
     """Return whether a mapping gives a value by gateway, where a value of this type is expected.
 
     A key that is a gateway says so, with two exceptions. Where a mapping is expected, a key of that mapping
-    says that it is one. Where any keys are allowed, all keys must be gateways, with a mapping for each.
+    says that it is one. Where any keys are allowed, all keys must be gateways, with a mapping for each. Where
+    such a mapping or another value is expected, all keys must be gateways.
     """
     keys = [str(key.value) for key, _ in node.value if isinstance(key, ScalarNode)]
     bare = _expected(annotation)
     if get_origin(bare) is Mapping:
         whole = all(isinstance(child, MappingNode) for _, child in node.value)
         return whole and 0 < len(keys) == len(node.value) and all(key in gateways for key in keys)
+    if any(map(is_mapping, members(bare))):
+        return 0 < len(keys) == len(node.value) and all(key in gateways for key in keys)
     own = _keys(bare) if isinstance(bare, type) and issubclass(bare, Record) else ()
     if (called := called_of(unwrap(present(unwrap(annotation)[0]))[1])) is not None:
         own = called.kinds.all()
     return any(key in gateways for key in keys) and not any(key in own for key in keys)
+
+
+def is_mapping(annotation: Any) -> bool:
+    """Return whether an annotation is a mapping with any keys."""
+    return get_origin(unwrap(annotation)[0]) is Mapping
 
 
 def called_of(markers: Sequence[Any]) -> Called | None:

@@ -1,11 +1,11 @@
 """The records of bridges: what each side joins, with policies, keys, ages and its rank, and the candidate."""
 
 import zlib
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 from bridges.media.medium import Medium
 from bridges.protocols.protocol import Protocol
-from bus.schema import Names
+from bus.schema import Names, settings_of
 from bus.transports.options import Tls
 from bus.transports.peers import Peer
 from topologies.model import BridgeSpec, Listen, Shed, Side
@@ -161,10 +161,10 @@ class Bridges:
             side.shed,
             ground.here.node if medium.needs_node and side.speaks is None else None,
             stamped(keys_at(self._topology, side, joint.trunk)),
-            tuple(certificates(value) for value in _values(medium) if isinstance(value, Tls)),
+            tuple(certificates(value) for value in settings_of(medium).values() if isinstance(value, Tls)),
             ground.age_s(f"bridge {joint.bridge}", joint.trunk) if medium.signs else 0.0,
             _mates(joint.number, facts) if medium.selective else 0,
-            ground.names if medium.named else None,
+            ground.names if medium.named or (side.speaks is not None and side.speaks.named) else None,
         )
 
     def _join(self, joint: Joint, bus: str) -> ResolvedJoin:
@@ -187,10 +187,6 @@ class Bridges:
             keys=stamped(keys_of(self._topology, listen)),
             age_s=ground.age_s(f"bridge {joint.bridge}", joint.trunk, listen.age_ms),
         )
-
-
-def _values(medium: Medium) -> list[object]:
-    return [getattr(medium, one.name) for one in fields(medium) if one.compare]
 
 
 def _mates(number: int, facts: CandidateFacts | None) -> int:
