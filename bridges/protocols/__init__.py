@@ -18,5 +18,9 @@ PROTOCOLS: "Kinds[Protocol]" = Kinds(
     {
         "tmq": "bridges.protocols.tmq:TmqProtocol",
         "lines": "bridges.protocols.lines.protocol:Lines",
+        "nmea": "bridges.protocols.nmea.protocol:Nmea",
+        "jsonl": "bridges.protocols.jsonl.protocol:JsonLines",
+        "slip": "bridges.protocols.slip.protocol:Slip",
+        "bytes": "bridges.protocols.bytes.protocol:Bytes",
     },
 )
