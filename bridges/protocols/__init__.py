@@ -22,5 +22,6 @@ PROTOCOLS: "Kinds[Protocol]" = Kinds(
         "jsonl": "bridges.protocols.jsonl.protocol:JsonLines",
         "slip": "bridges.protocols.slip.protocol:Slip",
         "bytes": "bridges.protocols.bytes.protocol:Bytes",
+        "dbc": "bridges.protocols.dbc.protocol:Dbc",
     },
 )
