@@ -18,5 +18,6 @@ PROTOCOLS: "Kinds[Protocol]" = Kinds(
     {
         "tmq": "bridges.protocols.tmq:TmqProtocol",
         "lines": "bridges.protocols.lines.protocol:Lines",
+        "dbc": "bridges.protocols.dbc.protocol:Dbc",
     },
 )

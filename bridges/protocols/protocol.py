@@ -35,6 +35,14 @@ class Way(NamedTuple):
     outward: Patterns | None = ()
 
 
+class Cycle(NamedTuple):
+    """An item that devices repeat on the wire: its name, and the time from one to the next."""
+
+    name: str
+    period_s: float
+    item: Any
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol(Record):
     """Settings and facts of one protocol. Derive a frozen dataclass from it, with a field for each setting.
@@ -84,6 +92,16 @@ class Protocol(Record):
         """Return what is received and what is sent, in the protocol's own terms, for a `sourceless` one."""
         return (), ()
 
+    @property
+    def hears_errors(self) -> bool:
+        """Whether the translator is to have the error frames of a CAN bus, too."""
+        return False
+
+    def filters(self) -> tuple[tuple[int, int], ...] | None:
+        """Return identifiers of CAN frames, each with a mask, one of which all frames match that it reads, or
+        that it sends where a standby hears them; None for all frames."""
+        return None
+
     def needs(self) -> Iterator[Need]:
         """Yield what the protocol needs of the machine, such as a library or a file."""
         yield from ()
@@ -107,6 +125,10 @@ class Protocol(Record):
     def quantities(self) -> Iterator[Quantity]:
         """Yield what is known of the values under patterns, for `show`, the page and metrics. May read
         files."""
+        yield from ()
+
+    def cycles(self) -> Iterator[Cycle]:
+        """Yield what is repeated on the wire, which `check` compares with its capacity. May read files."""
         yield from ()
 
     def label(self) -> str:
