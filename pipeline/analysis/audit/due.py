@@ -1,8 +1,8 @@
-"""The segments that are due by the topologies: frames have to reach them, even if none of their kind did. Pure.
+"""The segments that are due by the topologies: frames have to reach them, even if none of their kind did.
 
 The audit learns where frames of one home and flow go from those that went there. Where none did, the
 topologies tell: if every one of a capture lets such frames over a bridge that carried others the same way,
-they had to cross. Nothing is said of a link that had nobody for a while.
+they had to cross. Nothing is said of a link that had nobody for a while. Pure.
 """
 
 from collections import defaultdict
