@@ -161,6 +161,8 @@ def link_of(options: argparse.Namespace, hears: bool = True) -> Link:
     """Return the link for the parsed arguments. Wrong use ends the program with status 2."""
     tls = Tls(ca_file=options.tls_ca, cert_file=options.tls_cert, key_file=options.tls_key)
     try:
+        if not hears:
+            check_sends(options.endpoint)
         made: Link = options.endpoint.link(
             options.listen, None if tls == Tls() else tls, hears, ring_of(options.keys)
         )
@@ -168,6 +170,12 @@ def link_of(options: argparse.Namespace, hears: bool = True) -> Link:
         options.fail(str(error))
     say_confined(options.endpoint)
     return made
+
+
+def check_sends(endpoint: Endpoint) -> None:
+    """Raise `LinkError` if nothing may be sent to an endpoint."""
+    if endpoint.medium is not None and endpoint.medium.hears_only:
+        raise LinkError(f"{endpoint.word}: it only listens, so nothing is sent there: leave listen_only out")
 
 
 def say_confined(endpoint: Endpoint) -> None:

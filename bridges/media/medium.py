@@ -184,6 +184,21 @@ class Medium(Record):
         return ()
 
     @property
+    def hears_only(self) -> bool:
+        """Whether nothing is ever sent there."""
+        return False
+
+    @property
+    def knows_own(self) -> bool:
+        """Whether the driver marks frames that we have sent, where the wire brings them back."""
+        return False
+
+    @property
+    def subject_of_tmq(self) -> int | None:
+        """The Cyphal subject that TMQ has on the wire; None where it has none."""
+        return None
+
+    @property
     def needs_node(self) -> bool:
         """Whether the gateway of the medium must have a node id."""
         return False

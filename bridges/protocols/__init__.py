@@ -1,7 +1,8 @@
 """The protocols that the devices of a side may speak: a module or a folder for each, and a table of them.
 
 A protocol turns the items of a wire (`bridges/items.py`) into TMQ frames, and frames into items. `protocol`
-has the base class of their records, `translator` that of what does the work, without I/O; `values` has the
+has the base class of their records, `selection` has sets of CAN
+identifiers, `translator` that of what does the work, without I/O; `values` has the
 settings of values. Another distribution can add a protocol with an entry point of `buscoupler.protocols`
 (docs/add-a-protocol.md).
 """
@@ -18,5 +19,6 @@ PROTOCOLS: "Kinds[Protocol]" = Kinds(
     {
         "tmq": "bridges.protocols.tmq:TmqProtocol",
         "lines": "bridges.protocols.lines.protocol:Lines",
+        "raw": "bridges.protocols.raw.protocol:Raw",
     },
 )

@@ -13,6 +13,7 @@ from bus.schema import Delay, Names, Patterns, Record, Where, check_fields
 from bus.wire.pattern import Pattern
 
 if TYPE_CHECKING:
+    from bridges.protocols.selection import Claim
     from bridges.protocols.translator import Translator, Wire
 
 
@@ -80,9 +81,10 @@ class Protocol(Record):
         """The patterns that enter and leave."""
         return Way()
 
-    def ids(self) -> tuple[Any, Any]:
-        """Return what is received and what is sent, in the protocol's own terms, for a `sourceless` one."""
-        return (), ()
+    @property
+    def claim(self) -> "Claim | None":
+        """The identifiers that come in and leave, for a `sourceless` protocol of CAN."""
+        return None
 
     @property
     def hears_errors(self) -> bool:

@@ -94,6 +94,8 @@ class Side(Record):
     @property
     def way(self) -> Way | None:
         """The patterns that the medium or the protocol lets through by itself, as the bus knows them."""
+        if self.medium is not None and self.medium.hears_only:
+            return Way(None if self.speaks is None else self.speaks.way.inward, ())
         if self.speaks is not None:
             return self.speaks.way
         passing = self.medium and self.medium.passing
@@ -149,6 +151,8 @@ def _check_spoken(side: Side, protocol: Protocol) -> None:
         raise ValueError(f"{joined} does not carry the protocol {protocol.key}: leave protocol out")
     if side.trunk:
         raise ValueError("a side with a protocol cannot be a trunk: its devices know no envelopes")
+    if side.medium is not None and side.medium.hears_only and protocol.way.outward != ():
+        raise ValueError("the side only listens, so nothing is sent there: leave send out")
     if side.keys is not None:
         raise ValueError("keys have no effect here: the devices of a protocol sign nothing")
 
