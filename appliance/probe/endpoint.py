@@ -65,6 +65,8 @@ class Endpoint(NamedTuple):
             raise LinkError(f"{self.word}: --listen and --tls-... are for a bus")
         if keys is not None and not self.medium.signs:
             raise LinkError(f"{self.word}: nothing is signed on {self.medium.key}: leave --keys out")
+        if self.medium.hears_only and not hears:
+            raise LinkError(f"{self.word}: it only listens, so nothing is sent there: leave listen_only out")
         if self.protocol is not None:
             return self._spoken(self.medium, self.protocol, keys)
         signing: dict[str, Any] = {} if keys is None else {"keys": keys}
@@ -161,8 +163,6 @@ def link_of(options: argparse.Namespace, hears: bool = True) -> Link:
     """Return the link for the parsed arguments. Wrong use ends the program with status 2."""
     tls = Tls(ca_file=options.tls_ca, cert_file=options.tls_cert, key_file=options.tls_key)
     try:
-        if not hears:
-            check_sends(options.endpoint)
         made: Link = options.endpoint.link(
             options.listen, None if tls == Tls() else tls, hears, ring_of(options.keys)
         )
@@ -170,12 +170,6 @@ def link_of(options: argparse.Namespace, hears: bool = True) -> Link:
         options.fail(str(error))
     say_confined(options.endpoint)
     return made
-
-
-def check_sends(endpoint: Endpoint) -> None:
-    """Raise `LinkError` if nothing may be sent to an endpoint."""
-    if endpoint.medium is not None and endpoint.medium.hears_only:
-        raise LinkError(f"{endpoint.word}: it only listens, so nothing is sent there: leave listen_only out")
 
 
 def say_confined(endpoint: Endpoint) -> None:

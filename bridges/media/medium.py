@@ -142,7 +142,8 @@ class Medium(Record):
         """Make the link, not yet open, whose devices speak `protocol`.
 
         `more` may have `retry_min_s`, `retry_max_s`, and `may_act(now_s)`, which tells whether this gateway
-        may ask and write now; for a protocol that is `named` also `names`. Raises `LinkError` for settings
+        may ask and write now; for a protocol that is `named` also `names`, and
+        `subjects`, those of TMQ on the wire (`subject_of_tmq`). Raises `LinkError` for settings
         that can never work.
         """
         made: Link = load(self.SPEAKS)(self, protocol, shed=shed, **more)
@@ -206,6 +207,10 @@ class Medium(Record):
     def needs(self) -> Iterator[Need]:
         """Yield what the link needs of the machine that opens it, such as a driver or a device file."""
         yield from ()
+
+    def item_seconds(self, item: Any) -> float | None:
+        """Return the longest time of an item of a protocol on the wire, in seconds; None if unknown."""
+        return None
 
     def seconds(self, size: int, trunk: bool) -> float | None:
         """Return the longest time of a frame of `size` bytes on the wire, in seconds; None if unknown.

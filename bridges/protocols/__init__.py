@@ -19,6 +19,7 @@ PROTOCOLS: "Kinds[Protocol]" = Kinds(
     {
         "tmq": "bridges.protocols.tmq:TmqProtocol",
         "lines": "bridges.protocols.lines.protocol:Lines",
+        "dbc": "bridges.protocols.dbc.protocol:Dbc",
         "raw": "bridges.protocols.raw.protocol:Raw",
     },
 )
