@@ -98,6 +98,8 @@ class Selection:
 
     def overlap(self, other: "Selection") -> str:
         """Return an identifier that both sets have, as it is written; "" if they have none."""
+        if self.values is None and other.values is None:
+            return "every identifier"
         mine = {0: frozenset((0,))} if self.values is None else self.values
         theirs = {0: frozenset((0,))} if other.values is None else other.values
         for mask, values in mine.items():
