@@ -13,7 +13,7 @@ from bus.schema import Delay, Names, Patterns, Record, Where, check_fields
 from bus.wire.pattern import Pattern
 
 if TYPE_CHECKING:
-    from bridges.protocols.selection import Claim
+    from bridges.protocols.selection import Selection
     from bridges.protocols.translator import Translator, Wire
 
 
@@ -42,6 +42,22 @@ class Cycle(NamedTuple):
     name: str
     period_s: float
     item: Any
+
+
+class Claim(NamedTuple):
+    """What a side receives and sends on a wire without sources. `spares`: what it sends does not come in."""
+
+    received: "Selection"
+    sent: "Selection"
+    spares: bool = False
+
+    def overlap(self) -> str:
+        """Return an identifier that comes in and leaves; "" if there is none."""
+        return "" if self.spares else self.received.overlap(self.sent)
+
+    def hears(self, other: "Claim") -> str:
+        """Return an identifier that comes in here and that the other side sends; "" if there is none."""
+        return "" if self.spares and self.sent == other.sent else self.received.overlap(other.sent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +106,7 @@ class Protocol(Record):
         return Way()
 
     @property
-    def claim(self) -> "Claim | None":
+    def claim(self) -> Claim | None:
         """The identifiers that come in and leave, for a `sourceless` protocol of CAN."""
         return None
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from bridges.items import EXTENDED, IDENTIFIER, KINDS, REMOTE, STANDARD_MAX
 from bus.wire.identifier import Identifier, identifier_in, identifier_word
@@ -143,19 +143,3 @@ def selection_of(items: Iterable[int | str], remote: bool = False) -> Selection:
         if remote:
             found[mask].add(value | REMOTE)
     return Selection({mask: frozenset(values) for mask, values in found.items()})
-
-
-class Claim(NamedTuple):
-    """What a side receives and sends on a wire without sources. `spares`: what it sends does not come in."""
-
-    received: Selection
-    sent: Selection
-    spares: bool = False
-
-    def overlap(self) -> str:
-        """Return an identifier that comes in and leaves; "" if there is none."""
-        return "" if self.spares else self.received.overlap(self.sent)
-
-    def hears(self, other: "Claim") -> str:
-        """Return an identifier that comes in here and that the other side sends; "" if there is none."""
-        return "" if self.spares and self.sent == other.sent else self.received.overlap(other.sent)

@@ -7,7 +7,7 @@ them, and only in the process that sent them.
 from collections.abc import Iterator
 from itertools import permutations
 
-from bridges.protocols.selection import Claim
+from bridges.protocols.protocol import Claim
 from topologies.findings import Finding, error
 from topologies.wiring.segments import Joint, Wiring
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
 from bridges.items import Items
-from bridges.protocols.protocol import Protocol, Way
-from bridges.protocols.selection import ALL, FILTERS_MAX, Claim, Selection, identifier_of, selection_of
+from bridges.protocols.protocol import Claim, Protocol, Way
+from bridges.protocols.selection import ALL, FILTERS_MAX, Selection, identifier_of, selection_of
 from bus.names import IDENTIFIERS
 from bus.schema import Check, Length, Names, Notation, Patterns, Single
 from bus.wire.identifier import Identifier
