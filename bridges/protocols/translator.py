@@ -66,13 +66,15 @@ class Translator(Generic[T]):
 
     `due_s` is when to call `turn`, infinite if never. While `is_free` is False, the wire takes no message
     out of its queue: the translator cannot send one now. `condition` says what is wrong with the devices, in
-    a few words, and is "" while nothing is. `found` and `noise` count, since `take_counts` was
-    last called, the messages in the input and the bytes (other media: items) in it that are surely none.
+    a few words, and is "" while nothing is. `over`, if not "", says why the conversation must end: the link
+    closes the device, or the connection, and opens it again. `found` and `noise` count, since `take_counts`
+    was last called, the messages in the input and the bytes (other media: items) in it that are surely none.
     """
 
     due_s: float = inf
     is_free: bool = True
     condition: str = ""
+    over: str = ""
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
