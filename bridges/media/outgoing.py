@@ -74,8 +74,15 @@ class Outgoing:
         data = b"".join(sent.items)
         if data:
             self._add(data, message)
-        else:
+        elif not sent.held:
             self._queue.settle(len(message), sent.why)
+
+    def settle_held(self) -> None:
+        """Count the messages that waited in the translator, and wait no longer."""
+        settled = self._translator.settled
+        for size, why in settled:
+            self._queue.settle(size, why)
+        settled.clear()
 
     def settle(self, written: int) -> None:
         """Note that `written` more bytes are written."""
@@ -90,7 +97,8 @@ class Outgoing:
     def purge(self, reason: str) -> list[bytes]:
         """Drop what has not begun, also what the translator wanted to say; return the messages."""
         kept = [self._pieces.popleft()] if self._begun else []
-        dropped = [piece.message for piece in self._pieces if piece.message]
+        self.settle_held()
+        dropped = [piece.message for piece in self._pieces if piece.message] + self._translator.give_up()
         for message in dropped:
             self._queue.settle(len(message), reason)
         self._pieces = deque(kept)

@@ -56,9 +56,10 @@ class SpokenLink(DeviceLink[Conversation]):
         queue_bytes: int,
         byte_s: float = 0.0,
         may_act: Callable[[float], bool] = always,
+        echo: bool = False,
         **rest: Any,
     ) -> None:
-        self.protocol, self.byte_s, self._may_act = protocol, byte_s, may_act
+        self.protocol, self.byte_s, self._may_act, self._echo = protocol, byte_s, may_act, echo
         super().__init__(name, shed, queue_bytes, **rest)
 
     def _open_port(self) -> BytePort:
@@ -66,9 +67,8 @@ class SpokenLink(DeviceLink[Conversation]):
         raise NotImplementedError
 
     def _open_device(self) -> Conversation:
-        wire = Wire(
-            self.name, "bytes", self.stats, partial(unix_s, self._loop.time), self.byte_s, self._may_act
-        )
+        clock = partial(unix_s, self._loop.time)
+        wire = Wire(self.name, "bytes", self.stats, clock, self.byte_s, self._may_act, echo=self._echo)
         translator = self.protocol.translator(wire)
         return Conversation(self._open_port(), translator)
 
@@ -122,6 +122,8 @@ class SpokenPipe(OpenPipe):
             self._publish(self._translator.receive([data], self._loop.time()))
             self._note(len(data))
             self._flush()
+        if self._translator.broken:
+            self._gone(f"lost: {self._translator.broken}")
         return None
 
     def _publish(self, messages: "list[bytes] | tuple[bytes, ...]") -> None:
@@ -129,6 +131,7 @@ class SpokenPipe(OpenPipe):
             self._hub.publish(from_payloads(messages), self)
 
     def _note(self, size: int) -> None:
+        self._outgoing.settle_held()
         found, noise = self._translator.take_counts()
         self.stats.noise_bytes += noise
         self._heard(size, found, noise)
@@ -208,12 +211,15 @@ class SpokenPipe(OpenPipe):
         if at_s < inf:
             self._again = self._loop.call_at(max(at_s, now_s + 0.001), self._flush)
 
+    def _gone(self, why: str) -> None:
+        if not self._closed:
+            self._publish(self._translator.end(self._loop.time()))
+        super()._gone(why)
+
     def _end(self, why: str) -> None:
         cancel(self._timer, self._again)
         self._loop.remove_reader(self._fd)
         self._loop.remove_writer(self._fd)
-        rest = self._translator.end(self._loop.time())
-        self.stats.reject("closed", len(rest))
         self._outgoing.close("closed")
         self._port.close()
         self.stats.noise_bytes += self._translator.take_counts()[1]

@@ -17,6 +17,7 @@ PROTOCOLS: "Kinds[Protocol]" = Kinds(
     "buscoupler.protocols",
     {
         "tmq": "bridges.protocols.tmq:TmqProtocol",
+        "modbus": "bridges.protocols.modbus.protocol:Modbus",
         "lines": "bridges.protocols.lines.protocol:Lines",
     },
 )

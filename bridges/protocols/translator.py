@@ -32,7 +32,8 @@ class Wire(NamedTuple):
     a translator adds to `rejected` and `noise_bytes` only. `unix_s(now_s)` gives a time in seconds since
     1970. `byte_s`: the seconds that a byte takes on the line, 0 if nobody knows. `may_act(now_s)` tells
     whether this gateway may ask and write now: where several run a bridge, only one of them may. `names` are
-    those of tokens that the topology knows, for a protocol that is `named`.
+    those of tokens that the topology knows, for a protocol that is `named`. `echo`: what is sent there is
+    heard too.
     """
 
     name: str
@@ -42,16 +43,19 @@ class Wire(NamedTuple):
     byte_s: float = 0.0
     may_act: Callable[[float], bool] = always
     names: Sequence[str] = ()
+    echo: bool = False
 
 
 class Sent(NamedTuple, Generic[T]):
     """The items that a message becomes on the wire; or none, and `why` not: a reason of drops.
 
-    Without items and without reason the translator has taken the message, and acts later.
+    Without items and without reason the translator has taken the message, which counts as sent. With `held`
+    it is in a queue of the translator, which settles it later (`Translator.settled`).
     """
 
     items: Sequence[T] = ()
     why: str = ""
+    held: bool = False
 
 
 class Turn(NamedTuple, Generic[T]):
@@ -66,16 +70,21 @@ class Translator(Generic[T]):
 
     `due_s` is when to call `turn`, infinite if never. While `is_free` is False, the wire takes no message
     out of its queue: the translator cannot send one now. `condition` says what is wrong with the devices, in
-    a few words, and is "" while nothing is. `found` and `noise` count, since `take_counts` was
-    last called, the messages in the input and the bytes (other media: items) in it that are surely none.
+    a few words, and is "" while nothing is. `broken` says why nothing that comes can be understood any more,
+    so that the wire is opened anew. `settled` are the lengths of held messages that wait no longer, each with
+    the reason of its drop, "" if it was sent; whoever reads it clears it. `found` and `noise` count, since
+    `take_counts` was last called, the messages in the input and the bytes (other media: items) in it that are
+    surely none.
     """
 
     due_s: float = inf
     is_free: bool = True
     condition: str = ""
+    broken: str = ""
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
+        self.settled: list[tuple[int, str]] = []
         self.found = self.noise = 0
 
     def receive(self, items: Sequence[T], now_s: float) -> list[bytes]:
@@ -89,6 +98,10 @@ class Translator(Generic[T]):
     def turn(self, now_s: float) -> Turn[T]:
         """Do what is due at `now_s`. Called at `due_s`, and never much earlier."""
         return Turn()
+
+    def give_up(self) -> list[bytes]:
+        """Forget all held messages, and return them: the caller counts them as dropped."""
+        return []
 
     def end(self, now_s: float) -> list[bytes]:
         """Return the frames in what is left, as no more comes; count the rest."""

@@ -17,7 +17,8 @@ class UartSpoken(SpokenLink):
 
     def __init__(self, options: Uart, protocol: Protocol, shed: Shed | None = None, **rest: Any) -> None:
         self.options = options
-        super().__init__(f"uart:{options.port}", protocol, shed, options.queue_bytes, options.byte_s, **rest)
+        name, byte_s, rest["echo"] = f"uart:{options.port}", options.byte_s, options.echo
+        super().__init__(name, protocol, shed, options.queue_bytes, byte_s, **rest)
         preload("serial")
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
