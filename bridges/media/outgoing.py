@@ -44,6 +44,12 @@ class Outgoing:
         for data in items:
             self._add(data, b"")
 
+    def retract(self) -> None:
+        """Take back what the translator itself wanted to say, if it has not begun."""
+        kept = [piece for n, piece in enumerate(self._pieces) if piece.message or (n == 0 and self._begun)]
+        self._pieces = deque(kept)
+        self._size = sum(len(piece.data) for piece in kept)
+
     def _add(self, data: bytes, message: bytes) -> None:
         self._pieces.append(_Piece(data, message))
         self._size += len(data)

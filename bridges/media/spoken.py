@@ -149,6 +149,8 @@ class SpokenPipe(OpenPipe):
         self._timer = None
         turn = self._translator.turn(self._loop.time())
         self._publish(list(turn.messages))
+        if self._translator.asks and turn.items:
+            self._outgoing.retract()
         self._outgoing.say(turn.items)
         self._note(0)
         self._flush()
@@ -178,6 +180,8 @@ class SpokenPipe(OpenPipe):
         if self._closed:
             return None
         now_s = self._loop.time()
+        if self._translator.asks and self._outgoing and not self._translator.wire.may_act(now_s):
+            self._outgoing.retract()
         self._outgoing.expire(now_s)
         while room := max(0, self._ahead_bytes - self._port.waiting()):
             chunk = self._outgoing.head(room, now_s, self._ahead_s)

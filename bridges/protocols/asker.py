@@ -9,13 +9,11 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from bridges.protocols.asking import Asking
 from bridges.protocols.commands import Command, Commands, Place
-from bridges.protocols.translator import Sent, Translator, Turn, Wire, frame
+from bridges.protocols.translator import LOOK_S, Sent, Translator, Turn, Wire, frame
 from bus.quantity.forms import write
 
 T = TypeVar("T")
 I = TypeVar("I", contravariant=True)  # noqa: E741 (an item)
-LOOK_S = 0.05
-"""How often a gateway that may not ask looks whether it may now."""
 AWAY_S, REFUSED_S = 30.0, 60.0
 """The longest pauses between requests to a device that is silent, and for a value that it refuses."""
 SILENT = 2
@@ -77,7 +75,7 @@ class Device:
         self.misses, self.away_s = 0, 0.0
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class Poll:
     """Values that one request reads, every `poll_s` seconds. `name` says where they are, for people.
 
@@ -101,6 +99,8 @@ class Asker(Translator[T], Generic[T, P]):
     for one to its own. A protocol overrides `_read`, `_write` and `_values`, and more where it has to.
     """
 
+    asks = True
+
     def __init__(
         self, record: Asking, wire: Wire, line: Line[T], places: Sequence[Place], answer_s: float
     ) -> None:
@@ -113,6 +113,7 @@ class Asker(Translator[T], Generic[T, P]):
         self._asked: P | Command | None = None
         self._asked_s = 0.0
         self._read_next = False  # commands and readings take turns
+        self._again: P | None = None  # is asked first
         self._troubled: dict[Device | Poll, str] = {}
         self.due_s = 0.0
 
@@ -124,16 +125,16 @@ class Asker(Translator[T], Generic[T, P]):
         """Begin the request of a command, and return its item."""
         raise NotImplementedError
 
-    def _values(self, poll: P, data: bytes) -> list[tuple[Place, bytes]] | None:
-        """Return the bytes of all values in a good answer; None if the poll has to be asked for again."""
+    def _values(self, poll: P, data: bytes) -> list[tuple[Place, bytes]]:
+        """Return the bytes of all values in a good answer."""
         raise NotImplementedError
 
     def _device(self, asked: P | Command) -> Device:
         """Return the device that was asked."""
         raise NotImplementedError
 
-    def _words(self, fault: str) -> str:
-        """Return what is wrong with a device whose answers have this fault."""
+    def _words(self, device: Device, fault: str) -> str:
+        """Return what is wrong with a device whose last answer has this fault."""
         return "does not answer" if fault == "no answer" else f"answers wrongly: {fault}"
 
     def receive(self, items: Sequence[T], now_s: float) -> list[bytes]:
@@ -188,7 +189,8 @@ class Asker(Translator[T], Generic[T, P]):
         elif not self._acting:
             due_s = now_s + LOOK_S
         else:
-            first_s = now_s if self._commands else self._polls[0][0] if self._polls else inf
+            soon = self._commands or self._again is not None
+            first_s = now_s if soon else self._polls[0][0] if self._polls else inf
             due_s = max(first_s, self._line.free_s)
         self.due_s = min(due_s, self._commands.due_s)
 
@@ -200,13 +202,16 @@ class Asker(Translator[T], Generic[T, P]):
             self._acting = False
             return []
         if not self._acting:
-            self._acting = True
+            self._acting, self._again = True, None
             self._line.free_s = max(self._line.free_s, now_s + self._answer_s)
         if now_s < self._line.free_s:
             return []
         return self._begin(now_s)
 
     def _begin(self, now_s: float) -> list[T]:
+        if self._again is not None:
+            self._asked, self._again = self._again, None
+            return [self._read(self._asked, now_s)]
         reads = not self._commands or (self._read_next and self._is_due(now_s))
         self._read_next = not reads
         self._asked_s = now_s
@@ -256,7 +261,7 @@ class Asker(Translator[T], Generic[T, P]):
             return
         device.missed(now_s)
         if device.misses >= SILENT:
-            self._trouble(device, f"{device.name} {self._words(outcome.fault)}")
+            self._trouble(device, f"{device.name} {self._words(device, outcome.fault)}")
 
     def _refuse(self, poll: P, outcome: Outcome, now_s: float) -> None:
         """Ask for refused values less and less often, and tell so."""
@@ -266,15 +271,12 @@ class Asker(Translator[T], Generic[T, P]):
         self._schedule(poll, now_s + pause_s)
 
     def _heard(self, poll: P, data: bytes, now_s: float) -> list[bytes]:
-        values = self._values(poll, data)
-        if values is None:
-            self._schedule(poll, now_s)
-            return []
         poll.refusals = 0
         self._trouble(poll, "")
-        self._schedule(poll, max(poll.due_s + poll.poll_s, now_s))
+        is_late = self._asked_s - poll.due_s > poll.poll_s / 2
+        self._schedule(poll, (self._asked_s if is_late else poll.due_s) + poll.poll_s)
         sampled_s = self.wire.unix_s((self._asked_s + self._line.heard_s) / 2)
-        made = (self._frame(place, part, sampled_s) for place, part in values)
+        made = (self._frame(place, part, sampled_s) for place, part in self._values(poll, data))
         return [one for one in made if one is not None]
 
     def _frame(self, place: Place, data: bytes, unix_s: float) -> bytes | None:

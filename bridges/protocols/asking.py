@@ -72,6 +72,10 @@ class Asking(Protocol):
                 raise ValueError(f"form: number has no text, and {row.value_type} is text")
 
     @property
+    def stops_in_doubt(self) -> bool:
+        return self.on_doubt == "stop"
+
+    @property
     def way(self) -> Way:
         inward = dict.fromkeys(row.pattern for row in self.rows)
         return Way((*inward,), tuple((*row.pattern, SET) for row in self.rows if row.write))

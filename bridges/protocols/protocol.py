@@ -80,6 +80,11 @@ class Protocol(Record):
         """The patterns that enter and leave."""
         return Way()
 
+    @property
+    def stops_in_doubt(self) -> bool:
+        """Whether nothing is sent while no broker can say which gateway may."""
+        return False
+
     def ids(self) -> tuple[Any, Any]:
         """Return what is received and what is sent, in the protocol's own terms, for a `sourceless` one."""
         return (), ()

@@ -5,7 +5,7 @@ Times are seconds on a monotonic clock, and arguments. A translator never raises
 
 from collections.abc import Callable, Sequence
 from math import inf
-from typing import Generic, NamedTuple, TypeVar
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from bridges.items import Items
 from bus.ledger import Stats
@@ -13,6 +13,8 @@ from bus.wire.batch import Buffer
 from bus.wire.frame import PUB, pack
 
 T = TypeVar("T")
+LOOK_S = 0.05
+"""How often a gateway that may not ask looks whether it may now."""
 
 
 def always(_: float) -> bool:
@@ -68,15 +70,16 @@ class Turn(NamedTuple, Generic[T]):
 class Translator(Generic[T]):
     """A translator for one opening of a wire, or one peer. Derive from it, and override what is needed.
 
-    `due_s` is when to call `turn`, infinite if never. While `is_free` is False, the wire takes no message
-    out of its queue: the translator cannot send one now. `condition` says what is wrong with the devices, in
-    a few words, and is "" while nothing is. `broken` says why nothing that comes can be understood any more,
-    so that the wire is opened anew. `settled` are the lengths of held messages that wait no longer, each with
-    the reason of its drop, "" if it was sent; whoever reads it clears it. `found` and `noise` count, since
-    `take_counts` was last called, the messages in the input and the bytes (other media: items) in it that are
-    surely none.
+    `asks`: its own items are requests, of which a later one replaces one that has not left. `due_s` is when
+    to call `turn`, infinite if never. While `is_free` is False, the wire takes no message out of its queue:
+    the translator cannot send one now. `condition` says what is wrong with the devices, in a few words; ""
+    while nothing is. `broken` says why nothing that comes can be understood any more, so that the wire is
+    opened anew. `settled` are the lengths of held messages that wait no longer, each with the reason of its
+    drop, "" if it was sent; whoever reads it clears it. `found` and `noise` count, since `take_counts` was
+    last called, the messages in the input and the bytes (other media: items) in it that are surely none.
     """
 
+    asks: ClassVar[bool] = False
     due_s: float = inf
     is_free: bool = True
     condition: str = ""

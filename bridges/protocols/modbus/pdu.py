@@ -88,6 +88,8 @@ def outcome_of(ask: Ask, pdu: bytes) -> Outcome:
     if len(pdu) == 2 and pdu[0] == function | EXCEPTION:
         words = f"exception {pdu[1]} ({MEANINGS.get(pdu[1], 'unknown')})"
         return Outcome(refused=words, unsure=pdu[1] in UNSURE, code=pdu[1])
+    if pdu == ask.pdu and not ask.is_write:
+        return Outcome(fault="echo")
     if pdu[:1] != ask.pdu[:1]:
         return Outcome(fault="other answer")
     if ask.is_write:

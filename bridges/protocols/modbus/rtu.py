@@ -46,15 +46,15 @@ def framed(device: int, pdu: bytes) -> bytes:
 class Rtu:
     """A serial line on which one request is open at a time. `Line` describes it.
 
-    `reject(reason, bytes)` is called for input that becomes no answer. `disturbed()` is called when something
-    came that nobody had asked for, or nothing good did: an answer may be on its way that belongs to an
-    earlier request. `echo`: what is sent is heard too; this is found out as well.
+    `reject(reason, bytes)` is called for input that becomes no answer. `disturbed(now_s)` is called when
+    something came that nobody had asked for, or nothing good did: an answer may be on its way that belongs to
+    an earlier request. `echo`: what is sent is heard too; this is found out as well.
     """
 
     def __init__(
         self,
         reject: Callable[[str, int], None],
-        disturbed: Callable[[], None],
+        disturbed: Callable[[float], None],
         byte_s: float,
         silence_s: float | None = None,
         echo: bool = False,
@@ -99,7 +99,7 @@ class Rtu:
         self.heard_s = now_s
         if not self.is_open:
             self._reject("late answer" if now_s < self._late_until_s else "unasked", len(item))
-            self._disturbed()
+            self._disturbed(now_s)
             self.free_s = max(self.free_s, now_s + self._silence_s)
             return None
         room = _BYTES_MAX - len(self._came)
@@ -128,7 +128,7 @@ class Rtu:
         fault = self._fault()
         if fault == "other device" and now_s < self._end_s:
             self._reject(fault, len(self._came))
-            self._disturbed()
+            self._disturbed(now_s)
             self._came.clear()
             return None
         return self._close(fault, now_s)
@@ -153,7 +153,7 @@ class Rtu:
             self._reject(outcome.fault, len(self._came))
             self.free_s = now_s + max(self._silence_s, self._late_s)
             self._late_until_s = self.free_s
-            self._disturbed()
+            self._disturbed(now_s)
         elif not self._stripped and not self._ask.is_write:
             self._echoes = False
         self._came.clear()

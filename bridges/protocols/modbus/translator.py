@@ -1,6 +1,7 @@
 """The translator of Modbus. Pure."""
 
 from dataclasses import dataclass
+from math import inf
 
 from bridges.protocols.asker import Asker, Device, Outcome, Poll
 from bridges.protocols.commands import Command, Place
@@ -14,47 +15,62 @@ from bridges.protocols.translator import Wire
 
 _LATE = frozenset({"short answer", "long answer", "other answer"})
 _ILLEGAL = frozenset({2, 3, 4})  # codes that may be of one of the values only
+DOUBT_S, DOUBT_TIMES = 5.0, 10
+"""How long after a disturbance answers of an RTU device are confirmed: so long, or so many timeouts."""
 
 
 @dataclass(slots=True, eq=False)
 class Unit(Device):
     """A device of the table. `late_s`: how long its answer may come after a timeout.
 
-    `requests`: how many requests read its values. `in_step`: its answers are to the last request, surely.
+    `requests`: how many different ones read its values. Before `doubt_s` an answer may be that to an earlier
+    request, and so may one while it is `unsure`: nothing was confirmed since. `behind`: that was seen.
     """
 
     late_s: float = 0.0
     many: bool = False
     requests: int = 0
-    in_step: bool = True
+    doubt_s: float = -inf
+    unsure: bool = False
+    behind: bool = False
+
+    def answered(self) -> None:
+        Device.answered(self)  # `slots` makes the class anew, and `super()` would refer to the old one
+        self.behind = False
+
+    def in_doubt(self, now_s: float) -> bool:
+        """Tell whether an answer needs to be confirmed. Of one request, a late one has the same values."""
+        return self.requests > 1 and (self.unsure or now_s < self.doubt_s)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class Request(Poll):
-    """A poll of one block of registers."""
+    """A poll of one block of registers of one device."""
 
-    block: Block = None  # type: ignore[assignment]
-    unit: Unit = None  # type: ignore[assignment]
+    block: Block
+    unit: Unit
 
 
 class ModbusTranslator(Asker[bytes, Request]):
     """A master of Modbus: RTU where bytes take time on the line, TCP elsewhere.
 
-    On RTU an answer says of neither which register nor which request it is. So after a timeout, or anything
-    that nobody asked for, a device of several requests is asked something whose answer has another length,
-    before its answers are values again.
+    On RTU an answer says of neither which register nor which request it is. So for a while after a timeout,
+    or after anything that nobody asked for, an answer is held until the device has answered another request
+    rightly, whose answer has another length.
     """
 
     def __init__(self, record: Modbus, wire: Wire) -> None:
-        units = {row.device: _unit(record.settings(row.device)) for row in record.registers}
-        places = [_place(row, record.settings(row.device)) for row in record.registers]
-        line = self._line_of(record, wire)
-        super().__init__(record, wire, line, places, max(unit.timeout_s for unit in units.values()))
-        self._wired, self._units = line, units
+        settings = {row.device: record.settings(row.device) for row in record.registers}
+        self._units = {address: _unit(one) for address, one in settings.items()}
+        places = [_place(row, settings[row.device]) for row in record.registers]
+        self._wired = self._line_of(record, wire)
+        answer_s = max(unit.timeout_s for unit in self._units.values())
+        super().__init__(record, wire, self._wired, places, answer_s)
         self._places = {id(place.row): place for place in places}
+        self._held = list[bytes]()
+        self._confirming = False
         for block in planned(record):
             self._add(block, 0.0)
-        self._probing = False
 
     def _line_of(self, record: Modbus, wire: Wire) -> Rtu | Mbap:
         if not wire.byte_s:
@@ -65,22 +81,24 @@ class ModbusTranslator(Asker[bytes, Request]):
     def _lose(self, why: str) -> None:
         self.broken = why
 
-    def _disturb(self) -> None:
+    def _disturb(self, now_s: float) -> None:
+        self.wire.stats.reject("late answer", len(self._held))
+        self._held, self._again = [], None
         for unit in self._units.values():
-            unit.in_step = unit.requests < 2  # with one request, a late answer is of the same registers
+            unit.unsure = True
+            unit.doubt_s = now_s + max(DOUBT_S, DOUBT_TIMES * unit.timeout_s, unit.late_s)
 
     def _add(self, block: Block, due_s: float) -> None:
         unit = self._units[block.device]
         unit.requests += 1
-        self._schedule(Request(unit, block.name, block.poll_s, block=block, unit=unit), due_s)
+        poll = Request(device=unit, name=block.name, poll_s=block.poll_s, block=block, unit=unit)
+        self._schedule(poll, due_s)
 
     def _read(self, poll: Request, now_s: float) -> bytes:
-        self._probing = not poll.unit.in_step
-        ask = poll.block.probe() if self._probing else poll.block.ask
-        return self._send(ask, poll.unit, now_s)
+        self._confirming = bool(self._held)
+        return self._send(poll.block.probe() if self._held else poll.block.ask, poll.unit, now_s)
 
     def _write(self, command: Command, now_s: float) -> bytes:
-        self._probing = False
         row, unit = command.place.row, self._device(command)
         assert isinstance(row, Register)
         return self._send(writing(row.device, row.kind, row.register, command.data, unit.many), unit, now_s)
@@ -94,34 +112,46 @@ class ModbusTranslator(Asker[bytes, Request]):
         assert isinstance(asked.place.row, Register)
         return self._units[asked.place.row.device]
 
-    def _note(self, device: Device, outcome: Outcome, now_s: float) -> None:
-        super()._note(device, outcome, now_s)
-        if outcome.code and not self._probing:
-            self.wire.stats.reject(f"exception {outcome.code}")
-        if self._probing and not outcome.fault:
-            assert isinstance(device, Unit)
-            device.in_step = True
+    def _ended(self, outcome: Outcome, now_s: float) -> list[bytes]:
+        if not self._confirming:
+            return super()._ended(outcome, now_s)
+        asked, self._asked, self._confirming = self._asked, None, False
+        assert asked is not None  # the line had a request
+        unit, held = self._device(asked), self._held
+        self._held = []
+        unit.behind = unit.behind or outcome.fault in _LATE
+        unit.unsure = unit.unsure and bool(outcome.fault)
+        super()._note(unit, outcome, now_s)
+        return held  # none if it was no answer to the request
 
-    def _words(self, fault: str) -> str:
-        if self._probing and fault in _LATE:
-            return "answers late, or one request behind"
-        return super()._words(fault)
+    def _note(self, device: Device, outcome: Outcome, now_s: float) -> None:
+        if outcome.code:
+            self.wire.stats.reject(f"exception {outcome.code}")
+        assert isinstance(device, Unit)
+        if outcome.fault or not device.in_doubt(now_s):
+            super()._note(device, outcome, now_s)
+
+    def _words(self, device: Device, fault: str) -> str:
+        assert isinstance(device, Unit)
+        return "answers late, or one request behind" if device.behind else super()._words(device, fault)
 
     def _refuse(self, poll: Request, outcome: Outcome, now_s: float) -> None:
-        if self._probing:
-            self._schedule(poll, now_s)
-        elif outcome.code in _ILLEGAL and len(parts := apart(poll.block)) > 1:
-            poll.unit.requests -= 1
-            for block in parts:
-                self._add(block, now_s)
-        else:
-            super()._refuse(poll, outcome, now_s)
+        if outcome.code not in _ILLEGAL or len(parts := apart(poll.block)) < 2:
+            return super()._refuse(poll, outcome, now_s)
+        poll.unit.requests -= 1
+        for block in parts:
+            self._add(block, now_s)
+        return None
 
-    def _values(self, poll: Request, data: bytes) -> list[tuple[Place, bytes]] | None:
-        if self._probing:
-            return None
-        block = poll.block
-        return [(self._places[id(row)], block.bytes_of(row, data)) for row in block.rows]
+    def _heard(self, poll: Request, data: bytes, now_s: float) -> list[bytes]:
+        messages = super()._heard(poll, data, now_s)
+        if not messages or not poll.unit.in_doubt(now_s):
+            return messages
+        self._held, self._again = messages, poll
+        return []
+
+    def _values(self, poll: Request, data: bytes) -> list[tuple[Place, bytes]]:
+        return [(self._places[id(row)], poll.block.bytes_of(row, data)) for row in poll.block.rows]
 
 
 def _unit(settings: DeviceSettings) -> Unit:
