@@ -125,6 +125,13 @@ class AnyText:
     """A text that may hold line breaks and other characters that are no signs."""
 
 
+class Table(dict[str, T]):
+    """A mapping that was read, which nobody changes, so that a record with one can be hashed."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self.items()))
+
+
 class Notation(NamedTuple):
     """A list that may be written as one text. `function` reads that, and raises ValueError if it is wrong."""
 

@@ -2,7 +2,7 @@
 
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +13,15 @@ from appliance.parts.patch import Patch
 from appliance.parts.site import BasePart, Entry, Revision, Site
 from appliance.status.rows import LinkRow
 from bridges.bridge import Bridge, Policy, Side
+from bridges.front.hub import FrontHub
+from bridges.front.settings import Front
 from bridges.handover.gate import Rank
 from bridges.handover.window import spanning
 from bridges.holdoff import STEP_S
 from bridges.media import shedding
 from bridges.media.medium import Medium
 from bus.errors import LinkError
-from bus.hub import Link
+from bus.hub import Hub, Link
 from bus.keys import Keyring, ring_of
 from bus.schema import settings_of
 from topologies.model import Shed
@@ -42,12 +44,16 @@ GRACE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One side of a running bridge, with what it joins, and the row of its link in a status."""
+    """One side of a running bridge, with what it joins, and the row of its link in a status.
+
+    `door` is the hub that the link is opened on: the side, or its front.
+    """
 
     row: LinkRow
     resolved: ResolvedSide
     side: Side
     end: End[Link]
+    door: Hub
 
 
 class BridgePart(BasePart):
@@ -81,7 +87,7 @@ class BridgePart(BasePart):
 
     def _entry(self, leg: Leg) -> Entry:
         resolved = leg.resolved
-        return Entry(leg.end.plan.place, leg.side, leg.end.link, (), resolved.near, resolved.away)
+        return Entry(leg.end.plan.place, leg.side, leg.end.link, (), resolved.near, resolved.away, leg.door)
 
     @property
     def id(self) -> str:
@@ -99,7 +105,14 @@ class BridgePart(BasePart):
         return [self._plan(side, buses) for side in resolved.sides]
 
     def _plan(self, side: ResolvedSide, buses: Mapping[str, BusPart]) -> Plan[Link]:
-        """Plan the link of a side. Raises `LinkError` for a bus that cannot be reached."""
+        """Plan the link of a side. Raises `LinkError` for a bus that cannot be reached.
+
+        Where a front comes or goes, the link is opened anew.
+        """
+        plan = self._link_plan(side, buses)
+        return replace(plan, settings={**plan.settings, "front": bool(side.side.front)})
+
+    def _link_plan(self, side: ResolvedSide, buses: Mapping[str, BusPart]) -> Plan[Link]:
         policy, bus = _policy(side), side.bus
         if side.medium is not None:
             stops = side.medium.protocol is not None and side.medium.protocol.stops_in_doubt
@@ -168,7 +181,8 @@ class BridgePart(BasePart):
             if side.policy != policy:
                 side.revise(policy)
             row = LinkRow(self.hub, side.row(end.link.name), end.link, (f"{self.id}/{number}",))
-            self.legs.append(Leg(row, resolved, side, end))
+            door = _door(side, resolved.side.front, None if place is None else old[place].door)
+            self.legs.append(Leg(row, resolved, side, end, door))
 
     def _add(self, resolved: ResolvedSide, policy: Policy) -> Side:
         taken = {side.name.partition(" ")[0] for side in self.hub.sides}
@@ -289,7 +303,7 @@ class BridgePart(BasePart):
         self._loop, self._unopened = loop, []
         failed = list[Change]()
         for leg in [leg for leg in self.legs if any(leg.end is end for end in ends)]:
-            trouble = self.attempt(leg.end.plan.place, leg.end.link, leg.side, loop)
+            trouble = self.attempt(leg.end.plan.place, leg.end.link, leg.door, loop)
             if trouble:
                 self.legs.remove(leg)
                 self.hub.remove(leg.side)
@@ -357,6 +371,17 @@ def _shed_of(medium: Medium, words: Shed | None) -> shedding.Shed | None:
     age_s = None if words.age_ms is None else words.age_ms / 1000
     queue_bytes = words.queue_bytes or medium.queue_bytes or _QUEUE_BYTES
     return shedding.Shed(words.policy, queue_bytes, age_s, words.rate)
+
+
+def _door(side: Side, front: Front, old: Hub | None) -> Hub:
+    """Return the hub for the link of a side: the old one, if it is of the same kind, revised."""
+    if not front:
+        return side
+    if not isinstance(old, FrontHub):
+        return FrontHub(side, front)
+    if old.front != front:
+        old.revise(front)
+    return old
 
 
 def _policy(resolved: ResolvedSide) -> Policy:

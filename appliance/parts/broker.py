@@ -131,7 +131,7 @@ def _service(resolved: ResolvedBroker) -> "LeasingBroker":
 
 
 def _security(resolved: ResolvedBroker, url: str) -> "Security | None":
-    from bus.tmq.broker.service import security_of
+    from bus.tmq.broker.places import security_of
 
     return security_of(url, resolved.tls.get(url))
 

@@ -89,6 +89,16 @@ class Protocol(Record):
         """Return what is received and what is sent, in the protocol's own terms, for a `sourceless` one."""
         return (), ()
 
+    @property
+    def hears_errors(self) -> bool:
+        """Whether the translator is to have the error frames of a CAN bus, too."""
+        return False
+
+    def filters(self) -> tuple[tuple[int, int], ...] | None:
+        """Return identifiers of CAN frames, each with a mask, one of which all frames match that it reads, or
+        that it sends where a standby hears them; None for all frames."""
+        return None
+
     def needs(self) -> Iterator[Need]:
         """Yield what the protocol needs of the machine, such as a library or a file."""
         yield from ()

@@ -3,7 +3,17 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple, get_args, get_origin
 
-from bus.schema import ByGateway, Called, KindOf, Record, alternatives, members, present, settings, unwrap
+from bus.schema import (
+    ByGateway,
+    Called,
+    KindOf,
+    Record,
+    alternatives,
+    members,
+    present,
+    settings,
+    unwrap,
+)
 from topologies.model import Topology
 
 
@@ -42,8 +52,12 @@ def places(annotation: Any, before: str = "", behind: str = "") -> Iterator[Plac
     elif origin is not None and origin.__name__ == "Mapping":
         yield from places(get_args(bare)[1], f"{before}{{x: ", f"}}{behind}")
     else:
-        options = frozenset(unwrap(one)[0] for one in members(bare))
+        some = [unwrap(one) for one in members(bare)]
+        lists = [one for one, _ in some if get_origin(one) is tuple]
+        options = frozenset(one for one, _ in some if one not in lists)
         yield Place(before, behind, options, markers)
+        for one in lists:
+            yield from places(one, before, behind)
 
 
 def within(cls: type[Record], before: str, behind: str, kind: str) -> Iterator[Place]:

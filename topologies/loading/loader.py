@@ -26,6 +26,7 @@ from bus.schema import (
     Record,
     Ref,
     Single,
+    Table,
     Where,
     alternatives,
     check_signs,
@@ -242,8 +243,8 @@ class _Reader:
         wanted = [option for option in wanted if option not in maps]
         if len(wanted) == 1:
             return self.read(node, wanted[0], path)
-        lists = [option for option in wanted if get_origin(option) is tuple]
-        if lists and isinstance(node, SequenceNode):
+        lists = [option for option in wanted if get_origin(unwrap(option)[0]) is tuple]
+        if lists and (isinstance(node, SequenceNode) or _is_noted(node, lists[0])):
             return self.read(node, lists[0], path)
         return self._read_scalar(node, [option for option in wanted if option not in lists], path, markers)
 
@@ -274,7 +275,7 @@ class _Reader:
         for key, name, child in self._entries(node, path):
             self._judge(unwrap(key_type)[1], name, key, _join(path, name))
             values[name] = self.read(child, value_type, _join(path, name))
-        return values
+        return Table(values)
 
     def _entries(self, node: MappingNode, path: str) -> Iterator[tuple[Node, str, Node]]:
         """Yield each key, its text and its value. Add a finding for each key that is not text."""
@@ -423,6 +424,12 @@ class _Reader:
                 if to.address and (":" in name or not names):
                     hint = f"; an address is written {to.address.words}"
                 self._findings.append(error(place, f'no {to.what} "{name[:64]}"{hint}'))
+
+
+def _is_noted(node: Node, annotation: Any) -> bool:
+    """Return whether a node is text that can stand for a list of this type."""
+    noted = any(isinstance(marker, Notation) for marker in unwrap(annotation)[1])
+    return noted and isinstance(node, ScalarNode) and _kind(node) == "str" and not _unclear(node, (int,))
 
 
 def _on(finding: Finding, gateways: list[str], among: Collection[str]) -> Finding:

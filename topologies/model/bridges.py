@@ -1,8 +1,12 @@
 """The records of bridges: their sides, with filters and shed policies."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
+from bridges.front.renaming import Renaming
+from bridges.front.settings import Front
+from bridges.front.settings import Limit as FrontLimit
 from bridges.media import MEDIA
 from bridges.media.medium import Medium
 from bridges.protocols import PROTOCOLS
@@ -11,6 +15,7 @@ from bus.schema import (
     BusName,
     ByGateway,
     Called,
+    Check,
     Key,
     Length,
     Milliseconds,
@@ -22,10 +27,14 @@ from bus.schema import (
     Range,
     Record,
     Single,
+    Table,
 )
 from bus.schema import Gateway as GatewayName
+from bus.wire.notation import names_in
 from bus.wire.pattern import token
 from topologies.model.addresses import OwnKeys
+
+_REFRESH_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +62,21 @@ class Shed(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Limit(Record):
+    """A limit of the frames of one pattern, from all senders together; more of them are dropped."""
+
+    pattern: Annotated[Names, "pattern of the frames"] = ()
+    frames_per_s: Annotated[Annotated[float, Range(0.001, 1e9)], "the most that pass in a second"]
+    direction: Annotated[Literal["in", "out"], "of frames that enter the bridge here, or that leave it"] = (
+        "in"
+    )
+
+
+def _check_key(key: str) -> None:
+    names_in(key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Side(Record):
     """One side of a bridge: a bus of this file or one medium, with its policies."""
 
@@ -70,6 +94,30 @@ class Side(Record):
     allow: Annotated[Filter, "only these patterns cross here"] = Filter()
     deny: Annotated[Filter, "these patterns do not cross here"] = Filter()
     shed: Annotated[Shed | None, "what to drop above the capacity of the medium"] = None
+    prefix: Annotated[
+        Names, "put before the patterns of frames that enter, and taken off those that leave; others stay in"
+    ] = ()
+    strip: Annotated[
+        Annotated[int, Range(1, 254)] | Names,
+        "taken off the patterns of frames that enter, and put before those that leave; others stay out. With "
+        "a number of tokens nothing leaves",
+    ] = ()
+    rename: Annotated[
+        Mapping[Annotated[str, Check(_check_key, "pattern")], Names],
+        "patterns there, and what they are called in the bridge: both ways, the longest that fits",
+    ] = field(default_factory=Table)
+    unchanged: Annotated[
+        Literal["drop"] | None, "drop frames that enter with the data of the last one of their pattern"
+    ] = None
+    refresh_ms: Annotated[
+        Milliseconds | None, "with `unchanged`, let one pass again after so long; 10,000 by default"
+    ] = None
+    limits: Annotated[
+        tuple[Limit, ...], Length(0, 1024), "the most frames of patterns; the first that fits counts"
+    ] = ()
+    opaque: Annotated[
+        Names | None, "messages of a bus that are no frames are frames of this pattern in the bridge"
+    ] = None
     keys: OwnKeys = None
 
     def __post_init__(self) -> None:
@@ -81,6 +129,11 @@ class Side(Record):
             raise ValueError("a bus is signed at its addresses: give the keys to these")
         if self.shed and self.bus:
             raise ValueError("nothing waits for a bus: give the shed policy to the side that is slow")
+        if self.refresh_ms is not None and self.unchanged is None:
+            raise ValueError("refresh_ms has no effect here: write unchanged: drop beside it")
+        if self.opaque is not None and self.medium is not None and not self.medium.opaque:
+            raise ValueError(f"{self.medium.key} carries frames only: opaque is for a bus or a url")
+        _ = self.front  # which judges `rename`
         if self.speaks is not None:
             _check_spoken(self, self.speaks)
         if self.medium is not None:
@@ -92,12 +145,29 @@ class Side(Record):
         return None if self.protocol is None or not self.protocol.items else self.protocol
 
     @property
+    def renaming(self) -> Renaming:
+        """The patterns on the wire and inside the bridge."""
+        pairs = ((tuple(names_in(key)), names) for key, names in self.rename.items())
+        return Renaming(self.strip, tuple(pairs), self.prefix)
+
+    @property
+    def front(self) -> Front:
+        """The settings of the side's front; False if it has none."""
+        refresh_s = (self.refresh_ms or _REFRESH_MS) / 1000 if self.unchanged else None
+        made = (FrontLimit(one.pattern, one.frames_per_s, one.direction == "out") for one in self.limits)
+        return Front(self.renaming, refresh_s, tuple(made), self.opaque)
+
+    @property
     def way(self) -> Way | None:
-        """The patterns that the medium or the protocol lets through by itself, as the bus knows them."""
-        if self.speaks is not None:
-            return self.speaks.way
+        """The patterns that the medium or the protocol lets through by itself, as the bridge knows them."""
         passing = self.medium and self.medium.passing
-        return Way(passing.inward, passing.outward) if passing else None
+        way = self.speaks.way if self.speaks is not None else None
+        if passing:
+            way = Way(passing.inward, passing.outward)
+        renaming = self.renaming
+        if way is None or not renaming:
+            return way
+        return Way(*(None if some is None else _inside(renaming, some) for some in way))
 
     @property
     def allowed(self) -> Filter:
@@ -122,6 +192,11 @@ class Side(Record):
     def kind(self) -> str:
         """Key of what the side joins: `bus` or a medium."""
         return "bus" if self.medium is None else self.medium.key
+
+
+def _inside(renaming: Renaming, patterns: Patterns) -> Patterns:
+    """Return the patterns inside the bridge for frames of patterns on the wire."""
+    return tuple(dict.fromkeys(one for names in patterns for one in renaming.inside(names)))
 
 
 def meeting(some: Patterns, others: Patterns | None) -> Patterns:

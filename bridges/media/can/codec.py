@@ -5,6 +5,7 @@ The bytes are those of the Cyphal specification, section 4.2. Without I/O: time 
 
 from binascii import crc_hqx
 
+from bridges.items import EXTENDED
 from bridges.media.medium import SEAL_BYTES
 from bus.wire.envelope import MESSAGE_BYTES_MAX, message_bytes
 
@@ -36,6 +37,11 @@ _FD_ROUNDED = tuple(next(legal for legal in FD_LENGTHS if legal >= size) for siz
 def can_id(subject: int, node: int, priority: int = PRIORITY_NOMINAL) -> int:
     """Return the 29-bit identifier of a message frame; `subject` 0..8191, `node` 0..127, `priority` 0..7."""
     return priority << 26 | _FIXED | subject << 8 | node
+
+
+def subject_mask(subject: int) -> tuple[int, int]:
+    """Return the identifier of a subject's message frames, and a mask of the bits that all of them share."""
+    return EXTENDED | subject << 8, EXTENDED | SUBJECT_MAX << 8 | SERVICE | RESERVED
 
 
 def segment(payload: bytes, transfer_id: int, fd: bool = False) -> list[bytes]:
