@@ -65,6 +65,10 @@ DROPPED: Final = (
     Reason("no pattern", "trouble", "TMQ: a frame without tokens cannot be published"),
     Reason("patterns full", "trouble", "TMQ: too many patterns are declared, and all of them are in use"),
     Reason("undeclared", "trouble", "TMQ: no broker took the new pattern in time"),
+    Reason("not sent here", "policy", "a protocol: it sends no frames of this pattern"),
+    Reason(
+        "no command", "trouble", "a protocol: the device may not be given this value; PATTERN/result says why"
+    ),
     Reason("failed", "trouble", "a service on the bus has a defect: the log has the error"),
     Reason("refused", "trouble", "NNG or the kernel did not accept the message"),
 )

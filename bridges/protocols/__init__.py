@@ -2,7 +2,8 @@
 
 A protocol turns the items of a wire (`bridges/items.py`) into TMQ frames, and frames into items. `protocol`
 has the base class of their records, `translator` that of what does the work, without I/O; `values` has the
-settings of values. Another distribution can add a protocol with an entry point of `buscoupler.protocols`
+settings of values. For devices that are asked, `asking` has the settings, `asker` asks, and `commands` are
+what is written. Another distribution can add a protocol with an entry point of `buscoupler.protocols`
 (docs/add-a-protocol.md).
 """
 

@@ -22,7 +22,7 @@ _TOLD = 3
 
 
 class Outcome(NamedTuple):
-    """What came of a request: the data that were read, or `fault`, a reason of rejects.
+    """The outcome of a request: the data that were read, or `fault`, a reason of rejects.
 
     `refused`: the device itself refused, in these words, with this `code`. `unsure`: nobody knows whether a
     write was done.

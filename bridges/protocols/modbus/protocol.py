@@ -69,7 +69,7 @@ class Register(Asked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceSettings(Record):
-    """What holds for one device, where it differs from the others."""
+    """Settings of one device, where they differ from those of the others."""
 
     device: Annotated[Address, "its address"]
     timeout_ms: Annotated[Delay | None, "how long it may take to begin its answer"] = None
