@@ -18,6 +18,7 @@ from tests.helpers.tree import MAY_IMPORT, PURE, claims_purity, modules
 IO = {"socket", "asyncio", "time", "logging", "select", "threading", "random", "secrets"}
 ONLY_IN = {
     "can": "bridges/*can*.py",
+    "cantools": "bridges/protocols/dbc/*.py",
     "serial": "bridges/media/uart/port*.py",
     "smbus2": "bridges/media/i2c/*.py",
     "lark": "devices/syndication/query/*.py",

@@ -192,6 +192,10 @@ class Medium(Record):
         """Yield what the link needs of the machine that opens it, such as a driver or a device file."""
         yield from ()
 
+    def item_seconds(self, item: Any) -> float | None:
+        """Return the longest time of an item of a protocol on the wire, in seconds; None if unknown."""
+        return None
+
     def seconds(self, size: int, trunk: bool) -> float | None:
         """Return the longest time of a frame of `size` bytes on the wire, in seconds; None if unknown.
 

@@ -20,5 +20,6 @@ PROTOCOLS: "Kinds[Protocol]" = Kinds(
         "tmq": "bridges.protocols.tmq:TmqProtocol",
         "modbus": "bridges.protocols.modbus.protocol:Modbus",
         "lines": "bridges.protocols.lines.protocol:Lines",
+        "dbc": "bridges.protocols.dbc.protocol:Dbc",
     },
 )

@@ -35,6 +35,14 @@ class Way(NamedTuple):
     outward: Patterns | None = ()
 
 
+class Cycle(NamedTuple):
+    """An item that devices repeat on the wire: its name, and the time from one to the next."""
+
+    name: str
+    period_s: float
+    item: Any
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol(Record):
     """Settings and facts of one protocol. Derive a frozen dataclass from it, with a field for each setting.
@@ -122,6 +130,10 @@ class Protocol(Record):
     def quantities(self) -> Iterator[Quantity]:
         """Yield what is known of the values under patterns, for `show`, the page and metrics. May read
         files."""
+        yield from ()
+
+    def cycles(self) -> Iterator[Cycle]:
+        """Yield what is repeated on the wire, which `check` compares with its capacity. May read files."""
         yield from ()
 
     def label(self) -> str:

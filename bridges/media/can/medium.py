@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from bridges.media.can.codec import transfer_seconds
+from bridges.items import EXTENDED, FD
+from bridges.media.can.codec import frame_seconds, transfer_seconds
 from bus.confined import Confined
 from bus.needs import Device, Library, Need, Probe, Sockets
 from bus.schema import CanNode, Delay, Name, QueueBytes, Range, Scalar
@@ -150,6 +151,13 @@ class Can(Medium):
             return transfer_seconds(size, self.bitrate)
         data_rate = (self.data_bitrate or self.bitrate) if self.bitrate_switch else self.bitrate
         return transfer_seconds(size, self.bitrate, data_rate)
+
+    def item_seconds(self, item: Any) -> float | None:
+        identifier, data, marks = item
+        if self.bitrate is None:
+            return None
+        data_rate = (self.data_bitrate or self.bitrate) if marks & FD else None
+        return frame_seconds(len(data), self.bitrate, data_rate, bool(identifier & EXTENDED))
 
     def unjudged(self) -> str:
         return "" if self.bitrate else "without bitrate it is unknown whether CAN can carry them"
