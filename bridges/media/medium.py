@@ -107,6 +107,10 @@ class Medium(Record):
     def check(self) -> None:
         """Check that the settings fit together. Raises ValueError if not."""
 
+    def unfit(self, spoken: bool) -> str:
+        """Return why the settings do not go with a protocol (`spoken`), or without one; "" if they do."""
+        return ""
+
     @property
     def device(self) -> str:
         """The device or address that the link opens, without spaces."""

@@ -53,8 +53,7 @@ class Protocol(Record):
 
     `asks`: its devices say nothing unless they are asked, so one gateway alone may have the wire. `deaf`: a
     standby cannot know, from what it hears, what the active bridge has sent. `sourceless`: frames on the wire
-    do not say who sent them, so one id has one sender. `named`: it writes tokens by name. `noun` is what a
-    whole item is called, for the words of noise.
+    do not say who sent them, so one id has one sender. `named`: it writes tokens by name.
     """
 
     MAKE: ClassVar[str] = ""
@@ -65,7 +64,6 @@ class Protocol(Record):
     deaf: ClassVar[bool] = True
     sourceless: ClassVar[bool] = False
     named: ClassVar[bool] = False
-    noun: ClassVar[str] = "a frame"
 
     age_ms: Annotated[Delay, "at a takeover, frames that waited longer are not sent any more"] = 100
     replay: Annotated[bool, "at a takeover, send what the failed gateway had not sent"] = True
@@ -82,6 +80,11 @@ class Protocol(Record):
         ValueError for what is wrong in them: the link calls it in a thread."""
         made: Translator[Any] = load(self.MAKE)(self, wire)
         return made
+
+    @property
+    def noun(self) -> str:
+        """The name of the unit that a device says, such as "a line", in the words of noise that has none."""
+        return "a frame"
 
     @property
     def way(self) -> Way:

@@ -34,8 +34,7 @@ class Wire(NamedTuple):
     a translator adds to `rejected` and `noise_bytes` only. `unix_s(now_s)` gives a time in seconds since
     1970. `byte_s`: the seconds that a byte takes on the line, 0 if nobody knows. `may_act(now_s)` tells
     whether this gateway may ask and write now: where several run a bridge, only one of them may. `names` are
-    those of tokens that the topology knows, for a protocol that is `named`. `echo`: what is sent there is
-    heard too.
+    those of tokens that the topology knows, for a protocol that is `named`.
     """
 
     name: str
@@ -45,7 +44,6 @@ class Wire(NamedTuple):
     byte_s: float = 0.0
     may_act: Callable[[float], bool] = always
     names: Sequence[str] = ()
-    echo: bool = False
 
 
 class Sent(NamedTuple, Generic[T]):
@@ -73,17 +71,18 @@ class Translator(Generic[T]):
     `asks`: its own items are requests, of which a later one replaces one that has not left. `due_s` is when
     to call `turn`, infinite if never. While `is_free` is False, the wire takes no message out of its queue:
     the translator cannot send one now. `condition` says what is wrong with the devices, in a few words; ""
-    while nothing is. `broken` says why nothing that comes can be understood any more, so that the wire is
-    opened anew. `settled` are the lengths of held messages that wait no longer, each with the reason of its
-    drop, "" if it was sent; whoever reads it clears it. `found` and `noise` count, since `take_counts` was
-    last called, the messages in the input and the bytes (other media: items) in it that are surely none.
+    while nothing is. `over`, if not "", says why the conversation must end: the link closes the device, or
+    the connection, and opens it again. `settled` are the lengths of held messages that wait no longer, each
+    with the reason of its drop, "" if it was sent; whoever reads it clears it. `found` and `noise` count,
+    since `take_counts` was last called, the messages in the input and the bytes (other media: items) in it
+    that are surely none.
     """
 
     asks: ClassVar[bool] = False
     due_s: float = inf
     is_free: bool = True
     condition: str = ""
-    broken: str = ""
+    over: str = ""
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire

@@ -28,6 +28,14 @@ def name_of(part: str) -> int | str:
     return part
 
 
+def token_in(text: str) -> int:
+    """Return the token of any text: a number if it is written like one in a pattern, else that of a name."""
+    try:
+        return token(text if text.startswith('"') else name_of(text))
+    except TokenError:
+        return token(text)
+
+
 def names_in(word: str) -> list[int | str]:
     """Split a pattern's word into names and tokens. Raises `TokenError` for an empty part or a wildcard."""
     parts = _PART.findall(f"{word}/")[:-1] if word not in ("", "/") else []

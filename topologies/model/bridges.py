@@ -230,6 +230,8 @@ def _check_spoken(side: Side, protocol: Protocol) -> None:
 
 def _check_fit(side: Side, medium: Medium) -> None:
     """Raise ValueError if words of a side do not go with its medium."""
+    if unfit := medium.unfit(side.speaks is not None):
+        raise ValueError(unfit)
     passing = medium.passing
     if passing and (side.pattern or side.allow != Filter()):
         keys = " and ".join(passing.keys)

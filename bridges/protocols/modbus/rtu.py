@@ -48,7 +48,7 @@ class Rtu:
 
     `reject(reason, bytes)` is called for input that becomes no answer. `disturbed(now_s)` is called when
     something came that nobody had asked for, or nothing good did: an answer may be on its way that belongs to
-    an earlier request. `echo`: what is sent is heard too; this is found out as well.
+    an earlier request.
     """
 
     def __init__(
@@ -57,14 +57,13 @@ class Rtu:
         disturbed: Callable[[float], None],
         byte_s: float,
         silence_s: float | None = None,
-        echo: bool = False,
     ) -> None:
         self.is_open = False
         self.free_s = self.heard_s = -inf
         self._reject, self._disturbed = reject, disturbed
         self._byte_s = byte_s
         self._silence_s = silence_s or max(SILENCE_S, SILENCE_CHARACTERS * byte_s)
-        self._echoes, self._late_s = echo, 0.0
+        self._echoes, self._late_s = False, 0.0
         self._late_until_s = -inf
         self._came = bytearray()
         self._ask = Ask(0, b"\0")

@@ -76,10 +76,10 @@ class ModbusTranslator(Asker[bytes, Request]):
         if not wire.byte_s:
             return Mbap(self.reject, self._lose)
         silence_s = None if record.silence_ms is None else record.silence_ms / 1000
-        return Rtu(self.reject, self._disturb, wire.byte_s, silence_s, wire.echo)
+        return Rtu(self.reject, self._disturb, wire.byte_s, silence_s)
 
     def _lose(self, why: str) -> None:
-        self.broken = why
+        self.over = why
 
     def _disturb(self, now_s: float) -> None:
         self.wire.stats.reject("late answer", len(self._held))

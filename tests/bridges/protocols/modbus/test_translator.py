@@ -191,7 +191,7 @@ def test_a_fault_of_a_device_is_counted_and_becomes_no_value(tcp: bool, say: Say
     line = bench(table(), Bad(tcp=tcp)).run(30)
     assert line.values == []
     assert line.rejected[reason] > 0
-    assert line.master.condition or line.master.broken
+    assert line.master.condition or line.master.over
     assert len(line.requests) < 60
 
 
