@@ -36,6 +36,13 @@ class Endpoint(NamedTuple):
     protocol: Protocol | None = None
 
     @property
+    def names(self) -> list[int | str]:
+        """The names of tokens that the protocol makes."""
+        if self.protocol is None:
+            return []
+        return [*(name for pattern in self.protocol.patterns() for name in pattern), *self.protocol.names()]
+
+    @property
     def uncounted(self) -> bool:
         """Return whether the transport does not count the messages that it has written: inproc does not."""
         return self.medium is None and self.word.partition("://")[0] not in STREAMS

@@ -23,6 +23,10 @@ class Problem(NamedTuple):
     is_error: bool = True
     where: Where | None = None
 
+    def __str__(self) -> str:
+        place = self.where
+        return f"{place.file}:{place.line}: {self.text}" if place is not None and place.line else self.text
+
 
 class Way(NamedTuple):
     """The patterns by which frames enter the bridge (`inward`) and leave it (`outward`) on a side.
