@@ -78,6 +78,9 @@ DROPPED: Final = (
     Reason("checksum", "trouble", "NMEA: the data have a checksum, and it is wrong"),
     Reason("late chunk", "trouble", "bytes: a later chunk of the stream was written before"),
     Reason("after a gap", "trouble", "bytes with `on_gap: end`: a chunk before it is missing"),
+    Reason(
+        "no command", "trouble", "a protocol: the device may not be given this value; PATTERN/result says why"
+    ),
     Reason("failed", "trouble", "a service on the bus has a defect: the log has the error"),
     Reason("refused", "trouble", "NNG or the kernel did not accept the message"),
 )

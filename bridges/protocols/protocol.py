@@ -118,6 +118,11 @@ class Protocol(Record):
         return None
 
     @property
+    def stops_in_doubt(self) -> bool:
+        """Whether nothing is sent while no broker can say which gateway may."""
+        return False
+
+    @property
     def hears_errors(self) -> bool:
         """Whether the translator is to have the error frames of a CAN bus, too."""
         return False
