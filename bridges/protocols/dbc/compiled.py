@@ -6,7 +6,7 @@ compiled to one function, which takes a fifth of the time of a loop over them.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
 from bridges.protocols.dbc.layout import Message, Signal
@@ -106,6 +106,7 @@ def fits(signal: Signal, size: int) -> bool:
     return signal.bits > 0 and signal.start >= 0 and field_of(signal, size)[1] <= 8 * size
 
 
+@lru_cache(maxsize=1024)
 def compile_message(message: Message) -> Compiled:
     """Return the table of a message, whose signals fit into it."""
     groups = list[Group]()
