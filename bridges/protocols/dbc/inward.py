@@ -47,7 +47,8 @@ class Inward:
     @property
     def due_s(self) -> float:
         """The time at which `turn` has something to do."""
-        return min((self._transports.due_s, *(station.due_s for station in self._waiting)))
+        due_s = self._transports.due_s
+        return min(due_s, min(station.due_s for station in self._waiting)) if self._waiting else due_s
 
     def receive(self, items: Sequence[CanFrame], now_s: float) -> list[bytes]:
         """Return the frames that these items become."""
