@@ -1,4 +1,8 @@
-"""The monitor: looks at the parts a few times a second and records what changed as events."""
+"""The monitor: looks at the parts a few times a second and records what changed as events.
+
+Events are published at the end of a look, when counts are at rest: published where they arise, often within a
+`send`, they would cause events for ever.
+"""
 
 import logging
 import time

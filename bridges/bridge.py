@@ -8,6 +8,7 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from bridges.admission import NO_FRAME, Admission
@@ -18,7 +19,7 @@ from bridges.handover.window import AGE_S
 from bridges.holdoff import HoldOff
 from bridges.ingress import admit_bare, admit_stamped, only_frames
 from bridges.rules import Patterns, Rule, Rules, Seen, Source
-from bus.hub import Hub, Pipe, Tap, without
+from bus.hub import Hub, Pipe, Tap, chain, without
 from bus.ledger import Stats
 from bus.vacancy import Filter
 from bus.watch.watched import WatchedHub
@@ -285,7 +286,7 @@ class Side(Hub):
     def queued(self) -> int:
         """The number of messages that wait in pipes, are held back, or are copies behind such a message."""
         behind = sum(stats.queued for stats in self._kept)
-        return behind + sum(port.inner.stats.queued + port.stats.queued for port in self.ports)
+        return behind + sum(stage.stats.queued for port in self.ports for stage in chain(port))
 
     def attach(self, pipe: Pipe) -> None:
         """Attach a port for `pipe` to the bridge."""
@@ -309,9 +310,12 @@ class Side(Hub):
         return f"{self.name}/{link}" if link else self.name
 
     def enlist(self, link: str, reason: str, filter: Filter | None = None) -> None:
-        """Enlist a link at the bridge. Without a pipe it drops by `reason` only what this side lets out."""
+        """Enlist a link at the bridge. Without a pipe it drops by `reason` only what this side lets out.
+
+        `filter` sees what that is, and tells how much of it is left for the link.
+        """
         self._links.append(self.row(link))
-        self.bridge.enlist(self.row(link), reason, self._missed)
+        self.bridge.enlist(self.row(link), reason, partial(self._missed, filter))
 
     def strike(self, link: str) -> None:
         if self.row(link) in self._links:
@@ -396,12 +400,14 @@ class Side(Hub):
         for tap in self.bridge.came_taps:
             tap(batch, self.name)
 
-    def _missed(self, batch: Batch, stats: Stats) -> int:
+    def _missed(self, filter: Filter | None, batch: Batch, stats: Stats) -> int:
         """Return how many messages a link without a pipe misses here; count those that no pipe would get."""
         out = leaving(batch, self.trunk, self.lets_out_opaque, self.outward, stats)
         if not self.lets_out_opaque and NO_FRAME in stats.dropped:
             self.warn()
-        return 0 if out is None else out.count
+        if out is None or filter is None:
+            return 0 if out is None else out.count
+        return filter(out, stats)
 
     def replay(self, batch: Batch, since_s: float | None) -> None:
         """Send `batch` to all ports; where messages are held back, these have waited since `since_s`."""

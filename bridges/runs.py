@@ -109,7 +109,7 @@ def verdicts(data: bytes, run: Run, rules: Rules) -> Sequence[int] | None:
         return None
     tokens = data[run.start + run.frame + 1]
     if len(rules.heads) == 1 and not rules.more and tokens >= rules.tokens_min:
-        return _beginning(data, run, rules.heads[0])
+        return beginning(data, run, rules.heads[0])
     keys = cut(data, run, run.frame + FRAME_BYTES_MIN, min(rules.reach, 4 * tokens))
     found = list(map(rules.verdicts.__getitem__, keys))
     return None if all(found) else found
@@ -120,7 +120,7 @@ def _only(byte: int) -> bytes:
     return bytes(other == byte for other in range(256))
 
 
-def _beginning(data: bytes, run: Run, head: bytes) -> bytes | None:
+def beginning(data: bytes, run: Run, head: bytes) -> bytes | None:
     """Return 1 where tokens begin with `head`, else 0, by a column for each byte; None if all do."""
     mask = -1
     for offset, byte in enumerate(head, run.frame + FRAME_BYTES_MIN):

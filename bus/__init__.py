@@ -9,8 +9,9 @@ and brokers, stands on it. `leases` chooses which gateway forwards, `embedded` i
 configures, `urls` takes addresses apart, `needs` are those of links, `confined` says which wires end here,
 `names` shows tokens by name, `keys` are what gateways sign with, `extras` says what to install, `text` makes
 foreign text fit for a terminal and finds the word that was meant, `elsewhere` knows names of other systems.
-`reasons` says why a ledger counts a message as dropped, and who intended it. `errors` and `backoff` are
-shared by all. `events` and `logs` are what gateways say about themselves, and `report` is what a service
-does. `values` has the newest frame of each pattern, and `asking` is the question for it. `input` watches what
-comes in by a link, and `noise` judges it.
+`reasons` says why a ledger counts a message as dropped, and who intended it. `errors`, `backoff` and
+`allowance` are shared by all. `events` and `logs` are what gateways say about themselves, and `report` is
+what a service does. `values` has the newest frame of each pattern, and `asking` is the question for it.
+`input` watches what comes in by a link, and `noise` judges it. `quantity` has the values of devices: types,
+scales, units, forms.
 """

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     ClassVar,
@@ -37,6 +38,9 @@ from bus.wire.envelope import MESSAGE_BYTES_MAX
 from bus.wire.frame import TOKENS_MAX
 from bus.wire.notation import check_wildcards, names_in
 from bus.wire.websocket.origins import check_origin
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 T = TypeVar("T")
 TOKEN_MAX = 0xFFFFFFFF
@@ -121,6 +125,13 @@ class AnyText:
     """A text that may hold line breaks and other characters that are no signs."""
 
 
+class Table(dict[str, T]):
+    """A mapping that was read, which nobody changes, so that a record with one can be hashed."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self.items()))
+
+
 class Notation(NamedTuple):
     """A list that may be written as one text. `function` reads that, and raises ValueError if it is wrong."""
 
@@ -160,6 +171,16 @@ class KindOf(NamedTuple):
         return _unlike_one(self.what, self.kinds.all(), given)
 
 
+class Called(NamedTuple):
+    """A record of one of several classes, derived from the annotated one: that of `kinds` by its name.
+
+    The name stands alone, or as the only key of a mapping to its settings. `what` names it in findings.
+    """
+
+    what: str
+    kinds: Kinds[Any]
+
+
 def _unlike_one(what: str, keys: tuple[str, ...], given: list[str]) -> str:
     if len(given) == 1:
         return ""
@@ -191,6 +212,11 @@ class Record:
     SHORT: ClassVar[str] = ""
     GATEWAYS: ClassVar[str] = ""
     where: Where = field(default=Where(), compare=False, repr=False)
+
+
+def settings_of(record: "DataclassInstance") -> dict[str, Any]:
+    """Return the values of a record by the names of its fields, without its place in a file."""
+    return {one.name: getattr(record, one.name) for one in fields(record) if one.compare}
 
 
 class Setting(NamedTuple):
@@ -332,12 +358,19 @@ def _check_token_name(name: str) -> None:
     check_wildcards([name])
 
 
-def _pattern_in(text: str) -> tuple[int | str, ...]:
-    """Read a pattern. Text without a slash is one name, also if it is digits: YAML has its own quotes."""
+def pattern_in(text: str) -> tuple[int | str, ...]:
+    """Return the names of a pattern. Raises ValueError.
+
+    Text without a slash is one name, also if it is digits: YAML has its own quotes.
+    """
     if "/" in text:
         return tuple(names_in(text))
     _check_token_name(text)
     return (text,)
+
+
+def _check_pattern(text: str) -> None:
+    pattern_in(text)
 
 
 Name = Annotated[str, Check(check_name, "a name")]
@@ -355,7 +388,8 @@ Gateway = Annotated[str, Ref("gateway", ("gateways",))]
 BusName = Annotated[str, Ref("bus", ("buses",))]
 TapName = Annotated[str, Ref("bus or bridge", ("buses", "bridges"))]
 Token = Annotated[int | str, Check(_check_token, "a name or a number"), AnyText()]
-Names = Annotated[tuple[Token, ...], Length(0, TOKENS_MAX), Notation(_pattern_in, "a pattern"), Single()]
+PatternKey = Annotated[str, Check(_check_pattern, "pattern"), AnyText()]
+Names = Annotated[tuple[Token, ...], Length(0, TOKENS_MAX), Notation(pattern_in, "a pattern"), Single()]
 Patterns = Annotated[tuple[Names, ...], Length(0, 4096), Single()]
 Port = Annotated[int, Range(1, 65535)]
 CanNode = Annotated[int, Range(1, 127)]

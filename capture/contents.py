@@ -2,7 +2,8 @@
 
 With it, jobs know who was where, what the ledgers say and what the recorders missed without a pass over all
 rows; and the topology that the file was recorded under, if its schema has one. The summary is a row group of
-its own, which readers find by Parquet's statistics of `kind`.
+its own, which readers find by Parquet's statistics of `kind`. Spark cannot read the metadata of a footer, and
+a second file may be missing or stale.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

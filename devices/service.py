@@ -1,4 +1,8 @@
-"""The base of services: devices that are peers of their buses. A service is a link on the hub of each bus."""
+"""The base of services: devices that are peers of their buses. A service is a link on the hub of each bus.
+
+A device on two buses must not join them, so it has no hub of its own. Counts, loops and draining work as for
+every other peer.
+"""
 
 import logging
 from asyncio import AbstractEventLoop

@@ -18,16 +18,24 @@ from tests.helpers.tree import MAY_IMPORT, PURE, claims_purity, modules
 IO = {"socket", "asyncio", "time", "logging", "select", "threading", "random", "secrets"}
 ONLY_IN = {
     "can": "bridges/*can*.py",
+    "cantools": "bridges/protocols/dbc/*.py",
     "serial": "bridges/media/uart/port*.py",
     "smbus2": "bridges/media/i2c/*.py",
     "lark": "devices/syndication/query/*.py",
-    "re2": "devices/syndication/query/*.py",
+    "re2": "devices/syndication/query/*.py bridges/protocols/lines/*.py",
     "pynng": "bus/*.py",
     "websockets": "bus/wire/websocket/*.py",
     "pyspark": "pipeline/*.py",
 }
-MADE = re.compile(r"bridges\.media\.\w+\.link|devices(\.dbp)?\.\w+\.service")
+MADE = re.compile(
+    r"bridges\.media\.\w+\.(link|spoken)|bridges\.protocols\.\w+\.translator|devices(\.dbp)?\.\w+\.service"
+)
 CIRCLES = 0
+RINGS = {
+    frozenset({"appliance.commandline", "appliance.probe"}),
+    frozenset({"pipeline.analysis", "pipeline.output"}),
+}
+"""Rooms that import each other; no more should come."""
 
 
 def is_for_types(node: ast.AST) -> bool:
@@ -70,6 +78,7 @@ def named(path: Path) -> set[str]:
             found.add(node.value.partition(":")[0])
     records = (
         "bridges/media/*/medium.py",
+        "bridges/protocols/*/protocol.py",
         "devices/device.py",
         "devices/*/device.py",
         "devices/dbp/*/device.py",
@@ -95,12 +104,23 @@ def test_imports_go_one_way(package: str) -> None:
     assert not {path: names for path, names in found.items() if names}
 
 
-def test_topologies_know_of_bridges_only_the_table_of_media() -> None:
+def test_topologies_know_of_bridges_only_tables_and_records() -> None:
     allowed = {
+        "bridges.front.renaming",
+        "bridges.front.renaming.Renaming",
+        "bridges.front.settings",
+        "bridges.front.settings.Front",
+        "bridges.front.settings.Limit",
         "bridges.media",
         "bridges.media.MEDIA",
         "bridges.media.medium",
         "bridges.media.medium.Medium",
+        "bridges.protocols",
+        "bridges.protocols.PROTOCOLS",
+        "bridges.protocols.protocol",
+        "bridges.protocols.protocol.Claim",
+        "bridges.protocols.protocol.Protocol",
+        "bridges.protocols.protocol.Way",
     }
     found = {name for path in modules("topologies") for name in names(path) if name.startswith("bridges")}
     assert found <= allowed
@@ -164,6 +184,22 @@ def test_no_modules_import_each_other() -> None:
     assert len(circles(graph())) <= CIRCLES
 
 
+def rooms(package: str) -> dict[str, set[str]]:
+    """Each folder of a package with those that its modules import."""
+    made = {
+        f"{package}.{folder.name}": set[str]() for folder in (ROOT / package).iterdir() if folder.is_dir()
+    }
+    for room, others in made.items():
+        found = {name for path in modules(room.replace(".", "/")) for name in names(path, types=True)}
+        others |= {".".join(name.split(".")[:2]) for name in found} & made.keys() - {room}
+    return made
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_rooms_of_a_package_import_one_way(package: str) -> None:
+    assert circles(rooms(package)) <= RINGS
+
+
 def test_a_circle_is_seen() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == {frozenset("bc")}
 
@@ -188,7 +224,7 @@ def test_a_medium_s_library_stays_with_its_medium(library: str) -> None:
     users = {
         str(path.relative_to(ROOT)) for p in MAY_IMPORT for path in modules(p) if library in imports(path)
     }
-    assert all(fnmatch(user, ONLY_IN[library]) for user in users)
+    assert all(any(fnmatch(user, place) for place in ONLY_IN[library].split()) for user in users)
     late = {p for p in users if library in imports(ROOT / p, deep=False)}
     assert library in ("pynng", "pyspark", "websockets") or not late
 

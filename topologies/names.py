@@ -1,6 +1,6 @@
 """The names that a topology knows: those in its patterns, those it lists, and those in the file it names."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from bus.errors import TopologyError, words_of
@@ -22,7 +22,15 @@ def known(topology: Topology, in_list: Iterable[str] | None = None) -> list[str]
 
 def used(topology: Topology) -> list[str]:
     """Return the names in the patterns of a topology, each once."""
-    return texts(name for pattern in all_names(topology) for name in pattern)
+    return texts([*(name for pattern in all_names(topology) for name in pattern), *_spoken(topology)])
+
+
+def _spoken(topology: Topology) -> Iterator[str]:
+    """Yield the names that protocols make of their files."""
+    for spec in topology.bridges.values():
+        for side in (side for gateway in spec.on for side in spec.at(gateway)):
+            if side.speaks is not None:
+                yield from side.speaks.names()
 
 
 def listed(names: NamesSpec) -> list[str]:

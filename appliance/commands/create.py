@@ -4,7 +4,7 @@ import argparse
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from typing import Any
@@ -12,16 +12,19 @@ from typing import Any
 from appliance.commandline.arguments import argument
 from appliance.machine.plugged import found, i2c_buses
 from appliance.probe.endpoint import parse_endpoint
+from appliance.probe.listening import listened
 from bridges.media.medium import Medium
+from bridges.protocols import PROTOCOLS
 from bus.errors import BusError
-from bus.schema import NAME
+from bus.schema import NAME, settings
 from topologies.checks.checker import check
 from topologies.findings import InvalidTopology
 from topologies.loading.loader import loads
 from topologies.writing import schema
-from topologies.writing.files import New, written
+from topologies.writing.files import Joined, New, written
 
 LISTEN = "tcp://127.0.0.1:5555"
+LISTEN_S = 2.5  # at each rate
 _THERE = "{} is there already: --force overwrites it"
 Ask = Callable[[str, str], str]
 """Asks a question with a default, and returns the answer."""
@@ -36,12 +39,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--address", metavar="HOST", help="its address for other gateways (127.0.0.1)")
     parser.add_argument("--listen", metavar="URL", help=f"where programs join the bus ({LISTEN})")
     parser.add_argument(
-        "--join", action="append", type=argument(_medium), metavar="ENDPOINT",
+        "--join", action="append", type=argument(_side), metavar="ENDPOINT",
         help="a medium to join, as `send` and `recv` write it (repeatable); what is plugged in by default",
+    )  # fmt: skip
+    parser.add_argument(
+        "--listen-to", action="append", metavar="DEVICE", default=[],
+        help="listen to a serial device or CAN interface for some seconds, and join it with the rate and the "
+        "protocol that it seems to have (repeatable); nothing is sent",
     )  # fmt: skip
     parser.add_argument("--nothing", action="store_true", help="join no medium, whatever is plugged in")
     parser.add_argument("--yes", action="store_true", help="ask nothing, as if the input were no terminal")
     parser.add_argument("--force", action="store_true", help="overwrite the file")
+
+
+def _side(word: str) -> Joined:
+    return Joined(_medium(word))
 
 
 def _medium(word: str) -> Medium:
@@ -83,10 +95,31 @@ def _answered(options: argparse.Namespace, ask: Ask) -> New:
         options.gateway or ask("name of this gateway", _named(host, "gw")),
         options.address or ask("its address for other gateways", "127.0.0.1"),
         options.listen or ask("where programs join the bus", LISTEN),
-        [] if options.nothing else options.join or _plugged(ask),
+        [*_listened(options.listen_to), *_joined(options, ask)],
         str(schema.FILE),
         [f"/dev/i2c-{bus} is there: add `- i2c: {{bus: {bus}, targets: [...]}}`" for bus in i2c_buses()],
     )
+
+
+def _listened(devices: Iterable[str]) -> Iterator[Joined]:
+    """Yield what is found at devices that are only listened to. Raises `BusError` for one that cannot be."""
+    for device in devices:
+        heard = listened(device, LISTEN_S, lambda text: print(text, file=sys.stderr))
+        print(heard.words, file=sys.stderr)
+        yield Joined(heard.medium, heard.protocol if _stands_alone(heard.protocol) else "", heard.words)
+
+
+def _stands_alone(protocol: str) -> bool:
+    """Tell whether a protocol is installed, and needs no settings."""
+    kind = PROTOCOLS.find(protocol) if protocol else None
+    return kind is not None and not any(one.required for one in settings(kind).values())
+
+
+def _joined(options: argparse.Namespace, ask: Ask) -> list[Joined]:
+    """Return the media that are named, or else those that are plugged in."""
+    if options.nothing or (options.listen_to and not options.join):
+        return []
+    return options.join or [Joined(medium) for medium in _plugged(ask)]
 
 
 def _plugged(ask: Ask) -> list[Medium]:
@@ -122,7 +155,7 @@ def _write(file: str, text: str, force: bool) -> None:
         raise BusError(_THERE.format(file)) from None
 
 
-def _count(media: Iterable[Medium]) -> str:
-    labels = [medium.label() for medium in media]
+def _count(media: Iterable[Joined]) -> str:
+    labels = [one.medium.label() for one in media]
     none = "no bridge: no medium was found (--join names one)"
     return f"a bridge to {', '.join(labels)}" if labels else none

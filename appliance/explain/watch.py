@@ -83,13 +83,16 @@ class Watch:
 
     def send(self, part: Part, entry: Entry, frame: bytes) -> None:
         """Publish the frame as if it had just come in by a link, from the only peer there or a new one."""
-        batch, pipes = from_payloads([frame]), [one for one in entry.hub.pipes if one.link == entry.link.name]
+        batch, pipes = (
+            from_payloads([frame]),
+            [one for one in entry.door.pipes if one.link == entry.link.name],
+        )
         if len(pipes) == 1 and not any(one.accepted for one in chain(pipes[0])):
             return self._come(part, entry, batch, pipes[0])
         visitor = _Visitor(entry.link.name)
-        entry.hub.attach(visitor)
+        entry.door.attach(visitor)
         self._come(part, entry, batch, visitor)
-        return entry.hub.detach(visitor)
+        return entry.door.detach(visitor)
 
     def _come(self, part: Part, entry: Entry, batch: Batch, pipe: Pipe) -> None:
         """Publish a batch from a pipe. Stages behind the outermost count it here, as their hubs would."""
@@ -98,7 +101,7 @@ class Watch:
             arrival.remarks.append(f"the link is {entry.link.state}, so nothing else comes in by it")
         for stage in list(chain(pipe))[1:]:
             stage.stats.receive(batch)
-        entry.hub.publish(batch, pipe)
+        entry.door.publish(batch, pipe)
         self._look()
 
     def _see(self, part: Part, origin: Pipe | None) -> Arrival | None:
@@ -151,4 +154,4 @@ def _origin(hub: Hub, pipe: Pipe) -> Pipe:
     """Return a pipe as the part's hub knows it: behind a side of a bridge, that is its port."""
     if not isinstance(hub, Side):
         return pipe
-    return next((port for port in hub.ports if port.inner is pipe), pipe)
+    return next((port for port in hub.ports if any(one is pipe for one in chain(port))), pipe)

@@ -2,26 +2,30 @@
 
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from appliance.parts.bus import LIMITS, BusPart, bus_plan
 from appliance.parts.candidate import Proofs, candidate_of, endpoints, proofs_of
-from appliance.parts.changes import Change, Draft, End, Plan, differing, settings_of
+from appliance.parts.changes import Change, Draft, End, Plan, differing
 from appliance.parts.patch import Patch
 from appliance.parts.site import BasePart, Entry, Revision, Site
 from appliance.status.rows import LinkRow
 from bridges.bridge import Bridge, Policy, Side
+from bridges.front.hub import FrontHub
+from bridges.front.settings import Front
 from bridges.handover.gate import Rank
 from bridges.handover.window import spanning
 from bridges.holdoff import STEP_S
 from bridges.media import shedding
 from bridges.media.medium import Medium
 from bus.errors import LinkError
-from bus.hub import Link
+from bus.hub import Hub, Link
 from bus.keys import Keyring, ring_of
+from bus.schema import settings_of
 from topologies.model import Shed
+from topologies.model import Side as SideSpec
 from topologies.resolved.bridges import ResolvedBridge, ResolvedJoin, ResolvedMedium, ResolvedSide
 from topologies.resolved.brokers import CandidateFacts
 from topologies.resolved.buses import BusAddress
@@ -40,12 +44,16 @@ GRACE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One side of a running bridge, with what it joins, and the row of its link in a status."""
+    """One side of a running bridge, with what it joins, and the row of its link in a status.
+
+    `door` is the hub that the link is opened on: the side, or its front.
+    """
 
     row: LinkRow
     resolved: ResolvedSide
     side: Side
     end: End[Link]
+    door: Hub
 
 
 class BridgePart(BasePart):
@@ -79,7 +87,7 @@ class BridgePart(BasePart):
 
     def _entry(self, leg: Leg) -> Entry:
         resolved = leg.resolved
-        return Entry(leg.end.plan.place, leg.side, leg.end.link, (), resolved.near, resolved.away)
+        return Entry(leg.end.plan.place, leg.side, leg.end.link, (), resolved.near, resolved.away, leg.door)
 
     @property
     def id(self) -> str:
@@ -97,10 +105,18 @@ class BridgePart(BasePart):
         return [self._plan(side, buses) for side in resolved.sides]
 
     def _plan(self, side: ResolvedSide, buses: Mapping[str, BusPart]) -> Plan[Link]:
-        """Plan the link of a side. Raises `LinkError` for a bus that cannot be reached."""
+        """Plan the link of a side. Raises `LinkError` for a bus that cannot be reached.
+
+        Where a front comes or goes, the link is opened anew.
+        """
+        plan = self._link_plan(side, buses)
+        return replace(plan, settings={**plan.settings, "front": bool(side.side.front)})
+
+    def _link_plan(self, side: ResolvedSide, buses: Mapping[str, BusPart]) -> Plan[Link]:
         policy, bus = _policy(side), side.bus
         if side.medium is not None:
-            return _medium_plan(side.medium, policy)
+            stops = side.medium.protocol is not None and side.medium.protocol.stops_in_doubt
+            return _medium_plan(side.medium, policy, partial(self._may_act, stops))
         assert bus is not None  # a side has one or the other
         part = buses.get(bus.name)
         if part is None:
@@ -108,6 +124,15 @@ class BridgePart(BasePart):
         settings = {"trunk": side.trunk, "address": None}
         make = partial(Patch, self.name, partial(part.hub_for, side.trunk))
         return Plan(f"bus {bus.name}", settings, make, policy)
+
+    def _may_act(self, stops_in_doubt: bool, now_s: float) -> bool:
+        """Tell whether this gateway may ask and write at a device now: no other one does."""
+        gate, candidacy = self.hub.gate, self.candidacy
+        if gate is None or candidacy is None:
+            return True
+        if stops_in_doubt and candidacy.candidate.in_doubt:
+            return False
+        return gate.forwarding and not gate.lapsed()
 
     def _address(self, trunk: bool, bus: ResolvedJoin) -> BusAddress:
         """Return where to dial a bus of another process or gateway."""
@@ -156,7 +181,8 @@ class BridgePart(BasePart):
             if side.policy != policy:
                 side.revise(policy)
             row = LinkRow(self.hub, side.row(end.link.name), end.link, (f"{self.id}/{number}",))
-            self.legs.append(Leg(row, resolved, side, end))
+            door = _door(side, resolved.side.front, None if place is None else old[place].door)
+            self.legs.append(Leg(row, resolved, side, end, door))
 
     def _add(self, resolved: ResolvedSide, policy: Policy) -> Side:
         taken = {side.name.partition(" ")[0] for side in self.hub.sides}
@@ -277,7 +303,7 @@ class BridgePart(BasePart):
         self._loop, self._unopened = loop, []
         failed = list[Change]()
         for leg in [leg for leg in self.legs if any(leg.end is end for end in ends)]:
-            trouble = self.attempt(leg.end.plan.place, leg.end.link, leg.side, loop)
+            trouble = self.attempt(leg.end.plan.place, leg.end.link, leg.door, loop)
             if trouble:
                 self.legs.remove(leg)
                 self.hub.remove(leg.side)
@@ -294,9 +320,9 @@ class BridgePart(BasePart):
             leg.end.link.close()
 
 
-def _medium_plan(resolved: ResolvedMedium, policy: Policy) -> Plan[Link]:
+def _medium_plan(resolved: ResolvedMedium, policy: Policy, may_act: Callable[[float], bool]) -> Plan[Link]:
     """Plan the link of a medium."""
-    medium, shed, more = resolved.medium, resolved.shed, _asked(resolved)
+    medium, protocol, shed, more = resolved.medium, resolved.protocol, resolved.shed, _asked(resolved)
     settings = {
         **settings_of(medium),
         **more,
@@ -304,12 +330,20 @@ def _medium_plan(resolved: ResolvedMedium, policy: Policy) -> Plan[Link]:
         "node": resolved.node,
         "certificates": resolved.certificates,
         "keys": resolved.keys,
+        "protocol": protocol,
+        "files of the protocol": resolved.protocol_files,
+        "subjects of TMQ": resolved.subjects,
     }
 
     def make() -> Link:
+        if protocol is not None:
+            asked: dict[str, Any] = {"names": resolved.names or ()} if protocol.named else {}
+            asked |= {"subjects": resolved.subjects} if resolved.subjects else {}
+            return medium.speaking(protocol, _shed_of(medium, shed), may_act=may_act, **asked)
         return medium_link(medium, shed, resolved.node, ring_of(paths_of(resolved.keys)), **more)
 
-    return Plan(medium.label(), settings, make, policy, _SOFT)
+    label = medium.label() if protocol is None else f"{medium.label()} {protocol.label()}"
+    return Plan(label, settings, make, policy, _SOFT)
 
 
 def _asked(resolved: ResolvedMedium) -> dict[str, Any]:
@@ -329,12 +363,27 @@ def medium_link(
     (`Medium.link`).
     """
     more |= {"keys": keys} if keys is not None else {}
+    return medium.link(node, _shed_of(medium, words), **more)
+
+
+def _shed_of(medium: Medium, words: Shed | None) -> shedding.Shed | None:
+    """Return the policy of a queue, by the words of the file; None without words."""
     if words is None:
-        return medium.link(node, None, **more)
+        return None
     age_s = None if words.age_ms is None else words.age_ms / 1000
     queue_bytes = words.queue_bytes or medium.queue_bytes or _QUEUE_BYTES
-    shed = shedding.Shed(words.policy, queue_bytes, age_s, words.rate)
-    return medium.link(node, shed, **more)
+    return shedding.Shed(words.policy, queue_bytes, age_s, words.rate)
+
+
+def _door(side: Side, front: Front, old: Hub | None) -> Hub:
+    """Return the hub for the link of a side: the old one, if it is of the same kind, revised."""
+    if not front:
+        return side
+    if not isinstance(old, FrontHub):
+        return FrontHub(side, front)
+    if old.front != front:
+        old.revise(front)
+    return old
 
 
 def _policy(resolved: ResolvedSide) -> Policy:
@@ -351,5 +400,11 @@ def _policy(resolved: ResolvedSide) -> Policy:
         opaque=side.medium is None or side.medium.opaque,
         hold_s=STEP_S * sum(resolved.rank),
         hold_always=bool(resolved.rank.others),
-        deaf=side.medium is not None and side.medium.deaf,
+        deaf=_is_deaf(side),
     )
+
+
+def _is_deaf(side: SideSpec) -> bool:
+    """Return whether a standby cannot know there what the active bridge has sent."""
+    speaks, medium = side.speaks, side.medium
+    return medium is not None and (medium.deaf or (speaks is not None and speaks.deaf))

@@ -5,12 +5,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from appliance.parts.announcing import Announcer, said_changes
-from appliance.parts.changes import Change, differing, settings_of
+from appliance.parts.changes import Change, differing
 from appliance.parts.site import BasePart, Revision, Site
 from appliance.status.rows import LinkRow, waiting_rows
 from bus.errors import LinkError
 from bus.keys import Keyring, ring_of
 from bus.report import Reporter
+from bus.schema import settings_of
 from devices.dbp.beacon.sending import announcement
 from topologies.resolved.brokers import ResolvedBroker
 from topologies.resolved.files import paths_of
@@ -130,7 +131,7 @@ def _service(resolved: ResolvedBroker) -> "LeasingBroker":
 
 
 def _security(resolved: ResolvedBroker, url: str) -> "Security | None":
-    from bus.tmq.broker.service import security_of
+    from bus.tmq.broker.places import security_of
 
     return security_of(url, resolved.tls.get(url))
 

@@ -4,7 +4,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable, Hashable, Iterator
 
 from appliance.parts.announcing import Announcer, said_changes
-from appliance.parts.changes import Change, Draft, End, Plan, settings_of
+from appliance.parts.changes import Change, Draft, End, Plan
 from appliance.parts.greeting import Greeter
 from appliance.parts.site import BasePart, Entry, Revision, Site
 from appliance.status.rows import LinkRow
@@ -13,6 +13,7 @@ from bridges.guard import GuardedHub
 from bus.hub import Hub, Link
 from bus.keys import ring_of
 from bus.report import Reporter
+from bus.schema import settings_of
 from bus.transports.links import BusLink, bus_link
 from bus.urls import BEACON, split_url
 from bus.watch.watched import WatchedHub

@@ -1,17 +1,14 @@
 """The changes of a running gateway: the links that come, go and stay, and a line for each change."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from bus.hub import Link
 from bus.wire.notation import written
 from topologies.model import Gateway
 from topologies.resolved.resolve import Resolved
 from topologies.wiring.events import EVENTS, LOGS
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 T = TypeVar("T")
 L = TypeVar("L", bound=Link)
@@ -93,11 +90,6 @@ def pair(old: Sequence[T], new: Sequence[T], *keys: Callable[[T], Any]) -> tuple
                     found[number] = partner
                     left.remove(partner)
     return found, left
-
-
-def settings_of(node: "DataclassInstance") -> dict[str, Any]:
-    """Return the settings of a record by name, without its place in the file."""
-    return {one.name: getattr(node, one.name) for one in fields(node) if one.compare}
 
 
 def differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from appliance.parts.bridge import BridgePart
 from appliance.parts.bus import BusPart
-from appliance.parts.changes import differing, settings_of
+from appliance.parts.changes import differing
 from appliance.parts.site import BasePart, Revision, Site
 from bus.hub import Hub
+from bus.schema import settings_of
 from devices.device import DeviceSpec
 from topologies.resolved.resolve import ResolvedDevice
 

@@ -41,7 +41,8 @@ class Entry(NamedTuple):
     """A link of a part, by which messages come in and go out: its pipes are on `hub`.
 
     `peers` is the list of its address, if it has one. `inside`: it leads to parts of the same gateway only.
-    `bus` is the bus of the file that it leads to otherwise, "" if it leads to none.
+    `bus` is the bus of the file that it leads to otherwise, "" if it leads to none. `front` is the hub that
+    the link is opened on, where something stands in front of `hub`.
     """
 
     place: str
@@ -50,6 +51,12 @@ class Entry(NamedTuple):
     peers: tuple[Peer, ...] = ()
     inside: bool = False
     bus: str = ""
+    front: Hub | None = None
+
+    @property
+    def door(self) -> Hub:
+        """The hub that messages come to by the link."""
+        return self.front or self.hub
 
 
 def nothing() -> None:

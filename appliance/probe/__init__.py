@@ -1,6 +1,7 @@
 """Test traffic: send and receive frames on any link (`send`, `recv`, `traffic`, `capture`).
 
-An `endpoint` is a word that names a bus or one of the `media`; a `station` sends and receives there.
-`words` reads and prints messages, `pacing` keeps a rate, `replay` sends a capture. `values` prints values
-of MessagePack (`query`).
+An `endpoint` is a word that names a bus or one of the `media`, perhaps with a protocol that is `spoken`
+there; a `station` sends and receives there.
+`words` reads and prints messages, `pacing` keeps a rate, `replay` sends a capture. `listening` hears
+what a device speaks that nobody has described. `values` prints values of MessagePack (`query`).
 """

@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from appliance.commandline.arguments import above_zero, argument, whole_above_zero
-from appliance.probe.media import form_of, forms, medium_of
+from appliance.probe.media import form_of, forms
+from appliance.probe.spoken import spoken_of
 from bridges.media import MEDIA
 from bridges.media.medium import Medium
+from bridges.protocols.protocol import Protocol
 from bus.confined import INPROC, Confined
 from bus.elsewhere import known_elsewhere
 from bus.errors import LinkError
@@ -25,11 +27,20 @@ _EXAMPLES = "endpoints of a bus or a medium"  # in their place, the examples of 
 class Endpoint(NamedTuple):
     """A parsed word of the command line.
 
-    `medium` is the record of its medium; None: the word is the URL of a bus.
+    `medium` is the record of its medium; None: the word is the URL of a bus. `protocol` is what its devices
+    speak; None: TMQ.
     """
 
     word: str
     medium: Medium | None = None
+    protocol: Protocol | None = None
+
+    @property
+    def names(self) -> list[int | str]:
+        """The names of tokens that the protocol makes."""
+        if self.protocol is None:
+            return []
+        return [*(name for pattern in self.protocol.patterns() for name in pattern), *self.protocol.names()]
 
     @property
     def uncounted(self) -> bool:
@@ -61,8 +72,17 @@ class Endpoint(NamedTuple):
             raise LinkError(f"{self.word}: --listen and --tls-... are for a bus")
         if keys is not None and not self.medium.signs:
             raise LinkError(f"{self.word}: nothing is signed on {self.medium.key}: leave --keys out")
+        if self.medium.hears_only and not hears:
+            raise LinkError(f"{self.word}: it only listens, so nothing is sent there: leave listen_only out")
+        if self.protocol is not None:
+            return self._spoken(self.medium, self.protocol, keys)
         signing: dict[str, Any] = {} if keys is None else {"keys": keys}
         return (self.medium if hears else self.medium.mute()).link(retry_max_s=RETRY_MAX_S, **signing)
+
+    def _spoken(self, medium: Medium, protocol: Protocol, keys: Keyring | None) -> Link:
+        if keys is not None:
+            raise LinkError(f"{self.word}: nothing is signed with {protocol.key}: leave --keys out")
+        return medium.speaking(protocol, retry_max_s=RETRY_MAX_S)
 
 
 def parse_endpoint(word: str) -> Endpoint:
@@ -77,7 +97,7 @@ def parse_endpoint(word: str) -> Endpoint:
     if form is not None and rest.startswith("//"):
         raise LinkError(f"{word}: write {name}:{rest[2:]}, without //")
     if form is not None:
-        return Endpoint(word, medium_of(word, form, rest))
+        return Endpoint(word, *spoken_of(word, form, rest))
     schemes = ", ".join(f"{known}://" for known in SCHEMES)
     media = ", ".join(f"{known.word.name}:" for known in forms(MEDIA.all()))
     hint = known_elsewhere(name)

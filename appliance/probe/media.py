@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 from bridges.media import MEDIA
 from bridges.media.medium import Medium, Word
 from bus.errors import LinkError, TokenError
-from bus.schema import Setting, present, settings, unwrap
+from bus.schema import Check, Notation, Ref, Setting, members, present, settings, unwrap
 from bus.text import closest
 from bus.wire.notation import names_in
 
@@ -38,6 +38,11 @@ def addresses(text: str) -> tuple[str, ...]:
     return tuple(part if "://" in part else f"tcp://{part}" for part in text.split(","))
 
 
+def names(text: str) -> tuple[str, ...]:
+    """Parse names between commas."""
+    return tuple(filter(None, text.split(",")))
+
+
 def patterns(text: str) -> tuple[tuple[int | str, ...], ...]:
     """Parse patterns between commas."""
     return tuple(tuple(names_in(part)) for part in text.split(","))
@@ -60,19 +65,38 @@ def _bare(annotation: Any) -> Any:
 
 
 def _reader(annotation: Any) -> tuple[Reader, str]:
-    """Return the reader of values of a type, and the words for its values. Lists of text are addresses."""
+    """Return the reader of values of a type, and the words for its values. Lists of text that is checked are
+    addresses."""
+    annotation = _one_text(annotation)
     bare = _bare(annotation)
+    notation = next((one for one in unwrap(present(annotation))[1] if isinstance(one, Notation)), None)
+    if notation is not None:
+        return notation.function, notation.words
     if get_origin(bare) is not tuple:
         return _READERS.get(bare, (str, "text"))
-    item = _bare(get_args(bare)[0])
+    item, markers = unwrap(present(get_args(bare)[0]))
+    if item is str and not any(isinstance(one, Check | Ref) for one in markers):
+        return names, "names with commas"
     return _LISTS[get_origin(item) or item]
 
 
+def _one_text(annotation: Any) -> Any:
+    """Return the type of what may stand in one word where a mapping may stand too, in a file."""
+    options = members(unwrap(annotation)[0])
+    kinds = [one for one in options if get_origin(unwrap(one)[0]) is not Mapping]
+    whole = [one for one in kinds if one is not type(None)]
+    return whole[0] if len(whole) == 1 < len(options) else annotation
+
+
 class Form(NamedTuple):
-    """The form of a medium's word: the record of the medium, and the `name` that the word begins with."""
+    """The form of a medium's word: the record of the medium, and the `name` that the word begins with.
+
+    `spoken`: the devices speak a protocol, so that nothing is needed that only TMQ needs.
+    """
 
     word: Word
     record: type[Medium]
+    spoken: bool = False
 
     @property
     def part(self) -> type | None:
@@ -117,7 +141,7 @@ def medium_of(word: str, form: Form, rest: str) -> Medium:
         raise LinkError(f"{word}: what to open is missing after the colon")
     given, options = _split(word, query, form)
     for key, one in form.settings().items():
-        if key not in given and (one.required or key in form.word.needed):
+        if key not in given and (one.required or (key in form.word.needed and not form.spoken)):
             what = one.doc.partition(";")[0]  # after it comes the default in a topology; here there is none
             raise LinkError(f"{word}: {key} is missing: add ?{key}=..., {what}")
     values = {**form.word.defaults, **_target(word, text, form), **given}
@@ -141,7 +165,7 @@ def _target(word: str, text: str, form: Form) -> dict[str, Any]:
     known = settings(form.record)
     if len(form.word.target) == 1:
         (key,) = form.word.target
-        return {key: _read(word, key, text, known[key])}
+        return {key: value_of(word, key, text, known[key])}
     return dict(zip(form.word.target, host_and_port(text), strict=True))
 
 
@@ -158,26 +182,29 @@ def _split(word: str, query: str, form: Form) -> tuple[dict[str, Any], dict[str,
     given: dict[str, Any] = {}
     options: dict[str, Any] = {}
     known = form.settings()
-    for key, value in _pairs(word, query):
+    for key, value in pairs_of(word, query):
         if key in given or key in options:
             raise LinkError(f"{word}: {key} is given twice")
         if key in known:
-            given[key] = _read(word, key, value, known[key])
+            given[key] = value_of(word, key, value, known[key])
         else:
             _refuse_misspelt(word, key, form)
             options[key] = _guess(value)
     return given, options
 
 
-def _pairs(word: str, query: str) -> list[tuple[str, str]]:
+def pairs_of(word: str, query: str) -> list[tuple[str, str]]:
+    """Return what stands behind the question mark, in order. Raises `LinkError` if it is not KEY=VALUE&..."""
     try:
         return parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
     except ValueError as error:
         raise LinkError(f"{word}: after the question mark write KEY=VALUE&KEY=VALUE") from error
 
 
-def _read(word: str, key: str, value: str, setting: Setting) -> Any:
+def value_of(word: str, key: str, value: str, setting: Setting) -> Any:
     """Return the value of a setting, by the type of its field. Raises `LinkError`."""
+    if get_origin(_bare(setting.annotation)) is Mapping:
+        raise LinkError(f"{word}: {key} is a mapping: write it in a topology")
     reader, kind = _reader(setting.annotation)
     try:
         if not value:

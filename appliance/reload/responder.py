@@ -1,4 +1,7 @@
-"""The local socket at which a process reloads for its user, and answers with the outcome."""
+"""The local socket at which a process reloads for its user, and answers with the outcome.
+
+It is not the socket of the status, which answers whoever connects and reads nothing.
+"""
 
 import asyncio
 from pathlib import Path

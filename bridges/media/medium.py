@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from bridges.items import Items
 from bus.confined import Confined
 from bus.kinds import load
 from bus.needs import Need
@@ -15,6 +16,7 @@ from bus.schema import Patterns, Record, check_fields
 
 if TYPE_CHECKING:
     from bridges.media.shedding import Shed
+    from bridges.protocols.protocol import Protocol
     from bus.hub import Link
     from bus.transports.options import Tls
 
@@ -79,10 +81,13 @@ class Medium(Record):
     it cannot be a trunk. `signs` is True if a link takes `keys`, with which it signs what it sends on a
     trunk, and verifies what it receives there, and `held_s`: on a ring of trunks, what may be older than
     that, as the process stood still, is not read. `seal_bytes` are what a signature adds to a message, and
-    `clock_s` by how much clocks may differ then; 0 if they are not asked for.
+    `clock_s` by how much clocks may differ then; 0 if they are not asked for. `items` are those that a
+    protocol may read and write here; `SPEAKS` names the class of its links with a protocol, as `LINK` does.
     """
 
     LINK: ClassVar[str]
+    SPEAKS: ClassVar[str] = ""
+    items: ClassVar[tuple[Items, ...]] = ()
     key: ClassVar[str]
     help: ClassVar[str]
     words: ClassVar[tuple[Word, ...]] = ()
@@ -101,6 +106,10 @@ class Medium(Record):
 
     def check(self) -> None:
         """Check that the settings fit together. Raises ValueError if not."""
+
+    def unfit(self, spoken: bool) -> str:
+        """Return why the settings do not go with a protocol (`spoken`), or without one; "" if they do."""
+        return ""
 
     @property
     def device(self) -> str:
@@ -131,6 +140,17 @@ class Medium(Record):
         that can never work.
         """
         made: Link = load(self.LINK)(self, shed=shed, **retry)
+        return made
+
+    def speaking(self, protocol: "Protocol", shed: "Shed | None" = None, **more: Any) -> "Link":
+        """Make the link, not yet open, whose devices speak `protocol`.
+
+        `more` may have `retry_min_s`, `retry_max_s`, and `may_act(now_s)`, which tells whether this gateway
+        may ask and write now; for a protocol that is `named` also `names`, and
+        `subjects`, those of TMQ on the wire (`subject_of_tmq`). Raises `LinkError` for settings
+        that can never work.
+        """
+        made: Link = load(self.SPEAKS)(self, protocol, shed=shed, **more)
         return made
 
     def label(self) -> str:
@@ -169,6 +189,21 @@ class Medium(Record):
         return ()
 
     @property
+    def hears_only(self) -> bool:
+        """Whether nothing is ever sent there."""
+        return False
+
+    @property
+    def knows_own(self) -> bool:
+        """Whether the driver marks frames that we have sent, where the wire brings them back."""
+        return False
+
+    @property
+    def subject_of_tmq(self) -> int | None:
+        """The Cyphal subject that TMQ has on the wire; None where it has none."""
+        return None
+
+    @property
     def needs_node(self) -> bool:
         """Whether the gateway of the medium must have a node id."""
         return False
@@ -176,6 +211,10 @@ class Medium(Record):
     def needs(self) -> Iterator[Need]:
         """Yield what the link needs of the machine that opens it, such as a driver or a device file."""
         yield from ()
+
+    def item_seconds(self, item: Any) -> float | None:
+        """Return the longest time of an item of a protocol on the wire, in seconds; None if unknown."""
+        return None
 
     def seconds(self, size: int, trunk: bool) -> float | None:
         """Return the longest time of a frame of `size` bytes on the wire, in seconds; None if unknown.

@@ -306,6 +306,6 @@ class SimulatedCan(CanLink):
         super().__init__(can, **rest)
         self.port = port
 
-    def _open_device(self) -> "BusABC":
+    def _open_bus(self) -> "BusABC":
         bus: Any = self.port.open(self._loop)
         return bus  # type: ignore[no-any-return]

@@ -6,9 +6,10 @@ The rules, and why they keep two candidates from forwarding at once, are in docs
 from collections.abc import Callable, Hashable
 from math import inf
 
+from bus.allowance import Allowance
 from bus.leases.group import HOLD_DOWN_S, KEPT_S, Answer, Group, Key, Lease, Member, Rival, Terms
 from bus.leases.wire import LEASE_MS, LEASE_MS_MIN, Claim, unpack_claim
-from bus.serving.limits import Allowance, Quota
+from bus.serving.limits import Quota
 
 _ANSWERS_PER_S = 1000.0  # for one connection: four times what the shortest heartbeat asks for
 _PER_CONNECTION = 64  # groups

@@ -4,7 +4,7 @@ from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Hashable, Iterator
 
-from bus.serving.limits import Allowance
+from bus.allowance import Allowance
 
 Job = Iterator[int]
 """Work in steps. Each step yields how many units it was; a unit takes some 10 microseconds."""

@@ -14,7 +14,7 @@ from functools import partial
 from time import thread_time
 from typing import Final
 
-from bus.serving.limits import Allowance
+from bus.allowance import Allowance
 
 TURN_S: Final = 0.002
 """The processor time that a queue takes in one turn of the loop, or one job if that takes longer."""

@@ -3,8 +3,9 @@
 A sender that writes each message by itself may cost a segment, an acknowledgement and a wake-up for each.
 Here the reader then waits a moment before it reads, and lends the sender so small a window that the sender's
 kernel merges what does not fit. Gathering begins after a run of small reads with no pause between them and
-goes on while it yields several messages a read, so it never delays a lone one (docs/decisions.md has the
-measurements).
+goes on while it yields several messages a read, so it never delays a lone one. The
+wait is a short sleep, since asyncio rounds timers up to a millisecond. Waiting alone does not make the kernel
+merge: the small window does.
 """
 
 import socket

@@ -2,7 +2,8 @@
 
 A canary cannot be guessed, and it tells by which way it went out. Of hubs that ask at the same time, the one
 with the lowest name goes on and the others yield, so one ring is cut at one place (the election on a ring of
-Chang and Roberts, 1979): its canary is the only one that gets round.
+Chang and Roberts, 1979): its canary is the only one that gets round unmarked. The others, and those that go
+over a cut, are marked: who gets one back drops what went round, and cuts nothing.
 """
 
 from collections.abc import Callable
@@ -21,6 +22,7 @@ TOKEN = token(NAME)
 MARK = b"buscoupler canary "
 PROBE = b"\xff"  # the first byte of the names of canaries that try a cut
 YIELDS = 8  # in a row
+CROSSED = 1  # the bit in the last byte of a canary that is marked
 PASSED = 256  # canaries of others that are remembered; more pass every time
 _TEXT_BYTES = 2 * NONCE_BYTES  # the name, and a key for the way
 
@@ -66,14 +68,14 @@ class Canaries(Generic[Way]):
 
     def make(self, name: bytes, like: bytes, way: Way, now: float) -> bytes:
         """Return a canary for a way. It resembles the message `like`, so filters that pass that pass it."""
-        text = name + self._nonce()
+        text = name + _uncrossed(self._nonce())
         self._sent[text] = Sent(name, like, way, now)
         self.alert = True
         return _resembling(like, MARK + text)
 
     def find(self, message: bytes) -> Sent[Way] | None:
         """Return the canary of ours that a message is, if any, and count that it has come back."""
-        sent = self._sent.get(message[-_TEXT_BYTES:])
+        sent = self._sent.get(_uncrossed(message[-_TEXT_BYTES:]))
         if sent is not None:
             sent.returns += 1
         return sent
@@ -124,6 +126,20 @@ def is_canary(message: Buffer) -> bool:
 def is_probe(message: bytes) -> bool:
     """Tell whether a canary tries a cut."""
     return name_of(message).startswith(PROBE)
+
+
+def crossed(message: bytes) -> bytes:
+    """Return a canary that is marked: if it comes back, there was a ring, which is cut at another place."""
+    return message[:-1] + bytes((message[-1] | CROSSED,))
+
+
+def has_crossed(message: bytes) -> bool:
+    """Tell whether a canary is marked, as it went over a cut or past a hub that goes on asking."""
+    return bool(message[-1] & CROSSED)
+
+
+def _uncrossed(text: bytes) -> bytes:
+    return text[:-1] + bytes((text[-1] & ~CROSSED,)) if text else text
 
 
 def name_of(message: bytes) -> bytes:

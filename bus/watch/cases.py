@@ -137,8 +137,8 @@ class Case:
             self._forward(pipe, self._held.take(pipe))
         self._close(verdict)
 
-    def prove(self, cut: Pipe) -> None:
-        """End the trial: neither what the cut pipe brought goes on, nor any copy of the suspect."""
+    def prove(self, cut: Pipe | None = None) -> None:
+        """End the trial: no copy of the suspect goes on, and nothing that a pipe brought which is cut."""
         self._is_over = True
         for pipe in self._held.pipes():
             for batch in self._held.take(pipe):

@@ -16,6 +16,7 @@ from bus.wire.batch import Buffer
 RETURNS = 32  # of one content in a generation, by two ways: suspicious, or up to half as many again by chance
 SPREAD = 1.5
 REPEATS = 5000  # batches by one way: a loop may turn one way only
+AGAIN = 3  # copies of what was in a proved ring, by two ways, for PAUSE_S; RETURNS by one
 BUSY = 3  # of one content by two ways: from then on more than the first message of a batch is counted
 SAMPLE = 256  # messages of such a batch
 GENERATION_S = 1.5
@@ -58,6 +59,7 @@ class LoopWatch(Generic[Way]):
         self._levels: dict[int, tuple[float, bool]] = {}
         self._tolerance = 1
         self._pause_s = PAUSE_S
+        self._returns, self._repeats = RETURNS, REPEATS
         self._since_s = self._rest_s = float("-inf")
 
     @property
@@ -79,14 +81,14 @@ class LoopWatch(Generic[Way]):
             return None
         if content.ways is None:
             if content.by is by:
-                content.count += 1
-                return self._judged(content, now) if content.count >= REPEATS else None
+                content.count += 1 if copies == 1 or self._repeats == REPEATS else copies
+                return self._judged(content, now) if content.count >= self._repeats else None
             content.ways = {content.by: content.count}
             if is_canary(message):
                 return content
         content.ways[by] = content.ways.get(by, 0) + copies
         content.count += copies
-        return self._judged(content, now) if content.count >= RETURNS else None
+        return self._judged(content, now) if content.count >= self._returns else None
 
     def look_on(self, messages: Iterable[Buffer], by: Way, now: float) -> Content[Way] | None:
         """Note more messages of a batch. Return the first content that is suspicious."""
@@ -95,15 +97,14 @@ class LoopWatch(Generic[Way]):
 
     def _judged(self, content: Content[Way], now: float) -> Content[Way] | None:
         if now >= self._rest_s:
-            self._levels.clear()
-            self._tolerance = 1
+            self._begin()
         level, _ = self._levels.get(content.digest, (0.0, False))
         if not level:
             if not content.due:
                 low = RETURNS if content.ways else REPEATS
                 content.due = self._jitter(low, SPREAD * low) * self._tolerance
             level = content.due
-        if content.count < level:
+        if content.count < (level if content.ways else max(level, RETURNS)):
             return None
         content.rate = content.count / max(now - content.since_s, SHORT_S)
         return content
@@ -128,17 +129,22 @@ class LoopWatch(Generic[Way]):
         """Tell whether a content was acquitted lately, when it came less often."""
         return self._levels.get(content.digest, (0.0, False))[1]
 
-    def acquit(self, content: Content[Way], now: float, is_sure: bool) -> None:
+    def was_tried(self, content: Content[Way]) -> bool:
+        """Tell whether a content was acquitted lately, for whatever reason."""
+        return content.digest in self._levels
+
+    def acquit(self, content: Content[Way], now: float, is_sure: bool, asked: bool = False) -> None:
         """Suspect a content again only when it comes far more often.
 
         If it `is_sure` that there was no ring, contents that come a little more often are not suspected
         either, for a while that doubles each time.
         """
-        level = max(2.0 * content.count, GROWTH * content.rate * GENERATION_S if is_sure else 0.0)
+        level = 2.0 * content.count
+        if is_sure and (asked or self.was_legal(content)):
+            level = max(level, GROWTH * content.rate * GENERATION_S)
         self._levels.pop(content.digest, None)
         self._levels[content.digest] = level, is_sure
-        while len(self._levels) > ACQUITTED:
-            self._levels.pop(next(iter(self._levels)))
+        self._bound()
         if is_sure:
             self._tolerance = min(2 * self._tolerance, TOLERANCE_MAX)
             self._rest_s = now + self._pause_s
@@ -150,8 +156,27 @@ class LoopWatch(Generic[Way]):
         """Count a content anew, as nothing can be found out about it."""
         content.count = 0
 
-    def prove(self) -> None:
-        """Note that a ring was proved, and begin anew."""
+    def prove(self, content: Content[Way] | None, now: float) -> None:
+        """Note that a ring was proved, and begin anew.
+
+        There may be more rings, or copies that still go round: of what was in one, few more are suspicious.
+        """
         self._contents, self._before, self._last = {}, {}, None
+        proved = [digest for digest, (level, _) in self._levels.items() if level == AGAIN]
+        self._begin()
+        self._pause_s, self._rest_s = PAUSE_S, now + PAUSE_S
+        self._returns, self._repeats = AGAIN, RETURNS
+        if content is not None:
+            proved.append(content.digest)
+        for digest in proved:
+            self._levels[digest] = AGAIN, False
+        self._bound()
+
+    def _begin(self) -> None:
         self._levels.clear()
-        self._tolerance, self._pause_s, self._rest_s = 1, PAUSE_S, float("-inf")
+        self._tolerance = 1
+        self._returns, self._repeats = RETURNS, REPEATS
+
+    def _bound(self) -> None:
+        while len(self._levels) > ACQUITTED:
+            self._levels.pop(next(iter(self._levels)))

@@ -9,6 +9,7 @@ from bus.hub import Pipe
 HOLD_DOWN_S = 10.0  # pause before a cut pipe is probed; it doubles each time the loop is still there
 HOLD_DOWN_MAX_S = 640.0
 PROBE_S, PROBES = 0.5, 2  # a cut opens if so many canaries, one after another, do not come back in this time
+FRESH_S = 2.0  # so long canaries of other hubs cross a cut
 ECHOES = 8  # returns of one canary by its own pipe: an echo brings it once, a ring behind the pipe for ever
 
 
@@ -52,6 +53,7 @@ class Cut:
     like: bytes
     until_s: float
     hold_down_s: float
+    since_s: float
     probe: bytes = b""
     probed_s: float = 0.0
     silent: int = 0
@@ -59,6 +61,10 @@ class Cut:
     def is_in(self, ring: Ring) -> bool:
         """Tell whether a ring is a reason to keep this cut. An echo is none, if a true ring was cut."""
         return self.pipe in ring and (self.ring.is_echo or not ring.is_echo)
+
+    def is_fresh(self, now: float) -> bool:
+        """Tell whether other hubs may still hold copies that went round before the cut."""
+        return now <= self.since_s + FRESH_S
 
     def is_probe_due(self, now: float) -> bool:
         """Tell whether a canary is to be sent."""

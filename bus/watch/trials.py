@@ -52,7 +52,9 @@ class Rules(NamedTuple, Generic[Way]):
 
     `copies` were seen within `span_s`; `rates` are those of each way a second. `strict`: ask only on strong
     signs, as who talks here talks with one other. `again`: it was acquitted before, so ask if nothing can be
-    told by holding. `is_one_way`: all copies came by one way.
+    told by holding. `is_one_way`: all copies came by one way. `patience` stretches the time for a lap, by
+    chance: of two hubs that let go at once, each takes the copy of the other for an answer. `tried`: it was
+    tried before, when it came less often. `is_mesh`: copies came by three ways or more: each lap makes more.
     """
 
     copies: int
@@ -61,6 +63,9 @@ class Rules(NamedTuple, Generic[Way]):
     strict: bool = False
     again: bool = False
     is_one_way: bool = False
+    patience: float = 1.0
+    tried: bool = False
+    is_mesh: bool = False
 
 
 class Trial(Generic[Way]):
@@ -72,7 +77,7 @@ class Trial(Generic[Way]):
 
     def __init__(self, rules: Rules[Way], now: float, choose: Callable[[list[Way]], Way]) -> None:
         self._rules, self._choose = rules, choose
-        self._lap_s = min(max(2 * rules.span_s, LAP_MIN_S), LAP_MAX_S)
+        self._lap_s = min(max(2 * rules.span_s, LAP_MIN_S) * rules.patience, LAP_MAX_S)
         self.held: dict[Way, int] = {}
         self._noise: dict[Way, int] = {}
         self._began_s = now
@@ -81,8 +86,8 @@ class Trial(Generic[Way]):
         self._drained_s = now + self._lap_s / 2
         self.due_s = now if self._is_slow else now + self._lap_s
         self._released: Way | None = None
-        self._everything = self._drained = self._yielded = self._doubts = False
-        self.asked = self._is_queue = False
+        self._everything = self._drained = self._yielded = self._doubts = self._others_ask = False
+        self.asked = self._is_queue = self._is_mesh = self._is_few = False
         self._arrived = self._turns = self._rings = self._echoes = self._silences = 0
         self._verdict: Verdict | None = None
 
@@ -113,7 +118,7 @@ class Trial(Generic[Way]):
     def give_way(self, now: float) -> None:
         """Note that another hub asks: it will cut the ring, if there is one."""
         if not self._yielded:
-            self._yielded, self.asked = True, False
+            self._yielded, self.asked, self._others_ask = True, False, True
             self.due_s = min(now + max(ASK_S, self._lap_s), self._end_s)
 
     def overflow(self) -> None:
@@ -125,14 +130,14 @@ class Trial(Generic[Way]):
         if self._verdict is not None:
             return self._verdict
         if now >= self._end_s:
-            return self._end("legal" if self.asked and not self._doubts else "unknown")
+            return self._end("legal" if self.asked and not self._is_open() else "unknown")
         if now < self.due_s:
             return None
         if self._yielded:
             self._yielded = False
             return self._doubt(now) if self._is_much() else self._end("unknown")
         if self.asked:
-            return self._end("unknown" if self._doubts else "legal")
+            return self._end("unknown" if self._is_open() else "legal")
         if not self._drained:
             return self._after_drain(now)
         return self._after_release(now)
@@ -146,14 +151,23 @@ class Trial(Generic[Way]):
 
     def _after_drain(self, now: float) -> Step[Way] | None:
         self._drained = True
-        quiet = len(self._quiet())
-        self._is_queue = quiet == 1 and not self._rules.is_one_way and self._is_crowd()
-        if (quiet > 1 or (self._rules.is_one_way and quiet) or self._is_queue) and not self._is_slow:
+        quiet, is_crowd, is_one_way = len(self._quiet()), self._is_crowd(), self._rules.is_one_way
+        self._is_mesh = is_crowd and self._rules.is_mesh
+        self._is_queue = is_crowd and quiet == 1 and not (is_one_way or self._is_mesh)
+        self._is_few = not (is_crowd or self._noise or is_one_way)
+        if self._is_few and quiet == 1 and self._rules.strict and not self._rules.tried:
+            return self._end("legal")  # as in a dialogue
+        if quiet and not self._is_slow:
             return self._release(now)
-        if self._rules.strict or not (self._is_storm(now) or self._is_slow or self._rules.again):
-            return self._end("legal" if self._is_explained(now) else "unknown")
-        rates = self._rules.rates
-        return self._ask(tuple(sorted(rates, key=rates.__getitem__)[-ASKED:]), now)
+        return self._unreleased(now)
+
+    def _unreleased(self, now: float) -> Step[Way] | None:
+        """Return the step where letting go tells nothing, as copies come all the same or seldom."""
+        is_explained, rules = self._is_explained(now), self._rules
+        is_odd = self._is_crowd() and not is_explained
+        if rules.strict or not (is_odd or rules.again or self._is_slow or self._is_storm(now)):
+            return self._end("legal" if is_explained else "unknown")
+        return self._ask(tuple(sorted(rules.rates, key=rules.rates.__getitem__)[-ASKED:]), now)
 
     def _is_explained(self, now: float) -> bool:
         """Tell whether senders bring as many copies as were seen; hubs that let go bring few."""
@@ -183,18 +197,22 @@ class Trial(Generic[Way]):
             return self._doubt(now)
         return self._release(now)
 
+    def _is_open(self) -> bool:
+        """Tell whether a canary that did not come back leaves it open whether there is a ring."""
+        return self._doubts and not self._is_few
+
     def _is_much(self) -> bool:
         """Tell whether so many copies wait that several hubs may hold those of one mesh."""
-        return not (self._rules.strict or self._everything) and self._is_crowd()
+        is_alone = (self._rules.strict or self._everything) and not self._others_ask
+        return self._is_mesh or (self._is_crowd() and not is_alone)
 
     def _doubt(self, now: float) -> Step[Way] | None:
         """Return the step when holding tells nothing: others may hold too."""
-        self._doubts = True
-        return (
-            self._end("unknown")
-            if self._rules.strict or self._is_queue
-            else self._ask(self._ring_ways(), now)
-        )
+        self._doubts, tried, strict = True, self._rules.tried, self._rules.strict
+        if strict and tried and not self._is_crowd():
+            return self._end("legal")
+        may_ask = self._others_ask or not (strict or self._is_queue or (self._is_few and not tried))
+        return self._ask(self._ring_ways(), now) if may_ask else self._end("unknown")
 
     def _ring_ways(self) -> tuple[Way, ...]:
         """Return one way of the ring, which is enough: it turns both ways."""

@@ -4,11 +4,22 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
 from random import Random, SystemRandom
 
 from bus.hub import Hub, Pipe, chain, without
-from bus.watch.canaries import CANARY_S, MARK, NONCE_BYTES, Canaries, Sent, is_canary, is_probe
+from bus.watch.canaries import (
+    CANARY_S,
+    MARK,
+    NONCE_BYTES,
+    Canaries,
+    Sent,
+    crossed,
+    has_crossed,
+    is_canary,
+    is_probe,
+)
 from bus.watch.cases import CallLater, Case, Timer
 from bus.watch.loops import SAMPLE, Content, LoopWatch
 from bus.watch.rings import ECHOES, HOLD_DOWN_MAX_S, Cut, PipeHistory, Ring, closing
@@ -178,6 +189,9 @@ class WatchedHub(Hub):
             strict=not several,
             again=several and self.watch.was_legal(content),
             is_one_way=content.ways is None,
+            is_mesh=several and sum(number > 1 for number in (content.ways or {}).values()) > 2,
+            tried=self.watch.was_tried(content),
+            patience=self.chance.uniform(*_SPREAD),
         )
         self._case = Case(self, content, bytes(message), rules)
         self._settle()
@@ -187,9 +201,9 @@ class WatchedHub(Hub):
         """Close a case, of which nothing is held any more."""
         self._case = None
         if verdict == "proved":
-            self.watch.prove()
+            self.watch.prove(case.suspect, self.clock())
         else:
-            self.watch.acquit(case.suspect, self.clock(), verdict == "legal")
+            self.watch.acquit(case.suspect, self.clock(), verdict == "legal", case.trial.asked)
         self._settle()
 
     def _settle(self) -> None:
@@ -213,28 +227,45 @@ class WatchedHub(Hub):
 
     def _without_canaries(self, batch: Batch, origin: Pipe, now: float) -> Batch | None:
         """Take out canaries: judge ours, and let those of others go on without waiting."""
-        if not (self._case or self._canaries.alert) or MARK not in batch.keep():
+        if not (self._case or self.cuts or self._canaries.alert) or MARK not in batch.keep():
             return batch
         messages = payloads(batch)
         found = [number for number, message in enumerate(messages) if is_canary(message)]
         for number in found:
-            if self._stops(messages[number], origin, now):
-                origin.stats.reject("canary")
-            else:
-                one = self.without_numbers(batch, [n for n in range(batch.count) if n != number])
-                assert one is not None
-                self.pass_on(one, origin)
+            others = [other for other in range(batch.count) if other != number]
+            self._take_canary(messages[number], origin, now, partial(self.without_numbers, batch, others))
         return self.without_numbers(batch, found) if found else batch
 
+    def _take_canary(
+        self, canary: bytes, origin: Pipe, now: float, alone: Callable[[], Batch | None]
+    ) -> None:
+        """Judge a canary that came in; if it goes on, send it as it came (`alone`) or marked.
+
+        It is marked where it may not cut: over a fresh cut, and past a hub whose own canary goes on.
+        """
+        if self._stops(canary, origin, now):
+            return origin.stats.reject("canary")
+        marked = self.own_batch(crossed(bytes(_content(canary))))
+        as_it_came = None if self._is_cut(origin) or self._beats(canary, now) else alone()
+        self.pass_on(marked if as_it_came is None else as_it_came, origin)
+        for cut in self.cuts:
+            if cut.pipe is not origin and cut.is_fresh(now) and not is_probe(canary):
+                self.give(cut.pipe, marked)
+
     def _stops(self, canary: bytes, origin: Pipe, now: float) -> bool:
-        """Judge a canary that came in. Return whether it ends here."""
+        """Tell whether a canary ends here: it is ours, it was here before, or its way is cut."""
         sent = self._canaries.find(canary)
         if sent is not None:
-            self._heed(sent, origin, now)
+            self._heed(sent, origin, now, has_crossed(canary))
             return True
-        if self._is_cut(origin) or not self._canaries.is_new(canary, now):
+        cut = next((cut for cut in self.cuts if cut.pipe is origin), None)
+        if cut is not None and (is_probe(canary) or not cut.is_fresh(now)):
             return True
-        if is_probe(canary):
+        return not self._canaries.is_new(canary, now)
+
+    def _beats(self, canary: bytes, now: float) -> bool:
+        """Tell whether our claim goes on against the canary of another hub. If not, wait for that hub."""
+        if is_probe(canary) or has_crossed(canary):
             return False
         if self._canaries.wins(canary):
             return True
@@ -242,30 +273,36 @@ class WatchedHub(Hub):
             self._case.trial.give_way(now)
         return False
 
-    def _heed(self, sent: Sent[Pipe], origin: Pipe, now: float) -> None:
+    def _heed(self, sent: Sent[Pipe], origin: Pipe, now: float, is_over_cut: bool) -> None:
         """Judge what a canary of ours that came back proves."""
         ring = Ring(sent.way, origin)
-        if ring.is_echo and sent.returns < ECHOES:
+        if ring.is_echo and (sent.returns < ECHOES or is_over_cut):
             return  # somebody there says what it hears
         cut = next((cut for cut in self.cuts if cut.probe == sent.name), None)
-        if cut is not None and cut.is_in(ring):
+        if cut is not None and cut.is_in(ring) and not is_over_cut:
             cut.hold_down_s = min(2 * cut.hold_down_s, HOLD_DOWN_MAX_S)
             self._keep_cut(cut, ring, now)
         is_open = ring.out in self.pipes and ring.back in self.pipes
         if ring.is_echo and (self._case is None or self._case.suspect.rate < STORM):
             return  # anybody who hears a canary can say it often
-        if is_open and sent.name == self._canaries.claim and now <= sent.out_s + CANARY_S:
+        if not is_open or now > sent.out_s + CANARY_S:
+            return
+        if is_over_cut or sent.name != self._canaries.claim:
+            if self._case is not None and self._case.message == sent.like:
+                self._case.prove()
+        else:
             self._cut(closing(ring, self.is_guest, self._histories), ring, sent.like, now)
 
     def _cut(self, pipe: Pipe, ring: Ring, like: bytes, now: float) -> None:
         self._canaries.settle()
         self.pipes = without(self.pipes, pipe)
-        cut = Cut(pipe, ring, like, now, self._histories[pipe].next_hold_down_s(now))
+        cut = Cut(pipe, ring, like, now, self._histories[pipe].next_hold_down_s(now), now)
         self.cuts += (cut,)
         self._keep_cut(cut, ring, now)
         if self._case is not None:
             self._case.prove(pipe)
-        self.watch.prove()
+        else:
+            self.watch.prove(None, now)
         self._settle()
 
     def _keep_cut(self, cut: Cut, ring: Ring, now: float) -> None:

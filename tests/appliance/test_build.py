@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from bridges.media import MEDIA
 from bus.schema import (
     ByGateway,
+    Called,
     Check,
     KindOf,
     Length,
@@ -78,6 +79,8 @@ def value(key: str, annotation: Any) -> st.SearchStrategy[Any]:
     if kind_of := next((m for m in markers if isinstance(m, KindOf)), None):
         kinds: list[Any] = [kind_of.kinds.find(kind) for kind in kind_of.kinds.ours()]
         return st.sampled_from(kinds).flatmap(record)
+    if called := next((m for m in markers if isinstance(m, Called)), None):
+        return st.sampled_from(called.kinds.ours()).flatmap(lambda name: named(name, called.kinds.find(name)))
     if isinstance(bare, type) and issubclass(bare, Record):
         return record(bare)
     origin, arguments = get_origin(bare), get_args(bare)
@@ -94,6 +97,11 @@ def value(key: str, annotation: Any) -> st.SearchStrategy[Any]:
         names = NAMES.get(key, ["port"])
         return st.dictionaries(st.sampled_from(names), value(key, arguments[1]), max_size=3)
     return scalar(key, bare, markers)
+
+
+def named(name: str, kind: Any) -> st.SearchStrategy[Any]:
+    """Return a strategy for a record that is called by its name."""
+    return st.fixed_dictionaries({name: record(kind)})
 
 
 @st.composite

@@ -11,7 +11,6 @@ from appliance.parts.bridge import BridgePart
 from bridges.holdoff import STEP_S
 from bus.hub import Hub
 from bus.transports.links import make_link
-from bus.watch.loops import REPEATS, SPREAD
 from bus.watch.watched import WatchedHub
 from bus.wire.frame import PUB, pack
 from devices.raw import RawDevice
@@ -23,7 +22,7 @@ from topologies.loading.loader import loads
 from topologies.resolved.resolve import resolve
 from topologies.wiring.segments import wired
 
-STORM = round(2 * SPREAD * REPEATS)  # copies at both ears: a ring that turns one way only is noticed so late
+COPIES = 300  # that one bus hears of a message: a few trials, of which the last cuts
 
 
 def frame(number: int) -> bytes:
@@ -135,7 +134,7 @@ async def test_bridges_in_parallel_between_plain_buses_are_no_storm(
             if number == 1:
                 await until(lambda: sum(hub.loops for hub in hubs) > 0)
             await at_rest(ears)
-            assert sum(ear.heard.count(message(number)) for ear in ears) < STORM
+            assert max(ear.heard.count(message(number)) for ear in ears) <= COPIES
 
 
 MEDIA = """\

@@ -14,6 +14,7 @@ import pytest
 from bridges.bridge import Bridge, Policy
 from bridges.handover.stamps import Stamps
 from bridges.holdoff import HoldOff
+from bridges.items import CanFrame
 from bridges.media.can.codec import Reassembler, can_id, segment
 from bridges.media.can.receive import take_echo
 from bridges.media.multicast.pipe import drain
@@ -80,10 +81,10 @@ def can_transfers() -> int:
 
 
 def can_frames_without_a_mark() -> int:
-    own, passed = deque[bytes](), 0
+    own, passed, sent = deque[CanFrame](), 0, (0x123, EQUAL[:8], 0)
     for _ in range(TIMES):
-        own.append(EQUAL)
-        passed += [take_echo(own, EQUAL) for _ in range(2)].count(False)
+        own.append(sent)
+        passed += [take_echo(own, sent) for _ in range(2)].count(False)
     return passed
 
 

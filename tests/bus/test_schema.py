@@ -224,3 +224,13 @@ def test_what_may_differ_between_gateways_is_read_for_one() -> None:
 def test_the_bounds_of_shared_types(annotation: Any, low: float, high: float) -> None:
     kind = Length if annotation in (schema.Names, schema.Patterns) else Range
     assert marker(annotation, kind) == (low, high)
+
+
+def test_the_settings_of_a_record_are_its_fields_but_its_place_in_a_file() -> None:
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class One(Record):
+        url: str
+        keys: tuple[str, ...] = ()
+
+    one, elsewhere = One(url="a"), One(url="a", where=Where("f", 3, 4))
+    assert schema.settings_of(one) == schema.settings_of(elsewhere) == {"url": "a", "keys": ()}

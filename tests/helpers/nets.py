@@ -56,9 +56,9 @@ class Net:
                 due.call()
         return False
 
-    def hub(self, name: str, is_watched: bool = True) -> Hub:
-        """Make a hub, in a process of its own."""
-        process = Process(self)
+    def hub(self, name: str, is_watched: bool = True, process: "Process | None" = None) -> Hub:
+        """Make a hub, in a process of its own unless one is given."""
+        process = process or Process(self)
         clock = lambda: self.now  # noqa: E731
         made = WatchedHub(name, clock, process.call_later, self.chance) if is_watched else Hub(name)
         processes[id(made)] = process

@@ -3,7 +3,17 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple, get_args, get_origin
 
-from bus.schema import ByGateway, KindOf, Record, alternatives, members, present, settings, unwrap
+from bus.schema import (
+    ByGateway,
+    Called,
+    KindOf,
+    Record,
+    alternatives,
+    members,
+    present,
+    settings,
+    unwrap,
+)
 from topologies.model import Topology
 
 
@@ -24,7 +34,12 @@ def places(annotation: Any, before: str = "", behind: str = "") -> Iterator[Plac
     bare, markers = unwrap(present(unwrap(annotation)[0]))
     markers = (*unwrap(annotation)[1], *markers)
     origin = get_origin(bare)
-    if isinstance(bare, type) and issubclass(bare, Record):
+    if called := next((marker for marker in markers if isinstance(marker, Called)), None):
+        for key in called.kinds.ours():
+            named = called.kinds.find(key)
+            assert named is not None
+            yield from within(named, f"{before}{{{key}: {{", f"}}}}{behind}", "")
+    elif isinstance(bare, type) and issubclass(bare, Record):
         kind_of = next((marker for marker in markers if isinstance(marker, KindOf)), None)
         for key in kind_of.kinds.ours() if kind_of else ("",):
             kind = kind_of.kinds.find(key) if kind_of else bare
@@ -37,8 +52,12 @@ def places(annotation: Any, before: str = "", behind: str = "") -> Iterator[Plac
     elif origin is not None and origin.__name__ == "Mapping":
         yield from places(get_args(bare)[1], f"{before}{{x: ", f"}}{behind}")
     else:
-        options = frozenset(unwrap(one)[0] for one in members(bare))
+        some = [unwrap(one) for one in members(bare)]
+        lists = [one for one, _ in some if get_origin(one) is tuple]
+        options = frozenset(one for one, _ in some if one not in lists)
         yield Place(before, behind, options, markers)
+        for one in lists:
+            yield from places(one, before, behind)
 
 
 def within(cls: type[Record], before: str, behind: str, kind: str) -> Iterator[Place]:

@@ -14,7 +14,9 @@ from topologies.checks.exclusive import find_conflicts
 from topologies.checks.failover import find_gaps
 from topologies.checks.keys import find_unkeyed
 from topologies.checks.messages import find_unequal_limits
+from topologies.checks.protocols import find_unspoken
 from topologies.checks.returns import find_returns
+from topologies.checks.senders import find_echoes
 from topologies.findings import Finding, error, note, warning
 from topologies.model import BridgeSpec, BusSpec, Side, Topology, gateways_of, running
 from topologies.names import listed, used
@@ -52,6 +54,8 @@ def check_wired(wiring: Wiring) -> list[Finding]:
         *_colliding_tokens(topology),
         *_beyond_policies(wiring),
         *_unmatched(wiring),
+        *find_unspoken(wiring),
+        *find_echoes(wiring),
     ]
     return sorted(set(found), key=lambda finding: (finding.line, finding.column, finding.text))
 
@@ -110,7 +114,8 @@ def _nodeless(wiring: Wiring) -> Iterator[Finding]:
     topology = wiring.topology
     for joint in wiring.joints:
         medium = joint.side.medium
-        if medium is not None and medium.needs_node and topology.gateways[joint.gateway].node is None:
+        node = topology.gateways[joint.gateway].node
+        if medium is not None and medium.needs_node and joint.side.speaks is None and node is None:
             text = f"{medium.key.upper()} needs a node id: give gateway {joint.gateway} a node, 1 to 127"
             yield error(joint.side.where, text)
 

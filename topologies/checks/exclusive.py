@@ -93,7 +93,8 @@ def _taken(wiring: Wiring) -> Iterator[Use]:
             continue
         if medium.listens:
             yield from _address(topology, joint.gateway, medium.listens, bridge, medium.where)
-        for what, host, on_wire in medium.takes(topology.gateways[joint.gateway].node):
+        node = topology.gateways[joint.gateway].node if joint.side.speaks is None else None
+        for what, host, on_wire in medium.takes(node):
             place = joint.wire if on_wire else machine(topology, joint.gateway)
             owner = f"{bridge} on {joint.gateway}" if on_wire else bridge
             yield Use(place, joint.gateway, what, owner, medium.where, plain_host(host))

@@ -54,6 +54,8 @@ def _of_sides(wiring: Wiring, gateway: str) -> Iterator[Placed]:
         if side.medium is not None:
             medium = with_addresses(topology, side.medium)
             yield from ((medium.where, need) for need in medium.needs())
+            protocol = side.speaks
+            yield from ((protocol.where, need) for need in protocol.needs()) if protocol else ()
             yield from ((side.where, KeyFile(path)) for path in keys_at(topology, side, joint.trunk))
         elif side.bus and topology.buses[side.bus].on != gateway:
             found = address_of(topology, side.bus, gateway, joint.trunk)

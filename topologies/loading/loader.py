@@ -20,11 +20,13 @@ from bus.machine.touch import touching
 from bus.schema import (
     AnyText,
     ByGateway,
+    Called,
     KindOf,
     Notation,
     Record,
     Ref,
     Single,
+    Table,
     Where,
     alternatives,
     check_signs,
@@ -33,9 +35,18 @@ from bus.schema import (
     unwrap,
 )
 from bus.text import nearest
+from bus.wire.identifier import identifier_in
 from topologies.findings import Finding, InvalidTopology, error
 from topologies.loading.document import CHARACTERS_MAX, describe, parse, where
-from topologies.loading.mappings import is_choice, kind_among, slip_in, wrong_keys
+from topologies.loading.mappings import (
+    called_among,
+    called_of,
+    is_choice,
+    is_mapping,
+    kind_among,
+    slip_in,
+    wrong_keys,
+)
 from topologies.loading.numbers import unclear
 from topologies.loading.variables import Expanded
 from topologies.model import Topology
@@ -227,17 +238,22 @@ class _Reader:
         wanted = [option for option in options if option is not type(None)]
         if len(wanted) < len(options) and _is_null(node):
             return None
+        maps = [option for option in wanted if is_mapping(option)]
+        if maps and isinstance(node, MappingNode):
+            return self.read(node, maps[0], path)
+        wanted = [option for option in wanted if option not in maps]
         if len(wanted) == 1:
             return self.read(node, wanted[0], path)
-        lists = [option for option in wanted if get_origin(option) is tuple]
-        if lists and isinstance(node, SequenceNode):
+        lists = [option for option in wanted if get_origin(unwrap(option)[0]) is tuple]
+        if lists and (isinstance(node, SequenceNode) or _is_noted(node, lists[0])):
             return self.read(node, lists[0], path)
         return self._read_scalar(node, [option for option in wanted if option not in lists], path, markers)
 
     def _read_list(self, node: Node, item: Any, path: str, markers: Sequence[Any]) -> Any:
         notation = next((marker for marker in markers if isinstance(marker, Notation)), None)
         if isinstance(node, SequenceNode):
-            return tuple(self.read(child, item, f"{path}[{i}]") for i, child in enumerate(node.value))
+            read = self.read if notation is None else self._read_part
+            return tuple(read(child, item, f"{path}[{i}]") for i, child in enumerate(node.value))
         if notation and isinstance(node, ScalarNode) and _kind(node) == "str" and not _unclear(node, ()):
             return self._read_text(node, notation, path)
         if any(isinstance(marker, Single) for marker in markers) and not _is_null(node):
@@ -246,6 +262,17 @@ class _Reader:
         patterns = any(isinstance(marker, Notation) for marker in (*markers, *unwrap(item)[1]))
         comment = " (# begins a comment)" if patterns and _is_null(node) else ""
         return self._unlike(node, path, words, comment)
+
+    def _read_part(self, node: Node, item: Any, path: str) -> Any:
+        """Read one part of a pattern. The identifier of a CAN frame is one without quotes, as a number is."""
+        if isinstance(node, ScalarNode) and node.style is None:
+            try:
+                found = identifier_in(str(node.value))
+            except ValueError as e:
+                return self._wrong(node, path, str(e))
+            if found is not None:
+                return found
+        return self.read(node, item, path)
 
     def _read_text(self, node: ScalarNode, notation: Notation, path: str) -> Any:
         try:
@@ -261,7 +288,7 @@ class _Reader:
         for key, name, child in self._entries(node, path):
             self._judge(unwrap(key_type)[1], name, key, _join(path, name))
             values[name] = self.read(child, value_type, _join(path, name))
-        return values
+        return Table(values)
 
     def _entries(self, node: MappingNode, path: str) -> Iterator[tuple[Node, str, Node]]:
         """Yield each key, its text and its value. Add a finding for each key that is not text."""
@@ -273,6 +300,8 @@ class _Reader:
                 self._wrong(key, path, f"a key must be text, found {describe(key)}")
 
     def _read_record(self, node: Node, cls: type[Record], path: str, markers: Sequence[Any]) -> Any:
+        if (called := called_of(markers)) is not None:
+            return self._read_called(node, called, path)
         kind_of = next((marker for marker in markers if isinstance(marker, KindOf)), None)
         if kind_of is None or not isinstance(node, MappingNode):
             return self._read_dataclass(node, cls, path)
@@ -285,6 +314,22 @@ class _Reader:
         if not given and (slip := slip_in(kind_of, cls, node)):
             return self._wrong(slip[0], _join(path, str(slip[0].value)), slip[1])
         return self._wrong(node, path, kind_of.problem(given))
+
+    def _read_called(self, node: Node, called: Called, path: str) -> Any:
+        try:
+            name, inner = called_among(called, node)
+            kind = called.kinds.find(name)
+        except ValueError as e:
+            return self._wrong(node, path, str(e))
+        if kind is None:
+            hint = nearest(name, called.kinds.all()) or f": use one of {', '.join(called.kinds.all())}"
+            return self._wrong(node, path, f'{called.what} "{name[:64]}" is not known{hint}')
+        if inner is not node:
+            return self._read_dataclass(inner, kind, _join(path, name))
+        if missing := _missing(kind, ()):
+            keys = ", ".join(missing)
+            return self._wrong(node, path, f"write {name}: below it, {keys} must be given too")
+        return self._build(node, kind, {}, path)
 
     def _read_dataclass(self, node: Node, cls: type[Record], path: str) -> Any:
         if not isinstance(node, MappingNode):
@@ -392,6 +437,12 @@ class _Reader:
                 if to.address and (":" in name or not names):
                     hint = f"; an address is written {to.address.words}"
                 self._findings.append(error(place, f'no {to.what} "{name[:64]}"{hint}'))
+
+
+def _is_noted(node: Node, annotation: Any) -> bool:
+    """Return whether a node is text that can stand for a list of this type."""
+    noted = any(isinstance(marker, Notation) for marker in unwrap(annotation)[1])
+    return noted and isinstance(node, ScalarNode) and _kind(node) == "str" and not _unclear(node, (int,))
 
 
 def _on(finding: Finding, gateways: list[str], among: Collection[str]) -> Finding:

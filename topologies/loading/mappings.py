@@ -4,13 +4,13 @@ A mapping from gateways to values can stand where one value is expected. A recor
 kind whose key it has.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, get_args, get_origin
 
 from yaml.nodes import MappingNode, Node, ScalarNode
 
 from bus.elsewhere import known_elsewhere
-from bus.schema import KindOf, Record, Single, alternatives, present, settings, unwrap
+from bus.schema import Called, KindOf, Record, Single, alternatives, members, present, settings, unwrap
 from bus.text import closest, nearest
 
 _LIKENESS = 0.6
@@ -23,15 +23,41 @@ def is_choice(node: MappingNode, annotation: Any, gateways: Collection[str]) -> 
     """Return whether a mapping gives a value by gateway, where a value of this type is expected.
 
     A key that is a gateway says so, with two exceptions. Where a mapping is expected, a key of that mapping
-    says that it is one. Where any keys are allowed, all keys must be gateways, with a mapping for each.
+    says that it is one. Where any keys are allowed, all keys must be gateways, with a mapping for each. Where
+    such a mapping or another value is expected, all keys must be gateways.
     """
     keys = [str(key.value) for key, _ in node.value if isinstance(key, ScalarNode)]
     bare = _expected(annotation)
     if get_origin(bare) is Mapping:
         whole = all(isinstance(child, MappingNode) for _, child in node.value)
         return whole and 0 < len(keys) == len(node.value) and all(key in gateways for key in keys)
+    if any(map(is_mapping, members(bare))):
+        return 0 < len(keys) == len(node.value) and all(key in gateways for key in keys)
     own = _keys(bare) if isinstance(bare, type) and issubclass(bare, Record) else ()
+    if (called := called_of(unwrap(present(unwrap(annotation)[0]))[1])) is not None:
+        own = called.kinds.all()
     return any(key in gateways for key in keys) and not any(key in own for key in keys)
+
+
+def is_mapping(annotation: Any) -> bool:
+    """Return whether an annotation is a mapping with any keys."""
+    return get_origin(unwrap(annotation)[0]) is Mapping
+
+
+def called_of(markers: Sequence[Any]) -> Called | None:
+    """Return the marker of a record that is called by its name, or None."""
+    return next((marker for marker in markers if isinstance(marker, Called)), None)
+
+
+def called_among(called: Called, node: Node) -> tuple[str, Node]:
+    """Return the name of a record that is called by it, and the node of its settings: the same for a name
+    alone. Raises ValueError, with the reason, for anything else."""
+    if isinstance(node, ScalarNode) and isinstance(node.value, str) and node.value:
+        return node.value, node
+    if isinstance(node, MappingNode) and len(node.value) == 1 and isinstance(node.value[0][0], ScalarNode):
+        return str(node.value[0][0].value), node.value[0][1]
+    names = ", ".join(called.kinds.all())
+    raise ValueError(f"{called.what} is one name, or one name with its settings below it: {names}")
 
 
 def _expected(annotation: Any) -> Any:

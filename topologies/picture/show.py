@@ -102,7 +102,10 @@ def _side(topology: Topology, side: Side) -> str:
 
 def side_label(side: Side) -> str:
     """Return a short label for a side, such as `can can0 FD 500000/2000000`."""
-    return f"bus {side.bus}" if side.medium is None else side.medium.label()
+    if side.medium is None:
+        return f"bus {side.bus}"
+    spoken = "" if side.speaks is None else f" {side.speaks.label()}"
+    return f"{side.medium.label()}{spoken}"
 
 
 def _passing(side: Side) -> list[str]:

@@ -1,9 +1,10 @@
 """Records without files of keys and certificates: a plan needs none, and who plans may lack them. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from typing import Any, TypeVar, cast
 
+from bus.schema import settings_of
 from topologies.resolved.brokers import CandidateFacts
 
 T = TypeVar("T")
@@ -24,5 +25,5 @@ def _bare(value: Any) -> Any:
         return value._replace(tls=(), keys=())
     if not is_dataclass(value) or isinstance(value, type) or not type(value).__module__.startswith(_HERE):
         return value
-    names = [one.name for one in fields(value)]
-    return replace(value, **{name: () if name == "keys" else _bare(getattr(value, name)) for name in names})
+    found = settings_of(value).items()
+    return replace(value, **{name: () if name == "keys" else _bare(one) for name, one in found})

@@ -1,10 +1,11 @@
 """The records of bridges: what each side joins, with policies, keys, ages and its rank, and the candidate."""
 
 import zlib
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 from bridges.media.medium import Medium
-from bus.schema import Names
+from bridges.protocols.protocol import Protocol
+from bus.schema import Names, settings_of
 from bus.transports.options import Tls
 from bus.transports.peers import Peer
 from topologies.model import BridgeSpec, Listen, Shed, Side
@@ -28,10 +29,14 @@ class ResolvedMedium:
     `node` is the gateway's node id, None where the medium needs none. `held_s` is for how long a message
     may wait there, 0 for as long as it takes. `mates` is the number of the side, the same at all candidates
     but for its last 8 bits, which are the candidate's place; 0 where nothing stands in. `names` are those
-    of tokens, where the medium asks for them. `certificates` are stamps.
+    of tokens, where the medium asks for them. `certificates` are stamps. `protocol` is what the devices
+    speak, None for TMQ, and `protocol_files` are stamps of what it reads. `subjects` are those of TMQ on the
+    same wire, which a protocol leaves alone.
     """
 
     medium: Medium
+    protocol: Protocol | None
+    protocol_files: KeyFiles
     shed: Shed | None
     node: int | None
     keys: KeyFiles
@@ -39,6 +44,7 @@ class ResolvedMedium:
     held_s: float
     mates: int
     names: tuple[str, ...] | None
+    subjects: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,14 +158,27 @@ class Bridges:
         ground = self._ground
         return ResolvedMedium(
             medium,
+            side.speaks,
+            () if side.speaks is None else stamped(side.speaks.files()),
             side.shed,
-            ground.here.node if medium.needs_node else None,
+            ground.here.node if medium.needs_node and side.speaks is None else None,
             stamped(keys_at(self._topology, side, joint.trunk)),
-            tuple(certificates(value) for value in _values(medium) if isinstance(value, Tls)),
+            tuple(certificates(value) for value in settings_of(medium).values() if isinstance(value, Tls)),
             ground.age_s(f"bridge {joint.bridge}", joint.trunk) if medium.signs else 0.0,
             _mates(joint.number, facts) if medium.selective else 0,
-            ground.names if medium.named else None,
+            ground.names if medium.named or (side.speaks is not None and side.speaks.named) else None,
+            () if side.speaks is None else self._subjects(joint),
         )
+
+    def _subjects(self, joint: Joint) -> tuple[int, ...]:
+        """Return the Cyphal subjects of TMQ on a wire."""
+        media = (
+            one.side.medium
+            for one in self._ground.wiring.joints
+            if one.wire == joint.wire and one.side.speaks is None
+        )
+        found = {one.subject_of_tmq for one in media if one is not None}
+        return tuple(sorted(number for number in found if number is not None))
 
     def _join(self, joint: Joint, bus: str) -> ResolvedJoin:
         """Return the bus that a side joins."""
@@ -181,10 +200,6 @@ class Bridges:
             keys=stamped(keys_of(self._topology, listen)),
             age_s=ground.age_s(f"bridge {joint.bridge}", joint.trunk, listen.age_ms),
         )
-
-
-def _values(medium: Medium) -> list[object]:
-    return [getattr(medium, one.name) for one in fields(medium) if one.compare]
 
 
 def _mates(number: int, facts: CandidateFacts | None) -> int:

@@ -56,6 +56,7 @@ def all_names(topology: Topology) -> Iterator[tuple[int | str, ...]]:
         for side in (side for gateway in spec.on for side in spec.at(gateway)):
             for lists in (side.allowed, side.denied):
                 yield from (*lists.both, *lists.inward, *lists.outward)
+            yield from side.speaks.patterns() if side.speaks is not None else ()
     for device in topology.devices.values():
         yield from device.patterns()
 

@@ -11,8 +11,17 @@ from yaml.resolver import Resolver
 
 from bridges.media.medium import Medium
 from bus.schema import default_of, settings
+from bus.text import plain
 
 _PLAIN = re.compile(r"[A-Za-z0-9_/][A-Za-z0-9_./+-]*")
+
+
+class Joined(NamedTuple):
+    """A medium that the bridge joins, the name of what its devices speak ("": TMQ), and a comment."""
+
+    medium: Medium
+    protocol: str = ""
+    remark: str = ""
 
 
 class New(NamedTuple):
@@ -22,7 +31,7 @@ class New(NamedTuple):
     gateway: str
     address: str
     listen: str
-    media: Sequence[Medium]
+    media: Sequence[Joined]
     schema: str
     remarks: Sequence[str] = ()
 
@@ -40,7 +49,16 @@ def _lines(new: New) -> Iterator[str]:
     yield f"buses:\n  plant: {{on: {_value(new.gateway)}, listen: [{_value(new.listen)}]}}"
     if new.media:
         yield f"bridges:\n  media:\n    on: {_value(new.gateway)}\n    join:\n      - bus: plant"
-        yield from (f"      - {medium.key}: {_mapping(medium)}" for medium in new.media)
+        for one in new.media:
+            yield from _side(one)
+
+
+def _side(one: Joined) -> Iterator[str]:
+    if one.remark:
+        yield f"      # {plain(one.remark)}"
+    yield f"      - {one.medium.key}: {_mapping(one.medium)}"
+    if one.protocol:
+        yield f"        protocol: {one.protocol}"
 
 
 def _mapping(record: Any) -> str:

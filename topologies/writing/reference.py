@@ -6,16 +6,18 @@
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from bus.kinds import Kinds
 from bus.schema import (
     ByGateway,
+    Called,
     Check,
     KindOf,
     Length,
-    Names,
+    Notation,
     Patterns,
     Range,
     Record,
@@ -129,7 +131,10 @@ def _kinds(table: Table) -> dict[str, type[Any]]:
 
 def _inner(annotation: Any) -> Iterator[tuple[type[Record], Table]]:
     bare, markers = unwrap(annotation)
-    if isinstance(bare, type) and issubclass(bare, Record):
+    called = next((marker for marker in markers if isinstance(marker, Called)), None)
+    if called is not None:
+        yield from ((kind, None) for kind in _kinds(called.kinds).values())
+    elif isinstance(bare, type) and issubclass(bare, Record):
         yield bare, next((marker.kinds for marker in markers if isinstance(marker, KindOf)), None)
     for argument in get_args(bare) if get_origin(bare) is not Literal else ():
         if argument is not ...:
@@ -145,7 +150,7 @@ def _section(cls: type[Record], table: Table) -> str:
     rows[1:1] = kinds  # after `bus`, the alternative to them, or `on`
     alone = f"A value alone stands for `{cls.SHORT}`.\n\n" if cls.SHORT else ""
     lines = "\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *rows])
-    return f"## {_title(cls)}\n\n{cls.__doc__}\n\n{alone}{lines}\n"
+    return f"## {_title(cls)}\n\n{cleandoc(cls.__doc__ or '')}\n\n{alone}{lines}\n"
 
 
 def _title(cls: type[Record]) -> str:
@@ -158,6 +163,8 @@ def _default(one: Setting) -> str:
     f, value = one.field, default_of(one)
     if value is None or value in ((), {}) or is_dataclass(value):
         return ""
+    if _is_pattern(one.annotation):
+        return f"`{text_of(value)}`"
     if one.annotation == Patterns:
         return f"`{', '.join(map(text_of, value))}`"
     if f.name == "subject":
@@ -167,12 +174,21 @@ def _default(one: Setting) -> str:
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
+def _is_pattern(annotation: Any) -> bool:
+    return any(isinstance(marker, Notation) for marker in unwrap(annotation)[1])
+
+
 def _words(annotation: Any) -> str:
     """Describe a type in the terms of YAML."""
-    if annotation in (Names, Patterns):
-        return "pattern" if annotation == Names else "list of patterns"
+    if annotation == Patterns:
+        return "list of patterns"
+    if _is_pattern(annotation):
+        return "pattern"
     bare, markers = unwrap(annotation)
     for marker in markers:
+        if isinstance(marker, Called):
+            kinds = _kinds(marker.kinds)
+            return " or ".join(f"[`{key}`](#{_title(kind).lower()})" for key, kind in kinds.items())
         if isinstance(marker, Ref):
             return f"name of a {marker.what}" + (f", or `{marker.address.words}`" if marker.address else "")
         if isinstance(marker, Check) and marker.words:

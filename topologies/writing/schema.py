@@ -15,6 +15,7 @@ from bus.kinds import Kinds
 from bus.schema import (
     NAME,
     ByGateway,
+    Called,
     Check,
     KindOf,
     Length,
@@ -163,11 +164,22 @@ class _Definitions:
         return self._plain(inner, _Place(place.by_gateway, (*place.markers, *markers)))
 
     def _record_of(self, cls: type[Record], place: _Place) -> Json:
+        called = next((marker for marker in place.markers if isinstance(marker, Called)), None)
+        if called is not None:
+            return self._called(called, place.by_gateway)
         kind_of = next((marker for marker in place.markers if isinstance(marker, KindOf)), None)
         if kind_of is None:
             return self.record(cls, place.by_gateway)
         kinds = self._kinds(kind_of.kinds)
         return {"oneOf": [self.record(kind, place.by_gateway) for kind in kinds.values()]}
+
+    def _called(self, called: Called, by_gateway: bool) -> Json:
+        """Return the schema of a record that is called by its name: that alone, or with its settings."""
+        kinds = self._kinds(called.kinds)
+        alone = [name for name, kind in kinds.items() if not any(s.required for s in settings(kind).values())]
+        named = {name: self.record(kind, by_gateway) for name, kind in kinds.items()}
+        whole = {"type": "object", "properties": named, "additionalProperties": False}
+        return _any([{"enum": alone}, {**whole, "minProperties": 1, "maxProperties": 1}])
 
     def _list(self, item: Any, place: _Place) -> Json:
         """Return the schema of a list; also of one item, or of a text that stands for it."""

@@ -1,8 +1,9 @@
 """A CAN bus as a link: any python-can interface, with a faster way for SocketCAN (docs/wire/can.md).
 
 `medium` is the record. A `link` opens a `port` and makes a `pipe` on it. The pipe uses `receive` and `send`;
-`shared` has the state that these have in common. `codec` splits messages into transfers and puts them
-together. `socketcan` packs frames as the kernel does. `state` tracks the controller's states. `restart`
-ends a bus-off. `source` watches what python-can reads from; `slcan` makes serial adapters fast, `socketcand`
-connects within bounds. `library` loads python-can.
+`shared` has the state that these have in common. A `voice` turns messages into frames, and back:
+`transfers` that of TMQ, whose `codec` splits messages and joins them, `spoken` that of a protocol.
+`socketcan` packs frames as the kernel does. `state` tracks the controller's states. `restart` ends a bus-off.
+`source` watches what python-can reads from; `slcan` makes serial adapters fast, `socketcand` connects within
+bounds. `library` loads python-can, `listening` looks whether a controller acknowledges.
 """

@@ -5,6 +5,7 @@ The bytes are those of the Cyphal specification, section 4.2. Without I/O: time 
 
 from binascii import crc_hqx
 
+from bridges.items import EXTENDED
 from bridges.media.medium import SEAL_BYTES
 from bus.wire.envelope import MESSAGE_BYTES_MAX, message_bytes
 
@@ -38,6 +39,11 @@ def can_id(subject: int, node: int, priority: int = PRIORITY_NOMINAL) -> int:
     return priority << 26 | _FIXED | subject << 8 | node
 
 
+def subject_mask(subject: int) -> tuple[int, int]:
+    """Return the identifier of a subject's message frames, and a mask of the bits that all of them share."""
+    return EXTENDED | subject << 8, EXTENDED | SUBJECT_MAX << 8 | SERVICE | RESERVED
+
+
 def segment(payload: bytes, transfer_id: int, fd: bool = False) -> list[bytes]:
     """Return the data fields of the frames of one transfer. `transfer_id` is taken modulo 32."""
     width, tid = (63 if fd else 7), transfer_id & TID
@@ -68,15 +74,22 @@ def _cut(sealed: bytes, width: int, tid: int) -> list[bytes]:
 
 
 def transfer_seconds(size: int, bitrate: int, data_bitrate: int | None = None) -> float:
-    """Return the longest bus time of a message of `size` bytes, in seconds.
+    """Return the longest bus time of a message of `size` bytes, in seconds. Rates are those of a frame."""
+    parts = segment(bytes(size), 0, data_bitrate is not None)
+    return sum(frame_seconds(len(data), bitrate, data_bitrate) for data in parts)
+
+
+def frame_seconds(
+    size: int, bitrate: int, data_bitrate: int | None = None, is_extended: bool = True
+) -> float:
+    """Return the longest bus time of a frame with `size` bytes of data, in seconds.
 
     Uses CAN FD frames if there is a `data_bitrate`. Rates are in bits a second. Assumes as many stuff bits as
     possible; includes the space between frames.
     """
-    frames = [len(data) for data in segment(bytes(size), 0, data_bitrate is not None)]
     if data_bitrate is None:
-        return sum(80 + 10 * count for count in frames) / bitrate
-    return sum(57 / bitrate + _fd_data_bits(count) / data_bitrate for count in frames)
+        return ((80 if is_extended else 55) + 10 * size) / bitrate
+    return (57 if is_extended else 34) / bitrate + _fd_data_bits(size) / data_bitrate
 
 
 def _fd_data_bits(count: int) -> int:

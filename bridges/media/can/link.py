@@ -7,18 +7,22 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from bridges.media.can.codec import RESERVED, SERVICE, SUBJECT_MAX, can_id
+from bridges.items import CanFrame
+from bridges.media.can.codec import can_id, subject_mask
 from bridges.media.can.library import python_can
-from bridges.media.can.medium import Can
+from bridges.media.can.listening import trouble
+from bridges.media.can.medium import LISTENING, Can
 from bridges.media.can.pipe import CanPipe
-from bridges.media.can.port import BusPort, SocketPort, explained, prepare, shut_down
+from bridges.media.can.port import BusPort, Port, SocketPort, explained, prepare, shut_down
 from bridges.media.can.restart import Restarter
-from bridges.media.can.shared import Shared, TransferIds
+from bridges.media.can.shared import Shared
 from bridges.media.can.slcan import prepare_slcan
 from bridges.media.can.socketcand import connect_once
 from bridges.media.can.source import UNFRAMED_BYTES, put_source
 from bridges.media.can.state import BusState
-from bridges.media.device import DeviceLink, OpenPipe, PipeContext, need
+from bridges.media.can.transfers import Node, TransferVoice
+from bridges.media.can.voice import Voice
+from bridges.media.device import D, DeviceLink, OpenPipe, PipeContext, need
 from bridges.media.shedding import Shed
 from bus.errors import LinkError
 from bus.hub import Hub, Link
@@ -32,15 +36,14 @@ _NEVER_WAITS = ("socketcan", "udp_multicast", "virtual", "slcan", "socketcand")
 _ECHOES = 4096  # how many of our own frames to remember, because they may still come back
 
 
-class CanLink(DeviceLink["BusABC"]):
-    """A CAN bus as a link. Its options must have a node id that no other node on the bus uses.
+class CanBus(DeviceLink[D]):
+    """The base class of links of a CAN bus: they open it, and give it a voice.
 
-    A node without FD rejects FD frames (`fd on classic`) if its interface shows them. Messages are dropped
-    above `queue_bytes` (`queue full`) and when they waited longer than `age_ms` (`stale`). `shed` replaces
-    both by a policy; `age_ms` still applies if that has no age limit. On SocketCAN `in_flight` limits the
-    number of frames in the driver, because they are sent late if the bus stops for a while. `bus` has the
-    controller's states and errors, `condition` the current state. A frame with our node id that we did not
-    send is rejected (`conflict`) and logged. Raises `LinkError` for settings that can never work.
+    Messages are dropped above `queue_bytes` (`queue full`) and when they waited longer than `age_ms`
+    (`stale`). `shed` replaces both by a policy; `age_ms` still applies if that has no age limit. On SocketCAN
+    `in_flight` limits the number of frames in the driver, because they are sent late if the bus stops for a
+    while. `bus` has the controller's states and errors, `condition` the current state. Raises `LinkError` for
+    settings that can never work.
     """
 
     def __init__(
@@ -55,15 +58,16 @@ class CanLink(DeviceLink["BusABC"]):
         super().__init__(
             f"can:{options.device}", shed, options.queue_bytes, options.age_ms / 1000, jitter=jitter, **retry
         )
-        if options.node is None or in_flight < 1:
-            raise LinkError(f"{self.name}: it needs a node id, 1 to 127, and in_flight of at least 1")
-        self.identifier = can_id(options.subject, options.node)
+        if in_flight < 1:
+            raise LinkError(f"{self.name}: it needs in_flight of at least 1")
         self.bus = BusState()
         unknown(options.interface)  # loads python-can here, which takes long, and not when the link opens
-        self._shared = Shared(
-            self.name, self.identifier, options, self.stats, self.shed, in_flight, self.bus,
-            deque(maxlen=_ECHOES), TransferIds(), self.seals,
-        )  # fmt: skip
+        own = deque[CanFrame](maxlen=_ECHOES)
+        self._shared = Shared(self.name, options, self.stats, self.shed, in_flight, self.bus, own)
+
+    def _filters(self) -> list[dict[str, Any]] | None:
+        """Return the filter of the kernel, as python-can has it; None if all frames are to come."""
+        raise NotImplementedError
 
     @property
     def ear(self) -> Ear:
@@ -90,10 +94,12 @@ class CanLink(DeviceLink["BusABC"]):
         rates = {"bitrate": options.bitrate, "data_bitrate": options.data_bitrate}
         arguments: dict[str, Any] = {key: value for key, value in rates.items() if value is not None}
         arguments |= options.options
+        if options.listen_only:
+            arguments |= LISTENING[options.interface]
         if options.fd or options.interface == "udp_multicast":  # udp_multicast hides FD frames otherwise
             arguments["fd"] = True
         if options.interface == "socketcan":
-            arguments.setdefault("can_filters", subject_filter(options.subject))
+            arguments.setdefault("can_filters", self._filters())
         return arguments
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
@@ -104,8 +110,11 @@ class CanLink(DeviceLink["BusABC"]):
             raise LinkError(f"{self.name}: {text}")
         super().open(hub, loop)
 
-    def _open_device(self) -> "BusABC":
+    def _open_bus(self) -> "BusABC":
+        """Open the bus. Runs in a worker thread: it may block and raise any exception."""
         channel, interface = str(self.options.channel), self.options.interface
+        if self.options.listen_only and interface == "socketcan" and (why := trouble(channel)):
+            raise OSError(why)
         # ignore_config: settings come from the topology, not from configuration files in the home directory
         if interface == "socketcand":
             connect_once()
@@ -133,17 +142,39 @@ class CanLink(DeviceLink["BusABC"]):
         else:
             put_source(bus)
 
+    def _port(self, bus: "BusABC") -> Port:
+        interface = self.options.interface
+        return SocketPort(bus) if interface == "socketcan" else BusPort(bus, interface not in _NEVER_WAITS)
+
+    def _restarter(self) -> Restarter:
+        return Restarter(str(self.options.channel), self._loop, self._pauses.fresh())
+
+
+class CanLink(CanBus["BusABC"]):
+    """A CAN bus as a link of TMQ: a node, whose id no other node on the bus uses.
+
+    A node without FD rejects FD frames (`fd on classic`) if its interface shows them. A frame with our node
+    id that we did not send is rejected (`conflict`) and logged.
+    """
+
+    def __init__(self, options: Can, **rest: Any) -> None:
+        super().__init__(options, **rest)
+        if options.node is None:
+            raise LinkError(f"{self.name}: it needs a node id, 1 to 127")
+        self.node = Node(can_id(options.subject, options.node), self.seals)
+
+    def _filters(self) -> list[dict[str, Any]]:
+        return subject_filter(self.options.subject)
+
+    def _open_device(self) -> "BusABC":
+        return self._open_bus()
+
     def _release(self, device: "BusABC") -> None:
         shut_down(device)
 
     def _make_pipe(self, device: "BusABC", context: PipeContext) -> OpenPipe:
-        options = self.options
-        switch = options.sends_fd and options.bitrate_switch
-        opened = device, self.identifier, options.sends_fd, switch
-        waits = options.interface not in _NEVER_WAITS
-        port = SocketPort(*opened) if options.interface == "socketcan" else BusPort(*opened, waits)
-        restarter = Restarter(str(options.channel), self._loop, self._pauses.fresh())
-        return CanPipe(self._shared, port, restarter, context)
+        voice: Voice = TransferVoice(self._shared, self.node)
+        return CanPipe(self._shared, self._port(device), voice, self._restarter(), context)
 
 
 def unknown(interface: str) -> str:
@@ -157,5 +188,5 @@ def unknown(interface: str) -> str:
 
 def subject_filter(subject: int) -> list[dict[str, Any]]:
     """Return a kernel filter that passes only messages of `subject`, from any node."""
-    mask = SUBJECT_MAX << 8 | SERVICE | RESERVED
-    return [{"can_id": subject << 8, "can_mask": mask, "extended": True}]
+    identifier, mask = subject_mask(subject)
+    return [{"can_id": identifier, "can_mask": mask, "extended": True}]

@@ -3,13 +3,15 @@
 import logging
 from asyncio import Handle
 
+from bridges.items import IDENTIFIER, CanFrame
+from bridges.media.can.medium import Can
 from bridges.media.can.port import BusPort, Port
-from bridges.media.can.receive import Inbound, Reader
+from bridges.media.can.receive import Reader
 from bridges.media.can.restart import Restarter
-from bridges.media.can.send import DirectSender, Outbound, ThreadSender
+from bridges.media.can.send import DirectSender, Outbound, SilentSender, ThreadSender
 from bridges.media.can.shared import Shared
-from bridges.media.can.socketcan import Frame
 from bridges.media.can.state import State
+from bridges.media.can.voice import Inbound, Voice
 from bridges.media.device import OpenPipe, PipeContext, cancel
 from bridges.media.shedding import Shed
 from bus.wire.batch import Batch, from_payloads, payloads
@@ -21,19 +23,26 @@ _NEVER_BLOCKS = ("socketcan", "udp_multicast", "virtual")
 _STATE_S = 1.0
 
 
-class CanPipe(OpenPipe):
-    """A pipe to all other nodes on a CAN bus, as one peer."""
+def _sender_of(options: Can) -> type[Outbound]:
+    if options.listen_only:
+        return SilentSender
+    return DirectSender if options.interface in _NEVER_BLOCKS else ThreadSender
 
-    def __init__(self, shared: Shared, port: Port, restarter: Restarter, context: PipeContext) -> None:
+
+class CanPipe(OpenPipe):
+    """A pipe to all other nodes on a CAN bus, as one peer. `voice` turns messages into frames, and back."""
+
+    def __init__(
+        self, shared: Shared, port: Port, voice: Voice, restarter: Restarter, context: PipeContext
+    ) -> None:
         super().__init__(context)
         self._bus, self._port, self._restarter = shared.bus, port, restarter
         self._fd = port.fileno()
         self._reader: Reader | None = None
         self._again: Handle | None = None
         self._asking: Handle | None = None
-        sender = DirectSender if shared.options.interface in _NEVER_BLOCKS else ThreadSender
-        self._outbound: Outbound = sender(shared, port, self._loop, self._gone)
-        self._inbound = Inbound(shared, self._outbound.confirm, self._on_error)
+        self._outbound: Outbound = _sender_of(shared.options)(shared, port, voice, self._loop, self._gone)
+        self._inbound: Inbound = voice.hearing(self._outbound.confirm, self._on_error)
 
     def start(self) -> None:
         if self._fd is not None:
@@ -58,7 +67,7 @@ class CanPipe(OpenPipe):
         elif more and not self._closed:
             self._again = self._loop.call_soon(self._on_readable)
 
-    def _on_arrivals(self, frames: list[Frame], lost: int, unreadable: int) -> None:
+    def _on_arrivals(self, frames: list[CanFrame], lost: int, unreadable: int) -> None:
         self._port.overruns += lost
         self.stats.reject("unreadable", unreadable)
         self._note(len(frames), unreadable)
@@ -75,7 +84,7 @@ class CanPipe(OpenPipe):
         self.stats.noise_bytes += heard.noise_bytes
         return self._heard(heard.size, frames, heard.noise_bytes)
 
-    def _publish(self, frames: list[Frame]) -> None:
+    def _publish(self, frames: list[CanFrame]) -> None:
         if self._port.overruns:
             self.stats.reject("overrun", self._port.overruns)
             self._port.overruns = 0
@@ -87,14 +96,14 @@ class CanPipe(OpenPipe):
         if self._port.confirms:
             self._outbound.pump()
 
-    def _on_error(self, classes: int, data: bytes | bytearray) -> None:
+    def _on_error(self, frame: CanFrame) -> None:
         """Evaluate an error frame of SocketCAN. Only count others, whose meaning is not defined."""
         bus = self._bus
         if not self._port.confirms:
             bus.errors["error frame"] = bus.errors.get("error frame", 0) + 1
             return
         overflows, before = bus.rx_overflows, bus.state
-        changed = bus.feed(classes, data)
+        changed = bus.feed(frame[0] & IDENTIFIER, frame[1])
         if bus.rx_overflows > overflows:
             self.stats.reject("overrun")
         if changed:

@@ -9,18 +9,9 @@ from pathlib import Path
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Protocol
 
+from bridges.items import ERROR, EXTENDED, FD, IDENTIFIER, OWN, REMOTE, STATE, SWITCH, CanFrame
 from bridges.media.can.slcan import BufferedLine, socket_of
-from bridges.media.can.socketcan import (
-    ERROR,
-    EXTENDED,
-    FD,
-    FD_BYTES,
-    OWN,
-    REMOTE,
-    Frame,
-    pack_frame,
-    unpack_frame,
-)
+from bridges.media.can.socketcan import FD_BYTES, pack_frame, unpack_frame
 from bridges.media.can.source import Heard, source_of
 from bridges.media.can.state import FILTER, State
 from bus.errors import words_of
@@ -37,7 +28,7 @@ _COUNTER = Struct("=I")
 _ARPHRD_CAN, _IFF_UP = 280, 1
 _NET = Path("/sys/class/net")
 
-Arrivals = tuple[list[Frame], bool, str]
+Arrivals = tuple[list[CanFrame], bool, str]
 """The frames that were read, whether more may be waiting, and why the bus is lost ("" if it is not)."""
 
 
@@ -60,7 +51,7 @@ class Port(Protocol):
     def take_heard(self) -> Heard | None:
         """Return what came since the last call; None if the port knows of frames only."""
 
-    def write(self, data: bytes) -> None:
+    def write(self, frame: CanFrame) -> None:
         """Send one frame. Raises `OSError` with an errno, which is EAGAIN if the driver gave none."""
 
     def state(self) -> State:
@@ -75,17 +66,16 @@ class SocketPort:
     confirms = True
     is_alone = False  # without an acknowledgement, nothing is confirmed
 
-    def __init__(self, bus: Any, identifier: int, fd: bool, switch: bool) -> None:
+    def __init__(self, bus: Any) -> None:
         self._bus, self._socket = bus, bus.socket
         self._interface = str(getattr(bus, "channel", ""))
-        self._identifier, self._fd, self._switch = identifier, fd, switch
         self._dropped = self.overruns = 0
 
     def fileno(self) -> int:
         return int(self._socket.fileno())
 
     def read(self, unreadable: Callable[[], bool]) -> Arrivals:
-        frames: list[Frame] = []
+        frames: list[CanFrame] = []
         receive, confirm = self._socket.recvmsg, socket.MSG_CONFIRM
         for _ in range(FRAMES):
             try:
@@ -114,8 +104,8 @@ class SocketPort:
                 self.overruns += (dropped - self._dropped) & 0xFFFFFFFF
                 self._dropped = dropped
 
-    def write(self, data: bytes) -> None:
-        self._socket.send(pack_frame(self._identifier, data, self._fd, self._switch), socket.MSG_DONTWAIT)
+    def write(self, frame: CanFrame) -> None:
+        self._socket.send(pack_frame(frame), socket.MSG_DONTWAIT)
 
     def state(self) -> State:
         """Return `bus-off` if the interface is up without carrier: can_bus_off() takes the carrier away."""
@@ -192,12 +182,11 @@ class BusPort:
 
     confirms = False
 
-    def __init__(self, bus: "BusABC", identifier: int, fd: bool, switch: bool, waits: bool = False) -> None:
+    def __init__(self, bus: "BusABC", waits: bool = False) -> None:
         from can import BusABC, Message
         from can import BusState as Told
 
         self._bus, self._message = bus, Message
-        self._identifier, self._fd, self._switch = identifier, fd, switch
         self._tells = getattr(type(bus), "state", None) not in (None, BusABC.state)
         self._states: dict[Any, State] = {
             Told.ACTIVE: "error-active",
@@ -235,7 +224,7 @@ class BusPort:
     def take_heard(self) -> Heard | None:
         return None if self._source is None else self._source.take_heard()
 
-    def receive(self, timeout_s: float) -> Frame | None:
+    def receive(self, timeout_s: float) -> CanFrame | None:
         """Wait up to `timeout_s` for the next frame; return it or None. Raises whatever the driver raises."""
         message = self._bus.recv(timeout_s)
         if message is None:
@@ -245,7 +234,7 @@ class BusPort:
         return frame_of(message)
 
     def read(self, unreadable: Callable[[], bool]) -> Arrivals:
-        frames: list[Frame] = []
+        frames: list[CanFrame] = []
         for _ in range(FRAMES):
             try:
                 frame = self.receive(0)
@@ -261,22 +250,13 @@ class BusPort:
                 return frames, False, "" if frames else self.ended
         return frames, True, ""
 
-    def message(self, data: bytes) -> "Message":
-        return self._message(
-            arbitration_id=self._identifier,
-            is_extended_id=True,
-            is_fd=self._fd,
-            bitrate_switch=self._switch,
-            data=data,
-        )
+    def write(self, frame: CanFrame) -> None:
+        self.deliver(frame, 0)
 
-    def write(self, data: bytes) -> None:
-        self.deliver(data, 0)
-
-    def deliver(self, data: bytes, timeout_s: float) -> None:
+    def deliver(self, frame: CanFrame, timeout_s: float) -> None:
         """Send one frame, waiting at most `timeout_s`. Raises `OSError` like `write`."""
         try:
-            self._bus.send(self.message(data), timeout_s)
+            self._bus.send(message_of(frame, self._message), timeout_s)
         except Exception as error:  # a driver may raise any exception
             raise OSError(error_number(error) or errno.EAGAIN, str(error)) from error
 
@@ -300,14 +280,36 @@ def loss(error: BaseException) -> str:
     return f"lost: {words_of(error.__cause__ or error)}"
 
 
-def frame_of(message: "Message") -> Frame:
+def frame_of(message: "Message") -> CanFrame:
     """Convert a message of python-can to a frame in the form of SocketCAN."""
     kind = EXTENDED if message.is_extended_id else 0
+    data = message.data
     if message.is_remote_frame:
         kind |= REMOTE
+        data = bytearray(min(message.dlc, 8))
     if message.is_error_frame:
         kind |= ERROR
-    return message.arbitration_id | kind, message.data, FD if message.is_fd else 0
+    if not message.is_fd:
+        return message.arbitration_id | kind, data, 0
+    switch = SWITCH if message.bitrate_switch else 0
+    state = STATE if message.error_state_indicator else 0
+    return message.arbitration_id | kind, data, FD | switch | state
+
+
+def message_of(frame: CanFrame, make: "type[Message]") -> "Message":
+    """Convert a frame to a message of python-can. A remote frame has the length of its data, and no data."""
+    identifier, data, marks = frame
+    remote = bool(identifier & REMOTE)
+    return make(
+        arbitration_id=identifier & IDENTIFIER,
+        is_extended_id=bool(identifier & EXTENDED),
+        is_remote_frame=remote,
+        is_fd=bool(marks & FD),
+        bitrate_switch=bool(marks & SWITCH),
+        error_state_indicator=bool(marks & STATE),
+        dlc=len(data),
+        data=None if remote else data,
+    )
 
 
 def error_number(error: BaseException) -> int | None:

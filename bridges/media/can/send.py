@@ -3,14 +3,16 @@
 import errno
 from asyncio import AbstractEventLoop, Future, Handle
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
-from bridges.media.can.codec import segment
+from bridges.items import CanFrame
 from bridges.media.can.port import BusPort, Port
+from bridges.media.can.receive import is_same
 from bridges.media.can.shared import Shared
+from bridges.media.can.voice import Voice
 from bridges.media.shedding import Shed, ShedQueue
 from bus.errors import words_of
 from bus.vacancy import NO_PEER
@@ -21,16 +23,32 @@ _RETRY_MIN_S, _RETRY_MAX_S = 0.001, 0.05
 _STALL_S = 5.0
 _CONFIRM_S = 1.0
 _BLOCKED_S = 1.0  # the longest wait for one frame, in a driver that blocks
+_SAID = 256  # frames without a message that wait; older ones give way
 _TRANSIENT = (errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM, errno.EBUSY, errno.EINTR)
+
+
+class _Next(NamedTuple):
+    """Frames to write, of a message that was queued at `came_s`; b"" for what the voice says by itself."""
+
+    frames: Sequence[CanFrame]
+    came_s: float
+    message: bytes
 
 
 class Outbound:
     """The base class of both senders. It has the queue and drops stale messages even if nothing is sent."""
 
     def __init__(
-        self, shared: Shared, port: Port, loop: AbstractEventLoop, on_lost: Callable[[str], None]
+        self,
+        shared: Shared,
+        port: Port,
+        voice: Voice,
+        loop: AbstractEventLoop,
+        on_lost: Callable[[str], None],
     ) -> None:
-        self._shared, self._port, self._loop, self._on_lost = shared, port, loop, on_lost
+        self._shared, self._port, self._voice = shared, port, voice
+        self._loop, self._on_lost = loop, on_lost
+        self._said = deque[tuple[float, CanFrame]](maxlen=_SAID)
         self._stats, self._own = shared.stats, shared.own
         self._queue = ShedQueue(shared.stats, shared.shed)
         self._closed = self.held = False
@@ -61,12 +79,29 @@ class Outbound:
         self.pump()
         return self._tend_later()
 
-    def _take(self) -> tuple[float, bytes] | None:
-        """Return the next message. If the rate does not allow one yet, schedule `pump` for when it does."""
-        taken = self._queue.take(self._loop.time())
-        if taken is None and self._queue and self._pacing is None:
+    def say(self, frames: Sequence[CanFrame]) -> None:
+        """Send frames of the voice's own before messages that wait. They are in no ledger."""
+        if not self.held and not self._closed:
+            now_s = self._loop.time()
+            self._said.extend((now_s, frame) for frame in frames)
+            self.pump()
+
+    def _next(self) -> _Next | None:
+        """Return the next frames to write. If the rate allows none yet, schedule `pump` for when it does."""
+        now_s = self._loop.time()
+        while self._said:
+            came_s, frame = self._said.popleft()
+            if now_s - came_s <= self._age_s:
+                return _Next((frame,), came_s, b"")
+        while self._voice.is_free and (taken := self._queue.take(now_s)) is not None:
+            came_s, message = taken
+            frames, why, _ = self._voice.encode(message, now_s)
+            if frames:
+                return _Next(frames, came_s, message)
+            self._queue.settle(len(message), why)
+        if self._queue and self._pacing is None and self._voice.is_free:
             self._pacing = self._loop.call_at(self._queue.ready_s(), self._paced)
-        return taken
+        return None
 
     def _paced(self) -> None:
         self._pacing = None
@@ -76,21 +111,17 @@ class Outbound:
         """Send as many waiting messages as possible now."""
         raise NotImplementedError
 
-    def confirm(self, data: bytes | bytearray) -> None:
+    def confirm(self, frame: CanFrame) -> None:
         """Note that one of our frames was sent on the wire."""
 
     def hold(self, reason: str) -> None:
         """Stop sending and drop the frames in the driver. Waiting messages stay, but may become stale."""
         self.held = True
+        self._said.clear()
 
     def resume(self) -> None:
         self.held = False
         self.pump()
-
-    def _segments(self, message: bytes) -> list[bytes]:
-        shared = self._shared
-        sent = message if shared.seals is None else shared.seals.seal(message)
-        return segment(sent, shared.transfers.next(), shared.options.sends_fd)
 
     def _tend_later(self) -> None:
         if self._tending is None and not self._closed and self._stats.queued:
@@ -107,6 +138,7 @@ class Outbound:
 
     def purge(self, reason: str) -> list[bytes]:
         """Drop the waiting messages and return them."""
+        self._said.clear()
         return self._queue.clear(reason)
 
     def close(self, reason: str) -> None:
@@ -114,7 +146,21 @@ class Outbound:
         for handle in (self._tending, self._pacing):
             if handle is not None:
                 handle.cancel()
+        self._said.clear()
         self._queue.clear(reason)
+
+
+class SilentSender(Outbound):
+    """A sender that sends nothing: the link only listens."""
+
+    def put(self, messages: list[bytes]) -> None:
+        self._stats.drop("listen only", len(messages))
+
+    def say(self, frames: Sequence[CanFrame]) -> None:
+        """Say nothing."""
+
+    def pump(self) -> None:
+        """Send nothing."""
 
 
 class DirectSender(Outbound):
@@ -125,10 +171,10 @@ class DirectSender(Outbound):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._pending: deque[bytes] = deque()  # frames of one message that are still to be written
-        self._message = b""  # the message that `_pending` belongs to
+        self._pending: deque[CanFrame] = deque()  # frames of one message that are still to be written
+        self._message = b""  # the message that `_pending` belongs to; b"" for what the voice says itself
         self._taken: tuple[float, bytes] | None = None  # the same message, until a frame is written
-        self._flight: deque[tuple[bytes, int]] = deque()  # written; the message's size at its last frame
+        self._flight: deque[tuple[CanFrame, int]] = deque()  # written; the message's size at its last frame
         self._handle: Handle | None = None
         self._pause_s = _RETRY_MIN_S
         self._fresh_s = self._moved_s = self._loop.time()
@@ -139,7 +185,7 @@ class DirectSender(Outbound):
             return
         self._refuse_stale()
         for _ in range(_FRAMES):
-            if len(self._flight) >= self._shared.in_flight or not (self._pending or self._next()):
+            if len(self._flight) >= self._shared.in_flight or not (self._pending or self._begin()):
                 return
             try:
                 self._port.write(self._pending[0])
@@ -152,47 +198,53 @@ class DirectSender(Outbound):
         self._handle = None
         self.pump()
 
-    def _next(self) -> bool:
-        self._taken = taken = self._take()
-        if taken is None:
+    def _begin(self) -> bool:
+        found = self._next()
+        if found is None:
+            self._taken = None
             return False
-        self._fresh_s, message = taken
-        self._message = message
-        self._pending.extend(self._segments(message))
+        frames, self._fresh_s, self._message = found
+        self._taken = (self._fresh_s, self._message) if self._message else None
+        self._pending.extend(frames)
         return True
 
     def _refuse_stale(self) -> None:
-        """Drop a transfer if it waited too long for one of its frames to be written."""
+        """Drop a message if it waited too long for one of its frames to be written."""
         if self._pending and self._loop.time() - self._fresh_s > self._age_s:
             self._give_up_pending(self._queue.shed.old)
 
     def _written(self) -> None:
         self._fresh_s = self._moved_s = self._loop.time()
         self._blocked_s, self._pause_s, self._taken = None, _RETRY_MIN_S, None
-        data = self._pending.popleft()
+        frame = self._pending.popleft()
         size = 0 if self._pending else len(self._message)
         if self._port.confirms:
-            self._flight.append((data, size))
+            self._flight.append((frame, size))
             return
-        self._own.append(data)
+        self._own.append(frame)
         if size:
             self._queue.settle(size)
 
-    def confirm(self, data: bytes | bytearray) -> None:
+    def confirm(self, frame: CanFrame) -> None:
         """Note that a frame was on the wire, and all frames before it: the driver sends them in order."""
-        flight = self._flight
-        if not flight or (flight[0][0] != data and all(data != written for written, _ in flight)):
-            return  # a frame of a transfer that was already dropped
+        flight, (identifier, data, _) = self._flight, frame
+        while flight:
+            (first, content, _), size = flight[0]
+            is_last = first == identifier and content == data
+            if not is_last and not any(is_same(sent, frame) for sent, _ in flight):
+                return None  # a frame of a message that was already dropped
+            flight.popleft()
+            if size:
+                self._queue.settle(size)
+            if is_last:
+                return self._moved()
+        return None
+
+    def _moved(self) -> None:
         self._moved_s = self._loop.time()
         if self._handle is not None:  # the driver has room now
             self._handle.cancel()
             self._handle = None
-        while self._flight:
-            written, size = self._flight.popleft()
-            if size:
-                self._queue.settle(size)
-            if written == data:
-                return
 
     def _blocked(self, error: OSError) -> None:
         now = self._loop.time()
@@ -209,9 +261,8 @@ class DirectSender(Outbound):
 
     def _give_back(self) -> None:
         """Put a message back into the queue if none of it was written: the policy applies to it again."""
-        if self._taken is not None:
+        if self._taken is not None and self._voice.take_back():
             self._queue.put_back(*self._taken)
-            self._shared.transfers.take_back()
             self._taken = None
             self._pending.clear()
 
@@ -225,7 +276,7 @@ class DirectSender(Outbound):
 
     def forget(self, reason: str) -> None:
         """Stop waiting for confirmations, and drop messages that lack one for the reason given."""
-        self._own.extend(data for data, _ in self._flight)  # they may still come back, to the next socket
+        self._own.extend(frame for frame, _ in self._flight)  # they may still come back, to the next socket
         for _, size in self._flight:
             if size:
                 self._queue.settle(size, reason)
@@ -235,7 +286,8 @@ class DirectSender(Outbound):
         if self._pending:
             self._pending.clear()
             self._taken = None
-            self._queue.settle(len(self._message), reason)
+            if self._message:
+                self._queue.settle(len(self._message), reason)
 
     def hold(self, reason: str) -> None:
         super().hold(reason)
@@ -244,7 +296,7 @@ class DirectSender(Outbound):
 
     def purge(self, reason: str) -> list[bytes]:
         self._give_back()
-        begun = [self._message] if self._pending else []
+        begun = [self._message] if self._pending and self._message else []
         self._give_up_pending(reason)
         return begun + super().purge(reason)
 
@@ -257,25 +309,25 @@ class DirectSender(Outbound):
 
 
 class ThreadSender(Outbound):
-    """A sender for drivers that may block: it sends one transfer at a time, in a worker thread."""
+    """A sender for drivers that may block: it sends one message at a time, in a worker thread."""
 
     _port: BusPort
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="can send")
-        self._size = 0  # of the message that the thread is sending, in bytes; 0 if idle
+        self._size = 0  # of the message that the thread is sending, in bytes; 0 if it is the voice's own
+        self._busy = False
 
     def pump(self) -> None:
-        if self._size or self.held or self._closed:
+        if self._busy or self.held or self._closed:
             return
-        taken = self._take()
-        if taken is None:
+        found = self._next()
+        if found is None:
             return
-        self._size = len(taken[1])
-        segments = self._segments(taken[1])
-        self._own.extend(segments)
-        future = self._loop.run_in_executor(self._worker, _send_all, self._port, segments)
+        self._busy, self._size = True, len(found.message)
+        self._own.extend(found.frames)
+        future = self._loop.run_in_executor(self._worker, _send_all, self._port, found.frames)
         future.add_done_callback(self._done)
 
     def _done(self, future: "Future[None]") -> None:
@@ -288,6 +340,7 @@ class ThreadSender(Outbound):
         return self.pump()
 
     def _settle(self, reason: str) -> None:
+        self._busy = False
         if self._size:
             self._queue.settle(self._size, reason)
             self._size = 0
@@ -298,6 +351,6 @@ class ThreadSender(Outbound):
         super().close(reason)
 
 
-def _send_all(port: BusPort, segments: list[bytes]) -> None:
-    for data in segments:
-        port.deliver(data, _BLOCKED_S)
+def _send_all(port: BusPort, frames: Sequence[CanFrame]) -> None:
+    for frame in frames:
+        port.deliver(frame, _BLOCKED_S)

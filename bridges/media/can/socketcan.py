@@ -2,44 +2,40 @@
 
 The byte order is the machine's. A classic frame has 16 bytes: identifier u32, length u8, 3 unused bytes, data
 8 bytes. An FD frame has 72 bytes: identifier u32, length u8, flags u8, 2 unused bytes, data 64 bytes. The top
-bits of the identifier are `EXTENDED`, `REMOTE` and `ERROR`.
+bits of the identifier are those of `bridges.items`.
 """
 
 from struct import Struct
 
-EXTENDED, REMOTE, ERROR = 1 << 31, 1 << 30, 1 << 29
-KINDS = EXTENDED | REMOTE | ERROR
-IDENTIFIER = (1 << 29) - 1
+from bridges.items import FD, STATE, SWITCH, CanFrame
+
 CLASSIC_BYTES, FD_BYTES = 16, 72
 
-FD, OWN = 1, 2
-"""Marks of a frame. `FD`: it has the CAN FD format. `OWN`: it was sent by this socket."""
-
-Frame = tuple[int, bytes | bytearray, int]
-"""A frame: identifier with its top bits, data, marks."""
-
 _CLASSIC, _FD = Struct("=IB3x8s"), Struct("=IBB2x64s")
-_BITRATE_SWITCH = 0x01
+_BRS, _ESI = 0x01, 0x02  # of `flags`; 0x04, CANFD_FDF, only says that the frame is an FD frame
+_FLAGS = tuple((_BRS if marks & SWITCH else 0) | (_ESI if marks & STATE else 0) for marks in range(16))
+_MARKS = tuple((SWITCH if flags & _BRS else 0) | (STATE if flags & _ESI else 0) | FD for flags in range(256))
 _pack_classic, _pack_fd = _CLASSIC.pack, _FD.pack
 _unpack_classic, _unpack_fd = _CLASSIC.unpack, _FD.unpack
 
 
-def pack_frame(identifier: int, data: bytes, fd: bool = False, switch: bool = False) -> bytes:
-    """Return the bytes of an extended data frame. `data` has at most 8 bytes, or 64 with `fd`.
+def pack_frame(frame: CanFrame) -> bytes:
+    """Return the bytes of a frame, whose data are at most 8 bytes, or 64 with the mark `FD`.
 
-    With `fd` and `switch` the data is sent at the faster data rate.
+    With `SWITCH` its data are sent at the data bit rate; `STATE` is kept as it is.
     """
-    if fd:
-        return _pack_fd(identifier | EXTENDED, len(data), _BITRATE_SWITCH if switch else 0, data)
-    return _pack_classic(identifier | EXTENDED, len(data), data)
+    identifier, data, marks = frame
+    if marks & FD:
+        return _pack_fd(identifier, len(data), _FLAGS[marks & 15], data)
+    return _pack_classic(identifier, len(data), data)
 
 
-def unpack_frame(raw: bytes, marks: int = 0) -> Frame | None:
+def unpack_frame(raw: bytes, marks: int = 0) -> CanFrame | None:
     """Return the frame in `raw`, or None if its length is neither 16 nor 72 bytes."""
     if len(raw) == CLASSIC_BYTES:
         identifier, size, data = _unpack_classic(raw)
         return identifier, data[:size], marks
     if len(raw) == FD_BYTES:
-        identifier, size, _, data = _unpack_fd(raw)
-        return identifier, data[:size], marks | FD
+        identifier, size, flags, data = _unpack_fd(raw)
+        return identifier, data[:size], marks | _MARKS[flags]
     return None

@@ -20,6 +20,8 @@ class Tcp(Medium):
     """A TCP stream without SP: frames back to back, or COBS as a serial device server passes it on."""
 
     LINK: ClassVar = "bridges.media.tcp.link:tcp_link"
+    SPEAKS: ClassVar = "bridges.media.tcp.spoken:tcp_spoken"
+    items: ClassVar = ("bytes",)
     key: ClassVar = "tcp"
     help: ClassVar = "a TCP stream"
     words: ClassVar = (

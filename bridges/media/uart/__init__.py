@@ -3,5 +3,5 @@
 `medium` is the record, `address` checks the names of ports. `link` is a line for two; `rs485` is a shared
 pair, whose nodes `poll` asks in turn. Both are built on `line`, which opens a `port` (`rfc2217` over the
 network; `ports` finds devices) and fills it from an `outbox`. `codec` is the format; `echo` removes our own
-messages.
+messages. `spoken` is for lines whose devices speak a protocol.
 """

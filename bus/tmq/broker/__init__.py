@@ -1,8 +1,9 @@
 """A broker of the TMQ system: `Broker` is its face.
 
-Inside: `registry` (pure) remembers subscribers and publishers, `sharing` tells other brokers, `outgoing`
-sends to clients that are not connected, `presence` (pure) knows which those are, `probing` asks whether they
-are alive, `service` is the broker itself.
+Inside: `places` are the addresses at which it listens, `registering` takes what clients and other brokers
+register into the `registry` (pure), `sharing` tells other brokers. `clients` tells publishers who subscribes
+and removes the dead: `outgoing` sends to those that are not connected, `presence` (pure) knows which those
+are, `probing` asks whether they are alive. `service` is the broker itself.
 """
 
 from bus.tmq.broker.service import Broker

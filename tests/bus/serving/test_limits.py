@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from bus.serving.limits import READ_BYTES, Allowance, Limits, Quota
+from bus.serving.limits import READ_BYTES, Limits, Quota
 
 
 def test_what_holds_by_default() -> None:
@@ -33,30 +33,6 @@ def test_no_more_is_read_at_once_than_can_be_cut_at_once() -> None:
     replace(Limits(), read_bytes=READ_BYTES)
     with pytest.raises(ValueError, match="at most 262144"):
         replace(Limits(), read_bytes=READ_BYTES + 1)
-
-
-def test_all_is_there_at_once_and_what_was_taken_comes_back_with_time() -> None:
-    allowance = Allowance(rate=2.0, at_once=10.0, now=100.0)
-    assert (allowance.left(100.0), allowance.full(100.0)) == (10.0, True)
-    allowance.take(4.0, 100.0)
-    assert (allowance.left(100.0), allowance.full(100.0)) == (6.0, False)
-    assert allowance.left(101.0) == 8.0
-    assert not allowance.full(101.75)
-    assert allowance.full(102.0)
-
-
-def test_no_more_than_all_ever_comes_back() -> None:
-    allowance = Allowance(2.0, 10.0, 0.0)
-    allowance.take(1.0, 0.0)
-    assert allowance.left(3600.0) == 10.0
-    allowance.take(3.0, 3600.0)
-    assert allowance.left(3600.5) == 8.0
-
-
-def test_more_may_be_taken_than_there_is_and_then_it_takes_longer() -> None:
-    allowance = Allowance(2.0, 10.0, 0.0)
-    allowance.take(16.0, 0.0)
-    assert [allowance.left(now) for now in (0.0, 3.0, 4.0)] == [-6.0, 0.0, 2.0]
 
 
 def test_each_bound_refuses_by_its_own_reason() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from bus.serving.limits import Allowance
+from bus.allowance import Allowance
 from bus.serving.turns import TURN_UNITS, Turns
 
 

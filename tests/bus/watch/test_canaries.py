@@ -10,6 +10,8 @@ from bus.watch.canaries import (
     TOKEN,
     YIELDS,
     Canaries,
+    crossed,
+    has_crossed,
     is_canary,
     is_probe,
     name_of,
@@ -21,7 +23,7 @@ READING = pack(1, (7,), b"21.5")
 
 
 def canaries(first: int = 1) -> Canaries[str]:
-    numbers = count(first)
+    numbers = count(2 * first, 2)
     return Canaries[str](lambda: next(numbers).to_bytes(NONCE_BYTES, "big"))
 
 
@@ -52,6 +54,23 @@ def test_a_canary_tells_by_which_way_it_went_out_and_how_often_it_came_back() ->
             assert sent is not None
             assert (sent.way, sent.like, sent.returns) == (way, READING, times)
     assert made.find(READING) is None
+
+
+def test_a_marked_canary_is_known_as_ours_and_as_marked() -> None:
+    made = canaries()
+    canary = one_of(made)
+    marked = crossed(canary)
+    sent = made.find(wrap(marked, Envelope(1, 2)))
+    assert sent is not None
+    assert sent.way == "a"
+    assert [has_crossed(message) for message in (canary, marked, crossed(marked))] == [False, True, True]
+    assert is_canary(marked)
+    assert Canaries[str](lambda: b"\xff" * NONCE_BYTES).find(marked) is None
+
+
+def test_a_canary_and_its_marked_form_pass_once_each() -> None:
+    made, foreign = canaries(), one_of(canaries(7))
+    assert [made.is_new(one, 0.0) for one in (foreign, crossed(foreign)) * 2] == [True, True, False, False]
 
 
 def test_who_heard_one_canary_cannot_make_that_of_another_way() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from bus.watch.canaries import MARK
 from bus.watch.loops import (
+    AGAIN,
     BUSY,
     CONTENTS,
     GENERATION_S,
@@ -81,7 +82,7 @@ def test_an_acquittal_covers_more_of_the_same_and_doubles_what_is_suspicious_for
     for number, message in enumerate(contents):
         suspect = twice(watch, RETURNS << number, 1.0, message)
         assert suspect is not None
-        watch.acquit(suspect, 1.0, is_sure=True)
+        watch.acquit(suspect, 1.0, is_sure=True, asked=True)
     level = GROWTH * (RETURNS << times - 1) * GENERATION_S / 0.01  # as many copies a second as there were
     assert watch.look(contents[-1], "a", 1.0, int(level) - (RETURNS << times - 1) - 1) is None
     suspect = watch.look(contents[-1], "a", 1.0)
@@ -101,8 +102,31 @@ def test_an_acquittal_lasts_twice_as_long_each_time_until_a_ring_is_proved() -> 
         assert twice(watch, RETURNS, now + pause_s - 0.1) is None
         now += pause_s
         pause_s = min(2 * pause_s, PAUSE_MAX_S)
-    watch.prove()
+    watch.prove(None, now)
     assert twice(watch, RETURNS, now) is not None
+
+
+def test_a_first_acquittal_without_a_canary_covers_twice_as_many_only() -> None:
+    watch = watching()
+    for copies in (RETURNS, RETURNS):
+        suspect = twice(watch, copies, 0.0)
+        assert suspect is not None
+        assert watch.was_tried(suspect) == watch.was_legal(suspect) == (suspect.count > RETURNS)
+        watch.acquit(suspect, 0.0, is_sure=True)
+    assert twice(watch, 100 * RETURNS, 0.0) is None
+
+
+def test_few_copies_of_what_was_in_a_proved_ring_are_suspicious_for_a_while() -> None:
+    for now, few in ((0.1, True), (PAUSE_S + 0.1, False)):
+        watch = watching()
+        suspect = twice(watch, RETURNS, 0.0)
+        watch.prove(suspect, 0.0)
+        assert (twice(watch, AGAIN, now) is not None) == few
+        assert twice(watch, RETURNS - 1, now, OTHER) is None
+        other = watching()
+        other.prove(suspect, 0.0)
+        other.look(READING, "a", now)
+        assert (other.look(READING, "a", now, RETURNS) is not None) == few
 
 
 def test_a_suspect_that_nothing_was_found_out_about_is_suspicious_again_at_twice_as_many() -> None:

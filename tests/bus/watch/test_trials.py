@@ -97,13 +97,52 @@ def test_where_one_talks_with_one_other_a_single_answer_forbids_to_ask() -> None
     assert step == "unknown"
 
 
-def test_silence_is_no_proof_and_is_asked_about_unless_that_is_to_be_avoided() -> None:
-    for strict in (False, True):
-        made, now, steps = drained(RULES._replace(strict=strict), a=1, b=1), LAP_S, list[object]()
-        while now < HOLD_S and (not steps or isinstance(steps[-1], Release)):
-            steps.append(made.next(now))
-            now += LAP_S / 2
-        assert (steps[-1] == "unknown") == strict
+def steps(made: Trial[str], now: float = LAP_S) -> list[object]:
+    """Return the steps of a trial in which nothing comes any more, up to the first that is no release."""
+    found = list[object]()
+    while now < HOLD_S and (not found or isinstance(found[-1], Release)):
+        found.append(made.next(now))
+        now += LAP_S / 2
+    return found
+
+
+@pytest.mark.parametrize(("strict", "tried"), [(False, False), (False, True), (True, False), (True, True)])
+def test_silence_is_no_proof_and_is_asked_about_the_second_time_unless_that_is_to_be_avoided(
+    strict: bool, tried: bool
+) -> None:
+    made = drained(RULES._replace(strict=strict, tried=tried), a=1, b=1)
+    last = steps(made)[-1]
+    assert isinstance(last, Ask) if tried and not strict else last == ("legal" if tried else "unknown")
+
+
+def test_one_copy_that_goes_round_one_way_is_let_go_and_asked_about() -> None:
+    made, now = drained(a=1), LAP_S
+    for _ in range(2):
+        assert made.next(now) == Release("a", False)
+        now += 0.001
+        made.heard("a", 1, now)
+    assert made.next(now) == Ask(("a",))
+
+
+def test_one_message_between_two_is_a_dialogue_at_first() -> None:
+    assert drained(RULES._replace(strict=True), a=1).next(LAP_S) == "legal"
+    again = drained(RULES._replace(strict=True, tried=True), a=1)
+    assert again.next(LAP_S) == Release("a", False)
+
+
+def test_a_crowd_that_came_by_three_ways_is_asked_about_whatever_comes_of_it() -> None:
+    rules = RULES._replace(rates={"a": 900.0, "b": 900.0, "c": 900.0}, is_mesh=True)
+    silent = drained(rules, a=MANY)
+    assert isinstance(steps(silent)[-1], Ask)
+    noisy = drained(rules, a=MANY, b=1)
+    for way in "ab":
+        noisy.heard(way, 1, 0.019)
+    assert isinstance(noisy.next(LAP_S), Ask)
+
+
+def test_patience_is_by_chance_and_bounded() -> None:
+    assert trial(RULES._replace(patience=1.5)).due_s == pytest.approx(1.5 * LAP_MIN_S)
+    assert trial(RULES._replace(span_s=9.0, patience=1.5)).due_s == pytest.approx(LAP_MAX_S)
 
 
 def test_many_copies_that_answer_may_wait_at_several_hubs_of_a_mesh() -> None:

@@ -7,11 +7,12 @@ from types import SimpleNamespace
 from typing import Any, Final
 from zlib import crc32
 
+from bridges.items import ERROR, EXTENDED, FD, KINDS
 from bridges.media import rtnetlink
 from bridges.media.can import codec as can
 from bridges.media.can.port import BusPort
 from bridges.media.can.slcan import BufferedLine
-from bridges.media.can.socketcan import ERROR, KINDS, pack_frame, unpack_frame
+from bridges.media.can.socketcan import pack_frame, unpack_frame
 from bridges.media.can.state import BusState
 from bridges.media.i2c.mailbox_controller import Controller
 from bridges.media.i2c.mailbox_target import Target as MailboxTarget
@@ -98,7 +99,7 @@ def _slcan_lines(pieces: Pieces) -> object:
     bus, write, line = _slcan()
     bus._buffer.clear()  # noqa: SLF001
     bus.serialPortOrig = BufferedLine(line)
-    port = BusPort(bus, 0, False, False)
+    port = BusPort(bus)
     frames, faults = [], 0
 
     def unreadable() -> bool:
@@ -140,7 +141,10 @@ def _can_seeds() -> list[bytes]:
     seeds = []
     for fd in (False, True):
         sent = [can.segment(message, n, fd) for n, message in enumerate(MESSAGES)]
-        frames = [[pack_frame(can.can_id(0x1234, 5), data, fd) for data in parts] for parts in sent]
+        frames = [
+            [pack_frame((EXTENDED | can.can_id(0x1234, 5), data, FD if fd else 0)) for data in parts]
+            for parts in sent
+        ]
         seeds += [recorded(*parts) for parts in frames]
     error = Struct("=IB3x8s").pack(ERROR | 0x244, 8, b"\0\x08" + bytes(4) + b"\x80\x90")
     return [*seeds, recorded(error, error[:9], error)]

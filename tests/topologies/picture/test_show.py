@@ -47,10 +47,19 @@ def test_mermaid_draws_each_node_once_and_only_lines_between_drawn_ones(path: Pa
     assert sum(line.startswith("  subgraph") for line in lines) == lines.count("  end")
 
 
-@pytest.mark.parametrize(("page", "name"), [("docs/tmq.md", "fridge"), ("README.md", "field")])
-def test_a_page_has_the_drawing_of_its_example(page: str, name: str) -> None:
-    drawn = show(load(ROOT / "topologies" / f"{name}.yaml"), "mermaid")
-    assert f"```mermaid\n{drawn}\n```" in (ROOT / page).read_text()
+def test_the_page_to_read_first_has_the_drawing_of_its_example() -> None:
+    drawn = show(load(ROOT / "topologies/field.yaml"), "mermaid")
+    assert f"```mermaid\n{drawn}\n```" in (ROOT / "README.md").read_text()
+
+
+def test_a_tmq_network_is_drawn_with_its_broker_and_what_the_bridge_wants_of_it() -> None:
+    drawn = show(load(ROOT / "topologies/fridge.yaml"), "mermaid").splitlines()
+    assert [line.strip() for line in drawn if "n3" in line] == [
+        'n3[/"tmq main"/]',
+        'n2 ---|"subscribe fridge/temp, fridge/light; publish fridge/alert"| n3',
+        "n3 --- n1",
+    ]
+    assert '  n1["broker main"]' in drawn
 
 
 def test_mermaid_labels_cannot_break_out_of_their_quotes() -> None:

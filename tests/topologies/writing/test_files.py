@@ -6,14 +6,14 @@ from bridges.media.can.medium import Can
 from bridges.media.medium import Medium
 from bridges.media.uart.medium import Uart
 from topologies.loading.loader import loads
-from topologies.writing.files import New, written
+from topologies.writing.files import Joined, New, written
 
 NEW = New("plant", "gw", "192.0.2.1", "tcp://0.0.0.0:5", [], "s.json")
 CAN, UART = Can(channel="can0", fd=True), Uart(port="/dev/ttyS0")
 
 
 def test_a_new_topology_is_short() -> None:
-    assert written(NEW._replace(media=[CAN, UART], remarks=["one", "two"])) == (
+    assert written(NEW._replace(media=[Joined(CAN), Joined(UART)], remarks=["one", "two"])) == (
         "# yaml-language-server: $schema=s.json\n"
         "# one\n"
         "# two\n"
@@ -52,7 +52,7 @@ def test_without_media_there_is_no_bridge() -> None:
     ids=str,
 )
 def test_what_is_written_is_read_as_it_was(medium: Medium) -> None:
-    topology = loads(written(NEW._replace(media=[medium])))
+    topology = loads(written(NEW._replace(media=[Joined(medium)])))
     assert topology.bridges["media"].at("gw")[1].medium == medium
 
 

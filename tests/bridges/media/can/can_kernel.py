@@ -8,8 +8,9 @@ from pathlib import Path
 from struct import Struct
 from typing import Any
 
+from bridges.items import ERROR, FD
 from bridges.media.can.codec import SOT, Reassembler
-from bridges.media.can.socketcan import ERROR, FD, unpack_frame
+from bridges.media.can.socketcan import unpack_frame
 from bridges.media.can.state import BUS_OFF, RESTARTED
 
 _NOTE = Struct("=BII")  # 1 for a frame, 2 for an error; flags or errno; frames dropped so far

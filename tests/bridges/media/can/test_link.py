@@ -11,6 +11,7 @@ import can
 import pytest
 from can.interfaces.virtual import VirtualBus
 
+from bridges.items import FD, CanFrame
 from bridges.media.can.codec import can_id, segment
 from bridges.media.can.link import CanLink
 from bridges.media.can.port import shut_down
@@ -371,11 +372,12 @@ def test_a_line_is_closed_also_where_saying_goodbye_fails() -> None:
 
 
 def test_echoes_are_matched_in_order() -> None:
-    own = deque([b"a", b"b", b"c", b"d"])
-    assert take_echo(own, b"a")
-    assert take_echo(own, bytearray(b"c"))
-    assert not take_echo(own, b"b")
-    assert list(own) == [b"d"]
+    own = deque[CanFrame]((1, data, 0) for data in (b"a", b"b", b"c", b"d"))
+    assert not take_echo(own, (2, b"a", 0))
+    assert take_echo(own, (1, b"a", 0))
+    assert take_echo(own, (1, bytearray(b"c"), FD))
+    assert not take_echo(own, (1, b"b", 0))
+    assert list(own) == [(1, b"d", 0)]
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,12 @@ from asyncio import get_running_loop
 from collections import deque
 from typing import Any
 
+from bridges.items import CanFrame
 from bridges.media.can.medium import Can
 from bridges.media.can.send import ThreadSender
-from bridges.media.can.shared import Shared, TransferIds
+from bridges.media.can.shared import Shared
 from bridges.media.can.state import BusState
+from bridges.media.can.transfers import Node, TransferVoice
 from bridges.media.shedding import Shed
 from bus.ledger import Stats
 from tests.bridges.support import MESSAGE
@@ -24,7 +26,7 @@ class Leaving:
     def __init__(self) -> None:
         self.sending, self.pulled = threading.Event(), threading.Event()
 
-    def deliver(self, data: bytes, timeout_s: float) -> None:
+    def deliver(self, frame: CanFrame, timeout_s: float) -> None:
         self.sending.set()
         self.pulled.wait(9)
         raise OSError("no such device")
@@ -34,8 +36,8 @@ async def test_a_failure_after_the_close_is_read_and_told_nobody() -> None:
     loop, told, lost = get_running_loop(), list[Any](), list[str]()
     loop.set_exception_handler(lambda _, context: told.append(context))
     options, stats, port = Can(channel="x", interface="slcan", node=1), Stats(), Leaving()
-    shared = Shared("can", 1, options, stats, Shed(), 10, BusState(), deque(), TransferIds())
-    sender = ThreadSender(shared, port, loop, lost.append)
+    shared = Shared("can", options, stats, Shed(), 10, BusState(), deque())
+    sender = ThreadSender(shared, port, TransferVoice(shared, Node(1)), loop, lost.append)
     stats.offered += 1
     sender.put([MESSAGE])
     await until(port.sending.is_set)

@@ -23,7 +23,7 @@ def test_a_line_that_is_no_socket_costs_no_descriptor() -> None:
     bus: Any = SimpleNamespace(fileno=lambda: read, serialPortOrig=line)
     before = descriptors()
     for _ in range(3):
-        BusPort(bus, 0, fd=False, switch=False)
+        BusPort(bus)
         prepare_slcan(bus, None, None)
         bus.serialPortOrig = line
     assert descriptors() == before

@@ -13,6 +13,7 @@ from typing import Any
 import can
 import pytest
 
+from bridges.items import EXTENDED
 from bridges.media.can.codec import can_id, segment
 from bridges.media.can.link import CanLink
 from bridges.media.can.medium import Can
@@ -57,7 +58,7 @@ async def test_the_bytes_of_the_worked_example(kernel: Kernel, monkeypatch: pyte
     hub = Hub()
     with link_on(hub) as link:
         await until(lambda: link.state == "up")
-        monkeypatch.setattr(link._shared.transfers, "_last", 2)  # noqa: SLF001
+        monkeypatch.setattr(link.node.transfers, "_last", 2)
         say(hub, None, MESSAGE)
         await until(lambda: link.stats.sent == 1)
         assert kernel.wire[0].hex() == "05347290" + "08000000" + "e108f011a1b2c3a3"
@@ -260,10 +261,10 @@ async def test_overruns_are_counted(kernel: Kernel) -> None:
     with link_on(hub) as link:
         await until(lambda: link.state == "up")
         kernel.sockets[0].dropped = 7
-        kernel.put(pack_frame(can_id(0x1234, 9), b"\xe0"))
+        kernel.put(pack_frame((EXTENDED | can_id(0x1234, 9), b"\xe0", 0)))
         await until(lambda: link.stats.rejected.get("overrun") == 7)
         kernel.sockets[0].dropped = 9
-        kernel.put(pack_frame(can_id(0x1234, 9), b"\xe1"))
+        kernel.put(pack_frame((EXTENDED | can_id(0x1234, 9), b"\xe1", 0)))
         await until(lambda: link.stats.rejected.get("overrun") == 9)
         kernel.error_frame(CONTROLLER, 0, 0x01)
         await until(lambda: link.stats.rejected.get("overrun") == 10)
@@ -277,13 +278,13 @@ async def test_programs_of_one_machine(kernel: Kernel, caplog: pytest.LogCapture
         await until(lambda: link.state == "up")
         other = Socket(kernel)
         for data in segment(MESSAGE, 7):
-            other.send(pack_frame(can_id(0x1234, 9), data), 0)
+            other.send(pack_frame((EXTENDED | can_id(0x1234, 9), data, 0)), 0)
         await until(lambda: heard.messages == [MESSAGE])
         say(hub, heard, frame(100))
         await until(lambda: link.stats.sent == 1)
         assert link.stats.rejected == {}
         for data in segment(frame(100), 1):  # the same bytes as the message that we have just sent
-            other.send(pack_frame(can_id(0x1234, 5, priority=2), data), 0)
+            other.send(pack_frame((EXTENDED | can_id(0x1234, 5, priority=2), data, 0)), 0)
         await until(lambda: link.stats.rejected == {"conflict": len(segment(frame(100), 1))})
         other.close()
     assert "node-ID conflict" in caplog.text

@@ -66,7 +66,7 @@ async def refusing(request: pytest.FixtureRequest, house: House, monkeypatch: py
     broker = house.broker(heartbeat_s=5.0, **options)
     await prepare(house, broker)
     if "another host" in words:
-        monkeypatch.setattr("bus.tmq.broker.service.may_name", lambda host, named: False)
+        monkeypatch.setattr("bus.tmq.broker.registering.may_name", lambda host, named: False)
     return broker, words
 
 

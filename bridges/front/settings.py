@@ -1,0 +1,34 @@
+"""The settings of the front of a side. Pure."""
+
+from typing import NamedTuple
+
+from bridges.front.renaming import Renaming
+from bus.schema import Names
+
+
+class Limit(NamedTuple):
+    """The most frames a second of a pattern, all of them together; of those that leave, if `outward`."""
+
+    pattern: Names
+    frames_per_s: float
+    outward: bool = False
+
+
+class Front(NamedTuple):
+    """The settings of one side's front. A neutral front lets everything through as it is.
+
+    `renaming` is that of `bridges.front.renaming`. `refresh_s`: frames that enter with the data of the last
+    one of their pattern are dropped, except one in each such time; None lets all pass. `limits` hold in their
+    order. `opaque` is the pattern of messages that are no frames, None where these stay as they are.
+    """
+
+    renaming: Renaming = Renaming()
+    refresh_s: float | None = None
+    limits: tuple[Limit, ...] = ()
+    opaque: Names | None = None
+
+    def __bool__(self) -> bool:
+        return self != NEUTRAL
+
+
+NEUTRAL = Front()

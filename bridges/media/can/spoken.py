@@ -1,0 +1,221 @@
+"""A CAN bus whose devices speak a protocol of their own: the link, and the voice that its translator has."""
+
+from asyncio import TimerHandle
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import inf
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bridges.items import ERROR, FD, OWN, CanFrame
+from bridges.media.can.codec import subject_mask
+from bridges.media.can.link import CanBus
+from bridges.media.can.medium import Can
+from bridges.media.can.pipe import CanPipe
+from bridges.media.can.port import shut_down
+from bridges.media.can.receive import take_echo
+from bridges.media.can.shared import Shared
+from bridges.media.can.voice import Inbound, OnFrame, Voice
+from bridges.media.device import OpenPipe, PipeContext, cancel
+from bridges.media.shedding import Shed
+from bridges.media.spoken import unix_s
+from bridges.protocols.protocol import Protocol
+from bridges.protocols.translator import Sent, Translator, Wire, always
+from bus.wire.batch import Batch, from_payloads
+
+if TYPE_CHECKING:
+    from can import BusABC
+
+FOREIGN = "foreign"
+FD_ON_CLASSIC = "fd on classic"
+
+
+class Conversation(NamedTuple):
+    """An open bus, and the translator of what is said there."""
+
+    bus: "BusABC"
+    translator: Translator[CanFrame]
+
+
+class CanSpoken(CanBus[Conversation]):
+    """A CAN bus as a link, with a protocol. `rest` is that of `CanBus`.
+
+    `may_act` is that of `bridges.protocols.translator.Wire`. `subjects` are the Cyphal subjects of TMQ on the
+    same bus: their frames are neither taken nor sent.
+    """
+
+    def __init__(
+        self,
+        options: Can,
+        protocol: Protocol,
+        shed: Shed | None = None,
+        may_act: Callable[[float], bool] = always,
+        subjects: tuple[int, ...] = (),
+        names: Sequence[str] = (),
+        **rest: Any,
+    ) -> None:
+        self.protocol, self._may_act, self._subjects, self._names = protocol, may_act, subjects, names
+        super().__init__(options, shed=shed, **rest)
+
+    def _filters(self) -> list[dict[str, Any]] | None:
+        filters = self.protocol.filters()
+        return None if filters is None else [{"can_id": one, "can_mask": mask} for one, mask in filters]
+
+    def _open_device(self) -> Conversation:
+        clock = partial(unix_s, self._loop.time)
+        wire = Wire(self.name, "frames", self.stats, clock, 0.0, self._may_act, self._names)
+        translator = self.protocol.translator(wire)
+        return Conversation(self._open_bus(), translator)
+
+    def _release(self, device: Conversation) -> None:
+        shut_down(device.bus)
+
+    def _make_pipe(self, device: Conversation, context: PipeContext) -> OpenPipe:
+        port = self._port(device.bus)
+        voice = TranslatedVoice(self._shared, device.translator, self._subjects, self.protocol.hears_errors)
+        return CanSpokenPipe(self._shared, port, voice, self._restarter(), context)
+
+    @property
+    def condition(self) -> str:
+        said = self.pipe.condition if isinstance(self.pipe, CanSpokenPipe) else ""
+        state = super().condition
+        return said if said and state in ("error-active", "unknown") else state
+
+
+class TranslatedVoice(Voice):
+    """The voice of a translator, within what the bus can carry."""
+
+    def __init__(
+        self, shared: Shared, translator: Translator[CanFrame], subjects: tuple[int, ...], errors: bool
+    ) -> None:
+        self.translator = translator
+        self._shared, self._subjects, self._errors = shared, subjects, errors
+        self._fd = shared.options.sends_fd
+
+    @property
+    def is_free(self) -> bool:  # type: ignore[override]
+        return self.translator.is_free
+
+    def encode(self, message: bytes, now_s: float) -> Sent[CanFrame]:
+        sent = self.translator.send(message, now_s)
+        for frame in sent.items:
+            if why := self._why_not(frame):
+                return Sent(why=why)
+        return sent
+
+    def may_say(self, frame: CanFrame) -> bool:
+        """Tell whether the bus can carry a frame that the translator says by itself."""
+        return not self._why_not(frame)
+
+    def _why_not(self, frame: CanFrame) -> str:
+        """Return why the bus cannot carry a frame; "" if it can."""
+        if frame[2] & FD and not self._fd:
+            return FD_ON_CLASSIC
+        return FOREIGN if self._subjects and is_tmq(frame[0], self._subjects) else ""
+
+    def hearing(self, on_confirmed: OnFrame, on_error: OnFrame) -> "TranslatedInbound":
+        return TranslatedInbound(
+            self._shared, self.translator, self._subjects, self._errors, on_confirmed, on_error
+        )
+
+
+def is_tmq(identifier: int, subjects: tuple[int, ...]) -> bool:
+    """Tell whether a frame is one of TMQ with one of these subjects, from any node."""
+    return any(not (identifier ^ value) & mask for value, mask in map(subject_mask, subjects))
+
+
+class TranslatedInbound(Inbound):
+    """The receiving half: own frames by the driver's mark, or by counted matching where there is none.
+
+    Error frames are states and counts; with `errors` the translator has them too.
+    """
+
+    def __init__(
+        self,
+        shared: Shared,
+        translator: Translator[CanFrame],
+        subjects: tuple[int, ...],
+        errors: bool,
+        on_confirmed: OnFrame,
+        on_error: OnFrame,
+    ) -> None:
+        super().__init__(shared, on_confirmed, on_error)
+        self._translator, self._subjects, self._errors = translator, subjects, errors
+
+    def _messages(self, now: float, frames: list[CanFrame]) -> list[bytes]:
+        kept = self._taken(frames)
+        return self._translator.receive(kept, now) if kept else []
+
+    def _taken(self, frames: list[CanFrame]) -> list[CanFrame]:
+        """Return the frames that others sent."""
+        own, subjects, kept = self._own, self._subjects, list[CanFrame]()
+        for frame in frames:
+            if frame[0] & ERROR:
+                self._on_error(frame)
+                if not self._errors:
+                    continue
+            elif frame[2] & OWN:
+                self._on_confirmed(frame)
+                continue
+            elif own and take_echo(own, frame):
+                self._stats.reject("echo")
+                continue
+            elif subjects and is_tmq(frame[0], subjects):
+                self._stats.reject(FOREIGN)
+                continue
+            kept.append(frame)
+        return kept
+
+
+class CanSpokenPipe(CanPipe):
+    """A pipe to all other nodes on a CAN bus, whose translator is also called as time passes."""
+
+    _voice: TranslatedVoice
+
+    def __init__(self, shared: Shared, port: Any, voice: TranslatedVoice, *rest: Any) -> None:
+        super().__init__(shared, port, voice, *rest)
+        self._voice, self._translator = voice, voice.translator
+        self._timer: TimerHandle | None = None
+
+    @property
+    def condition(self) -> str:
+        """The state of the devices in the protocol's own words; "" if it has none."""
+        return self._translator.condition
+
+    def start(self) -> None:
+        super().start()
+        self._arm()
+
+    def _publish(self, frames: list[CanFrame]) -> None:
+        was_free = self._translator.is_free
+        super()._publish(frames)
+        self._translator.take_counts()
+        if not was_free:
+            self._outbound.pump()
+        self._arm()
+
+    def _put(self, batch: Batch) -> None:
+        super()._put(batch)
+        self._arm()
+
+    def _arm(self) -> None:
+        """Have the translator called when it wants to be."""
+        due_s = self._translator.due_s
+        if self._timer is not None and self._timer.when() != due_s:
+            self._timer.cancel()
+            self._timer = None
+        if due_s < inf and self._timer is None and not self._closed:
+            self._timer = self._loop.call_at(due_s, self._turn)
+
+    def _turn(self) -> None:
+        self._timer = None
+        turn = self._translator.turn(self._loop.time())
+        if turn.messages:
+            self._hub.publish(from_payloads(turn.messages), self)
+        self._outbound.say([frame for frame in turn.items if self._voice.may_say(frame)])
+        self._outbound.pump()
+        self._arm()
+
+    def _end(self, why: str) -> None:
+        cancel(self._timer)
+        self.stats.reject("closed", len(self._translator.end(self._loop.time())))
+        super()._end(why)

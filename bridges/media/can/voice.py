@@ -1,0 +1,64 @@
+"""The base classes of what is said on a CAN bus: messages as whole frames, and frames as messages. Pure.
+
+`transfers` says messages as Cyphal transfers, `spoken` by the translator of a protocol.
+"""
+
+from collections.abc import Callable
+
+from bridges.items import CanFrame
+from bridges.media.can.shared import Shared
+from bridges.protocols.translator import Sent
+
+FAULTS_MAX = 1000
+"""The number of unreadable inputs in a row after which the bus is opened again."""
+OnFrame = Callable[[CanFrame], None]
+
+
+class Inbound:
+    """The base class of receiving halves: what came becomes messages, our own frames do not.
+
+    It ignores `is_rx`: udp_multicast sets it on frames that we sent, and SocketCAN clears it on frames of
+    other programs on this machine.
+    """
+
+    def __init__(self, shared: Shared, on_confirmed: OnFrame, on_error: OnFrame) -> None:
+        self._stats, self._own = shared.stats, shared.own
+        self._on_confirmed, self._on_error = on_confirmed, on_error
+        self._faults = 0
+        self.unreadable = 0  # since it was last set to 0
+
+    def note_fault(self) -> bool:
+        """Count an unreadable input. Return True after too many in a row."""
+        self._stats.reject("unreadable")
+        self._faults += 1
+        self.unreadable += 1
+        return self._faults > FAULTS_MAX
+
+    def messages(self, now: float, frames: list[CanFrame]) -> list[bytes]:
+        """Return the messages that `frames` complete, in order."""
+        self._faults = 0 if frames else self._faults
+        return self._messages(now, frames)
+
+    def _messages(self, now: float, frames: list[CanFrame]) -> list[bytes]:
+        raise NotImplementedError
+
+
+class Voice:
+    """The language of one opening of a bus: how messages become frames, and how frames of others are read.
+
+    While `is_free` is False, no message is taken out of the queue: `encode` cannot take one now.
+    """
+
+    is_free: bool = True
+
+    def encode(self, message: bytes, now_s: float) -> Sent[CanFrame]:
+        """Return the frames for a message, which is whole and legal; or none, and why not."""
+        raise NotImplementedError
+
+    def take_back(self) -> bool:
+        """Undo the last `encode`, of which no frame was written. Return False if that cannot be done."""
+        return False
+
+    def hearing(self, on_confirmed: OnFrame, on_error: OnFrame) -> Inbound:
+        """Return the receiving half, which calls these for frames that were sent, and for error frames."""
+        raise NotImplementedError

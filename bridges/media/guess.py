@@ -1,0 +1,157 @@
+"""The protocol that bytes look like: what is proposed for a device that nobody has described yet. Pure."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from bridges.media.uart.codec import Decoder
+
+_SENTENCE: Final = re.compile(rb"[$!]([A-Z][A-Z0-9]{2,9})((?:,[ -#%-)+-~]*)+)\*([0-9A-Fa-f]{2})\r?\n")
+_TEXT: Final = bytes((9, 10, 13, *range(32, 127)))
+_READABLE: Final = 0.9  # share of characters in what counts as text
+_ENDS: Final = re.compile(rb"[\r\n]")
+_SLIP_END: Final = b"\xc0"
+_UBX: Final = b"\xb5\x62"
+_MAVLINK: Final = {0xFD: 12, 0xFE: 8}  # first byte of a message, and the bytes beside its payload
+_CHAIN_MIN: Final = 3
+_RTU_BYTES_MIN, _RTU_BYTES_MAX = 4, 256
+_SAMPLE_BYTES: Final = 4096
+_SURE: Final = 0.5
+
+
+class Guess(NamedTuple):
+    """What input looks like: the name of a `protocol`, "" if none fits, and `words` for people.
+
+    `share` is how much of the input that explains, 0 to 1.
+    """
+
+    protocol: str
+    share: float
+    words: str
+
+
+NOTHING: Final = Guess("", 0.0, "nothing that is known here")
+
+
+def of_bytes(chunks: Sequence[bytes]) -> Guess:
+    """Return what the input of a stream looks like. A chunk is what came without a pause.
+
+    Judges at most 4,096 bytes, in time linear in them.
+    """
+    kept, size = list[bytes](), 0
+    for chunk in chunks:
+        kept.append(chunk[: _SAMPLE_BYTES - size])
+        size += len(kept[-1])
+    if not size:
+        return Guess("", 0.0, "nothing came")
+    found = (ask(kept, b"".join(kept)) for ask in _ASKED)
+    return max((one for one in found if one is not None), key=lambda one: one.share, default=NOTHING)
+
+
+def likeness(sample: bytes) -> str:
+    """Return what input that is no TMQ looks like, with the setting for it; "" if that is unknown."""
+    found = of_bytes([sample])
+    if found.protocol in ("", "tmq") or found.share < _SURE:
+        return ""
+    return f"{found.words}: `protocol: {found.protocol}`"
+
+
+def _tmq(_: Sequence[bytes], data: bytes) -> Guess | None:
+    """Judge whether these are TMQ frames in COBS with a CRC-32: by chance none passes."""
+    messages = Decoder().feed(data)
+    return Guess("tmq", 1.0, f"{len(messages)} TMQ frames") if messages else None
+
+
+def _nmea(_: Sequence[bytes], data: bytes) -> Guess | None:
+    found = [one for one in _SENTENCE.finditer(data) if _sum(one[0]) == int(one[3], 16)]
+    if not found:
+        return None
+    names = sorted({one[1].decode() for one in found})
+    share = sum(len(one[0]) for one in found) / len(data)
+    return Guess("nmea", min(1.0, 0.95 + share), f"NMEA sentences ({', '.join(names[:6])})")
+
+
+def _sum(sentence: bytes) -> int:
+    value = 0
+    for byte in sentence[1 : sentence.index(b"*")]:
+        value ^= byte
+    return value
+
+
+def _jsonl(_: Sequence[bytes], data: bytes) -> Guess | None:
+    lines = [line for line in data.splitlines()[1:-1] if line.strip()]
+    good = [line for line in lines if _is_object(line)]
+    if not good or 2 * len(good) < len(lines):
+        return None
+    return Guess("jsonl", 0.94, f"{len(good)} lines of JSON")
+
+
+def _is_object(line: bytes) -> bool:
+    if not line.lstrip().startswith(b"{") or line.count(b"{") + line.count(b"[") > 64:
+        return False
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
+
+
+def _lines(_: Sequence[bytes], data: bytes) -> Guess | None:
+    share = 1 - len(data.translate(None, _TEXT)) / len(data)
+    if share < _READABLE or not _ENDS.search(data):
+        return None
+    shown = next((line for line in data.split(b"\n")[1:-1] if line.strip()), data.split(b"\n")[0])
+    text = shown.strip().decode("ascii", "replace")[:40]
+    return Guess("lines", 0.9 * share, f"lines of text ({json.dumps(text)})")
+
+
+def _modbus(chunks: Sequence[bytes], _: bytes) -> Guess | None:
+    sizes = [len(chunk) for chunk in chunks if _is_rtu(chunk)]
+    share = sum(sizes) / max(1, sum(map(len, chunks)))
+    if not sizes or (max(sizes) == _RTU_BYTES_MIN and len(sizes) == 1):  # by chance, one of 65,536
+        return None
+    return Guess("modbus", 0.85 * share, f"{len(sizes)} messages of Modbus RTU: a master is there already")
+
+
+def _is_rtu(chunk: bytes) -> bool:
+    """Tell whether a chunk is a message of Modbus RTU, by its CRC-16."""
+    if not _RTU_BYTES_MIN <= len(chunk) <= _RTU_BYTES_MAX:
+        return False
+    crc = 0xFFFF
+    for byte in chunk:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0xA001 if crc & 1 else 0)
+    return crc == 0
+
+
+def _slip(_: Sequence[bytes], data: bytes) -> Guess | None:
+    packets = [one for one in data.split(_SLIP_END)[1:-1] if one]
+    if len(packets) < 3 or data.count(_SLIP_END) * 64 < len(data):
+        return None
+    return Guess("slip", 0.5, f"{len(packets)} packets of SLIP")
+
+
+def _marked(_: Sequence[bytes], data: bytes) -> Guess | None:
+    """Judge by the marks of formats that need a protocol of another distribution, or go as they are."""
+    if data.count(_UBX) * 200 > len(data):
+        return Guess("bytes", 0.6, "u-blox UBX, which bytes carry as they are")
+    if any(_chain(data, mark) >= _CHAIN_MIN for mark in _MAVLINK):
+        return Guess("mavlink", 0.4, "perhaps MAVLink, which is a protocol of another distribution")
+    return None
+
+
+def _chain(data: bytes, mark: int) -> int:
+    """Return how many messages of MAVLink with this first byte follow one another, by their lengths."""
+    best, at = 0, data.find(mark)
+    while 0 <= at < len(data) - 1:
+        count, end = 0, at
+        while end < len(data) - 1 and data[end] == mark:
+            count, end = count + 1, end + _MAVLINK[mark] + data[end + 1]
+        best, at = max(best, count), data.find(mark, max(at + 1, end if count > 1 else 0))
+    return best
+
+
+_ASKED: Final[tuple[Callable[[Sequence[bytes], bytes], Guess | None], ...]] = (
+    _tmq, _nmea, _jsonl, _lines, _modbus, _slip, _marked,
+)  # fmt: skip

@@ -1,0 +1,296 @@
+"""Links and pipes over a stream of bytes whose devices speak a protocol, such as a serial line."""
+
+import logging
+import time
+from asyncio import TimerHandle
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import inf
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from bridges.media.byte_echo import ECHO_S, ByteEcho
+from bridges.media.device import DeviceLink, OpenPipe, PipeContext, cancel
+from bridges.media.outgoing import Outgoing
+from bridges.media.shedding import Shed
+from bridges.protocols.protocol import Protocol as Spoken
+from bridges.protocols.translator import Translator, Wire, always
+from bus.errors import words_of
+from bus.noise import Ear
+from bus.wire.batch import Batch, from_payloads, payloads
+
+log = logging.getLogger("buscoupler.bridges")
+
+UNHEARD_BYTES = 4096
+"""More bytes than a frame takes: so many without one are noise."""
+_AHEAD_S = 0.04  # what the driver may hold; no policy reaches it there
+_AHEAD_BYTES_MIN = 64
+
+
+class BytePort(Protocol):
+    """An open device of bytes. `read` and `write` return at once and raise `OSError` when it is gone."""
+
+    def fileno(self) -> int: ...
+    def read(self) -> bytes: ...
+    def write(self, data: bytes) -> int: ...
+    def waiting(self) -> int: ...
+    def close(self) -> None: ...
+
+
+class Conversation(NamedTuple):
+    """An open device, and the translator of what is said there."""
+
+    port: BytePort
+    translator: Translator[bytes]
+
+
+def unix_s(loop_time: Callable[[], float], now_s: float) -> float:
+    """Return a time of the loop's clock in seconds since 1970, as the machine's clock has it now."""
+    return time.time() - (loop_time() - now_s)
+
+
+class SpokenLink(DeviceLink[Conversation]):
+    """A link to one device of bytes, which speaks `protocol`. A medium adds `_open_port`.
+
+    `byte_s`: the seconds that a byte takes on the line; 0 if nobody knows. `may_act` and `names` are those of
+    `bridges.protocols.translator.Wire`. `has_echo`: what is written comes back, and is taken out. `rest` is
+    that of `DeviceLink`. `doubts`: the settings that may be wrong where no device is understood.
+    """
+
+    doubts: ClassVar[str] = ""
+
+    def __init__(
+        self,
+        name: str,
+        protocol: Spoken,
+        shed: Shed | None,
+        queue_bytes: int,
+        byte_s: float = 0.0,
+        may_act: Callable[[float], bool] = always,
+        names: Sequence[str] = (),
+        has_echo: bool = False,
+        **rest: Any,
+    ) -> None:
+        self.protocol, self.byte_s, self._may_act, self._names = protocol, byte_s, may_act, names
+        self.has_echo = has_echo
+        super().__init__(name, shed, queue_bytes, **rest)
+
+    @property
+    def ear(self) -> Ear:
+        guess = f"another protocol, or {self.doubts}" if self.doubts else "another protocol"
+        return Ear(most=UNHEARD_BYTES, guess=guess, noun=self.protocol.noun)
+
+    def _open_port(self) -> BytePort:
+        """Open the device. Runs in a worker thread: it may block and raise any exception."""
+        raise NotImplementedError
+
+    def _open_device(self) -> Conversation:
+        wire = Wire(
+            self.name,
+            "bytes",
+            self.stats,
+            partial(unix_s, self._loop.time),
+            self.byte_s,
+            self._may_act,
+            self._names,
+        )
+        translator = self.protocol.translator(wire)
+        return Conversation(self._open_port(), translator)
+
+    def _release(self, device: Conversation) -> None:
+        device.port.close()
+
+    def _make_pipe(self, device: Conversation, context: PipeContext) -> OpenPipe:
+        echo = ByteEcho(self.stats) if self.has_echo else None
+        return SpokenPipe(device, self.shed, self.byte_s, context, echo)
+
+    @property
+    def condition(self) -> str:
+        said = self.pipe.condition if isinstance(self.pipe, SpokenPipe) else ""
+        return super().condition or said
+
+
+class SpokenPipe(OpenPipe):
+    """The one peer of such a device: everything at its far end."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        shed: Shed,
+        byte_s: float,
+        context: PipeContext,
+        echo: ByteEcho | None = None,
+    ) -> None:
+        super().__init__(context)
+        self._port, self._translator = conversation
+        self._echo, self._told, self._lost = echo, "", ""
+        self._fd, self._byte_s = self._port.fileno(), byte_s
+        self._outgoing = Outgoing(self.stats, shed, self._translator)
+        self._ahead_bytes = max(_AHEAD_BYTES_MIN, int(_AHEAD_S / byte_s)) if byte_s else 1 << 16
+        self._waiting = False  # for room in the driver
+        self._timer: TimerHandle | None = None
+        self._again: TimerHandle | None = None
+
+    @property
+    def condition(self) -> str:
+        """The state of the devices in the protocol's own words; "" if it has none."""
+        return self._translator.condition
+
+    def start(self) -> None:
+        self._loop.add_reader(self._fd, self._on_readable)
+        self._hub.attach(self)
+        self._loop.call_soon(self._read_early)
+        self._arm()
+
+    def _read_early(self) -> None:
+        """Read what came before the link was up, for which no descriptor is readable."""
+        if not self._closed:
+            self._on_readable()
+
+    def _on_readable(self) -> None:
+        try:
+            data = self._port.read()
+        except OSError as error:
+            return self._gone(f"lost: {words_of(error)}")
+        if data:
+            self._hear(data)
+            self._flush()
+        return None
+
+    def _hear(self, data: bytes) -> None:
+        """Give the translator what came, without our own echo."""
+        now_s = self._loop.time()
+        if self._echo is not None:
+            data = self._echo.heard(data, now_s)
+        if data:
+            self._publish(self._translator.receive([data], now_s))
+            self._note(len(data))
+
+    def _publish(self, messages: "list[bytes] | tuple[bytes, ...]") -> None:
+        if messages:
+            self._hub.publish(from_payloads(messages), self)
+
+    def _note(self, size: int) -> None:
+        self._outgoing.settle_held()
+        found, noise = self._translator.take_counts()
+        self.stats.noise_bytes += noise
+        self._heard(size, found, noise)
+        self._tell()
+
+    def _tell(self) -> None:
+        """Log that the devices have trouble, or have none any more, in the protocol's own words."""
+        before, self._told = self._told, self._translator.condition
+        if self._told and self._told != before:
+            log.warning("%s: %s", self.name, self._told)
+        elif before and not self._told:
+            log.info("%s: well again, after %s", self.name, before)
+
+    def _arm(self) -> None:
+        """Have the translator called when it wants to be, or the echo when it expires."""
+        due_s = min(self._translator.due_s, inf if self._echo is None else self._echo.due_s)
+        if self._timer is not None and self._timer.when() != due_s:
+            self._timer.cancel()
+            self._timer = None
+        if due_s < inf and self._timer is None and not self._closed:
+            self._timer = self._loop.call_at(due_s, self._turn)
+
+    def _turn(self) -> None:
+        self._timer = None
+        if self._echo is not None:
+            self._hear(b"")
+        turn = self._translator.turn(self._loop.time())
+        self._publish(list(turn.messages))
+        if self._translator.asks and turn.items:
+            self._outgoing.retract()
+        self._outgoing.say(turn.items)
+        self._note(0)
+        self._flush()
+
+    def revise(self, shed: Shed) -> bool:
+        """Use another shed policy for all messages that are not translated yet."""
+        self._outgoing.revise(shed)
+        self._flush()
+        return True
+
+    def _put(self, batch: Batch) -> None:
+        self._outgoing.put(list(payloads(batch)), self._loop.time())
+        if not self._waiting and self._again is None:
+            self._flush()
+
+    def purge(self, reason: str) -> list[bytes]:
+        """Drop the messages that have not begun, and return them. Bytes in the driver are still sent."""
+        return self._outgoing.purge(reason)
+
+    def _ahead_s(self, size: int) -> float:
+        return (size + self._port.waiting()) * self._byte_s
+
+    def _flush(self) -> None:
+        """Write what the line takes now."""
+        cancel(self._again)
+        self._again = None
+        if self._closed or self._lost:
+            return None
+        now_s = self._loop.time()
+        if self._translator.asks and self._outgoing and not self._translator.wire.may_act(now_s):
+            self._outgoing.retract()
+        self._outgoing.expire(now_s)
+        while room := max(0, self._ahead_bytes - self._port.waiting()):
+            chunk = self._outgoing.head(room, now_s, self._ahead_s)
+            if not chunk:
+                break
+            try:
+                count = self._port.write(chunk)
+            except OSError as error:
+                return self._lose(error)
+            self._outgoing.settle(count)
+            if self._echo is not None:
+                on_line = max(self._port.waiting(), count)
+                self._echo.sent(chunk[:count], self._loop.time() + on_line * self._byte_s + ECHO_S)
+            if count < len(chunk):
+                self._wait_for_room()
+                return self._arm()
+        self._rest(now_s)
+        self._tell()
+        if self._translator.over:
+            self._loop.call_soon(self._gone, self._translator.over)
+        return self._arm()
+
+    def _lose(self, error: OSError) -> None:
+        """End the pipe because writing failed, once what came before is read."""
+        if not self._lost:
+            self._lost = f"lost: {words_of(error)}"
+            self._loop.call_soon(self._read_rest)
+
+    def _read_rest(self) -> None:
+        if not self._closed:
+            self._on_readable()
+        self._gone(self._lost)
+
+    def _gone(self, why: str) -> None:
+        if not self._closed:
+            self._publish(self._translator.end(self._loop.time()))
+        super()._gone(why)
+
+    def _wait_for_room(self) -> None:
+        if not self._waiting:
+            self._waiting = True
+            self._loop.add_writer(self._fd, self._flush)
+
+    def _rest(self, now_s: float) -> None:
+        """Stop waiting for the driver. Look again when its buffer is half empty, or a rate allows more."""
+        if self._waiting:
+            self._waiting = False
+            self._loop.remove_writer(self._fd)
+        if not self._outgoing:
+            return
+        half_s = now_s + max(0.001, self._ahead_bytes / 2 * self._byte_s)
+        at_s = half_s if self._port.waiting() else self._outgoing.ready_s()
+        if at_s < inf:
+            self._again = self._loop.call_at(max(at_s, now_s + 0.001), self._flush)
+
+    def _end(self, why: str) -> None:
+        cancel(self._timer, self._again)
+        self._loop.remove_reader(self._fd)
+        self._loop.remove_writer(self._fd)
+        self._outgoing.close("closed")
+        self._port.close()
+        self.stats.noise_bytes += self._translator.take_counts()[1]

@@ -1,0 +1,125 @@
+"""The base class of translators: items of a wire in, TMQ frames out, and the other way round. Pure.
+
+Times are seconds on a monotonic clock, and arguments. A translator never raises because of what came in.
+"""
+
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import ClassVar, Generic, NamedTuple, TypeVar
+
+from bridges.items import Items
+from bus.ledger import Stats
+from bus.wire.batch import Buffer
+from bus.wire.frame import PUB, pack
+
+T = TypeVar("T")
+LOOK_S = 0.05
+"""How often a gateway that may not ask looks whether it may now."""
+
+
+def always(_: float) -> bool:
+    """Return True: nobody else may act in our place."""
+    return True
+
+
+def same(now_s: float) -> float:
+    """Return the time itself: a clock that begins with the monotonic one."""
+    return now_s
+
+
+class Wire(NamedTuple):
+    """The wire as its translator needs to know it.
+
+    `name`: of the link, for logs. `items`: those that the medium carries. `stats`: the counts of the link;
+    a translator adds to `rejected` and `noise_bytes` only. `unix_s(now_s)` gives a time in seconds since
+    1970. `byte_s`: the seconds that a byte takes on the line, 0 if nobody knows. `may_act(now_s)` tells
+    whether this gateway may ask and write now: where several run a bridge, only one of them may. `names` are
+    those of tokens that the topology knows, for a protocol that is `named`.
+    """
+
+    name: str
+    items: Items
+    stats: Stats
+    unix_s: Callable[[float], float] = same
+    byte_s: float = 0.0
+    may_act: Callable[[float], bool] = always
+    names: Sequence[str] = ()
+
+
+class Sent(NamedTuple, Generic[T]):
+    """The items that a message becomes on the wire; or none, and `why` not: a reason of drops.
+
+    Without items and without reason the translator has taken the message, which counts as sent. With `held`
+    it is in a queue of the translator, which settles it later (`Translator.settled`).
+    """
+
+    items: Sequence[T] = ()
+    why: str = ""
+    held: bool = False
+
+
+class Turn(NamedTuple, Generic[T]):
+    """The work of a translator that the passing of time made due: frames for the bridge, items to send."""
+
+    messages: Sequence[bytes] = ()
+    items: Sequence[T] = ()
+
+
+class Translator(Generic[T]):
+    """A translator for one opening of a wire, or one peer. Derive from it, and override what is needed.
+
+    `asks`: its own items are requests, of which a later one replaces one that has not left. `due_s` is when
+    to call `turn`, infinite if never. While `is_free` is False, the wire takes no message out of its queue:
+    the translator cannot send one now. `condition` says what is wrong with the devices, in a few words; ""
+    while nothing is. `over`, if not "", says why the conversation must end: the link closes the device, or
+    the connection, and opens it again. `settled` are the lengths of held messages that wait no longer, each
+    with the reason of its drop, "" if it was sent; whoever reads it clears it. `found` and `noise` count,
+    since `take_counts` was last called, the messages in the input and the bytes (other media: items) in it
+    that are surely none.
+    """
+
+    asks: ClassVar[bool] = False
+    due_s: float = inf
+    is_free: bool = True
+    condition: str = ""
+    over: str = ""
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+        self.settled: list[tuple[int, str]] = []
+        self.found = self.noise = 0
+
+    def receive(self, items: Sequence[T], now_s: float) -> list[bytes]:
+        """Return the frames that these items complete, in order. Count the rest by `reject`."""
+        raise NotImplementedError
+
+    def send(self, message: bytes, now_s: float) -> Sent[T]:
+        """Return the items for a frame that leaves. It is whole and legal; its pattern may be any."""
+        return Sent(why="not sent here")
+
+    def turn(self, now_s: float) -> Turn[T]:
+        """Do what is due at `now_s`. Called at `due_s`, and never much earlier."""
+        return Turn()
+
+    def give_up(self) -> list[bytes]:
+        """Forget all held messages, and return them: the caller counts them as dropped."""
+        return []
+
+    def end(self, now_s: float) -> list[bytes]:
+        """Return the frames in what is left, as no more comes; count the rest."""
+        return []
+
+    def reject(self, reason: str, noise: int = 0) -> None:
+        """Count input that became no frame, once, with the bytes (or items) in it."""
+        self.wire.stats.reject(reason)
+        self.noise += noise
+
+    def take_counts(self) -> tuple[int, int]:
+        """Return `found` and `noise`, and begin both anew."""
+        counts, self.found, self.noise = (self.found, self.noise), 0, 0
+        return counts
+
+
+def frame(tokens: Sequence[int], data: Buffer) -> bytes:
+    """Return a frame that publishes data under a pattern. Raises `FrameError` above 2,048 bytes of data."""
+    return pack(PUB, tokens, data)

@@ -1,0 +1,79 @@
+"""The settings of values that protocols share: types, scale, unit and form, as they stand in a topology.
+
+`bus/quantity/` does the work, so that the syndication broker has the same words. Pure.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from bus.quantity.coding import Coding
+from bus.quantity.forms import Form
+from bus.quantity.quantity import Quantity
+from bus.quantity.raw import TEXT, Layout, Order, Type, check_order, size_of
+from bus.quantity.scale import Scale
+from bus.schema import Length, Names, Range, Record
+
+UnitText = Annotated[str, Length(0, 32)]
+FormSetting = Annotated[
+    Form, "the data of frames: the shortest decimal, a double of 8 bytes, or JSON with `v`, `unit` and `t`"
+]
+Choices = Annotated[Mapping[int, Annotated[str, Length(1, 64)]], Length(0, 4096)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Valued(Record):
+    """The base of records of one value in a device. Raises ValueError if its settings do not fit together.
+
+    A protocol calls `check_value(size_bytes)`, as it knows how many bytes the value has.
+    """
+
+    pattern: Annotated[Names, Length(1, 255), "of the frames with its values"]
+    type: Annotated[
+        Type | None,
+        "`u`, `i`, `f`: unsigned, signed, floating, and the bits; `bits` and `ascii` have a length. By "
+        "default `u16`; of a single bit `bool`",
+    ] = None
+    order: Annotated[Order | None, "in which the device sends the bytes, A the highest"] = None
+    scale: Annotated[float, "the value is what the device sends, times this"] = 1
+    offset: Annotated[float, "and this is added"] = 0
+    unit: Annotated[UnitText, "of the value, such as kWh"] = ""
+    no_value: Annotated[
+        tuple[Annotated[int, Range(0, (1 << 64) - 1)], ...],
+        Length(0, 16),
+        "numbers, as sent, by which the device says that it has no value",
+    ] = ()
+    choices: Annotated[Choices, "text that stands for some numbers, as sent"] = field(default_factory=dict)
+    bit: Annotated[Annotated[int, Range(0, 63)] | None, "of a `bool`: which bit it is, 0 the lowest"] = None
+
+    @property
+    def value_type(self) -> Type:
+        """The type, also where the record has none."""
+        return self.type or "u16"
+
+    def check_value(self, size_bytes: int) -> None:
+        """Raise ValueError if the settings of the value do not fit together, or not its bytes."""
+        check_order(Layout(self.value_type, size_bytes, self.order or "ABCD"))
+        wanted = size_of(self.value_type)
+        if wanted is not None and wanted != size_bytes and self.value_type != "bool":
+            raise ValueError(f"type {self.value_type} has {wanted} bytes, not {size_bytes}")
+        if not self.scale or self.scale - self.scale or self.offset - self.offset:
+            raise ValueError("scale is not 0, and scale and offset are finite")
+        if (self.value_type in TEXT or self.value_type == "bool") and (self.scale, self.offset) != (1, 0):
+            raise ValueError(f"type {self.value_type} has no scale and no offset")
+        if (self.value_type in TEXT or self.value_type[0] == "f") and self.choices:
+            raise ValueError(f"type {self.value_type} has no choices")
+        if self.bit is not None and (self.value_type != "bool" or self.bit >= 8 * size_bytes):
+            raise ValueError(f"bit is for type bool, and 0 to {8 * size_bytes - 1}")
+        if len(set(self.choices.values())) < len(self.choices):
+            raise ValueError("two choices have the same text")
+
+    def coding(self, size_bytes: int, order: Order = "ABCD") -> Coding:
+        """Return how the bytes of the value are read and written; `order` holds where the record has none."""
+        layout = Layout(self.value_type, size_bytes, self.order or order)
+        scale = Scale.of(self.scale, self.offset)
+        return Coding(layout, scale, frozenset(self.no_value), self.choices, self.bit)
+
+    def quantity(self, form: Form) -> Quantity:
+        """Return the description of the value."""
+        return Quantity(self.pattern, form, self.unit, choices=self.choices)

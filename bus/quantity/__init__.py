@@ -1,0 +1,6 @@
+"""Quantities: what the values of devices are, as bytes of the device and as the data of frames. Pure.
+
+`raw` turns bytes of a device into numbers and back: types such as `u16`, and orders such as `CDAB`. `scale`
+makes values of these numbers by decimal arithmetic. `forms` writes values as the data of frames, and reads
+them back. `coding` joins the three, and `quantity` describes what the values under a pattern are.
+"""

@@ -1,0 +1,108 @@
+"""The coding of one value: from bytes of a device to a value, and back. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from math import isfinite
+
+from bus.quantity.forms import Value
+from bus.quantity.raw import TEXT, Layout, Raw, pack, shortest32, unpack
+from bus.quantity.scale import PLAIN, Number, Scale, decimal_of
+
+
+@dataclass(frozen=True, slots=True)
+class Coding:
+    """The way from bytes to a value and back.
+
+    `no_value`: raw numbers, as unsigned integers of all bytes, by which the device says that it has none.
+    `choices`: the text of some raw numbers, which stands for them both ways. `bit`: the one bit of all bytes,
+    0 the lowest, that a `bool` is; None: it is true if any is set.
+    """
+
+    layout: Layout
+    scale: Scale = PLAIN
+    no_value: frozenset[int] = frozenset()
+    choices: Mapping[int, str] = field(default_factory=dict)
+    bit: int | None = None
+
+    def decode(self, data: bytes) -> Value | None:
+        """Return the value in the bytes of a device; None if the device says that it has none.
+
+        Raises ValueError for bytes that are no value, such as text that is not ASCII.
+        """
+        if self.no_value and self._unsigned(data) in self.no_value:
+            return None
+        raw = unpack(data, self.layout) if self.bit is None else bool(self._unsigned(data) >> self.bit & 1)
+        if isinstance(raw, str):
+            return raw
+        if self.choices and raw in self.choices:
+            return self.choices[int(raw)]
+        if isinstance(raw, bool):
+            return raw
+        if self.layout.type == "f32" and raw - raw == 0:
+            return self.scale.value(Decimal(shortest32(raw)))
+        return self.scale.value(raw)
+
+    def _unsigned(self, data: bytes) -> int:
+        size = self.layout.size_bytes
+        return int(unpack(data, Layout("u64", size, self.layout.order)))
+
+    def encode(self, value: Value, low: float | None = None, high: float | None = None) -> bytes:
+        """Return the bytes for a value that is at least `low` and at most `high`, None for no bound.
+
+        Raises ValueError, with the reason, for a value that the device cannot have exactly: integers and
+        steps of the scale are not rounded.
+        """
+        return pack(self._raw(value, low, high), self.layout)
+
+    def _raw(self, value: Value, low: float | None, high: float | None) -> Raw:
+        kind = self.layout.type
+        if kind in TEXT:
+            return value if isinstance(value, str) else str(value)
+        if isinstance(value, str):
+            return self._chosen(value)
+        if kind == "bool":
+            return _truth(value)
+        if isinstance(value, bool):
+            raise ValueError("true and false are no numbers")
+        _check_range(value, low, high)
+        return _fitting(self.scale.raw(value), self, value)
+
+    def _chosen(self, text: str) -> int:
+        found = next((raw for raw, name in self.choices.items() if name == text), None)
+        if found is None and self.layout.type == "bool" and text in ("true", "false"):
+            return int(text == "true")
+        if found is None:
+            raise ValueError(f'"{text[:32]}" is no number')
+        return found
+
+
+def _truth(value: Number) -> bool:
+    if value not in (0, 1):
+        raise ValueError(f"{str(value)[:32]} is neither 0 nor 1")
+    return bool(value)
+
+
+def _check_range(value: Number, low: float | None, high: float | None) -> None:
+    if low is not None and not value >= decimal_of(low):
+        raise ValueError(f"{str(value)[:32]} is below {low:g}")
+    if high is not None and not value <= decimal_of(high):
+        raise ValueError(f"{str(value)[:32]} is above {high:g}")
+
+
+def _fitting(raw: Number, coding: Coding, value: Number) -> int | float:
+    if coding.layout.type in ("f32", "f64"):
+        return _float(raw, coding.layout.size_bytes)
+    if isinstance(raw, int) or raw == 0:
+        return int(raw)
+    step = "an integer" if coding.scale.is_plain else f"in steps of {coding.scale.scale}"
+    raise ValueError(f"{str(value)[:32]} is not {step}")
+
+
+def _float(raw: Number, size_bytes: int) -> float:
+    try:
+        if isfinite(found := float(raw)):
+            return found
+    except OverflowError:
+        pass
+    raise ValueError(f"{str(raw)[:32]} does not fit {8 * size_bytes} bits")

@@ -1,0 +1,24 @@
+"""The description of the values under a pattern, for people and for metrics. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bus.quantity.forms import Form
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A description of the values under a pattern.
+
+    `pattern`: of the frames, as a file has it. `form`: of their data. `unit`: "" if they have none. `low` and
+    `high`: the range in which they are, None where nobody knows. `choices`: the text of some numbers.
+    `writable`: a command to the device is sent under this pattern.
+    """
+
+    pattern: tuple[int | str, ...]
+    form: Form = "text"
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    choices: Mapping[int, str] = field(default_factory=dict)
+    writable: bool = False

@@ -1,0 +1,115 @@
+"""MAVLink messages of pymavlink's own peer cross, both ways, over a serial line and as datagrams."""
+
+import asyncio
+import json
+import os
+import pty
+import tty
+from typing import Any
+
+import pytest
+from buscoupler_mavlink.protocol import Mavlink
+from pymavlink import mavutil
+from pymavlink.dialects.v20 import common
+
+from bridges.media.uart.medium import Uart
+from bridges.protocols.translator import Wire
+from bus.hub import Hub
+from bus.ledger import Stats
+from bus.wire.frame import pack, unpack
+from bus.wire.pattern import Pattern, token
+from tests.bridges.support import recorder, say
+from tests.helpers.peers import until
+
+RECORD = Mavlink(send=("COMMAND_LONG",))
+
+
+def peer() -> Any:
+    return common.MAVLink(None, 1, 1)
+
+
+def heartbeat(sender: Any) -> bytes:
+    packed = bytes(sender.heartbeat_encode(2, 3, 81, 0, 4).pack(sender))
+    sender.seq = (sender.seq + 1) & 0xFF
+    return packed
+
+
+def translator() -> Any:
+    return RECORD.translator(Wire("test", "bytes", Stats()))
+
+
+def test_messages_become_frames_however_the_stream_is_cut() -> None:
+    made, sender = translator(), peer()
+    stream = b"noise!" + heartbeat(sender) + heartbeat(sender)
+    found = [one for at in range(len(stream)) for one in made.receive([stream[at : at + 1]], 0.0)]
+    assert [unpack(one).tokens for one in found] == [Pattern("mav", 1, "HEARTBEAT")] * 2
+    assert json.loads(unpack(found[0]).data)["autopilot"] == 3
+    assert "no message" in made.wire.stats.rejected
+    assert "gap" not in made.wire.stats.rejected
+
+
+def test_a_gap_in_the_sequence_is_counted() -> None:
+    made, sender = translator(), peer()
+    made.receive([heartbeat(sender)], 0.0)
+    heartbeat(sender)
+    made.receive([heartbeat(sender)], 0.0)
+    assert made.wire.stats.rejected == {"gap": 1}
+
+
+def command(**fields: Any) -> bytes:
+    names = common.MAVLink_command_long_message.ordered_fieldnames
+    return json.dumps(dict.fromkeys(names, 0) | fields).encode()
+
+
+def test_only_what_the_file_lists_is_sent_and_only_whole() -> None:
+    made = translator()
+    good = pack(1, Pattern("mav", 255, "COMMAND_LONG"), command(command=400, param1=1))
+    told = peer().parse_buffer(made.send(good, 0.0).items[0])
+    assert (told[0].get_type(), told[0].command, told[0].get_srcSystem()) == ("COMMAND_LONG", 400, 255)
+    assert made.send(pack(1, Pattern("mav", 255, "COMMAND_LONG"), b"{}"), 0.0).why == "malformed"
+    assert made.send(pack(1, Pattern("mav", 255, "HEARTBEAT"), b"{}"), 0.0).why == "not sent here"
+
+
+async def test_with_the_peer_of_pymavlink_on_a_serial_line() -> None:
+    master, slave = pty.openpty()
+    tty.setraw(slave)
+    device = mavutil.mavlink_connection(os.ttyname(slave), baud=57600, source_system=7)
+    line, other = pty.openpty()
+    tty.setraw(line)
+    tty.setraw(other)
+    loop = asyncio.get_running_loop()
+    loop.add_reader(master, lambda: os.write(line, os.read(master, 4096)))
+    loop.add_reader(line, lambda: os.write(master, os.read(line, 4096)))
+    hub = Hub()
+    heard = recorder(hub)
+    link = Uart(port=os.ttyname(other), baud=57600).speaking(RECORD)
+    link.open(hub, loop)
+    try:
+        await until(lambda: link.state == "up")
+        device.mav.heartbeat_send(2, 3, 81, 0, 4)
+        await until(lambda: bool(heard.messages))
+        assert unpack(heard.messages[0]).tokens == (token("mav"), 7, token("HEARTBEAT"))
+        say(hub, heard, pack(1, Pattern("mav", 255, "COMMAND_LONG"), command(command=400)))
+        got: list[Any] = []
+
+        def received() -> bool:
+            message = device.recv_match(type="COMMAND_LONG", blocking=False)
+            got.extend([message] if message else [])
+            return bool(got)
+
+        await until(received)
+        assert got[0].command == 400
+    finally:
+        link.close()
+        loop.remove_reader(master)
+        loop.remove_reader(line)
+        device.close()
+        for end in (master, slave, line, other):
+            os.close(end)
+
+
+@pytest.mark.parametrize("noise", [b"", b"\xfd" * 300, bytes(range(256)) * 4])
+def test_noise_never_raises(noise: bytes) -> None:
+    made = translator()
+    made.receive([noise, noise], 0.0)
+    assert made.end(0.0) == []

@@ -1,0 +1,70 @@
+"""Listening to a device: its protocol is found, nothing is sent, and its line is as it was."""
+
+import os
+import termios
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from appliance.commandline.cli import main
+from appliance.probe.listening import listened
+from bus.errors import BusError
+from tests.bridges.support import PtyPair
+from topologies.loading.loader import loads
+
+TEXT = b"temp 21.5\r\n" * 4
+Out = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def sensor(tmp_path: Path) -> Iterator[PtyPair]:
+    """Return a line at whose other end text comes without end."""
+    line = PtyPair(tmp_path / "tty")
+    stop = threading.Event()
+
+    def talk() -> None:
+        while not stop.wait(0.002):
+            with suppress(BlockingIOError):
+                os.write(line.master, TEXT)
+
+    thread = threading.Thread(target=talk, daemon=True)
+    thread.start()
+    yield line
+    stop.set()
+    thread.join()
+    line.close()
+
+
+def test_the_protocol_of_a_line_is_proposed(sensor: PtyPair, capsys: Out) -> None:
+    assert main(["create", "-", "--gateway", "gw", "--yes", "--listen-to", str(sensor.path)]) == 0
+    said = capsys.readouterr()
+    (side,) = [one for one in loads(said.out).bridges["media"].at("gw") if one.medium is not None]
+    assert side.protocol is not None
+    assert side.protocol.key == "lines"
+    assert f'# {sensor.path}: lines of text ("temp 21.5") at 115200 baud' in said.out
+    assert "Traceback" not in said.err
+
+
+def test_nothing_is_sent_and_the_line_is_left_as_it_was(sensor: PtyPair) -> None:
+    slave = os.open(sensor.path, os.O_RDWR | os.O_NOCTTY)
+    try:
+        before = termios.tcgetattr(slave)
+        os.close(slave)
+        heard = listened(str(sensor.path), 0.05, lambda _: None)
+        slave = os.open(sensor.path, os.O_RDWR | os.O_NOCTTY)
+        assert termios.tcgetattr(slave) == before
+    finally:
+        os.close(slave)
+    assert heard.protocol == "lines"
+
+
+@pytest.mark.parametrize(
+    ("device", "words"),
+    [("/dev/null", "is no serial line"), ("/no/such", "No such file"), ("can99", "can99")],
+)
+def test_what_cannot_be_listened_to_is_said_in_one_line(device: str, words: str) -> None:
+    with pytest.raises(BusError, match=words):
+        listened(device, 0.01, lambda _: None)

@@ -1,0 +1,45 @@
+"""What input looks like: each protocol is known by its own input, and by no other's."""
+
+import json
+import random
+
+import pytest
+
+from bridges.media.guess import of_bytes
+from bridges.media.uart.codec import encode
+from bus.wire.frame import pack
+
+GGA = b"$GPGGA,123519,4807.038,N,01131.000,E,1,08,0.9,545.4,M,46.9,M,,*47\r\n"
+INPUTS: dict[str, list[bytes]] = {
+    "tmq": [encode(pack(1, (1, 2), b"x"))],
+    "nmea": [b"00,M,,*47\r\n", GGA, GGA[:20]],
+    "jsonl": [b'p": 1}\n{"temp": 21.5}\n{"temp": 21', b'.6}\n{"temp": 21.7}\n'],
+    "lines": [b"emp 21.5\r\ntemp 21.6\r\ntemp 21.7\r\n"],
+    "modbus": [bytes.fromhex("010300000002c40b"), bytes.fromhex("010304000a000bda36")[:9]],
+    "slip": [b"\xc0\x01\x02\xff\xc0\xc0\x03\x80\x00\xc0\xc0\x07\x90\xc0"],
+    "bytes": [b"\xb5\x62\x01\x07\x02\x00\x80\xfe\x8a\x13" * 4],
+    "": [b"\x00\xf8\x00\x80\xfe" * 60],
+}
+
+
+@pytest.mark.parametrize("protocol", list(INPUTS))
+def test_each_is_known_by_its_input(protocol: str) -> None:
+    assert of_bytes(INPUTS[protocol]).protocol == protocol
+
+
+def test_nothing_is_said_of_nothing_and_words_name_what_was_seen() -> None:
+    assert of_bytes([]).words == "nothing came"
+    assert of_bytes([GGA]).words == "NMEA sentences (GPGGA)"
+    assert of_bytes(INPUTS["lines"]).words == 'lines of text ("temp 21.6")'
+
+
+def test_a_sentence_with_a_wrong_checksum_is_only_text() -> None:
+    assert of_bytes([GGA.replace(b"*47", b"*48")] * 3).protocol == "lines"
+
+
+def test_noise_is_nothing_and_never_raises() -> None:
+    source = random.Random(5)
+    guesses = [of_bytes([source.randbytes(600)]).protocol for _ in range(200)]
+    assert guesses.count("") >= 198
+    assert of_bytes([b"{" * 5000 + b"\n"] * 3).protocol in ("", "lines")
+    assert of_bytes([json.dumps(None).encode()]).protocol == ""

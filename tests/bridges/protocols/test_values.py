@@ -1,0 +1,35 @@
+"""The settings of values: what fits together, and what each makes of bytes."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from bridges.protocols.values import Valued
+
+
+def test_settings_make_a_coding_with_the_order_of_the_device_if_they_have_none() -> None:
+    one = Valued(pattern=("a",), type="u32", scale=0.1)
+    assert one.coding(4, "CDAB").decode(b"\0\1\0\0") == Decimal("0.1")
+    assert Valued(pattern=("a",), type="u32", order="ABCD").coding(4, "CDAB").decode(b"\0\0\0\1") == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "size_bytes", "why"),
+    [
+        ({"type": "u32"}, 2, "has 4 bytes, not 2"),
+        ({"order": "ABCDEFGH"}, 2, "is for 8 bytes"),
+        ({"scale": 0}, 2, "not 0"),
+        ({"scale": float("nan")}, 2, "finite"),
+        ({"offset": float("inf")}, 2, "finite"),
+        ({"type": "ascii", "scale": 2}, 8, "no scale"),
+        ({"type": "bool", "offset": 1}, 1, "no scale"),
+        ({"type": "f32", "choices": {1: "on"}}, 4, "no choices"),
+        ({"bit": 3}, 2, "for type bool"),
+        ({"type": "bool", "bit": 16}, 2, "0 to 15"),
+        ({"choices": {1: "on", 2: "on"}}, 2, "same text"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any], size_bytes: int, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        Valued(pattern=("a",), **settings).check_value(size_bytes)
