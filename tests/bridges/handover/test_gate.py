@@ -400,7 +400,7 @@ def test_what_a_standby_says_itself_goes_out() -> None:
 
 
 class Wire(World):
-    """A bus, to the left, and a wire whose devices speak a protocol, to the right: commands go there in order.
+    """A bus, and a wire whose devices speak a protocol, to which commands go in order.
 
     The data of commands are numbers, and their pattern is one of three.
     """

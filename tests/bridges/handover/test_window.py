@@ -409,11 +409,3 @@ def test_what_waited_for_nobody_knows_how_long_is_given_up_there_and_what_just_c
     heard.owe(0, [number(4)], 1.0)
     assert heard.stats.dropped == {"stale": 2}
     assert sent(heard, 1.05) == [number(3)]
-
-
-def test_the_memory_of_what_came_out_is_bounded() -> None:
-    heard = Window([SideRules(every, every), SideRules(every, every, replay_s=0.1)], 1, Seen(), count=10)
-    for n in range(100):
-        heard.hear(0, number(n, topic=n), 1.0)
-        heard.hear(1, number(n, topic=n), 1.0)
-    assert len(heard._out) <= 10
