@@ -17,6 +17,7 @@ from capture.schema import BRIDGE, Direction, Kind
 from pipeline.analysis.audit import (
     causes,
     coverage,
+    due,
     failover_copies,
     labels,
     replays,
@@ -29,7 +30,7 @@ from pipeline.analysis.audit.explain import Seen, explain
 from pipeline.analysis.audit.labels import CIRCUMSTANCES, FAULT_PATTERN, FaultPattern, Group
 from pipeline.analysis.shared import inventory, steps, sums, trunks
 from pipeline.analysis.shared.clocks import at_one_clock, clocks_of
-from pipeline.analysis.shared.expected import ENVELOPED_UNIT, Expected, learn
+from pipeline.analysis.shared.expected import ENVELOPED_UNIT, Expected, kept, learn
 from pipeline.analysis.shared.frames import local_table
 from pipeline.analysis.shared.places import Places
 from pipeline.analysis.shared.steps import Step
@@ -93,7 +94,7 @@ def audit(
     rows, taken, at = trunks.whole(rows, entries)
     frame_sums = cached(sums.sums(sums.keyed(rows, at), at, span))
     known = sums.signatures(frame_sums, at).collect()
-    expected = learn(known, at.words, at.heard_in)
+    expected = learn(known, at.words, at.heard_in, due.due(kept(known, at.words, at.heard_in), taken, at))
     wrong = sum(row["count"] for row in known) - sum(one.frames for one in expected.typical)
     judged, moved = Judged([], [], local_table(spark, _FINDING, [])), 0
     if wrong and stepped is None and len({gateway for gateway, _ in at.hubs}) > 1:
