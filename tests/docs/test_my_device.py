@@ -40,7 +40,7 @@ def code(cell: str) -> str:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
 def test_a_row_is_a_side_and_gives_its_pattern(row: list[str], tmp_path: Path) -> None:
-    shutil.copy(ROOT / "examples" / "engine.dbc", tmp_path)
+    shutil.copy(ROOT / "examples" / "engine" / "engine.dbc", tmp_path)
     file = tmp_path / "t.yaml"
     file.write_text(TOPOLOGY.format(medium=code(row[1]), protocol=code(row[2])))
     topology = load(file)
