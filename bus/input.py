@@ -29,11 +29,14 @@ class InputWatch:
         self._loop = loop
         self._noise.renew()
 
-    def hear(self, size: int, messages: int, noise: int = 0) -> None:
-        """Note `size` units of input with `messages` of any kind, of which `noise` units are surely none."""
+    def hear(self, size: int, messages: int, noise: int = 0, sample: bytes = b"") -> None:
+        """Note `size` units of input with `messages` of any kind, of which `noise` units are surely none.
+
+        `sample` has the last bytes of input, where bytes come.
+        """
         assert self._loop is not None
         before = self._noise.words
-        if self._noise.hear(self._loop.time(), size, messages, noise):
+        if self._noise.hear(self._loop.time(), size, messages, noise, sample):
             self._tell(before)
         self._arm()
 

@@ -3,6 +3,7 @@
 The cause is most often a setting that does not fit: another baud rate, another protocol, another device.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 
@@ -10,7 +11,8 @@ from math import inf
 @dataclass(frozen=True)
 class Ear:
     """The input of a medium as its noise shows. `unit` is what is counted, `guess` what may be wrong, and
-    `noun` what none of it is.
+    `noun` what none of it is. `likeness(sample)` says what the input looks like, "" if that is unknown; it
+    replaces `guess`.
 
     Input without a message is noise when `sure` units of it were rejected, or more than `most` came, which is
     more than a message takes. Before the first message it is noise too when `few` units have come, and after
@@ -24,6 +26,7 @@ class Ear:
     few: int = 16
     slow_s: float = 3.0
     noun: str = "a frame"
+    likeness: Callable[[bytes], str] = lambda _: ""
 
 
 class Noise:
@@ -33,7 +36,7 @@ class Noise:
     it is infinite while there is nothing to look for.
     """
 
-    __slots__ = ("_ear", "_known", "_rejected", "count", "due_s", "words")
+    __slots__ = ("_ear", "_known", "_rejected", "_sample", "count", "due_s", "words")
 
     def __init__(self, ear: Ear) -> None:
         self._ear = ear
@@ -41,12 +44,14 @@ class Noise:
         self.words = ""
         self.count = self._rejected = 0
         self.due_s = inf
+        self._sample = b""
 
-    def hear(self, now: float, size: int, messages: int, rejected: int = 0) -> bool:
+    def hear(self, now: float, size: int, messages: int, rejected: int = 0, sample: bytes = b"") -> bool:
         """Note `size` units of input that held `messages`, and of which `rejected` are surely none.
 
-        Return whether `words` changed.
+        `sample` has the last bytes of input. Return whether `words` changed.
         """
+        self._sample = sample
         if messages:
             return self._end()
         self.count += size
@@ -71,12 +76,13 @@ class Noise:
         self._known = False
 
     def _begin(self) -> bool:
-        self.words = f"{self.count:,} {self._ear.unit}, none {self._ear.noun}: {self._ear.guess}?"
+        guess = self._ear.likeness(self._sample) or self._ear.guess
+        self.words = f"{self.count:,} {self._ear.unit}, none {self._ear.noun}: {guess}?"
         self.due_s = inf
         return True
 
     def _end(self) -> bool:
         changed, self.words = bool(self.words), ""
         self.count = self._rejected = 0
-        self._known, self.due_s = True, inf
+        self._known, self.due_s, self._sample = True, inf, b""
         return changed

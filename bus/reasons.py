@@ -39,6 +39,8 @@ DROPPED: Final = (
     Reason("shed", "policy", "`shed`: more than its `queue_bytes` would wait"),
     Reason("aged out", "policy", "`shed`: the message waited longer than its `age_ms`"),
     Reason("type", "policy", "TMQ: the frame is no message (type 01), and other types command brokers"),
+    Reason("not sent here", "policy", "a protocol: what the frame means is not in `send`"),
+    Reason("listen only", "policy", "CAN: the link only listens"),
     Reason("no subscriber", "policy", "TMQ: no client has subscribed to the pattern"),
     Reason("heard", "elsewhere", "another appliance sent the frame first"),
     Reason("fenced", "elsewhere", "this gateway may no longer forward: another one does"),
@@ -72,6 +74,20 @@ DROPPED: Final = (
     Reason("no pattern", "trouble", "TMQ: a frame without tokens cannot be published"),
     Reason("patterns full", "trouble", "TMQ: too many patterns are declared, and all of them are in use"),
     Reason("undeclared", "trouble", "TMQ: no broker took the new pattern in time"),
+    Reason("not sent here", "policy", "a side with a protocol: its `send` does not name the pattern"),
+    Reason(
+        "line end inside", "trouble", "lines, NMEA: the data, or a name in a template, would end the line"
+    ),
+    Reason(
+        "no text", "trouble", "lines: data that are not of the `encoding`; JSON lines: data that are no JSON"
+    ),
+    Reason("no token", "trouble", "lines: the template has a place for a token that the frame does not have"),
+    Reason("checksum", "trouble", "NMEA: the data have a checksum, and it is wrong"),
+    Reason("late chunk", "trouble", "bytes: a later chunk of the stream was written before"),
+    Reason("after a gap", "trouble", "bytes with `on_gap: end`: a chunk before it is missing"),
+    Reason(
+        "no command", "trouble", "a protocol: the device may not be given this value; PATTERN/result says why"
+    ),
     Reason("failed", "trouble", "a service on the bus has a defect: the log has the error"),
     Reason("refused", "trouble", "NNG or the kernel did not accept the message"),
 )
@@ -95,6 +111,7 @@ REJECTED: Final = (
     Reason("fragment repeated", "elsewhere", "multicast: the fragment came before"),
     Reason("foreign", "elsewhere", "CAN: the frame is not ours"),
     Reason("peer gone", "gone", "a broker: the candidate was gone when its claim was looked at"),
+    Reason("another sender", "trouble", "raw: an identifier of `send` that somebody else sends"),
     Reason("unsigned", "trouble", "a trunk or broker with keys: the peer does not sign what it sends"),
     Reason(
         "forged",

@@ -23,13 +23,19 @@ def spoken_of(word: str, form: Form, rest: str) -> tuple[Medium, Protocol | None
     pairs = pairs_of(word, query)
     name = dict(pairs).get(_KEY)
     if name is None:
-        return medium_of(word, form, rest), None
+        return _fit(word, medium_of(word, form, rest), False), None
     kind = _kind(word, name, form)
     own = {key for key in settings(kind) if key not in form.settings()}
     left = [(key, value) for key, value in pairs if key != _KEY and key not in own]
     medium = medium_of(word, form._replace(spoken=True), f"{target}?{urlencode(left)}" if left else target)
     made = _made(word, kind, [(key, value) for key, value in pairs if key in own])
-    return medium, made if made.items else None
+    return _fit(word, medium, bool(made.items)), made if made.items else None
+
+
+def _fit(word: str, medium: Medium, spoken: bool) -> Medium:
+    if unfit := medium.unfit(spoken):
+        raise LinkError(f"{word}: {unfit}")
+    return medium
 
 
 def _kind(word: str, name: str, form: Form) -> type[Protocol]:
@@ -62,6 +68,10 @@ def _made(word: str, kind: type[Protocol], pairs: list[tuple[str, str]]) -> Prot
     if missing:
         raise LinkError(f"{word}: {missing[0]} is missing: add &{missing[0]}=..., {known[missing[0]].doc}")
     try:
-        return kind(**values)
+        made = kind(**values)
     except ValueError as error:
         raise LinkError(f"{word}: {error}") from error
+    for problem in made.problems():
+        if problem.is_error:
+            raise LinkError(f"{word}: {problem}")
+    return made

@@ -33,7 +33,7 @@ D = TypeVar("D")
 class PipeContext(NamedTuple):
     """The environment of a pipe. The pipe calls `on_close(why)` once, when it has ended.
 
-    It calls `heard(size, messages, noise)` for what comes, as `InputWatch.hear` has it.
+    It calls `heard(size, messages, noise, sample)` for what comes, as `InputWatch.hear` has it.
     """
 
     name: str
@@ -41,7 +41,7 @@ class PipeContext(NamedTuple):
     hub: Hub
     loop: AbstractEventLoop
     on_close: Callable[[str], None]
-    heard: Callable[[int, int, int], None] = lambda size, messages, noise: None
+    heard: Callable[..., None] = lambda size, messages, noise, sample=b"": None
 
 
 class OpenPipe(Pipe):

@@ -17,6 +17,7 @@ _MAVLINK: Final = {0xFD: 12, 0xFE: 8}  # first byte of a message, and the bytes 
 _CHAIN_MIN: Final = 3
 _RTU_BYTES_MIN, _RTU_BYTES_MAX = 4, 256
 _SAMPLE_BYTES: Final = 4096
+_SURE: Final = 0.5
 
 
 class Guess(NamedTuple):
@@ -46,6 +47,14 @@ def of_bytes(chunks: Sequence[bytes]) -> Guess:
         return Guess("", 0.0, "nothing came")
     found = (ask(kept, b"".join(kept)) for ask in _ASKED)
     return max((one for one in found if one is not None), key=lambda one: one.share, default=NOTHING)
+
+
+def likeness(sample: bytes) -> str:
+    """Return what input that is no TMQ looks like, with the setting for it; "" if that is unknown."""
+    found = of_bytes([sample])
+    if found.protocol in ("", "tmq") or found.share < _SURE:
+        return ""
+    return f"{found.words}: `protocol: {found.protocol}`"
 
 
 def _tmq(_: Sequence[bytes], data: bytes) -> Guess | None:

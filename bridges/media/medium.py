@@ -107,6 +107,10 @@ class Medium(Record):
     def check(self) -> None:
         """Check that the settings fit together. Raises ValueError if not."""
 
+    def unfit(self, spoken: bool) -> str:
+        """Return why the settings do not go with a protocol (`spoken`), or without one; "" if they do."""
+        return ""
+
     @property
     def device(self) -> str:
         """The device or address that the link opens, without spaces."""
@@ -142,7 +146,8 @@ class Medium(Record):
         """Make the link, not yet open, whose devices speak `protocol`.
 
         `more` may have `retry_min_s`, `retry_max_s`, and `may_act(now_s)`, which tells whether this gateway
-        may ask and write now; for a protocol that is `named` also `names`. Raises `LinkError` for settings
+        may ask and write now; for a protocol that is `named` also `names`, and
+        `subjects`, those of TMQ on the wire (`subject_of_tmq`). Raises `LinkError` for settings
         that can never work.
         """
         made: Link = load(self.SPEAKS)(self, protocol, shed=shed, **more)
@@ -184,6 +189,21 @@ class Medium(Record):
         return ()
 
     @property
+    def hears_only(self) -> bool:
+        """Whether nothing is ever sent there."""
+        return False
+
+    @property
+    def knows_own(self) -> bool:
+        """Whether the driver marks frames that we have sent, where the wire brings them back."""
+        return False
+
+    @property
+    def subject_of_tmq(self) -> int | None:
+        """The Cyphal subject that TMQ has on the wire; None where it has none."""
+        return None
+
+    @property
     def needs_node(self) -> bool:
         """Whether the gateway of the medium must have a node id."""
         return False
@@ -191,6 +211,10 @@ class Medium(Record):
     def needs(self) -> Iterator[Need]:
         """Yield what the link needs of the machine that opens it, such as a driver or a device file."""
         yield from ()
+
+    def item_seconds(self, item: Any) -> float | None:
+        """Return the longest time of an item of a protocol on the wire, in seconds; None if unknown."""
+        return None
 
     def seconds(self, size: int, trunk: bool) -> float | None:
         """Return the longest time of a frame of `size` bytes on the wire, in seconds; None if unknown.

@@ -1,20 +1,27 @@
 """Links and pipes over a stream of bytes whose devices speak a protocol, such as a serial line."""
 
+import logging
 import time
 from asyncio import TimerHandle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
+from bridges.media.byte_echo import ECHO_S, ByteEcho
 from bridges.media.device import DeviceLink, OpenPipe, PipeContext, cancel
 from bridges.media.outgoing import Outgoing
 from bridges.media.shedding import Shed
 from bridges.protocols.protocol import Protocol as Spoken
 from bridges.protocols.translator import Translator, Wire, always
 from bus.errors import words_of
+from bus.noise import Ear
 from bus.wire.batch import Batch, from_payloads, payloads
 
+log = logging.getLogger("buscoupler.bridges")
+
+UNHEARD_BYTES = 4096
+"""More bytes than a frame takes: so many without one are noise."""
 _AHEAD_S = 0.04  # what the driver may hold; no policy reaches it there
 _AHEAD_BYTES_MIN = 64
 
@@ -44,9 +51,12 @@ def unix_s(loop_time: Callable[[], float], now_s: float) -> float:
 class SpokenLink(DeviceLink[Conversation]):
     """A link to one device of bytes, which speaks `protocol`. A medium adds `_open_port`.
 
-    `byte_s`: the seconds that a byte takes on the line; 0 if nobody knows. `may_act` is that of
-    `bridges.protocols.translator.Wire`. `rest` is that of `DeviceLink`.
+    `byte_s`: the seconds that a byte takes on the line; 0 if nobody knows. `may_act` and `names` are those of
+    `bridges.protocols.translator.Wire`. `has_echo`: what is written comes back, and is taken out. `rest` is
+    that of `DeviceLink`. `doubts`: the settings that may be wrong where no device is understood.
     """
+
+    doubts: ClassVar[str] = ""
 
     def __init__(
         self,
@@ -56,10 +66,18 @@ class SpokenLink(DeviceLink[Conversation]):
         queue_bytes: int,
         byte_s: float = 0.0,
         may_act: Callable[[float], bool] = always,
+        names: Sequence[str] = (),
+        has_echo: bool = False,
         **rest: Any,
     ) -> None:
-        self.protocol, self.byte_s, self._may_act = protocol, byte_s, may_act
+        self.protocol, self.byte_s, self._may_act, self._names = protocol, byte_s, may_act, names
+        self.has_echo = has_echo
         super().__init__(name, shed, queue_bytes, **rest)
+
+    @property
+    def ear(self) -> Ear:
+        guess = f"another protocol, or {self.doubts}" if self.doubts else "another protocol"
+        return Ear(most=UNHEARD_BYTES, guess=guess, noun=self.protocol.noun)
 
     def _open_port(self) -> BytePort:
         """Open the device. Runs in a worker thread: it may block and raise any exception."""
@@ -67,7 +85,13 @@ class SpokenLink(DeviceLink[Conversation]):
 
     def _open_device(self) -> Conversation:
         wire = Wire(
-            self.name, "bytes", self.stats, partial(unix_s, self._loop.time), self.byte_s, self._may_act
+            self.name,
+            "bytes",
+            self.stats,
+            partial(unix_s, self._loop.time),
+            self.byte_s,
+            self._may_act,
+            self._names,
         )
         translator = self.protocol.translator(wire)
         return Conversation(self._open_port(), translator)
@@ -76,7 +100,8 @@ class SpokenLink(DeviceLink[Conversation]):
         device.port.close()
 
     def _make_pipe(self, device: Conversation, context: PipeContext) -> OpenPipe:
-        return SpokenPipe(device, self.shed, self.byte_s, context)
+        echo = ByteEcho(self.stats) if self.has_echo else None
+        return SpokenPipe(device, self.shed, self.byte_s, context, echo)
 
     @property
     def condition(self) -> str:
@@ -87,9 +112,17 @@ class SpokenLink(DeviceLink[Conversation]):
 class SpokenPipe(OpenPipe):
     """The one peer of such a device: everything at its far end."""
 
-    def __init__(self, conversation: Conversation, shed: Shed, byte_s: float, context: PipeContext) -> None:
+    def __init__(
+        self,
+        conversation: Conversation,
+        shed: Shed,
+        byte_s: float,
+        context: PipeContext,
+        echo: ByteEcho | None = None,
+    ) -> None:
         super().__init__(context)
         self._port, self._translator = conversation
+        self._echo, self._told, self._lost = echo, "", ""
         self._fd, self._byte_s = self._port.fileno(), byte_s
         self._outgoing = Outgoing(self.stats, shed, self._translator)
         self._ahead_bytes = max(_AHEAD_BYTES_MIN, int(_AHEAD_S / byte_s)) if byte_s else 1 << 16
@@ -119,23 +152,41 @@ class SpokenPipe(OpenPipe):
         except OSError as error:
             return self._gone(f"lost: {words_of(error)}")
         if data:
-            self._publish(self._translator.receive([data], self._loop.time()))
-            self._note(len(data))
+            self._hear(data)
             self._flush()
         return None
+
+    def _hear(self, data: bytes) -> None:
+        """Give the translator what came, without our own echo."""
+        now_s = self._loop.time()
+        if self._echo is not None:
+            data = self._echo.heard(data, now_s)
+        if data:
+            self._publish(self._translator.receive([data], now_s))
+            self._note(len(data))
 
     def _publish(self, messages: "list[bytes] | tuple[bytes, ...]") -> None:
         if messages:
             self._hub.publish(from_payloads(messages), self)
 
     def _note(self, size: int) -> None:
+        self._outgoing.settle_held()
         found, noise = self._translator.take_counts()
         self.stats.noise_bytes += noise
         self._heard(size, found, noise)
+        self._tell()
+
+    def _tell(self) -> None:
+        """Log that the devices have trouble, or have none any more, in the protocol's own words."""
+        before, self._told = self._told, self._translator.condition
+        if self._told and self._told != before:
+            log.warning("%s: %s", self.name, self._told)
+        elif before and not self._told:
+            log.info("%s: well again, after %s", self.name, before)
 
     def _arm(self) -> None:
-        """Have the translator called when it wants to be."""
-        due_s = self._translator.due_s
+        """Have the translator called when it wants to be, or the echo when it expires."""
+        due_s = min(self._translator.due_s, inf if self._echo is None else self._echo.due_s)
         if self._timer is not None and self._timer.when() != due_s:
             self._timer.cancel()
             self._timer = None
@@ -144,8 +195,12 @@ class SpokenPipe(OpenPipe):
 
     def _turn(self) -> None:
         self._timer = None
+        if self._echo is not None:
+            self._hear(b"")
         turn = self._translator.turn(self._loop.time())
         self._publish(list(turn.messages))
+        if self._translator.asks and turn.items:
+            self._outgoing.retract()
         self._outgoing.say(turn.items)
         self._note(0)
         self._flush()
@@ -172,9 +227,11 @@ class SpokenPipe(OpenPipe):
         """Write what the line takes now."""
         cancel(self._again)
         self._again = None
-        if self._closed:
+        if self._closed or self._lost:
             return None
         now_s = self._loop.time()
+        if self._translator.asks and self._outgoing and not self._translator.wire.may_act(now_s):
+            self._outgoing.retract()
         self._outgoing.expire(now_s)
         while room := max(0, self._ahead_bytes - self._port.waiting()):
             chunk = self._outgoing.head(room, now_s, self._ahead_s)
@@ -183,13 +240,35 @@ class SpokenPipe(OpenPipe):
             try:
                 count = self._port.write(chunk)
             except OSError as error:
-                return self._gone(f"lost: {words_of(error)}")
+                return self._lose(error)
             self._outgoing.settle(count)
+            if self._echo is not None:
+                on_line = max(self._port.waiting(), count)
+                self._echo.sent(chunk[:count], self._loop.time() + on_line * self._byte_s + ECHO_S)
             if count < len(chunk):
                 self._wait_for_room()
                 return self._arm()
         self._rest(now_s)
+        self._tell()
+        if self._translator.over:
+            self._loop.call_soon(self._gone, self._translator.over)
         return self._arm()
+
+    def _lose(self, error: OSError) -> None:
+        """End the pipe because writing failed, once what came before is read."""
+        if not self._lost:
+            self._lost = f"lost: {words_of(error)}"
+            self._loop.call_soon(self._read_rest)
+
+    def _read_rest(self) -> None:
+        if not self._closed:
+            self._on_readable()
+        self._gone(self._lost)
+
+    def _gone(self, why: str) -> None:
+        if not self._closed:
+            self._publish(self._translator.end(self._loop.time()))
+        super()._gone(why)
 
     def _wait_for_room(self) -> None:
         if not self._waiting:
@@ -212,8 +291,6 @@ class SpokenPipe(OpenPipe):
         cancel(self._timer, self._again)
         self._loop.remove_reader(self._fd)
         self._loop.remove_writer(self._fd)
-        rest = self._translator.end(self._loop.time())
-        self.stats.reject("closed", len(rest))
         self._outgoing.close("closed")
         self._port.close()
         self.stats.noise_bytes += self._translator.take_counts()[1]

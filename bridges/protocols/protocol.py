@@ -13,6 +13,7 @@ from bus.schema import Delay, Names, Patterns, Record, Where, check_fields
 from bus.wire.pattern import Pattern
 
 if TYPE_CHECKING:
+    from bridges.protocols.selection import Selection
     from bridges.protocols.translator import Translator, Wire
 
 
@@ -22,6 +23,10 @@ class Problem(NamedTuple):
     text: str
     is_error: bool = True
     where: Where | None = None
+
+    def __str__(self) -> str:
+        place = self.where
+        return f"{place.file}:{place.line}: {self.text}" if place is not None and place.line else self.text
 
 
 class Way(NamedTuple):
@@ -35,6 +40,30 @@ class Way(NamedTuple):
     outward: Patterns | None = ()
 
 
+class Cycle(NamedTuple):
+    """An item that devices repeat on the wire: its name, and the time from one to the next."""
+
+    name: str
+    period_s: float
+    item: Any
+
+
+class Claim(NamedTuple):
+    """What a side receives and sends on a wire without sources. `spares`: what it sends does not come in."""
+
+    received: "Selection"
+    sent: "Selection"
+    spares: bool = False
+
+    def overlap(self) -> str:
+        """Return an identifier that comes in and leaves; "" if there is none."""
+        return "" if self.spares else self.received.overlap(self.sent)
+
+    def hears(self, other: "Claim") -> str:
+        """Return an identifier that comes in here and that the other side sends; "" if there is none."""
+        return "" if self.spares and self.sent == other.sent else self.received.overlap(other.sent)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol(Record):
     """Settings and facts of one protocol. Derive a frozen dataclass from it, with a field for each setting.
@@ -45,8 +74,7 @@ class Protocol(Record):
 
     `asks`: its devices say nothing unless they are asked, so one gateway alone may have the wire. `deaf`: a
     standby cannot know, from what it hears, what the active bridge has sent. `sourceless`: frames on the wire
-    do not say who sent them, so one id has one sender. `named`: it writes tokens by name. `noun` is what a
-    whole item is called, for the words of noise.
+    do not say who sent them, so one id has one sender. `named`: it writes tokens by name.
     """
 
     MAKE: ClassVar[str] = ""
@@ -57,7 +85,6 @@ class Protocol(Record):
     deaf: ClassVar[bool] = True
     sourceless: ClassVar[bool] = False
     named: ClassVar[bool] = False
-    noun: ClassVar[str] = "a frame"
 
     age_ms: Annotated[Delay, "at a takeover, frames that waited longer are not sent any more"] = 100
     replay: Annotated[bool, "at a takeover, send what the failed gateway had not sent"] = True
@@ -76,13 +103,24 @@ class Protocol(Record):
         return made
 
     @property
+    def noun(self) -> str:
+        """The name of the unit that a device says, such as "a line", in the words of noise that has none."""
+        return "a frame"
+
+    @property
     def way(self) -> Way:
         """The patterns that enter and leave."""
         return Way()
 
-    def ids(self) -> tuple[Any, Any]:
-        """Return what is received and what is sent, in the protocol's own terms, for a `sourceless` one."""
-        return (), ()
+    @property
+    def claim(self) -> Claim | None:
+        """The identifiers that come in and leave, for a `sourceless` protocol of CAN."""
+        return None
+
+    @property
+    def stops_in_doubt(self) -> bool:
+        """Whether nothing is sent while no broker can say which gateway may."""
+        return False
 
     @property
     def hears_errors(self) -> bool:
@@ -117,6 +155,10 @@ class Protocol(Record):
     def quantities(self) -> Iterator[Quantity]:
         """Yield what is known of the values under patterns, for `show`, the page and metrics. May read
         files."""
+        yield from ()
+
+    def cycles(self) -> Iterator[Cycle]:
+        """Yield what is repeated on the wire, which `check` compares with its capacity. May read files."""
         yield from ()
 
     def label(self) -> str:

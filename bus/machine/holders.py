@@ -46,9 +46,9 @@ def holder_of_file(path: str) -> str:
 
 
 def holding_words(error: OSError, path: str) -> str:
-    """Return why a device could not be opened; where another process has it, say which."""
+    """Return why a device could not be opened; where a process has it, even this one, say which."""
     is_held = error.errno in (errno.EBUSY, errno.EAGAIN)
-    holder = holder_of_file(path) if is_held else ""
+    holder = (holder_of_file(path) or _process(os.path.realpath(path).__eq__)) if is_held else ""
     return f"{path} is in use by {holder}" if holder else words_of(error)
 
 

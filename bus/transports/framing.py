@@ -46,7 +46,7 @@ class Framing:
     `decoder(stats)` makes the decoder of one peer, which counts discarded input there.
     `handshake()` makes the handshake of one peer; without it, messages come at once. `encode(batch)` returns
     the bytes to send and how many messages they hold: the others cannot be carried and are dropped with the
-    reason `unfit`. Without `encode` a batch goes out as it is.
+    reason `unfit`, or the reasons and counts that it returns. Without `encode` a batch goes out as it is.
 
     `divide(data)` yields the end of each message in encoded bytes, and its body; without it messages cannot
     be taken back. `head_bytes` may stand before a message there. `answer(decoder)` returns the bytes to send
@@ -59,7 +59,7 @@ class Framing:
     decoder: Callable[[Stats], StreamDecoder]
     handshake: Callable[[], Handshake] | None = None
     encode: Encode | None = None
-    unfit: str = "malformed"
+    unfit: str | Callable[[], dict[str, int]] = "malformed"
     divide: Callable[[bytes], Iterator[tuple[int, bytes]]] | None = None
     head_bytes: int = 0
     answer: Callable[[Any], tuple[bytes, bool]] | None = None

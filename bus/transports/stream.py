@@ -349,6 +349,11 @@ class StreamPipe(Pipe):
             self._queue.put(data, 0, written)
             self._charge()
 
+    def _drop_unfit(self, count: int) -> None:
+        unfit = self._framing.unfit
+        for reason, number in ({unfit: count} if isinstance(unfit, str) else unfit()).items():
+            self.stats.drop(reason, number)
+
     def _await_room(self) -> None:
         """Have the loop report when the socket accepts more."""
         if not self._queue:
@@ -363,7 +368,7 @@ class StreamPipe(Pipe):
         if self._encode is not None:
             data, count = self._encode(batch)
             if count < batch.count:
-                stats.drop(self._framing.unfit, batch.count - count)
+                self._drop_unfit(batch.count - count)
                 if not count:
                     return None
         if self._queue:

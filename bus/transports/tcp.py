@@ -113,7 +113,7 @@ class _StreamLink:
     ) -> StreamPipe:
         if sock.family != socket.AF_UNIX:
             tune(sock, self.options.silence_s or self.options.age_s)
-        session, framing = self.channel.session(), self._framing
+        session, framing = self.channel.session(), self._framing_of_peer()
         if session is not None:
             framing = signed(framing, session, self.options.message_bytes)
         on_batch = self._first if self._wary and session is None else self._hub.publish
@@ -132,6 +132,10 @@ class _StreamLink:
             self._sessions[pipe] = session
         pipe.start(self._loop, self.options.handshake_s)
         return pipe
+
+    def _framing_of_peer(self) -> Framing:
+        """Return the framing of the next peer."""
+        return self._framing
 
     def _enter(self, pipe: StreamPipe) -> None:
         self._hub.attach(pipe)

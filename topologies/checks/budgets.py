@@ -1,8 +1,12 @@
-"""Check of the promised rates against the media. Their records give the worst wire time of a frame."""
+"""Check of promised rates, and of what devices repeat, against the media. Their records give the worst wire
+time of a frame or an item."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from functools import partial
+from heapq import nlargest
 
+from bridges.protocols.protocol import Protocol
 from topologies.findings import Finding, error, warning
 from topologies.model import BridgeSpec, Candidate, Rate, Side, Topology
 from topologies.wiring.filters import Tokens, begins, one_way, related, tokens
@@ -36,7 +40,29 @@ def find_overloads(wiring: Wiring) -> list[Finding]:
             there = users[joint.wire]
             there[place] = max(there.get(place, joint), joint, key=partial(_share, topology))
     findings += [f for name, there in users.items() if (f := _judge(topology, name, [*there.values()]))]
-    return findings + _strays(topology)
+    return findings + _strays(topology) + list(_crowded(wiring))
+
+
+def _crowded(wiring: Wiring) -> Iterator[Finding]:
+    """Yield a warning for each wire that the items which devices repeat nearly fill, by their cycle times."""
+    seen = list[tuple[str, Protocol]]()
+    for joint in wiring.joints:
+        medium, protocol = joint.side.medium, joint.side.speaks
+        if medium is None or protocol is None or (joint.wire, protocol) in seen:
+            continue
+        seen.append((joint.wire, protocol))
+        shares = {
+            one.name: (medium.item_seconds(one.item) or 0.0) / one.period_s for one in protocol.cycles()
+        }
+        if (share := sum(shares.values())) > FULL:
+            most = ", ".join(
+                f"{name} {shares[name]:.0%}" for name in nlargest(3, shares, key=shares.__getitem__)
+            )
+            why = "bursts will wait" if share <= 1 else "is the bit rate right?"
+            text = (
+                f"{joint.wire}: by their cycle times, messages fill {share:.0%} of the line ({most}): {why}"
+            )
+            yield warning(protocol.where, text)
 
 
 def _share(topology: Topology, joint: Joint) -> float:

@@ -6,6 +6,7 @@
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -16,7 +17,7 @@ from bus.schema import (
     Check,
     KindOf,
     Length,
-    Names,
+    Notation,
     Patterns,
     Range,
     Record,
@@ -149,7 +150,7 @@ def _section(cls: type[Record], table: Table) -> str:
     rows[1:1] = kinds  # after `bus`, the alternative to them, or `on`
     alone = f"A value alone stands for `{cls.SHORT}`.\n\n" if cls.SHORT else ""
     lines = "\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *rows])
-    return f"## {_title(cls)}\n\n{cls.__doc__}\n\n{alone}{lines}\n"
+    return f"## {_title(cls)}\n\n{cleandoc(cls.__doc__ or '')}\n\n{alone}{lines}\n"
 
 
 def _title(cls: type[Record]) -> str:
@@ -162,6 +163,8 @@ def _default(one: Setting) -> str:
     f, value = one.field, default_of(one)
     if value is None or value in ((), {}) or is_dataclass(value):
         return ""
+    if _is_pattern(one.annotation):
+        return f"`{text_of(value)}`"
     if one.annotation == Patterns:
         return f"`{', '.join(map(text_of, value))}`"
     if f.name == "subject":
@@ -171,10 +174,16 @@ def _default(one: Setting) -> str:
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
+def _is_pattern(annotation: Any) -> bool:
+    return any(isinstance(marker, Notation) for marker in unwrap(annotation)[1])
+
+
 def _words(annotation: Any) -> str:
     """Describe a type in the terms of YAML."""
-    if annotation in (Names, Patterns):
-        return "pattern" if annotation == Names else "list of patterns"
+    if annotation == Patterns:
+        return "list of patterns"
+    if _is_pattern(annotation):
+        return "pattern"
     bare, markers = unwrap(annotation)
     for marker in markers:
         if isinstance(marker, Called):

@@ -74,15 +74,22 @@ def _cut(sealed: bytes, width: int, tid: int) -> list[bytes]:
 
 
 def transfer_seconds(size: int, bitrate: int, data_bitrate: int | None = None) -> float:
-    """Return the longest bus time of a message of `size` bytes, in seconds.
+    """Return the longest bus time of a message of `size` bytes, in seconds. Rates are those of a frame."""
+    parts = segment(bytes(size), 0, data_bitrate is not None)
+    return sum(frame_seconds(len(data), bitrate, data_bitrate) for data in parts)
+
+
+def frame_seconds(
+    size: int, bitrate: int, data_bitrate: int | None = None, is_extended: bool = True
+) -> float:
+    """Return the longest bus time of a frame with `size` bytes of data, in seconds.
 
     Uses CAN FD frames if there is a `data_bitrate`. Rates are in bits a second. Assumes as many stuff bits as
     possible; includes the space between frames.
     """
-    frames = [len(data) for data in segment(bytes(size), 0, data_bitrate is not None)]
     if data_bitrate is None:
-        return sum(80 + 10 * count for count in frames) / bitrate
-    return sum(57 / bitrate + _fd_data_bits(count) / data_bitrate for count in frames)
+        return ((80 if is_extended else 55) + 10 * size) / bitrate
+    return (57 if is_extended else 34) / bitrate + _fd_data_bits(size) / data_bitrate
 
 
 def _fd_data_bits(count: int) -> int:

@@ -29,6 +29,7 @@ _WALK = 256  # frames parsed one by one between two such searches
 _SOON = 256  # after a run of so many the next search is at once: shorter ones in a row are mixed layouts too
 
 ILLEGAL = -1
+_SAMPLE_BYTES = 256
 
 
 def extent(data: bytes, start: int, stop: int) -> int:
@@ -232,9 +233,10 @@ class CobsDecoder:
 
     def feed(self, read_bytes: int) -> Batch | None:
         """Decode `read_bytes` bytes of the buffer. Return the messages that are complete now, or None."""
-        messages = self._decoder.feed(bytes(memoryview(self._scratch)[:read_bytes]))
+        data = bytes(memoryview(self._scratch)[:read_bytes])
+        messages = self._decoder.feed(data)
         found, noise_bytes = self._decoder.take_counts()
         self._stats.noise_bytes += noise_bytes
         if self._watch is not None:
-            self._watch.hear(read_bytes, found, noise_bytes)
+            self._watch.hear(read_bytes, found, noise_bytes, data[-_SAMPLE_BYTES:])
         return from_payloads(messages) if messages else None

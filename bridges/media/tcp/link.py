@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 from weakref import WeakSet
 
+from bridges.media.guess import likeness
 from bridges.media.shed_pipe import FrontLink, ShedLink
 from bridges.media.shedding import Shed
 from bridges.media.tcp.frames import CobsDecoder, FramesDecoder, join, join_cobs
@@ -72,7 +73,7 @@ class TcpFramesLink(FrontLink):
 
     def _watch(self) -> InputWatch:
         """Make the watch over the input of a new peer."""
-        watch = InputWatch(self.name, Ear(most=WIRE_BYTES_MAX))
+        watch = InputWatch(self.name, Ear(most=WIRE_BYTES_MAX, likeness=likeness))
         watch.open(get_running_loop())
         self._watches.add(watch)
         return watch

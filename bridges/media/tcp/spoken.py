@@ -2,22 +2,25 @@
 
 import socket
 from asyncio import AbstractEventLoop, TimerHandle, get_running_loop
-from collections.abc import Callable
-from functools import cached_property, partial
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import inf
 from typing import Any
 
+from bridges.media.device import cancel
 from bridges.media.shed_pipe import FrontLink, ShedLink
 from bridges.media.shedding import Shed
-from bridges.media.spoken import BytePort, SpokenLink, unix_s
+from bridges.media.spoken import UNHEARD_BYTES, BytePort, Conversation, SpokenLink, unix_s
 from bridges.media.tcp.medium import Tcp
 from bridges.media.uart.port import SocketPort
 from bridges.protocols.protocol import Protocol
-from bridges.protocols.translator import Translator, Wire, always
-from bus.errors import LinkError
+from bridges.protocols.translator import LOOK_S, Translator, Wire, always
+from bus.errors import LinkError, words_of
 from bus.hub import Hub, Link
+from bus.input import InputWatch
 from bus.ledger import Stats
-from bus.transports.framing import Framing, Once
+from bus.noise import Ear
+from bus.transports.framing import Framing
 from bus.transports.stream import StreamPipe
 from bus.transports.tcp import ListenLink
 from bus.wire.batch import Batch, from_payloads, payloads
@@ -32,22 +35,61 @@ def tcp_spoken(
     protocol: Protocol,
     shed: Shed | None = None,
     may_act: Callable[[float], bool] = always,
+    names: Sequence[str] = (),
     **retry: Any,
 ) -> Link:
     """Make the link for a stream's settings and a protocol: it dials one peer, or listens for many."""
     if options.mode == "dial":
-        return TcpSpoken(options, protocol, shed, may_act=may_act, **retry)
+        return TcpSpoken(options, protocol, shed, may_act=may_act, names=names, **retry)
     if protocol.asks:
         raise LinkError(f"tcp:{options.device}: {protocol.key} asks its devices: dial them")
-    return ShedLink(TcpSpokenListener(options, protocol, **retry), shed)
+    return ShedLink(TcpSpokenListener(options, protocol, names, **retry), shed)
 
 
 class TcpSpoken(SpokenLink):
-    """One connection to a peer that speaks a protocol. `rest` is that of `SpokenLink`."""
+    """One connection to a peer that speaks a protocol. `rest` is that of `SpokenLink`.
+
+    A peer that is asked has a connection only while this gateway may ask, as many devices take only one.
+    Without, the link is up too: this gateway can take over.
+    """
 
     def __init__(self, options: Tcp, protocol: Protocol, shed: Shed | None = None, **rest: Any) -> None:
         self.options = options
+        self._watch: TimerHandle | None = None
         super().__init__(f"tcp:{options.device}", protocol, shed, options.queue_bytes, **rest)
+
+    def _begin(self) -> None:
+        if not self.protocol.asks or self._may_act(self._loop.time()):
+            return super()._begin()
+        self.state, self.fault = "up", ""
+        self._timer = self._loop.call_later(LOOK_S, self._look)
+        return None
+
+    def _look(self) -> None:
+        """Connect as soon as this gateway may ask. Meanwhile the link stays up, unless that fails."""
+        self._begin()
+        self.state = "up"
+
+    def _go_up(self, device: Conversation) -> None:
+        super()._go_up(device)
+        if self.protocol.asks and self.pipe is not None:
+            self._watch = self._loop.call_later(LOOK_S, self._look_whether_still)
+
+    def _look_whether_still(self) -> None:
+        """Close the connection as soon as another gateway asks."""
+        if self.pipe is None or self.state != "up":
+            return
+        if self._may_act(self._loop.time()):
+            self._watch = self._loop.call_later(LOOK_S, self._look_whether_still)
+            return
+        self._generation += 1  # so that this does not count as a loss
+        self.pipe.close()
+        self.pipe = None
+        self._begin()
+
+    def close(self) -> None:
+        cancel(self._watch)
+        super().close()
 
     def _open_port(self) -> BytePort:
         where = self.options.host, self.options.port
@@ -57,24 +99,32 @@ class TcpSpoken(SpokenLink):
         return SocketPort(sock)
 
 
-class TranslatingDecoder:
-    """The decoder of one peer: its bytes go through a translator. `fault` is always None.
+class _Peer:
+    """One peer of a listener: its translator, which is the decoder of its bytes, and encodes what it gets.
 
-    `begin` gives it a place for the frames that only time completes.
+    `fault` is always None. `begin` gives it a place for the frames that only time completes.
     """
 
-    __slots__ = ("_give", "_loop", "_scratch", "_stats", "_timer", "_translator", "fault")
+    fault: str | None = None
 
-    def __init__(self, translator: Translator[bytes], scratch: bytearray, stats: Stats) -> None:
-        self._translator, self._scratch, self._stats = translator, scratch, stats
+    def __init__(
+        self, make: Callable[[Stats], Translator[bytes]], scratch: bytearray, watch: InputWatch
+    ) -> None:
+        self._make, self._scratch, self.watch = make, scratch, watch
         self._loop = get_running_loop()
         self._timer: TimerHandle | None = None
         self._give: Callable[[Batch], None] = lambda _: None
-        self.fault: str | None = None
+        self._end_it: Callable[[str], None] = lambda _: None
+        self._unsent: dict[str, int] = {}
 
-    def begin(self, give: Callable[[Batch], None]) -> None:
-        """Call `give` with the frames that time completes, from now on."""
-        self._give = give
+    def decoder(self, stats: Stats) -> "_Peer":
+        """Return the decoder, which counts in `stats`."""
+        self._stats, self.translator = stats, self._make(stats)
+        return self
+
+    def begin(self, give: Callable[[Batch], None], end_it: Callable[[str], None]) -> None:
+        """Call `give` with the frames that time completes, and `end_it` when the conversation is over."""
+        self._give, self._end_it = give, end_it
 
     def buffer(self) -> memoryview:
         """Return the buffer to read into; never empty."""
@@ -91,90 +141,113 @@ class TranslatingDecoder:
     def feed(self, read_bytes: int) -> Batch | None:
         """Return the frames that `read_bytes` bytes of the buffer complete, or None."""
         data = bytes(memoryview(self._scratch)[:read_bytes])
-        messages = self._translator.receive([data], self._loop.time())
-        self._count()
+        messages = self.translator.receive([data], self._loop.time())
+        self._count(read_bytes)
         self._arm()
         return from_payloads(messages) if messages else None
 
-    def _count(self) -> None:
-        self._stats.noise_bytes += self._translator.take_counts()[1]
+    def _count(self, size: int) -> None:
+        found, noise = self.translator.take_counts()
+        self._stats.noise_bytes += noise
+        self.watch.hear(size, found, noise)
 
     def _arm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._translator.due_s < inf:
-            self._timer = self._loop.call_at(self._translator.due_s, self._turn)
+        if self.translator.due_s < inf:
+            self._timer = self._loop.call_at(self.translator.due_s, self._turn)
 
     def _turn(self) -> None:
         self._timer = None
-        messages = list(self._translator.turn(self._loop.time()).messages)
-        self._count()
+        messages = list(self.translator.turn(self._loop.time()).messages)
+        self._count(0)
         self._arm()
         if messages:
             self._give(from_payloads(messages))
 
     def end(self) -> bytes:
         """Stop, and return nothing: the translator counts what became no message."""
+        messages = self.translator.end(self._loop.time())
+        self._count(0)
+        self.watch.close()
         if self._timer is not None:
             self._timer.cancel()
-        messages = self._translator.end(self._loop.time())
-        self._count()
         if messages:
             self._give(from_payloads(messages))
         return b""
 
+    def encode(self, batch: Batch) -> tuple[bytes, int]:
+        """Return the bytes of a batch for this peer, and the number of its messages that are in them."""
+        now_s, sent, count = self._loop.time(), list[bytes](), 0
+        self._unsent = {}
+        for message in payloads(batch):
+            items, why, _ = self.translator.send(message, now_s)
+            sent += items
+            count += not why
+            if why:
+                self._unsent[why] = self._unsent.get(why, 0) + 1
+        self._arm()
+        if self.translator.over:
+            self._loop.call_soon(self._end_it, self.translator.over)
+        return b"".join(sent), count
+
+    def unsent(self) -> dict[str, int]:
+        """Return why messages of the last batch are not in its bytes, with their numbers."""
+        return self._unsent
+
 
 class _Listener(ListenLink):
-    """A listening link whose decoders may give frames at any time."""
+    """A listening link that makes a `_Peer` of each connection."""
+
+    def __init__(self, url: str, make: Callable[[], _Peer], **options: Any) -> None:
+        super().__init__(url, framing=Framing(lambda _: make()), **options)
+        self._make = make
+
+    def _framing_of_peer(self) -> Framing:
+        peer = self._make()
+        return Framing(peer.decoder, encode=peer.encode, unfit=peer.unsent, cut="")
 
     def _enter(self, pipe: StreamPipe) -> None:
         super()._enter(pipe)
-        decoder = pipe.decoder
-        assert isinstance(decoder, TranslatingDecoder)
-        decoder.begin(lambda batch: self._hub.publish(batch, pipe))
+        peer = pipe.decoder
+        assert isinstance(peer, _Peer)
+        peer.begin(lambda batch: self._hub.publish(batch, pipe), pipe.close)
 
 
 class TcpSpokenListener(FrontLink):
-    """A TCP port at which peers connect that speak a protocol, each with a pipe and a translator.
+    """A TCP port at which peers connect that speak a protocol, each with a pipe and a translator."""
 
-    What leaves is translated once for all of them.
-    """
+    link: _Listener
 
-    link: ListenLink
-
-    def __init__(self, options: Tcp, protocol: Protocol, **retry: Any) -> None:
+    def __init__(self, options: Tcp, protocol: Protocol, names: Sequence[str] = (), **retry: Any) -> None:
         host, port = options.host, options.port
         self.options, self.protocol, self.name = options, protocol, f"tcp:{host}:{port}"
-        self._scratch = bytearray(SCRATCH_BYTES)
+        self._scratch, self._names = bytearray(SCRATCH_BYTES), names
         url = f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
-        framing = Framing(self._decoder, encode=Once(self._encode), unfit="not sent here", cut="")
         retry |= {"queue_bytes": options.queue_bytes, "peers": _PEERS, "silence_s": _SILENCE_S}
         try:
-            self.link = _Listener(url, framing=framing, name=self.name, **retry)
+            self.link = _Listener(url, self._peer, name=self.name, **retry)
         except ValueError as error:
             raise LinkError(f"{self.name}: {error}") from error
 
+    def _peer(self) -> _Peer:
+        """Make the decoder and encoder of a new peer."""
+        watch = InputWatch(
+            self.name, Ear(most=UNHEARD_BYTES, guess="another protocol", noun=self.protocol.noun)
+        )
+        watch.open(get_running_loop())
+        return _Peer(self._translator, self._scratch, watch)
+
     def _translator(self, stats: Stats) -> Translator[bytes]:
-        loop_time = get_running_loop().time
-        return self.protocol.translator(Wire(self.name, "bytes", stats, partial(unix_s, loop_time)))
+        clock = partial(unix_s, get_running_loop().time)
+        return self.protocol.translator(Wire(self.name, "bytes", stats, clock, names=self._names))
 
-    def _decoder(self, stats: Stats) -> TranslatingDecoder:
-        return TranslatingDecoder(self._translator(stats), self._scratch, stats)
-
-    def _encode(self, batch: Batch) -> tuple[bytes, int]:
-        """Return the bytes of a batch, and the number of its messages that are in them."""
-        now_s, sent, count = get_running_loop().time(), list[bytes](), 0
-        for message in payloads(batch):
-            items = self._sender.send(message, now_s).items
-            sent += items
-            count += bool(items)
-        return b"".join(sent), count
-
-    @cached_property
-    def _sender(self) -> Translator[bytes]:
-        """The translator of what leaves, which reads nothing."""
-        return self._translator(Stats())
+    @property
+    def condition(self) -> str:
+        """The noise of a peer, or the trouble that its translator tells; "" while there is none."""
+        peers = [pipe.decoder for pipe in self.link.pipes if isinstance(pipe.decoder, _Peer)]
+        return next((words for peer in peers if (words := peer.watch.words or peer.translator.condition)), "")
 
     @property
     def queue_bytes(self) -> int:
@@ -183,6 +256,10 @@ class TcpSpokenListener(FrontLink):
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Start to listen. Raises `LinkError` if it cannot, also for files of the protocol."""
         if self.link.state == "closed":
+            try:
+                self.protocol.translator(Wire(self.name, "bytes", Stats()))
+            except (OSError, ValueError, ImportError) as error:
+                raise LinkError(f"{self.name}: {words_of(error)}") from error
             self.link.open(hub, loop)
 
     def rehome(self, hub: Hub) -> None:

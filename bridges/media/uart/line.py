@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bridges.media.device import DeviceLink, OpenPipe, PipeContext, cancel, need, preload
+from bridges.media.guess import likeness
 from bridges.media.shedding import Shed
 from bridges.media.uart.address import SERVERS, scheme_of
 from bridges.media.uart.codec import WIRE_BYTES_MAX, Decoder
@@ -47,7 +48,7 @@ class SerialLink(DeviceLink[Port]):
     @property
     def ear(self) -> Ear:
         longest_s = WIRE_BYTES_MAX * self.options.byte_s
-        return Ear(most=WIRE_BYTES_MAX, slow_s=max(Ear.slow_s, 2 * longest_s))
+        return Ear(most=WIRE_BYTES_MAX, slow_s=max(Ear.slow_s, 2 * longest_s), likeness=likeness)
 
     @property
     def echoes_lost(self) -> int:
@@ -116,7 +117,7 @@ class SerialPipe(OpenPipe):
         found, noise_bytes = self._decoder.take_counts()
         self.stats.noise_bytes += noise_bytes
         self._said = b"" if found else (self._said + data)[-_SAID_BYTES:]
-        self._heard(len(data), found, noise_bytes)
+        self._heard(len(data), found, noise_bytes, self._said)
 
     def _lose(self, error: OSError) -> None:
         """End the pipe because writing failed, once what the other end said before is read."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from os.path import normpath
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from bridges.media.medium import CLOCK_S, SEAL_BYTES, Medium, Taken, Word
 from bridges.media.uart.address import SERVERS, check_port, scheme_of, server_of
@@ -25,16 +25,23 @@ def _check_stopbits(stopbits: float) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rs485(Record):
-    """A shared two-wire pair: the gateway polls the nodes on it (wire format: UART)."""
+    """A shared two-wire pair: the gateway polls the nodes on it (wire format: UART).
+
+    With a protocol there are no nodes, and the kernel's driver switches the transceiver.
+    """
 
     nodes: Annotated[
-        tuple[Annotated[int, Range(1, 254)], ...],
-        Length(1, 254),
-        Check(_check_nodes, ""),
-        "addresses of the nodes that are polled",
-    ]
+        Annotated[tuple[Annotated[int, Range(1, 254)], ...], Length(1, 254), Check(_check_nodes, "")] | None,
+        "addresses of the nodes that are polled; required without a protocol",
+    ] = None
     answer_ms: Annotated[Delay, "how long a polled node may take to answer"] = 20
     turnaround_ms: Annotated[float, Range(0, 86_400_000), "silence between two senders"] = 1
+    kernel: Annotated[
+        bool, "the kernel's driver switches the transceiver (TIOCSRS485); always so with a protocol"
+    ] = False
+    rts_on_send: Annotated[bool, "kernel: RTS is high while it sends, and low after it"] = True
+    before_ms: Annotated[float, Range(0, 1000), "kernel: pause before the first bit"] = 0
+    after_ms: Annotated[float, Range(0, 1000), "kernel: pause after the last bit"] = 0
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -61,6 +68,7 @@ class Uart(Medium):
             ("port",),
             "rs485:/dev/ttyUSB0?nodes=1,2",
             "a shared pair whose nodes are polled",
+            needed=("nodes",),
             part="rs485",
         ),
     )
@@ -71,10 +79,18 @@ class Uart(Medium):
         "a device file (`/dev/serial/by-id/...` survives re-plugging), `hwgrep://VID:PID`, "
         "`socket://HOST:PORT` or `rfc2217://HOST:PORT`",
     ]
-    baud: Annotated[int, Range(50, 20_000_000), "bits a second, 8 data bits"] = 115_200
+    baud: Annotated[int, Range(50, 20_000_000), "bits a second"] = 115_200
+    data_bits: Annotated[int, Range(7, 8), "bits of a byte; 7 with a protocol only"] = 8
     parity: Annotated[Literal["N", "E", "O", "M", "S"], "none, even, odd, mark or space"] = "N"
     stopbits: Annotated[float, Check(_check_stopbits, "1, 1.5 or 2"), "stop bits"] = 1
     rtscts: Annotated[bool, "hardware flow control"] = False
+    xonxoff: Annotated[bool, "software flow control, with a protocol whose bytes are never 0x11 or 0x13"] = (
+        False
+    )
+    dtr: Annotated[bool | None, "level of DTR at opening; left alone by default: it resets many boards"] = (
+        None
+    )
+    rts: Annotated[bool | None, "level of RTS at opening; left alone by default"] = None
     echo: Annotated[bool, "a two-wire adapter that hears what it sends: its echo is taken out"] = False
     exclusive: Annotated[bool, "keep other programs off the port"] = True
     rs485: Annotated[Rs485 | None, "a polled, shared pair instead of a line for two"] = None
@@ -84,6 +100,44 @@ class Uart(Medium):
         check_port(self.port)
         if self.rtscts and scheme_of(self.port) == "socket":
             raise ValueError("rtscts has no effect here: set it at the serial server, or use rfc2217://")
+        if without := self._ineffective():
+            raise ValueError(f"{without} has no effect here: set it at the serial server, or use rfc2217://")
+        if self.rts is not None and (self.rtscts or self.transceiver is not None):
+            raise ValueError("rts is not free: flow control or the switching of RS-485 has it")
+        if self.transceiver is not None and self.remote:
+            raise ValueError("rs485 has no effect here: set it at the serial server")
+
+    def _ineffective(self) -> str:
+        """Return the setting that a connection to a server that forwards bytes cannot have; "" if none."""
+        if scheme_of(self.port) != "socket":
+            return ""
+        given = {"data_bits": self.data_bits != 8, "xonxoff": self.xonxoff}
+        given |= {"dtr": self.dtr is not None, "rts": self.rts is not None}
+        return next((key for key, is_given in given.items() if is_given), "")
+
+    def unfit(self, spoken: bool) -> str:
+        if spoken:
+            polls = self.rs485 is not None and self.rs485.nodes
+            return "with a protocol no nodes are polled: leave nodes out of rs485" if polls else ""
+        if self.rs485 is not None and not self.rs485.nodes:
+            return "rs485 needs nodes, or a protocol beside it"
+        if self.data_bits != 8:
+            return "TMQ needs 8 data bits: name a protocol, or leave data_bits out"
+        return "TMQ frames hold the bytes of xonxoff: use rtscts, or name a protocol" if self.xonxoff else ""
+
+    @property
+    def transceiver(self) -> dict[str, Any] | None:
+        """The settings of a driver that switches a transceiver, as pyserial's RS485Settings names them."""
+        pair = self.rs485
+        if pair is None or (pair.nodes and not pair.kernel):
+            return None
+        return {
+            "rts_level_for_tx": pair.rts_on_send,
+            "rts_level_for_rx": not pair.rts_on_send,
+            "loopback": self.echo,
+            "delay_before_tx": pair.before_ms / 1000,
+            "delay_before_rx": pair.after_ms / 1000,
+        }
 
     @property
     def device(self) -> str:
@@ -91,8 +145,8 @@ class Uart(Medium):
 
     @property
     def byte_s(self) -> float:
-        """The seconds that one byte takes on the line: start, 8 data, parity and stop bits."""
-        return (9 + (self.parity != "N") + self.stopbits) / self.baud
+        """The seconds that one byte takes on the line: start, data, parity and stop bits."""
+        return (1 + self.data_bits + (self.parity != "N") + self.stopbits) / self.baud
 
     @property
     def remote(self) -> bool:

@@ -53,26 +53,32 @@ def open_port(options: Uart, transceiver: Mapping[str, Any] | None) -> Port:
         return SocketPort(_connect(options.port))
     if options.port.startswith("rfc2217://"):
         return _open_rfc2217(options)
-    return DevicePort(_open_device(options, transceiver))
+    return DevicePort(_open_device(options, options.transceiver if transceiver is None else transceiver))
 
 
 def _open_device(options: Uart, transceiver: Mapping[str, Any] | None) -> Any:
-    import serial
     import serial.rs485
 
+    path: str = options.port
     try:
         device = serial.serial_for_url(
             options.port,
             options.baud,
+            do_not_open=True,
             exclusive=options.exclusive,
+            bytesize=options.data_bits,
             parity=options.parity,
             stopbits=options.stopbits,
             rtscts=options.rtscts,
+            xonxoff=options.xonxoff,
             timeout=0,
             write_timeout=0,
         )
+        path = device.port or path
+        _set_lines(device, options)
+        device.open()
     except OSError as error:
-        raise OSError(holding_words(error, options.port)) from error
+        raise OSError(holding_words(error, path)) from error
     if transceiver is not None:
         try:
             device.rs485_mode = serial.rs485.RS485Settings(**transceiver)
@@ -80,6 +86,19 @@ def _open_device(options: Uart, transceiver: Mapping[str, Any] | None) -> Any:
             device.close()
             raise OSError(f"the driver does not switch an RS-485 transceiver: {error}") from error
     return device
+
+
+def _set_lines(device: Any, options: Uart) -> None:
+    """Have the opening set DTR and RTS as asked, or leave them: pyserial alone would raise both."""
+    for level, name in ((options.dtr, "dtr"), (options.rts, "rts")):
+        if level is None:
+            setattr(device, f"_update_{name}_state", _leave_alone)
+        else:
+            setattr(device, name, level)
+
+
+def _leave_alone() -> None:
+    """Do nothing in place of what pyserial does to a line at opening."""
 
 
 class DevicePort:
@@ -213,7 +232,16 @@ def _connect(url: str) -> socket.socket:
 
 
 def _open_rfc2217(options: Uart) -> Rfc2217Port:
-    client = Client(options.baud, options.parity, options.stopbits, options.rtscts)
+    client = Client(
+        options.baud,
+        options.parity,
+        options.stopbits,
+        options.rtscts,
+        data_bits=options.data_bits,
+        xonxoff=options.xonxoff,
+        dtr=options.dtr,
+        rts=options.rts,
+    )
     sock = _connect(options.port)
     try:
         return Rfc2217Port(sock, client, _negotiate(sock, client))

@@ -16,7 +16,8 @@ _SERVER = 100  # a server adds it to a command in its answer
 _SUSPEND, _RESUME = 108, 109
 _PARITIES = {"N": 1, "O": 2, "E": 3, "M": 4, "S": 5}
 _STOPS = {1: 1, 2: 2, 1.5: 3}
-_NO_FLOW, _HARDWARE_FLOW, _DTR_ON, _RTS_ON = 1, 3, 8, 11
+_NO_FLOW, _SOFTWARE_FLOW, _HARDWARE_FLOW = 1, 2, 3
+_DTR_ON, _DTR_OFF, _RTS_ON, _RTS_OFF = 8, 9, 11, 12
 _PURGE_BOTH = 3
 _NAMES = {_BAUD: "baud rate", _DATA: "data bits", _PARITY: "parity", _STOP: "stop bits"}
 _COMMAND_BYTES_MAX = 512
@@ -35,17 +36,31 @@ class Client:
     """The Telnet state of a connection: it negotiates settings and removes commands from the stream.
 
     `ready`: the server has agreed to the settings. `refused`: why it never will; "" if it may. `suspended`:
-    it asked for a pause. No input raises; an unfinished command is held up to 512 bytes, and then skipped.
+    it asked for a pause. `dtr` and `rts` are set only if they are given. No input raises; an unfinished
+    command is held up to 512 bytes, and then skipped.
     """
 
-    def __init__(self, baud: int, parity: str = "N", stopbits: float = 1, rtscts: bool = False) -> None:
+    def __init__(
+        self,
+        baud: int,
+        parity: str = "N",
+        stopbits: float = 1,
+        rtscts: bool = False,
+        *,
+        data_bits: int = 8,
+        xonxoff: bool = False,
+        dtr: bool | None = None,
+        rts: bool | None = None,
+    ) -> None:
         self._wanted = {
             _BAUD: _U32.pack(baud),
-            _DATA: b"\x08",
+            _DATA: bytes((data_bits,)),
             _PARITY: bytes((_PARITIES[parity],)),
             _STOP: bytes((_STOPS[stopbits],)),
         }
-        self._lines = (_HARDWARE_FLOW, _DTR_ON) if rtscts else (_NO_FLOW, _DTR_ON, _RTS_ON)
+        self._lines = [_HARDWARE_FLOW if rtscts else _SOFTWARE_FLOW if xonxoff else _NO_FLOW]
+        self._lines += [] if dtr is None else [_DTR_ON if dtr else _DTR_OFF]
+        self._lines += [] if rts is None else [_RTS_ON if rts else _RTS_OFF]
         self._unsettled = set(self._wanted)
         self._we, self._they = set(_WE_OFFER), {_BINARY, _SGA}  # options requested or accepted, by side
         self._agreed: set[int] = set()

@@ -27,10 +27,12 @@ class Rs485Link(SerialLink):
 
     def __init__(self, options: Uart, shed: Shed | None = None, idle_ms: float = 5, **retry: Any) -> None:
         super().__init__(f"rs485:{options.port}", options, shed, **retry)
-        if options.rs485 is None or idle_ms < 0:
-            raise LinkError(f"{self.name}: the options need rs485, and idle_ms must not be below 0")
+        if options.rs485 is None or not options.rs485.nodes or idle_ms < 0:
+            raise LinkError(
+                f"{self.name}: the options need rs485 with nodes, and idle_ms must not be below 0"
+            )
         self._pair, self._idle_s = options.rs485, idle_ms / 1000
-        self.nodes = {address: NodeHealth() for address in self._pair.nodes}
+        self.nodes = {address: NodeHealth() for address in options.rs485.nodes}
 
     def master(self) -> Master:
         """Make a new master with the settings of this link. It counts into the link's stats."""

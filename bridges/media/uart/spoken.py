@@ -1,7 +1,7 @@
 """A serial line whose devices speak a protocol of their own."""
 
 from asyncio import AbstractEventLoop
-from typing import Any
+from typing import Any, ClassVar
 
 from bridges.media.device import need, preload
 from bridges.media.shedding import Shed
@@ -15,9 +15,12 @@ from bus.hub import Hub
 class UartSpoken(SpokenLink):
     """A serial port as a link, with a protocol. `rest` is that of `SpokenLink`."""
 
+    doubts: ClassVar = "another baud rate"
+
     def __init__(self, options: Uart, protocol: Protocol, shed: Shed | None = None, **rest: Any) -> None:
         self.options = options
-        super().__init__(f"uart:{options.port}", protocol, shed, options.queue_bytes, options.byte_s, **rest)
+        rest |= {"byte_s": options.byte_s, "has_echo": options.echo}
+        super().__init__(f"uart:{options.port}", protocol, shed, options.queue_bytes, **rest)
         preload("serial")
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:

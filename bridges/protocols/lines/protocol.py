@@ -1,11 +1,28 @@
 """The record of the protocol of text lines."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from bridges.items import Items
-from bridges.protocols.protocol import Protocol, Way
-from bus.schema import Names
+from bridges.protocols.lines.places import DATA, groups_in, places_in, places_of, start_of
+from bridges.protocols.protocol import Problem, Protocol, Way
+from bus.needs import Library, Need
+from bus.schema import AnyText, Check, Names, PatternKey, Range, pattern_in
+from bus.wire.frame import DATA_BYTES_MAX
+from bus.wire.notation import text_of
+
+DELIMITER_BYTES_MAX = 4
+LINE_ENDS = (b"\r", b"\n")
+
+
+def _check_delimiter(text: str) -> None:
+    if not 1 <= len(text) <= DELIMITER_BYTES_MAX or any(ord(one) > 255 for one in text):
+        raise ValueError(f"a delimiter is 1 to {DELIMITER_BYTES_MAX} bytes, each written as one character")
+
+
+Expression = Annotated[str, AnyText(), "an RE2 expression"]
+Delimiter = Annotated[str, AnyText(), Check(_check_delimiter, "1 to 4 characters, one a byte")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,10 +33,118 @@ class Lines(Protocol):
     key: ClassVar = "lines"
     help: ClassVar = "lines of text"
     items: ClassVar[tuple[Items, ...]] = ("bytes",)
+    named: ClassVar = True
 
-    receive: Annotated[Names, "pattern of each line that comes"] = ("lines",)
-    send: Annotated[Names | None, "pattern of the frames whose data leave as lines; without it, none"] = None
+    receive: Annotated[Names, "pattern of each line; may hold `{group}` of `match`"] = ("lines",)
+    match: Annotated[
+        Expression | Mapping[Expression, Names] | None,
+        "RE2 expression that a line begins with (its group `data` is the data, else the whole line); or "
+        "several, each with the pattern of its lines",
+    ] = None
+    unmatched: Annotated[Names | None, "pattern of other lines; without it they are dropped"] = None
+    send: Annotated[
+        Names | Mapping[PatternKey, Annotated[str, AnyText()]] | None,
+        "pattern of the frames whose data leave as lines; or patterns, each with a template such as "
+        '`"SET {1} {data}\\r\\n"`, where `{1}` is the first token behind the pattern; without it, none',
+    ] = None
+    delimiter: Annotated[Delimiter | None, "end of a line; by default LF, or CR LF"] = None
+    longest_bytes: Annotated[int, Range(1, DATA_BYTES_MAX), "the longest line"] = DATA_BYTES_MAX
+    encoding: Annotated[Literal["none", "ascii", "utf-8"], "other lines are dropped, both ways"] = "none"
+
+    def check(self) -> None:
+        for expression, names in self.matches.items():
+            _check_places(names, groups_in(expression), f"match has no such group in {expression[:64]}")
+        if not self.matches:
+            _check_places(self.receive, set(), "there is no match")
+            if self.unmatched is not None:
+                raise ValueError("unmatched without match: every line goes by receive")
+        elif isinstance(self.match, Mapping) and self.receive != ("lines",):
+            raise ValueError("receive and patterns under match: leave receive out")
+        _check_places(self.unmatched or (), set(), "what does not match has no groups")
+        for template in self.templates.values():
+            _check_template(template, self.codec)
+        if self.encoding == "utf-8" and not self.ending.isascii():
+            raise ValueError("a delimiter that is not ASCII is in no line of UTF-8: use encoding: none")
+
+    @property
+    def codec(self) -> str:
+        """The encoding of templates: UTF-8, or a byte for each character."""
+        return "utf-8" if self.encoding == "utf-8" else "latin-1"
+
+    @property
+    def matches(self) -> Mapping[str, Names]:
+        """The expressions in their order, each with the pattern of its lines."""
+        if isinstance(self.match, str):
+            return {self.match: self.receive}
+        return self.match or {}
+
+    @property
+    def templates(self) -> Mapping[Names, str]:
+        """The templates by pattern: the data and the delimiter, if `send` has none."""
+        if isinstance(self.send, Mapping):
+            return {pattern_in(text): template for text, template in self.send.items()}
+        return {} if self.send is None else {self.send: f"{{{DATA}}}" + (self.delimiter or "\n")}
+
+    @property
+    def ending(self) -> bytes:
+        """The bytes that end a line."""
+        return (self.delimiter or "\n").encode("latin-1")
+
+    @property
+    def forbidden(self) -> tuple[bytes, ...]:
+        """The bytes that data must not hold, because they would end the line."""
+        return LINE_ENDS if set(self.ending) <= set(b"\r\n") else (self.ending,)
+
+    @property
+    def noun(self) -> str:
+        return "a line that matches" if self.matches and self.unmatched is None else "a line"
 
     @property
     def way(self) -> Way:
-        return Way((self.receive,), () if self.send is None else (self.send,))
+        inward = [*map(start_of, self.matches.values())] or [self.receive]
+        inward += [self.unmatched] if self.unmatched is not None else []
+        return Way(tuple(dict.fromkeys(inward)), tuple(self.templates))
+
+    def needs(self) -> Iterator[Need]:
+        if self.matches:
+            yield Library("re2", "google-re2", "lines")
+
+    def problems(self) -> Iterator[Problem]:
+        if self.matches:
+            yield from self._wrong_expressions()
+        for names, template in self.templates.items():
+            if not template.encode("latin-1", "replace").endswith(self.ending):
+                text = f"send: the template of {text_of(names)} ends no line: add its end, in double quotes"
+                yield Problem(text, is_error=False)
+
+    def _wrong_expressions(self) -> Iterator[Problem]:
+        from bridges.protocols.lines.matching import compiled
+
+        for expression in self.matches:
+            try:
+                compiled(expression, self.encoding != "none")
+            except ImportError:
+                return  # told by the need of the library
+            except ValueError as error:
+                yield Problem(f"match: {error}")
+
+
+def _check_places(names: Names, groups: set[str], why: str) -> None:
+    """Raise ValueError if a place of a pattern is none of these groups."""
+    unknown = [place for place in places_of(names) if place not in groups]
+    if unknown:
+        raise ValueError(f"{text_of(names)}: nothing fills {{{unknown[0]}}}: {why}")
+
+
+def _check_template(template: str, codec: str) -> None:
+    try:
+        template.encode(codec)
+    except UnicodeEncodeError:
+        raise ValueError(
+            "send: a character of the template is more than a byte: use encoding: utf-8"
+        ) from None
+    wrong = [place for place in places_in(template) if place != DATA and not place.isdigit()]
+    if wrong:
+        raise ValueError(
+            f"send: {{{wrong[0]}}} is no place of a template: use {{{DATA}}}, or {{1}} for the next token"
+        )

@@ -1,63 +1,112 @@
-"""The translator of text lines. Pure."""
+"""The translator of text lines."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
+from bridges.protocols.delimited import DelimitedTranslator
+from bridges.protocols.lines.matching import Finder
+from bridges.protocols.lines.places import Template
 from bridges.protocols.lines.protocol import Lines
 from bridges.protocols.protocol import tokens_of
-from bridges.protocols.translator import Sent, Translator, Wire, frame
-from bus.wire.frame import DATA_BYTES_MAX, unpack
+from bridges.protocols.translator import Sent, Wire, frame
+from bus.names import Names
+from bus.wire.frame import unpack
 
 
-class LinesTranslator(Translator[bytes]):
-    """A translator that cuts lines at line feeds. A line above 2,048 bytes is counted as `oversize`."""
+class _Rule(NamedTuple):
+    """The template of the frames of one pattern."""
+
+    tokens: tuple[int, ...]
+    template: Template
+
+
+class LinesTranslator(DelimitedTranslator):
+    """A translator that cuts lines at the delimiter, finds their pattern, and writes frames by templates.
+
+    Lines are rejected as `oversize`, `encoding` and `unmatched`; empty ones are none.
+    """
 
     def __init__(self, record: Lines, wire: Wire) -> None:
-        super().__init__(wire)
-        self._tokens = tokens_of(record.receive)
-        self._tail = bytearray()
-        self._skipping = False
+        self._has_cr = record.delimiter is None
+        super().__init__(wire, record.ending, record.longest_bytes + self._has_cr)
+        self._record = record
+        self._fixed = None if record.matches else tokens_of(record.receive)
+        self._other = None if record.unmatched is None else tokens_of(record.unmatched)
+        is_text = record.encoding != "none"
+        self._finders = [Finder(expression, names, is_text) for expression, names in record.matches.items()]
+        word = _writer(wire.names, record.codec)
+        rules = [
+            _Rule(tokens_of(names), Template(text, word, record.codec))
+            for names, text in record.templates.items()
+        ]
+        self._rules = sorted(rules, key=lambda rule: -len(rule.tokens))
 
-    def receive(self, items: Sequence[bytes], now_s: float) -> list[bytes]:
-        first, *rest = b"".join(items).split(b"\n")
-        self._hold(first)
-        if not rest:
-            return []
-        lines = [*self._ended(), *rest]
-        self._hold(lines.pop())
-        return [message for line in lines if (message := self._message(line))]
-
-    def _hold(self, part: bytes) -> None:
-        if self._skipping:
-            self.noise += len(part)
-        elif len(self._tail) + len(part) > DATA_BYTES_MAX + 1:
-            self.reject("oversize", len(self._tail) + len(part))
-            self._tail.clear()
-            self._skipping = True
-        else:
-            self._tail += part
-
-    def _ended(self) -> tuple[bytes, ...]:
-        held = () if self._skipping else (bytes(self._tail),)
-        self._tail.clear()
-        self._skipping = False
-        return held
-
-    def _message(self, line: bytes) -> bytes | None:
-        line = line.removesuffix(b"\r")
+    def _frames(self, run: bytes) -> Iterable[bytes]:
+        line = run.removesuffix(b"\r") if self._has_cr else run
         if not line:
-            return None
-        if len(line) > DATA_BYTES_MAX:
+            return
+        if len(line) > self._record.longest_bytes:
             self.reject("oversize", len(line))
-            return None
-        self.found += 1
-        return frame(self._tokens, line)
+        elif not _is_encoded(line, self._record.encoding):
+            self.reject("encoding", len(line))
+        elif (found := self._found(line)) is None:
+            self.reject("unmatched", len(line))
+        else:
+            self.found += 1
+            yield frame(*found)
+
+    def _found(self, line: bytes) -> tuple[tuple[int, ...], bytes] | None:
+        if self._fixed is not None:
+            return self._fixed, line
+        for finder in self._finders:
+            if (found := finder.find(line)) is not None:
+                return found
+        return None if self._other is None else (self._other, line)
 
     def send(self, message: bytes, now_s: float) -> Sent[bytes]:
-        data = unpack(message).data
-        return Sent(why="line end inside") if b"\n" in data else Sent([data + b"\n"])
+        _, tokens, data = unpack(message)
+        rule = next((one for one in self._rules if tokens[: len(one.tokens)] == one.tokens), None)
+        if rule is None:
+            return Sent(why="not sent here")
+        values = rule.template.values(tokens[len(rule.tokens) :], data)
+        if values is None:
+            return Sent(why="no token")
+        if why := self._unfit(values):
+            return Sent(why=why)
+        line = rule.template.filled(values)
+        if len(line.removesuffix(self._record.ending)) > self._record.longest_bytes + self._has_cr:
+            return Sent(why="oversize")
+        return Sent([line])
 
-    def end(self, now_s: float) -> list[bytes]:
-        if self._tail:
-            self.reject("unfinished", len(self._tail))
-            self._tail.clear()
-        return []
+    def _unfit(self, values: Sequence[bytes]) -> str:
+        """Return why values cannot stand in a line; "" if they can."""
+        if any(end in value for value in values for end in self._record.forbidden):
+            return "line end inside"
+        return "" if all(_is_encoded(value, self._record.encoding) for value in values) else "no text"
+
+
+def _is_encoded(text: bytes, encoding: str) -> bool:
+    if encoding == "none" or text.isascii():
+        return True
+    if encoding == "ascii":
+        return False
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _writer(names: Iterable[str], codec: str) -> Callable[[int], bytes]:
+    """Return what writes a token: by its name if one is known that can be written, else as a number."""
+    known = Names(names)
+    shared = known.collisions()
+
+    def word(token: int) -> bytes:
+        name = None if token in shared else known.get(token)
+        try:
+            return (name or f"{token}").encode(codec)
+        except UnicodeEncodeError:
+            return b"%d" % token
+
+    return word

@@ -66,7 +66,7 @@ async def test_on_a_serial_line(kind: str, line: PtyPair, caplog: pytest.LogCapt
         await until(lambda: link.state == "up")
         put(line, TEXT)
         await until(lambda: link.stats.noise_bytes == len(TEXT))
-        assert link.condition.endswith("none a frame: another baud rate or protocol?")
+        assert link.condition.endswith("): `protocol: lines`?")
         assert link.stats.rejected == {"oversize": 1}
         put(line, b"\0" + TEXT[:500] + b"\0")
         put(line, encode(MESSAGE))

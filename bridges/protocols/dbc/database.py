@@ -1,0 +1,237 @@
+"""Reading of databases of CAN messages: DBC, KCD and SYM, by cantools."""
+
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bridges.protocols.dbc.compiled import fits
+from bridges.protocols.dbc.layout import Database, Flaw, Message, Signal
+from bus.machine.files import read_bytes
+from bus.machine.touch import touching
+
+if TYPE_CHECKING:
+    from cantools.database.can import Database as CanDatabase
+
+FORMATS: Final = ("dbc", "kcd", "sym")
+FILE_BYTES: Final = 32 << 20
+_SIZE_MAX, _J1939_SIZE_MAX, _BITS_MAX, _TEXT_MAX, _LARGE = 64, 1785, 512, 255, 1e100
+_PLACE: Final = re.compile(r"\bline (\d+)(?:, column (\d+))?")
+_NAMED: Final = re.compile(r"in message (\w+)")
+_ENTRY: Final = re.compile(r"\b(VAL_|SIG_VALTYPE_) (\d+) (\w+)")
+_NONE: Final = re.compile(r"VECTOR__(XXX|INDEPENDENT_SIG_MSG)")
+
+
+class Unreadable(ValueError):
+    """The reason why a database cannot be read, and its place: line and column from 1, 0 if not known."""
+
+    def __init__(self, text: str, line: int = 0, column: int = 0) -> None:
+        super().__init__(text)
+        self.line, self.column = line, column
+
+
+def read(path: str, is_j1939: bool | None = None) -> Database:
+    """Return what a file has. It is read again only if it has changed.
+
+    `is_j1939`: whether extended messages are J1939; None: if the file says so. Raises OSError, ImportError
+    without cantools, and `Unreadable`.
+    """
+    with touching(path):
+        known = Path(path).stat()
+    return _read(path, is_j1939, known.st_mtime_ns, known.st_size)
+
+
+@lru_cache(maxsize=16)
+def _read(path: str, is_j1939: bool | None, changed_ns: int, size: int) -> Database:
+    form = Path(path).suffix[1:].lower()
+    if form not in FORMATS:
+        raise Unreadable(f"its name ends with none of .{', .'.join(FORMATS)}")
+    return load(_text(read_bytes(path, FILE_BYTES), form), form, is_j1939)
+
+
+def _text(data: bytes, form: str) -> str:
+    """Return the text of a file: UTF-8, or else the code page of the tools that write DBC and SYM."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("utf-8" if form == "kcd" else "cp1252", errors="replace")
+
+
+def load(text: str, form: str, is_j1939: bool | None = None) -> Database:
+    """Return what a text has. `is_j1939` is that of `read`.
+
+    Raises ImportError without cantools, and `Unreadable`.
+    """
+    from cantools.database import load_string
+
+    # what it warns of is told by `check`, as flaws
+    logging.getLogger("cantools.database.can.database").setLevel(logging.ERROR)
+    try:
+        found: Any = load_string(text, form, strict=False)
+    except Exception as error:  # of cantools, or one that slipped through it
+        raise _explained(error, text, form) from error
+    return _database(found, is_j1939)
+
+
+def _explained(error: Exception, text: str, form: str) -> Unreadable:
+    cause = getattr(error, f"e_{form}", None) or error
+    said = " ".join(str(cause).split())[:300] or type(cause).__name__
+    place = _PLACE.search(said)
+    if place is None:
+        return Unreadable(f"no {form.upper()}: {said}", _line_of(said, text))
+    # the column of XML begins with 0
+    line, column = int(place[1]), int(place[2] or 0) + (form == "kcd")
+    return Unreadable(f"no {form.upper()}: {said}", line, column)
+
+
+def _line_of(said: str, text: str) -> int:
+    """Return the line of what an error names, a message or an entry of a signal; 0 if none."""
+    entry = _ENTRY.search(said)
+    named = _NAMED.search(said)
+    if entry is not None:
+        wanted = re.compile(rf"\s*{entry[1]}\s+{entry[2]}\s+{entry[3]}\b")
+    elif named is not None:
+        wanted = re.compile(rf"\s*(BO_\s+\d+\s+{named[1]}\b|\[{named[1]}\]|.*\bname=.{named[1]}\W)")
+    else:
+        return 0
+    lines = enumerate(text.splitlines(), 1)
+    return next((number for number, line in lines if wanted.match(line)), 0)
+
+
+def _database(found: "CanDatabase", is_j1939: bool | None) -> Database:
+    messages, identifiers, flaws = dict[str, Message](), dict[int, str](), list[Flaw]()
+    for one in found.messages:
+        name = str(one.name)
+        if _NONE.fullmatch(name):
+            continue
+        message = _message(one, is_j1939, flaws)
+        if text := _twin(message, messages, identifiers):
+            flaws.append(Flaw(text, name))
+        else:
+            messages[name], identifiers[message.identifier] = message, name
+            flaws += (Flaw(text, name, blocks=True) for text in overlaps(message))
+    return Database(messages, tuple(node.name for node in found.nodes), tuple(flaws))
+
+
+def _twin(message: Message, messages: Mapping[str, Message], identifiers: Mapping[int, str]) -> str:
+    """Return why a message is left out; "" if it is not."""
+    name, size = message.name, message.size
+    if name in messages:
+        return f"{name}: two messages have this name: the first is read"
+    if message.identifier in identifiers:
+        return f"{name} has the identifier of {identifiers[message.identifier]}, which alone is read"
+    if size > (_J1939_SIZE_MAX if message.is_j1939 else _SIZE_MAX):
+        return f"{name}: {size} bytes are more than a frame has: left out"
+    return ""
+
+
+def _message(one: Any, is_j1939: bool | None, flaws: list[Flaw]) -> Message:
+    name, size = str(one.name), int(one.length)
+    by_pgn = bool(one.is_extended_frame) and (one.protocol == "j1939" if is_j1939 is None else is_j1939)
+    return Message(
+        name,
+        one.frame_id,
+        size,
+        tuple(_signals(one.signals, name, size, flaws)),
+        bool(one.is_extended_frame),
+        bool(one.is_fd) or (size > 8 and not by_pgn),
+        tuple(sender for sender in one.senders if not _NONE.fullmatch(sender)),
+        int(one.cycle_time or 0),
+        by_pgn,
+    )
+
+
+def _signals(given: Iterable[Any], message: str, size: int, flaws: list[Flaw]) -> Iterator[Signal]:
+    seen = set[str]()
+    for signal in map(_signal, given):
+        if text := _fault(signal, size) or ("is there twice" if signal.name in seen else ""):
+            flaws.append(Flaw(f"{message}/{signal.name} {text}: left out", message, blocks=True))
+        else:
+            seen.add(signal.name)
+            yield signal
+
+
+def _fault(signal: Signal, size: int) -> str:
+    if not fits(signal, size):
+        return f"lies outside of the {size} bytes of the message"
+    if signal.is_float and signal.bits not in (16, 32, 64):
+        return f"is a float of {signal.bits} bits"
+    if signal.bits > _BITS_MAX:
+        return f"has {signal.bits} bits"
+    if not signal.scale:
+        return "has no factor"
+    if not abs(signal.scale) < _LARGE or not abs(signal.offset) < _LARGE:
+        return "has a factor or an offset that is too large"
+    if max(map(len, signal.choices.values()), default=0) > _TEXT_MAX or len(signal.unit) > _TEXT_MAX:
+        return f"has a text above {_TEXT_MAX} characters"
+    return ""
+
+
+def _signal(one: Any) -> Signal:
+    scale, offset = _whole(one.scale, one.offset, one.is_float)
+    return Signal(
+        str(one.name),
+        int(one.start),
+        int(one.length),
+        one.byte_order == "big_endian",
+        bool(one.is_signed) and not one.is_float,
+        bool(one.is_float),
+        scale,
+        offset,
+        one.minimum,
+        one.maximum,
+        str(one.unit or ""),
+        {int(raw): str(name) for raw, name in (one.choices or {}).items()},
+        bool(one.is_multiplexer),
+        str(one.multiplexer_signal or ""),
+        None if one.multiplexer_ids is None else frozenset(one.multiplexer_ids),
+    )
+
+
+def _whole(scale: float, offset: float, is_float: bool) -> tuple[float, float]:
+    """Return factor and offset as integers if both are, so that large integers stay exact."""
+    if not is_float and all(isfinite(one) and float(one).is_integer() for one in (scale, offset)):
+        return int(scale), int(offset)
+    return scale, offset
+
+
+def overlaps(message: Message) -> Iterator[str]:
+    """Yield words about the signals of a message that share bits of one frame, if there are any."""
+    places = [_bits(signal, message.size) for signal in message.signals]
+    above = {signal.name: signal for signal in message.signals}
+    pairs = [
+        (one, other)
+        for number, one in enumerate(message.signals)
+        for place, other in enumerate(message.signals[:number])
+        if places[number] & places[place] and _together(one, other, above)
+    ]
+    if pairs:
+        one, other = pairs[0]
+        more = f", and {len(pairs) - 1} more pairs" if pairs[1:] else ""
+        yield f"{message.name}: the signals {other.name} and {one.name} overlap{more}"
+
+
+def _bits(signal: Signal, size: int) -> int:
+    """Return the bits of a signal in a frame, as a number of which the first byte is the highest."""
+    mask = (1 << signal.bits) - 1
+    if not signal.is_big:
+        return int.from_bytes((mask << signal.start).to_bytes(size, "little"), "big")
+    end = 8 * (signal.start // 8) + 7 - signal.start % 8 + signal.bits
+    return mask << 8 * size - end
+
+
+def _together(one: Signal, other: Signal, above: Mapping[str, Signal]) -> bool:
+    """Return whether two signals can be in one frame: no selector must have two values for that."""
+    needed = dict(_conditions(one, above))
+    return all(ids & needed.get(name, ids) for name, ids in _conditions(other, above))
+
+
+def _conditions(signal: Signal, above: Mapping[str, Signal]) -> Iterator[tuple[str, frozenset[int]]]:
+    for _ in range(len(above)):
+        if signal.ids is None or signal.selector not in above:
+            return
+        yield signal.selector, signal.ids
+        signal = above[signal.selector]

@@ -1,0 +1,135 @@
+"""The half of the translator that receives: from frames of a CAN bus to the signals in them. Pure."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from math import inf
+from typing import Final
+
+from bridges.items import ERROR, EXTENDED, OWN, REMOTE, CanFrame
+from bridges.protocols.dbc.compiled import compile_message
+from bridges.protocols.dbc.index import Index
+from bridges.protocols.dbc.j1939.pgn import PACKETS, TRANSPORT, destination_of, pgn_of
+from bridges.protocols.dbc.j1939.transport import Transports
+from bridges.protocols.dbc.layout import Message
+from bridges.protocols.dbc.station import Manner, Station
+
+_KNOWN_MAX: Final = 8192  # identifiers: J1939 has one for each priority, source and destination
+_STATIONS_MAX: Final = 4096
+
+Taker = Callable[[bytes | bytearray, float], list[bytes]]
+"""Takes the data of a frame with one identifier, at a time; returns the frames for the bridge."""
+
+
+class Inward:
+    """The receiving half. `rejected` is where transports count, and `reject` counts the rest.
+
+    `takers` take frames that are not published, by identifier, and `taker_of` makes one for a message that is
+    not published, or returns None. `tokens_of` returns the tokens of a message from a source.
+    """
+
+    def __init__(
+        self,
+        messages: Iterable[Message],
+        manner: Manner,
+        rejected: dict[str, int],
+        reject: Callable[..., None],
+        tokens_of: Callable[[Message, int], tuple[int, ...]],
+        taker_of: Callable[[int, Message | None], Taker | None],
+    ) -> None:
+        self._index, self._manner, self._reject = Index(messages), manner, reject
+        self._tokens_of, self._other = tokens_of, taker_of
+        self._takers = dict[int, Taker]()
+        self._stations = dict[tuple[str, int], Station]()
+        self._waiting = set[Station]()
+        self._transports = Transports(rejected)
+        self.found = 0
+
+    @property
+    def due_s(self) -> float:
+        """The time at which `turn` has something to do."""
+        due_s = self._transports.due_s
+        return min(due_s, min(station.due_s for station in self._waiting)) if self._waiting else due_s
+
+    def receive(self, items: Sequence[CanFrame], now_s: float) -> list[bytes]:
+        """Return the frames that these items become."""
+        found, takers = list[bytes](), self._takers
+        for identifier, data, marks in items:
+            taker = takers.get(identifier)
+            if marks & OWN:
+                continue
+            if taker is None:
+                found += self._look_up(identifier, data, now_s)
+            else:
+                self.found += 1
+                found += taker(data, now_s)
+        return found
+
+    def turn(self, now_s: float) -> list[bytes]:
+        """Return the frames that had to wait until now, and forget transports that ended in silence."""
+        self._transports.expire(now_s)
+        found = list[bytes]()
+        for station in [one for one in self._waiting if one.due_s <= now_s]:
+            found += station.turn(now_s)
+            if station.due_s == inf:
+                self._waiting.discard(station)
+        return found
+
+    def _look_up(self, identifier: int, data: bytes | bytearray, now_s: float) -> list[bytes]:
+        """Take a frame that comes for the first time, or that nobody takes."""
+        if identifier & (REMOTE | ERROR):
+            self._reject("remote" if identifier & REMOTE else "error frame")
+            return []
+        taker = self._taker(identifier)
+        if taker is None:
+            self._reject("foreign", 1)
+            return []
+        if len(self._takers) >= _KNOWN_MAX:
+            self._takers.clear()
+        self._takers[identifier] = taker
+        self.found += 1
+        return taker(data, now_s)
+
+    def _taker(self, identifier: int) -> Taker | None:
+        if identifier & EXTENDED and self._index.has_j1939:
+            if pgn_of(identifier) == TRANSPORT:
+                return partial(self._control, identifier)
+            if pgn_of(identifier) == PACKETS:
+                return partial(self._packet, identifier)
+        message = self._index.find(identifier)
+        other = self._other(identifier, message)
+        return self._published(message, identifier & 0xFF) if other is None else other
+
+    def _published(self, message: Message | None, source: int) -> Taker | None:
+        if message is None:
+            return None
+        key = (message.name, source if message.is_j1939 else 0)
+        station = self._stations.get(key)
+        if station is None:
+            if len(self._stations) >= _STATIONS_MAX:
+                return None
+            tokens = self._tokens_of(message, source)
+            station = self._stations[key] = Station(compile_message(message), tokens, self._manner)
+        return partial(self._take, station) if self._manner.every_s else station.receive
+
+    def _take(self, station: Station, data: bytes | bytearray, now_s: float) -> list[bytes]:
+        found = station.receive(data, now_s)
+        if station.due_s < inf:
+            self._waiting.add(station)
+        return found
+
+    def _control(self, identifier: int, data: bytes | bytearray, now_s: float) -> list[bytes]:
+        self._transports.control(identifier & 0xFF, destination_of(identifier), data, now_s)
+        return []
+
+    def _packet(self, identifier: int, data: bytes | bytearray, now_s: float) -> list[bytes]:
+        source = identifier & 0xFF
+        whole = self._transports.packet(source, destination_of(identifier), data, now_s)
+        if whole is None:
+            return []
+        message = self._index.find_pgn(whole.pgn, source)
+        named = EXTENDED | whole.pgn << 8 & 0x3FFFFFF | source
+        taker = self._other(named, message) or self._published(message, source)
+        if taker is None:
+            self._reject("foreign", 1)
+            return []
+        return taker(whole.data, now_s)

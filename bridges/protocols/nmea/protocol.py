@@ -1,0 +1,55 @@
+"""The record of NMEA 0183."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from bridges.items import Items
+from bridges.protocols.protocol import Protocol, Way
+from bus.schema import Length, Names, Range
+from bus.wire.frame import TOKENS_MAX
+
+STANDARD_BYTES = 82
+"""The longest sentence of the standard, with `$` and the line's end."""
+_TALKERS = "GP GN GL GA GB GQ GI II IN HC HE SD WI YX AI AB P"
+_TYPES = (
+    "GGA GLL GSA GSV GST GNS GBS RMC RMB VTG VHW VLW ZDA HDT HDG HDM ROT DBT DPT MTW MWV MWD RSA TXT VDM VDO "
+    "XDR APB XTE BOD BWC WPL RTE AAM TTM TLL DTM"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nmea(Protocol):
+    """Sentences of NMEA 0183, under `root/TALKER/TYPE`, such as `gps/GP/GGA`.
+
+    A proprietary one, `$PUBX`, is under `root/P/UBX`. The data are the sentence, from `$` or `!` on.
+    """
+
+    MAKE: ClassVar = "bridges.protocols.nmea.translator:NmeaTranslator"
+    key: ClassVar = "nmea"
+    help: ClassVar = "sentences of NMEA 0183"
+    items: ClassVar[tuple[Items, ...]] = ("bytes",)
+
+    root: Annotated[Names, Length(0, TOKENS_MAX - 2), "what talker and type follow"] = ("nmea",)
+    send: Annotated[
+        Names | None,
+        "pattern of the frames whose data leave as sentences; a checksum is added; without it, none",
+    ] = None
+    checksum: Annotated[
+        Literal["required", "optional"],
+        "whether sentences without a checksum are taken; a wrong one never is",
+    ] = "required"
+    longest_bytes: Annotated[
+        int, Range(STANDARD_BYTES, 2048), "the longest sentence, with its end; the standard has 82"
+    ] = 1024
+
+    @property
+    def noun(self) -> str:
+        return "a sentence"
+
+    @property
+    def way(self) -> Way:
+        return Way((self.root,), () if self.send is None else (self.send,))
+
+    def names(self) -> Iterator[str]:
+        yield from (*_TALKERS.split(), *_TYPES.split())

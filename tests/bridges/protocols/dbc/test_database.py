@@ -1,0 +1,144 @@
+"""Databases of CAN messages: read, refused with a place, and their flaws."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bridges.protocols.dbc.database import Unreadable, load, read
+from tests.bridges.protocols.dbc.dbc_support import CAR, TRUCK, written
+
+SYM = """FormatVersion=6.0 // Do not edit this line!
+Title="plant"
+
+{ENUMS}
+Enum=Switch(0="Off", 1="On")
+
+{SENDRECEIVE}
+
+[Pump]
+ID=100h
+Len=8
+CycleTime=100
+Var=Pressure unsigned 0,16 /u:bar /f:0.01
+Var=Motor unsigned 16,1 /e:Switch
+"""
+KCD = """<NetworkDefinition xmlns="http://kayak.2codeornot2code.org/1.0">
+ <Document name="plant"/><Node id="1" name="Plc"/>
+ <Bus name="line"><Message id="0x100" length="8" name="Pump" interval="100">
+  <Producer><NodeRef id="1"/></Producer>
+  <Signal name="Pressure" offset="0" length="16"><Value slope="0.01" unit="bar"/></Signal>
+  <Signal name="Motor" offset="16"><LabelSet><Label name="On" value="1"/></LabelSet></Signal>
+ </Message></Bus>
+</NetworkDefinition>
+"""
+
+
+def test_a_dbc_has_messages_signals_and_their_facts() -> None:
+    found = load(CAR, "dbc")
+    assert found.flaws == ()
+    assert found.nodes == ("ECM", "TCM", "BODY", "GATEWAY")
+    engine, cells = found.messages["EngineData"], found.messages["Cells"]
+    assert (engine.identifier, engine.size, engine.cycle_ms, engine.senders) == (0x100, 8, 10, ("ECM",))
+    rpm = next(one for one in engine.signals if one.name == "Rpm")
+    assert (rpm.is_big, rpm.scale, rpm.low, rpm.high, rpm.unit) == (True, 0.25, 0, 16383.75, "rpm")
+    assert {one.name: one.ids for one in cells.signals if one.ids} == {
+        "Volt1": {0},
+        "Volt2": {0},
+        "Temp1": {1},
+    }
+    assert found.sent_by("GATEWAY") == ("Command", "Lights")
+
+
+@pytest.mark.parametrize(("text", "form"), [(SYM, "sym"), (KCD, "kcd")])
+def test_sym_and_kcd_are_read_too(text: str, form: str) -> None:
+    pump = load(text, form).messages["Pump"]
+    assert (pump.identifier, pump.cycle_ms) == (0x100, 100)
+    assert {one.name: (one.scale, one.unit) for one in pump.signals} == {
+        "Pressure": (0.01, "bar"),
+        "Motor": (1, ""),
+    }
+    assert pump.signals[1].choices[1] == "On"
+
+
+def test_a_database_says_which_messages_are_j1939_or_the_record_does() -> None:
+    assert all(message.is_j1939 for message in load(TRUCK, "dbc").messages.values())
+    assert not any(message.is_j1939 for message in load(TRUCK, "dbc", False).messages.values())
+    assert not any(message.is_j1939 for message in load(CAR, "dbc", True).messages.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "line", "column", "word"),
+    [
+        ("", "dbc", 1, 1, "syntax"),
+        ('VERSION ""\nBO_ 5 X: 8 V\n SG_ b 4|8@1+ (1,0) [0|0] "" V\n', "dbc", 3, 8, "syntax"),
+        ('VERSION ""\nBO_ 5 X: 8 V\n SG_ b : 4|0@1+ (1,0) [0|0] "" V\n', "dbc", 2, 0, "length 0"),
+        ('VERSION ""\nBO_ 5000 X: 8 V\n SG_ b : 0|8@1+ (1,0) [0|0] "" V\n', "dbc", 2, 0, "11 bits"),
+        ('VERSION ""\nBO_ 5 X: 8 V\nVAL_ 5 Gone 0 "No" ;\n', "dbc", 3, 0, "unused VAL_"),
+        (SYM.replace("Len=8", "Len=x"), "sym", 11, 5, "syntax"),
+        ("<NetworkDefinition", "kcd", 1, 1, "unclosed"),
+        ("<Plan/>", "kcd", 0, 0, "root element"),
+    ],
+)
+def test_a_fault_is_told_with_its_line(text: str, form: str, line: int, column: int, word: str) -> None:
+    with pytest.raises(Unreadable, match=word) as caught:
+        load(text, form)
+    assert (caught.value.line, caught.value.column) == (line, column)
+    assert "\n" not in str(caught.value)
+
+
+SIGNAL = ' SG_ {} : {}@1+ ({},0) [0|0] "" V\n'
+
+
+@pytest.mark.parametrize(
+    ("signals", "word", "left"),
+    [
+        ((("A", "0|8", 1), ("B", "4|8", 1)), "A and B overlap", 2),
+        ((("A", "60|8", 1),), "outside", 0),
+        ((("A", "0|8", 0),), "no factor", 0),
+        ((("A", "0|8", "1e300"),), "too large", 0),
+        ((("A", "0|8", 1), ("A", "8|8", 1)), "twice", 1),
+    ],
+)
+def test_what_is_wrong_in_a_message_is_a_flaw(
+    signals: tuple[tuple[str, str, object], ...], word: str, left: int
+) -> None:
+    text = f'VERSION ""\nBO_ 5 X: 8 V\n{"".join(SIGNAL.format(*one) for one in signals)}'
+    found = load(text, "dbc")
+    assert [word in flaw.text for flaw in found.flaws] == [True]
+    assert all(flaw.blocks and flaw.message == "X" for flaw in found.flaws)
+    assert len(found.messages["X"].signals) == left
+
+
+def test_a_float_of_odd_size_and_twins_are_flaws() -> None:
+    message = 'BO_ {} {}: 8 V\n SG_ A : 0|24@1- (1,0) [0|0] "" V\n'
+    text = 'VERSION ""\n' + message.format(5, "X") + message.format(6, "X") + message.format(5, "Y")
+    found = load(f"{text}SIG_VALTYPE_ 5 A : 1;\n", "dbc")
+    assert len(found.messages) == 1
+    assert all(any(word in flaw.text for flaw in found.flaws) for word in ("24 bits", "name", "identifier"))
+
+
+def test_a_file_is_read_again_only_if_it_changed(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    first = read(str(path))
+    assert read(str(path)) is first
+    os.utime(path, ns=(1, 1))
+    assert read(str(path)) is not first
+
+
+def test_units_of_both_encodings_are_read(tmp_path: Path) -> None:
+    text = CAR.replace("degC", "°C")
+    for number, encoding in enumerate(("utf-8", "utf-8-sig", "cp1252")):
+        path = tmp_path / f"{number}.dbc"
+        path.write_bytes(text.encode(encoding))
+        assert read(str(path)).messages["Gearbox"].signals[1].unit == "°C"
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(Unreadable, match=r"none of \.dbc, \.kcd, \.sym"):
+        read(str(written(tmp_path, name="car.xlsx")))
+    with pytest.raises(FileNotFoundError):
+        read(str(tmp_path / "gone.dbc"))
+    (tmp_path / "folder.dbc").mkdir()
+    with pytest.raises(OSError, match="no regular file"):
+        read(str(tmp_path / "folder.dbc"))
