@@ -35,6 +35,8 @@ DROPPED: Final = (
     Reason("shed", "policy", "`shed`: more than its `queue_bytes` would wait"),
     Reason("aged out", "policy", "`shed`: the message waited longer than its `age_ms`"),
     Reason("type", "policy", "TMQ: the frame is no message (type 01), and other types command brokers"),
+    Reason("not sent here", "policy", "a protocol: what the frame means is not in `send`"),
+    Reason("listen only", "policy", "CAN: the link only listens"),
     Reason("no subscriber", "policy", "TMQ: no client has subscribed to the pattern"),
     Reason("heard", "elsewhere", "another appliance sent the frame first"),
     Reason("fenced", "elsewhere", "this gateway may no longer forward: another one does"),
@@ -99,6 +101,7 @@ REJECTED: Final = (
     Reason("fragment repeated", "elsewhere", "multicast: the fragment came before"),
     Reason("foreign", "elsewhere", "CAN: the frame is not ours"),
     Reason("peer gone", "gone", "a broker: the candidate was gone when its claim was looked at"),
+    Reason("another sender", "trouble", "raw: an identifier of `send` that somebody else sends"),
     Reason("unsigned", "trouble", "a trunk or broker with keys: the peer does not sign what it sends"),
     Reason(
         "forged",

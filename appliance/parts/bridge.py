@@ -332,12 +332,14 @@ def _medium_plan(resolved: ResolvedMedium, policy: Policy, may_act: Callable[[fl
         "keys": resolved.keys,
         "protocol": protocol,
         "files of the protocol": resolved.protocol_files,
+        "subjects of TMQ": resolved.subjects,
     }
 
     def make() -> Link:
         if protocol is not None:
-            named = {"names": resolved.names or ()} if protocol.named else {}
-            return medium.speaking(protocol, _shed_of(medium, shed), may_act=may_act, **named)
+            asked: dict[str, Any] = {"names": resolved.names or ()} if protocol.named else {}
+            asked |= {"subjects": resolved.subjects} if resolved.subjects else {}
+            return medium.speaking(protocol, _shed_of(medium, shed), may_act=may_act, **asked)
         return medium_link(medium, shed, resolved.node, ring_of(paths_of(resolved.keys)), **more)
 
     label = medium.label() if protocol is None else f"{medium.label()} {protocol.label()}"

@@ -72,6 +72,8 @@ class Endpoint(NamedTuple):
             raise LinkError(f"{self.word}: --listen and --tls-... are for a bus")
         if keys is not None and not self.medium.signs:
             raise LinkError(f"{self.word}: nothing is signed on {self.medium.key}: leave --keys out")
+        if self.medium.hears_only and not hears:
+            raise LinkError(f"{self.word}: it only listens, so nothing is sent there: leave listen_only out")
         if self.protocol is not None:
             return self._spoken(self.medium, self.protocol, keys)
         signing: dict[str, Any] = {} if keys is None else {"keys": keys}

@@ -2,9 +2,9 @@
 
 A protocol turns the items of a wire (`bridges/items.py`) into TMQ frames, and frames into items. `protocol`
 has the base class of their records, `translator` that of what does the work, without I/O; `values` has the
-settings of values, and `delimited` cuts bytes at a delimiter. For devices that are asked, `asking` has the
-settings, `asker` asks, and `commands` are what is written. Another distribution can add a protocol with an
-entry point of `buscoupler.protocols` (docs/add-a-protocol.md).
+settings of values, `delimited` cuts bytes at a delimiter, and `selection` has sets of CAN identifiers. For
+devices that are asked, `asking` has the settings, `asker` asks, and `commands` are what is written. Another
+distribution can add a protocol with an entry point of `buscoupler.protocols` (docs/add-a-protocol.md).
 """
 
 from typing import TYPE_CHECKING
@@ -25,5 +25,6 @@ PROTOCOLS: "Kinds[Protocol]" = Kinds(
         "slip": "bridges.protocols.slip.protocol:Slip",
         "bytes": "bridges.protocols.bytes.protocol:Bytes",
         "dbc": "bridges.protocols.dbc.protocol:Dbc",
+        "raw": "bridges.protocols.raw.protocol:Raw",
     },
 )

@@ -2,7 +2,6 @@
 
 `checker` calls all of them: `cycles` (loops of frames), `returns` (loops of devices), `exclusive` (what
 only one part can have), `addresses`, `failover`, `budgets` of media, `messages` that cannot cross,
-`confined` wires, `keys`, and
-`protocols`. Beside these, `exposure` is about who is let in, and `needs` about what a
-gateway needs of its machine.
+`confined` wires, `keys`, `protocols`, and `senders` on wires without sources. Beside these, `exposure` is
+about who is let in, and `needs` about what a gateway needs of its machine.
 """

@@ -150,6 +150,19 @@ class Outbound:
         self._queue.clear(reason)
 
 
+class SilentSender(Outbound):
+    """A sender that sends nothing: the link only listens."""
+
+    def put(self, messages: list[bytes]) -> None:
+        self._stats.drop("listen only", len(messages))
+
+    def say(self, frames: Sequence[CanFrame]) -> None:
+        """Say nothing."""
+
+    def pump(self) -> None:
+        """Send nothing."""
+
+
 class DirectSender(Outbound):
     """A sender on the loop. If the port confirms frames, it keeps only a few frames in the driver.
 
