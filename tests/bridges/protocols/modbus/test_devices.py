@@ -107,7 +107,7 @@ async def test_pymodbus_over_tcp() -> None:
     server = ModbusTcpServer(device(), address=("127.0.0.1", port))
     await server.serve_forever(background=True)
     await check(f"tcp: {{host: 127.0.0.1, port: {port}}}")
-    await server.shutdown()
+    await server.shutdown()  # type: ignore[no-untyped-call]
 
 
 async def test_pymodbus_on_a_serial_line() -> None:
@@ -115,7 +115,7 @@ async def test_pymodbus_on_a_serial_line() -> None:
     server = ModbusSerialServer(device(), port=line.path(1), baudrate=115200)
     await server.serve_forever(background=True)
     await check(f"uart: {{port: {line.path(0)}, baud: 115200}}")
-    await server.shutdown()
+    await server.shutdown()  # type: ignore[no-untyped-call]
     line.close()
 
 
