@@ -7,13 +7,27 @@ device that is asked for its registers, and its answers (`registers`).
 
 from typing import Literal, NamedTuple
 
-Items = Literal["frames", "bytes", "datagrams", "registers"]
+from bus.wire.identifier import ERROR, EXTENDED, IDENTIFIER, KINDS, REMOTE, STANDARD_MAX
 
-EXTENDED, REMOTE, ERROR = 1 << 31, 1 << 30, 1 << 29
-"""The top bits of a CAN identifier, as in `canid_t` (linux/can.h)."""
-KINDS = EXTENDED | REMOTE | ERROR
-STANDARD_MAX = (1 << 11) - 1
-IDENTIFIER = (1 << 29) - 1
+__all__ = [
+    "ERROR",
+    "EXTENDED",
+    "FD",
+    "IDENTIFIER",
+    "KINDS",
+    "OWN",
+    "REMOTE",
+    "STANDARD_MAX",
+    "STATE",
+    "SWITCH",
+    "Answer",
+    "CanFrame",
+    "Datagram",
+    "Items",
+    "Request",
+]
+
+Items = Literal["frames", "bytes", "datagrams", "registers"]
 
 FD, OWN, SWITCH, STATE = 1, 2, 4, 8
 """Marks of a CAN frame. `FD`: it has the CAN FD format. `OWN`: this socket sent it. `SWITCH`: its data have

@@ -1,6 +1,7 @@
 """Names of tokens: the table that shows tokens by name, and lists of names. Pure.
 
-A token is shown by its name, or without one as `0x` and eight hex digits.
+A token is shown by its name, or without one as `0x` and eight hex digits. A name that ends with `/0x` stands
+for none: it says that behind the pattern before it come identifiers of CAN frames (`car/0x`).
 """
 
 import re
@@ -9,6 +10,7 @@ from typing import Final
 
 from bus import asking, events, logs
 from bus.watch import canaries
+from bus.wire.identifier import identifier_word
 from bus.wire.notation import names_in, names_in_or_none, written
 from bus.wire.pattern import hexadecimal, token
 
@@ -25,6 +27,7 @@ RESERVED: Final = (
 )
 """The names that the product itself sends on: events, logs, last values, canaries, test traffic, alerts."""
 
+IDENTIFIERS: Final = "/0x"
 _COMMENT: Final = re.compile(r"(^|\s)#.*$")
 
 
@@ -53,15 +56,23 @@ def texts(names: Iterable[int | str]) -> list[str]:
 class Names:
     """A table of known names, to show tokens by name. The reserved names are always known."""
 
-    __slots__ = ("_by_token", "_words")
+    __slots__ = ("_by_token", "_roots", "_words")
 
     def __init__(self, names: Iterable[int | str] = ()) -> None:
         self._by_token: dict[int, tuple[str, ...]] = {}
+        self._roots = set[tuple[int, ...]]()  # patterns behind which there are identifiers
         self._words: dict[int, str] = {}  # of known tokens: to write a name takes longer than to find it
         for name in dict.fromkeys((*RESERVED, *names)):
-            if isinstance(name, str):
+            if isinstance(name, str) and name.endswith(IDENTIFIERS):
+                self._add_root(name.removesuffix(IDENTIFIERS))
+            elif isinstance(name, str):
                 number = token(name)
                 self._by_token[number] = (*self._by_token.get(number, ()), name)
+
+    def _add_root(self, word: str) -> None:
+        names = names_in_or_none(word)
+        if names is not None:
+            self._roots.add(tuple(map(token, names)))
 
     def get(self, number: int) -> str | None:
         """Return the name of a token, None if none is known. Names that share a token are joined: `a | b`."""
@@ -87,4 +98,9 @@ class Names:
 
     def show(self, tokens: Iterable[int]) -> str:
         """Return a pattern as the word that `pattern_of` reads, if no two names in it share a token."""
-        return "/".join(map(self.word, tokens)) or "/"
+        words = list(map(self.word, some := tuple(tokens)))
+        for root in self._roots:
+            place = len(root)
+            if len(some) > place and some[:place] == root:
+                words[place] = identifier_word(some[place])
+        return "/".join(words) or "/"

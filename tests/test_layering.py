@@ -118,6 +118,7 @@ def test_topologies_know_of_bridges_only_tables_and_records() -> None:
         "bridges.protocols",
         "bridges.protocols.PROTOCOLS",
         "bridges.protocols.protocol",
+        "bridges.protocols.protocol.Claim",
         "bridges.protocols.protocol.Protocol",
         "bridges.protocols.protocol.Way",
     }

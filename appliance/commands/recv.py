@@ -106,7 +106,8 @@ def _wanted(options: argparse.Namespace) -> Callable[[bytes], bool]:
 def _show(options: argparse.Namespace) -> Callable[[list[bytes]], None]:
     if options.raw:
         return _show_bytes
-    names = Names([*options.names, *(name for names in options.pattern for name in names), *running()])
+    asked = (name for names in options.pattern for name in names)
+    names = Names([*options.names, *asked, *options.endpoint.names, *running()])
     make = (lambda *message: json.dumps(record(*message))) if options.json else line
     hint = _Hint(names, sys.stdout.isatty() and not options.json)
 

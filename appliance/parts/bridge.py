@@ -115,7 +115,8 @@ class BridgePart(BasePart):
     def _link_plan(self, side: ResolvedSide, buses: Mapping[str, BusPart]) -> Plan[Link]:
         policy, bus = _policy(side), side.bus
         if side.medium is not None:
-            return _medium_plan(side.medium, policy, self._may_act)
+            stops = side.medium.protocol is not None and side.medium.protocol.stops_in_doubt
+            return _medium_plan(side.medium, policy, partial(self._may_act, stops))
         assert bus is not None  # a side has one or the other
         part = buses.get(bus.name)
         if part is None:
@@ -124,10 +125,14 @@ class BridgePart(BasePart):
         make = partial(Patch, self.name, partial(part.hub_for, side.trunk))
         return Plan(f"bus {bus.name}", settings, make, policy)
 
-    def _may_act(self, now_s: float) -> bool:
+    def _may_act(self, stops_in_doubt: bool, now_s: float) -> bool:
         """Tell whether this gateway may ask and write at a device now: no other one does."""
-        gate = self.hub.gate
-        return gate is None or (gate.forwarding and not gate.lapsed())
+        gate, candidacy = self.hub.gate, self.candidacy
+        if gate is None or candidacy is None:
+            return True
+        if stops_in_doubt and candidacy.candidate.in_doubt:
+            return False
+        return gate.forwarding and not gate.lapsed()
 
     def _address(self, trunk: bool, bus: ResolvedJoin) -> BusAddress:
         """Return where to dial a bus of another process or gateway."""
@@ -327,12 +332,14 @@ def _medium_plan(resolved: ResolvedMedium, policy: Policy, may_act: Callable[[fl
         "keys": resolved.keys,
         "protocol": protocol,
         "files of the protocol": resolved.protocol_files,
+        "subjects of TMQ": resolved.subjects,
     }
 
     def make() -> Link:
         if protocol is not None:
-            named = {"names": resolved.names or ()} if protocol.named else {}
-            return medium.speaking(protocol, _shed_of(medium, shed), may_act=may_act, **named)
+            asked: dict[str, Any] = {"names": resolved.names or ()} if protocol.named else {}
+            asked |= {"subjects": resolved.subjects} if resolved.subjects else {}
+            return medium.speaking(protocol, _shed_of(medium, shed), may_act=may_act, **asked)
         return medium_link(medium, shed, resolved.node, ring_of(paths_of(resolved.keys)), **more)
 
     label = medium.label() if protocol is None else f"{medium.label()} {protocol.label()}"
@@ -394,7 +401,21 @@ def _policy(resolved: ResolvedSide) -> Policy:
         hold_s=STEP_S * sum(resolved.rank),
         hold_always=bool(resolved.rank.others),
         deaf=_is_deaf(side),
+        replay_s=_replay_s(side),
     )
+
+
+def _replay_s(side: SideSpec) -> float | None:
+    """Return how young a frame must be at a takeover to be sent there; None for as old as the window has it.
+
+    A command to a device must not come late, so devices that speak a protocol get nothing old.
+    """
+    speaks, shed = side.speaks, side.shed
+    if speaks is None:
+        return None
+    if speaks.asks or not speaks.replay:
+        return 0.0
+    return min(speaks.age_ms, (shed and shed.age_ms) or speaks.age_ms) / 1000
 
 
 def _is_deaf(side: SideSpec) -> bool:

@@ -36,6 +36,13 @@ class Endpoint(NamedTuple):
     protocol: Protocol | None = None
 
     @property
+    def names(self) -> list[int | str]:
+        """The names of tokens that the protocol makes."""
+        if self.protocol is None:
+            return []
+        return [*(name for pattern in self.protocol.patterns() for name in pattern), *self.protocol.names()]
+
+    @property
     def uncounted(self) -> bool:
         """Return whether the transport does not count the messages that it has written: inproc does not."""
         return self.medium is None and self.word.partition("://")[0] not in STREAMS
@@ -65,6 +72,8 @@ class Endpoint(NamedTuple):
             raise LinkError(f"{self.word}: --listen and --tls-... are for a bus")
         if keys is not None and not self.medium.signs:
             raise LinkError(f"{self.word}: nothing is signed on {self.medium.key}: leave --keys out")
+        if self.medium.hears_only and not hears:
+            raise LinkError(f"{self.word}: it only listens, so nothing is sent there: leave listen_only out")
         if self.protocol is not None:
             return self._spoken(self.medium, self.protocol, keys)
         signing: dict[str, Any] = {} if keys is None else {"keys": keys}

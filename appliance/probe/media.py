@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 from bridges.media import MEDIA
 from bridges.media.medium import Medium, Word
 from bus.errors import LinkError, TokenError
-from bus.schema import Notation, Setting, members, present, settings, unwrap
+from bus.schema import Check, Notation, Ref, Setting, members, present, settings, unwrap
 from bus.text import closest
 from bus.wire.notation import names_in
 
@@ -38,6 +38,11 @@ def addresses(text: str) -> tuple[str, ...]:
     return tuple(part if "://" in part else f"tcp://{part}" for part in text.split(","))
 
 
+def names(text: str) -> tuple[str, ...]:
+    """Parse names between commas."""
+    return tuple(filter(None, text.split(",")))
+
+
 def patterns(text: str) -> tuple[tuple[int | str, ...], ...]:
     """Parse patterns between commas."""
     return tuple(tuple(names_in(part)) for part in text.split(","))
@@ -60,7 +65,8 @@ def _bare(annotation: Any) -> Any:
 
 
 def _reader(annotation: Any) -> tuple[Reader, str]:
-    """Return the reader of values of a type, and the words for its values. Lists of text are addresses."""
+    """Return the reader of values of a type, and the words for its values. Lists of text that is checked are
+    addresses."""
     annotation = _one_text(annotation)
     bare = _bare(annotation)
     notation = next((one for one in unwrap(present(annotation))[1] if isinstance(one, Notation)), None)
@@ -68,15 +74,18 @@ def _reader(annotation: Any) -> tuple[Reader, str]:
         return notation.function, notation.words
     if get_origin(bare) is not tuple:
         return _READERS.get(bare, (str, "text"))
-    item = _bare(get_args(bare)[0])
+    item, markers = unwrap(present(get_args(bare)[0]))
+    if item is str and not any(isinstance(one, Check | Ref) for one in markers):
+        return names, "names with commas"
     return _LISTS[get_origin(item) or item]
 
 
 def _one_text(annotation: Any) -> Any:
     """Return the type of what may stand in one word where a mapping may stand too, in a file."""
-    kinds = [one for one in members(unwrap(annotation)[0]) if get_origin(unwrap(one)[0]) is not Mapping]
+    options = members(unwrap(annotation)[0])
+    kinds = [one for one in options if get_origin(unwrap(one)[0]) is not Mapping]
     whole = [one for one in kinds if one is not type(None)]
-    return whole[0] if len(whole) == 1 else annotation
+    return whole[0] if len(whole) == 1 < len(options) else annotation
 
 
 class Form(NamedTuple):

@@ -68,6 +68,10 @@ def _made(word: str, kind: type[Protocol], pairs: list[tuple[str, str]]) -> Prot
     if missing:
         raise LinkError(f"{word}: {missing[0]} is missing: add &{missing[0]}=..., {known[missing[0]].doc}")
     try:
-        return kind(**values)
+        made = kind(**values)
     except ValueError as error:
         raise LinkError(f"{word}: {error}") from error
+    for problem in made.problems():
+        if problem.is_error:
+            raise LinkError(f"{word}: {problem}")
+    return made

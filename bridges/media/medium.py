@@ -146,7 +146,8 @@ class Medium(Record):
         """Make the link, not yet open, whose devices speak `protocol`.
 
         `more` may have `retry_min_s`, `retry_max_s`, and `may_act(now_s)`, which tells whether this gateway
-        may ask and write now; for a protocol that is `named` also `names`. Raises `LinkError` for settings
+        may ask and write now; for a protocol that is `named` also `names`, and
+        `subjects`, those of TMQ on the wire (`subject_of_tmq`). Raises `LinkError` for settings
         that can never work.
         """
         made: Link = load(self.SPEAKS)(self, protocol, shed=shed, **more)
@@ -186,6 +187,21 @@ class Medium(Record):
         They are the values of a field `brokers`, which has addresses only when `link` is called.
         """
         return ()
+
+    @property
+    def hears_only(self) -> bool:
+        """Whether nothing is ever sent there."""
+        return False
+
+    @property
+    def knows_own(self) -> bool:
+        """Whether the driver marks frames that we have sent, where the wire brings them back."""
+        return False
+
+    @property
+    def subject_of_tmq(self) -> int | None:
+        """The Cyphal subject that TMQ has on the wire; None where it has none."""
+        return None
 
     @property
     def needs_node(self) -> bool:

@@ -44,6 +44,12 @@ class Outgoing:
         for data in items:
             self._add(data, b"")
 
+    def retract(self) -> None:
+        """Take back what the translator itself wanted to say, if it has not begun."""
+        kept = [piece for n, piece in enumerate(self._pieces) if piece.message or (n == 0 and self._begun)]
+        self._pieces = deque(kept)
+        self._size = sum(len(piece.data) for piece in kept)
+
     def _add(self, data: bytes, message: bytes) -> None:
         self._pieces.append(_Piece(data, message))
         self._size += len(data)
@@ -74,8 +80,15 @@ class Outgoing:
         data = b"".join(sent.items)
         if data:
             self._add(data, message)
-        else:
+        elif not sent.held:
             self._queue.settle(len(message), sent.why)
+
+    def settle_held(self) -> None:
+        """Count the messages that waited in the translator, and wait no longer."""
+        settled = self._translator.settled
+        for size, why in settled:
+            self._queue.settle(size, why)
+        settled.clear()
 
     def settle(self, written: int) -> None:
         """Note that `written` more bytes are written."""
@@ -90,7 +103,8 @@ class Outgoing:
     def purge(self, reason: str) -> list[bytes]:
         """Drop what has not begun, also what the translator wanted to say; return the messages."""
         kept = [self._pieces.popleft()] if self._begun else []
-        dropped = [piece.message for piece in self._pieces if piece.message]
+        self.settle_held()
+        dropped = [piece.message for piece in self._pieces if piece.message] + self._translator.give_up()
         for message in dropped:
             self._queue.settle(len(message), reason)
         self._pieces = deque(kept)

@@ -25,6 +25,7 @@ _DUMP = 0x301  # NLM_F_REQUEST | NLM_F_DUMP
 _ACKNOWLEDGED = 0x05  # NLM_F_REQUEST | NLM_F_ACK
 _IFLA_NAME, _IFLA_MTU, _IFLA_LINKINFO = 3, 4, 18
 _INFO_KIND, _INFO_DATA, _CAN_RESTART = 1, 2, 7
+_CAN_MODE, LISTEN_ONLY = 5, 0x02  # IFLA_CAN_CTRLMODE: mask and flags
 _IFA_ADDRESS, _IFA_LOCAL, _IFA_FLAGS = 1, 2, 8
 
 Address = IPv4Address | IPv6Address
@@ -74,6 +75,19 @@ def restart_request(index: int, sequence: int = 1) -> bytes:
     info = _attribute(_INFO_KIND, b"can\0") + _attribute(_INFO_DATA, data)
     body = _LINK.pack(0, 0, index, 0, 0) + _attribute(_IFLA_LINKINFO, info)
     return _message_of(NEW_LINK, _ACKNOWLEDGED, sequence, body)
+
+
+def link_request(index: int, sequence: int = 1) -> bytes:
+    """Return the request for one interface."""
+    return _message_of(GET_LINK, 1, sequence, _LINK.pack(0, 0, index, 0, 0))
+
+
+def can_mode(answer: bytes) -> tuple[str, int]:
+    """Return the kind of the interface in the kernel's answer, and the mode flags of a CAN controller."""
+    found = _attributes(answer, _HEADER.size + _LINK.size)
+    info = _attributes(found.get(_IFLA_LINKINFO, b""), 0)
+    mode = _attributes(info.get(_INFO_DATA, b""), 0).get(_CAN_MODE, b"")
+    return info.get(_INFO_KIND, b"").rstrip(b"\0").decode(errors="replace"), _u32(mode[4:])
 
 
 def result(answer: bytes) -> int | None:

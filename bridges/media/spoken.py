@@ -180,6 +180,7 @@ class SpokenPipe(OpenPipe):
             self._hub.publish(from_payloads(messages), self)
 
     def _note(self, data: bytes) -> None:
+        self._outgoing.settle_held()
         found, noise = self._translator.take_counts()
         self.stats.noise_bytes += noise
         self._said = b"" if found else (self._said + data)[-SAID_BYTES:]
@@ -209,6 +210,8 @@ class SpokenPipe(OpenPipe):
             self._hear(b"")
         turn = self._translator.turn(self._loop.time())
         self._publish(list(turn.messages))
+        if self._translator.asks and turn.items:
+            self._outgoing.retract()
         self._outgoing.say(turn.items)
         self._note(b"")
         self._flush()
@@ -238,6 +241,8 @@ class SpokenPipe(OpenPipe):
         if self._closed or self._lost:
             return None
         now_s = self._loop.time()
+        if self._translator.asks and self._outgoing and not self._translator.wire.may_act(now_s):
+            self._outgoing.retract()
         self._outgoing.expire(now_s)
         while room := max(0, self._ahead_bytes - self._port.waiting()):
             chunk = self._outgoing.head(room, now_s, self._ahead_s)

@@ -2,8 +2,9 @@
 
 A protocol turns the items of a wire (`bridges/items.py`) into TMQ frames, and frames into items. `protocol`
 has the base class of their records, `translator` that of what does the work, without I/O; `values` has the
-settings of values, and `delimited` cuts bytes at a delimiter. Another distribution can add a protocol with an
-entry point of `buscoupler.protocols` (docs/add-a-protocol.md).
+settings of values, `delimited` cuts bytes at a delimiter, and `selection` has sets of CAN identifiers. For
+devices that are asked, `asking` has the settings, `asker` asks, and `commands` are what is written. Another
+distribution can add a protocol with an entry point of `buscoupler.protocols` (docs/add-a-protocol.md).
 """
 
 from typing import TYPE_CHECKING
@@ -17,11 +18,13 @@ PROTOCOLS: "Kinds[Protocol]" = Kinds(
     "buscoupler.protocols",
     {
         "tmq": "bridges.protocols.tmq:TmqProtocol",
+        "modbus": "bridges.protocols.modbus.protocol:Modbus",
         "lines": "bridges.protocols.lines.protocol:Lines",
         "nmea": "bridges.protocols.nmea.protocol:Nmea",
         "jsonl": "bridges.protocols.jsonl.protocol:JsonLines",
         "slip": "bridges.protocols.slip.protocol:Slip",
         "bytes": "bridges.protocols.bytes.protocol:Bytes",
         "dbc": "bridges.protocols.dbc.protocol:Dbc",
+        "raw": "bridges.protocols.raw.protocol:Raw",
     },
 )

@@ -13,6 +13,7 @@ from bus.schema import Delay, Names, Patterns, Record, Where, check_fields
 from bus.wire.pattern import Pattern
 
 if TYPE_CHECKING:
+    from bridges.protocols.selection import Selection
     from bridges.protocols.translator import Translator, Wire
 
 
@@ -22,6 +23,10 @@ class Problem(NamedTuple):
     text: str
     is_error: bool = True
     where: Where | None = None
+
+    def __str__(self) -> str:
+        place = self.where
+        return f"{place.file}:{place.line}: {self.text}" if place is not None and place.line else self.text
 
 
 class Way(NamedTuple):
@@ -41,6 +46,22 @@ class Cycle(NamedTuple):
     name: str
     period_s: float
     item: Any
+
+
+class Claim(NamedTuple):
+    """What a side receives and sends on a wire without sources. `spares`: what it sends does not come in."""
+
+    received: "Selection"
+    sent: "Selection"
+    spares: bool = False
+
+    def overlap(self) -> str:
+        """Return an identifier that comes in and leaves; "" if there is none."""
+        return "" if self.spares else self.received.overlap(self.sent)
+
+    def hears(self, other: "Claim") -> str:
+        """Return an identifier that comes in here and that the other side sends; "" if there is none."""
+        return "" if self.spares and self.sent == other.sent else self.received.overlap(other.sent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,9 +112,15 @@ class Protocol(Record):
         """The patterns that enter and leave."""
         return Way()
 
-    def ids(self) -> tuple[Any, Any]:
-        """Return what is received and what is sent, in the protocol's own terms, for a `sourceless` one."""
-        return (), ()
+    @property
+    def claim(self) -> Claim | None:
+        """The identifiers that come in and leave, for a `sourceless` protocol of CAN."""
+        return None
+
+    @property
+    def stops_in_doubt(self) -> bool:
+        """Whether nothing is sent while no broker can say which gateway may."""
+        return False
 
     @property
     def hears_errors(self) -> bool:

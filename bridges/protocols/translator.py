@@ -5,7 +5,7 @@ Times are seconds on a monotonic clock, and arguments. A translator never raises
 
 from collections.abc import Callable, Sequence
 from math import inf
-from typing import Generic, NamedTuple, TypeVar
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from bridges.items import Items
 from bus.ledger import Stats
@@ -13,6 +13,8 @@ from bus.wire.batch import Buffer
 from bus.wire.frame import PUB, pack
 
 T = TypeVar("T")
+LOOK_S = 0.05
+"""How often a gateway that may not ask looks whether it may now."""
 
 
 def always(_: float) -> bool:
@@ -47,11 +49,13 @@ class Wire(NamedTuple):
 class Sent(NamedTuple, Generic[T]):
     """The items that a message becomes on the wire; or none, and `why` not: a reason of drops.
 
-    Without items and without reason the translator has taken the message, and acts later.
+    Without items and without reason the translator has taken the message, which counts as sent. With `held`
+    it is in a queue of the translator, which settles it later (`Translator.settled`).
     """
 
     items: Sequence[T] = ()
     why: str = ""
+    held: bool = False
 
 
 class Turn(NamedTuple, Generic[T]):
@@ -64,13 +68,17 @@ class Turn(NamedTuple, Generic[T]):
 class Translator(Generic[T]):
     """A translator for one opening of a wire, or one peer. Derive from it, and override what is needed.
 
-    `due_s` is when to call `turn`, infinite if never. While `is_free` is False, the wire takes no message
-    out of its queue: the translator cannot send one now. `condition` says what is wrong with the devices, in
-    a few words, and is "" while nothing is. `over`, if not "", says why the conversation must end: the link
-    closes the device, or the connection, and opens it again. `found` and `noise` count, since `take_counts`
-    was last called, the messages in the input and the bytes (other media: items) in it that are surely none.
+    `asks`: its own items are requests, of which a later one replaces one that has not left. `due_s` is when
+    to call `turn`, infinite if never. While `is_free` is False, the wire takes no message out of its queue:
+    the translator cannot send one now. `condition` says what is wrong with the devices, in a few words; ""
+    while nothing is. `over`, if not "", says why the conversation must end: the link closes the device, or
+    the connection, and opens it again. `settled` are the lengths of held messages that wait no longer, each
+    with the reason of its drop, "" if it was sent; whoever reads it clears it. `found` and `noise` count,
+    since `take_counts` was last called, the messages in the input and the bytes (other media: items) in it
+    that are surely none.
     """
 
+    asks: ClassVar[bool] = False
     due_s: float = inf
     is_free: bool = True
     condition: str = ""
@@ -78,6 +86,7 @@ class Translator(Generic[T]):
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
+        self.settled: list[tuple[int, str]] = []
         self.found = self.noise = 0
 
     def receive(self, items: Sequence[T], now_s: float) -> list[bytes]:
@@ -91,6 +100,10 @@ class Translator(Generic[T]):
     def turn(self, now_s: float) -> Turn[T]:
         """Do what is due at `now_s`. Called at `due_s`, and never much earlier."""
         return Turn()
+
+    def give_up(self) -> list[bytes]:
+        """Forget all held messages, and return them: the caller counts them as dropped."""
+        return []
 
     def end(self, now_s: float) -> list[bytes]:
         """Return the frames in what is left, as no more comes; count the rest."""

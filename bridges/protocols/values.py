@@ -30,8 +30,10 @@ class Valued(Record):
 
     pattern: Annotated[Names, Length(1, 255), "of the frames with its values"]
     type: Annotated[
-        Type, "`u`, `i`, `f`: unsigned, signed, floating, and the bits; `bits` and `ascii` have a length"
-    ] = "u16"
+        Type | None,
+        "`u`, `i`, `f`: unsigned, signed, floating, and the bits; `bits` and `ascii` have a length. By "
+        "default `u16`; of a single bit `bool`",
+    ] = None
     order: Annotated[Order | None, "in which the device sends the bytes, A the highest"] = None
     scale: Annotated[float, "the value is what the device sends, times this"] = 1
     offset: Annotated[float, "and this is added"] = 0
@@ -44,26 +46,31 @@ class Valued(Record):
     choices: Annotated[Choices, "text that stands for some numbers, as sent"] = field(default_factory=dict)
     bit: Annotated[Annotated[int, Range(0, 63)] | None, "of a `bool`: which bit it is, 0 the lowest"] = None
 
+    @property
+    def value_type(self) -> Type:
+        """The type, also where the record has none."""
+        return self.type or "u16"
+
     def check_value(self, size_bytes: int) -> None:
         """Raise ValueError if the settings of the value do not fit together, or not its bytes."""
-        check_order(Layout(self.type, size_bytes, self.order or "ABCD"))
-        wanted = size_of(self.type)
-        if wanted is not None and wanted != size_bytes and self.type != "bool":
-            raise ValueError(f"type {self.type} has {wanted} bytes, not {size_bytes}")
+        check_order(Layout(self.value_type, size_bytes, self.order or "ABCD"))
+        wanted = size_of(self.value_type)
+        if wanted is not None and wanted != size_bytes and self.value_type != "bool":
+            raise ValueError(f"type {self.value_type} has {wanted} bytes, not {size_bytes}")
         if not self.scale or self.scale - self.scale or self.offset - self.offset:
             raise ValueError("scale is not 0, and scale and offset are finite")
-        if (self.type in TEXT or self.type == "bool") and (self.scale, self.offset) != (1, 0):
-            raise ValueError(f"type {self.type} has no scale and no offset")
-        if (self.type in TEXT or self.type[0] == "f") and self.choices:
-            raise ValueError(f"type {self.type} has no choices")
-        if self.bit is not None and (self.type != "bool" or self.bit >= 8 * size_bytes):
+        if (self.value_type in TEXT or self.value_type == "bool") and (self.scale, self.offset) != (1, 0):
+            raise ValueError(f"type {self.value_type} has no scale and no offset")
+        if (self.value_type in TEXT or self.value_type[0] == "f") and self.choices:
+            raise ValueError(f"type {self.value_type} has no choices")
+        if self.bit is not None and (self.value_type != "bool" or self.bit >= 8 * size_bytes):
             raise ValueError(f"bit is for type bool, and 0 to {8 * size_bytes - 1}")
         if len(set(self.choices.values())) < len(self.choices):
             raise ValueError("two choices have the same text")
 
     def coding(self, size_bytes: int, order: Order = "ABCD") -> Coding:
         """Return how the bytes of the value are read and written; `order` holds where the record has none."""
-        layout = Layout(self.type, size_bytes, self.order or order)
+        layout = Layout(self.value_type, size_bytes, self.order or order)
         scale = Scale.of(self.scale, self.offset)
         return Coding(layout, scale, frozenset(self.no_value), self.choices, self.bit)
 

@@ -108,6 +108,11 @@ class Candidate:
         return self.state in ("active", "doubt", "orphan")
 
     @property
+    def in_doubt(self) -> bool:
+        """Whether this candidate claims the lease while no broker confirms it."""
+        return self.state in ("doubt", "orphan")
+
+    @property
     def other_holds(self) -> bool:
         """Whether a broker says that another candidate has the lease."""
         grants = [view.grant for view in self.views if view.grant is not None]

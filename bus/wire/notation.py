@@ -1,7 +1,8 @@
 """The notation of patterns as one word, in files and on the command line.
 
 A pattern is one word with parts between slashes: `fridge/temp/7`. A part of digits, or of `0x` and hex
-digits, is that token. A part in double quotes, and any other part, is a name. `/` is the empty pattern.
+digits, is that token; with `x` or `r` behind, it is the identifier of a CAN frame. A part in double
+quotes, and any other part, is a name. `/` is the empty pattern.
 """
 
 import re
@@ -9,6 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from bus.errors import TokenError
+from bus.wire.identifier import Identifier, identifier_in, identifier_word
 from bus.wire.pattern import Pattern, hexadecimal, token
 
 _NUMBER: Final = re.compile("[0-9]+|0[xX][0-9a-fA-F]+")
@@ -21,6 +23,8 @@ def name_of(part: str) -> int | str:
     """Return the name or token that a part of a pattern means. Raises `TokenError` for too large a number."""
     if len(part) > 1 and part[0] == part[-1] == '"':
         return part[1:-1]
+    if (identifier := identifier_in(part)) is not None:
+        return identifier
     if _NUMBER.fullmatch(part):
         if len(part) > _NUMBER_CHARACTERS:
             raise TokenError(f"{part[:_NUMBER_CHARACTERS]}... is not a token: it is above 4294967295")
@@ -66,7 +70,7 @@ def written(name: int | str) -> str:
         for word in (name, f'"{name}"'):
             if name and names_in_or_none(word) == [name]:
                 return word
-    return hexadecimal(token(name))
+    return identifier_word(name) if isinstance(name, Identifier) else hexadecimal(token(name))
 
 
 def text_of(names: Iterable[int | str]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from bridges.protocols.protocol import Protocol
 from topologies.findings import Finding, error, warning
-from topologies.wiring.segments import Wiring
+from topologies.wiring.segments import Joint, Wiring
 
 
 def find_unspoken(wiring: Wiring) -> Iterator[Finding]:
@@ -17,3 +17,29 @@ def find_unspoken(wiring: Wiring) -> Iterator[Finding]:
         for problem in protocol.problems():
             make = error if problem.is_error else warning
             yield make(problem.where or protocol.where, problem.text)
+    yield from _two_masters(wiring)
+
+
+def _two_masters(wiring: Wiring) -> Iterator[Finding]:
+    """Yield an error for each bridge that asks devices which another one asks already."""
+    asking: dict[str, Joint] = {}
+    for joint in wiring.joints:
+        if joint.side.speaks is None or not joint.side.speaks.asks:
+            continue
+        first = asking.setdefault(line := _line(joint), joint)
+        group, others = wiring.candidates[joint.bridge], wiring.candidates[first.bridge]
+        if group != others or (joint.bridge == first.bridge and joint.number != first.number):
+            names = f"bridge {first.bridge} (line {first.side.where.line})"
+            text = f"{names} asks the devices on {line} already, and a device has one that asks it"
+            yield error(
+                joint.side.where, f"{text}: write both tables into one side, or give both bridges one group"
+            )
+
+
+def _line(joint: Joint) -> str:
+    """Return the name of the wire on which the devices of a side are, the same on all machines."""
+    medium = joint.side.medium
+    assert medium is not None  # a bus has no protocol
+    if medium.remote and joint.side.segment is None:
+        return f"{medium.key} {medium.device}"
+    return joint.wire

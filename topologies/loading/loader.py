@@ -35,6 +35,7 @@ from bus.schema import (
     unwrap,
 )
 from bus.text import nearest
+from bus.wire.identifier import identifier_in
 from topologies.findings import Finding, InvalidTopology, error
 from topologies.loading.document import CHARACTERS_MAX, describe, parse, where
 from topologies.loading.mappings import (
@@ -251,7 +252,8 @@ class _Reader:
     def _read_list(self, node: Node, item: Any, path: str, markers: Sequence[Any]) -> Any:
         notation = next((marker for marker in markers if isinstance(marker, Notation)), None)
         if isinstance(node, SequenceNode):
-            return tuple(self.read(child, item, f"{path}[{i}]") for i, child in enumerate(node.value))
+            read = self.read if notation is None else self._read_part
+            return tuple(read(child, item, f"{path}[{i}]") for i, child in enumerate(node.value))
         if notation and isinstance(node, ScalarNode) and _kind(node) == "str" and not _unclear(node, ()):
             return self._read_text(node, notation, path)
         if any(isinstance(marker, Single) for marker in markers) and not _is_null(node):
@@ -260,6 +262,17 @@ class _Reader:
         patterns = any(isinstance(marker, Notation) for marker in (*markers, *unwrap(item)[1]))
         comment = " (# begins a comment)" if patterns and _is_null(node) else ""
         return self._unlike(node, path, words, comment)
+
+    def _read_part(self, node: Node, item: Any, path: str) -> Any:
+        """Read one part of a pattern. The identifier of a CAN frame is one without quotes, as a number is."""
+        if isinstance(node, ScalarNode) and node.style is None:
+            try:
+                found = identifier_in(str(node.value))
+            except ValueError as e:
+                return self._wrong(node, path, str(e))
+            if found is not None:
+                return found
+        return self.read(node, item, path)
 
     def _read_text(self, node: ScalarNode, notation: Notation, path: str) -> Any:
         try:

@@ -164,6 +164,8 @@ class Side(Record):
         way = self.speaks.way if self.speaks is not None else None
         if passing:
             way = Way(passing.inward, passing.outward)
+        if self.medium is not None and self.medium.hears_only:
+            way = Way(None if way is None else way.inward, ())
         renaming = self.renaming
         if way is None or not renaming:
             return way
@@ -224,6 +226,8 @@ def _check_spoken(side: Side, protocol: Protocol) -> None:
         raise ValueError(f"{joined} does not carry the protocol {protocol.key}: leave protocol out")
     if side.trunk:
         raise ValueError("a side with a protocol cannot be a trunk: its devices know no envelopes")
+    if side.medium is not None and side.medium.hears_only and protocol.way.outward != ():
+        raise ValueError("the side only listens, so nothing is sent there: leave send out")
     if side.keys is not None:
         raise ValueError("keys have no effect here: the devices of a protocol sign nothing")
 

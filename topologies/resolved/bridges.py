@@ -30,7 +30,8 @@ class ResolvedMedium:
     may wait there, 0 for as long as it takes. `mates` is the number of the side, the same at all candidates
     but for its last 8 bits, which are the candidate's place; 0 where nothing stands in. `names` are those
     of tokens, where the medium asks for them. `certificates` are stamps. `protocol` is what the devices
-    speak, None for TMQ, and `protocol_files` are stamps of what it reads.
+    speak, None for TMQ, and `protocol_files` are stamps of what it reads. `subjects` are those of TMQ on the
+    same wire, which a protocol leaves alone.
     """
 
     medium: Medium
@@ -43,6 +44,7 @@ class ResolvedMedium:
     held_s: float
     mates: int
     names: tuple[str, ...] | None
+    subjects: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +167,18 @@ class Bridges:
             ground.age_s(f"bridge {joint.bridge}", joint.trunk) if medium.signs else 0.0,
             _mates(joint.number, facts) if medium.selective else 0,
             ground.names if medium.named or (side.speaks is not None and side.speaks.named) else None,
+            () if side.speaks is None else self._subjects(joint),
         )
+
+    def _subjects(self, joint: Joint) -> tuple[int, ...]:
+        """Return the Cyphal subjects of TMQ on a wire."""
+        media = (
+            one.side.medium
+            for one in self._ground.wiring.joints
+            if one.wire == joint.wire and one.side.speaks is None
+        )
+        found = {one.subject_of_tmq for one in media if one is not None}
+        return tuple(sorted(number for number in found if number is not None))
 
     def _join(self, joint: Joint, bus: str) -> ResolvedJoin:
         """Return the bus that a side joins."""

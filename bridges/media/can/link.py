@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from bridges.items import CanFrame
 from bridges.media.can.codec import can_id, subject_mask
 from bridges.media.can.library import python_can
-from bridges.media.can.medium import Can
+from bridges.media.can.listening import trouble
+from bridges.media.can.medium import LISTENING, Can
 from bridges.media.can.pipe import CanPipe
 from bridges.media.can.port import BusPort, Port, SocketPort, explained, prepare, shut_down
 from bridges.media.can.restart import Restarter
@@ -93,6 +94,8 @@ class CanBus(DeviceLink[D]):
         rates = {"bitrate": options.bitrate, "data_bitrate": options.data_bitrate}
         arguments: dict[str, Any] = {key: value for key, value in rates.items() if value is not None}
         arguments |= options.options
+        if options.listen_only:
+            arguments |= LISTENING[options.interface]
         if options.fd or options.interface == "udp_multicast":  # udp_multicast hides FD frames otherwise
             arguments["fd"] = True
         if options.interface == "socketcan":
@@ -110,6 +113,8 @@ class CanBus(DeviceLink[D]):
     def _open_bus(self) -> "BusABC":
         """Open the bus. Runs in a worker thread: it may block and raise any exception."""
         channel, interface = str(self.options.channel), self.options.interface
+        if self.options.listen_only and interface == "socketcan" and (why := trouble(channel)):
+            raise OSError(why)
         # ignore_config: settings come from the topology, not from configuration files in the home directory
         if interface == "socketcand":
             connect_once()

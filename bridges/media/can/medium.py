@@ -17,6 +17,17 @@ if TYPE_CHECKING:
 from bridges.media.medium import CLOCK_S, SEAL_BYTES, Medium, Taken, Word
 from bus.wire.envelope import ENVELOPE_BYTES
 
+LISTENING: dict[str, dict[str, Any]] = {
+    "socketcan": {},
+    "slcan": {"listen_only": True},
+    "vector": {"listen_only": True},
+    "nixnet": {"listen_only": True},
+    "kvaser": {"driver_mode": False},
+    "seeedstudio": {"operation_mode": "silent"},
+    "udp_multicast": {},
+    "virtual": {},
+}
+"""What python-can's interfaces take so that a controller acknowledges nothing; the last two have none."""
 _UDP_PORT = 43113  # the default port of python-can's udp_multicast
 
 
@@ -63,6 +74,9 @@ class Can(Medium):
         CanNode | None, "Cyphal node id that no other node of the bus has; the gateway's `node` by default"
     ] = None
     subject: Annotated[int, Range(0, 8191), "Cyphal subject id of TMQ"] = 0x1234
+    listen_only: Annotated[
+        bool, "nothing is sent, not even acknowledgements; SocketCAN: set it by `ip link`, too"
+    ] = False
     age_ms: Annotated[Delay, "frames that waited longer are not sent; a `shed` with an age stands in"] = 500
     queue_bytes: Annotated[QueueBytes, "bound of the queue to the bus"] = 65_536
     options: Annotated[
@@ -80,6 +94,24 @@ class Can(Medium):
             raise ValueError(f"{', '.join(sorted(twice))} belongs beside options, not in it")
         if not self.options.get("local_loopback", True):
             raise ValueError("local_loopback must be on: it confirms that a frame was sent")
+
+        if self.listen_only and self.interface not in LISTENING:
+            names = ", ".join(sorted(LISTENING))
+            raise ValueError(
+                f"listen_only: {self.interface} cannot be told to acknowledge nothing: use {names}"
+            )
+
+    @property
+    def hears_only(self) -> bool:
+        return self.listen_only
+
+    @property
+    def knows_own(self) -> bool:
+        return self.interface == "socketcan"
+
+    @property
+    def subject_of_tmq(self) -> int | None:
+        return self.subject
 
     @property
     def device(self) -> str:
@@ -99,7 +131,8 @@ class Can(Medium):
     def label(self) -> str:
         rates = "/".join(str(rate) for rate in (self.bitrate, self.data_bitrate) if rate)
         adapter = "" if self.interface == "socketcan" else self.interface
-        words = ("can", adapter, str(self.channel), "FD" if self.fd else "", rates)
+        listens = "listens" if self.listen_only else ""
+        words = ("can", adapter, str(self.channel), "FD" if self.fd else "", rates, listens)
         return " ".join(word for word in words if word)
 
     def wire(self, machine: str) -> str:
@@ -136,6 +169,8 @@ class Can(Medium):
         if self.interface == "socketcan":
             yield Sockets("AF_CAN")
             yield Probe("bridges.media.can.port:trouble", (str(self.channel),))
+            if self.listen_only:
+                yield Probe("bridges.media.can.listening:trouble", (str(self.channel),))
         else:
             yield Probe("bridges.media.can.link:unknown", (self.interface,))
         if self.interface == "udp_multicast":

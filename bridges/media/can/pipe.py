@@ -4,10 +4,11 @@ import logging
 from asyncio import Handle
 
 from bridges.items import IDENTIFIER, CanFrame
+from bridges.media.can.medium import Can
 from bridges.media.can.port import BusPort, Port
 from bridges.media.can.receive import Reader
 from bridges.media.can.restart import Restarter
-from bridges.media.can.send import DirectSender, Outbound, ThreadSender
+from bridges.media.can.send import DirectSender, Outbound, SilentSender, ThreadSender
 from bridges.media.can.shared import Shared
 from bridges.media.can.state import State
 from bridges.media.can.voice import Inbound, Voice
@@ -22,6 +23,12 @@ _NEVER_BLOCKS = ("socketcan", "udp_multicast", "virtual")
 _STATE_S = 1.0
 
 
+def _sender_of(options: Can) -> type[Outbound]:
+    if options.listen_only:
+        return SilentSender
+    return DirectSender if options.interface in _NEVER_BLOCKS else ThreadSender
+
+
 class CanPipe(OpenPipe):
     """A pipe to all other nodes on a CAN bus, as one peer. `voice` turns messages into frames, and back."""
 
@@ -34,8 +41,7 @@ class CanPipe(OpenPipe):
         self._reader: Reader | None = None
         self._again: Handle | None = None
         self._asking: Handle | None = None
-        sender = DirectSender if shared.options.interface in _NEVER_BLOCKS else ThreadSender
-        self._outbound: Outbound = sender(shared, port, voice, self._loop, self._gone)
+        self._outbound: Outbound = _sender_of(shared.options)(shared, port, voice, self._loop, self._gone)
         self._inbound: Inbound = voice.hearing(self._outbound.confirm, self._on_error)
 
     def start(self) -> None:

@@ -95,7 +95,7 @@ class Outbound:
                 return _Next((frame,), came_s, b"")
         while self._voice.is_free and (taken := self._queue.take(now_s)) is not None:
             came_s, message = taken
-            frames, why = self._voice.encode(message, now_s)
+            frames, why, _ = self._voice.encode(message, now_s)
             if frames:
                 return _Next(frames, came_s, message)
             self._queue.settle(len(message), why)
@@ -148,6 +148,19 @@ class Outbound:
                 handle.cancel()
         self._said.clear()
         self._queue.clear(reason)
+
+
+class SilentSender(Outbound):
+    """A sender that sends nothing: the link only listens."""
+
+    def put(self, messages: list[bytes]) -> None:
+        self._stats.drop("listen only", len(messages))
+
+    def say(self, frames: Sequence[CanFrame]) -> None:
+        """Say nothing."""
+
+    def pump(self) -> None:
+        """Send nothing."""
 
 
 class DirectSender(Outbound):

@@ -1,7 +1,7 @@
 """A CAN bus whose devices speak a protocol of their own: the link, and the voice that its translator has."""
 
 from asyncio import TimerHandle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -50,9 +50,10 @@ class CanSpoken(CanBus[Conversation]):
         shed: Shed | None = None,
         may_act: Callable[[float], bool] = always,
         subjects: tuple[int, ...] = (),
+        names: Sequence[str] = (),
         **rest: Any,
     ) -> None:
-        self.protocol, self._may_act, self._subjects = protocol, may_act, subjects
+        self.protocol, self._may_act, self._subjects, self._names = protocol, may_act, subjects, names
         super().__init__(options, shed=shed, **rest)
 
     def _filters(self) -> list[dict[str, Any]] | None:
@@ -60,7 +61,8 @@ class CanSpoken(CanBus[Conversation]):
         return None if filters is None else [{"can_id": one, "can_mask": mask} for one, mask in filters]
 
     def _open_device(self) -> Conversation:
-        wire = Wire(self.name, "frames", self.stats, partial(unix_s, self._loop.time), may_act=self._may_act)
+        clock = partial(unix_s, self._loop.time)
+        wire = Wire(self.name, "frames", self.stats, clock, 0.0, self._may_act, self._names)
         translator = self.protocol.translator(wire)
         return Conversation(self._open_bus(), translator)
 

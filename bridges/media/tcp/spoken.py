@@ -7,13 +7,14 @@ from functools import partial
 from math import inf
 from typing import Any
 
+from bridges.media.device import cancel
 from bridges.media.shed_pipe import FrontLink, ShedLink
 from bridges.media.shedding import Shed
-from bridges.media.spoken import SAID_BYTES, BytePort, SpokenLink, ear_of, unix_s
+from bridges.media.spoken import SAID_BYTES, BytePort, Conversation, SpokenLink, ear_of, unix_s
 from bridges.media.tcp.medium import Tcp
 from bridges.media.uart.port import SocketPort
 from bridges.protocols.protocol import Protocol
-from bridges.protocols.translator import Translator, Wire, always
+from bridges.protocols.translator import LOOK_S, Translator, Wire, always
 from bus.errors import LinkError, words_of
 from bus.hub import Hub, Link
 from bus.input import InputWatch
@@ -45,11 +46,49 @@ def tcp_spoken(
 
 
 class TcpSpoken(SpokenLink):
-    """One connection to a peer that speaks a protocol. `rest` is that of `SpokenLink`."""
+    """One connection to a peer that speaks a protocol. `rest` is that of `SpokenLink`.
+
+    A peer that is asked has a connection only while this gateway may ask, as many devices take only one.
+    Without, the link is up too: this gateway can take over.
+    """
 
     def __init__(self, options: Tcp, protocol: Protocol, shed: Shed | None = None, **rest: Any) -> None:
         self.options = options
+        self._watch: TimerHandle | None = None
         super().__init__(f"tcp:{options.device}", protocol, shed, options.queue_bytes, **rest)
+
+    def _begin(self) -> None:
+        if not self.protocol.asks or self._may_act(self._loop.time()):
+            return super()._begin()
+        self.state, self.fault = "up", ""
+        self._timer = self._loop.call_later(LOOK_S, self._look)
+        return None
+
+    def _look(self) -> None:
+        """Connect as soon as this gateway may ask. Meanwhile the link stays up, unless that fails."""
+        self._begin()
+        self.state = "up"
+
+    def _go_up(self, device: Conversation) -> None:
+        super()._go_up(device)
+        if self.protocol.asks and self.pipe is not None:
+            self._watch = self._loop.call_later(LOOK_S, self._look_whether_still)
+
+    def _look_whether_still(self) -> None:
+        """Close the connection as soon as another gateway asks."""
+        if self.pipe is None or self.state != "up":
+            return
+        if self._may_act(self._loop.time()):
+            self._watch = self._loop.call_later(LOOK_S, self._look_whether_still)
+            return
+        self._generation += 1  # so that this does not count as a loss
+        self.pipe.close()
+        self.pipe = None
+        self._begin()
+
+    def close(self) -> None:
+        cancel(self._watch)
+        super().close()
 
     def _open_port(self) -> BytePort:
         where = self.options.host, self.options.port
@@ -144,7 +183,7 @@ class _Peer:
         now_s, sent, count = self._loop.time(), list[bytes](), 0
         self._unsent = {}
         for message in payloads(batch):
-            items, why = self.translator.send(message, now_s)
+            items, why, _ = self.translator.send(message, now_s)
             sent += items
             count += not why
             if why:

@@ -1,10 +1,22 @@
 """The search of a message of a database by the identifier of a frame. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Final
 
-from bridges.items import EXTENDED
-from bridges.protocols.dbc.j1939.pgn import NULL, pgn_of
+from bridges.items import EXTENDED, IDENTIFIER, REMOTE, STANDARD_MAX
+from bridges.protocols.dbc.j1939.pgn import (
+    ADDRESS_CLAIMED,
+    NULL,
+    PACKETS,
+    REQUEST,
+    TRANSPORT,
+    identifier_of,
+    mask_of,
+    pgn_of,
+)
 from bridges.protocols.dbc.layout import Message
+
+_FILTERS_MAX: Final = 512  # of a socket: CAN_RAW_FILTER_MAX of linux/can/raw.h
 
 
 class Index:
@@ -42,3 +54,23 @@ class Index:
                 if message.id & 0xFF == wanted:
                     return message
         return among[0] if among else None
+
+
+def filters_of(messages: Iterable[Message], claims: bool) -> tuple[tuple[int, int], ...] | None:
+    """Return an identifier and a mask for the frames of each message; None if these are too many.
+
+    With `claims`, frames about addresses of J1939 are among them.
+    """
+    found = tuple(dict.fromkeys(_filters(list(messages), claims)))
+    return found if len(found) <= _FILTERS_MAX else None
+
+
+def _filters(messages: list[Message], claims: bool) -> Iterator[tuple[int, int]]:
+    for message in messages:
+        if not message.is_j1939:
+            identifiers = IDENTIFIER if message.is_extended else STANDARD_MAX
+            yield message.identifier, EXTENDED | REMOTE | identifiers
+    pgns = [pgn_of(message.id) for message in messages if message.is_j1939]
+    special = (TRANSPORT, PACKETS, *((ADDRESS_CLAIMED, REQUEST) if claims else ())) if pgns else ()
+    for pgn in (*pgns, *special):
+        yield identifier_of(pgn, 0, 0, 0), EXTENDED | REMOTE | mask_of(pgn)

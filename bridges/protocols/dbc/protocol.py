@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from bridges.items import CanFrame, Items
 from bridges.protocols.dbc.checks import problems
 from bridges.protocols.dbc.database import Unreadable, read
+from bridges.protocols.dbc.index import filters_of
 from bridges.protocols.dbc.layout import Database, Message
 from bridges.protocols.dbc.wanted import Wanted
 from bridges.protocols.protocol import Cycle, Problem, Protocol, Way
@@ -15,6 +16,7 @@ from bus.errors import words_of
 from bus.needs import Library, Need, Readable
 from bus.quantity.quantity import Quantity
 from bus.schema import Delay, Key, Length, Names, Path, Range, Scalar, Single, Where
+from bus.wire.frame import TOKENS_MAX
 
 MISSING = "cantools is missing: pip install 'buscoupler[dbc]'"
 
@@ -44,7 +46,10 @@ class Dbc(Protocol):
         "signal"
     )
     form: FormSetting = "text"
-    publish: Annotated[Literal["frame", "change"], "what comes, or only what differs from the last"] = "frame"
+    publish: Annotated[
+        Literal["frame", "change"],
+        "what comes, or only what differs from the last; a multiplexer then comes with `refresh_ms` only",
+    ] = "frame"
     refresh_ms: Annotated[
         Delay, "with `publish: change`, what stays is published this often, if it comes"
     ] = 10_000
@@ -70,6 +75,10 @@ class Dbc(Protocol):
     ] = None
 
     def check(self) -> None:
+        if len(self.root) > TOKENS_MAX - 3:
+            raise ValueError(
+                f"root: message, source and signal follow it, so it has at most {TOKENS_MAX - 3}"
+            )
         if self.per == "message" and self.form != "text":
             raise ValueError("form is of signals: a message is JSON")
         if (self.address is None) != (self.name is None):
@@ -125,6 +134,13 @@ class Dbc(Protocol):
             for names in (self.received(database), self.sent(database))
         )  # type: ignore[return-value]
 
+    def filters(self) -> tuple[tuple[int, int], ...] | None:
+        database = self.database_or_none() if self.receive is not None else None
+        if database is None:
+            return None
+        messages = [database.messages[name] for name in (*self.received(database), *self.sent(database))]
+        return filters_of(messages, bool(self.sent(database)))
+
     def needs(self) -> Iterator[Need]:
         yield Library("cantools", "cantools", "dbc")
         yield Readable(self.path(self.file))
@@ -174,10 +190,10 @@ class Dbc(Protocol):
         except ImportError:
             yield Problem(f"{self.file} is not checked: {MISSING}", is_error=False)
         except OSError as error:
-            yield Problem(f"{self.file} cannot be read: {words_of(error)}")
+            yield Problem(f"{self.file} cannot be read: {error.strerror or words_of(error)}")
         except Unreadable as error:
             place = Where(path, error.line, error.column or 1, self.where.path) if error.line else None
-            yield Problem(f"{self.file}: {error}", where=place)
+            yield Problem(f"{self.file}: {error}" if place is None else f"{error}", where=place)
         except ValueError as error:
             yield Problem(f"{self.file}: {error}")
         else:

@@ -4,6 +4,7 @@
 should, `episodes` equal frames that are told apart by time, `failover_copies` what candidates send again.
 `replays` are frames that a standby sent at a takeover. `causes` finds what else was the matter: `ways` over
 bridges, gateways that are `dark` or `absent` and holes, `silent` bridges and `gaps` of segments, which are
-spells of `quiet`. `explain` says what counts mean, and `labels` has the final name of a fault. `uncovered` is
-what was not looked at, and `coverage` has the words for it.
+spells of `quiet`, and filters that changed (`filtered`). `due` is what topologies let pass. `explain` says
+what counts mean, and `labels` has the final name of a fault. `uncovered` is what was not looked at, and
+`coverage` has the words for it.
 """

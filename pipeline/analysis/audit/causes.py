@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipeline.analysis.audit import absent, dark, gaps, silent, ways
+from pipeline.analysis.audit import absent, dark, filtered, gaps, silent, ways
 from pipeline.analysis.audit.episodes import EPISODE
 from pipeline.analysis.audit.labels import CIRCUMSTANCES, FAULT_PATTERN, FaultPattern
 from pipeline.analysis.shared import events, holes, inventory
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _NONE: Final = {
     "unseen": "string", "dark": "array<string>", "absent": "array<string>",
     "silent": "array<string>", "last": "array<string>",
-    "paused": "array<string>",
+    "paused": "array<string>", "filtered": "array<string>",
 }  # fmt: skip
 _NAMED: Final = {"fault_pattern": int, "first": str, "flow": int, "begun": int, "name": str}
 
@@ -80,6 +80,7 @@ def marked(
         _absent(seen, patterns, its),
         _silent(seen, numbered, patterns, its),
         _paused(seen, patterns, its) if are_parallel else None,
+        _filtered(seen, patterns, its),
     ]
     for one in (one for one in found if one is not None):
         joined = joined.join(one, [*EPISODE], "left")
@@ -127,6 +128,15 @@ def _paused(episode_rows: "DataFrame", patterns: Sequence[FaultPattern], its: Re
         return None
     names = {row[-1] for row in between}
     return gaps.paused(_lost(episode_rows, between), gaps.pauses(its.rows, names, its.ahead, its.end_ns))
+
+
+def _filtered(
+    episode_rows: "DataFrame", patterns: Sequence[FaultPattern], its: Recorded
+) -> "DataFrame | None":
+    lost = [(one.key[1], one.key[-1], one.lost) for one in patterns if one.lost]
+    times = filtered.spells(its.at.versions, its.ahead)
+    found = set(filtered.kept_out(lost, times, ways.shown(its.taken), its.at.filters))
+    return filtered.filtered(episode_rows, sorted(found)) if found else None
 
 
 def _lost(episode_rows: "DataFrame", names: Collection[tuple[int | str, ...]]) -> "DataFrame":

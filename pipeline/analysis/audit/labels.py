@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 FENCED: Final = "fenced"
 FAULT_PATTERN: Final = ("fault_pattern", "first", "flow", "begun")
-CIRCUMSTANCES: Final = ("unseen", "dark", "absent", "silent", "last", "paused")
+CIRCUMSTANCES: Final = ("unseen", "dark", "absent", "silent", "last", "paused", "filtered")
 SUMMARY: Final = {
     "kind": str, "stage": str, "segment": str, "gateway": str, "hub": str, "matched": str,
     "count": int, "first_ns": int, "last_ns": int,
@@ -95,7 +95,7 @@ class Group(NamedTuple):
     `label` is its number. `unseen` is the gateway of a recorder that had a hole then. Of those that are
     `dark` nobody knows what they moved then, and of those that are `absent` nothing was recorded then.
     `silent` are the bridges that were silent, and `last` the gateways that passed something last; `paused`
-    are segments onto which nobody put anything.
+    are segments onto which nobody put anything, and `filtered` those to which filters let nothing.
     """
 
     label: int
@@ -110,10 +110,15 @@ class Group(NamedTuple):
     silent: Sequence[str]
     last: Sequence[str]
     paused: Sequence[str]
+    filtered: Sequence[str] = ()
 
     def labels(self) -> Iterator[Label]:
-        """Yield the faults of one of its episodes, by the names that the circumstances give them."""
-        return map(self._labelled, self.pattern.faults)
+        """Yield the faults of one of its episodes, by the names that the circumstances give them. What a
+        filter held back is none."""
+        return (self._labelled(one) for one in self.pattern.faults if not self._is_filtered(one))
+
+    def _is_filtered(self, fault: Fault) -> bool:
+        return fault.kind == LOST and not fault.unheard and fault.segment in self.filtered
 
     def _labelled(self, fault: Fault) -> Label:
         gateway, hub = fault.hub or (None, None)
@@ -145,7 +150,7 @@ def groups_of(found: "Iterable[Row]", patterns: Iterable[FaultPattern]) -> list[
         Group(
             row.label, known[tuple(row[name] for name in FAULT_PATTERN)], row.matched, row.episodes,
             row.first_ns, row.last_ns, row.unseen, row.dark or (), row.absent or (), row.silent or (),
-            row["last"] or (), row.paused or (),
+            row["last"] or (), row.paused or (), row.filtered or (),
         )
         for row in found
     ]  # fmt: skip

@@ -35,19 +35,26 @@ def shown(taken: "Iterable[Row]") -> Ways:
 
 def of_flow(traffic: Ways, topologies: Iterable[Hubs], patterns: Patterns, begun: int) -> Ways:
     """Return the ways of frames of one flow, which start with those `patterns` that are set in `begun`."""
-    passing = _Passing(patterns, begun)
-    told: dict[str, set[Way]] = {}
-    for name, hub in ((name, hub) for hubs in topologies for name, hub in hubs.items()):
-        if name.startswith(BRIDGE):
-            told.setdefault(name, set()).update(passing.ways(hub))
-    return {**traffic, **{name: frozenset(ways) for name, ways in told.items()}}
+    told: dict[str, frozenset[Way]] = {}
+    for hubs in topologies:
+        for name, its in of_hubs(hubs, patterns, begun).items():
+            told[name] = told.get(name, frozenset()) | its
+    return {**traffic, **told}
+
+
+def of_hubs(hubs: Hubs, patterns: Patterns, begun: int, is_sure: bool = False) -> Ways:
+    """Return the ways of frames of one flow by one topology; with `is_sure`, those alone that surely let them
+    pass."""
+    passing = _Passing(patterns, begun, is_sure)
+    return {name: frozenset(passing.ways(hub)) for name, hub in hubs.items() if name.startswith(BRIDGE)}
 
 
 class _Passing:
     """The judgement which filters the frames of one flow pass. A pattern that has no number may begin
-    them."""
+    them, and where only what `is_sure` counts, it keeps them out."""
 
-    def __init__(self, patterns: Patterns, begun: int) -> None:
+    def __init__(self, patterns: Patterns, begun: int, is_sure: bool) -> None:
+        self._may = not is_sure
         numbered = patterns[:NUMBERED_MOST]
         self._begun = {pattern: bool(begun >> number & 1) for number, pattern in enumerate(numbered)}
 
@@ -57,11 +64,11 @@ class _Passing:
     def _lets(self, side: Mapping[str, Any], way: str) -> bool:
         allow = [*side.get("allow", ()), *side.get(f"allow_{way}", ())]
         deny = [*side.get("deny", ()), *side.get(f"deny_{way}", ())]
-        kept_out = any(self._starts(pattern, unknown=False) for pattern in deny)
-        return not kept_out and (not allow or any(self._starts(one, unknown=True) for one in allow))
+        kept_out = any(self._starts(pattern, unknown=not self._may) for pattern in deny)
+        return not kept_out and (not allow or any(self._starts(one, unknown=self._may) for one in allow))
 
     def ways(self, hub: Mapping[str, Any]) -> Iterator[Way]:
-        if not self._starts(hub.get("pattern", ()), unknown=True):
+        if not self._starts(hub.get("pattern", ()), unknown=self._may):
             return
         sides = hub.get("sides", ())
         for one in (side for side in sides if self._lets(side, "in")):

@@ -21,6 +21,12 @@ PROOF: Final = 100
 _NO_EARS: Final[Mapping[int, int]] = MappingProxyType({})
 
 
+_NOTHING_DUE: Final[Mapping[tuple[int, int], frozenset[int]]] = MappingProxyType({})
+
+Kept = tuple[int, int, int]
+"""A home, a flow, and the patterns that its frames start with (`pipeline.analysis.shared.filters.begun`)."""
+
+
 class Signature(NamedTuple):
     """A sum that `frames` have, `inside` of them in the span that is looked at.
 
@@ -89,18 +95,21 @@ class Expected(NamedTuple):
 
 
 def learn(
-    signatures: Iterable[Sequence[int]], words: int, heard_in: Mapping[int, int] = _NO_EARS
+    signatures: Iterable[Sequence[int]],
+    words: int,
+    heard_in: Mapping[int, int] = _NO_EARS,
+    due: Mapping[tuple[int, int], frozenset[int]] = _NOTHING_DUE,
 ) -> Expected:
-    """Learn from rows of (word..., rows, flow, count, inside); `heard_in` as in `Signature`.
+    """Learn from rows of (word..., rows, flow, count, inside ...); `heard_in` as in `Signature`.
 
     A segment that one frame of a home and flow reached is expected of all of them. One that never got any is
-    not a loss but a filter, or was never joined.
+    not a loss but a filter, or was never joined, unless it is `due`.
     """
     known = [_signature(row, words, heard_in) for row in signatures]
     at_home = [one for one in known if one.home() >= 0]
     reached: dict[tuple[int, int], set[int]] = defaultdict(set)
     for one in at_home:
-        reached[one.home(), one.flow] |= one.sent()
+        reached[one.home(), one.flow] |= one.sent() | due.get((one.home(), one.flow), frozenset())
     arrived = (one for one in at_home if one.sent() == reached[one.home(), one.flow])
     whole = [one for one in arrived if one.is_heard_by_all()]
     usual = _usual(whole)
@@ -110,8 +119,16 @@ def learn(
 
 
 def _signature(row: Sequence[int], words: int, heard_in: Mapping[int, int]) -> Signature:
-    rows, flow, frames, inside = row[words:]
+    rows, flow, frames, inside = row[words : words + 4]
     return Signature(tuple(row[:words]), rows, flow, frames, inside, heard_in)
+
+
+def kept(
+    signatures: Iterable[Sequence[int]], words: int, heard_in: Mapping[int, int] = _NO_EARS
+) -> set[Kept]:
+    """Find the homes and flows in rows of (word..., rows, flow, count, inside, begun)."""
+    known = ((_signature(row, words, heard_in), row[words + 4]) for row in signatures)
+    return {(one.home(), one.flow, begun) for one, begun in known if one.home() >= 0}
 
 
 def _usual(whole: list[Signature]) -> dict[tuple[int, int], int]:

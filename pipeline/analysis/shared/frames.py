@@ -13,6 +13,9 @@ from capture.schema import BRIDGE, Direction, Kind
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+NO_FRAME: Final = -2
+"""Instead of the first token: the message is no frame."""
+
 _SQL: Final[Mapping[Any, str]] = {
     int: "BIGINT", str: "STRING", float: "DOUBLE", bool: "BOOLEAN", list[str]: "ARRAY<STRING>"
 }  # fmt: skip
@@ -59,7 +62,7 @@ def first_token() -> "Column":
     Such messages go other ways than frames without tokens: buses carry them, and field media do not.
     """
     first = F.coalesce(F.try_element_at("tokens", F.lit(1)), F.lit(-1))
-    return F.when(F.col("type").isNull(), F.lit(-2).cast("bigint")).otherwise(first)
+    return F.when(F.col("type").isNull(), F.lit(NO_FRAME).cast("bigint")).otherwise(first)
 
 
 def begins(pattern: "Sequence[int]") -> "Column":

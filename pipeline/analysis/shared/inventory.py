@@ -52,7 +52,7 @@ def summarised(rows: "DataFrame") -> "DataFrame":
     """Add up the summaries in the files, to the columns of `counted`; `summaries` is how many there are."""
     inner = {name: F.col(f"contents.{name}") for name in schema.CONTENTS_FIELDS}
     found = rows.where(F.col("kind") == Kind.CONTENTS.value)
-    return _by_sort(found, inner["kind"], {
+    return _by_sort(found, inner["kind"], F.col("payload"), {
         "rows": F.sum(inner["rows"]), "enveloped": F.sum(inner["enveloped"]), "summaries": F.count(F.lit(1)),
         "last": F.max(inner["last_cap_seq"]), "last_ns": F.max(inner["last_ns"]),
         "topologies": F.collect_set("payload"),
@@ -62,26 +62,41 @@ def summarised(rows: "DataFrame") -> "DataFrame":
 def counted(rows: "DataFrame") -> "DataFrame":
     """Count all rows by recorder, place, kind and verdict; a ledger's by link and reason too."""
     recorded = rows.where(F.col("kind") != Kind.CONTENTS.value)
-    return _by_sort(recorded, F.col("kind"), {
+    return _by_sort(recorded, F.col("kind"), F.lit(None).cast("binary"), {
         "rows": F.count(F.lit(1)), "enveloped": F.count("origin"), "summaries": F.lit(0),
         "last": F.max("cap_seq"), "last_ns": F.max("ts_ns"),
         "topologies": F.lit(None),
     })  # fmt: skip
 
 
-def _by_sort(rows: "DataFrame", kind: "Column", sums: "dict[str, Column]") -> "DataFrame":
-    """Group rows by recorder, place, `kind` and verdict, those of ledgers by link too, and add them up."""
+def _by_sort(rows: "DataFrame", kind: "Column", topology: "Column", sums: "dict[str, Column]") -> "DataFrame":
+    """Group rows by recorder, place, `kind`, verdict and topology, those of ledgers by link too, and add them
+    up."""
     every = {"count": F.sum("count"), "first": F.min("cap_seq"), "first_ns": F.min("ts_ns"), **sums}
     sorts = {"kind": kind, "peer": F.when(kind == Kind.LEDGER.value, F.col("peer"))}
     columns = [column.alias(name) for name, column in every.items()]
-    return rows.withColumns(sorts).groupBy(*_SORT).agg(*columns)
+    return rows.withColumns(sorts).groupBy(*_SORT, topology.alias("topology")).agg(*columns).drop("topology")
 
 
-def topologies(taken: "Iterable[Row]") -> "Iterator[Hubs]":
+class Version(NamedTuple):
+    """A topology that files of a gateway were recorded under, since the first of them began."""
+
+    gateway: str
+    from_ns: int
+    hubs: Hubs
+
+
+def versions(taken: "Iterable[Row]") -> "Iterator[Version]":
     """Yield the topologies that files were recorded under, each once for each run of a recorder."""
     for row in taken:
         if row.kind == Kind.TOPOLOGY:
-            yield from map(json.loads, row.topologies)
+            for one in row.topologies:
+                yield Version(row.gateway, row.first_ns, json.loads(one))
+
+
+def topologies(taken: "Iterable[Row]") -> "Iterator[Hubs]":
+    """Yield what `versions` does, without gateways and times."""
+    return (one.hubs for one in versions(taken))
 
 
 def carried(taken: "Iterable[Row]") -> "list[Row]":

@@ -10,6 +10,8 @@ from pipeline.analysis.shared.expected import SEGMENTS_A_WORD
 if TYPE_CHECKING:
     from pyspark.sql import Row
 
+    from pipeline.analysis.shared.inventory import Version
+
 Hub = tuple[str, str]
 """Gateway and name."""
 Hearers = Mapping[str, frozenset[Hub]]
@@ -36,16 +38,21 @@ class Paths(NamedTuple):
 
 class Places(NamedTuple):
     """The segments and hubs (gateway and name) of a capture, the paths of frames between them, the topologies
-    that it was recorded under, and the patterns of their filters. `by_envelope`: all rows of frames have an
-    envelope; `has_envelopes`: some have."""
+    that it was recorded under (`versions`), and the patterns of their filters. `by_envelope`: all rows of
+    frames have an envelope; `has_envelopes`: some have."""
 
     segments: tuple[str, ...]
     hubs: tuple[tuple[str, str], ...]
     paths: Paths
     by_envelope: bool
     has_envelopes: bool
-    topologies: tuple[Hubs, ...] = ()
+    versions: "tuple[Version, ...]" = ()
     filters: Patterns = ()
+
+    @property
+    def topologies(self) -> tuple[Hubs, ...]:
+        """The topologies of all gateways and times."""
+        return tuple(one.hubs for one in self.versions)
 
     @property
     def ears(self) -> tuple[tuple[str, str], ...]:
@@ -67,7 +74,7 @@ class Places(NamedTuple):
 
 
 def as_places(
-    taken: "Iterable[Row]", topologies: tuple[Hubs, ...] = (), hearers: Hearers = NO_HEARERS
+    taken: "Iterable[Row]", versions: "tuple[Version, ...]" = (), hearers: Hearers = NO_HEARERS
 ) -> Places:
     """Make `Places` of the rows of `pipeline.analysis.shared.inventory.take`, with their topologies;
     `hearers` are those of segments of several buses."""
@@ -83,7 +90,8 @@ def as_places(
     has_envelopes = any(row.enveloped for row in found)
     takers = frozenset(((r.gateway, r.hub), r.bus) for r in bridges if r.dir == Direction.RX)
     paths = Paths(carriers, takers, wires, hearers)
-    return Places(segments, hubs, paths, by_envelope, has_envelopes, topologies, patterns_of(topologies))
+    filters = patterns_of(one.hubs for one in versions)
+    return Places(segments, hubs, paths, by_envelope, has_envelopes, versions, filters)
 
 
 def patterns_of(topologies: Iterable[Hubs]) -> Patterns:

@@ -103,10 +103,12 @@ def signatures(frame_sums: "DataFrame", at: Places) -> "DataFrame":
     one, so that the rows stay few.
     """
     inside = F.count(F.when(F.col("inside"), 1)).alias("inside")
-    each = frame_sums.groupBy(*columns(at)).agg(F.count(F.lit(1)).alias("count"), inside)
+    begun = F.max("begun" if at.filters else F.lit(0).cast("bigint")).alias("begun")
+    each = frame_sums.groupBy(*columns(at)).agg(F.count(F.lit(1)).alias("count"), inside, begun)
     rows = F.when(_are_several(at) & (F.col("count") < PROOF), F.lit(SEVERAL)).otherwise(F.col("rows"))
     one = each.withColumn("rows", rows).groupBy(*columns(at))
-    return one.agg(F.sum("count").alias("count"), F.sum("inside").alias("inside"))
+    sums = (F.sum(name).alias(name) for name in ("count", "inside"))
+    return one.agg(*sums, F.max("begun").alias("begun"))
 
 
 def _are_several(at: Places) -> "Column":

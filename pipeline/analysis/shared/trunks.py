@@ -74,10 +74,10 @@ class Whole(NamedTuple):
 
 def whole(rows: "DataFrame", recorded: "list[Row]") -> Whole:
     """Join the buses in rows and in their inventory, as `recorded`, and find the places."""
-    topologies = list(inventory.topologies(recorded))
-    one = joined(topologies)
+    versions = list(inventory.versions(recorded))
+    one = joined(version.hubs for version in versions)
     taken = in_inventory(recorded, one)
-    named = tuple(_in_topology(hubs, one) for hubs in topologies)
+    named = tuple(version._replace(hubs=_in_topology(version.hubs, one)) for version in versions)
     return Whole(in_rows(rows, one), taken, as_places(taken, named, _hearers(taken, one)))
 
 

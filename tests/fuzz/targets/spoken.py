@@ -82,16 +82,30 @@ def _data(name: str) -> Callable[[], Sequence[bytes]]:
     return lambda: [recorded(*SEEDS[name])]
 
 
+_GROWN: Final[dict[str, Callable[[int], Sequence[bytes]]]] = {
+    "lines": lambda n: [b"a" * n + b"!\r\n"],
+    "nmea": lambda n: [b"$GPGGA," * n + b"\n"],
+    "jsonl": lambda n: [b'"' + b'\\"[' * n + b"\n"],
+    "slip": lambda n: [b"\xdb\xdc" * n + b"\xc0"],
+}
+
+
+def _target(name: str, record: Protocol, parses: str) -> Target:
+    return Target(name, parses, _heard(record), _seeds(name), grown=_GROWN.get(name, lambda n: ()))
+
+
+_OUT: Final = {"lines": LINES, "nmea": NMEA, "jsonl": MEMBERS, "slip": SLIP, "bytes": BYTES}
 TARGETS: Final = [
-    Target("lines", "lines of text that match", _heard(LINES), _seeds("lines"), grown=lambda n: [b"a" * n + b"!\r\n"]),
-    Target("nmea", "sentences of NMEA 0183", _heard(NMEA), _seeds("nmea"), grown=lambda n: [b"$GPGGA," * n + b"\n"]),
-    Target("jsonl", "members of JSON lines", _heard(MEMBERS), _seeds("jsonl"), grown=lambda n: [b'"' + b'\\"[' * n + b"\n"]),
+    _target("lines", LINES, "lines of text that match"),
+    _target("nmea", NMEA, "sentences of NMEA 0183"),
+    _target("jsonl", MEMBERS, "members of JSON lines"),
+    _target("slip", SLIP, "packets of SLIP"),
+    _target("bytes", BYTES, "bytes in chunks"),
+    Target("lines-plain", "lines of text", _heard(PLAIN), _seeds("lines")),
     Target("jsonl-split", "all members of JSON lines", _heard(SPLIT), _seeds("jsonl")),
-    Target("slip", "packets of SLIP", _heard(SLIP), _seeds("slip"), grown=lambda n: [b"\xdb\xdc" * n + b"\xc0"]),
-    Target("bytes", "bytes in chunks", _heard(BYTES), _seeds("bytes")),
     Target("echo-of-bytes", "the echo of a line", _echo, _seeds("lines"), grown=lambda n: [b"READ 10" * n]),
     *(
         Target(f"{name}-out", f"frames that leave as {name}", _written(record), _data(name), whole=True)
-        for name, record in (("lines", LINES), ("nmea", NMEA), ("jsonl", MEMBERS), ("slip", SLIP), ("bytes", BYTES))
+        for name, record in _OUT.items()
     ),
-]  # fmt: skip
+]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 RX, TX = Direction.RX, Direction.TX
 START_NS = 10**18
 MS = 1_000_000
+_PART = 4_000  # rows that a client sends at once
 
 
 def frame(name: str, data: str) -> bytes:
@@ -66,22 +67,31 @@ class Capture:
         kind, verdict = Kind.GAP.value, Verdict.NOT_CAPTURED.value
         self.packets.append(Packet(at, gateway, "", "", "", 0, kind, verdict, 5, number, rows, reason))
 
+    def dropped(self, ms: float, gateway: str, hub: str, bus: str, reason: str, count: int = 1) -> None:
+        """Note in the ledger that a hub dropped messages on their way to a segment."""
+        at, number = START_NS + int(ms * MS), self._number(gateway, 1)
+        kind, verdict, way = Kind.LEDGER.value, Verdict.OTHER.value, int(TX)
+        self.packets.append(
+            Packet(at, gateway, hub, bus, "link", way, kind, verdict, 5, number, count, reason.encode())
+        )
+
     def event(self, ms: float, gateway: str, hub: str, words: str) -> None:
         """Note what a candidate of a bridge told."""
         at, number = START_NS + int(ms * MS), self._number(gateway, 1)
         kind, verdict = Kind.EVENT.value, Verdict.OTHER.value
         self.packets.append(Packet(at, gateway, hub, "", "", 0, kind, verdict, 5, number, 1, words.encode()))
 
-    def topology(self, gateway: str, hubs: dict[str, Any]) -> None:
-        """Note what a gateway's tap records, as at the end of a file."""
-        at = {"ts_ns": START_NS, "boot": 5, "cap_seq": 0, "date": date(2001, 9, 9), "gateway": gateway}
+    def topology(self, gateway: str, hubs: dict[str, Any], ms: float = 0.0) -> None:
+        """Note what a gateway's tap records, as at the end of a file that began then."""
+        began_ns = START_NS + int(ms * MS)
+        at = {"ts_ns": began_ns, "boot": 5, "cap_seq": 0, "date": date(2001, 9, 9), "gateway": gateway}
         none = {"kind": 3, "hub": "", "bus": "", "peer": "", "dir": 0, "count": 0, "verdict": 0}
         inner = {
             "kind": Kind.TOPOLOGY.value,
             "rows": 0,
             "enveloped": 0,
             "last_cap_seq": 0,
-            "last_ns": START_NS,
+            "last_ns": began_ns,
         }
         self.summaries.append({**at, **none, "payload": json.dumps(hubs).encode(), "contents": inner})
 
@@ -100,7 +110,11 @@ class Capture:
         if not self.goes_on:
             self._stop()
             self.goes_on = True
-        rows = spark.createDataFrame([row(packet) for packet in self.packets], DDL_PARTITIONED)
+        made = [row(packet) for packet in self.packets]
+        parts = [made[start : start + _PART] for start in range(0, len(made), _PART)] or [[]]
+        rows, *more = (spark.createDataFrame(one, DDL_PARTITIONED) for one in parts)
+        for one in more:
+            rows = rows.unionByName(one)
         if not self.summaries:
             return rows
         wanted = rows.schema.names

@@ -1,5 +1,7 @@
 """Capacities compared with the figures of the field studies, and the findings of `check` about them."""
 
+from pathlib import Path
+
 import pytest
 
 from bridges.media.can.medium import Can
@@ -111,3 +113,16 @@ def test_what_cannot_be_judged_is_said() -> None:
         "on: gw, join", "on: gw, pattern: a, join"
     )
     assert ["no frame of this pattern" in w for w in warnings(stray)] == [True]
+
+
+@pytest.mark.parametrize(("bitrate", "words"), [(500_000, ""), (20_000, "fill 75% of the line (Engine 75%)")])
+def test_cycle_times_of_a_database_are_compared_with_the_line(
+    tmp_path: Path, bitrate: int, words: str
+) -> None:
+    path = tmp_path / "engine.dbc"
+    signal = ' SG_ Rpm : 0|16@1+ (1,0) [0|0] "rpm" X\n'
+    cycle = 'BA_DEF_ BO_ "GenMsgCycleTime" INT 0 999;\nBA_ "GenMsgCycleTime" BO_ 5 9;\n'
+    path.write_text(f'VERSION ""\nBU_: X\nBO_ 5 Engine: 8 X\n{signal}{cycle}')
+    side = f"can: {{channel: can0, bitrate: {bitrate}}}, protocol: {{dbc: {{file: {path}}}}}"
+    found = warnings(BUS + f"bridges: {{b: {{on: gw, join: [bus: p, {{{side}}}]}}}}")
+    assert [words in one for one in found] == ([True] if words else [])

@@ -31,6 +31,11 @@ def identifier_of(pgn: int, source: int, destination: int = GLOBAL, priority: in
     return EXTENDED | priority << 26 | pgn << 8 | to | source
 
 
+def mask_of(pgn: int) -> int:
+    """Return the bits of an identifier that say whether a frame has a PGN."""
+    return 0x3FFFF00 if pgn >> 8 & 0xFF >= _PDU2 else 0x3FF0000
+
+
 def absent_from(bits: int, choices: Mapping[int, str]) -> tuple[int, int]:
     """Return the raw numbers, unsigned, from which on a signal has an error, and is not available.
 

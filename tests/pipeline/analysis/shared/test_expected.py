@@ -1,8 +1,16 @@
 """The expected segments of frames, derived from most of them: tests on hand-made sums."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from pipeline.analysis.shared.expected import ENVELOPED_UNIT, SEGMENTS_A_WORD, SENT_UNIT, Expected, learn
+from pipeline.analysis.shared.expected import (
+    ENVELOPED_UNIT,
+    SEGMENTS_A_WORD,
+    SENT_UNIT,
+    Expected,
+    kept,
+    learn,
+)
 
 
 def word(received: list[int], sent: list[int]) -> int:
@@ -13,7 +21,7 @@ def rows(received: int, sent: int, enveloped: int = 0) -> int:
     return received + sent * SENT_UNIT + enveloped * ENVELOPED_UNIT
 
 
-def learned(sums: Iterable[Sequence[int]], words: int, **more: dict[int, int]) -> Expected:
+def learned(sums: Iterable[Sequence[int]], words: int, **more: Any) -> Expected:
     """Learn from sums of frames that are all inside the span."""
     return learn([[*one, one[-1]] for one in sums], words, **more)
 
@@ -99,3 +107,15 @@ def test_a_frame_that_enters_where_two_buses_hear_it_is_at_home_there() -> None:
 def test_what_is_put_and_came_from_nowhere_has_no_home() -> None:
     again = [word([4], [1]), rows(1, 1), 7, 5]
     assert [one.frames for one in learned([FINE, again], 1, heard_in=EARS).homeless] == [5]
+
+
+def test_a_segment_that_is_due_is_expected_although_no_frame_reached_it() -> None:
+    assert learned([FINE], 1, due={(0, 7): frozenset({3}), (0, 8): frozenset({4})}).routes == {
+        (0, 7): frozenset({1, 2, 3})
+    }
+    assert learned([FINE], 1, due={(0, 7): frozenset({2})}).typical == learned([FINE], 1).typical
+
+
+def test_homes_and_flows_come_with_the_patterns_that_their_frames_start_with() -> None:
+    homeless = [word([1], [1]), rows(1, 1), 8, 100]
+    assert kept([[*one, one[-1], 5] for one in (FINE, homeless)], 1) == {(0, 7, 5)}

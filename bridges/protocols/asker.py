@@ -1,0 +1,312 @@
+"""The base class of translators that ask devices by time, and write into them. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import count
+from math import inf
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from bridges.protocols.asking import Asking
+from bridges.protocols.commands import Command, Commands, Place
+from bridges.protocols.translator import LOOK_S, Sent, Translator, Turn, Wire, frame
+from bus.quantity.forms import write
+
+T = TypeVar("T")
+I = TypeVar("I", contravariant=True)  # noqa: E741 (an item)
+AWAY_S, REFUSED_S = 30.0, 60.0
+"""The longest pauses between requests to a device that is silent, and for a value that it refuses."""
+SILENT = 2
+"""Requests without a good answer, after which a device is told."""
+_TOLD = 3
+
+
+class Outcome(NamedTuple):
+    """The outcome of a request: the data that were read, or `fault`, a reason of rejects.
+
+    `refused`: the device itself refused, in these words, with this `code`. `unsure`: nobody knows whether a
+    write was done.
+    """
+
+    data: bytes = b""
+    fault: str = ""
+    refused: str = ""
+    unsure: bool = False
+    code: int = 0
+
+
+class Line(Protocol[I]):
+    """The wire between request and answer: one request is open at a time.
+
+    `is_open`: whether one is. `free_s`: when the next may be sent. `due_s`: when to `look`, while one is
+    open. `heard_s`: when the last input came.
+    """
+
+    is_open: bool
+    free_s: float
+    heard_s: float
+
+    @property
+    def due_s(self) -> float: ...
+
+    def feed(self, item: I, now_s: float) -> Outcome | None:
+        """Take input. Return the outcome of the open request if this completes it."""
+
+    def look(self, now_s: float) -> Outcome | None:
+        """Return the outcome of the open request if it has one by the passing of time."""
+
+
+@dataclass(slots=True, eq=False)
+class Device:
+    """The health of one device, which is not asked before `away_s` while it is silent."""
+
+    name: str
+    timeout_s: float
+    misses: int = 0
+    away_s: float = 0.0
+
+    def missed(self, now_s: float) -> None:
+        """Note a request without a good answer, and ask less and less often."""
+        self.misses += 1
+        self.away_s = now_s + min(AWAY_S, self.timeout_s * 2 ** min(self.misses - 1, 16))
+
+    def answered(self) -> None:
+        """Note a good answer."""
+        self.misses, self.away_s = 0, 0.0
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Poll:
+    """Values that one request reads, every `poll_s` seconds. `name` says where they are, for people.
+
+    `refusals`: how often in a row the device refused them.
+    """
+
+    device: Device
+    name: str
+    poll_s: float
+    due_s: float = 0.0
+    refusals: int = 0
+
+
+P = TypeVar("P", bound=Poll)
+
+
+class Asker(Translator[T], Generic[T, P]):
+    """A translator that has the `line` of a wire to itself while this gateway may act.
+
+    When it begins to, it first waits for `answer_s`, so that no answer to another gateway's request is taken
+    for one to its own. A protocol overrides `_read`, `_write` and `_values`, and more where it has to.
+    """
+
+    asks = True
+
+    def __init__(
+        self, record: Asking, wire: Wire, line: Line[T], places: Sequence[Place], answer_s: float
+    ) -> None:
+        super().__init__(wire)
+        self._line, self._answer_s, self._form = line, answer_s, record.form
+        self._commands = Commands(record, places, self.settled)
+        self._polls: list[tuple[float, int, P]] = []
+        self._numbers = count()
+        self._acting = False
+        self._asked: P | Command | None = None
+        self._asked_s = 0.0
+        self._read_next = False  # commands and readings take turns
+        self._again: P | None = None  # is asked first
+        self._troubled: dict[Device | Poll, str] = {}
+        self.due_s = 0.0
+
+    def _read(self, poll: P, now_s: float) -> T:
+        """Begin the request of a poll, and return its item."""
+        raise NotImplementedError
+
+    def _write(self, command: Command, now_s: float) -> T:
+        """Begin the request of a command, and return its item."""
+        raise NotImplementedError
+
+    def _values(self, poll: P, data: bytes) -> list[tuple[Place, bytes]]:
+        """Return the bytes of all values in a good answer."""
+        raise NotImplementedError
+
+    def _device(self, asked: P | Command) -> Device:
+        """Return the device that was asked."""
+        raise NotImplementedError
+
+    def _words(self, device: Device, fault: str) -> str:
+        """Return what is wrong with a device whose last answer has this fault."""
+        return "does not answer" if fault == "no answer" else f"answers wrongly: {fault}"
+
+    def receive(self, items: Sequence[T], now_s: float) -> list[bytes]:
+        found = list[bytes]()
+        for item in items:
+            if not self._acting and not self._line.is_open:
+                self.wire.stats.reject("standby")
+                self.found += 1  # another gateway asks there: it is no noise
+            elif (outcome := self._line.feed(item, now_s)) is not None:
+                found += self._ended(outcome, now_s)
+        self._plan(now_s)
+        return found + self._said()
+
+    def turn(self, now_s: float) -> Turn[T]:
+        messages = list[bytes]()
+        if self._line.is_open and (outcome := self._line.look(now_s)) is not None:
+            messages = self._ended(outcome, now_s)
+        self._commands.expire(now_s)
+        items = self._next(now_s)
+        messages += self._said()
+        self._plan(now_s)
+        return Turn(messages, items)
+
+    def send(self, message: bytes, now_s: float) -> Sent[T]:
+        sent: Sent[T] = self._commands.take(message, now_s)
+        self._plan(now_s)
+        return sent
+
+    def give_up(self) -> list[bytes]:
+        return self._commands.give_up()
+
+    def end(self, now_s: float) -> list[bytes]:
+        if isinstance(self._asked, Command):
+            self._commands.tell(self._asked.place, "not known: the wire was lost")
+        self._asked = None
+        given = self._commands.give_up("refused: the wire was lost")
+        self.settled += [(len(message), "closed") for message in given]
+        return self._said()
+
+    def _said(self) -> list[bytes]:
+        said = self._commands.said[:]
+        self._commands.said.clear()
+        return said
+
+    def _plan(self, now_s: float) -> None:
+        """Work out when to be called next."""
+        if self._commands.said:
+            self.due_s = now_s
+            return
+        if self._line.is_open:
+            due_s = self._line.due_s
+        elif not self._acting:
+            due_s = now_s + LOOK_S
+        else:
+            soon = self._commands or self._again is not None
+            first_s = now_s if soon else self._polls[0][0] if self._polls else inf
+            due_s = max(first_s, self._line.free_s)
+        self.due_s = min(due_s, self._commands.due_s)
+
+    def _next(self, now_s: float) -> list[T]:
+        """Return the next request, if the line is free and this gateway may ask."""
+        if self._line.is_open:
+            return []
+        if not self.wire.may_act(now_s):
+            self._acting = False
+            return []
+        if not self._acting:
+            self._acting, self._again = True, None
+            self._line.free_s = max(self._line.free_s, now_s + self._answer_s)
+        if now_s < self._line.free_s:
+            return []
+        return self._begin(now_s)
+
+    def _begin(self, now_s: float) -> list[T]:
+        if self._again is not None:
+            self._asked, self._again = self._again, None
+            return [self._read(self._asked, now_s)]
+        reads = not self._commands or (self._read_next and self._is_due(now_s))
+        self._read_next = not reads
+        self._asked_s = now_s
+        if not reads:
+            self._asked = command = self._commands.next()
+            return [self._write(command, now_s)]
+        if not self._is_due(now_s):
+            return []
+        self._asked = poll = heappop(self._polls)[2]
+        return [self._read(poll, now_s)]
+
+    def _is_due(self, now_s: float) -> bool:
+        """Tell whether a poll is due, and have it first; those of devices that are away wait for these."""
+        while self._polls and self._polls[0][0] <= now_s:
+            poll = self._polls[0][2]
+            if poll.device.away_s <= now_s:
+                return True
+            heappop(self._polls)
+            self._schedule(poll, poll.device.away_s)
+        return False
+
+    def _schedule(self, poll: P, due_s: float) -> None:
+        poll.due_s = due_s
+        heappush(self._polls, (due_s, next(self._numbers), poll))
+
+    def _ended(self, outcome: Outcome, now_s: float) -> list[bytes]:
+        """Act on the outcome of the open request."""
+        asked, self._asked = self._asked, None
+        assert asked is not None  # the line had a request
+        self._note(self._device(asked), outcome, now_s)
+        if isinstance(asked, Command):
+            self._commands.tell(asked.place, _result(outcome))
+        elif outcome.fault:
+            self._schedule(asked, now_s + asked.poll_s)
+        elif outcome.refused:
+            self._refuse(asked, outcome, now_s)
+        else:
+            return self._heard(asked, outcome.data, now_s)
+        return []
+
+    def _note(self, device: Device, outcome: Outcome, now_s: float) -> None:
+        """Note the health of a device."""
+        if not outcome.fault:
+            self.found += 1
+            device.answered()
+            self._trouble(device, "")
+            return
+        device.missed(now_s)
+        if device.misses >= SILENT:
+            self._trouble(device, f"{device.name} {self._words(device, outcome.fault)}")
+
+    def _refuse(self, poll: P, outcome: Outcome, now_s: float) -> None:
+        """Ask for refused values less and less often, and tell so."""
+        poll.refusals += 1
+        self._trouble(poll, f"{poll.name}: {outcome.refused}")
+        pause_s = min(poll.poll_s * 2 ** min(poll.refusals, 16), max(REFUSED_S, poll.poll_s))
+        self._schedule(poll, now_s + pause_s)
+
+    def _heard(self, poll: P, data: bytes, now_s: float) -> list[bytes]:
+        poll.refusals = 0
+        self._trouble(poll, "")
+        is_late = self._asked_s - poll.due_s > poll.poll_s / 2
+        self._schedule(poll, (self._asked_s if is_late else poll.due_s) + poll.poll_s)
+        sampled_s = self.wire.unix_s((self._asked_s + self._line.heard_s) / 2)
+        made = (self._frame(place, part, sampled_s) for place, part in self._values(poll, data))
+        return [one for one in made if one is not None]
+
+    def _frame(self, place: Place, data: bytes, unix_s: float) -> bytes | None:
+        try:
+            value = place.coding.decode(data)
+        except ValueError:
+            self.wire.stats.reject("not a value")
+            return None
+        if value is None:
+            self.wire.stats.reject("no value")
+            return None
+        return frame(place.tokens, write(self._form, value, place.row.unit, unix_s))
+
+    def _trouble(self, who: Device | Poll, words: str) -> None:
+        """Tell what is wrong with a device or with values, in `condition`; with "", nothing is any more."""
+        if words == self._troubled.get(who, ""):
+            return
+        if words:
+            self._troubled[who] = words
+        else:
+            del self._troubled[who]
+        told = list(self._troubled.values())
+        rest = f"; and {len(told) - _TOLD} more" if len(told) > _TOLD else ""
+        self.condition = "; ".join(told[:_TOLD]) + rest
+
+
+def _result(outcome: Outcome) -> str:
+    """Return what became of a command."""
+    if outcome.fault:
+        return f"not known: {outcome.fault}"
+    if outcome.refused:
+        return f"{'not known' if outcome.unsure else 'refused'}: {outcome.refused}"
+    return "done"

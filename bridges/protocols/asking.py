@@ -1,0 +1,104 @@
+"""The settings of protocols that ask their devices for values, and write values into them. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from bridges.protocols.protocol import Problem, Protocol, Way, tokens_of
+from bridges.protocols.values import FormSetting, Valued
+from bus.quantity.quantity import Quantity
+from bus.quantity.raw import TEXT
+from bus.schema import Delay, Key, Names, Range
+
+SET, RESULT = "set", "result"
+"""The last name of the pattern of a command, and of what became of it; before it stands that of the value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked(Valued):
+    """The base of records of one value that is asked for, or written."""
+
+    poll_ms: Annotated[Delay | None, "time between two readings; by default that of the protocol"] = None
+    read: Annotated[bool, "ask for it; without, it is only written"] = True
+    write: Annotated[bool, "frames under PATTERN/set are written into the device"] = False
+    low: Annotated[float | None, Key("min"), "the least value that is written"] = None
+    high: Annotated[float | None, Key("max"), "the greatest value that is written"] = None
+
+    def check_asked(self) -> None:
+        """Raise ValueError if what is said of reading and writing does not fit."""
+        numeric = self.value_type not in TEXT and self.value_type != "bool" and not self.choices
+        bounded = self.low is not None and self.high is not None
+        if self.write and numeric and not bounded:
+            raise ValueError("write: true needs min and max: the values that the device may be given")
+        if not self.write and (self.low, self.high) != (None, None):
+            raise ValueError("min and max are of values that are written: add write: true")
+        if self.low is not None and self.high is not None and not self.low <= self.high:
+            raise ValueError("min is above max")
+        if self.write and self.bit is not None:
+            raise ValueError("one bit of a register cannot be written: others could change meanwhile")
+        if not (self.read or self.write):
+            raise ValueError("it is neither read nor written")
+
+    def quantity(self, form: "FormSetting") -> Quantity:
+        """Return the description of the value."""
+        return Quantity(self.pattern, form, self.unit, self.low, self.high, self.choices, self.write)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking(Protocol):
+    """The base of protocols whose devices are asked. A protocol has `rows`, and `form` of their values."""
+
+    asks: ClassVar = True
+
+    poll_ms: Annotated[Delay, "time between two readings of a value"] = 1000
+    form: FormSetting = "text"
+    age_ms: Annotated[Delay, "a command that waited longer is not written any more"] = 1000
+    replay: Annotated[bool, "never: a command is written once"] = False
+    commands: Annotated[int, Range(1, 1024), "most commands that wait"] = 64
+    on_doubt: Annotated[
+        Literal["stop", "go on"], "where several gateways stand in for each other, and no broker is reachable"
+    ] = "stop"
+
+    @property
+    def rows(self) -> Sequence[Asked]:
+        """The values."""
+        raise NotImplementedError
+
+    def check(self) -> None:
+        if self.replay:
+            raise ValueError("replay: a command to a device is never sent again")
+        for row in self.rows:
+            if self.form == "number" and row.value_type in TEXT:
+                raise ValueError(f"form: number has no text, and {row.value_type} is text")
+
+    @property
+    def stops_in_doubt(self) -> bool:
+        return self.on_doubt == "stop"
+
+    @property
+    def way(self) -> Way:
+        inward = dict.fromkeys(row.pattern for row in self.rows)
+        return Way((*inward,), tuple((*row.pattern, SET) for row in self.rows if row.write))
+
+    def names(self) -> Iterator[str]:
+        yield from (SET, RESULT)
+
+    def quantities(self) -> Iterator[Quantity]:
+        yield from (row.quantity(self.form) for row in self.rows)
+
+    def problems(self) -> Iterator[Problem]:
+        yield from _repeated(self.rows)
+
+
+def _repeated(rows: Sequence[Asked]) -> Iterator[Problem]:
+    """Yield a problem for each row under whose pattern other frames come too."""
+    taken: dict[tuple[int, ...], Names] = {}
+    for row in rows:
+        for pattern in ((row.pattern), *(((*row.pattern, SET), (*row.pattern, RESULT)) if row.write else ())):
+            tokens = tokens_of(pattern)
+            if tokens in taken:
+                shown = "/".join(map(str, pattern))
+                yield Problem(
+                    f"the pattern {shown} is that of another value: give each its own", where=row.where
+                )
+            taken[tokens] = pattern

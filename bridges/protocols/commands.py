@@ -1,0 +1,102 @@
+"""The commands that wait to be written into devices, and what became of them. Pure: time is an argument."""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from math import inf
+from typing import Any, NamedTuple
+
+from bridges.protocols.asking import RESULT, SET, Asked, Asking
+from bridges.protocols.protocol import tokens_of
+from bridges.protocols.translator import Sent, frame
+from bus.quantity.coding import Coding
+from bus.quantity.forms import read
+from bus.wire.frame import DATA_BYTES_MAX, unpack
+
+Tokens = tuple[int, ...]
+
+
+class Place(NamedTuple):
+    """A value of the table: its record, the tokens of its pattern, and the coding of its bytes."""
+
+    row: Asked
+    tokens: Tokens
+    coding: Coding
+
+
+class Command(NamedTuple):
+    """A command: the bytes for a value, when it came, and the frame that it was."""
+
+    place: Place
+    data: bytes
+    came_s: float
+    message: bytes
+
+
+class Commands:
+    """A bounded queue of commands, each of which ends once: as done, refused, or not known.
+
+    `said` are the frames that tell so, under PATTERN/result; whoever sends them clears the list. `settled` is
+    that of the translator.
+    """
+
+    def __init__(self, record: Asking, places: Sequence[Place], settled: list[tuple[int, str]]) -> None:
+        self.said: list[bytes] = []
+        self._settled = settled
+        self._form, self._most, self._age_s = record.form, record.commands, record.age_ms / 1000
+        tail = tokens_of((SET,))
+        self._places: Mapping[Tokens, Place] = {
+            (*place.tokens, *tail): place for place in places if place.row.write
+        }
+        self._result = tokens_of((RESULT,))
+        self._waiting: deque[Command] = deque()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def due_s(self) -> float:
+        """When the oldest command will have waited too long; infinite if none waits."""
+        return self._waiting[0].came_s + self._age_s if self._waiting else inf
+
+    def take(self, message: bytes, now_s: float) -> Sent[Any]:
+        """Queue the command in a frame; or say why it is none."""
+        found = unpack(message)
+        place = self._places.get(tuple(found.tokens))
+        if place is None:
+            return Sent(why="not sent here")
+        if len(self._waiting) >= self._most:
+            self.tell(place, f"refused: {self._most} commands wait already")
+            return Sent(why="queue full")
+        try:
+            value = read(self._form, bytes(found.data))
+            data = place.coding.encode(value, place.row.low, place.row.high)
+        except ValueError as error:
+            self.tell(place, f"refused: {error}")
+            return Sent(why="no command")
+        self._waiting.append(Command(place, data, now_s, message))
+        return Sent(held=True)
+
+    def expire(self, now_s: float) -> None:
+        """Give up the commands that have waited for longer than `age_ms`."""
+        while self._waiting and now_s >= self.due_s:
+            command = self._waiting.popleft()
+            self._settled.append((len(command.message), "stale"))
+            self.tell(command.place, f"refused: it waited longer than {1000 * self._age_s:g} ms")
+
+    def next(self) -> Command:
+        """Return the command that is written now, and count it as sent."""
+        command = self._waiting.popleft()
+        self._settled.append((len(command.message), ""))
+        return command
+
+    def tell(self, place: Place, words: str) -> None:
+        """Tell what became of a command."""
+        self.said.append(frame((*place.tokens, *self._result), words.encode()[:DATA_BYTES_MAX]))
+
+    def give_up(self, words: str = "") -> list[bytes]:
+        """Forget all that wait, and return them; with `words`, tell each so."""
+        given = list(self._waiting)
+        self._waiting.clear()
+        for command in given if words else ():
+            self.tell(command.place, words)
+        return [command.message for command in given]

@@ -1,0 +1,159 @@
+"""The records of Modbus: a table of registers."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Annotated, ClassVar, Literal
+
+from bridges.items import Items
+from bridges.protocols.asking import Asked, Asking
+from bridges.protocols.protocol import Problem
+from bus.quantity.raw import TEXT, Order, Type, size_of
+from bus.schema import Delay, Length, Range, Record, check_fields
+
+Kind = Literal["coil", "discrete", "input", "holding"]
+BITS = ("coil", "discrete")
+WRITABLE = ("coil", "holding")
+REGISTERS_MAX, BITS_MAX = 125, 2000
+WRITTEN_MAX = 123
+Late = Annotated[float, Range(0, 86_400_000)]
+Address = Annotated[int, Range(1, 255)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Register(Asked):
+    """One value in one or several registers, or one coil. Raises ValueError if its settings do not fit."""
+
+    device: Annotated[Address, "address of the device, or unit behind a TCP address"] = 1
+    kind: Annotated[Kind, "which of the four tables of the device"] = "holding"
+    register: Annotated[int, Range(0, 65_535), "number in the table, from 0: 40001 is holding 0"]
+    length: Annotated[
+        Annotated[int, Range(1, REGISTERS_MAX)] | None, "registers of `bits` or `ascii`; others know it"
+    ] = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if (self.value_type in TEXT) != (self.length is not None):
+            raise ValueError("length: registers of type bits and ascii, and of no other")
+        if self.kind in BITS and self.value_type != "bool":
+            raise ValueError(f"a {self.kind} is one bit: leave type out")
+        if self.kind not in BITS and self.size_bytes % 2:
+            raise ValueError(f"type {self.type} has {self.size_bytes} bytes, and registers have 2 each")
+        self.check_value(self.size_bytes)
+        self.check_asked()
+        if self.write and self.kind not in WRITABLE:
+            raise ValueError(f"nothing can be written into kind {self.kind}")
+        if self.end > 65_536:
+            raise ValueError(f"register {self.register} and {self.count - 1} more: the last is 65535")
+        if self.write and self.count > WRITTEN_MAX:
+            raise ValueError(f"{self.count} registers are written at once: at most {WRITTEN_MAX}")
+
+    @property
+    def value_type(self) -> Type:
+        return self.type or ("bool" if self.kind in BITS else "u16")
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the value: one for a bit."""
+        if self.kind in BITS:
+            return 1
+        return 2 if self.value_type == "bool" else 2 * (self.length or 0) or size_of(self.value_type) or 0
+
+    @property
+    def count(self) -> int:
+        """The registers or bits of the value."""
+        return 1 if self.kind in BITS else -(-self.size_bytes // 2)
+
+    @property
+    def end(self) -> int:
+        return self.register + self.count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceSettings(Record):
+    """Settings of one device, where they differ from those of the others."""
+
+    device: Annotated[Address, "its address"]
+    timeout_ms: Annotated[Delay | None, "how long it may take to begin its answer"] = None
+    late_ms: Annotated[Late | None, "after a timeout, how long its answer may still come"] = None
+    order: Annotated[Order | None, "of the bytes of its values"] = None
+    gap: Annotated[Annotated[int, Range(0, 124)] | None, "as `gap` of the protocol"] = None
+    most: Annotated[Annotated[int, Range(1, REGISTERS_MAX)] | None, "most registers in one request"] = None
+    many: Annotated[bool, "write also one register by function 16 (write multiple registers)"] = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Modbus(Asking):
+    """Modbus RTU on a serial line, Modbus TCP at an address: this gateway is the one master."""
+
+    MAKE: ClassVar = "bridges.protocols.modbus.translator:ModbusTranslator"
+    key: ClassVar = "modbus"
+    help: ClassVar = "Modbus RTU or TCP, as the master"
+    items: ClassVar[tuple[Items, ...]] = ("bytes",)
+
+    registers: Annotated[tuple[Register, ...], Length(1, 4096), "the values"]
+    devices: Annotated[tuple[DeviceSettings, ...], Length(0, 255), "devices unlike the others"] = ()
+    timeout_ms: Annotated[Delay, "how long a device may take to begin its answer"] = 500
+    late_ms: Annotated[
+        Late,
+        "after a timeout, for how long what comes is thrown away before anything is asked again",
+    ] = 0
+    order: Annotated[Order, "of the bytes of values, A the highest"] = "ABCD"
+    gap: Annotated[int, Range(0, 124), "registers nobody asked for that may be read to join two requests"] = 0
+    silence_ms: Annotated[
+        Delay | None, "silence that ends a frame on a serial line; by default 3.5 characters"
+    ] = None
+
+    @property
+    def rows(self) -> Sequence[Register]:
+        return self.registers
+
+    def check(self) -> None:
+        Asking.check(self)
+        numbers = [one.device for one in self.devices]
+        if len(set(numbers)) < len(numbers):
+            raise ValueError("devices: a device is listed twice")
+        for row in self.registers:
+            most = self.settings(row.device).most or REGISTERS_MAX
+            if row.count > most:
+                raise ValueError(f"{place(row)}: {row.count} registers, and its device is asked for {most}")
+
+    def settings(self, device: int) -> DeviceSettings:
+        """Return what holds for a device, with every setting given."""
+        own = next((one for one in self.devices if one.device == device), DeviceSettings(device=device))
+        return DeviceSettings(
+            device=device,
+            timeout_ms=own.timeout_ms or self.timeout_ms,
+            late_ms=self.late_ms if own.late_ms is None else own.late_ms,
+            order=own.order or self.order,
+            gap=self.gap if own.gap is None else own.gap,
+            most=own.most or REGISTERS_MAX,
+            many=own.many,
+        )
+
+    def label(self) -> str:
+        devices = len({row.device for row in self.registers})
+        return f"modbus, {len(self.registers)} values of {devices} device{'s' * (devices > 1)}"
+
+    def problems(self) -> Iterator[Problem]:
+        yield from Asking.problems(self)
+        yield from _overlaps(self.registers)
+
+
+def _overlaps(rows: Sequence[Register]) -> Iterator[Problem]:
+    """Yield a problem for each value that has some, but not all registers of another."""
+    for one, other in pairwise(sorted(rows, key=lambda row: (row.device, row.kind, row.register, row.end))):
+        same = (one.device, one.kind) == (other.device, other.kind)
+        spans = (one.register, one.end), (other.register, other.end)
+        if same and other.register < one.end and spans[0] != spans[1]:
+            text = f"{place(other)} is also in the value at {place(one)}"
+            yield Problem(f"{text}: is a register or a type wrong?", where=other.where)
+
+
+def place(row: Register) -> str:
+    """Return where a value is, for people: device, kind and registers."""
+    last = f"-{row.end - 1}" if row.count > 1 else ""
+    return f"device {row.device}, {row.kind} {row.register}{last}"

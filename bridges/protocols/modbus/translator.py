@@ -1,0 +1,167 @@
+"""The translator of Modbus. Pure."""
+
+from dataclasses import dataclass
+from math import inf
+
+from bridges.protocols.asker import Asker, Device, Outcome, Poll
+from bridges.protocols.commands import Command, Place
+from bridges.protocols.modbus.mbap import Mbap
+from bridges.protocols.modbus.pdu import Ask, writing
+from bridges.protocols.modbus.plan import Block, apart, planned
+from bridges.protocols.modbus.protocol import DeviceSettings, Modbus, Register
+from bridges.protocols.modbus.rtu import Rtu
+from bridges.protocols.protocol import tokens_of
+from bridges.protocols.translator import Wire
+
+_LATE = frozenset({"short answer", "long answer", "other answer"})
+_ILLEGAL = frozenset({2, 3, 4})  # codes that may be of one of the values only
+DOUBT_S, DOUBT_TIMES = 5.0, 10
+"""How long after a disturbance answers of an RTU device are confirmed: so long, or so many timeouts."""
+
+
+@dataclass(slots=True, eq=False)
+class Unit(Device):
+    """A device of the table. `late_s`: how long its answer may come after a timeout.
+
+    `requests`: how many different ones read its values. Before `doubt_s` an answer may be that to an earlier
+    request, and so may one while it is `unsure`: nothing was confirmed since. `behind`: that was seen.
+    """
+
+    late_s: float = 0.0
+    many: bool = False
+    requests: int = 0
+    doubt_s: float = -inf
+    unsure: bool = False
+    behind: bool = False
+
+    def answered(self) -> None:
+        Device.answered(self)  # `slots` makes the class anew, and `super()` would refer to the old one
+        self.behind = False
+
+    def in_doubt(self, now_s: float) -> bool:
+        """Tell whether an answer needs to be confirmed. Of one request, a late one has the same values."""
+        return self.requests > 1 and (self.unsure or now_s < self.doubt_s)
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Request(Poll):
+    """A poll of one block of registers of one device."""
+
+    block: Block
+    unit: Unit
+
+
+class ModbusTranslator(Asker[bytes, Request]):
+    """A master of Modbus: RTU where bytes take time on the line, TCP elsewhere.
+
+    On RTU an answer says of neither which register nor which request it is. So for a while after a timeout,
+    or after anything that nobody asked for, an answer is held until the device has answered another request
+    rightly, whose answer has another length.
+    """
+
+    def __init__(self, record: Modbus, wire: Wire) -> None:
+        settings = {row.device: record.settings(row.device) for row in record.registers}
+        self._units = {address: _unit(one) for address, one in settings.items()}
+        places = [_place(row, settings[row.device]) for row in record.registers]
+        self._wired = self._line_of(record, wire)
+        answer_s = max(unit.timeout_s for unit in self._units.values())
+        super().__init__(record, wire, self._wired, places, answer_s)
+        self._places = {id(place.row): place for place in places}
+        self._held = list[bytes]()
+        self._confirming = False
+        for block in planned(record):
+            self._add(block, 0.0)
+
+    def _line_of(self, record: Modbus, wire: Wire) -> Rtu | Mbap:
+        if not wire.byte_s:
+            return Mbap(self.reject, self._lose)
+        silence_s = None if record.silence_ms is None else record.silence_ms / 1000
+        return Rtu(self.reject, self._disturb, wire.byte_s, silence_s)
+
+    def _lose(self, why: str) -> None:
+        self.over = why
+
+    def _disturb(self, now_s: float) -> None:
+        self.wire.stats.reject("late answer", len(self._held))
+        self._held, self._again = [], None
+        for unit in self._units.values():
+            unit.unsure = True
+            unit.doubt_s = now_s + max(DOUBT_S, DOUBT_TIMES * unit.timeout_s, unit.late_s)
+
+    def _add(self, block: Block, due_s: float) -> None:
+        unit = self._units[block.device]
+        unit.requests += 1
+        poll = Request(device=unit, name=block.name, poll_s=block.poll_s, block=block, unit=unit)
+        self._schedule(poll, due_s)
+
+    def _read(self, poll: Request, now_s: float) -> bytes:
+        self._confirming = bool(self._held)
+        return self._send(poll.block.probe() if self._held else poll.block.ask, poll.unit, now_s)
+
+    def _write(self, command: Command, now_s: float) -> bytes:
+        row, unit = command.place.row, self._device(command)
+        assert isinstance(row, Register)
+        return self._send(writing(row.device, row.kind, row.register, command.data, unit.many), unit, now_s)
+
+    def _send(self, ask: Ask, unit: Unit, now_s: float) -> bytes:
+        return self._wired.ask(ask, now_s, unit.timeout_s, unit.late_s)
+
+    def _device(self, asked: Request | Command) -> Unit:
+        if isinstance(asked, Request):
+            return asked.unit
+        assert isinstance(asked.place.row, Register)
+        return self._units[asked.place.row.device]
+
+    def _ended(self, outcome: Outcome, now_s: float) -> list[bytes]:
+        if not self._confirming:
+            return super()._ended(outcome, now_s)
+        asked, self._asked, self._confirming = self._asked, None, False
+        assert asked is not None  # the line had a request
+        unit, held = self._device(asked), self._held
+        self._held = []
+        unit.behind = unit.behind or outcome.fault in _LATE
+        unit.unsure = unit.unsure and bool(outcome.fault)
+        super()._note(unit, outcome, now_s)
+        return held  # none if it was no answer to the request
+
+    def _note(self, device: Device, outcome: Outcome, now_s: float) -> None:
+        if outcome.code:
+            self.wire.stats.reject(f"exception {outcome.code}")
+        assert isinstance(device, Unit)
+        if outcome.fault or not device.in_doubt(now_s):
+            super()._note(device, outcome, now_s)
+
+    def _words(self, device: Device, fault: str) -> str:
+        assert isinstance(device, Unit)
+        return "answers late, or one request behind" if device.behind else super()._words(device, fault)
+
+    def _refuse(self, poll: Request, outcome: Outcome, now_s: float) -> None:
+        if outcome.code not in _ILLEGAL or len(parts := apart(poll.block)) < 2:
+            return super()._refuse(poll, outcome, now_s)
+        poll.unit.requests -= 1
+        for block in parts:
+            self._add(block, now_s)
+        return None
+
+    def _heard(self, poll: Request, data: bytes, now_s: float) -> list[bytes]:
+        messages = super()._heard(poll, data, now_s)
+        if not messages or not poll.unit.in_doubt(now_s):
+            return messages
+        self._held, self._again = messages, poll
+        return []
+
+    def _values(self, poll: Request, data: bytes) -> list[tuple[Place, bytes]]:
+        return [(self._places[id(row)], poll.block.bytes_of(row, data)) for row in poll.block.rows]
+
+
+def _unit(settings: DeviceSettings) -> Unit:
+    return Unit(
+        f"device {settings.device}",
+        (settings.timeout_ms or 0) / 1000,
+        late_s=(settings.late_ms or 0) / 1000,
+        many=settings.many,
+    )
+
+
+def _place(row: Register, settings: DeviceSettings) -> Place:
+    return Place(row, tokens_of(row.pattern), row.coding(row.size_bytes, settings.order or "ABCD"))

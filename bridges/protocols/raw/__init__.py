@@ -1,0 +1,1 @@
+"""CAN frames as they are: `protocol` has the record, `translator` puts identifiers into patterns."""

@@ -1,0 +1,143 @@
+"""The translator of raw CAN frames. Pure."""
+
+from collections.abc import Sequence
+
+from bridges.items import (
+    ERROR,
+    EXTENDED,
+    FD,
+    IDENTIFIER,
+    KINDS,
+    REMOTE,
+    STANDARD_MAX,
+    STATE,
+    SWITCH,
+    CanFrame,
+)
+from bridges.protocols.protocol import tokens_of
+from bridges.protocols.raw.protocol import Raw
+from bridges.protocols.translator import Sent, Translator, Wire
+from bus.wire.frame import PUB, pack, unpack
+
+BRS, ESI, FDF = 1, 2, 4
+"""The flags of an FD frame in its third token, those of `canfd_frame` in linux/can.h."""
+ANOTHER_SENDER = "another sender"
+NOT_SENT = "not sent here"
+_HEADS = 8192  # remembered
+_FD_MARKS = FD | SWITCH | STATE
+_LENGTHS = frozenset((*range(9), 12, 16, 20, 24, 32, 48, 64))
+_OWN_KIND = ERROR | REMOTE  # of frames that no FD frame is
+
+
+class RawTranslator(Translator[CanFrame]):
+    """A translator that puts the identifier into the pattern: `ROOT/ID`, and for FD frames `ROOT/ID/FLAGS`.
+
+    The data of a remote frame are as many zeros as it asks for. An identifier of `send` that somebody else
+    sends is counted as `another sender` and does not come in; a standby has it, because the active bridge
+    may be that sender.
+    """
+
+    def __init__(self, record: Raw, wire: Wire) -> None:
+        super().__init__(wire)
+        self._root = tokens_of(record.root)
+        self._received, self._sent = record.received, record.sent
+        self._sends, self._spares = bool(record.send), record.spares_sent
+        self._tokens = {one: tokens_of(names) for one, names in record.named_ids.items()}
+        self._named = {tokens: int(one) for one, tokens in self._tokens.items()}
+        self._heads: dict[tuple[int, int, int], bytes] = {}
+        self._allowed: dict[int, bool] = {}
+
+    def receive(self, items: Sequence[CanFrame], now_s: float) -> list[bytes]:
+        heads, found = self._heads, list[bytes]()
+        for identifier, data, marks in items:
+            key = identifier, marks & _FD_MARKS, len(data)
+            head = heads.get(key)
+            if head is None:
+                head = self._learn(key)
+            if head:
+                found.append(head + data)
+            elif message := self._odd(identifier, data, marks, now_s):
+                found.append(message)
+        self.found += len(found)
+        return found
+
+    def _learn(self, key: tuple[int, int, int]) -> bytes:
+        """Remember what stands before the data of such frames: b"" where they do not simply come in."""
+        if len(self._heads) >= _HEADS:
+            self._heads.clear()
+        identifier, marks, size = key
+        comes = self._comes(identifier) and size <= _most(marks)
+        made = self._head(identifier, marks, size) if comes else b""
+        self._heads[key] = made
+        return made
+
+    def _comes(self, identifier: int) -> bool:
+        if identifier & ERROR:
+            return True
+        if self._spares and self._sends and identifier in self._sent:
+            return False
+        return identifier in self._received
+
+    def _head(self, identifier: int, marks: int, size: int) -> bytes:
+        flags = () if not marks else (FDF | (BRS if marks & SWITCH else 0) | (ESI if marks & STATE else 0),)
+        tokens = self._tokens.get(identifier) or (*self._root, identifier)  # type: ignore[call-overload]
+        return pack(PUB, (*tokens, *flags), bytes(size))[: -size or None]
+
+    def _odd(self, identifier: int, data: bytes | bytearray, marks: int, now_s: float) -> bytes:
+        """Count a frame that does not come in. Return what a standby hears of the active bridge."""
+        if len(data) > _most(marks):
+            self.reject("malformed", 1)
+        elif not self._sends or identifier not in self._sent:
+            self.reject("foreign")
+        elif not self.wire.may_act(now_s):
+            return self._head(identifier, marks & _FD_MARKS, len(data)) + data
+        else:
+            self.reject(ANOTHER_SENDER)
+        return b""
+
+    def send(self, message: bytes, now_s: float) -> Sent[CanFrame]:
+        kind, tokens, data = unpack(message)
+        identifier, flags = self._identifier(tokens)
+        if kind != PUB or identifier < 0 or not self._may_send(identifier):
+            return Sent(why=NOT_SENT)
+        if flags is None:
+            flags = FDF | BRS if len(data) > 8 and not identifier & REMOTE else 0
+        if not is_frame(identifier, flags, len(data)):
+            return Sent(why="oversize" if len(data) > 64 else "malformed")
+        marks = FD | (SWITCH if flags & BRS else 0) | (STATE if flags & ESI else 0) if flags else 0
+        return Sent(((identifier, data, marks),))
+
+    def _identifier(self, tokens: tuple[int, ...]) -> tuple[int, int | None]:
+        """Return the identifier that a pattern means, -1 for none, and the flags that stand behind it."""
+        named = self._named
+        if (one := named.get(tokens)) is not None:
+            return one, None
+        if tokens and (one := named.get(tokens[:-1])) is not None:
+            return one, tokens[-1]
+        place = len(self._root)
+        if tokens[:place] != self._root or not 1 <= len(tokens) - place <= 2:
+            return -1, None
+        return tokens[place], tokens[place + 1] if len(tokens) > place + 1 else None
+
+    def _may_send(self, identifier: int) -> bool:
+        verdict = self._allowed.get(identifier)
+        if verdict is None:
+            if len(self._allowed) >= _HEADS:
+                self._allowed.clear()
+            verdict = self._allowed[identifier] = (
+                self._sends and not identifier & ERROR and identifier in self._sent
+            )
+        return verdict
+
+
+def _most(marks: int) -> int:
+    return 64 if marks & FD else 8
+
+
+def is_frame(identifier: int, flags: int, size: int) -> bool:
+    """Tell whether there is such a CAN frame. `flags` are those of an FD frame, 0 for a classic one."""
+    if identifier & IDENTIFIER > STANDARD_MAX and not identifier & EXTENDED:
+        return False
+    if not flags:
+        return size <= 8 and not identifier & KINDS & ~(EXTENDED | REMOTE)
+    return flags & FDF > 0 and not flags >> 3 and not identifier & _OWN_KIND and size in _LENGTHS

@@ -1,0 +1,72 @@
+"""Filters that changed: what a bridge held back by the topology of the time is no loss, although frames of
+its kind passed at another time."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from capture.schema import Hubs
+from pipeline.analysis.audit.episodes import EPISODE
+from pipeline.analysis.audit.ways import Ways, of_flow, reached
+from pipeline.analysis.shared.frames import local_table
+from pipeline.analysis.shared.inventory import Version
+from pipeline.analysis.shared.places import Patterns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Spell = tuple[int, int, Sequence[Hubs]]
+"""From when, until when (in ns by one clock), and the topologies of all gateways at that time."""
+Kept = tuple[str, int, str, int, int]
+"""A home, the patterns that frames start with, a segment that they could not reach, from when, until when."""
+
+_SLACK_NS: Final = 1_000_000_000
+"""A reload, and the first file after it, may lie so far apart."""
+_EVER_NS: Final = 1 << 62
+
+
+def spells(versions: Iterable[Version], ahead: Mapping[str, int]) -> list[Spell]:
+    """Divide time where the topology of a gateway changed. One spell if none did."""
+    by_gateway: dict[str, list[Version]] = {}
+    for one in sorted(versions, key=lambda version: version.from_ns):
+        its = by_gateway.setdefault(one.gateway, [])
+        if not its or its[-1].hubs != one.hubs:
+            its.append(one._replace(from_ns=one.from_ns - ahead.get(one.gateway, 0)))
+    cuts = sorted({one.from_ns for its in by_gateway.values() for one in its[1:]})
+    return [
+        (begin, end, [_active(its, begin) for its in by_gateway.values()])
+        for begin, end in pairwise([-_EVER_NS, *cuts, _EVER_NS])
+    ]
+
+
+def _active(its: Sequence[Version], at_ns: int) -> Hubs:
+    return [its[0], *(one for one in its[1:] if one.from_ns <= at_ns)][-1].hubs
+
+
+def kept_out(
+    lost: Iterable[tuple[str, int, Collection[str]]],
+    found: Sequence[Spell],
+    traffic: Ways,
+    patterns: Patterns,
+) -> Iterator[Kept]:
+    """Yield what no way led to, of `lost`: homes, the patterns that frames start with, and the segments that
+    they did not reach."""
+    if len(found) < 2:
+        return
+    told = {name for _, _, every in found for hubs in every for name in hubs}
+    others = {hub: ways for hub, ways in traffic.items() if hub not in told}
+    for home, begun, segments in lost:
+        for begin, end, hubs in found:
+            for name in sorted({*segments} - reached(home, of_flow(others, hubs, patterns, begun))):
+                yield home, begun, name, begin, end
+
+
+def filtered(episode_rows: "DataFrame", found: Collection[Kept]) -> "DataFrame":
+    """Select the episodes of such a time: `key`, `episode`, and segments (`filtered`)."""
+    names = {"first": str, "begun": int, "segment": str, "from_ns": int, "to_ns": int}
+    table = F.broadcast(local_table(episode_rows.sparkSession, names, list(found)))
+    joined = episode_rows.select(*EPISODE, "first", "begun", "from_at").join(table, ["first", "begun"])
+    near = joined.where(f"from_at BETWEEN from_ns - {_SLACK_NS} AND to_ns + {_SLACK_NS}")
+    return near.groupBy(*EPISODE).agg(F.sort_array(F.collect_set("segment")).alias("filtered"))
