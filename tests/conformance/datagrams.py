@@ -125,7 +125,7 @@ def no_can(channel: str, mtu: int) -> str:
 def _socketcan(name: str, fd: bool) -> Maker:
     pair = partial(can, interface="socketcan", channel="vcan0", fd=fd)
     missing = partial(no_can, "vcan0", 72 if fd else 16)
-    return Maker(name, 63 if fd else 7, pair, window=4, left_out=_UDP, missing=missing)
+    return Maker(name, 63 if fd else 7, pair, window=4, token_step=17, left_out=_UDP, missing=missing)
 
 
 _UDP_CAN = partial(can, interface="udp_multicast", channel=_CAN_GROUP)

@@ -25,6 +25,11 @@ TABLES = [job.name for job in jobs.every() if job.tables is not None]
 Answers = dict[str, dict[str, list[str]]]
 
 
+def without_all_but(*wanted: str) -> list[str]:
+    """Return words of this program that leave out the other jobs."""
+    return [word for job in TABLES if job not in wanted for word in ("--without", job)]
+
+
 def options(job: str, directory: str, *words: str) -> argparse.Namespace:
     """Return a job's options, as the command line makes them."""
     names = ["--names", f"{directory}/{FILE}"] if job == "tokens" else []

@@ -156,4 +156,4 @@ class Outlet:
         if missing:
             more = "..." if missing[_SHOWN:] else ""
             return f"{self.name} waits for {', '.join(missing[:_SHOWN])}{more}"
-        return f"{self.name} is not repeated: its values are too old" if self._is_stale else ""
+        return f"{self.name} rests: its values are too old" if self._is_stale else ""

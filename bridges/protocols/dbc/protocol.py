@@ -46,7 +46,10 @@ class Dbc(Protocol):
         "signal"
     )
     form: FormSetting = "text"
-    publish: Annotated[Literal["frame", "change"], "what comes, or only what differs from the last"] = "frame"
+    publish: Annotated[
+        Literal["frame", "change"],
+        "what comes, or only what differs from the last; a multiplexer then comes with `refresh_ms` only",
+    ] = "frame"
     refresh_ms: Annotated[
         Delay, "with `publish: change`, what stays is published this often, if it comes"
     ] = 10_000

@@ -143,7 +143,8 @@ class Station:
             unit.last_s = now_s
         if refresh or self._manner.is_per_message:
             return raws
-        return [None if raw == old else raw for raw, old in zip(raws, last, strict=True)]
+        pairs = zip(raws, last, unit.signals, strict=True)
+        return [None if raw == old or signal.is_selector else raw for raw, old, signal in pairs]
 
     def _value(self, unit: _Unit, place: int, raw: int | None) -> Value | None:
         if raw is None:

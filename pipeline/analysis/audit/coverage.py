@@ -14,6 +14,7 @@ LEFT_OUT: Final = "files left out"
 RECORDING: Final = "still recording"
 CUT_OFF: Final = "ends without a last row"
 CLOCK: Final = "clock stepped"
+DRIFT: Final = "clock drifted"
 
 
 def said(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -27,6 +28,8 @@ def said(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
             yield words.format(names=names, n=sum(row["n"] or 0 for row in some), at=clock(last))
     for row in (row for row in found if row["what"] == CLOCK):
         yield f"the clock of {row['name']} stepped by {row['n'] / 1e9:+,.1f} s at {clock(row['first_ns'])}"
+    for row in (row for row in found if row["what"] == DRIFT):
+        yield f"the clock of {row['name']} drifted by {row['n'] / 1e9:+,.1f} s"
 
 
 _WORDS: Final = {

@@ -28,8 +28,9 @@ from pipeline.analysis.audit import (
 from pipeline.analysis.audit.episodes import counted, numbered, summarised
 from pipeline.analysis.audit.explain import Seen, explain
 from pipeline.analysis.audit.labels import CIRCUMSTANCES, FAULT_PATTERN, FaultPattern, Group
-from pipeline.analysis.shared import inventory, steps, sums, trunks
+from pipeline.analysis.shared import drifts, inventory, steps, sums, trunks
 from pipeline.analysis.shared.clocks import at_one_clock, clocks_of
+from pipeline.analysis.shared.drifts import Drift
 from pipeline.analysis.shared.expected import ENVELOPED_UNIT, Expected, kept, learn
 from pipeline.analysis.shared.frames import local_table
 from pipeline.analysis.shared.places import Places
@@ -65,6 +66,13 @@ class Audit(NamedTuple):
     coverage: "DataFrame"
 
 
+class Clocks(NamedTuple):
+    """The clocks that `stepped` and that `drifted`, whose rows have been given other times."""
+
+    stepped: Sequence[Step]
+    drifted: Sequence[Drift]
+
+
 class Judged(NamedTuple):
     """The faults of suspects: their `patterns`, the `groups` of these, and the `findings` one by one."""
 
@@ -79,7 +87,7 @@ def audit(
     span: Span = WHOLE,
     entries: "list[Row] | None" = None,
     left_out: int = 0,
-    stepped: Sequence[Step] | None = None,
+    moved_clocks: Clocks | None = None,
 ) -> Audit:
     """Audit a capture. `entries` are its inventory, which is taken if it is not given; `left_out` of its
     files cannot be read.
@@ -87,7 +95,7 @@ def audit(
     Small tables are collected: the inventory, the sums of frames, the fault patterns, and their groups. If
     `span` has bounds, the frames are counted of which the first row is inside. `rows` then have a margin
     (`pipeline.input.span.MARGIN_NS`), in which others begin or end. Clocks are looked at once something is
-    wrong: if one has `stepped`, the audit begins again with times that have not.
+    wrong: if one stepped or drifted, the audit begins again with times that did not (`moved_clocks`).
     """
     spark = rows.sparkSession
     entries = inventory.take(rows) if entries is None else entries
@@ -97,15 +105,14 @@ def audit(
     expected = learn(known, at.words, at.heard_in, due.due(kept(known, at.words, at.heard_in), taken, at))
     wrong = sum(row["count"] for row in known) - sum(one.frames for one in expected.typical)
     judged, moved = Judged([], [], local_table(spark, _FINDING, [])), 0
-    if wrong and stepped is None and len({gateway for gateway, _ in at.hubs}) > 1:
-        found = steps.steps(rows)
-        if found:
-            timed = steps.corrected(rows, found, inventory.runs(entries))
+    if wrong and moved_clocks is None and len({gateway for gateway, _ in at.hubs}) > 1:
+        timed, clocks = in_step(rows, entries)
+        if clocks.stepped or clocks.drifted:
             again_taken = [
                 *inventory.counted(timed).collect(),
                 *(one for one in entries if one.kind == Kind.TOPOLOGY),
             ]
-            return audit(timed, window_ms, span, again_taken, left_out, found)
+            return audit(timed, window_ms, span, again_taken, left_out, clocks)
     if wrong:
         of_frames = sums.with_key(rows, at)
         again = failover_copies.pairs(of_frames, frame_sums, expected, at, replays.are_recorded(taken))
@@ -126,9 +133,20 @@ def audit(
         local_table(spark, labels.AGREEMENT, both),
         local_table(spark, inventory.CAPTURE, inventory.uncaptured(inside)),
         local_table(
-            spark, coverage.COVERAGE, uncovered.coverage(entries, span.gateways, left_out, stepped or ())
+            spark,
+            coverage.COVERAGE,
+            uncovered.coverage(entries, span.gateways, left_out, *moved_clocks or ()),
         ),
     )
+
+
+def in_step(rows: "DataFrame", entries: "list[Row]") -> "tuple[DataFrame, Clocks]":
+    """Give rows the times that clocks would have had if none had stepped or drifted, and tell which did."""
+    runs = inventory.runs(entries)
+    stepped = steps.steps(rows)
+    timed = steps.corrected(rows, stepped, runs) if stepped else rows
+    drifted = drifts.drifts(timed, runs)
+    return drifts.corrected(timed, drifted) if drifted else timed, Clocks(stepped, drifted)
 
 
 def judge(

@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from capture.schema import Hubs, Kind
-from pipeline.analysis.audit.coverage import CLOCK, CUT_OFF, LEFT_OUT, NO_ROWS, NOT_ASKED, RECORDING
+from pipeline.analysis.audit.coverage import CLOCK, CUT_OFF, DRIFT, LEFT_OUT, NO_ROWS, NOT_ASKED, RECORDING
 from pipeline.analysis.audit.dark import is_open, known
 from pipeline.analysis.shared import inventory
+from pipeline.analysis.shared.drifts import Drift
 from pipeline.analysis.shared.steps import Step
 
 if TYPE_CHECKING:
@@ -17,12 +18,16 @@ Gap = tuple[str, str, int | None, int | None, int | None]
 
 
 def coverage(
-    taken: "Sequence[Row]", asked: Collection[str], left_out: int, stepped: Iterable[Step] = ()
+    taken: "Sequence[Row]",
+    asked: Collection[str],
+    left_out: int,
+    stepped: Iterable[Step] = (),
+    drifted: Iterable[Drift] = (),
 ) -> list[Gap]:
     """Find what was not looked at, from the rows of `pipeline.analysis.shared.inventory.take`.
 
     `asked` are the gateways that were asked for, none for all; `left_out` files could not be read, and clocks
-    have `stepped`.
+    have `stepped` and `drifted`.
     """
     topologies = list(inventory.topologies(taken))
     found = [
@@ -30,7 +35,8 @@ def coverage(
     ]
     files: list[Gap] = [(LEFT_OUT, "", None, None, left_out)] if left_out else []
     clocks = ((CLOCK, one.gateway, one.was_ns, one.at_ns, one.by_ns) for one in stepped)
-    return [*files, *found, *_ends(inventory.runs(taken)), *clocks]
+    drifts = ((DRIFT, one.gateway, one.points[0][0], one.points[-1][0], one.by_ns) for one in drifted)
+    return [*files, *found, *_ends(inventory.runs(taken)), *clocks, *drifts]
 
 
 def _missing(taken: "Sequence[Row]", topologies: Sequence[Hubs]) -> list[str]:

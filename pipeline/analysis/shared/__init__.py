@@ -3,6 +3,6 @@
 `frames` are conditions on rows, and small tables made of values; `inventory` says what is in a capture,
 `places` where, and `trunks` which buses are one segment. A frame's rows become one of the `sums`, by what
 `filters` make of its tokens; from them `expected` learns where frames should arrive. `hops` are the times of
-frames, `clocks` those of gateways, and `steps` where those stepped. `holes` are times without rows, `events`
-what candidates told, `service` the rules of pauses.
+frames, `clocks` those of gateways, `steps` where those stepped, and `drifts` how they drifted. `holes` are
+times without rows, `events` what candidates told, `service` the rules of pauses.
 """

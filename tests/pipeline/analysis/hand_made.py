@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 RX, TX = Direction.RX, Direction.TX
 START_NS = 10**18
 MS = 1_000_000
+_PART = 4_000  # rows that a client sends at once
 
 
 def frame(name: str, data: str) -> bytes:
@@ -109,7 +110,11 @@ class Capture:
         if not self.goes_on:
             self._stop()
             self.goes_on = True
-        rows = spark.createDataFrame([row(packet) for packet in self.packets], DDL_PARTITIONED)
+        made = [row(packet) for packet in self.packets]
+        parts = [made[start : start + _PART] for start in range(0, len(made), _PART)] or [[]]
+        rows, *more = (spark.createDataFrame(one, DDL_PARTITIONED) for one in parts)
+        for one in more:
+            rows = rows.unionByName(one)
         if not self.summaries:
             return rows
         wanted = rows.schema.names

@@ -59,7 +59,6 @@ def carry(made: Capture, ms: float, gateway: str, content: bytes) -> None:
     made.seen(ms + 2, "gw-c", "bus hall", "bus hall", RX, content)
 
 
-@pytest.mark.engines(SPARK, SAIL)
 def test_equal_readings_around_a_takeover_are_no_duplicates(spark: "SparkSession") -> None:
     rows = handed_over(10).rows(spark)
     assert faults(rows) == []
@@ -133,7 +132,6 @@ def mixed(made: Capture, number: int, late_ms: float = 0, is_lost: bool = False)
         made.seen(ms + 4 + late_ms, "gw-b", "bridge b", "bus right", TX, content)
 
 
-@pytest.mark.engines(SPARK, SAIL)
 def test_a_frame_that_has_an_envelope_on_a_trunk_is_not_split_there(spark: "SparkSession") -> None:
     made = Capture()
     for number in range(30):
@@ -367,7 +365,6 @@ def filtered(is_told: bool, pattern: tuple[str, ...] = ("motor", "temp")) -> Cap
     return made
 
 
-@pytest.mark.engines(SPARK, SAIL)
 def test_what_a_filter_keeps_out_is_not_lost_however_deep_it_looks(spark: "SparkSession") -> None:
     assert faults(filtered(is_told=True).rows(spark)) == [("lost", "in bridge", "can", 1)]
     assert faults(filtered(is_told=False).rows(spark)) == [("lost", "in bridge", "can", 41)]

@@ -291,16 +291,16 @@ def test_many_batches_of_alerts_become_one(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watched, "MERGE_AT", 2)
-    output = tmp_path / "out"
-    for number in range(4):
-        file(tmp_path, 100 * number, (100 + number, 31 + number))
-        run(options(output, alert="value > 30"), spark, capture.root(str(tmp_path)))
-    file(tmp_path, 500, (110, 5))
-    run(options(output, alert="value > 30"), spark, capture.root(str(tmp_path)))
-    found = watched.alerts(spark, output)
-    assert found is not None
-    assert sorted(row.text for row in found.collect()) == ["31 100", "32 101", "33 102", "34 103"]
-    assert len(watched.batches(output / "alerts")) < 4
+    write = watch.to_files(tmp_path)
+    found = spark.createDataFrame(
+        [(f"3{number} {number}", number) for number in range(4)], "text string, n int"
+    )
+    for number in range(5):  # the last has none
+        write(found.where(f"n = {number}"), number)
+    alerts = watched.alerts(spark, tmp_path)
+    assert alerts is not None
+    assert sorted(row.text for row in alerts.collect()) == ["30 0", "31 1", "32 2", "33 3"]
+    assert list(watched.batches(tmp_path / "alerts")) == [1, 2, 3]
 
 
 def test_an_alert_of_many_tokens_fits(spark: "SparkSession") -> None:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(900)
 ON_SAIL: Final = [name for name in TABLES if "sail" in jobs.find(name).engines]
-OVER_CONNECT: Final = ("rates", "last")
-"""The jobs that are compared here; tests/pipeline/engine/test_servers.py compares all."""
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +46,7 @@ def here(spark: "SparkSession", directory: Path) -> Answers:
 def test_a_connect_session_gives_the_same(here: Answers, directory: Path, connect_port: int) -> None:
     if not connect_port:
         pytest.skip("Connect's client is not installed: pip install -e '.[connect]'")
-    left_out = [word for job in TABLES if job not in OVER_CONNECT for word in ("--without", job)]
-    found = there(directory, "--remote", f"sc://127.0.0.1:{connect_port}", *left_out)
-    assert found == {job: here[job] for job in OVER_CONNECT}
+    assert there(directory, "--remote", f"sc://127.0.0.1:{connect_port}") == here
 
 
 def test_a_session_that_somebody_has_closed_is_one_clear_line(

@@ -5,10 +5,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.request import Request, urlopen
 
 import pytest
@@ -23,11 +24,12 @@ pytest.importorskip("moto")
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
+from appliance.commandline.cli import main
 from capture import files
 from capture.files import CaptureError
 from capture.schema import DDL_PARTITIONED
 from capture.stores import store_of
-from pipeline.engine import choice
+from pipeline.engine import choice, session
 from pipeline.errors import PipelineError, cause_of
 from pipeline.input import stored
 from pipeline.input.buckets import LEAST_BYTES, MOST_BYTES, PARTS, BucketReader, Piece, pieces
@@ -89,10 +91,38 @@ def batches(reader: BucketReader) -> list[pa.RecordBatch]:
 
 
 def ran(job: str, where: str, *words: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "buscoupler", job, where, "--json", "-q", "--no-resident", *words]
+    """Run a command as a process, whose Java and workers have the store's credentials from it."""
+    command = [sys.executable, "-m", "buscoupler", job, where, "--json", "-q", *words]
     return subprocess.run(
         command, capture_output=True, text=True, timeout=500, cwd=ROOT, env=alone(), check=False
     )
+
+
+class Here(NamedTuple):
+    """A way to run commands in this process, on its Spark: `places` are where they would have run."""
+
+    capsys: pytest.CaptureFixture[str]
+    places: list[choice.Where]
+
+    def ran(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        self.capsys.readouterr()
+        status = main([*words, "--json", "-q"])
+        return subprocess.CompletedProcess(words, status, *self.capsys.readouterr())
+
+
+@pytest.fixture
+def commands(
+    spark: "SparkSession", store: Store, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Here]:
+    """Commands on the Spark of this process, whose workers get the store's credentials."""
+    here = Here(capsys, [])
+    monkeypatch.setattr(session, "start", lambda place, *_, **__: here.places.append(place))
+    monkeypatch.setattr(session, "session", lambda *_: nullcontext(spark))
+    workers = spark.sparkContext.environment
+    monkeypatch.setattr(spark.sparkContext, "environment", workers | s3.environment(store.port))
+    yield here
+    assert here.places
+    assert not any(place.resident for place in here.places)  # which has others' credentials
 
 
 def tables(text: str) -> dict[str, Any]:
@@ -102,16 +132,29 @@ def tables(text: str) -> dict[str, Any]:
     return found
 
 
-def test_an_audit_by_url_is_that_of_the_files_and_opens_no_other_day(store: Store) -> None:
-    store.opened()
-    found = ran("audit", "s3a://plant/capture", "--to", TO)
+def check_opened(store: Store) -> None:
+    """Check that all files of the first day were opened, and no other."""
     opened = store.opened()
+    assert len(opened) == len(files.listed(store.directory))
+    assert all(f"/date={DAY}/" in name for name in opened)
+
+
+def test_an_audit_by_url_is_that_of_the_files_and_opens_no_other_day(store: Store, commands: Here) -> None:
+    store.opened()
+    found = commands.ran("audit", "s3a://plant/capture", "--to", TO)
+    check_opened(store)
     assert found.stderr == ""
     here = ran("audit", str(store.directory), "--to", TO, *QUICK)
     assert (tables(found.stdout), found.returncode) == (tables(here.stdout), here.returncode)
     assert tables(found.stdout)["findings"]
-    assert len(opened) == len(files.listed(store.directory))
-    assert all(f"/date={DAY}/" in name for name in opened)
+
+
+def test_a_process_has_the_credentials_for_its_workers(store: Store) -> None:
+    store.opened()
+    found = ran("last", "s3a://plant/capture", "--to", TO)
+    check_opened(store)
+    here = ran("last", str(store.directory), "--to", TO, *QUICK)
+    assert (tables(found.stdout), found.returncode) == (tables(here.stdout), here.returncode)
 
 
 @pytest.fixture
@@ -130,20 +173,19 @@ def one_line(done: "subprocess.CompletedProcess[str]") -> str:
 
 
 @pytest.mark.usefixtures("guarded")
-def test_wrong_credentials_are_one_line(store: Store) -> None:
-    text = one_line(ran("last", URL))
+def test_wrong_credentials_are_one_line(commands: Here) -> None:
+    text = one_line(commands.ran("last", URL))
     assert URL in text
     assert "ACCESS_DENIED" in text or "INVALID_ACCESS_KEY_ID" in text or "403" in text
 
 
-@pytest.mark.usefixtures("store")
-def test_a_missing_bucket_is_one_line() -> None:
+def test_a_missing_bucket_is_one_line(commands: Here) -> None:
     assert "s3://nobody/capture: no such bucket, or no capture in it" in one_line(
-        ran("last", "s3://nobody/capture")
+        commands.ran("last", "s3://nobody/capture")
     )
 
 
-def test_a_damaged_page_is_one_line_that_names_the_file(store: Store, tmp_path: Path) -> None:
+def test_a_damaged_page_is_one_line_that_names_the_file(store: Store, commands: Here, tmp_path: Path) -> None:
     path = files.listed(store.directory)[0]
     whole = path.read_bytes()
     middle = len(whole) // 3
@@ -151,7 +193,7 @@ def test_a_damaged_page_is_one_line_that_names_the_file(store: Store, tmp_path: 
     place = store_of("s3://plant/damaged")
     name = f"date={DAY}/gateway=gw-0/{path.name}"
     place.put(tmp_path / path.name, name)
-    assert f"s3://plant/damaged/{name}: " in one_line(ran("last", "s3://plant/damaged"))
+    assert f"s3://plant/damaged/{name}: " in one_line(commands.ran("last", "s3://plant/damaged"))
 
 
 @pytest.mark.usefixtures("store")

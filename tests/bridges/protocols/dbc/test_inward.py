@@ -102,6 +102,14 @@ def test_only_changes_come_and_what_stays_now_and_then(tmp_path: Path) -> None:
     assert len(translator.receive([(0x200, bytes((3, 0xF7)), 0)], 1.0)) == 2
 
 
+def test_a_multiplexer_that_turns_pages_is_no_change(tmp_path: Path) -> None:
+    translator = made(tmp_path, publish="change")
+    pages = [(0x300, bytes((page, 5, 0, 0, 0)), 0) for page in (0, 1)]
+    assert len(translator.receive(pages, 0)) == 5
+    assert translator.receive(pages * 3, 1) == []
+    assert shown(translator, [(0x300, bytes((1, 6, 0, 0, 0)), 0)], 2) == {"car/Cells/Temp1": "6"}
+
+
 def test_at_most_every_so_often_the_latest_value(tmp_path: Path) -> None:
     translator = made(tmp_path, every_ms=100)
     assert shown(translator, [(0x200, bytes((3, 1)), 0)], 0)["car/Gearbox/Oil"] == "1"

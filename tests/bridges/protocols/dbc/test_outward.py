@@ -127,7 +127,7 @@ def test_a_cycle_repeats_while_its_source_is_young_and_this_gateway_may_act(tmp_
     assert [data.hex() for _, data, _ in translator.turn(0.1).items] == ["04800000"]
     assert not translator.turn(0.151).items
     assert translator.due_s == float("inf")
-    assert translator.condition == "Command is not repeated: its values are too old"
+    assert translator.condition == "Command rests: its values are too old"
     assert len(sent(translator, "car/Command/Demand", "3", 0.3)) == 1
     active[0] = False
     assert not translator.turn(0.35).items
