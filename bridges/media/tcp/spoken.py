@@ -116,6 +116,7 @@ class _Peer:
         self._give: Callable[[Batch], None] = lambda _: None
         self._end_it: Callable[[str], None] = lambda _: None
         self._unsent: dict[str, int] = {}
+        self._said = b""
 
     def decoder(self, stats: Stats) -> "_Peer":
         """Return the decoder, which counts in `stats`."""
@@ -143,8 +144,19 @@ class _Peer:
         data = bytes(memoryview(self._scratch)[:read_bytes])
         messages = self.translator.receive([data], self._loop.time())
         self._count(read_bytes)
+        self._answer()
         self._arm()
         return from_payloads(messages) if messages else None
+
+    def _answer(self) -> None:
+        """Have the translator say what it has to say at once, for `said`."""
+        if self.translator.due_s <= self._loop.time():
+            self._said += b"".join(self.translator.turn(self._loop.time()).items)
+
+    def said(self) -> tuple[bytes, bool]:
+        """Return what the translator says after a read, and that it goes on."""
+        said, self._said = self._said, b""
+        return said, False
 
     def _count(self, size: int) -> None:
         found, noise = self.translator.take_counts()
@@ -206,7 +218,7 @@ class _Listener(ListenLink):
 
     def _framing_of_peer(self) -> Framing:
         peer = self._make()
-        return Framing(peer.decoder, encode=peer.encode, unfit=peer.unsent, cut="")
+        return Framing(peer.decoder, encode=peer.encode, unfit=peer.unsent, cut="", answer=_Peer.said)
 
     def _enter(self, pipe: StreamPipe) -> None:
         super()._enter(pipe)
