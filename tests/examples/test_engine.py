@@ -5,6 +5,7 @@ import re
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.util import module_from_spec, spec_from_file_location
 from typing import Any
 
@@ -58,7 +59,12 @@ def port() -> Iterator[int]:
         "Can", (), {"Bus": lambda **key: bus(port=chosen, **key), "Message": engine.can.Message}
     )
     engine.time = type("Time", (), {"sleep": sleep})
-    runner = threading.Thread(target=engine.main, args=(0,), daemon=True)
+
+    def run() -> None:
+        with suppress(SystemExit):
+            engine.main(0)
+
+    runner = threading.Thread(target=run, daemon=True)
     runner.start()
     yield chosen
     ended.set()
