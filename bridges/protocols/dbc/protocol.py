@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from bridges.items import CanFrame, Items
 from bridges.protocols.dbc.checks import problems
 from bridges.protocols.dbc.database import Unreadable, read
+from bridges.protocols.dbc.fills import chosen_for
 from bridges.protocols.dbc.index import filters_of
 from bridges.protocols.dbc.layout import Database, Message
 from bridges.protocols.dbc.wanted import Wanted
@@ -162,8 +163,11 @@ class Dbc(Protocol):
         for name in (*self.received(database), *sent):
             message = database.messages[name]
             for one in message.signals:
-                pattern = (*self.base(message), one.name)
-                yield Quantity(pattern, self.form, one.unit, one.low, one.high, one.choices, name in sent)
+                pattern = (*self.base(message, self.address if name in sent else None), one.name)
+                place = len(self.root) + 1 if message.is_j1939 and name not in sent else None
+                is_command = name in sent and one.name not in chosen_for(message, self.fill)
+                facts = one.unit, one.low, one.high, one.choices, is_command, place
+                yield Quantity(pattern, self.form, *facts)
 
     def base(self, message: Message, source: int | None = None) -> Names:
         """Return the pattern of a message, for J1939 with a source: by default as the database names it."""

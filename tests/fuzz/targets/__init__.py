@@ -12,12 +12,13 @@ from tests.fuzz.targets import (
     messages,
     services,
     signing,
+    spoken,
     streams,
     texts,
 )
 
 TARGETS: Final[dict[str, Target]] = {
     target.name: target
-    for part in (streams, signing, media, boards, cars, messages, services, texts, files, crossing)
+    for part in (streams, signing, media, spoken, boards, cars, messages, services, texts, files, crossing)
     for target in part.TARGETS
 }

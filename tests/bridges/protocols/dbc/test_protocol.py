@@ -114,6 +114,14 @@ def test_a_message_that_cannot_be_sent_is_told(tmp_path: Path) -> None:
     )
 
 
+def test_many_flaws_are_told_in_a_few_lines(tmp_path: Path) -> None:
+    signal = ' SG_ {} : 0|8@1+ (1,0) [0|0] "" X\n'
+    body = "".join(f"BO_ {n} M{n}: 8 X\n{signal.format('A')}{signal.format('B')}\n" for n in range(25))
+    found = told(tmp_path, f'VERSION ""\nBU_: X\n{body}')
+    assert len(found) == 11
+    assert found[-1] == ("and 15 more like these", False)
+
+
 def test_a_fault_of_the_file_is_told_at_its_line(tmp_path: Path) -> None:
     one = record(tmp_path, CAR.replace("BO_ 512", "BO_ 512 x"))
     (problem,) = one.problems()
