@@ -47,6 +47,8 @@ class Policy(NamedTuple):
     `hold_s`: on a trunk that other appliances share, wait so many seconds before sending, and drop the
     message if another appliance sends it meanwhile. A message waits while another appliance is there, and
     with `hold_always` in any case. `deaf`: a standby does not hear on this side what the active bridge sends.
+    `replay_s`: at a takeover only what is younger leaves here, and nothing older than what came out; None
+    for no such limit, 0 for nothing at all.
     """
 
     trunk: bool = False
@@ -60,6 +62,7 @@ class Policy(NamedTuple):
     hold_s: float = 0.0
     hold_always: bool = False
     deaf: bool = False
+    replay_s: float | None = None
 
 
 PASS_ALL = Policy()
@@ -239,6 +242,7 @@ class Side(Hub):
     def revise(self, policy: Policy, number: int | None = None) -> None:
         """Judge by another policy from the next batch on. Messages that are held back continue to wait."""
         self.policy, self.trunk, self.opaque, self.deaf = policy, policy.trunk, policy.opaque, policy.deaf
+        self.replay_s = policy.replay_s
         self._in = Rule([*policy.allow, *policy.allow_in], [*policy.deny, *policy.deny_in])
         self._out = Rule([*policy.allow, *policy.allow_out], [*policy.deny, *policy.deny_out])
         self._hold(policy.hold_s if policy.trunk else 0.0)
@@ -417,6 +421,11 @@ class Side(Hub):
             self.bridge.lend(port, batch.count)
             port.send(batch, since_s)
 
+    def withhold(self, count: int) -> None:
+        """Count frames that were due here at a takeover, and are too old to be sent, as `stale`."""
+        self.stats.offered += count
+        self.stats.drop("stale", count)
+
     def purge(self, reason: str) -> list[bytes]:
         """Drop waiting messages, counted by `reason`; return them, those in pipes first."""
         messages = [message for port in self.ports for message in port.inner.purge(reason)]
@@ -459,7 +468,7 @@ class Port(Pipe):
         if side.hold is not None and side.hold.wanted():
             return side.hold.put(self.stats, self.hand_on, out, since_s)
         if bridge.gate is not None and (bridge.is_late or bridge.gate.lapsed()):
-            bridge.gate.window.owe(side.number, payloads(out), bridge.clock())
+            bridge.gate.window.owe(side.number, payloads(out), bridge.clock(), not bridge.is_late)
             return self.stats.drop("fenced", out.count)
         self.hand_on(out)
 

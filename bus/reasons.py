@@ -31,6 +31,10 @@ DROPPED: Final = (
     ),
     Reason("peers", "policy", "`peers` of the address do not let this peer hear the message"),
     Reason("no frame", "policy", "a field medium, or a side with a pattern, takes TMQ frames only"),
+    Reason(
+        "no name", "policy", "`prefix`, `strip` and `rename` of the side have no name for the frame there"
+    ),
+    Reason("limit", "policy", "`limits`: more frames of the pattern than may pass in a second"),
     Reason("conflated", "policy", "`policy: conflate`: a later frame of the pattern took its place"),
     Reason("shed", "policy", "`shed`: more than its `queue_bytes` would wait"),
     Reason("aged out", "policy", "`shed`: the message waited longer than its `age_ms`"),
@@ -49,10 +53,13 @@ DROPPED: Final = (
     Reason(
         "stale",
         "trouble",
-        "it waited too long for the medium, or longer than `age_ms` on a trunk; no `shed` asked for that",
+        "it waited too long for the medium, or longer than `age_ms` on a trunk or at a takeover; no `shed` "
+        "asked for that",
     ),
     Reason("hops", "trouble", "no hops are left for a trunk"),
     Reason("loop", "trouble", "the pipe is cut because it carries a loop"),
+    Reason("tokens", "trouble", "with `prefix` or `strip` the frame would have more than 255 tokens"),
+    Reason("frame inside", "trouble", "`opaque`: the data look like a frame, and would be taken for one"),
     Reason("empty", "trouble", "the medium cannot carry an empty message"),
     Reason("short", "trouble", "the medium cannot carry so short a message"),
     Reason("oversize", "trouble", "the medium cannot carry so long a message"),
@@ -81,6 +88,13 @@ DROPPED: Final = (
     Reason(
         "no command", "trouble", "a protocol: the device may not be given this value; PATTERN/result says why"
     ),
+    Reason("out of range", "trouble", "dbc: the value is outside of the range of the signal, or of its bits"),
+    Reason("no value", "trouble", "dbc: the data are nothing that the signal can have"),
+    Reason("no signal", "trouble", "dbc: the message has no signal of that name"),
+    Reason("filled", "trouble", "dbc: `fill` gives the value of the signal"),
+    Reason("multiplexer", "trouble", "dbc: a signal on several pages, none of which is chosen"),
+    Reason("fill failed", "trouble", "dbc: the function that fills a signal failed; the link says how"),
+    Reason("address lost", "trouble", "dbc: another node of J1939 has taken the address"),
     Reason("failed", "trouble", "a service on the bus has a defect: the log has the error"),
     Reason("refused", "trouble", "NNG or the kernel did not accept the message"),
 )
@@ -90,6 +104,9 @@ REJECTED: Final = (
     Reason("pattern", "policy", "a filter does not let the frame in"),
     Reason("peers", "policy", "`peers` of the address do not let this peer send the message"),
     Reason("no frame", "policy", "a pattern takes TMQ frames only"),
+    Reason("no name", "policy", "`prefix`, `strip` and `rename` have no name for the frame in the bridge"),
+    Reason("unchanged", "policy", "`unchanged: drop`: the data are those of the last frame of the pattern"),
+    Reason("limit", "policy", "`limits`: more frames of the pattern than may pass in a second"),
     Reason("type", "policy", "a rule of a syndication broker: the frame is no data (type 01)"),
     Reason("canary", "policy", "a rule of a syndication broker: the frame searches for a loop"),
     Reason("echo", "elsewhere", "our own message came back"),
@@ -101,7 +118,7 @@ REJECTED: Final = (
     Reason("fragment repeated", "elsewhere", "multicast: the fragment came before"),
     Reason("foreign", "elsewhere", "CAN: the frame is not ours"),
     Reason("peer gone", "gone", "a broker: the candidate was gone when its claim was looked at"),
-    Reason("another sender", "trouble", "raw: an identifier of `send` that somebody else sends"),
+    Reason("another sender", "trouble", "raw, dbc: an identifier of `send` that somebody else sends"),
     Reason("unsigned", "trouble", "a trunk or broker with keys: the peer does not sign what it sends"),
     Reason(
         "forged",
@@ -111,6 +128,7 @@ REJECTED: Final = (
     Reason("replayed", "trouble", "a trunk with keys on a shared wire: the message was said before"),
     Reason("clock", "trouble", "a trunk with keys on a shared wire: the sender's clock is far from ours"),
     Reason("signed", "trouble", "a trunk or broker without keys: the peer signs what it sends"),
+    Reason("tokens", "trouble", "with `prefix` the frame would have more than 255 tokens"),
 )
 """The reasons of rejected input; of trouble, only that of keys. Formats have more (docs/wire)."""
 

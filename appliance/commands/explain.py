@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
         options.fail(f"--seconds may be {SECONDS_MAX} at most")
     if options.live:
         return _live(options)
-    return _planned(options, Rehearsal(resolve_all(checked_wiring(options.file))))
+    return _planned(options, Rehearsal(resolve_all(checked_wiring(options.file)), options.pattern))
 
 
 def _planned(options: argparse.Namespace, rehearsal: Rehearsal) -> int:

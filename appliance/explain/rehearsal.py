@@ -17,11 +17,15 @@ from appliance.parts.site import Site
 from bridges.permits import REASON, refuses
 from bus.hub import Hub, Pipe
 from bus.ledger import Account, Stats
+from bus.names import Names
 from bus.schema import number
 from bus.transports.peers import Peer
-from bus.wire.batch import Batch, from_payloads
+from bus.wire.batch import Batch, from_payloads, payloads
+from bus.wire.envelope import take_apart
+from bus.wire.frame import unpack
 from bus.wire.notation import text_of
 from topologies.model import Side, candidates_of
+from topologies.names import used
 from topologies.resolved.bare import bare
 from topologies.resolved.bridges import ResolvedSide
 from topologies.resolved.buses import BusEnd
@@ -46,6 +50,7 @@ class _Probe(Pipe):
         self.others: list[_Probe] = []
         self.peers: tuple[Peer, ...] = ()
         self.outside = True  # somebody who is no part of this file may be at the other end
+        self.renames = False
         hub.attach(self)
 
     @property
@@ -64,11 +69,13 @@ class _Probe(Pipe):
 class Rehearsal:
     """The parts of all gateways of a topology, ready for one frame.
 
-    `gateways` has the record of each gateway. Raises `BusError` for parts that could never run.
+    `gateways` has the record of each gateway, and `names` names of tokens beside those of the file. Raises
+    `BusError` for parts that could never run.
     """
 
-    def __init__(self, gateways: Sequence[Resolved]) -> None:
+    def __init__(self, gateways: Sequence[Resolved], names: Iterable[int | str] = ()) -> None:
         self._topology = gateways[0].topology
+        self._names = Names([*names, *used(self._topology)])
         self._parts = [part for gateway in gateways for part in _parts(gateway)]
         self._buses = {part.name: part for part in self._parts if isinstance(part, BusPart)}
         self._probes: list[_Probe] = []
@@ -107,7 +114,8 @@ class Rehearsal:
     def _add_bridge(self, part: BridgePart) -> None:
         part.hub.stand_alone()
         for leg in part.legs:
-            made = self._probe(part, leg.side, leg.end.plan.place, self._remarks(leg))
+            made = self._probe(part, leg.door, leg.end.plan.place, self._remarks(leg))
+            made.renames = bool(leg.resolved.side.renaming)
             leg.side.revise(leg.side.policy._replace(hold_s=0.0))  # the remarks say that it waits
             if leg.resolved.leads:
                 self._meet(made, leg.resolved)
@@ -125,7 +133,7 @@ class Rehearsal:
 
     def _remarks(self, leg: Leg) -> tuple[str, ...]:
         side, shed = leg.resolved.side, leg.resolved.side.shed
-        found = list(_lists(side))
+        found = [*side.renaming.words(), *_lists(side), *_thinned(side)]
         if shed is not None:
             words = [f"shed {shed.policy} when it is too slow"]
             words += [f"dropped after {shed.age_ms} ms"] if shed.age_ms else []
@@ -157,15 +165,25 @@ class Rehearsal:
     def _hop(self, probe: _Probe, batch: Batch, size: int, waiting: "deque[tuple[_Probe, Batch]]") -> Hop:
         part, others = probe.part, [one for one in self._probes if one.part is probe.part]
         refused = (REASON,) if refuses(probe.peers, batch, sending=True) else ()
-        before = part.hub.accounts()
+        before, inside = part.hub.accounts(), list[Batch]()
         if not refused:
+            part.hub.tap(tap := lambda entered, _: inside.append(entered))
             probe.hub.publish(batch, probe)
+            part.hub.untap(tap)
         after = part.hub.accounts()
         stopped = refused or _gained(after, before, probe.account)[0]
         ways_out = [] if stopped else [one for one in others if one is not probe]
         exits = tuple(self._exit(one, before, after, size, waiting) for one in ways_out)
         where = part.title, part.site.gateway, probe.end
-        return Hop(*where, stopped=stopped, exits=exits, remarks=self._around(part))
+        named = self._named("is here", inside) if probe.renames else ()
+        return Hop(*where, stopped=stopped, exits=exits, remarks=(*named, *self._around(part)))
+
+    def _named(self, word: str, batches: Sequence[Batch]) -> tuple[str, ...]:
+        """Return how a frame is called, after a word; nothing for a message that is none."""
+        parts = [take_apart(message) for batch in batches[:1] for message in payloads(batch)]
+        return tuple(
+            f"{word} {self._names.show(unpack(one.content).tokens)}" for one in parts if one.is_frame
+        )
 
     def _exit(
         self,
@@ -181,12 +199,13 @@ class Rehearsal:
         if not refused:
             waiting += ((other, batch) for batch in taken for other in probe.others if other is not probe)
         stopped = stopped or refused
-        remarks = (*probe.remarks, *self._wire_time(probe, size))
+        named = self._named("as", taken) if probe.renames else ()
+        remarks = (*named, *probe.remarks, *self._wire_time(probe, size))
         return Exit(probe.end, None if stopped else 0, stopped=stopped, remarks=remarks)
 
     def _wire_time(self, probe: _Probe, size: int) -> Iterator[str]:
         if isinstance(probe.part, BridgePart):
-            (leg,) = [leg for leg in probe.part.legs if leg.side is probe.hub]
+            (leg,) = [leg for leg in probe.part.legs if leg.door is probe.hub]
             medium = leg.resolved.side.medium
             seconds = None if medium is None else medium.seconds(size, leg.resolved.trunk)
             if seconds is not None:
@@ -220,6 +239,16 @@ def _lists(side: Side) -> Iterator[str]:
         for way, patterns in (("", lists.both), (" in", lists.inward), (" out", lists.outward)):
             if patterns:
                 yield f"{name}{way} {', '.join(map(text_of, patterns))}"
+
+
+def _thinned(side: Side) -> Iterator[str]:
+    """Yield what keeps frames out that pass all patterns, and what becomes of messages that are none."""
+    if side.unchanged:
+        yield f"unchanged ones stay out, but for one in {number(side.front.refresh_s or 0)} s"
+    for one in side.limits:
+        yield f"at most {number(one.frames_per_s)} a second of {text_of(one.pattern)} {one.direction}"
+    if side.opaque is not None:
+        yield f"opaque messages are {text_of(side.opaque)}"
 
 
 def _gained(

@@ -401,7 +401,21 @@ def _policy(resolved: ResolvedSide) -> Policy:
         hold_s=STEP_S * sum(resolved.rank),
         hold_always=bool(resolved.rank.others),
         deaf=_is_deaf(side),
+        replay_s=_replay_s(side),
     )
+
+
+def _replay_s(side: SideSpec) -> float | None:
+    """Return how young a frame must be at a takeover to be sent there; None for as old as the window has it.
+
+    A command to a device must not come late, so devices that speak a protocol get nothing old.
+    """
+    speaks, shed = side.speaks, side.shed
+    if speaks is None:
+        return None
+    if speaks.asks or not speaks.replay:
+        return 0.0
+    return min(speaks.age_ms, (shed and shed.age_ms) or speaks.age_ms) / 1000
 
 
 def _is_deaf(side: SideSpec) -> bool:

@@ -26,6 +26,7 @@ class GatedSide(Protocol):
     trunk: bool
     opaque: bool
     deaf: bool
+    replay_s: float | None
 
     def admits(self, content: bytes) -> bool:
         """Tell whether a frame or an opaque message may enter here."""
@@ -45,6 +46,9 @@ class GatedSide(Protocol):
 
     def replay(self, batch: Batch, since_s: float | None) -> None:
         """Send `batch` to all peers; where messages are held back, these have waited since `since_s`."""
+
+    def withhold(self, count: int) -> None:
+        """Count frames that were due here at a takeover, and are too old to be sent."""
 
     def purge(self, reason: str) -> list[bytes]:
         """Drop waiting messages, counted by `reason`; return them."""
@@ -193,9 +197,10 @@ class Gate:
         self._remember(due, now)
         self.forwarding = True
         for number, side in enumerate(self._sides):
+            side.withhold(sum(item.withheld >> number & 1 for item in due))
             for batch in self._batches([item for item in due if item.sides >> number & 1]):
                 side.replay(batch, since_s)
-        return len(due)
+        return sum(1 for item in due if item.sides)
 
     def _show_came(self, now: float) -> None:
         """Show what goes out now as what came in, in the order of hearing: so each frame has come before it
@@ -204,7 +209,8 @@ class Gate:
             self._sides[side].came(from_payloads(message for _, message in some))
 
     def _remember(self, due: list[Due], now: float) -> None:
-        """Note that copies of these frames that are heard soon come from the other bridge.
+        """Note that copies of these frames that are heard soon come from the other bridge: also of those
+        that are too old for us to send.
 
         Trunks know copies by their keys, except those of frames that each candidate stamps with a key of its
         own.
@@ -214,7 +220,7 @@ class Gate:
             envelope, frame, _ = take_apart(item.message)
             private = envelope is not None and envelope.origin == self._private
             for number, side in enumerate(self._sides):
-                if item.sides >> number & 1 and (private or not side.trunk):
+                if (item.sides | item.withheld) >> number & 1 and (private or not side.trunk):
                     self._replayed[number, frame] += 1
 
     def _batches(self, due: list[Due]) -> list[Batch]:
@@ -269,6 +275,14 @@ class Gate:
 
 def _rules(sides: Sequence[GatedSide]) -> list[SideRules]:
     return [
-        SideRules(side.admits, side.lets_out, side.trunk, side.deaf, side.opaque, side.keeps_unsent)
+        SideRules(
+            side.admits,
+            side.lets_out,
+            side.trunk,
+            side.deaf,
+            side.opaque,
+            side.keeps_unsent,
+            side.replay_s,
+        )
         for side in sides
     ]

@@ -14,7 +14,7 @@ from bridges.handover.stamps import Stamps
 from bridges.rules import Seen
 from bus.ledger import Stats
 from bus.wire.envelope import HOPS_DEFAULT, Envelope, Parts, is_enveloped, take_apart, wrap
-from bus.wire.frame import is_frame
+from bus.wire.frame import FRAME_BYTES_MIN, is_frame
 
 AGE_S = 2.0  # at least,
 TAKEOVER_S = 1.0  # and so much longer than a lease: what else a takeover takes, on a machine that is late
@@ -35,7 +35,9 @@ class SideRules(NamedTuple):
     """The rules of a side for the window. `deaf`: a standby does not hear there what the active bridge sends.
 
     `opaque`: messages may come that are no frames. `inward` and `outward` judge those too. `keeps_unsent()`:
-    a message that did not get out by this side may be sent later.
+    a message that did not get out by this side may be sent later. `replay_s`: at a takeover only what is
+    younger is sent there, and nothing that is older than a frame of its pattern that came out; None for no
+    such limit, 0 for nothing at all.
     """
 
     inward: Admits
@@ -44,6 +46,7 @@ class SideRules(NamedTuple):
     deaf: bool = False
     opaque: bool = False
     keeps_unsent: Callable[[], bool] = lambda: True
+    replay_s: float | None = None
 
     def is_malformed(self, message: bytes, parts: Parts) -> bool:
         """Tell whether a message is of no kind that may come here."""
@@ -55,28 +58,45 @@ class SideRules(NamedTuple):
 class _Noted:
     """One frame in the window: `due` are the sides to send it to, `awaited` those where it may yet be heard.
 
-    Both are bits by the number of the side. `came` is the number of the side that its original came in by; -1
-    if that is not known yet, or if it came while this gateway forwarded.
+    Both are bits by the number of the side, as is `withheld`, where it was due and is too old to be sent.
+    `came` is the number of the side that its original came in by; -1 if that is not known yet, or if it came
+    while this gateway forwarded. `first` is the side where it was heard first, and `number` its place in the
+    order of hearing.
     """
 
-    __slots__ = ("awaited", "came", "due", "frame", "heard_s", "hops", "key", "named", "void")
+    __slots__ = (
+        "awaited",
+        "came",
+        "due",
+        "first",
+        "frame",
+        "heard_s",
+        "hops",
+        "key",
+        "named",
+        "number",
+        "void",
+        "withheld",
+    )
 
     def __init__(self, frame: bytes, key: int, named: bool, hops: int, heard_s: float) -> None:
         self.frame, self.key, self.named, self.hops, self.heard_s = frame, key, named, hops, heard_s
-        self.due = self.awaited = 0
-        self.came = -1
+        self.due = self.awaited = self.withheld = self.number = 0
+        self.came = self.first = -1
         self.void = False  # never to be sent: only its copies are to be known
 
 
 class Due(NamedTuple):
     """A frame to send to the sides whose bits are set; `message` has an envelope where the window stamps.
 
-    `hops`: the hops left for the next appliance; below 0, no trunk may take it.
+    `hops`: the hops left for the next appliance; below 0, no trunk may take it. `withheld`: bits of sides for
+    which it is too old.
     """
 
     sides: int
     message: bytes
     hops: int
+    withheld: int = 0
 
 
 class Lag:
@@ -131,11 +151,14 @@ class Window:
         self._by_frame: dict[bytes, deque[_Noted]] = {}
         self._bytes = 0
         self._lag = Lag()
+        self._number = 0  # of frames heard so far
+        self._out: dict[tuple[int, bytes], int] = {}  # of the last that came out, by side and pattern
 
     def _sit(self, sides: Sequence[SideRules]) -> None:
         self._sides = tuple(sides)
         self._trunks = sum(1 << n for n, side in enumerate(self._sides) if side.trunk)
         self._hearing = sum(1 << n for n, side in enumerate(self._sides) if not side.deaf)
+        self._aged = sum(1 << n for n, side in enumerate(self._sides) if side.replay_s is not None)
 
     def revise(self, sides: Sequence[SideRules], places: Sequence[int | None], stamps: Stamps | None) -> None:
         """Change to other sides. `places`: for each old side its new number, None if it has gone.
@@ -144,8 +167,9 @@ class Window:
         """
         self._sit(sides)
         self._stamps = stamps
+        self._out.clear()
         for noted in list(self._frames):
-            due = noted.due
+            due, noted.first = noted.due, _placed(noted.first, places)
             noted.due, noted.awaited = _moved(due, places), _moved(noted.awaited, places)
             noted.came = _placed(noted.came, places)
             if due and not noted.due:
@@ -231,10 +255,13 @@ class Window:
         """Note that a frame was heard on a side: it came out there, or its original did."""
         bit = 1 << side
         noted.awaited &= ~bit
+        self._number += 1
+        self._note_out(noted.first, noted.frame, self._number)  # that may have been the copy
         if noted.due:
             if not self._sides[side].trunk:  # there a copy is known by its key, and may be held back for long
                 self._lag.note(now - noted.heard_s, now)
             noted.due &= ~bit
+            self._note_out(side, noted.frame, noted.number)
             if not noted.due:
                 self._settle("heard")
         elif not noted.void and self._sides[side].inward(noted.frame):
@@ -244,6 +271,14 @@ class Window:
             self._remove(noted)
         return "standby"
 
+    def _note_out(self, side: int, frame: bytes, number: int) -> None:
+        """Note that a frame came out on a side, if it must not come after a later one of its pattern."""
+        if self._aged and side >= 0 and self._aged >> side & 1:
+            if len(self._out) >= self._count:
+                self._out.clear()
+            key = side, _topic(frame)
+            self._out[key] = max(number, self._out.get(key, 0))
+
     def _note(self, side: int, noted: _Noted) -> str:
         frame, others = noted.frame, ~(1 << side)
         outward = self._outward(frame)
@@ -251,7 +286,7 @@ class Window:
         due = outward & others & self._hearing if admitted else 0
         early = self._inward(frame) & others if outward >> side & 1 else 0
         refused = "pattern" if is_frame(frame) else NO_FRAME
-        noted.came = side if admitted else -1
+        noted.came, noted.first = side if admitted else -1, side
         return self._put(noted, due, due | early, "standby" if admitted else refused)
 
     def _note_ours(self, side: int, noted: _Noted) -> str:
@@ -264,6 +299,8 @@ class Window:
             return reason
         self._make_room(len(noted.frame))
         noted.awaited = awaited
+        self._number += 1
+        noted.number = self._number
         self._owe(noted, due)
         self._frames[noted] = None
         if noted.key >= 0 and noted.hops >= 0:
@@ -307,11 +344,19 @@ class Window:
     def _outward(self, frame: bytes) -> int:
         return sum(1 << n for n, side in enumerate(self._sides) if side.outward(frame))
 
-    def owe(self, side: int, messages: Sequence[bytes], now: float) -> None:
-        """Keep messages that did not get out by a side, for the gateway that forwards next to send."""
-        if self._sides[side].keeps_unsent():
-            for message in messages:
-                self._keep_unsent(side, message, now)
+    def owe(self, side: int, messages: Sequence[bytes], now: float, fresh: bool = False) -> None:
+        """Keep messages that did not get out by a side, for the gateway that forwards next to send.
+
+        `fresh`: they came in just now. Nobody knows how long others have waited, so a side that replays only
+        young ones gives them up.
+        """
+        if not self._sides[side].keeps_unsent():
+            return
+        if self._aged >> side & 1 and not fresh:
+            self.stats.offered += len(messages)
+            return self.stats.drop("stale", len(messages))
+        for message in messages:
+            self._keep_unsent(side, message, now)
 
     def _keep_unsent(self, side: int, message: bytes, now: float) -> None:
         envelope, content, _ = take_apart(message)
@@ -343,29 +388,52 @@ class Window:
     def came(self, now: float) -> list[tuple[int, bytes]]:
         """Return the frames that `replay` would send at `now`, in its order and form, each with the side that
         it came in by; without those that came while this gateway forwarded."""
-        self.advance(now)
+        self._withhold(now)
         return [
             (noted.came, self._due(noted).message) for noted in self._frames if noted.due and noted.came >= 0
         ]
 
     def replay(self, now: float) -> list[Due]:
-        """Return the frames that nobody has sent, in the order of hearing, and empty the window."""
-        self.advance(now)
-        due = [self._due(noted) for noted in self._frames if noted.due]
-        self.stats.sent += len(due)
-        self.stats.queued -= len(due)
+        """Return the frames that nobody has sent, in the order of hearing, and empty the window.
+
+        Among them are those that are due nowhere any more, as they are too old.
+        """
+        self._withhold(now)
+        due = [self._due(noted) for noted in self._frames if noted.due or noted.withheld]
+        count = sum(1 for one in due if one.sides)
+        self.stats.sent += count
+        self.stats.queued -= count
+        self._out.clear()
         self._frames.clear()
         self._by_key.clear()
         self._by_frame.clear()
         self._bytes = 0
         return due
 
+    def _withhold(self, now: float) -> None:
+        """Take frames from the sides for which they are too old; those left with none count as `stale`."""
+        self.advance(now)
+        for noted in self._frames if self._aged else ():
+            late = [n for n, side in enumerate(self._sides) if self._is_late(n, side, noted, now)]
+            for number in late:
+                noted.due &= ~(1 << number)
+                noted.withheld |= 1 << number
+            if late and not noted.due:
+                self._settle("stale")
+
+    def _is_late(self, number: int, side: SideRules, noted: _Noted, now: float) -> bool:
+        """Return whether a frame is due on a side that takes it no more."""
+        if side.replay_s is None or not noted.due >> number & 1:
+            return False
+        overtaken = noted.number < self._out.get((number, _topic(noted.frame)), 0)
+        return overtaken or now - noted.heard_s >= side.replay_s
+
     def _due(self, noted: _Noted) -> Due:
         if self._stamps is None:
-            return Due(noted.due, noted.frame, HOPS_DEFAULT)
+            return Due(noted.due, noted.frame, HOPS_DEFAULT, noted.withheld)
         hops = max(0, noted.hops)
         envelope = Envelope(noted.key >> 32, noted.key & 0xFFFFFFFF, hops)
-        return Due(noted.due, wrap(noted.frame, envelope), noted.hops)
+        return Due(noted.due, wrap(noted.frame, envelope), noted.hops, noted.withheld)
 
     def void(self, reason: str, before_s: float, now: float) -> None:
         """Send no frame that was heard before `before_s`; count it by `reason`, and know its copies.
@@ -381,6 +449,11 @@ class Window:
                 self._settle(reason)
             noted.due, noted.void = 0, True
             noted.heard_s = min(noted.heard_s, now + VOID_S - self._age_s)
+
+
+def _topic(frame: bytes) -> bytes:
+    """Return the type and tokens of a frame: what it is about. Frames of one topic come in order."""
+    return frame[:1] + frame[FRAME_BYTES_MIN : FRAME_BYTES_MIN + 4 * frame[1]] if is_frame(frame) else frame
 
 
 def _placed(side: int, places: Sequence[int | None]) -> int:

@@ -294,8 +294,8 @@ class Candidacy:
     def _forward(self) -> None:
         if self._settling is not None or self.resigning or self.gate.forwarding:
             return
-        stale = self.gate.stale
         count = self.gate.resume(self._granted_s if self._began else None)
+        stale = self.gate.stale
         if self._began and self.candidate.epoch == self._epoch:
             self._began = False
             words = f"forwards again: nobody has taken over (replayed {count}, stale {stale})"

@@ -70,9 +70,17 @@ def _share(topology: Topology, joint: Joint) -> float:
     if medium is None:
         return 0.0
     crossing = [r for r in joint.spec.rates if _crosses(joint.spec, joint.side, r)]
-    seal = medium.seal_bytes if keys_at(topology, joint.side, joint.trunk) else 0
-    times = (medium.seconds(frame_bytes(r, joint.spec) + seal, joint.trunk) or 0.0 for r in crossing)
+    more = (medium.seal_bytes if keys_at(topology, joint.side, joint.trunk) else 0) + _renamed_bytes(
+        joint.side
+    )
+    times = (medium.seconds(frame_bytes(r, joint.spec) + more, joint.trunk) or 0.0 for r in crossing)
     return sum(r.frames_per_s * time for r, time in zip(crossing, times, strict=True))
+
+
+def _renamed_bytes(side: Side) -> int:
+    """Return how many bytes longer a frame is on the wire than in the bridge, by `prefix` and `strip`."""
+    there = side.strip if isinstance(side.strip, int) else len(side.strip)
+    return 4 * (there - len(side.prefix))
 
 
 def _crosses(spec: BridgeSpec, side: Side, rate: Rate) -> bool:

@@ -12,9 +12,11 @@ from math import prod
 from typing import Any
 
 from bus.schema import Where
+from topologies.checks.rounds import renamed_rounds, told
 from topologies.findings import Finding, error
 from topologies.model import Candidate, Topology
 from topologies.wiring.filters import Tokens, all_names, passes, tokens
+from topologies.wiring.flow import Flow
 from topologies.wiring.segments import Edge, Wiring
 
 Step = tuple[str, Edge, str]  # from, over, to
@@ -25,11 +27,15 @@ _TOGETHER = 256  # sets of candidates that are judged; beyond that, each bridge'
 
 def find_cycles(wiring: Wiring) -> list[Finding]:
     """Return an error for each ring that has a link without trunk, whichever candidates forward."""
-    found: dict[Links, list[Step]] = {}
+    found, renamed = dict[Links, list[Step]](), dict[Links, Finding]()
     for forwarding in _forwarding(wiring):
-        for steps in _find(wiring.topology, wiring.links(forwarding)):
+        flow = Flow(wiring.topology, wiring.links(forwarding))
+        for steps in _find(wiring.topology, [edge for edge in flow.edges if edge not in flow.renamed]):
             found.setdefault(_links(steps), steps)
-    return [_finding(loops) for loops in _rings(list(found.values()))]
+        for one in renamed_rounds(wiring.topology, flow) if flow.renamed else ():
+            words = told(wiring.topology, flow, one)
+            renamed.setdefault(_links(one.steps), _finding([one.steps], words))
+    return [*(_finding(loops) for loops in _rings(list(found.values()))), *renamed.values()]
 
 
 def _links(steps: list[Step]) -> Links:
@@ -56,7 +62,7 @@ def _forwarding(wiring: Wiring) -> Iterator[set[Candidate]]:
     edges = defaultdict[Candidate, list[tuple[Any, ...]]](list)
     for joint in wiring.joints:
         side = joint.side
-        edges[joint.candidate].append((joint.wire, joint.trunk, side.allowed, side.denied))
+        edges[joint.candidate].append((joint.wire, joint.trunk, side.allowed, side.denied, side.renaming))
     choices = [
         list({str(edges[one]): one for one in reversed(group)}.values())[::-1] for group in wiring.groups
     ]
@@ -157,8 +163,8 @@ def _goes_round(steps: list[Step], frame: Tokens) -> bool:
     return forward or all(_lets(edge, frame, target) for _, edge, target in steps)
 
 
-def _finding(loops: list[list[Step]]) -> Finding:
-    """Return the error for a ring. It shows the shortest of its loops."""
+def _finding(loops: list[list[Step]], more: str = "") -> Finding:
+    """Return the error for a ring. It shows the shortest of its loops; `more` is said about its frames."""
     steps = min(loops, key=len)
     first = min((step[0] for step in steps), key=lambda name: (not name.startswith("bus "), name))
     turn = [step[0] for step in steps].index(first)
@@ -167,6 +173,7 @@ def _finding(loops: list[list[Step]]) -> Finding:
     text = f"frames would go round: {' -> '.join([*names, first])}"
     if len(loops) > 1:
         text += f", and in other ways among {', '.join(sorted({step[0] for loop in loops for step in loop}))}"
+    text += f", where {more}" if more else ""
     fix = _fix([*plain.values()])
     return error(max(edge.where for _, edge, _ in plain.values()), f"{text}; {fix}")
 

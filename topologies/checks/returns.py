@@ -5,9 +5,10 @@ from functools import cache
 from typing import NamedTuple
 
 from bus.wire.notation import text_of
-from devices.device import Flow
+from devices.device import Flow as Said
 from topologies.findings import Finding, error
-from topologies.wiring.filters import Tokens, may_pass, related, tokens
+from topologies.wiring.filters import Tokens, related, tokens
+from topologies.wiring.flow import Flow
 from topologies.wiring.graph import reached, ways_of
 from topologies.wiring.segments import Wiring
 
@@ -16,16 +17,16 @@ class _Way(NamedTuple):
     """A way by which a message of one device, the speaker, comes to a device, the same or another."""
 
     speaker: str
-    says: Flow
+    says: Said
     hearer: str
-    hears: Flow
+    hears: Said
 
 
 def find_returns(wiring: Wiring) -> Iterator[Finding]:
     """Yield an error for each thing said that comes back, by whichever buses, bridges and devices."""
     ways = list(_ways(wiring))
     steps = ways_of({(way.speaker, way.hearer) for way in ways})
-    seen = set[Flow]()
+    seen = set[Said]()
     for way in ways:
         if way.says not in seen and way.speaker in reached(way.hearer, steps):
             seen.add(way.says)
@@ -42,22 +43,22 @@ def _finding(way: _Way) -> Finding:
 def _ways(wiring: Wiring) -> Iterator[_Way]:
     """Yield all ways of messages between devices. Any candidate of a bridge may forward."""
     topology = wiring.topology
-
-    def steps(frame: Tokens) -> Iterator[tuple[str, str]]:
-        for one, other, _, _, joint, _ in wiring.edges:
-            if joint is None or may_pass(joint.spec, joint.side, frame, inward=True):
-                yield other, one
-            if joint is None or may_pass(joint.spec, joint.side, frame, inward=False):
-                yield one, other
+    links = Flow(topology, wiring.edges)
 
     @cache
-    def buses(bus: str, frame: Tokens) -> set[str]:
-        return reached(f"bus {bus}", ways_of(steps(frame)))
+    def buses(bus: str, frame: Tokens) -> dict[str, set[Tokens]]:
+        return links.reached(f"bus {bus}", frame)
+
+    def is_heard(said: Said, heard: Said) -> bool:
+        pair = tokens(said.pattern), tokens(heard.pattern)
+        starts = {max(pair, key=len)} if related(*pair) else set[Tokens]()
+        starts |= {pair[0]} if links.renamed else set()
+        there = (one for start in starts for one in buses(said.bus, start).get(f"bus {heard.bus}", ()))
+        return any(related(one, pair[1]) for one in there)
 
     hears = [(name, flow) for name, device in topology.devices.items() for flow in device.hears()]
     for speaker, device in topology.devices.items():
         for said in device.says():
             for hearer, heard in hears:
-                pair = tokens(said.pattern), tokens(heard.pattern)
-                if related(*pair) and f"bus {heard.bus}" in buses(said.bus, max(pair, key=len)):
+                if is_heard(said, heard):
                     yield _Way(speaker, said, hearer, heard)

@@ -96,7 +96,11 @@ def _side(topology: Topology, side: Side) -> str:
     filtered = "filtered" if (side.allow, side.deny) != (Filter(), Filter()) else ""
     trunk = _trunk(is_trunk(topology, side))
     framed = _frames_only(is_bus(side) and takes_frames_only(side))
-    words = _passing(side)
+    words = [
+        *side.renaming.words(),
+        *_passing(side),
+        *([f"opaque {text_of(side.opaque)}"] if side.opaque else []),
+    ]
     return _line(side_label(side), _pattern(side.pattern), *words, filtered, framed, _shed(side.shed), trunk)
 
 

@@ -67,13 +67,23 @@ def publishing_buses(wiring: Wiring, gateway: str, topic: Topic) -> list[str]:
 
 
 def _steps(wiring: Wiring, published: Tokens) -> Iterator[tuple[str, str]]:
-    """Yield each step of frames with these tokens, from one part to the next."""
+    """Yield each step of frames with these tokens, from one part to the next.
+
+    A side that gives them other names is no way: nobody behind it looks for those.
+    """
     for edge in wiring.links(wiring.best):
         joint = edge.joint
+        if joint is not None and _renames(joint.side, published):
+            continue
         if joint is None or _enters(joint.spec, joint.side, published):
             yield edge.other, edge.one
         if joint is None or _names(joint.side, published, inward=False):
             yield edge.one, edge.other
+
+
+def _renames(side: Side, published: Tokens) -> bool:
+    turns = side.renaming.entering(published), side.renaming.leaving(published)
+    return any(turn is None or turn.of(published) != published for turn in turns)
 
 
 def _enters(spec: BridgeSpec, side: Side, published: Tokens) -> bool:

@@ -4,9 +4,10 @@ A raw number is an integer: of a signal that is a float, its bits. The operation
 compiled to one function, which takes a fifth of the time of a loop over them.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
 from bridges.protocols.dbc.layout import Message, Signal
@@ -32,26 +33,32 @@ class Group:
     choosers: tuple[tuple[int, Mapping[int, "Group"]], ...] = ()
 
     @cached_property
-    def raws(self) -> Callable[[int, int], list[int | None]]:
-        """The function that reads the raw numbers from the bits of a message, in both orders of bytes."""
+    def raws(self) -> Callable[[bytes | bytearray], list[int | None]]:
+        """The function that reads the raw numbers from data of the message's size."""
         return _function(map(_raw, self.fields))
 
     @cached_property
-    def values(self) -> Callable[[int, int], list[Value]]:
+    def values(self) -> Callable[[bytes | bytearray], list[Value]]:
         """The function that reads the values."""
         words = [_value(*pair) for pair in enumerate(zip(self.fields, self.signals, strict=True))]
         return _function(words, K=tuple(map(_key, self.signals)))
 
     @cached_property
-    def numbers(self) -> Callable[[int, int], list[Value]]:
+    def numbers(self) -> Callable[[bytes | bytearray], list[Value]]:
         """The function that reads the values as numbers, also where a text stands for them."""
         return _function(_number(*pair) for pair in zip(self.fields, self.signals, strict=True))
 
 
-def _function(words: Iterable[str], **known: Any) -> Callable[[int, int], Any]:
-    """Compile a function from words that are made of numbers alone: nothing of a file is in them as text."""
-    code = f"lambda l, b: [{', '.join(words)}]"
-    made: Callable[[int, int], Any] = eval(code, {"__builtins__": {}, "F": float_of, **known})
+def _function(words: Iterable[str], **known: Any) -> Callable[[bytes | bytearray], Any]:
+    """Compile a function from words that are made of numbers alone: nothing of a file is in them as text.
+
+    The names `l` and `b` in them are all bits of the data, as a little- and a big-endian number.
+    """
+    code = ", ".join(words)
+    for name, order in (("l", "little"), ("b", "big")):
+        code = re.sub(rf"\b{name}\b", f"({name}:=I(d, '{order}'))", code, count=1)
+    names = {"__builtins__": {}, "I": int.from_bytes, "F": float_of, **known}
+    made: Callable[[bytes | bytearray], Any] = eval(f"lambda d: [{code}]", names)
     return made
 
 
@@ -84,7 +91,6 @@ class Compiled(NamedTuple):
 
     message: Message
     groups: tuple[Group, ...]
-    has_big: bool
     is_simple: bool
 
 
@@ -106,6 +112,7 @@ def fits(signal: Signal, size: int) -> bool:
     return signal.bits > 0 and signal.start >= 0 and field_of(signal, size)[1] <= 8 * size
 
 
+@lru_cache(maxsize=1024)
 def compile_message(message: Message) -> Compiled:
     """Return the table of a message, whose signals fit into it."""
     groups = list[Group]()
@@ -113,8 +120,7 @@ def compile_message(message: Message) -> Compiled:
     for signal in message.signals:
         below.setdefault(signal.selector, []).append(signal)
     _add_group(message, below, below.get("", []), groups)
-    has_big = any(signal.is_big for signal in message.signals)
-    return Compiled(message, tuple(groups), has_big, not groups[0].choosers)
+    return Compiled(message, tuple(groups), not groups[0].choosers)
 
 
 def _add_group(
@@ -152,23 +158,20 @@ def _chosen(
     return found
 
 
-def bits_of(compiled: Compiled, data: bytes | bytearray) -> tuple[int, int]:
-    """Return all bits of a message as a little- and a big-endian number. Data that are too long are cut, as
-    CAN FD pads them, and data that are too short are filled with zeros."""
-    size = compiled.message.size
-    if len(data) != size:
-        data = bytes(data[:size]).ljust(size, b"\0")
-    return int.from_bytes(data, "little"), int.from_bytes(data, "big") if compiled.has_big else 0
+def fitted(data: bytes | bytearray, size: int) -> bytes | bytearray:
+    """Return data of a size: cut, as CAN FD pads them, or filled with zeros."""
+    return data if len(data) == size else bytes(data[:size]).ljust(size, b"\0")
 
 
 def decode(compiled: Compiled, data: bytes | bytearray) -> tuple[Found, int]:
     """Return the raw numbers in the data of a frame, and how many selectors had a value without signals."""
-    little, big = bits_of(compiled, data)
+    size = compiled.message.size
+    whole = fitted(data, size)
     found, unknown, left = Found(), 0, [compiled.groups[0]]
     while left:
         group = left.pop()
-        raws = group.raws(little, big)
-        if len(data) < compiled.message.size:
+        raws = group.raws(whole)
+        if len(data) < size:
             bits = 8 * len(data)
             raws = [raw if end <= bits else None for raw, end in zip(raws, group.ends, strict=True)]
         found.append((group, raws))

@@ -6,7 +6,7 @@ from math import inf
 from typing import Final
 
 from bridges.items import ERROR, EXTENDED, OWN, REMOTE, CanFrame
-from bridges.protocols.dbc.compiled import Compiled, compile_message
+from bridges.protocols.dbc.compiled import compile_message
 from bridges.protocols.dbc.index import Index
 from bridges.protocols.dbc.j1939.pgn import PACKETS, TRANSPORT, destination_of, pgn_of
 from bridges.protocols.dbc.j1939.transport import Transports
@@ -39,7 +39,6 @@ class Inward:
         self._index, self._manner, self._reject = Index(messages), manner, reject
         self._tokens_of, self._other = tokens_of, taker_of
         self._takers = dict[int, Taker]()
-        self._tables = dict[str, Compiled]()
         self._stations = dict[tuple[str, int], Station]()
         self._waiting = set[Station]()
         self._transports = Transports(rejected)
@@ -48,7 +47,8 @@ class Inward:
     @property
     def due_s(self) -> float:
         """The time at which `turn` has something to do."""
-        return min((self._transports.due_s, *(station.due_s for station in self._waiting)))
+        due_s = self._transports.due_s
+        return min(due_s, min(station.due_s for station in self._waiting)) if self._waiting else due_s
 
     def receive(self, items: Sequence[CanFrame], now_s: float) -> list[bytes]:
         """Return the frames that these items become."""
@@ -108,14 +108,8 @@ class Inward:
             if len(self._stations) >= _STATIONS_MAX:
                 return None
             tokens = self._tokens_of(message, source)
-            station = self._stations[key] = Station(self._table(message), tokens, self._manner)
+            station = self._stations[key] = Station(compile_message(message), tokens, self._manner)
         return partial(self._take, station) if self._manner.every_s else station.receive
-
-    def _table(self, message: Message) -> Compiled:
-        """Return the table of a message, which is made when its first frame comes."""
-        if message.name not in self._tables:
-            self._tables[message.name] = compile_message(message)
-        return self._tables[message.name]
 
     def _take(self, station: Station, data: bytes | bytearray, now_s: float) -> list[bytes]:
         found = station.receive(data, now_s)

@@ -36,7 +36,7 @@ class Signal:
     low: float | None = None
     high: float | None = None
     unit: str = ""
-    choices: Mapping[int, str] = field(default_factory=dict)
+    choices: Mapping[int, str] = field(default_factory=dict, hash=False)
     is_selector: bool = False
     selector: str = ""
     ids: frozenset[int] | None = None

@@ -82,8 +82,8 @@ class Outward:
     @property
     def due_s(self) -> float:
         """The time at which `turn` has something to do."""
-        if self._replies:
-            return 0.0
+        if not self._outlets or self._replies:
+            return 0.0 if self._replies else inf
         claim_s = inf if self._claim is None else self._claim.due_s
         return min((claim_s, *(outlet.due_s for outlet in self._outlets.values())))
 
@@ -114,7 +114,7 @@ class Outward:
     def _hear(self, outlet: Outlet, data: bytes | bytearray, now_s: float) -> list[bytes]:
         """Take what we alone send: from the gateway that does it now, or else from a stranger."""
         if self._may_act(now_s):
-            self._reject("conflict")
+            self._reject("another sender")
         else:
             outlet.hear(data)
         return []

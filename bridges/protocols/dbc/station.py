@@ -5,7 +5,7 @@ from itertools import chain
 from math import inf
 from typing import Final, NamedTuple
 
-from bridges.protocols.dbc.compiled import Compiled, Found, Group, bits_of, decode
+from bridges.protocols.dbc.compiled import Compiled, Found, Group, decode
 from bridges.protocols.dbc.j1939.pgn import absent_from
 from bridges.protocols.dbc.layout import Signal
 from bridges.protocols.dbc.values import Value, number, value
@@ -68,7 +68,7 @@ class Station:
     def receive(self, data: bytes | bytearray, now_s: float) -> list[bytes]:
         """Return the frames that the data of a CAN frame become."""
         if self._is_direct and len(data) >= self._size:
-            values = self._values(*bits_of(self._compiled, data))
+            values = self._values(data if len(data) == self._size else data[: self._size])
             return [write(value, now_s) for write, value in zip(self._writers, values, strict=True)]
         found, unknown = decode(self._compiled, data)
         for _ in range(unknown):

@@ -35,10 +35,12 @@ class Register(Asked):
         check_fields(self)
         if (self.value_type in TEXT) != (self.length is not None):
             raise ValueError("length: registers of type bits and ascii, and of no other")
-        self.check_value(self.size_bytes)
-        self.check_asked()
         if self.kind in BITS and self.value_type != "bool":
             raise ValueError(f"a {self.kind} is one bit: leave type out")
+        if self.kind not in BITS and self.size_bytes % 2:
+            raise ValueError(f"type {self.type} has {self.size_bytes} bytes, and registers have 2 each")
+        self.check_value(self.size_bytes)
+        self.check_asked()
         if self.write and self.kind not in WRITABLE:
             raise ValueError(f"nothing can be written into kind {self.kind}")
         if self.end > 65_536:

@@ -13,7 +13,7 @@ from bus.ledger import Stats
 from bus.patch import join
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import Envelope, take_apart, wrap
-from bus.wire.frame import pack
+from bus.wire.frame import pack, unpack
 from tests.bridges.support import recorder
 
 
@@ -397,6 +397,60 @@ def test_what_a_standby_says_itself_goes_out() -> None:
     canary = pack(1, (7, 1), b"is there a loop?")
     bridge.publish(from_payloads([canary]))
     assert list(far.end.coming) == [canary]
+
+
+class Wire(World):
+    """A bus, and a wire whose devices speak a protocol, to which commands go in order.
+
+    The data of commands are numbers, and their pattern is one of three.
+    """
+
+    def __init__(self, seed: int, replay_s: float | None) -> None:
+        self.replay_s = replay_s
+        super().__init__((False, False), seed, equal=False, known=True)
+        self.old = Counter[bytes]()  # said more than the age before a takeover, and not yet heard then
+
+    def age(self, copy: Copy) -> None:
+        copy.sides[1].revise(Policy(replay_s=self.replay_s))
+
+    def frame(self, side: int) -> bytes:
+        self.number += 1
+        return pack(1, (7, side, self.chance.randrange(3)), b"%06d" % self.number)
+
+    def take_over(self, active: str, standby: str, pause_s: float) -> None:
+        self.die(active)
+        self.drain(standby, "station")
+        if pause_s >= (self.replay_s or 0):
+            self.old |= self.stations[0].said - self.stations[1].heard
+        self.clock.now += pause_s
+        self.copies[standby].promote()
+
+
+@pytest.mark.parametrize("replay_s", [0.1, 0.0], ids=["young only", "nothing"])
+@pytest.mark.parametrize("seed", range(10))
+def test_commands_come_in_order_once_and_none_comes_late(seed: int, replay_s: float) -> None:
+    world = Wire(seed, replay_s)
+    for copy in world.copies.values():
+        world.age(copy)
+    active, standby = "a", "b"
+    world.copies[active].promote()
+    for pause_s in (0.05, 0.2, 0.05):
+        world.churn(150)
+        world.take_over(active, standby, pause_s)
+        world.churn(30)
+        _join(world, active)
+        world.age(world.copies[active])
+        active, standby = standby, active
+    world.drain("station", *world.copies)
+    world.drain("station", *world.copies)
+    bus, wire = world.stations
+    assert bus.heard == wire.said
+    assert bus.said - wire.heard == world.old  # lost outside of the age, and only there
+    assert wire.heard - bus.said == Counter()  # none twice
+    for topic in range(3):
+        came = [frame for frame in wire.heard if unpack(frame).tokens[2] == topic]
+        assert came == sorted(came, key=lambda frame: unpack(frame).data)
+    assert all(copy.balanced() for copy in world.copies.values())
 
 
 class Trio(World):

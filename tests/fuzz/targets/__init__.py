@@ -3,10 +3,22 @@
 from typing import Final
 
 from tests.fuzz.target import Target
-from tests.fuzz.targets import boards, crossing, files, media, messages, services, signing, streams, texts
+from tests.fuzz.targets import (
+    boards,
+    cars,
+    crossing,
+    files,
+    media,
+    messages,
+    services,
+    signing,
+    spoken,
+    streams,
+    texts,
+)
 
 TARGETS: Final[dict[str, Target]] = {
     target.name: target
-    for part in (streams, signing, media, boards, messages, services, texts, files, crossing)
+    for part in (streams, signing, media, spoken, boards, cars, messages, services, texts, files, crossing)
     for target in part.TARGETS
 }

@@ -6,7 +6,7 @@ from typing import Any
 import cantools
 import pytest
 
-from bridges.protocols.dbc.compiled import Compiled, Group, bits_of, compile_message, decode, encode, walk
+from bridges.protocols.dbc.compiled import Compiled, Group, compile_message, decode, encode, walk
 from bridges.protocols.dbc.database import load
 from bridges.protocols.dbc.values import raw_of, text, value
 from bus.quantity.forms import text_of
@@ -33,7 +33,7 @@ def values_of(compiled: Compiled, data: bytes) -> dict[str, Any]:
         if raw is not None
     }
     for group, _ in found:
-        for signal, fast in zip(group.signals, group.values(*bits_of(compiled, data)), strict=True):
+        for signal, fast in zip(group.signals, group.values(data), strict=True):
             assert same(fast, slow[signal.name])
     return slow
 

@@ -1,0 +1,176 @@
+"""Two gateways that stand in for each other on devices that are asked: one asks, and never two at a time."""
+
+import asyncio
+from itertools import pairwise
+
+import pytest
+
+from appliance.parts.bridge import BridgePart
+from bus.hub import Link
+from bus.wire.frame import unpack
+from tests.appliance.pairs import Pair, forwarding
+from tests.bridges.protocols.modbus.bench import Device
+from tests.bridges.protocols.modbus.ptys import PtyLine
+from tests.bridges.protocols.spoken_support import message
+from tests.helpers.peers import until
+from tests.helpers.ports import free_port
+
+TIMEOUT_S = 0.15
+MODBUS = """
+        protocol:
+          modbus:
+            poll_ms: 20
+            timeout_ms: 150
+            on_doubt: {on_doubt}
+            registers:
+              - {{{{register: 5, pattern: m/a}}}}
+              - {{{{register: 9, pattern: m/b, write: true, min: 0, max: 100}}}}
+"""
+TEXT = """\
+name: pair
+gateways:
+  hub: {{address: 127.0.0.1}}
+  gw-a: {{address: 127.0.0.1}}
+  gw-b: {{address: 127.0.0.1}}
+brokers:
+  main: {{on: hub, listen: "tcp://127.0.0.1:{0}"}}
+buses:
+  left: {{on: hub, listen: ["tcp://127.0.0.1:{1}"]}}
+  right: {{on: hub, listen: ["tcp://127.0.0.1:{2}"]}}
+bridges:
+  joint:
+    on: [gw-a, gw-b]
+    join:
+      - bus: left
+      - MEDIUM
+"""
+
+
+def text(medium: str, on_doubt: str = "stop") -> str:
+    return TEXT.replace("      - MEDIUM\n", f"      - {medium}{MODBUS.format(on_doubt=on_doubt)}") + (
+        "  other: {{on: hub, pattern: [none], join: [{{bus: left}}, {{bus: right}}]}}\n"
+    )
+
+
+class LineDevice:
+    """A device at the last end of a line, which also sees who asks."""
+
+    def __init__(self, line: PtyLine, device: Device) -> None:
+        self.line, self.device = line, device
+        self._end = open(line.path(2), "r+b", buffering=0)  # noqa: SIM115 (until the end of the test)
+        asyncio.get_running_loop().add_reader(self._end, self._hear)
+
+    def _hear(self) -> None:
+        asked = self._end.read(256)
+        for after_s, said in self.device.hear(asked):
+            asyncio.get_running_loop().call_later(after_s, self._end.write, said)
+
+    def close(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._end)
+        self._end.close()
+
+
+def of_side(pair: Pair, name: str) -> Link:
+    part = pair.gateways[name].parts["bridge joint"]
+    assert isinstance(part, BridgePart)
+    return part.links[-1]
+
+
+def readings(pair: Pair) -> int:
+    return len(pair.ears[0].heard)
+
+
+async def more(pair: Pair) -> None:
+    """Wait for more readings on the bus."""
+    before = readings(pair)
+    await until(lambda: readings(pair) > before + 4)
+
+
+async def test_on_a_serial_line_a_takeover_leaves_one_master_and_one_open_request() -> None:
+    line = PtyLine(3)
+    device = LineDevice(line, Device())
+    medium = f"uart: {{{{port: {{{{gw-a: {line.path(0)}, gw-b: {line.path(1)}}}}}, baud: 115200}}}}"
+    async with forwarding(text(medium)) as pair:
+        first, second = ("gw-a", "gw-b") if pair.forwards("gw-a") else ("gw-b", "gw-a")
+        await until(lambda: pair.candidacy(second).candidate.ready)
+        await more(pair)
+        assert {end for end, _ in line.said} == {int(first == "gw-b"), 2}
+        assert of_side(pair, second).state == "up"
+        pair.gateways[first].close()
+        await until(lambda: pair.forwards(second))
+        await more(pair)
+        pair.ears[0].say(message("m/b/set", b"7"))
+        await until(lambda: device.device.holding[9] == 7)
+    changes = [(one, other) for one, other in pairwise(asked_at(line)) if one[1] != other[1]]
+    assert len(changes) == 1
+    assert changes[0][1][0] - changes[0][0][0] >= TIMEOUT_S
+    assert [pdu[0] for pdu in device.device.asked].count(6) == 1
+    device.close()
+    line.close()
+
+
+def asked_at(line: PtyLine) -> list[tuple[float, int]]:
+    """Return when a gateway asked, and which."""
+    return [(at_s, end) for at_s, end in line.times if end < 2]
+
+
+@pytest.mark.parametrize("on_doubt", ["stop", "go on"])
+async def test_without_a_broker_nothing_is_asked_unless_the_topology_wants_that(on_doubt: str) -> None:
+    line = PtyLine(3)
+    device = LineDevice(line, Device())
+    medium = f"uart: {{{{port: {{{{gw-a: {line.path(0)}, gw-b: {line.path(1)}}}}}, baud: 115200}}}}"
+    async with forwarding(text(medium, on_doubt)) as pair:
+        await more(pair)
+        holder = "gw-a" if pair.forwards("gw-a") else "gw-b"
+        pair.hub.parts["broker main"].close()
+        await until(lambda: pair.candidacy(holder).candidate.state == "orphan")
+        loop, asked = asyncio.get_running_loop(), device.device.asked
+        count, since_s = len(asked), loop.time()
+        if on_doubt == "go on":
+            await until(lambda: len(asked) > count + 5)
+        else:
+            await until(lambda: loop.time() > since_s + 5 * 0.02)  # five times `poll_ms`
+            assert len(asked) <= count + 1
+    device.close()
+    line.close()
+
+
+class TcpDevice(asyncio.Protocol):
+    """A device that takes one connection. `live` are those that it has."""
+
+    live: "list[TcpDevice]" = []  # noqa: RUF012 (of all)
+    most = 0
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.live.append(self)
+        TcpDevice.most = max(TcpDevice.most, len(self.live))
+
+    def data_received(self, data: bytes) -> None:
+        for after_s, said in self.device.hear(data):
+            asyncio.get_running_loop().call_later(after_s, self.transport.write, said)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.live.remove(self)
+
+
+async def test_on_tcp_a_standby_has_no_connection_and_counts_as_up() -> None:
+    port, device = free_port(), Device(tcp=True)
+    server = await asyncio.get_running_loop().create_server(lambda: TcpDevice(device), "127.0.0.1", port)
+    async with forwarding(text(f"tcp: {{{{host: 127.0.0.1, port: {port}}}}}")) as pair:
+        first, second = ("gw-a", "gw-b") if pair.forwards("gw-a") else ("gw-b", "gw-a")
+        await until(lambda: pair.candidacy(second).candidate.ready)
+        await more(pair)
+        assert of_side(pair, second).state == of_side(pair, first).state == "up"
+        assert len(TcpDevice.live) == 1
+        pair.gateways[first].close()
+        await until(lambda: pair.forwards(second))
+        await more(pair)
+        values = {bytes(unpack(one).data) for one in pair.ears[0].heard}
+        assert values == {b"5", b"9"}
+        assert TcpDevice.most == 1
+    server.close()

@@ -1,0 +1,73 @@
+"""The plan: as few requests as allowed, each value in one of them, and never more than a device takes."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridges.protocols.modbus.plan import Block, apart, planned
+from bridges.protocols.modbus.protocol import DeviceSettings, Modbus, Register
+
+ROWS = st.lists(
+    st.builds(
+        lambda register, kind, device, poll_ms, long: Register(
+            register=register,
+            kind=kind,
+            device=device,
+            poll_ms=poll_ms,
+            type="f64" if long and kind in ("holding", "input") else None,
+            pattern=("a",),
+        ),
+        st.integers(0, 400) | st.integers(65_000, 65_532),
+        st.sampled_from(["coil", "discrete", "input", "holding"]),
+        st.integers(1, 2),
+        st.sampled_from([None, 100]),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=60,
+)
+
+
+@given(ROWS, st.integers(0, 124), st.integers(4, 125))
+def test_each_value_is_in_one_request_within_the_limits(rows: list[Register], gap: int, most: int) -> None:
+    settings = tuple(DeviceSettings(device=device, most=most) for device in (1, 2))
+    blocks = planned(Modbus(registers=tuple(rows), gap=gap, devices=settings))
+    assert sorted(id(row) for block in blocks for row in block.rows) == sorted(map(id, rows))
+    for block in blocks:
+        bits = block.kind in ("coil", "discrete")
+        assert block.size <= (2000 if bits else most)
+        assert all(block.start <= row.register and row.end <= block.start + block.size for row in block.rows)
+        assert block.probe().data_bytes != block.ask.data_bytes
+
+
+def spans(*rows: Register, **more: int) -> list[tuple[int, int]]:
+    return [(block.start, block.size) for block in planned(Modbus(registers=rows, **more))]  # type: ignore[arg-type]
+
+
+def at(register: int, pattern: str = "a", **more: str) -> Register:
+    return Register(register=register, pattern=(pattern,), **more)  # type: ignore[arg-type]
+
+
+def test_neighbours_are_joined_and_gaps_only_if_allowed() -> None:
+    rows = at(0), at(1, type="f32"), at(3), at(6), at(20)
+    assert spans(*rows) == [(0, 4), (6, 1), (20, 1)]
+    assert spans(*rows, gap=2) == [(0, 7), (20, 1)]
+    assert spans(*rows, gap=124) == [(0, 21)]
+
+
+def test_125_registers_are_one_request_and_126_two_and_2000_coils_one() -> None:
+    assert spans(*(at(n) for n in range(125))) == [(0, 125)]
+    assert spans(*(at(n) for n in range(126))) == [(0, 125), (125, 1)]
+    assert spans(*(at(n, kind="coil") for n in range(2001))) == [(0, 2000), (2000, 1)]
+
+
+def test_a_block_that_is_refused_is_read_value_by_value() -> None:
+    (block,) = planned(Modbus(registers=(at(0), at(0, "b"), at(1, type="f32"))))
+    assert [(one.start, one.size, len(one.rows)) for one in apart(block)] == [(0, 1, 2), (1, 2, 1)]
+
+
+def test_bits_are_taken_from_their_places() -> None:
+    rows = tuple(at(n, kind="coil") for n in range(3, 20))
+    (block,) = planned(Modbus(registers=rows))
+    data = (0b1_0000_0001_0000_0010).to_bytes(3, "little")
+    assert [n for n, row in enumerate(rows) if block.bytes_of(row, data) == b"\1"] == [1, 8, 16]
+    assert isinstance(block, Block)

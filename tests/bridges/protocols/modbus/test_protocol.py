@@ -1,0 +1,68 @@
+"""The records of Modbus: what is refused, and what they say of themselves."""
+
+from typing import Any
+
+import pytest
+
+from bridges.protocols.modbus.protocol import DeviceSettings, Modbus, Register
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"register": 65_536}, "out of range"),
+        ({"register": 65_535, "type": "f32"}, "the last is 65535"),
+        ({"register": 0, "device": 0}, "out of range"),
+        ({"register": 0, "write": True}, "needs min and max"),
+        ({"register": 0, "write": True, "low": 2, "high": 1}, "min is above max"),
+        ({"register": 0, "low": 2}, "add write: true"),
+        ({"register": 0, "kind": "input", "write": True, "low": 0, "high": 1}, "nothing can be written"),
+        ({"register": 0, "kind": "coil", "type": "u16"}, "leave type out"),
+        ({"register": 0, "type": "ascii"}, "length"),
+        ({"register": 0, "length": 2}, "length"),
+        ({"register": 0, "type": "u24"}, "has 3 bytes, and registers have 2"),
+        ({"register": 0, "type": "u8"}, "has 1 bytes, and registers have 2"),
+        ({"register": 0, "type": "bool", "bit": 3, "write": True}, "one bit of a register cannot be written"),
+        ({"register": 0, "read": False}, "neither read nor written"),
+        ({"register": 0, "type": "ascii", "length": 124, "write": True}, "at most 123"),
+    ],
+)
+def test_a_row_that_cannot_be_is_refused(settings: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        Register(pattern=("a",), **settings)
+
+
+TEXT = Register(register=0, type="bits", length=1, pattern=("a",))
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"replay": True}, "never sent again"),
+        ({"devices": (DeviceSettings(device=1), DeviceSettings(device=1))}, "listed twice"),
+        ({"devices": (DeviceSettings(device=1, most=1),)}, "its device is asked for 1"),
+        ({"form": "number", "registers": (TEXT,)}, "no text"),
+        ({"registers": ()}, "0 given"),
+    ],
+)  # fmt: skip
+def test_a_table_that_cannot_be_is_refused(settings: dict[str, Any], why: str) -> None:
+    rows = (Register(register=0, type="f32", pattern=("a",)),)
+    with pytest.raises(ValueError, match=why):
+        Modbus(**{"registers": rows, **settings})
+
+
+def test_a_table_says_what_enters_what_leaves_and_what_the_values_are() -> None:
+    limit = Register(register=1, pattern=("a", "limit"), unit="A", write=True, low=0, high=32)
+    record = Modbus(registers=(Register(register=0, pattern=("a", "b")), limit), form="json")
+    assert record.way.inward == (("a", "b"), ("a", "limit"))
+    assert record.way.outward == (("a", "limit", "set"),)
+    assert record.label() == "modbus, 2 values of 1 device"
+    described = {
+        one.pattern: (one.form, one.unit, one.low, one.high, one.writable) for one in record.quantities()
+    }
+    assert described == {
+        ("a", "b"): ("json", "", None, None, False),
+        ("a", "limit"): ("json", "A", 0, 32, True),
+    }
+    assert record.asks
+    assert record.stops_in_doubt

@@ -1,0 +1,84 @@
+"""The protocols of sides: one that asks on a line, and the faults of tables."""
+
+import pytest
+
+from tests.topologies.support import errors
+
+TOP = """
+name: t
+gateways: {a: {address: 10.0.0.1}, b: {address: 10.0.0.2}, c: {address: 10.0.0.3}}
+brokers: {lease: {on: c, listen: "tcp://10.0.0.3:7100"}}
+buses: {main: {on: c, listen: ["tcp://10.0.0.3:7101"]}, second: {on: c, listen: ["tcp://10.0.0.3:7102"]}}
+bridges:
+"""
+MODBUS = "protocol: {modbus: {registers: [{register: %d, pattern: %s}]}}"
+
+
+def bridge(name: str, on: str, medium: str, bus: str = "main", more: str = "") -> str:
+    table = MODBUS % (len(name), f"p/{name}")
+    return f"  {name}: {{on: {on}, {more}join: [{{bus: {bus}}}, {{{medium}, {table}}}]}}\n"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("tcp: {host: 10.0.0.9, port: 502}", "tcp: {host: 10.0.0.9, port: 502}"),
+        ("uart: /dev/ttyS0, segment: pair", "uart: /dev/ttyS1, segment: pair"),
+        ('uart: "socket://10.0.0.9:4001"', 'uart: "socket://10.0.0.9:4001"'),
+    ],
+)
+def test_two_bridges_that_ask_on_one_line_are_refused_unless_they_are_one_group(one: str, other: str) -> None:
+    text = TOP + bridge("first", "a", one) + bridge("second", "b", other, "second")
+    found = [error for error in errors(text) if "asks the devices on" in error]
+    assert len(found) == 1
+    assert "bridge first (line 7)" in found[0]
+    grouped = (
+        TOP + bridge("first", "a", one, more="group: g, ") + bridge("second", "b", other, more="group: g, ")
+    )
+    assert [error for error in errors(grouped) if "asks the devices on" in error] == []
+    alone = TOP + bridge("first", "[a, b]", one)
+    assert [error for error in errors(alone) if "asks the devices on" in error] == []
+
+
+ALONE = """
+name: t
+gateways: {a: {}}
+buses: {main: {on: a}}
+bridges:
+  m:
+    on: a
+    join:
+      - bus: main
+      - tcp: {host: 10.0.0.9, port: 502}
+        protocol:
+          modbus:
+            registers:
+"""
+
+
+def table(*rows: str) -> list[str]:
+    return errors(ALONE + "".join(f"            - {{{row}}}\n" for row in rows))
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        (
+            ("register: 0, type: f32, pattern: a", "register: 1, pattern: b"),
+            "device 1, holding 1 is also in the value at device 1, holding 0-1",
+        ),
+        (("register: 0, pattern: a", "register: 9, pattern: a"), "the pattern a is that of another value"),
+        (
+            ("register: 0, pattern: a, write: true, min: 0, max: 1", "register: 9, pattern: a/set"),
+            "the pattern a/set is that of another value",
+        ),
+    ],
+)  # fmt: skip
+def test_rows_that_cannot_stand_together_are_told_one_by_one(rows: tuple[str, ...], why: str) -> None:
+    found = table(*rows)
+    assert len(found) == 1
+    assert why in found[0]
+
+
+def test_the_bits_of_one_register_may_stand_together() -> None:
+    assert table(*(f"register: 3, type: bool, bit: {n}, pattern: bit/{n}" for n in range(3))) == []
