@@ -180,7 +180,8 @@ class Appliance:
     def _around(self, claims: Mapping[str, int]) -> Around:
         gateways = {name: gateway.address for name, gateway in self.topology.gateways.items()}
         silent = self.neighbours.silent(self.topology, claims)
-        return Around(gateways, silent, self.names, self.page.url, self._picture(), self.resolved.copies)
+        page, picture, copies = self.page.url, self._picture(), self.resolved.copies
+        return Around(gateways, silent, self.names, page, picture, copies, self.resolved.quantities)
 
     def foresee(self, resolved: Resolved) -> tuple[list[Change], list[str]]:
         """Return what a reload would change, and the parts in which nothing differs.

@@ -19,6 +19,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--svg", dest="format", action="store_const", const="svg", help="as --format svg")
     parser.add_argument(
+        "--values", action="store_true", help="list the values of devices: pattern, unit, range and texts"
+    )
+    parser.add_argument(
         "--live", nargs="?", const=LIVE, metavar="URL", type=lambda word: word and page_url(word),
         help="show what goes on: as the gateways of this machine say, or the status page at URL",
     )  # fmt: skip
@@ -28,6 +31,8 @@ def run(options: argparse.Namespace) -> int:
     from topologies.picture.show import show
 
     topology = load(options.file)
+    if options.values:
+        return _values(topology)
     marks = None if options.live is None else _live(topology, options.live)
     if marks is not None and not marks:
         print(f"buscoupler show: no gateway of {topology.name} answers: start one", file=sys.stderr)
@@ -38,6 +43,15 @@ def run(options: argparse.Namespace) -> int:
     print(show(topology, options.format))
     for line in _lines(marks or {}):
         print(line)
+    return 0
+
+
+def _values(topology: Topology) -> int:
+    from bus.quantity.known import line
+    from topologies.quantities import quantities
+
+    lines = [line(one) for one in quantities(topology)]
+    print("\n".join(lines) or "no protocol of this topology knows its values", flush=True)
     return 0
 
 

@@ -55,7 +55,10 @@ _LEASE = {
 }  # fmt: skip
 _REGISTRATION = {"role": _TEXT, "pattern": _TEXT, "address": _TEXT}
 _SERVICE = {"name": _TEXT, "host": _TEXT, "function": _TEXT, "interfaces": [_TEXT], "suspect": _YES}
-_VALUE = {"on": _TEXT, "pattern": _TEXT, "data": _TEXT, "age_ms": _NUMBER}
+_VALUE = {
+    "on": _TEXT, "pattern": _TEXT, "data": _TEXT, "age_ms": _NUMBER, "unit": Maybe(_TEXT),
+    "number": Maybe(_REAL), "low": Maybe(_REAL), "high": Maybe(_REAL),
+}  # fmt: skip
 _BROKER = {
     "name": _TEXT, "kind": Maybe(_TEXT), "part": Maybe(_TEXT), "urls": [_TEXT], "counts": _COUNTS,
     "rejected": _COUNTS, "leases": [_LEASE],
@@ -156,7 +159,8 @@ KEYS: Final[Mapping[str, Key]] = {
     ),
     "values": Key(
         [_VALUE],
-        "the newest frames of up to 64 patterns, newest first: of buses with `last_values`, and of caches",
+        "the newest frames of up to 64 patterns, newest first: of buses with `last_values`, and of caches; "
+        "of devices that are known, also `unit`, `low` and `high`, and the value as a `number`",
     ),
     "memory": Key(
         {"held_bytes": _NUMBER, "limit_bytes": _NUMBER},

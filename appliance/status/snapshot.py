@@ -15,6 +15,7 @@ from appliance.status.view import Sampled, ShownPart, View
 from bus.hub import Hub, LinkView, Pipe, chain
 from bus.ledger import Account, Stats
 from bus.names import Names
+from bus.quantity.known import Quantities, told
 from bus.report import LISTED, Report
 from bus.transports.budget import PROCESS
 from bus.values import Value
@@ -28,6 +29,7 @@ if TYPE_CHECKING:  # most gateways have neither, and start faster without
 
 PIPES: Final = 64  # of one hub
 _SHOWN_BYTES: Final = 64  # of the data of a value
+_EXACT = 1 << 53  # larger numbers are not exact in JSON
 _WORST_FIRST: Final = ("waiting", "opening", "closed", "up")
 Record = dict[str, Any]
 Downs = Mapping[RowKey, int]
@@ -69,7 +71,7 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
         "brokers": [_service(part, report, around.copies) for part, report in reports],
         "candidates": [_candidate(part.id, part.candidacy) for part in parts if part.candidacy is not None],
         "taps": [_tap(part.id, recorder) for part in parts for recorder in part.recorders],
-        "values": _values((report for _, report in reports), Names(around.names)),
+        "values": _values((report for _, report in reports), Names(around.names), around.quantities),
         "memory": {"held_bytes": PROCESS.held_bytes, "limit_bytes": PROCESS.limit_bytes},
         "names": list(around.names),
         "events": [event._asdict() for event in sampled.events],
@@ -234,18 +236,27 @@ def _tap(part: str, tap: "Recorder") -> Record:
     }  # fmt: skip
 
 
-def _values(reports: Iterable[Report], names: Names) -> list[Record]:
+def _values(reports: Iterable[Report], names: Names, quantities: Quantities) -> list[Record]:
     """Return the newest frames of all buses, the newest first."""
     found = [(value, bus) for report in reports for bus, some in report.values.items() for value in some]
     now_s = time.monotonic()
     newest = nlargest(LISTED, found, key=lambda one: one[0].at_s)
-    return [_value(value, bus, names, now_s) for value, bus in newest]
+    return [_value(value, bus, names, quantities, now_s) for value, bus in newest]
 
 
-def _value(value: Value, bus: str, names: Names, now_s: float) -> Record:
+def _value(value: Value, bus: str, names: Names, quantities: Quantities, now_s: float) -> Record:
+    """Return a frame as its status has it; of a quantity, the value with unit and range, and as a number."""
     _, tokens, data = unpack(value.frame)
     age_ms = int(1000 * (now_s - value.at_s))
-    return {"on": bus, "pattern": names.show(tokens), "data": _shown(data), "age_ms": age_ms}
+    row: Record = {"on": bus, "pattern": names.show(tokens), "data": _shown(data), "age_ms": age_ms}
+    quantity = quantities.find(tokens)
+    if quantity is None:
+        return row
+    text, number = told(quantity, data)
+    known = {"number": number, "low": quantity.low, "high": quantity.high}
+    shown = {key: one for key, one in known.items() if one is not None and abs(one) <= _EXACT}
+    row |= {"unit": quantity.unit} | shown
+    return row | ({"data": _shown(text.encode())} if text else {})
 
 
 def _shown(data: bytes) -> str:

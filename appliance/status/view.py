@@ -8,6 +8,7 @@ from appliance.status.rates import Rate, RowKey
 from appliance.status.rows import LinkRow
 from bus.events import Event
 from bus.hub import Hub, Link
+from bus.quantity.known import Quantities
 from bus.report import Reporter
 
 if TYPE_CHECKING:  # most gateways have neither, and start faster without
@@ -51,7 +52,8 @@ class Around(NamedTuple):
 
     `gateways` has their addresses by name, `silent` why some of them count as silent. `names` are those of
     tokens. `page` is the URL of the status page, and `drawing` the picture. `copies` has the ids of bridges
-    in the picture by lease and gateway: the bridges of a group have one lease.
+    in the picture by lease and gateway: the bridges of a group have one lease. `quantities` are those of
+    values.
     """
 
     gateways: Mapping[str, str] = {}
@@ -60,6 +62,7 @@ class Around(NamedTuple):
     page: str = ""
     drawing: Mapping[str, Any] | None = None
     copies: Mapping[tuple[str, str], str] = {}
+    quantities: Quantities = Quantities()
 
 
 class Sampled(NamedTuple):

@@ -55,6 +55,7 @@ class _Collector:
         yield from _services(status)
         yield from _taps(status)
         yield from _transit(status)
+        yield _values(status)
 
 
 def render(status: Status, accept: str) -> tuple[bytes, str]:
@@ -104,6 +105,16 @@ def _rows(status: Status) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]
     for hub in status["hubs"]:
         for row in hub["links"]:
             yield (hub["name"], row["name"]), row
+
+
+def _values(status: Status) -> Metric:
+    """Return the last values that are numbers of known quantities."""
+    words = "Last value of a pattern on a bus, in its unit."
+    family = GaugeMetricFamily("buscoupler_value", words, labels=("bus", "pattern", "unit"))
+    for row in status["values"]:
+        if "number" in row:
+            family.add_metric((row["on"], row["pattern"], row.get("unit", "")), row["number"])
+    return family
 
 
 def _summed(

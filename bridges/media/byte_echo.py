@@ -46,12 +46,12 @@ class ByteEcho:
 
     def heard(self, data: bytes, now_s: float) -> bytes:
         """Return what is not ours of `data` and of what is held back; `data` may be empty."""
-        self._held += data
         given = list[bytes]()
         while self._expected and self._expected[0].expires_s < now_s:
             given.append(self._held)
             self._held = b""
             self._forget()
+        self._held += data
         while self._expected and self._held and self._step(given):
             pass
         if not self._expected:

@@ -49,11 +49,13 @@ def of_bytes(chunks: Sequence[bytes]) -> Guess:
     return max((one for one in found if one is not None), key=lambda one: one.share, default=NOTHING)
 
 
-def likeness(sample: bytes) -> str:
-    """Return what input that is no TMQ looks like, with the setting for it; "" if that is unknown."""
+def likeness(sample: bytes, spoken: str = "tmq") -> str:
+    """Return what input looks like, with the setting for it; "" if that is unknown, or what is `spoken`."""
     found = of_bytes([sample])
-    if found.protocol in ("", "tmq") or found.share < _SURE:
+    if found.protocol in ("", spoken) or found.share < _SURE:
         return ""
+    if found.protocol == "tmq":
+        return f"{found.words}: leave `protocol` out"
     return f"{found.words}: `protocol: {found.protocol}`"
 
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from bridges.media.byte_echo import ECHO_S, ByteEcho
 from bridges.media.device import DeviceLink, OpenPipe, PipeContext, cancel
+from bridges.media.guess import likeness
 from bridges.media.outgoing import Outgoing
 from bridges.media.shedding import Shed
 from bridges.protocols.protocol import Protocol as Spoken
@@ -22,6 +23,8 @@ log = logging.getLogger("buscoupler.bridges")
 
 UNHEARD_BYTES = 4096
 """More bytes than a frame takes: so many without one are noise."""
+SAID_BYTES = 256
+"""The bytes of input, at most, by which noise is judged."""
 _AHEAD_S = 0.04  # what the driver may hold; no policy reaches it there
 _AHEAD_BYTES_MIN = 64
 
@@ -46,6 +49,13 @@ class Conversation(NamedTuple):
 def unix_s(loop_time: Callable[[], float], now_s: float) -> float:
     """Return a time of the loop's clock in seconds since 1970, as the machine's clock has it now."""
     return time.time() - (loop_time() - now_s)
+
+
+def ear_of(protocol: Spoken, doubts: str = "") -> Ear:
+    """Return the ear of a stream whose devices speak `protocol`. `doubts`: the settings that may be wrong."""
+    guess = f"another protocol, or {doubts}" if doubts else "another protocol"
+    likely = partial(likeness, spoken=protocol.key)
+    return Ear(most=UNHEARD_BYTES, guess=guess, noun=protocol.noun, likeness=likely)
 
 
 class SpokenLink(DeviceLink[Conversation]):
@@ -76,8 +86,7 @@ class SpokenLink(DeviceLink[Conversation]):
 
     @property
     def ear(self) -> Ear:
-        guess = f"another protocol, or {self.doubts}" if self.doubts else "another protocol"
-        return Ear(most=UNHEARD_BYTES, guess=guess, noun=self.protocol.noun)
+        return ear_of(self.protocol, self.doubts)
 
     def _open_port(self) -> BytePort:
         """Open the device. Runs in a worker thread: it may block and raise any exception."""
@@ -123,6 +132,7 @@ class SpokenPipe(OpenPipe):
         super().__init__(context)
         self._port, self._translator = conversation
         self._echo, self._told, self._lost = echo, "", ""
+        self._said = b""  # the end of what came since the translator last understood something
         self._fd, self._byte_s = self._port.fileno(), byte_s
         self._outgoing = Outgoing(self.stats, shed, self._translator)
         self._ahead_bytes = max(_AHEAD_BYTES_MIN, int(_AHEAD_S / byte_s)) if byte_s else 1 << 16
@@ -163,17 +173,18 @@ class SpokenPipe(OpenPipe):
             data = self._echo.heard(data, now_s)
         if data:
             self._publish(self._translator.receive([data], now_s))
-            self._note(len(data))
+            self._note(data)
 
     def _publish(self, messages: "list[bytes] | tuple[bytes, ...]") -> None:
         if messages:
             self._hub.publish(from_payloads(messages), self)
 
-    def _note(self, size: int) -> None:
+    def _note(self, data: bytes) -> None:
         self._outgoing.settle_held()
         found, noise = self._translator.take_counts()
         self.stats.noise_bytes += noise
-        self._heard(size, found, noise)
+        self._said = b"" if found else (self._said + data)[-SAID_BYTES:]
+        self._heard(len(data), found, noise, self._said)
         self._tell()
 
     def _tell(self) -> None:
@@ -202,7 +213,7 @@ class SpokenPipe(OpenPipe):
         if self._translator.asks and turn.items:
             self._outgoing.retract()
         self._outgoing.say(turn.items)
-        self._note(0)
+        self._note(b"")
         self._flush()
 
     def revise(self, shed: Shed) -> bool:

@@ -27,5 +27,6 @@ PROTOCOLS: "Kinds[Protocol]" = Kinds(
         "bytes": "bridges.protocols.bytes.protocol:Bytes",
         "dbc": "bridges.protocols.dbc.protocol:Dbc",
         "raw": "bridges.protocols.raw.protocol:Raw",
+        "cannelloni": "bridges.protocols.cannelloni.protocol:Cannelloni",
     },
 )

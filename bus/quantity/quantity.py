@@ -12,7 +12,8 @@ class Quantity:
 
     `pattern`: of the frames, as a file has it. `form`: of their data. `unit`: "" if they have none. `low` and
     `high`: the range in which they are, None where nobody knows. `choices`: the text of some numbers.
-    `writable`: a command to the device is sent under this pattern.
+    `writable`: a command to the device is sent under this pattern. `any_at`: the place of a token in the
+    pattern that may be any other, such as the number of a source; None if none may.
     """
 
     pattern: tuple[int | str, ...]
@@ -22,3 +23,4 @@ class Quantity:
     high: float | None = None
     choices: Mapping[int, str] = field(default_factory=dict)
     writable: bool = False
+    any_at: int | None = None

@@ -17,6 +17,7 @@ from bus.names import Names
 from bus.transports.links import make_link
 from bus.wire.frame import unpack
 from bus.wire.notation import pattern_of
+from tests.appliance.web.web_support import get, status_of
 from tests.bridges.protocols.spoken_support import message
 from tests.helpers import ROOT
 from tests.helpers.appliances import appliance_of
@@ -71,8 +72,14 @@ def port() -> Iterator[int]:
     runner.join()
 
 
+async def values_of(url: str) -> list[dict[str, Any]]:
+    values: Any = (await status_of(url))["values"]
+    return list(values)
+
+
 async def test_a_program_reads_the_engine_and_asks_it_for_torque(port: int) -> None:
     text = FILE.read_text().replace("25541", str(free_port()))
+    text = text.replace("127.0.0.1}", f"127.0.0.1, status: {{listen: 'http://127.0.0.1:{free_port()}'}}}}", 1)
     text = text.replace("bitrate: 500000", f"bitrate: 500000, options: {{port: {port}}}")
     topology = loads(text, str(FILE))
     names = Names(known(topology))
@@ -93,6 +100,11 @@ async def test_a_program_reads_the_engine_and_asks_it_for_torque(port: int) -> N
 
         await until(lambda: heard("engine/Engine/Torque", "40") and heard("engine/Gearbox/Gear", "Drive"))
         assert heard("engine/Engine/Speed", "1000")
+        shown = {row["pattern"]: row for row in await values_of(appliance.page.url)}
+        speed = {key: shown["engine/Engine/Speed"][key] for key in ("data", "unit", "number", "low", "high")}
+        assert speed == {"data": "1000", "unit": "rpm", "number": 1000, "low": 0, "high": 16383.75}
+        scraped = (await get(appliance.page.url, "/metrics")).body.decode()
+        assert 'buscoupler_value{bus="plant",pattern="engine/Engine/Speed",unit="rpm"} 1000.0' in scraped
         assert not any(unpack(one).tokens[:2] == pattern_of("engine/Command") for one in ear.heard)
     finally:
         link.close()

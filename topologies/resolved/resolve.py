@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bus.errors import TopologyError
+from bus.quantity.known import Quantities
 from devices.device import DeviceSpec
 from topologies.model import Gateway, Topology, running
 from topologies.names import known, listed
+from topologies.quantities import quantities
 from topologies.resolved.bridges import Bridges, ResolvedBridge
 from topologies.resolved.brokers import ResolvedBroker, resolved_broker
 from topologies.resolved.buses import Buses, ResolvedBus
@@ -37,7 +39,8 @@ class Resolved:
     """All that a gateway needs of a topology, worked out once. No part looks into the topology itself.
 
     `copies` are the ids of all bridges in the picture. `names` are all names of tokens, and `listed` those
-    of the list and file of names. `events` and `logs` are the buses on which the gateway publishes its own.
+    of the list and file of names. `quantities` are those of values. `events` and `logs` are the buses on
+    which the gateway publishes its own.
     Each part that the gateway runs has a record, by name.
     """
 
@@ -47,6 +50,7 @@ class Resolved:
     here: Gateway
     names: tuple[str, ...]
     listed: tuple[str, ...]
+    quantities: Quantities
     events: tuple[str, ...]
     logs: tuple[str, ...]
     brokers: Mapping[str, ResolvedBroker]
@@ -74,6 +78,7 @@ def resolve(wiring: Wiring, gateway: str) -> Resolved:
         ground.here,
         ground.names,
         tuple(in_list),
+        Quantities(quantities(topology)),
         tuple(publishing_buses(wiring, gateway, EVENTS)),
         tuple(publishing_buses(wiring, gateway, LOGS)),
         {name: resolved_broker(name, topology) for name in running(topology.brokers, gateway)},

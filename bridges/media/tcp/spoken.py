@@ -10,7 +10,7 @@ from typing import Any
 from bridges.media.device import cancel
 from bridges.media.shed_pipe import FrontLink, ShedLink
 from bridges.media.shedding import Shed
-from bridges.media.spoken import UNHEARD_BYTES, BytePort, Conversation, SpokenLink, unix_s
+from bridges.media.spoken import SAID_BYTES, BytePort, Conversation, SpokenLink, ear_of, unix_s
 from bridges.media.tcp.medium import Tcp
 from bridges.media.uart.port import SocketPort
 from bridges.protocols.protocol import Protocol
@@ -19,7 +19,6 @@ from bus.errors import LinkError, words_of
 from bus.hub import Hub, Link
 from bus.input import InputWatch
 from bus.ledger import Stats
-from bus.noise import Ear
 from bus.transports.framing import Framing
 from bus.transports.stream import StreamPipe
 from bus.transports.tcp import ListenLink
@@ -116,6 +115,7 @@ class _Peer:
         self._give: Callable[[Batch], None] = lambda _: None
         self._end_it: Callable[[str], None] = lambda _: None
         self._unsent: dict[str, int] = {}
+        self._said = self._answers = b""
 
     def decoder(self, stats: Stats) -> "_Peer":
         """Return the decoder, which counts in `stats`."""
@@ -142,14 +142,26 @@ class _Peer:
         """Return the frames that `read_bytes` bytes of the buffer complete, or None."""
         data = bytes(memoryview(self._scratch)[:read_bytes])
         messages = self.translator.receive([data], self._loop.time())
-        self._count(read_bytes)
+        self._count(data)
+        self._answer()
         self._arm()
         return from_payloads(messages) if messages else None
 
-    def _count(self, size: int) -> None:
+    def _answer(self) -> None:
+        """Have the translator say what it has to say at once, for `answer`."""
+        if self.translator.due_s <= self._loop.time():
+            self._answers += b"".join(self.translator.turn(self._loop.time()).items)
+
+    def answer(self) -> tuple[bytes, bool]:
+        """Return what the translator says after a read, and that it goes on."""
+        answers, self._answers = self._answers, b""
+        return answers, False
+
+    def _count(self, data: bytes) -> None:
         found, noise = self.translator.take_counts()
         self._stats.noise_bytes += noise
-        self.watch.hear(size, found, noise)
+        self._said = b"" if found else (self._said + data)[-SAID_BYTES:]
+        self.watch.hear(len(data), found, noise, self._said)
 
     def _arm(self) -> None:
         if self._timer is not None:
@@ -161,7 +173,7 @@ class _Peer:
     def _turn(self) -> None:
         self._timer = None
         messages = list(self.translator.turn(self._loop.time()).messages)
-        self._count(0)
+        self._count(b"")
         self._arm()
         if messages:
             self._give(from_payloads(messages))
@@ -169,7 +181,7 @@ class _Peer:
     def end(self) -> bytes:
         """Stop, and return nothing: the translator counts what became no message."""
         messages = self.translator.end(self._loop.time())
-        self._count(0)
+        self._count(b"")
         self.watch.close()
         if self._timer is not None:
             self._timer.cancel()
@@ -206,7 +218,7 @@ class _Listener(ListenLink):
 
     def _framing_of_peer(self) -> Framing:
         peer = self._make()
-        return Framing(peer.decoder, encode=peer.encode, unfit=peer.unsent, cut="")
+        return Framing(peer.decoder, encode=peer.encode, unfit=peer.unsent, cut="", answer=_Peer.answer)
 
     def _enter(self, pipe: StreamPipe) -> None:
         super()._enter(pipe)
@@ -233,9 +245,7 @@ class TcpSpokenListener(FrontLink):
 
     def _peer(self) -> _Peer:
         """Make the decoder and encoder of a new peer."""
-        watch = InputWatch(
-            self.name, Ear(most=UNHEARD_BYTES, guess="another protocol", noun=self.protocol.noun)
-        )
+        watch = InputWatch(self.name, ear_of(self.protocol))
         watch.open(get_running_loop())
         return _Peer(self._translator, self._scratch, watch)
 

@@ -1,11 +1,14 @@
 """Search for what is wrong between a topology and a database of CAN messages. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from bridges.protocols.dbc.fills import FILLS, chosen_for, seems_filled
 from bridges.protocols.dbc.layout import Database, Message
 from bridges.protocols.dbc.wanted import Wanted, refusal
 from bus.text import nearest
+
+_FLAWS_SHOWN: Final = 10
 
 Told = tuple[str, bool]
 """What is wrong, and whether it is an error; else it is a warning."""
@@ -16,7 +19,9 @@ def problems(
 ) -> Iterator[Told]:
     """Yield what is wrong. `named` has the messages that a setting, its key, names."""
     sent = [database.messages[name] for name in wanted.names]
-    yield from ((flaw.text, False) for flaw in database.flaws)
+    yield from ((flaw.text, False) for flaw in database.flaws[:_FLAWS_SHOWN])
+    if rest := database.flaws[_FLAWS_SHOWN:]:
+        yield f"and {len(rest)} more like these", False
     if not database.messages:
         yield "it has no messages", True
     for key, names in named.items():

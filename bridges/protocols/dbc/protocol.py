@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from bridges.items import CanFrame, Items
 from bridges.protocols.dbc.checks import problems
 from bridges.protocols.dbc.database import Unreadable, read
-from bridges.protocols.dbc.index import filters_of
+from bridges.protocols.dbc.fills import chosen_for
+from bridges.protocols.dbc.index import filters_of, selection_of
 from bridges.protocols.dbc.layout import Database, Message
 from bridges.protocols.dbc.wanted import Wanted
-from bridges.protocols.protocol import Cycle, Problem, Protocol, Way
+from bridges.protocols.protocol import Claim, Cycle, Problem, Protocol, Way
 from bridges.protocols.values import FormSetting
 from bus.errors import words_of
 from bus.needs import Library, Need, Readable
@@ -125,14 +126,16 @@ class Dbc(Protocol):
             names = self.send if database is None else self.sent(database)
         return Way(inward, tuple((*self.root, name) for name in names))
 
-    def ids(self) -> tuple[Any, Any]:
+    @property
+    def claim(self) -> Claim | None:
         database = self.database_or_none()
         if database is None:
-            return (), ()
-        return tuple(
-            tuple(database.messages[name].identifier for name in names)
+            return None
+        received, sent = (
+            selection_of(database.messages[name] for name in names)
             for names in (self.received(database), self.sent(database))
-        )  # type: ignore[return-value]
+        )
+        return Claim(received, sent, spares=True)
 
     def filters(self) -> tuple[tuple[int, int], ...] | None:
         database = self.database_or_none() if self.receive is not None else None
@@ -162,8 +165,11 @@ class Dbc(Protocol):
         for name in (*self.received(database), *sent):
             message = database.messages[name]
             for one in message.signals:
-                pattern = (*self.base(message), one.name)
-                yield Quantity(pattern, self.form, one.unit, one.low, one.high, one.choices, name in sent)
+                pattern = (*self.base(message, self.address if name in sent else None), one.name)
+                place = len(self.root) + 1 if message.is_j1939 and name not in sent else None
+                is_command = name in sent and one.name not in chosen_for(message, self.fill)
+                facts = one.unit, one.low, one.high, one.choices, is_command, place
+                yield Quantity(pattern, self.form, *facts)
 
     def base(self, message: Message, source: int | None = None) -> Names:
         """Return the pattern of a message, for J1939 with a source: by default as the database names it."""

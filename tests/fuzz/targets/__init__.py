@@ -13,12 +13,26 @@ from tests.fuzz.targets import (
     messages,
     services,
     signing,
+    spoken,
     streams,
     texts,
 )
 
 TARGETS: Final[dict[str, Target]] = {
     target.name: target
-    for part in (asked, streams, signing, media, boards, cars, messages, services, texts, files, crossing)
+    for part in (
+        asked,
+        streams,
+        signing,
+        media,
+        spoken,
+        boards,
+        cars,
+        messages,
+        services,
+        texts,
+        files,
+        crossing,
+    )
     for target in part.TARGETS
 }

@@ -1,0 +1,155 @@
+"""Links over a stream whose devices speak a protocol: each protocol of bytes on each carrier of bytes."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from bridges.protocols.bytes.protocol import Bytes
+from bridges.protocols.jsonl.protocol import JsonLines
+from bridges.protocols.lines.protocol import Lines
+from bridges.protocols.nmea.protocol import Nmea
+from bridges.protocols.protocol import Protocol
+from bridges.protocols.slip.protocol import Slip
+from bus.hub import Hub
+from bus.ledger import Stats
+from bus.wire.frame import unpack
+from tests.bridges.media.carriers import KINDS, Carrier
+from tests.bridges.protocols.spoken_support import message
+from tests.bridges.support import recorder, say
+from tests.helpers.peers import until
+
+
+class Talk(NamedTuple):
+    """Words of a protocol: `word` is a frame with `data`, which leaves as `heard`; `half` has no end."""
+
+    protocol: Protocol
+    word: bytes
+    data: bytes
+    heard: bytes
+    half: bytes
+    garbage: bytes
+
+
+GLL = b"$GPGLL,5321.6802,N,00630.3372,W,092750,A*38"
+TALKS = {
+    "lines": Talk(
+        Lines(send=("out",), encoding="ascii"), b"one\r\n", b"one", b"one\n", b"tw", b"\xff" * 8000
+    ),
+    "nmea": Talk(Nmea(send=("out",)), GLL + b"\r\n", GLL, GLL + b"\r\n", GLL[:9], b"garbage\r\n" * 900),
+    "jsonl": Talk(
+        JsonLines(send=("out",)), b'{"a":1}\n', b'{"a":1}', b'{"a":1}\n', b'{"a"', b"{{{{{}\n" * 999
+    ),
+    "slip": Talk(
+        Slip(send=("out",)), b"\xc0a\xdb\xdc\xc0", b"a\xc0", b"\xc0a\xdb\xdc\xc0", b"ab", b"\xdbx\xc0" * 2500
+    ),
+    "bytes": Talk(Bytes(send=("out",)), b"\x00\xff", b"\x00\xff", b"\x00\xff", b"ab", b""),
+}
+
+
+@pytest.fixture(params=KINDS)
+def carrier(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Carrier]:
+    made = KINDS[request.param](tmp_path)
+    yield made
+    if made.link is not None:
+        made.link.close()
+    made.close()
+
+
+@pytest.fixture(params=TALKS)
+def talk(request: pytest.FixtureRequest) -> Talk:
+    return TALKS[request.param]
+
+
+def counts(hub: Hub, carrier: Carrier) -> Stats:
+    return hub.accounts()[carrier.link.name].stats
+
+
+def datas(messages: list[bytes]) -> list[bytes]:
+    return [unpack(one).data for one in messages]
+
+
+async def test_both_ways_and_what_has_no_way_is_dropped_with_its_reason(carrier: Carrier, talk: Talk) -> None:
+    hub, found = Hub(), bytearray()
+    ear = recorder(hub)
+    await carrier.open(hub, talk.protocol)
+    carrier.say(talk.word * 3)
+    await until(lambda: b"".join(datas(ear.messages)) == talk.data * 3)
+    say(hub, ear, message("out", talk.data), message("elsewhere", talk.data), message("out", talk.data))
+
+    def all_heard() -> bool:
+        found.extend(carrier.heard())
+        return len(found) >= 2 * len(talk.heard)
+
+    await until(all_heard)
+    assert bytes(found) == talk.heard * 2
+    stats = counts(hub, carrier)
+    await until(lambda: counts(hub, carrier).sent == 2)
+    stats = counts(hub, carrier)
+    assert (stats.dropped, stats.noise_bytes) == ({"not sent here": 1}, 0)
+    assert set(stats.rejected) <= {"echo"}
+    assert b"".join(datas(ear.messages)) == talk.data * 3
+
+
+async def test_a_device_that_goes_in_mid_item_is_counted_and_comes_back(carrier: Carrier, talk: Talk) -> None:
+    hub = Hub()
+    ear = recorder(hub)
+    await carrier.open(hub, talk.protocol)
+    carrier.say(talk.word + talk.half)
+    await until(lambda: len(ear.messages) == 1)
+    await carrier.go()
+    await carrier.back()
+    carrier.say(talk.word)
+    is_bytes = isinstance(talk.protocol, Bytes)
+    expected = [talk.data + talk.half * is_bytes, talk.data]
+    await until(lambda: datas(ear.messages) == expected)
+    assert counts(hub, carrier).rejected == ({} if is_bytes else {"unfinished": 1})
+    assert counts(hub, carrier).noise_bytes == (0 if is_bytes else len(talk.half))
+
+
+@pytest.mark.parametrize("talk", [key for key, one in TALKS.items() if one.garbage], indirect=True)
+async def test_garbage_is_counted_and_told_once_and_the_next_item_ends_it(
+    carrier: Carrier, talk: Talk, caplog: pytest.LogCaptureFixture
+) -> None:
+    hub = Hub()
+    ear = recorder(hub)
+    link = await carrier.open(hub, talk.protocol)
+    caplog.set_level(logging.INFO, "buscoupler")
+    for at in range(0, len(talk.garbage), 1000):
+        carrier.say(talk.garbage[at : at + 1000])
+    await until(lambda: f"none {talk.protocol.noun}: " in link.condition)
+    assert caplog.text.count(f"none {talk.protocol.noun}: ") == 1
+    carrier.say((b"\r\n" if talk.protocol.key != "slip" else b"") + talk.word)
+    await until(lambda: datas(ear.messages) == [talk.data])
+    await until(lambda: link.condition == "")
+    stats = counts(hub, carrier)
+    assert sum(stats.rejected.values()) > 0
+    assert len(talk.garbage) * 0.6 <= stats.noise_bytes <= len(talk.garbage) + 2
+
+
+async def test_opened_twice_and_closed_twice(carrier: Carrier) -> None:
+    hub = Hub()
+    ear = recorder(hub)
+    talk = TALKS["lines"]
+    link = await carrier.open(hub, talk.protocol)
+    for count in (1, 2):
+        link.close()
+        link.close()
+        assert link.state == "closed"
+        if carrier.holds_a_peer:
+            carrier.unplug()
+        await carrier.reopen(hub)
+        carrier.say(talk.word)
+        await until(lambda count=count: len(ear.messages) == count)  # type: ignore[misc]
+    assert set(datas(ear.messages)) == {talk.data}
+
+
+async def test_a_link_takes_over_a_queue_of_another(carrier: Carrier) -> None:
+    hub = Hub()
+    ear = recorder(hub)
+    link = await carrier.open(hub, TALKS["lines"].protocol)
+    assert link.revise(carrier.made(TALKS["lines"].protocol))
+    carrier.say(b"still here\n")
+    await until(lambda: datas(ear.messages) == [b"still here"])

@@ -1,0 +1,48 @@
+"""The quantities that a process knows: found by pattern, and told to people."""
+
+from struct import pack
+
+import pytest
+
+from bus.quantity.forms import Form
+from bus.quantity.known import Quantities, line, told
+from bus.quantity.quantity import Quantity
+from bus.wire.pattern import Pattern
+
+SPEED = Quantity(("car", "Speed"), unit="rpm", low=0, high=8000.5)
+SOURCE = Quantity(("truck", "EEC1", 254, "Speed"), unit="rpm", any_at=2)
+MODE = Quantity(("car", "Mode"), choices={0: "Off", 1: "On"}, writable=True)
+
+
+def test_a_quantity_is_found_by_its_whole_pattern() -> None:
+    known = Quantities([SPEED, SOURCE])
+    assert known.find(Pattern("car", "Speed")) is SPEED
+    assert known.find(Pattern("truck", "EEC1", 7, "Speed")) is SOURCE
+    for other in (("car",), ("car", "Speed", 1), ("truck", "EEC2", 7, "Speed"), ("truck", "EEC1", 7)):
+        assert known.find(Pattern(*other)) is None
+    assert list(known) == [SPEED, SOURCE]
+
+
+@pytest.mark.parametrize(
+    ("form", "data", "text", "number"),
+    [
+        ("text", b"12.50", "12.5", 12.5),
+        ("text", b"Drive", "Drive", None),
+        ("text", b"nan", "", None),
+        ("text", b"1e999", "1e999", None),
+        ("number", pack(">d", 3), "3", 3.0),
+        ("number", b"123", "", None),
+        ("json", b'{"v": 4, "unit": "V", "t": 5}', "4", 4.0),
+        ("json", b'{"v": true}', "1", 1.0),
+        ("json", b'{"v": null}', "", None),
+    ],
+)
+def test_a_value_is_told_as_text_and_number(form: Form, data: bytes, text: str, number: float | None) -> None:
+    assert told(Quantity(("a",), form), data) == (text, number)
+
+
+def test_a_quantity_is_a_line() -> None:
+    assert line(SPEED) == "car/Speed  rpm  0 to 8000.5"
+    assert line(MODE) == "car/Mode  (0 Off, 1 On)  command"
+    assert line(Quantity(("a",), high=3)) == "a  to 3"
+    assert line(Quantity(("a",), low=3, choices=dict(enumerate("abcdefghi")))).endswith("7 h, ...)")

@@ -1,0 +1,111 @@
+"""Targets of the protocols of bytes that devices speak: what they say, and what is written to them."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from bridges.media.byte_echo import ByteEcho
+from bridges.protocols.bytes.protocol import Bytes
+from bridges.protocols.jsonl.protocol import JsonLines
+from bridges.protocols.lines.protocol import Lines
+from bridges.protocols.nmea.protocol import Nmea
+from bridges.protocols.protocol import Protocol
+from bridges.protocols.slip.protocol import Slip
+from bus.ledger import Stats
+from bus.wire.frame import DATA_BYTES_MAX, pack, unpack
+from bus.wire.notation import pattern_of
+from tests.bridges.protocols.spoken_support import translator
+from tests.fuzz.target import Pieces, Target, recorded, records
+
+_MATCH: Final = {r"(?P<kind>[A-Z]+)=(?P<data>.*)": ("t", "{kind}"), r"(a|b(?P<x>\w*))*c": ("t", "x-{x}")}
+LINES: Final = Lines(
+    match=_MATCH, unmatched=("other",), delimiter="\r\n", encoding="utf-8", send={"o": "{1} {data}\r\n"}
+)
+PLAIN: Final = Lines(send=("o",))
+NMEA: Final = Nmea(send=("o",), checksum="optional", longest_bytes=100)
+MEMBERS: Final = JsonLines(members={"a": ("a",), "b.c": ("b",)}, send={"o": "x.y"}, longest_bytes=4096)
+SPLIT: Final = JsonLines(split=True, send=("o",))
+SLIP: Final = Slip(send=("o",))
+BYTES: Final = Bytes(send=("o",), chunk_bytes=16)
+
+_GGA: Final = b"$GPGGA,092750.000,5321.6802,N,00630.3372,W,1,8,1.03,61.7,M,55.2,M,,*76\r\n"
+SEEDS: Final = {
+    "lines": (b"T=1\r\nabac\r\n\xc2\xb0\r\n", b"abababababc\r\nT=" + b"x" * 3000 + b"\r\nT=2\r\n"),
+    "nmea": (_GGA, _GGA[:30] + _GGA, b"\\s:1*00\\!AIVDM,1,1,,B,1*5C\r\n", b"$PUBX,00*33\n$GPGLL,1\n"),
+    "jsonl": (b'{"a":1.50,"b":{"c":[1,"\\u00b0"]}}\n', b'{"a":NaN}\n[[[[\n', b'{"a":1,"a":2}\n7\n"x\\"y"\n'),
+    "slip": (b"\xc0a\xdb\xdcb\xc0\xc0\xdb\xdd\xc0", b"\xdbx\xc0\xc0"),
+    "bytes": (b"0123456789abcdefghij", b"\x00\xff"),
+}
+
+
+def _heard(record: Protocol) -> Callable[[Pieces], object]:
+    def feed(pieces: Pieces) -> object:
+        made = translator(record)
+        frames = [unpack(one) for piece in pieces for one in made.receive([piece], 0.0)]
+        frames += map(unpack, made.end(0.0))
+        numbered = isinstance(record, Bytes)  # its stream has another number each time
+        found = [(one.tokens[:1] + one.tokens[2:] if numbered else one.tokens, one.data) for one in frames]
+        assert all(len(data) <= DATA_BYTES_MAX for _, data in found)
+        return found, made.wire.stats.rejected, made.noise
+
+    return feed
+
+
+def _written(record: Protocol) -> Callable[[Pieces], object]:
+    def feed(pieces: Pieces) -> object:
+        made, written = translator(record), list[object]()
+        for data in records(b"".join(pieces)):
+            for pattern in ("o", "o/1", "o/1/2", "p"):
+                sent = made.send(pack(1, pattern_of(pattern), data), 0.0)
+                assert bool(sent.why) != bool(sent.items)
+                written.append((b"".join(sent.items), sent.why))
+        return written
+
+    return feed
+
+
+def _echo(pieces: Pieces) -> object:
+    """Take out the echo of two runs. Nothing is given twice, and nothing of what is ours is invented."""
+    echo = ByteEcho(Stats())
+    echo.sent(b"READ 100\r\n", 1.0)
+    echo.sent(b"R", 1.0)
+    given = [echo.heard(piece, 0.0) for piece in pieces]
+    given.append(echo.heard(b"", 2.0))
+    assert sum(map(len, given)) <= sum(map(len, pieces))
+    return None  # how much of a damaged echo is seen at once depends on the pieces
+
+
+def _seeds(name: str) -> Callable[[], Sequence[bytes]]:
+    return lambda: SEEDS[name]
+
+
+def _data(name: str) -> Callable[[], Sequence[bytes]]:
+    return lambda: [recorded(*SEEDS[name])]
+
+
+_GROWN: Final[dict[str, Callable[[int], Sequence[bytes]]]] = {
+    "lines": lambda n: [b"a" * n + b"!\r\n"],
+    "nmea": lambda n: [b"$GPGGA," * n + b"\n"],
+    "jsonl": lambda n: [b'"' + b'\\"[' * n + b"\n"],
+    "slip": lambda n: [b"\xdb\xdc" * n + b"\xc0"],
+}
+
+
+def _target(name: str, record: Protocol, parses: str) -> Target:
+    return Target(name, parses, _heard(record), _seeds(name), grown=_GROWN.get(name, lambda n: ()))
+
+
+_OUT: Final = {"lines": LINES, "nmea": NMEA, "jsonl": MEMBERS, "slip": SLIP, "bytes": BYTES}
+TARGETS: Final = [
+    _target("lines", LINES, "lines of text that match"),
+    _target("nmea", NMEA, "sentences of NMEA 0183"),
+    _target("jsonl", MEMBERS, "members of JSON lines"),
+    _target("slip", SLIP, "packets of SLIP"),
+    _target("bytes", BYTES, "bytes in chunks"),
+    Target("lines-plain", "lines of text", _heard(PLAIN), _seeds("lines")),
+    Target("jsonl-split", "all members of JSON lines", _heard(SPLIT), _seeds("jsonl")),
+    Target("echo-of-bytes", "the echo of a line", _echo, _seeds("lines"), grown=lambda n: [b"READ 10" * n]),
+    *(
+        Target(f"{name}-out", f"frames that leave as {name}", _written(record), _data(name), whole=True)
+        for name, record in _OUT.items()
+    ),
+]

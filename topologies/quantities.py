@@ -1,0 +1,34 @@
+"""The quantities that a topology knows: what the values under patterns are, by the protocols of its sides."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from bridges.protocols.protocol import Protocol
+from bus.quantity.quantity import Quantity
+from topologies.model import Side, Topology
+
+
+def quantities(topology: Topology) -> Iterator[Quantity]:
+    """Yield all quantities, by the patterns that they have on buses. May read files of protocols."""
+    seen = list[tuple[Protocol, object]]()
+    for side in _spoken(topology):
+        assert side.speaks is not None
+        if (side.speaks, side.renaming) not in seen:
+            seen.append((side.speaks, side.renaming))
+            yield from _inside(side, side.speaks)
+
+
+def _spoken(topology: Topology) -> Iterator[Side]:
+    for spec in topology.bridges.values():
+        for side in (side for gateway in spec.on for side in spec.at(gateway)):
+            if side.speaks is not None:
+                yield side
+
+
+def _inside(side: Side, protocol: Protocol) -> Iterator[Quantity]:
+    renaming = side.renaming
+    for one in protocol.quantities():
+        for pattern in renaming.inside(one.pattern) if renaming else (one.pattern,):
+            moved = len(pattern) - len(one.pattern)
+            place = None if one.any_at is None else one.any_at + moved
+            yield one if pattern == one.pattern else replace(one, pattern=pattern, any_at=place)
