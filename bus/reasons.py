@@ -41,6 +41,7 @@ DROPPED: Final = (
     Reason("type", "policy", "TMQ: the frame is no message (type 01), and other types command brokers"),
     Reason("not sent here", "policy", "a protocol: what the frame means is not in `send`"),
     Reason("listen only", "policy", "CAN: the link only listens"),
+    Reason("incomplete", "policy", "dbc: the value is kept; other signals of its message are not known yet"),
     Reason("no subscriber", "policy", "TMQ: no client has subscribed to the pattern"),
     Reason("heard", "elsewhere", "another appliance sent the frame first"),
     Reason("fenced", "elsewhere", "this gateway may no longer forward: another one does"),
