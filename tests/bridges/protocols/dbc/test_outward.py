@@ -111,7 +111,7 @@ def test_a_standby_knows_what_the_active_gateway_sent(tmp_path: Path) -> None:
 def test_another_sender_of_our_message_is_counted_and_not_believed(tmp_path: Path) -> None:
     translator = made(tmp_path, send=("Command",))
     assert translator.receive([(0x400, bytes(4), 0), (0x400, bytes(4), OWN)], 0) == []
-    assert translator.wire.stats.rejected == {"conflict": 1}
+    assert translator.wire.stats.rejected == {"another sender": 1}
     assert sent(translator, "car/Command/Mode", "Off") == []
 
 
