@@ -75,7 +75,6 @@ DROPPED: Final = (
     Reason("no pattern", "trouble", "TMQ: a frame without tokens cannot be published"),
     Reason("patterns full", "trouble", "TMQ: too many patterns are declared, and all of them are in use"),
     Reason("undeclared", "trouble", "TMQ: no broker took the new pattern in time"),
-    Reason("not sent here", "policy", "a side with a protocol: its `send` does not name the pattern"),
     Reason(
         "line end inside", "trouble", "lines, NMEA: the data, or a name in a template, would end the line"
     ),
