@@ -49,12 +49,15 @@ class Rule:
     def heads(self) -> tuple[bytes, ...]:
         """The bytes that tokens must start with, if these and their number decide alone; else ().
 
-        They do where all patterns to allow have one length, and there is none to deny.
+        They do where all patterns to allow have one length, and there is none to deny. Many are none:
+        verdicts are remembered.
         """
-        return self._allow if len({len(head) for head in self._allow}) == 1 and not self._deny else ()
+        alike = len({len(head) for head in self._allow}) == 1 and len(self._allow) <= HEADS
+        return self._allow if alike and not self._deny else ()
 
 
 ANY = (b"",)
+HEADS = 32  # that a first test looks for
 VERDICTS = 4096  # remembered by one `Rules`
 LIFE_S = 5.0  # of a generation of keys
 SPENT = 1 << 64  # set in the key of a frame without hops left

@@ -26,7 +26,6 @@ _WRITE: Final = {
     "http": "a bus is dialled at tcp://, ws:// and others; http:// is for the status page",
     "zmq": "ZeroMQ is spoken by catalogs, proxies and their services alone: docs/dbp.md",
     "mqtt": "MQTT is a package of its own: pip install ./examples/medium-mqtt in a clone",
-    "udp": "UDP to one address is a package of its own, examples/medium-udp; to a group, write multicast",
 }  # fmt: skip
 WORDS: Final = {
     **{word: _NOT_TRANSLATED.format(name) for word, name in _PROTOCOLS.items()},

@@ -25,6 +25,7 @@ MEDIA: "Kinds[Medium]" = Kinds(
         "can": "bridges.media.can.medium:Can",
         "i2c": "bridges.media.i2c.medium:I2c",
         "multicast": "bridges.media.multicast.medium:Multicast",
+        "udp": "bridges.media.udp.medium:Udp",
         "tcp": "bridges.media.tcp.medium:Tcp",
         "tmq": "bridges.media.tmq.medium:Tmq",
     },

@@ -11,6 +11,7 @@ ALL: Final = "all"
 FILTERS_MAX: Final = 512
 """CAN_RAW_FILTER_MAX of the kernel."""
 FULL: Final = KINDS | IDENTIFIER
+_TWICE: Final = 8  # times the items of a list may have one identifier
 Piece = tuple[int, int]
 """An identifier and a mask, both with the top bits: all identifiers that agree where the mask has 1."""
 
@@ -91,10 +92,10 @@ class Selection:
         if self.values is None:
             return None
         free = {mask: FULL & ~mask for mask in self.values}
-        if sum(len(values) << free[mask].bit_count() for mask, values in self.values.items()) > most:
+        if sum(len(values) << free[mask].bit_count() for mask, values in self.values.items()) > _TWICE * most:
             return None
         found = {one for value, mask in self.pieces for one in _each(value, free[mask])}
-        return tuple(map(Identifier, sorted(found)))
+        return tuple(map(Identifier, sorted(found))) if len(found) <= most else None
 
     def overlap(self, other: "Selection") -> str:
         """Return an identifier that both sets have, as it is written; "" if they have none."""

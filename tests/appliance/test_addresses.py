@@ -173,6 +173,7 @@ BINDERS: Final = {
     "devices/dbp/monitor/mirror.py": "to see whether an address is ours",
     "bridges/media/multicast/sockets.py": "a group, once its interface is there",
     "bridges/media/multicast/interfaces.py": "netlink",
+    "bridges/media/udp/link.py": "a device link, which is opened again",
     "appliance/machine/inspection.py": "check --here",
     "appliance/local/responder.py": "a socket file of our own",
     "appliance/demo/scene.py": "looks for a free port",

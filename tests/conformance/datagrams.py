@@ -7,6 +7,8 @@ from typing import Any
 
 from bridges.media.can.codec import can_id, segment
 from bridges.media.multicast.datagram import Encoder
+from bridges.media.udp.datagram import encode
+from bridges.media.udp.medium import Udp
 from bus.wire.batch import from_payloads
 from tests.bridges.support import frame
 from tests.conformance.pair import Maker, Pair, Side, noise
@@ -106,6 +108,37 @@ def multicast(_: Path) -> Pair:
     return Pair(near, far, garbage=garbage, cut=cut, mend=mend, back=[frame(2000)])
 
 
+def _peer(name: str, own: int, other: int) -> Side:
+    record = Udp(host="127.0.0.1", port=other, own_port=own, queue_bytes=1 << 20)
+    return Side(name, partial(record.link, **_RETRY))
+
+
+def udp(_: Path) -> Pair:
+    ports = free_port(), free_port()
+    near, far = _peer("near", *ports), _peer("far", *reversed(ports))
+
+    async def cut(*datagrams: bytes) -> None:
+        """Send from the address of the far end, because the near end accepts no other."""
+        known = sum(near.reasons("rejected").values())
+        far.close()
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.bind(("127.0.0.1", ports[1]))
+            for datagram in datagrams:
+                sock.sendto(datagram, ("127.0.0.1", ports[0]))
+        await until(lambda: sum(near.reasons("rejected").values()) >= known + len(datagrams))
+
+    async def mend() -> None:
+        far.open()
+
+    async def garbage() -> None:
+        await cut(*(noise(seed * 7, seed) for seed in range(50)))
+        await mend()
+
+    near.open()
+    far.open()
+    return Pair(near, far, garbage=garbage, cut=partial(cut, encode(frame(3000))[:1500]), mend=mend)
+
+
 _LOSS = "test_a_loss_is_counted_and_has_a_reason"
 _UDP = {
     _LOSS: "the loopback interface stays: a lost one is simulated, and in tests/kernel",
@@ -136,4 +169,5 @@ MAKERS = [
     _socketcan("can-vcan", False),
     _socketcan("can-vcan-fd", True),
     Maker("multicast", 1396, multicast, window=64, left_out=_UDP),
+    Maker("udp", 1468, udp, window=32, left_out=_UDP),
 ]

@@ -22,6 +22,7 @@ from appliance.web.guard import Guard
 from appliance.web.server import Server as Page
 from bridges.media.tcp.link import tcp_link
 from bridges.media.tcp.medium import Tcp
+from bridges.protocols.lines.protocol import Lines
 from bus.errors import words_of
 from bus.hub import Hub
 from bus.serving.limits import Limits
@@ -114,6 +115,11 @@ def _listen(url: str, secure: bool = False) -> Open:
     )
 
 
+def _lines(_: Path) -> Any:
+    """Make a side whose peers say lines, and hear them again."""
+    return Tcp(host=HOST, port=0, mode="listen").speaking(Lines(receive=("said",), send=("said",)))
+
+
 def _broker(scheme: str) -> Open:
     def opened(loop: AbstractEventLoop, place: Path) -> Opened:
         url = f"{scheme}://{HOST}:0"
@@ -201,6 +207,7 @@ KINDS: dict[str, Kind] = {
     "bus at ws": Kind(_listen("ws://127.0.0.1:0/"), UPGRADE, b"HTTP/1.1 101"),
     "bus at wss": Kind(_listen("wss://127.0.0.1:0/", True), UPGRADE, b"HTTP/1.1 101", True),
     "tcp side": Kind(_on_bus(lambda _: tcp_link(Tcp(host=HOST, port=0, mode="listen"))), FRAME, FRAME),
+    "tcp side with lines": Kind(_on_bus(_lines), b"hi\n", b"hi\n"),
     "broker": Kind(_broker("tcp"), TMQ, b"\x10"),
     "broker at tls+tcp": Kind(_broker("tls+tcp"), TMQ, b"\x10", True),
     "client of a broker": Kind(_tmq_client, TMQ, b"\x10"),

@@ -14,7 +14,7 @@ TOPOLOGY = """
 name: t
 gateways: {{a: {{address: 127.0.0.1}}}}
 buses: {{plant: {{on: a, listen: "tcp://127.0.0.1:{tcp}"}}}}
-bridges: {{b: {{on: a, join: [bus: plant, udp: {{host: 127.0.0.1, port: {far}, local_port: {near}}}]}}}}
+bridges: {{b: {{on: a, join: [bus: plant, unicast: {{host: 127.0.0.1, port: {far}, local_port: {near}}}]}}}}
 """
 
 
@@ -34,9 +34,9 @@ def test_commands_take_it_as_one_of_ours(installed: Installed) -> None:
     file = installed.place / "t.yaml"
     file.write_text(TOPOLOGY.format(tcp=tcp, near=near, far=far))
     assert installed.buscoupler("check", str(file)) == f"{file}: ok\n"
-    assert f"udp 127.0.0.1:{far}" in installed.buscoupler("show", str(file))
-    assert "udp:HOST:PORT?local_port=9950" in installed.buscoupler("send", "--help")
-    word = f"udp:127.0.0.1:{near}?local_port={far}"
+    assert f"unicast 127.0.0.1:{far}" in installed.buscoupler("show", str(file))
+    assert "unicast:HOST:PORT?local_port=9950" in installed.buscoupler("send", "--help")
+    word = f"unicast:127.0.0.1:{near}?local_port={far}"
     with (
         installed.process("run", str(file)),
         installed.process("recv", f"tcp://127.0.0.1:{tcp}", "--pattern", "fridge", "--count", "1") as heard,
@@ -50,8 +50,8 @@ def test_commands_take_it_as_one_of_ours(installed: Installed) -> None:
 
 def test_without_it_a_file_that_names_it_is_refused() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "buscoupler", "send", "udp:127.0.0.1:9", "a"],
+        [sys.executable, "-m", "buscoupler", "send", "unicast:127.0.0.1:9", "a"],
         env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=50,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "'udp:127.0.0.1:9' is no endpoint" in done.stderr
+    assert "'unicast:127.0.0.1:9' is no endpoint" in done.stderr

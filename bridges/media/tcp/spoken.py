@@ -115,7 +115,7 @@ class _Peer:
         self._give: Callable[[Batch], None] = lambda _: None
         self._end_it: Callable[[str], None] = lambda _: None
         self._unsent: dict[str, int] = {}
-        self._said = b""
+        self._said = self._answers = b""
 
     def decoder(self, stats: Stats) -> "_Peer":
         """Return the decoder, which counts in `stats`."""
@@ -143,8 +143,19 @@ class _Peer:
         data = bytes(memoryview(self._scratch)[:read_bytes])
         messages = self.translator.receive([data], self._loop.time())
         self._count(data)
+        self._answer()
         self._arm()
         return from_payloads(messages) if messages else None
+
+    def _answer(self) -> None:
+        """Have the translator say what it has to say at once, for `answer`."""
+        if self.translator.due_s <= self._loop.time():
+            self._answers += b"".join(self.translator.turn(self._loop.time()).items)
+
+    def answer(self) -> tuple[bytes, bool]:
+        """Return what the translator says after a read, and that it goes on."""
+        answers, self._answers = self._answers, b""
+        return answers, False
 
     def _count(self, data: bytes) -> None:
         found, noise = self.translator.take_counts()
@@ -207,7 +218,7 @@ class _Listener(ListenLink):
 
     def _framing_of_peer(self) -> Framing:
         peer = self._make()
-        return Framing(peer.decoder, encode=peer.encode, unfit=peer.unsent, cut="")
+        return Framing(peer.decoder, encode=peer.encode, unfit=peer.unsent, cut="", answer=_Peer.answer)
 
     def _enter(self, pipe: StreamPipe) -> None:
         super()._enter(pipe)

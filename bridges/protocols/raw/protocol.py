@@ -103,7 +103,7 @@ class Raw(Protocol):
         return tuple(named.get(one) or (*self.root, one) for one in singles)
 
     @property
-    def claim(self) -> Claim:
+    def claim(self) -> Claim | None:
         return Claim(self.received, self.sent, self.spares_sent)
 
     @property

@@ -20,7 +20,7 @@ class UdpLink(DeviceLink[socket.socket]):
     """A UDP peer as a link. `shed` is a policy that replaces `queue_bytes`."""
 
     def __init__(self, options: Udp, shed: Shed | None = None, **retry: Any) -> None:
-        super().__init__(f"udp:{options.device}", shed, options.queue_bytes, **retry)
+        super().__init__(f"unicast:{options.device}", shed, options.queue_bytes, **retry)
         self.options = options
 
     def _open_device(self) -> socket.socket:

@@ -14,9 +14,11 @@ class Udp(Medium):
     """One peer over UDP: a frame in each datagram."""
 
     LINK: ClassVar = "buscoupler_udp.link:UdpLink"
-    key: ClassVar = "udp"
+    key: ClassVar = "unicast"
     help: ClassVar = "a UDP peer"
-    words: ClassVar = (Word("udp", ("host", "port"), "udp:HOST:PORT?local_port=9950", "one peer over UDP"),)
+    words: ClassVar = (
+        Word("unicast", ("host", "port"), "unicast:HOST:PORT?local_port=9950", "one peer over UDP"),
+    )
     deaf: ClassVar = True
 
     host: Annotated[Host, "the peer"]

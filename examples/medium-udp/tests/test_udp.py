@@ -17,8 +17,8 @@ name: t
 gateways: {a: {address: 10.0.0.1}}
 buses: {plant: {on: a, listen: "tcp://0.0.0.0:5555"}}
 bridges:
-  one: {on: a, join: [{bus: plant}, {udp: {host: 10.0.0.2, port: 9943}}]}
-  two: {on: a, join: [{bus: plant}, {udp: {%s: 10.0.0.3, port: 9000, local_port: 9943}}]}
+  one: {on: a, join: [{bus: plant}, {unicast: {host: 10.0.0.2, port: 9943}}]}
+  two: {on: a, join: [{bus: plant}, {unicast: {%s: 10.0.0.3, port: 9000, local_port: 9943}}]}
 """
 
 
@@ -41,13 +41,13 @@ def test_a_file_names_it_and_check_knows_its_port() -> None:
     assert topology.bridges["one"].join[1].at("a").medium == Udp(host="10.0.0.2", port=9943)
     (finding,) = check(topology)
     assert "UDP port 9943 is taken by bridge one already" in finding.text
-    assert "udp 10.0.0.2:9943" in show(topology)
+    assert "unicast 10.0.0.2:9943" in show(topology)
     with pytest.raises(InvalidTopology, match=r't.yaml:7:\d+: .*unknown key "hots"; did you mean "host"'):
         loads(TOPOLOGY % "hots", "t.yaml")
 
 
 def test_a_word_names_it() -> None:
-    medium = parse_endpoint("udp:10.0.0.2:9943?local_port=9950").medium
+    medium = parse_endpoint("unicast:10.0.0.2:9943?local_port=9950").medium
     assert medium == Udp(host="10.0.0.2", port=9943, local_port=9950)
     with pytest.raises(LinkError, match="port: 0 is out of range"):
-        parse_endpoint("udp:10.0.0.2:0")
+        parse_endpoint("unicast:10.0.0.2:0")

@@ -5,7 +5,7 @@ import re
 from tests.helpers import ROOT
 
 COUNTED = re.compile(
-    r"""\b_?(?:drop|reject|settle|forget|purge|clear|none|Unreadable)\([^()]*?"([a-z][a-z ]*)\"|"""
+    r"""\b_?(?:drop|reject|settle|forget|purge|clear|none|take|Unreadable)\([^()]*?"([a-z][a-z ]*)\"|"""
     r"""\b(?:why|reason)="([a-z][a-z ]*)\""""
 )
 

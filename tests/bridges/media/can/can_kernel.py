@@ -8,7 +8,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Any
 
-from bridges.items import ERROR, FD
+from bridges.items import ERROR, EXTENDED, FD
 from bridges.media.can.codec import SOT, Reassembler
 from bridges.media.can.socketcan import unpack_frame
 from bridges.media.can.state import BUS_OFF, RESTARTED
@@ -62,11 +62,16 @@ class Kernel:
         self.wire.append(raw)
         frame = unpack_frame(raw)
         assert frame is not None
+        if not frame[1] or not frame[0] & EXTENDED:
+            return self._hear(raw, sender)
         # Without this pause, a transfer could be taken for the one 32 before it.
         self._now += 3.0 if frame[1][-1] & SOT else 0.0
         found = self._listener.feed(self._now, frame[0], frame[1])
         if found is not None:
             self.messages.append(found)
+        return self._hear(raw, sender)
+
+    def _hear(self, raw: bytes, sender: "Socket | None") -> None:
         for sock in list(self.sockets):
             local = 0 if sender is None else socket.MSG_DONTROUTE
             sock.deliver(raw, local | (socket.MSG_CONFIRM if sock is sender else 0))

@@ -1,0 +1,91 @@
+"""A link to one peer over UDP, or to a broadcast address."""
+
+import socket
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from bridges.media.device import DeviceLink, OpenPipe, PipeContext
+from bridges.media.shedding import Shed
+from bridges.media.spoken import unix_s
+from bridges.media.udp.datagram import TmqDatagrams
+from bridges.media.udp.medium import Udp
+from bridges.media.udp.pipe import Opened, UdpPipe
+from bridges.protocols.protocol import Protocol
+from bridges.protocols.translator import Translator, Wire, always
+from bus.noise import Ear
+from bus.transports.binding import bind_words
+
+
+def udp_link(options: Udp, shed: Shed | None = None, **retry: Any) -> "UdpLink":
+    """Make the link of a peer that speaks TMQ."""
+    return UdpLink(options, None, shed, **retry)
+
+
+class UdpLink(DeviceLink[Opened]):
+    """A UDP socket as a link. Without `protocol` its peer speaks TMQ. `may_act` is that of `Wire`.
+
+    It hears its peer alone, or with `broadcast` whoever sends to its port.
+    """
+
+    def __init__(
+        self,
+        options: Udp,
+        protocol: Protocol | None,
+        shed: Shed | None = None,
+        may_act: Callable[[float], bool] = always,
+        names: Sequence[str] = (),
+        **retry: Any,
+    ) -> None:
+        self.options, self.protocol = options, protocol
+        self._may_act, self._names = may_act, names
+        super().__init__(f"udp:{options.device}", shed, options.queue_bytes, **retry)
+
+    @property
+    def ear(self) -> Ear:
+        return Ear("datagrams", "another program on this port", sure=32, few=4)
+
+    @property
+    def condition(self) -> str:
+        said = self.pipe.condition if isinstance(self.pipe, UdpPipe) else ""
+        return super().condition or said
+
+    def _open_device(self) -> Opened:
+        clock = partial(unix_s, self._loop.time)
+        wire = Wire(self.name, "datagrams", self.stats, clock, 0.0, self._may_act, self._names)
+        protocol = self.protocol
+        made: Translator[bytes] = TmqDatagrams(wire) if protocol is None else protocol.translator(wire)
+        return Opened(*self._bound(), made)
+
+    def _bound(self) -> tuple[socket.socket, tuple[Any, ...] | None]:
+        """Return the socket, and where to send if it is not connected."""
+        options = self.options
+        family, kind, number, _, peer = socket.getaddrinfo(
+            options.host, options.port, type=socket.SOCK_DGRAM
+        )[0]
+        sock = socket.socket(family, kind | socket.SOCK_CLOEXEC, number)
+        try:
+            if options.broadcast:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+            self._bind(sock, family)
+            if not options.broadcast:
+                sock.connect(peer)
+            sock.setblocking(False)
+        except OSError:
+            sock.close()
+            raise
+        return sock, peer if options.broadcast else None
+
+    def _bind(self, sock: socket.socket, family: int) -> None:
+        everywhere = "::" if family == socket.AF_INET6 else "0.0.0.0"
+        place = self.options.own_host or everywhere, self.options.heard_at
+        try:
+            sock.bind(place)
+        except OSError as error:
+            raise OSError(error.errno, bind_words(error, (family, place), udp=True)) from error
+
+    def _release(self, device: Opened) -> None:
+        device.sock.close()
+
+    def _make_pipe(self, device: Opened, context: PipeContext) -> OpenPipe:
+        return UdpPipe(device, self.shed, context)

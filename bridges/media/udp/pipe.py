@@ -1,0 +1,197 @@
+"""The pipe of an open UDP socket: datagrams in and out, through a translator."""
+
+import socket
+from asyncio import TimerHandle
+from collections import deque
+from collections.abc import Sequence
+from math import inf
+from typing import Any, NamedTuple
+
+from bridges.media.device import OpenPipe, PipeContext, cancel
+from bridges.media.shedding import Shed, ShedQueue, fitting
+from bridges.protocols.translator import Translator
+from bus.errors import words_of
+from bus.wire.batch import Batch, from_payloads, payloads
+
+_READ_BYTES = 65536
+_READ_DATAGRAMS = 64  # read in one wake-up, so that other links get their turn
+_OWN = 4096  # datagrams that may come back
+_SAID = 256  # datagrams without a message that wait; older ones give way
+
+
+class Opened(NamedTuple):
+    """An open socket, where to send if it is not connected, and the translator of what is said there."""
+
+    sock: socket.socket
+    peer: tuple[Any, ...] | None
+    translator: Translator[bytes]
+
+
+class UdpPipe(OpenPipe):
+    """The pipe to the peer, or to all peers as one, while the socket is open.
+
+    What we broadcast comes back where our port is that of the peers: it is told by counted matching.
+    """
+
+    def __init__(self, opened: Opened, shed: Shed, context: PipeContext) -> None:
+        super().__init__(context)
+        self._socket, self._peer, self._translator = opened
+        self._queue = ShedQueue(self.stats, shed)
+        self._said = deque[bytes](maxlen=_SAID)
+        self._rest = deque[bytes]()  # datagrams of one message that are still to be sent
+        self._message = b""  # the message that `_rest` belongs to
+        self._own = deque[bytes](maxlen=_OWN)
+        self._returns = self._peer is not None and self._socket.getsockname()[1] == self._peer[1]
+        self._timer: TimerHandle | None = None
+        self._due: TimerHandle | None = None
+        self._waiting = False  # for room in the socket
+
+    @property
+    def condition(self) -> str:
+        """The state of the devices in the protocol's own words; "" if it has none."""
+        return self._translator.condition
+
+    def start(self) -> None:
+        self._loop.add_reader(self._socket, self._on_readable)
+        self._hub.attach(self)
+        self._arm()
+
+    def _on_readable(self) -> None:
+        try:
+            datagrams = self._read()
+        except OSError as error:
+            return self._gone(f"lost: {words_of(error)}")
+        if datagrams:
+            self._publish(self._translator.receive(datagrams, self._loop.time()))
+            self._note(len(datagrams))
+            self._go_on()
+        return None
+
+    def _read(self) -> list[bytes]:
+        found = list[bytes]()
+        for _ in range(_READ_DATAGRAMS):
+            try:
+                datagram = self._socket.recv(_READ_BYTES)
+            except BlockingIOError:
+                break
+            except ConnectionRefusedError:  # answer to an earlier datagram: the peer does not listen
+                continue
+            if self._returns and datagram in self._own:
+                self._own.remove(datagram)
+                self.stats.reject("echo")
+                continue
+            found.append(datagram)
+        return found
+
+    def _publish(self, messages: Sequence[bytes]) -> None:
+        if messages:
+            self._hub.publish(from_payloads(messages), self)
+
+    def _note(self, size: int) -> None:
+        found, noise = self._translator.take_counts()
+        self._heard(size, found, noise)
+
+    def _arm(self) -> None:
+        """Have the translator called when it wants to be."""
+        due_s = self._translator.due_s
+        if self._due is not None and self._due.when() != due_s:
+            self._due.cancel()
+            self._due = None
+        if due_s < inf and self._due is None and not self._closed:
+            self._due = self._loop.call_at(due_s, self._turn)
+
+    def _turn(self) -> None:
+        self._due = None
+        turn = self._translator.turn(self._loop.time())
+        self._publish(turn.messages)
+        self._said.extend(turn.items)
+        self._note(0)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if not self._waiting and not self._closed:
+            self._pump()
+        self._arm()
+
+    def revise(self, shed: Shed) -> bool:
+        self._queue.revise(shed)
+        self._go_on()
+        return True
+
+    def _put(self, batch: Batch) -> None:
+        self._queue.put(self._loop.time(), fitting(payloads(batch), self.stats))
+        self._go_on()
+
+    def purge(self, reason: str) -> list[bytes]:
+        """Drop the waiting messages and return them."""
+        self._said.clear()
+        return self._queue.clear(reason)
+
+    def _next(self) -> bytes | None:
+        """Return the next datagram; None if there is none now."""
+        if self._rest:
+            return self._rest[0]
+        if self._said:
+            self._message = b""
+            self._rest.append(self._said.popleft())
+            return self._rest[0]
+        while self._translator.is_free and (taken := self._queue.take(self._loop.time())) is not None:
+            self._message = taken[1]
+            items, why, *_ = self._translator.send(taken[1], self._loop.time())
+            if items:
+                self._rest.extend(items)
+                return self._rest[0]
+            self._queue.settle(len(taken[1]), why)
+        return None
+
+    def _pump(self) -> None:
+        """Send until the socket is full, the rate limit allows no more, or the queue is empty."""
+        while (datagram := self._next()) is not None:
+            why = ""
+            try:
+                if self._peer is None:
+                    self._socket.send(datagram)
+                else:
+                    self._socket.sendto(datagram, self._peer)
+            except BlockingIOError:
+                return self._wait(True)
+            except ConnectionRefusedError:  # reported for an earlier datagram; this one was not sent
+                why = "refused"
+            except OSError as error:
+                return self._gone(f"lost: {words_of(error)}")
+            self._sent(datagram, why)
+        self._wait(False)
+        if self._queue and self._timer is None and self._translator.is_free:
+            self._timer = self._loop.call_at(self._queue.ready_s(), self._on_time)
+        return None
+
+    def _sent(self, datagram: bytes, why: str) -> None:
+        self._rest.popleft()
+        if self._returns and not why:
+            self._own.append(datagram)
+        if why:
+            self._rest.clear()
+        if self._message and not self._rest:
+            self._queue.settle(len(self._message), why)
+            self._message = b""
+
+    def _wait(self, for_room: bool) -> None:
+        if for_room and not self._waiting:
+            self._loop.add_writer(self._socket, self._pump)
+        elif self._waiting and not for_room:
+            self._loop.remove_writer(self._socket)
+        self._waiting = for_room
+
+    def _on_time(self) -> None:
+        self._timer = None
+        self._go_on()
+
+    def _end(self, why: str) -> None:
+        cancel(self._timer, self._due)
+        self._loop.remove_reader(self._socket)
+        self._loop.remove_writer(self._socket)
+        self.stats.reject("closed", len(self._translator.end(self._loop.time())))
+        if self._message:
+            self._queue.settle(len(self._message), "closed")
+        self._queue.clear("closed")
+        self._socket.close()

@@ -1,0 +1,85 @@
+"""A peer over UDP, and all at a broadcast address."""
+
+from asyncio import get_running_loop
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from bridges.media.udp.datagram import TmqDatagrams, encode
+from bridges.media.udp.medium import Udp
+from bridges.protocols.translator import Wire
+from bus.hub import Hub
+from bus.ledger import Stats
+from tests.bridges.support import MESSAGE, frame, recorder, say
+from tests.helpers.peers import until
+from tests.helpers.ports import free_port
+
+
+@contextmanager
+def link_on(hub: Hub, **settings: Any) -> Iterator[Any]:
+    link: Any = Udp(**({"host": "127.0.0.1"} | settings)).link(retry_min_s=0.01)
+    link.open(hub, get_running_loop())
+    try:
+        yield link
+        assert link.stats.balance() == 0
+    finally:
+        link.close()
+
+
+async def test_two_peers_hear_each_other() -> None:
+    one, other = free_port(), free_port()
+    near, far = Hub("near"), Hub("far")
+    mine, theirs = recorder(near), recorder(far)
+    with link_on(near, port=other, own_port=one) as a, link_on(far, port=one, own_port=other) as b:
+        await until(lambda: a.state == b.state == "up")
+        say(near, mine, MESSAGE, frame(2000))
+        await until(lambda: theirs.messages == [MESSAGE, frame(2000)])
+        say(far, theirs, frame(7))
+        await until(lambda: mine.messages == [frame(7)])
+
+
+async def test_what_we_broadcast_does_not_come_back_as_new() -> None:
+    port, hub = free_port(), Hub()
+    heard = recorder(hub)
+    with link_on(hub, host="127.255.255.255", port=port, broadcast=True) as link:
+        await until(lambda: link.state == "up")
+        say(hub, heard, frame(20), frame(20))
+        await until(lambda: link.stats.rejected == {"echo": 2})
+        assert heard.messages == []
+        with link_on(other := Hub(), port=port, own_port=free_port()) as peer:
+            await until(lambda: peer.state == "up")
+            say(other, None, frame(20))
+            await until(lambda: heard.messages == [frame(20)])
+
+
+async def test_a_peer_that_does_not_listen_costs_one_datagram() -> None:
+    hub = Hub()
+    with link_on(hub, port=free_port(), own_port=free_port()) as link:
+        await until(lambda: link.state == "up")
+        say(hub, None, frame(9))
+        await until(lambda: link.stats.sent + link.stats.dropped.get("refused", 0) == 1)
+        assert link.losses == 0
+
+
+def test_a_datagram_is_a_message_and_its_crc() -> None:
+    made = TmqDatagrams(Wire("test", "datagrams", Stats()))
+    good = bytes.fromhex("0100000234320ae7041f")
+    assert encode(good[:-4]) == good
+    assert made.receive([good, good[:-1], encode(b""), encode(b"no frame"), b""], 0) == [good[:-4]]
+    assert made.wire.stats.rejected == {"crc": 2, "malformed": 2}
+    assert made.take_counts() == (1, 4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"host": "239.1.2.3", "port": 5}, "write multicast"),
+        ({"host": "ff02::1", "port": 5, "broadcast": True}, "IPv6 has none"),
+        ({"host": "127.0.0.1", "port": 0}, "port"),
+    ],
+)
+def test_wrong_settings_are_told(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Udp(**settings)
