@@ -3,7 +3,6 @@
 from asyncio import get_running_loop
 from functools import partial
 
-import pytest
 from smbus2 import SMBus
 
 from bridges.media.i2c.medium import I2c
@@ -12,8 +11,8 @@ from bridges.protocols.registers.protocol import ChipRegister, Registers
 from bus.hub import Hub
 from tests.bridges.protocols.spoken_support import message, told
 from tests.helpers.peers import Ear, until
+from tests.kernel.guest.i2c_adapters import EACH, NOBODY, STUB, TARGET, is_pci, number
 from tests.kernel.guest.support import PATIENCE_S, open_bytes
-from tests.kernel.guest.test_i2c import NOBODY, PCI, STUB, TARGET, is_pci, number
 
 NAMES = "block", "word", "limit", "set", "result", "nobody"
 
@@ -28,7 +27,7 @@ def table(target: int) -> Registers:
     return Registers(registers=rows, poll_ms=50)
 
 
-@pytest.mark.parametrize("name", [STUB, PCI], ids=["stub", "i801"])
+@EACH
 async def test_registers_are_read_and_written(name: str) -> None:
     bus, target = number(name), TARGET[name]
     with SMBus(bus) as chip:
