@@ -41,6 +41,7 @@ DROPPED: Final = (
     Reason("type", "policy", "TMQ: the frame is no message (type 01), and other types command brokers"),
     Reason("not sent here", "policy", "a protocol: what the frame means is not in `send`"),
     Reason("listen only", "policy", "CAN: the link only listens"),
+    Reason("incomplete", "policy", "dbc: the value is kept; other signals of its message are not known yet"),
     Reason("no subscriber", "policy", "TMQ: no client has subscribed to the pattern"),
     Reason("heard", "elsewhere", "another appliance sent the frame first"),
     Reason("fenced", "elsewhere", "this gateway may no longer forward: another one does"),
@@ -74,7 +75,6 @@ DROPPED: Final = (
     Reason("no pattern", "trouble", "TMQ: a frame without tokens cannot be published"),
     Reason("patterns full", "trouble", "TMQ: too many patterns are declared, and all of them are in use"),
     Reason("undeclared", "trouble", "TMQ: no broker took the new pattern in time"),
-    Reason("not sent here", "policy", "a side with a protocol: its `send` does not name the pattern"),
     Reason(
         "line end inside", "trouble", "lines, NMEA: the data, or a name in a template, would end the line"
     ),
