@@ -74,13 +74,13 @@ DROPPED: Final = (
     Reason("no pattern", "trouble", "TMQ: a frame without tokens cannot be published"),
     Reason("patterns full", "trouble", "TMQ: too many patterns are declared, and all of them are in use"),
     Reason("undeclared", "trouble", "TMQ: no broker took the new pattern in time"),
-    Reason("not sent here", "policy", "a side with a protocol: its `send` does not name the pattern"),
     Reason(
         "line end inside", "trouble", "lines, NMEA: the data, or a name in a template, would end the line"
     ),
     Reason(
         "no text", "trouble", "lines: data that are not of the `encoding`; JSON lines: data that are no JSON"
     ),
+    Reason("address lost", "trouble", "J1939: another node has the address of the gateway"),
     Reason("no token", "trouble", "lines: the template has a place for a token that the frame does not have"),
     Reason("checksum", "trouble", "NMEA: the data have a checksum, and it is wrong"),
     Reason("late chunk", "trouble", "bytes: a later chunk of the stream was written before"),
