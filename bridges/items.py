@@ -41,15 +41,17 @@ Datagram = bytes
 
 
 class Request(NamedTuple):
-    """A question to a device on I2C: write `write`, if any, to `target`, then read `read_bytes` bytes.
+    """A request to a chip on I2C: from `register` on write `write`, if any, else read `read_bytes` bytes.
 
-    `token` names the question; its answer has the same.
+    `token` names the request; its answer has the same. `is_word`: the two bytes are an SMBus word.
     """
 
     token: int
     target: int
-    write: bytes
-    read_bytes: int
+    register: int
+    read_bytes: int = 0
+    write: bytes = b""
+    is_word: bool = False
 
 
 class Answer(NamedTuple):

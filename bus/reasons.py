@@ -41,6 +41,7 @@ DROPPED: Final = (
     Reason("type", "policy", "TMQ: the frame is no message (type 01), and other types command brokers"),
     Reason("not sent here", "policy", "a protocol: what the frame means is not in `send`"),
     Reason("listen only", "policy", "CAN: the link only listens"),
+    Reason("incomplete", "policy", "dbc: the value is kept; other signals of its message are not known yet"),
     Reason("no subscriber", "policy", "TMQ: no client has subscribed to the pattern"),
     Reason("heard", "elsewhere", "another appliance sent the frame first"),
     Reason("fenced", "elsewhere", "this gateway may no longer forward: another one does"),
@@ -80,7 +81,6 @@ DROPPED: Final = (
     Reason(
         "no text", "trouble", "lines: data that are not of the `encoding`; JSON lines: data that are no JSON"
     ),
-    Reason("address lost", "trouble", "J1939: another node has the address of the gateway"),
     Reason("no token", "trouble", "lines: the template has a place for a token that the frame does not have"),
     Reason("checksum", "trouble", "NMEA: the data have a checksum, and it is wrong"),
     Reason("late chunk", "trouble", "bytes: a later chunk of the stream was written before"),
@@ -88,6 +88,13 @@ DROPPED: Final = (
     Reason(
         "no command", "trouble", "a protocol: the device may not be given this value; PATTERN/result says why"
     ),
+    Reason("out of range", "trouble", "dbc: the value is outside of the range of the signal, or of its bits"),
+    Reason("no value", "trouble", "dbc: the data are nothing that the signal can have"),
+    Reason("no signal", "trouble", "dbc: the message has no signal of that name"),
+    Reason("filled", "trouble", "dbc: `fill` gives the value of the signal"),
+    Reason("multiplexer", "trouble", "dbc: a signal on several pages, none of which is chosen"),
+    Reason("fill failed", "trouble", "dbc: the function that fills a signal failed; the link says how"),
+    Reason("address lost", "trouble", "dbc: another node of J1939 has taken the address"),
     Reason("failed", "trouble", "a service on the bus has a defect: the log has the error"),
     Reason("refused", "trouble", "NNG or the kernel did not accept the message"),
 )
@@ -111,7 +118,7 @@ REJECTED: Final = (
     Reason("fragment repeated", "elsewhere", "multicast: the fragment came before"),
     Reason("foreign", "elsewhere", "CAN: the frame is not ours"),
     Reason("peer gone", "gone", "a broker: the candidate was gone when its claim was looked at"),
-    Reason("another sender", "trouble", "raw: an identifier of `send` that somebody else sends"),
+    Reason("another sender", "trouble", "raw, dbc: an identifier of `send` that somebody else sends"),
     Reason("unsigned", "trouble", "a trunk or broker with keys: the peer does not sign what it sends"),
     Reason(
         "forged",

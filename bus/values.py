@@ -27,6 +27,21 @@ class Value(NamedTuple):
     at_s: float
 
 
+def keyed(messages: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the messages that are values, each behind its tokens as bytes: the PUB frames of others."""
+    for message in messages:
+        size = len(message)
+        if size <= FRAME_BYTES_MIN:
+            continue
+        kind, count, data_bytes = _read(message)
+        end = FRAME_BYTES_MIN + 4 * count
+        if kind != PUB or not count or size != end + data_bytes or data_bytes > DATA_BYTES_MAX:
+            continue
+        key = message[FRAME_BYTES_MIN:end]
+        if not (key.startswith(_OWN) or key.endswith(_CANARY)):
+            yield key, message
+
+
 class LastValues:
     """The newest PUB frame of each pattern, except the product's own frames: events, logs, canaries.
 
@@ -47,20 +62,10 @@ class LastValues:
     def take(self, messages: Iterable[bytes], now_s: float) -> None:
         """Remember the messages that are values."""
         known = self._all
-        for message in messages:
-            size = len(message)
-            if size <= FRAME_BYTES_MIN:
-                continue
-            kind, count, data_bytes = _read(message)
-            end = FRAME_BYTES_MIN + 4 * count
-            if kind != PUB or not count or size != end + data_bytes or data_bytes > DATA_BYTES_MAX:
-                continue
-            key = message[FRAME_BYTES_MIN:end]
-            if key.startswith(_OWN) or key.endswith(_CANARY):
-                continue
+        for key, message in keyed(messages):
             old = known.pop(key, None)
             known[key] = Value(message, now_s)
-            self.bytes += size - (len(old.frame) if old is not None else 0)
+            self.bytes += len(message) - (len(old.frame) if old is not None else 0)
             while self.bytes > self.values_bytes or len(known) > self.values:
                 self.bytes -= len(known.pop(next(iter(known))).frame)
                 self.forgotten += 1

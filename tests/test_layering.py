@@ -42,28 +42,34 @@ def is_for_types(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
-def nodes(tree: ast.AST, deep: bool, types: bool) -> Iterator[ast.AST]:
+def nodes(tree: ast.AST, late: bool = False, typed: bool = False) -> Iterator[tuple[ast.AST, bool, bool]]:
+    """Yield the statements of a tree (imports are in no expression), whether each is in another one, and
+    whether only a type checker sees it."""
     for node in ast.iter_child_nodes(tree):
-        if types or not is_for_types(node):
-            yield node
-            if deep:
-                yield from nodes(node, deep, types)
+        if not isinstance(node, ast.expr):
+            only_typed = typed or is_for_types(node)
+            yield node, late, only_typed
+            yield from nodes(node, True, only_typed)
 
 
 @cache
-def names(path: Path, deep: bool = True, types: bool = False) -> frozenset[str]:
-    """Dotted names that a module imports, of modules and of what is in them.
-
-    `deep`: also late, within functions. `types`: also those that only a type checker sees.
-    """
-    found = set[str]()
-    for node in nodes(ast.parse(path.read_text()), deep, types):
+def every_name(path: Path) -> frozenset[tuple[str, bool, bool]]:
+    """Dotted names that a module imports, of modules and of what is in them: see `nodes`."""
+    found = set[tuple[str, bool, bool]]()
+    for node, late, typed in nodes(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            found.update(name.name for name in node.names)
+            found.update((name.name, late, typed) for name in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            found.add(node.module)
-            found.update(f"{node.module}.{name.name}" for name in node.names)
+            found.add((node.module, late, typed))
+            found.update((f"{node.module}.{name.name}", late, typed) for name in node.names)
     return frozenset(found)
+
+
+def names(path: Path, deep: bool = True, types: bool = False) -> frozenset[str]:
+    """Dotted names that a module imports. `deep`: also late, within functions. `types`: also those that only
+    a type checker sees."""
+    every = every_name(path)
+    return frozenset(name for name, late, typed in every if (deep or not late) and (types or not typed))
 
 
 def named(path: Path) -> set[str]:

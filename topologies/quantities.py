@@ -15,7 +15,7 @@ def quantities(topology: Topology) -> Iterator[Quantity]:
         assert side.speaks is not None
         if (side.speaks, side.renaming) not in seen:
             seen.append((side.speaks, side.renaming))
-            yield from _inside(side, side.speaks)
+            yield from of_side(side)
 
 
 def _spoken(topology: Topology) -> Iterator[Side]:
@@ -25,9 +25,10 @@ def _spoken(topology: Topology) -> Iterator[Side]:
                 yield side
 
 
-def _inside(side: Side, protocol: Protocol) -> Iterator[Quantity]:
+def of_side(side: Side) -> Iterator[Quantity]:
+    """Yield the quantities of a side by the patterns that they have inside its bridge. May read files."""
     renaming = side.renaming
-    for one in protocol.quantities():
+    for one in () if side.speaks is None else side.speaks.quantities():
         for pattern in renaming.inside(one.pattern) if renaming else (one.pattern,):
             moved = len(pattern) - len(one.pattern)
             place = None if one.any_at is None else one.any_at + moved

@@ -40,8 +40,19 @@ def names_of(word: str) -> list[int | str]:
 
 def running() -> list[str]:
     """Return the names that gateways running on this machine know, if this user may ask them."""
+    return [name for name in _told("names") if isinstance(name, str)]
+
+
+def units() -> dict[str, str]:
+    """Return the units of the values that gateways running on this machine show, by pattern."""
+    rows = [row for row in _told("values") if isinstance(row, dict) and isinstance(row.get("unit"), str)]
+    return {str(row.get("pattern")): row["unit"] for row in rows}
+
+
+def _told(key: str) -> list[object]:
+    """Return what all gateways that run here list under a key of their statuses."""
     found = list[object]()
     for _, status in ask_all(status_sockets(None), _ANSWER_S):
-        names = status.get("names") if isinstance(status, dict) else None
-        found += names if isinstance(names, list) else []
-    return [name for name in found if isinstance(name, str)]
+        listed = status.get(key) if isinstance(status, dict) else None
+        found += listed if isinstance(listed, list) else []
+    return found

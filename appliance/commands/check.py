@@ -4,6 +4,7 @@ import argparse
 import json
 
 from appliance.machine.here import find_lacking
+from topologies.checks.actors import find_actors
 from topologies.checks.checker import check_wired
 from topologies.checks.exposure import find_exposed
 from topologies.checks.messages import find_frames_only
@@ -34,6 +35,7 @@ def findings_of(file: str, here: bool = False, gateway: str | None = None) -> li
         return list(error.findings)
     wiring = wired(topology)
     found = [*variables, *check_wired(wiring), *find_frames_only(topology), *find_exposed(wiring)]
+    found += find_actors(wiring)
     found.sort(key=lambda finding: (finding.line, finding.column, finding.text))
     if not here or any(finding.level == "error" for finding in found):
         return found

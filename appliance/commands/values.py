@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from appliance.commandline.arguments import above_zero, argument
-from appliance.commandline.names import names_argument, running
+from appliance.commandline.names import names_argument, running, units
 from appliance.probe.endpoint import endpoint_arguments, link_of
 from appliance.probe.station import Station
 from appliance.probe.words import shown, text_of
@@ -108,13 +108,16 @@ def _take(station: Station, answers: Answers) -> bool:
 
 
 def _print(answers: list[Answer], options: argparse.Namespace) -> None:
-    names = Names([*options.names, *running()])
+    names, known = Names([*options.names, *running()]), units()
     for answer in answers:
         pattern = names.show(answer.pattern)
+        unit = known.get(pattern, "")
         if options.json:
-            print(json.dumps(_record(answer, pattern)))
+            print(json.dumps(_record(answer, pattern) | ({"unit": unit} if unit else {})))
         else:
-            print(f"{answer.age_ms / 1000:.3f} s ago  {pattern} {shown(answer.data)}")
+            print(
+                f"{answer.age_ms / 1000:.3f} s ago  {pattern} {shown(answer.data)}{' ' if unit else ''}{unit}"
+            )
 
 
 def _record(answer: Answer, pattern: str) -> dict[str, Any]:

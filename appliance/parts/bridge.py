@@ -10,6 +10,7 @@ from appliance.parts.bus import LIMITS, BusPart, bus_plan
 from appliance.parts.candidate import Proofs, candidate_of, endpoints, proofs_of
 from appliance.parts.changes import Change, Draft, End, Plan, differing
 from appliance.parts.patch import Patch
+from appliance.parts.reading import Reading
 from appliance.parts.site import BasePart, Entry, Revision, Site
 from appliance.status.rows import LinkRow
 from bridges.bridge import Bridge, Policy, Side
@@ -23,6 +24,7 @@ from bridges.media.medium import Medium
 from bus.errors import LinkError
 from bus.hub import Hub, Link
 from bus.keys import Keyring, ring_of
+from bus.report import Reporter
 from bus.schema import settings_of
 from topologies.model import Shed
 from topologies.model import Side as SideSpec
@@ -46,7 +48,8 @@ GRACE_S = 2.0
 class Leg:
     """One side of a running bridge, with what it joins, and the row of its link in a status.
 
-    `door` is the hub that the link is opened on: the side, or its front.
+    `door` is the hub that the link is opened on: the side, or its front. `reading` has the last values of the
+    side's devices, None where nothing is known of them.
     """
 
     row: LinkRow
@@ -54,6 +57,7 @@ class Leg:
     side: Side
     end: End[Link]
     door: Hub
+    reading: Reading | None
 
 
 class BridgePart(BasePart):
@@ -96,6 +100,10 @@ class BridgePart(BasePart):
     @property
     def rows(self) -> list[LinkRow]:
         return [*(leg.row for leg in self.legs), *self._unopened]
+
+    @property
+    def services(self) -> list[Reporter]:
+        return [leg.reading for leg in self.legs if leg.reading is not None]
 
     @property
     def watched(self) -> list[LinkRow]:
@@ -181,8 +189,21 @@ class BridgePart(BasePart):
             if side.policy != policy:
                 side.revise(policy)
             row = LinkRow(self.hub, side.row(end.link.name), end.link, (f"{self.id}/{number}",))
-            door = _door(side, resolved.side.front, None if place is None else old[place].door)
-            self.legs.append(Leg(row, resolved, side, end, door))
+            before = None if place is None else old[place]
+            door = _door(side, resolved.side.front, None if before is None else before.door)
+            kept = None if before is None else before.reading
+            reading = self._reading(side, resolved, end.link.name, kept)
+            self.legs.append(Leg(row, resolved, side, end, door, reading))
+
+    def _reading(self, side: Side, resolved: ResolvedSide, link: str, old: Reading | None) -> Reading | None:
+        """Return what keeps the last values of a side's devices: the old one, if there is one, revised."""
+        quantities = () if resolved.medium is None else resolved.medium.quantities
+        if old is not None and quantities:
+            old.values.revise(quantities)
+            return old
+        if old is not None:
+            old.close()
+        return Reading(side, f"{self.title}, {link}", quantities) if quantities else None
 
     def _add(self, resolved: ResolvedSide, policy: Policy) -> Side:
         taken = {side.name.partition(" ")[0] for side in self.hub.sides}

@@ -159,9 +159,11 @@ KEYS: Final[Mapping[str, Key]] = {
     ),
     "values": Key(
         [_VALUE],
-        "the newest frames of up to 64 patterns, newest first: of buses with `last_values`, and of caches; "
-        "of devices that are known, also `unit`, `low` and `high`, and the value as a `number`",
+        "the newest frames: of up to 256 patterns of each side with a protocol that knows its values (512 in "
+        "all), then of up to 64 patterns of buses with `last_values` and of caches, newest first; of devices "
+        "that are known, also `unit`, `low` and `high`, and the value as a `number`",
     ),
+    "more_values": Key(Maybe(_NUMBER), "values of devices beyond these 512"),
     "memory": Key(
         {"held_bytes": _NUMBER, "limit_bytes": _NUMBER},
         "`held_bytes` that wait for its stream peers or have not come whole from them, and their "

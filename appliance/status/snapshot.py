@@ -16,7 +16,7 @@ from bus.hub import Hub, LinkView, Pipe, chain
 from bus.ledger import Account, Stats
 from bus.names import Names
 from bus.quantity.known import Quantities, told
-from bus.report import LISTED, Report
+from bus.report import LISTED, READINGS, Report
 from bus.transports.budget import PROCESS
 from bus.values import Value
 from bus.watch.watched import WatchedHub
@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # most gateways have neither, and start faster without
     from devices.tap.recorder import Recorder
 
 PIPES: Final = 64  # of one hub
+_READ: Final = 512  # values of devices
 _SHOWN_BYTES: Final = 64  # of the data of a value
 _EXACT = 1 << 53  # larger numbers are not exact in JSON
 _WORST_FIRST: Final = ("waiting", "opening", "closed", "up")
@@ -71,7 +72,7 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
         "brokers": [_service(part, report, around.copies) for part, report in reports],
         "candidates": [_candidate(part.id, part.candidacy) for part in parts if part.candidacy is not None],
         "taps": [_tap(part.id, recorder) for part in parts for recorder in part.recorders],
-        "values": _values((report for _, report in reports), Names(around.names), around.quantities),
+        **_values((report for _, report in reports), Names(around.names), around.quantities),
         "memory": {"held_bytes": PROCESS.held_bytes, "limit_bytes": PROCESS.limit_bytes},
         "names": list(around.names),
         "events": [event._asdict() for event in sampled.events],
@@ -236,12 +237,17 @@ def _tap(part: str, tap: "Recorder") -> Record:
     }  # fmt: skip
 
 
-def _values(reports: Iterable[Report], names: Names, quantities: Quantities) -> list[Record]:
-    """Return the newest frames of all buses, the newest first."""
-    found = [(value, bus) for report in reports for bus, some in report.values.items() for value in some]
+def _values(reports: Iterable[Report], names: Names, quantities: Quantities) -> Record:
+    """Return the newest frames: of the sides of devices in their order, then of buses, the newest first."""
+    found = [
+        (value, on, report.kind == READINGS)
+        for report in reports for on, some in report.values.items() for value in some
+    ]  # fmt: skip
     now_s = time.monotonic()
-    newest = nlargest(LISTED, found, key=lambda one: one[0].at_s)
-    return [_value(value, bus, names, quantities, now_s) for value, bus in newest]
+    read = [one for one in found if one[2]]
+    newest = nlargest(LISTED, (one for one in found if not one[2]), key=lambda one: one[0].at_s)
+    shown = [_value(value, on, names, quantities, now_s) for value, on, _ in (*read[:_READ], *newest)]
+    return {"values": shown, "more_values": max(0, len(read) - _READ)}
 
 
 def _value(value: Value, bus: str, names: Names, quantities: Quantities, now_s: float) -> Record:

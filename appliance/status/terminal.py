@@ -10,11 +10,12 @@ from textwrap import wrap
 from typing import Any
 
 from appliance.status.ledger import reasons
-from appliance.status.words import counted, fault, state_word, title
+from appliance.status.words import counted, fault, state_word, title, unlisted, worded
 from bus.text import plain_lines
 
 Status = dict[str, Any]
 EVENTS = 8
+VALUES = 20
 _NAME_MIN = 24
 _COUNTS_COLUMNS = 46  # of a row beside its name
 _NOTHING: Mapping[str, Any] = {"received": 0, "sent": 0}
@@ -50,6 +51,7 @@ def page(status: Status, before: Status | None, width: int | None) -> str:
         cuts(status),
         roles(status),
         services(status),
+        values(status),
         events(status),
     )
     lines = [line for section in sections for line in section]
@@ -163,6 +165,15 @@ def services(status: Status) -> Iterator[str]:
 def _claim(candidate: Mapping[str, Any]) -> str:
     ready = "forwards" if candidate["holding"] else "ready" if candidate["ready"] else "not ready"
     return f"{ready}, order {candidate['order']}, heard {candidate['silent_ms']} ms ago"
+
+
+def values(status: Status) -> Iterator[str]:
+    """Yield a line for each of the first values of devices that are known, with its unit and age."""
+    known = [row for row in status["values"] if "unit" in row]
+    for row in known[:VALUES]:
+        yield f"  {row['pattern']} {worded(row)}, {row['age_ms'] / 1000:.1f} s ago ({row['on']})"
+    if more := max(0, len(known) - VALUES) + unlisted(status):
+        yield f"  and {more} more values"
 
 
 def events(status: Status) -> Iterator[str]:

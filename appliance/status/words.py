@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from bus.report import READINGS
+
 Row = Mapping[str, Any]
 TROUBLE_MS = 3000
 """A link may be down for so long before that is trouble."""
-_NAMED = "", "broker", "page", "values"
+_NAMED = "", "broker", "page", "values", READINGS
 """Kinds of services whose names say what they are; a service of an older gateway has none."""
 
 
@@ -44,6 +46,18 @@ def title(service: Row) -> str:
 def counted(counts: Mapping[str, int]) -> str:
     """Return counts by name as text: `connections 3, accepted 7`."""
     return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+def worded(value: Row) -> str:
+    """Return a value with its unit, if it has one."""
+    unit = value.get("unit", "")
+    return f"{value['data']} {unit}" if unit else str(value["data"])
+
+
+def unlisted(status: Row) -> int:
+    """Return how many patterns of devices have no value in a status, as there are too many."""
+    beyond = [one["counts"].get("left_out", 0) for one in status["brokers"] if one.get("kind") == READINGS]
+    return int(sum(beyond) + status.get("more_values", 0))
 
 
 def troubles(status: Row) -> Iterator[str]:

@@ -14,6 +14,8 @@ from prometheus_client.core import (
 )
 from prometheus_client.exposition import choose_encoder
 
+from appliance.status.words import unlisted
+
 Status = Mapping[str, Any]
 Family = CounterMetricFamily | GaugeMetricFamily
 _ROLES = ("active", "standby")
@@ -55,7 +57,7 @@ class _Collector:
         yield from _services(status)
         yield from _taps(status)
         yield from _transit(status)
-        yield _values(status)
+        yield from _values(status)
 
 
 def render(status: Status, accept: str) -> tuple[bytes, str]:
@@ -107,14 +109,16 @@ def _rows(status: Status) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]
             yield (hub["name"], row["name"]), row
 
 
-def _values(status: Status) -> Metric:
-    """Return the last values that are numbers of known quantities."""
-    words = "Last value of a pattern on a bus, in its unit."
-    family = GaugeMetricFamily("buscoupler_value", words, labels=("bus", "pattern", "unit"))
-    for row in status["values"]:
-        if "number" in row:
-            family.add_metric((row["on"], row["pattern"], row.get("unit", "")), row["number"])
-    return family
+def _values(status: Status) -> Iterator[Metric]:
+    """Yield the last values that are numbers of known quantities, and how many are left out."""
+    words = "Last value of a pattern, in its unit, on a bus or from the devices of a side."
+    found: dict[tuple[str, ...], float] = {
+        (row["on"], row["pattern"], row.get("unit", "")): row["number"]
+        for row in status["values"] if "number" in row
+    }  # fmt: skip
+    yield _filled(GaugeMetricFamily("buscoupler_value", words, labels=("on", "pattern", "unit")), found)
+    words = "Patterns of devices that have no buscoupler_value, as there are too many."
+    yield _gauge("buscoupler_values_left_out", words, unlisted(status))
 
 
 def _summed(

@@ -141,6 +141,7 @@ function show() {
   for (const name of ["roles", "rows", "drops", "values", "taps", "services", "events"]) fill(name, status[name]);
   fill("silent", Object.entries(status.silent));
   set(byId("more-rows"), status.more_rows ? `and ${status.more_rows} quiet links more: see status.json` : "");
+  set(byId("more-values"), status.more_values ? `and ${status.more_values} more patterns of devices` : "");
   compare(status);
   window.buscouplerFrameMs = performance.now() - began;
 }

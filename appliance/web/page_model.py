@@ -6,7 +6,7 @@ from heapq import nlargest
 from typing import Any, Final
 
 from appliance.status.overlay import marks
-from appliance.status.words import counted, fault, short, state_word, title, troubles
+from appliance.status.words import counted, fault, short, state_word, title, troubles, unlisted
 from bus.vacancy import NO_PEER
 from topologies.picture.svg import SIGNS, Mark
 
@@ -62,6 +62,7 @@ def page_fields(status: Status) -> dict[str, Any]:
         "drops": list(_drops(status)), "roles": list(_roles(status)),
         "services": [_service(service) for service in status["brokers"]],
         "taps": [_tap(tap) for tap in status["taps"]], "values": status["values"],
+        "more_values": unlisted(status),
         "events": [_event(event) for event in reversed(status["events"][-EVENTS:])],
         "silent": dict(list(status["silent"].items())[:NAMES]),
         "silent_count": len(status["silent"]),

@@ -50,12 +50,18 @@ class _Way:
         found = next((pair for pair in self._pairs if pair.old.matches(rest)), None)
         return None if found is None else Turn(self._skip + len(found.old), tuple(found.new))
 
-    def images(self, names: Names) -> Iterator[Names]:
-        """Yield patterns that frames of a pattern have on the other side; together they cover all of them."""
+    def images(self, names: Names, back: "_Way") -> Iterator[Names]:
+        """Yield patterns that frames of a pattern have on the other side; together they cover all of them.
+
+        A pattern from which `back` leads elsewhere is none.
+        """
         rest = Pattern(*names[self._skip :])
         found = next((pair for pair in self._pairs if pair.old.matches(rest)), None)
         if found is not None:
-            yield (*found.new.names, *rest.names[len(found.old) :])
+            made = Pattern(*found.new.names, *rest.names[len(found.old) :])
+            turn = back.turn(made)
+            if self._skip or (turn is not None and turn.of(made) == rest):
+                yield made.names
         for pair in self._pairs:
             if len(pair.old) > len(rest) and rest.matches(pair.old):
                 yield pair.new.names
@@ -96,12 +102,17 @@ class Renaming:
 
     @cached_property
     def _out(self) -> _Way:
-        return _Way(() if isinstance(self.strip, int) else (_Pair(new, old) for old, new in self._pairs()))
+        return _Way((_Pair(new, old) for old, new in self._pairs()) if self.lets_out else ())
 
     def _pairs(self) -> Iterator[_Pair]:
         strip = () if isinstance(self.strip, int) else self.strip
         for old, new in (((), ()), *self.rename):
             yield _Pair(Pattern(*strip, *old), Pattern(*self.prefix, *new))
+
+    @property
+    def lets_out(self) -> bool:
+        """Whether anything can leave: not where tokens are gone that nobody knows."""
+        return not isinstance(self.strip, int)
 
     @property
     def reach(self) -> int:
@@ -111,7 +122,7 @@ class Renaming:
     def entering(self, tokens: Tokens) -> Turn | None:
         """Return how the tokens of a frame change that enters; None if it has no name inside."""
         turn = self._in.turn(tokens)
-        if turn is None or isinstance(self.strip, int):
+        if turn is None or not self.lets_out:
             return turn
         return turn if self._leads_back(self._out, turn, tokens) else None
 
@@ -127,11 +138,11 @@ class Renaming:
 
     def inside(self, pattern: Names) -> tuple[Names, ...]:
         """Return patterns inside the bridge for the frames of a pattern on the wire; empty for none."""
-        return tuple(dict.fromkeys(self._in.images(pattern)))
+        return tuple(dict.fromkeys(self._in.images(pattern, self._out)))
 
     def outside(self, pattern: Names) -> tuple[Names, ...]:
         """Return patterns on the wire for the frames of a pattern inside the bridge; empty for none."""
-        return tuple(dict.fromkeys(self._out.images(pattern)))
+        return tuple(dict.fromkeys(self._out.images(pattern, self._in)))
 
     def patterns(self) -> Iterator[Names]:
         """Yield all patterns in the settings."""

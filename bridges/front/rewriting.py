@@ -75,12 +75,12 @@ def rewritten(batch: Batch, turns: Turns, refuse: Refuse) -> Batch | None:
 
 
 def _turn_run(data: bytes, run: Run, made: _Made) -> bool:
-    """Turn a run of frames that begin alike. Return False for others, which are turned one by one."""
+    """Turn a run of frames. Return False if they have to be turned one by one."""
     at = run.start + run.frame
     tokens, begins = data[at + 1], at + FRAME_BYTES_MIN
     key = data[begins : begins + min(made.turns.reach, 4 * tokens)]
     if beginning(data, run, key) is not None:
-        return False
+        return not run.enveloped and _turn_mixed(data, run, made, tokens)
     turned = made.turns[key]
     why = NO_NAME if turned is None else _excess(tokens, *turned)
     if turned is None or why:
@@ -97,6 +97,31 @@ def _turn_run(data: bytes, run: Run, made: _Made) -> bool:
     return True
 
 
+def _turn_mixed(data: bytes, run: Run, made: _Made, tokens: int) -> bool:
+    """Turn a run of bare frames that begin differently; each beginning is looked at once."""
+    if column(data, run, run.frame).count(data[run.start + run.frame]) < run.messages:
+        return False
+    keys = cut(data, run, run.frame + FRAME_BYTES_MIN, min(made.turns.reach, 4 * tokens))
+    found = list(map(made.turns.__getitem__, keys))
+    plan: dict[tuple[int, bytes] | None, tuple[bytes, int] | None] = {_SAME: (b"", 0)}
+    if not (others := {*found} - {_SAME}):
+        made.count += run.messages
+        return True
+    for turned in others:
+        plan[turned] = None
+        why = NO_NAME if turned is None else _excess(tokens, *turned)
+        if turned is None or why:
+            made.refuse(why, found.count(turned))
+        else:
+            front = _bare_front(data, run, tokens, *turned)
+            plan[turned] = front, run.frame + FRAME_BYTES_MIN + turned[0]
+    whole = zip(map(plan.__getitem__, found), cut(data, run, 0, run.stride), strict=True)
+    parts = [piece for way, message in whole if way for piece in (way[0], message[way[1] :])]
+    made.put(data, run.start, run.stop, *parts)
+    made.count += len(parts) // 2
+    return True
+
+
 def _excess(tokens: int, gone: int, head: bytes) -> str:
     return TOKENS if 4 * tokens - gone + len(head) > 4 * TOKENS_MAX else ""
 
@@ -106,9 +131,14 @@ def _front(data: bytes, at: int, tokens: int, gone: int, head: bytes) -> bytes:
     return data[at : at + 1] + _BYTES[tokens + (len(head) - gone) // 4] + data[at + 2 : at + 4] + head
 
 
-def _bare_run(data: bytes, run: Run, tokens: int, gone: int, head: bytes) -> list[bytes]:
+def _bare_front(data: bytes, run: Run, tokens: int, gone: int, head: bytes) -> bytes:
+    """Return what stands before the tokens that stay in each message of a run of bare frames."""
     size = run.stride - LENGTH_BYTES + len(head) - gone
-    front = LENGTH.pack(size) + _front(data, run.start + run.frame, tokens, gone, head)
+    return LENGTH.pack(size) + _front(data, run.start + run.frame, tokens, gone, head)
+
+
+def _bare_run(data: bytes, run: Run, tokens: int, gone: int, head: bytes) -> list[bytes]:
+    front = _bare_front(data, run, tokens, gone, head)
     offset = run.frame + FRAME_BYTES_MIN + gone
     return [front, front.join(cut(data, run, offset, run.stride - offset))]
 

@@ -18,6 +18,7 @@ PROTOCOLS: "Kinds[Protocol]" = Kinds(
     "buscoupler.protocols",
     {
         "tmq": "bridges.protocols.tmq:TmqProtocol",
+        "registers": "bridges.protocols.registers.protocol:Registers",
         "modbus": "bridges.protocols.modbus.protocol:Modbus",
         "lines": "bridges.protocols.lines.protocol:Lines",
         "nmea": "bridges.protocols.nmea.protocol:Nmea",

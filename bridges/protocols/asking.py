@@ -41,7 +41,7 @@ class Asked(Valued):
 
     def quantity(self, form: "FormSetting") -> Quantity:
         """Return the description of the value."""
-        return Quantity(self.pattern, form, self.unit, self.low, self.high, self.choices, self.write)
+        return Quantity(self.pattern, form, self.unit, self.low, self.high, self.texts, self.write)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,13 +12,25 @@ from bus.quantity.forms import Form
 from bus.quantity.quantity import Quantity
 from bus.quantity.raw import TEXT, Layout, Order, Type, check_order, size_of
 from bus.quantity.scale import Scale
-from bus.schema import Length, Names, Range, Record
+from bus.schema import Check, Length, Names, Range, Record, Single
 
 UnitText = Annotated[str, Length(0, 32)]
 FormSetting = Annotated[
     Form, "the data of frames: the shortest decimal, a double of 8 bytes, or JSON with `v`, `unit` and `t`"
 ]
-Choices = Annotated[Mapping[int, Annotated[str, Length(1, 64)]], Length(0, 4096)]
+
+
+def _check_number(text: str) -> None:
+    try:
+        int(text, 0)
+    except ValueError:
+        raise ValueError(f'"{text[:32]}" is no integer, as the device sends it') from None
+
+
+Choices = Annotated[
+    Mapping[Annotated[str, Check(_check_number, "an integer")], Annotated[str, Length(1, 64)]],
+    Length(0, 4096),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +53,16 @@ class Valued(Record):
     no_value: Annotated[
         tuple[Annotated[int, Range(0, (1 << 64) - 1)], ...],
         Length(0, 16),
+        Single(),
         "numbers, as sent, by which the device says that it has no value",
     ] = ()
     choices: Annotated[Choices, "text that stands for some numbers, as sent"] = field(default_factory=dict)
     bit: Annotated[Annotated[int, Range(0, 63)] | None, "of a `bool`: which bit it is, 0 the lowest"] = None
+
+    @property
+    def texts(self) -> Mapping[int, str]:
+        """The choices by number: keys in a file are text."""
+        return {int(number, 0): text for number, text in self.choices.items()}
 
     @property
     def value_type(self) -> Type:
@@ -72,8 +90,8 @@ class Valued(Record):
         """Return how the bytes of the value are read and written; `order` holds where the record has none."""
         layout = Layout(self.value_type, size_bytes, self.order or order)
         scale = Scale.of(self.scale, self.offset)
-        return Coding(layout, scale, frozenset(self.no_value), self.choices, self.bit)
+        return Coding(layout, scale, frozenset(self.no_value), self.texts, self.bit)
 
     def quantity(self, form: Form) -> Quantity:
         """Return the description of the value."""
-        return Quantity(self.pattern, form, self.unit, choices=self.choices)
+        return Quantity(self.pattern, form, self.unit, choices=self.texts)

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bridges.media.can.link import CanLink
 from bridges.media.can.medium import Can
+from bridges.media.can.spoken import CanSpoken
 from bridges.simulate.loop import Bell
 from bridges.simulate.wire import Faults, Path, Wire, WireEnd, settings, trouble
 
 if TYPE_CHECKING:
     from can import BusABC, BusState, Message
+
+    from bridges.protocols.protocol import Protocol
 
 _TX_FRAMES = 128  # that the driver queues before it returns ENOBUFS
 _RX_FRAMES = 65536
@@ -55,6 +58,10 @@ class CanWire(Wire):
     def link(self, node: int, name: str = "", fd: bool = False, **options: Any) -> "SimulatedCan":
         """Return a `CanLink` on a port of its own; `options`: fields of `Can` and arguments of `CanLink`."""
         return SimulatedCan(self.port(name, fd), node, fd=fd, **options)
+
+    def speaking(self, protocol: "Protocol", name: str = "", fd: bool = False, **options: Any) -> "SpokenCan":
+        """Return a `CanSpoken` on a port of its own; `options`: fields of `Can` and arguments of the link."""
+        return SpokenCan(self.port(name, fd), protocol, fd=fd, **options)
 
     def _on_stuck(self) -> None:
         self.go()
@@ -304,6 +311,20 @@ class SimulatedCan(CanLink):
         fixed: dict[str, Any] = {"interface": "virtual", "channel": port.name, "node": node}
         can, rest = settings(port.wire, Can, options, **fixed)
         super().__init__(can, **rest)
+        self.port = port
+
+    def _open_bus(self) -> "BusABC":
+        bus: Any = self.port.open(self._loop)
+        return bus  # type: ignore[no-any-return]
+
+
+class SpokenCan(CanSpoken):
+    """A `CanSpoken` whose interface is a port of a simulated bus; the rest is the real link."""
+
+    def __init__(self, port: CanPort, protocol: "Protocol", **options: Any) -> None:
+        fixed: dict[str, Any] = {"interface": "virtual", "channel": port.name}
+        can, rest = settings(port.wire, Can, options, **fixed)
+        super().__init__(can, protocol, **rest)
         self.port = port
 
     def _open_bus(self) -> "BusABC":

@@ -104,7 +104,7 @@ async def test_a_program_reads_the_engine_and_asks_it_for_torque(port: int) -> N
         speed = {key: shown["engine/Engine/Speed"][key] for key in ("data", "unit", "number", "low", "high")}
         assert speed == {"data": "1000", "unit": "rpm", "number": 1000, "low": 0, "high": 16383.75}
         scraped = (await get(appliance.page.url, "/metrics")).body.decode()
-        assert 'buscoupler_value{bus="plant",pattern="engine/Engine/Speed",unit="rpm"} 1000.0' in scraped
+        assert 'buscoupler_value{on="plant",pattern="engine/Engine/Speed",unit="rpm"} 1000.0' in scraped
         assert not any(unpack(one).tokens[:2] == pattern_of("engine/Command") for one in ear.heard)
     finally:
         link.close()

@@ -65,10 +65,14 @@ def tests_of(module: str) -> list[tuple[str, ...]]:
     and those that are named like a module that imports it. Last are all others in its package.
     """
     near = ROOT / "tests" / Path(module).parent
-    every = [file for file in sorted((ROOT / "tests").rglob("test_*.py")) if _is_quick(file, module)]
+    slow = {*_SLOW, "pipeline"} - set(
+        Path(module).parts
+    )  # other processes or Spark, not of their own package
+    every = [file for file, parts in _tests() if not parts & slow]
     own = {_own_test(module)}
-    users = [file for file in every if file in own or _imports(file, module)]
-    own |= {_own_test(path) for path in _sources() if _imports(ROOT / path, module)}
+    concerned = own | _importing(module, every)
+    users = [file for file in every if file in concerned]
+    own |= {_own_test(str(path.relative_to(ROOT))) for path in _importing(module, _sources())}
     first = sorted((file for file in users if file.parent == near), key=lambda file: file not in own)
     far = [*users, *(file for file in every if file in own)]
     beside = [file for file in every if file.parent == near] or [f for f in every if f.parent == near.parent]
@@ -88,15 +92,16 @@ def _own_test(module: str) -> Path:
     return ROOT / "tests" / Path(module).parent / f"test_{Path(module).stem}.py"
 
 
-def _is_quick(file: Path, module: str) -> bool:
-    """Return whether a test needs no other processes and no Spark, or is of a package that does."""
-    parts = set(file.relative_to(ROOT).parts) - set(Path(module).parts)
-    return not parts & {*_SLOW, "pipeline"}
+@cache
+def _tests() -> list[tuple[Path, frozenset[str]]]:
+    """Return all test files, with the parts of their paths."""
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    return [(file, frozenset(file.relative_to(ROOT).parts)) for file in files]
 
 
 @cache
-def _sources() -> list[str]:
-    return [str(path.relative_to(ROOT)) for package in MAY_IMPORT for path in modules(package)]
+def _sources() -> list[Path]:
+    return [path for package in MAY_IMPORT for path in modules(package)]
 
 
 @cache
@@ -104,13 +109,17 @@ def _text(file: Path) -> str:
     return file.read_text()
 
 
-def _imports(file: Path, module: str) -> bool:
+@cache
+def _words(file: Path) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", _text(file)))
+
+
+def _importing(module: str, files: list[Path]) -> set[Path]:
+    """Return those of the files that import a module."""
     parent, name = ".".join(Path(module).parent.parts), Path(module).stem
-    text = _text(file)
-    if parent not in text or name not in text:  # much faster than what follows
-        return False
-    found = rf"\b{re.escape(parent)}(\.| import \(?[\w\s,]*\b){name}\b"
-    return re.search(found, text) is not None
+    found = re.compile(rf"\b{re.escape(parent)}(\.| import \(?[\w\s,]*\b){name}\b")
+    perhaps = (file for file in files if name in _words(file) and parent in _text(file))
+    return {file for file in perhaps if found.search(_text(file))}
 
 
 class Red(Exception):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal
 
+from bus.quantity.known import line
 from bus.schema import Patterns
 from bus.wire.notation import text_of
 from devices.device import DeviceSpec
@@ -18,12 +19,14 @@ from topologies.model import (
     gateways_of,
     running,
 )
+from topologies.quantities import of_side
 from topologies.wiring.filters import is_bus, takes_frames_only
 from topologies.wiring.reach import brokers_of, bus_at, dials_of
 from topologies.wiring.segments import Edge, Joint, Wiring, is_trunk, joined, wired
 
 Tree = tuple[str, list["Tree"]]
 _PATTERNS = 3  # of a side
+_QUANTITIES = 20  # of a side
 Style = Literal["text", "mermaid"]
 _SHAPES = {
     "brokers": ("broker", "[", "]"),
@@ -89,7 +92,7 @@ def _bridge(topology: Topology, name: str, spec: BridgeSpec, gateway: str) -> Tr
     group = f"group {spec.group}" if spec.group else ""
     framed = _frames_only(takes_frames_only(spec))
     label = _line(f"bridge {name}", group, rank, _pattern(spec.pattern), framed)
-    return label, [(_side(topology, side), []) for side in spec.at(gateway)]
+    return label, [(_side(topology, side), _quantities(side)) for side in spec.at(gateway)]
 
 
 def _side(topology: Topology, side: Side) -> str:
@@ -102,6 +105,15 @@ def _side(topology: Topology, side: Side) -> str:
         *([f"opaque {text_of(side.opaque)}"] if side.opaque else []),
     ]
     return _line(side_label(side), _pattern(side.pattern), *words, filtered, framed, _shed(side.shed), trunk)
+
+
+def _quantities(side: Side) -> list[Tree]:
+    """Return a leaf for each of the first values that the side's devices have."""
+    lines = [line(one) for one in of_side(side)]
+    more = len(lines) - _QUANTITIES
+    return [
+        (one, []) for one in (*lines[:_QUANTITIES], *([f"and {more} more: --values"] if more > 0 else []))
+    ]
 
 
 def side_label(side: Side) -> str:

@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 
 from bridges.media.medium import Medium
 from bridges.protocols.protocol import Protocol
+from bus.quantity.quantity import Quantity
 from bus.schema import Names, settings_of
 from bus.transports.options import Tls
 from bus.transports.peers import Peer
 from topologies.model import BridgeSpec, Listen, Shed, Side
+from topologies.quantities import of_side
 from topologies.resolved.brokers import CandidateFacts, Candidates
 from topologies.resolved.buses import BusAddress
 from topologies.resolved.files import KeyFiles, Stamp, certificates, stamped
@@ -31,7 +33,7 @@ class ResolvedMedium:
     but for its last 8 bits, which are the candidate's place; 0 where nothing stands in. `names` are those
     of tokens, where the medium asks for them. `certificates` are stamps. `protocol` is what the devices
     speak, None for TMQ, and `protocol_files` are stamps of what it reads. `subjects` are those of TMQ on the
-    same wire, which a protocol leaves alone.
+    same wire, which a protocol leaves alone. `quantities` are what is known of the values that come in.
     """
 
     medium: Medium
@@ -45,6 +47,7 @@ class ResolvedMedium:
     mates: int
     names: tuple[str, ...] | None
     subjects: tuple[int, ...]
+    quantities: tuple[Quantity, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +171,7 @@ class Bridges:
             _mates(joint.number, facts) if medium.selective else 0,
             ground.names if medium.named or (side.speaks is not None and side.speaks.named) else None,
             () if side.speaks is None else self._subjects(joint),
+            tuple(of_side(side)),
         )
 
     def _subjects(self, joint: Joint) -> tuple[int, ...]:

@@ -51,6 +51,8 @@ class Flow:
         if joint is None:
             yield start
             return
+        if renaming is not None and not inward and not renaming.lets_out:
+            return
         is_inside = source == edge.one
         if is_inside and not may_pass(joint.spec, joint.side, start, inward):
             return

@@ -76,9 +76,14 @@ class CanSpoken(CanBus[Conversation]):
 
     @property
     def condition(self) -> str:
+        """The words of the translator, or the state of the controller, with its counters if it has errors."""
         said = self.pipe.condition if isinstance(self.pipe, CanSpokenPipe) else ""
-        state = super().condition
-        return said if said and state in ("error-active", "unknown") else state
+        state, bus = super().condition, self.bus
+        if state in ("error-active", "unknown"):
+            return said or state
+        if state not in ("error-warning", "error-passive") or bus.tx_errors is None:
+            return state
+        return f"{state}: error counters {bus.tx_errors} sending, {bus.rx_errors} receiving"
 
 
 class TranslatedVoice(Voice):
@@ -152,6 +157,7 @@ class TranslatedInbound(Inbound):
             if frame[0] & ERROR:
                 self._on_error(frame)
                 if not self._errors:
+                    self._stats.reject("error frame")
                     continue
             elif frame[2] & OWN:
                 self._on_confirmed(frame)

@@ -23,6 +23,15 @@ class Adapter(Protocol):
 
     def read_i2c_block_data(self, i2c_addr: int, register: int, length: int) -> list[int]: ...
     def write_i2c_block_data(self, i2c_addr: int, register: int, data: Sequence[int]) -> None: ...
+
+    def read_word_data(self, i2c_addr: int, register: int) -> int:
+        """Return an SMBus word, whose low byte comes first on the wire."""
+        return int.from_bytes(bytes(self.read_i2c_block_data(i2c_addr, register, 2)), "little")
+
+    def write_word_data(self, i2c_addr: int, register: int, value: int) -> None:
+        """Write an SMBus word."""
+        self.write_i2c_block_data(i2c_addr, register, value.to_bytes(2, "little"))
+
     def close(self) -> None: ...
 
 
@@ -77,6 +86,12 @@ class KernelAdapter(Adapter):
 
     def write_i2c_block_data(self, i2c_addr: int, register: int, data: Sequence[int]) -> None:
         self._device.write_i2c_block_data(i2c_addr, register, data)
+
+    def read_word_data(self, i2c_addr: int, register: int) -> int:
+        return int(self._device.read_word_data(i2c_addr, register))
+
+    def write_word_data(self, i2c_addr: int, register: int, value: int) -> None:
+        self._device.write_word_data(i2c_addr, register, value)
 
     def close(self) -> None:
         self._device.close()

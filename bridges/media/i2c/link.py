@@ -51,7 +51,7 @@ class I2cLink(DeviceLink[Opened]):
         self.options, self._adapter, self._alert = options, adapter, alert_line
         poll_s = options.poll_ms / 1000
         self.timing = timing or Timing(poll_s=poll_s, idle_s=max(0.05, poll_s))
-        for address in options.targets:
+        for address in options.targets or ():
             self.targets[address] = TargetPipe(self.name, address, self.shed)
         self._bus_lock = Lock()
         if adapter is None:

@@ -32,18 +32,21 @@ class I2c(Medium):
     """An I2C bus: this gateway is the controller, and each target has a 64-byte mailbox."""
 
     LINK: ClassVar = "bridges.media.i2c.link:I2cLink"
+    SPEAKS: ClassVar = "bridges.media.i2c.spoken:I2cSpoken"
+    items: ClassVar = ("registers",)
     key: ClassVar = "i2c"
     help: ClassVar = "an I2C bus"
-    words: ClassVar = (Word("i2c", ("bus",), "i2c:1?targets=0x42,0x43", "targets on /dev/i2c-1"),)
+    words: ClassVar = (
+        Word("i2c", ("bus",), "i2c:1?targets=0x42,0x43", "targets on /dev/i2c-1", needed=("targets",)),
+    )
     deaf: ClassVar = True
 
     bus: Annotated[int, Range(0, 255), "number N of `/dev/i2c-N`"]
     targets: Annotated[
-        tuple[Annotated[int, Range(0x08, 0x77)], ...],
-        Length(1, 112),
-        Check(_check_targets, ""),
-        "7-bit addresses",
-    ]
+        Annotated[tuple[Annotated[int, Range(0x08, 0x77)], ...], Length(1, 112), Check(_check_targets, "")]
+        | None,
+        "7-bit addresses of the targets with mailboxes; required without a protocol",
+    ] = None
     poll_ms: Annotated[Delay, "time between two polls of an active target"] = 5
     alert: Annotated[
         Annotated[str, Check(_check_alert, "a chip's path and a line")] | None,
@@ -64,10 +67,16 @@ class I2c(Medium):
         return str(self.bus)
 
     def label(self) -> str:
-        return f"i2c {self.bus}: {', '.join(f'{target:#04x}' for target in self.targets)}"
+        targets = ", ".join(f"{target:#04x}" for target in self.targets or ())
+        return f"i2c {self.bus}: {targets}" if targets else f"i2c {self.bus}"
+
+    def unfit(self, spoken: bool) -> str:
+        if spoken:
+            return "with a protocol there are no mailboxes: leave targets out" if self.targets else ""
+        return "" if self.targets else "i2c needs targets, or a protocol beside it"
 
     def takes(self, node: int | None) -> Iterator[Taken]:
-        for target in self.targets:
+        for target in self.targets or ():
             yield Taken(f"I2C bus {self.bus}, target {target:#04x},")
 
     def needs(self) -> Iterator[Need]:
@@ -83,4 +92,4 @@ class I2c(Medium):
         """
         carried = size + ENVELOPE_BYTES + 4
         segments = -(-carried // 30)
-        return len(self.targets) * (carried + 12 * segments) * 9 / self.clock_hz
+        return len(self.targets or ()) * (carried + 12 * segments) * 9 / self.clock_hz

@@ -1,7 +1,6 @@
 """The search of a message of a database by the identifier of a frame. Pure."""
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 from bridges.items import EXTENDED, IDENTIFIER, REMOTE, STANDARD_MAX
 from bridges.protocols.dbc.j1939.pgn import (
@@ -15,8 +14,7 @@ from bridges.protocols.dbc.j1939.pgn import (
     pgn_of,
 )
 from bridges.protocols.dbc.layout import Message
-
-_FILTERS_MAX: Final = 512  # of a socket: CAN_RAW_FILTER_MAX of linux/can/raw.h
+from bridges.protocols.selection import FILTERS_MAX, Selection
 
 
 class Index:
@@ -62,7 +60,15 @@ def filters_of(messages: Iterable[Message], claims: bool) -> tuple[tuple[int, in
     With `claims`, frames about addresses of J1939 are among them.
     """
     found = tuple(dict.fromkeys(_filters(list(messages), claims)))
-    return found if len(found) <= _FILTERS_MAX else None
+    return found if len(found) <= FILTERS_MAX else None
+
+
+def selection_of(messages: Iterable[Message]) -> Selection:
+    """Return the identifiers of messages."""
+    found = dict[int, set[int]]()
+    for value, mask in _filters(list(messages), claims=False):
+        found.setdefault(mask, set()).add(value)
+    return Selection({mask: frozenset(values) for mask, values in found.items()})
 
 
 def _filters(messages: list[Message], claims: bool) -> Iterator[tuple[int, int]]:

@@ -11,6 +11,7 @@ from bridges.protocols.dbc.values import Refusal, raw_of
 from bus.quantity.forms import Value
 
 NO_SIGNAL, FILLED, MULTIPLEXER, FAILED = "no signal", "filled", "multiplexer", "fill failed"
+INCOMPLETE = "incomplete"
 _SHOWN: Final = 3
 
 
@@ -98,12 +99,12 @@ class Outlet:
         return list(dict.fromkeys(found))
 
     def send(self, now_s: float) -> list[CanFrame]:
-        """Return the frame after a value was written: none yet if something is missing, or in a cycle.
+        """Return the frame after a value was written; none in a cycle, whose next frame has it.
 
-        Raises `Refusal` if a fill fails.
+        Raises `Refusal` if a signal is missing, or a fill fails.
         """
         if self.missing():
-            return []
+            raise Refusal(INCOMPLETE)
         cycle_s = self._terms.cycle_s
         if cycle_s and self.due_s < inf:
             return []

@@ -114,7 +114,7 @@ class Outward:
     def _hear(self, outlet: Outlet, data: bytes | bytearray, now_s: float) -> list[bytes]:
         """Take what we alone send: from the gateway that does it now, or else from a stranger."""
         if self._may_act(now_s):
-            self._reject("conflict")
+            self._reject("another sender")
         else:
             outlet.hear(data)
         return []

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from bridges.items import CanFrame, Items
 from bridges.protocols.dbc.checks import problems
 from bridges.protocols.dbc.database import Unreadable, read
 from bridges.protocols.dbc.fills import chosen_for
-from bridges.protocols.dbc.index import filters_of
+from bridges.protocols.dbc.index import filters_of, selection_of
 from bridges.protocols.dbc.layout import Database, Message
 from bridges.protocols.dbc.wanted import Wanted
-from bridges.protocols.protocol import Cycle, Problem, Protocol, Way
+from bridges.protocols.protocol import Claim, Cycle, Problem, Protocol, Way
 from bridges.protocols.values import FormSetting
 from bus.errors import words_of
 from bus.needs import Library, Need, Readable
@@ -126,14 +126,16 @@ class Dbc(Protocol):
             names = self.send if database is None else self.sent(database)
         return Way(inward, tuple((*self.root, name) for name in names))
 
-    def ids(self) -> tuple[Any, Any]:
+    @property
+    def claim(self) -> Claim | None:
         database = self.database_or_none()
         if database is None:
-            return (), ()
-        return tuple(
-            tuple(database.messages[name].identifier for name in names)
+            return None
+        received, sent = (
+            selection_of(database.messages[name] for name in names)
             for names in (self.received(database), self.sent(database))
-        )  # type: ignore[return-value]
+        )
+        return Claim(received, sent, spares=True)
 
     def filters(self) -> tuple[tuple[int, int], ...] | None:
         database = self.database_or_none() if self.receive is not None else None

@@ -26,6 +26,7 @@ def status(*links: dict[str, Any], **more: Any) -> dict[str, Any]:
         "hubs": [{"name": "p", "links": list(links), "cuts": []}],
         "candidates": [],
         "brokers": [],
+        "values": [],
         "events": [],
     }
     return found | more
@@ -108,3 +109,16 @@ def test_the_last_eight_events_are_shown_with_what_they_counted() -> None:
 def test_a_line_of_more_than_eleven_columns_goes_on_below_its_first(line: str, folded: list[str]) -> None:
     assert fold(line, 11) == folded
     assert fold(line, None) == [line]
+
+
+def test_values_of_devices_have_their_units_and_are_bounded() -> None:
+    row = {"pattern": "meter/power", "data": "230.5", "age_ms": 1240, "on": "bridge m, uart", "unit": "W"}
+    plain = row | {"pattern": "meter/state", "data": "ok", "unit": ""}
+    shown = lines(status(values=[row, plain, {key: row[key] for key in row if key != "unit"}]))
+    assert shown[-2:] == [
+        "  meter/power 230.5 W, 1.2 s ago (bridge m, uart)",
+        "  meter/state ok, 1.2 s ago (bridge m, uart)",
+    ]
+    kept = {"name": "values", "kind": "readings", "urls": [], "counts": {"left_out": 7}, "rejected": {}}
+    many = status(values=[row] * 25, more_values=2, brokers=[kept | {"leases": []}])
+    assert lines(many)[-1] == "  and 14 more values"

@@ -65,13 +65,19 @@ def test_mixed_messages_change_as_they_do_one_by_one(number: int, inward: bool) 
 
 @pytest.mark.parametrize("enveloped", [False, True])
 @pytest.mark.parametrize("kinds", [(1,), (1, 5)])
-def test_a_long_run_is_cut_at_once_and_keeps_keys_and_data(enveloped: bool, kinds: tuple[int, ...]) -> None:
-    frames = [pack(kinds[n % len(kinds)], Pattern("a", n), n.to_bytes(2)) for n in range(1000)]
+@pytest.mark.parametrize("names", [("a",), ("a", "b", "c"), ("c", "x"), ("x", "y")])
+def test_a_long_run_is_cut_at_once_and_keeps_keys_and_data(
+    enveloped: bool, kinds: tuple[int, ...], names: tuple[str, ...]
+) -> None:
+    frames = [
+        pack(kinds[n % len(kinds)], Pattern(names[n % len(names)], n), n.to_bytes(2)) for n in range(1000)
+    ]
     messages = [wrap(one, Envelope(9, n, 3)) for n, one in enumerate(frames)] if enveloped else frames
     for renaming in KINDS:
         turns = Turns(renaming.entering, renaming.reach)
-        made = rewritten(from_payloads(messages), turns, lambda *_: None)
-        assert (payloads(made) if made else []) == one_by_one(renaming, messages, True)[0]
+        counts = Counter[str]()
+        made = rewritten(from_payloads(messages), turns, partial(count, counts))
+        assert ((payloads(made) if made else []), counts) == one_by_one(renaming, messages, True)
 
 
 def test_a_batch_that_nothing_changes_is_the_same_object() -> None:

@@ -24,10 +24,10 @@ def test_settings_make_a_coding_with_the_order_of_the_device_if_they_have_none()
         ({"offset": float("inf")}, 2, "finite"),
         ({"type": "ascii", "scale": 2}, 8, "no scale"),
         ({"type": "bool", "offset": 1}, 1, "no scale"),
-        ({"type": "f32", "choices": {1: "on"}}, 4, "no choices"),
+        ({"type": "f32", "choices": {"1": "on"}}, 4, "no choices"),
         ({"bit": 3}, 2, "for type bool"),
         ({"type": "bool", "bit": 16}, 2, "0 to 15"),
-        ({"choices": {1: "on", 2: "on"}}, 2, "same text"),
+        ({"choices": {"1": "on", "0x2": "on"}}, 2, "same text"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any], size_bytes: int, why: str) -> None:

@@ -4,6 +4,7 @@ from typing import Final
 
 from tests.fuzz.target import Target
 from tests.fuzz.targets import (
+    asked,
     boards,
     cars,
     crossing,
@@ -19,6 +20,19 @@ from tests.fuzz.targets import (
 
 TARGETS: Final[dict[str, Target]] = {
     target.name: target
-    for part in (streams, signing, media, spoken, boards, cars, messages, services, texts, files, crossing)
+    for part in (
+        asked,
+        streams,
+        signing,
+        media,
+        spoken,
+        boards,
+        cars,
+        messages,
+        services,
+        texts,
+        files,
+        crossing,
+    )
     for target in part.TARGETS
 }

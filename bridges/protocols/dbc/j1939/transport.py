@@ -95,23 +95,23 @@ class Transports:
         session = self._sessions.get((destination, source))
         if data[0] == ABORT:
             for key in ((destination, source), (source, destination)):
-                self._give_up(key, "aborted", int.from_bytes(data[5:8], "little"))
+                self._abandon(key, "aborted", int.from_bytes(data[5:8], "little"))
         elif session is not None and not session.spoilt:
             session.due_s = now_s + session.limit_s
             if data[0] == END:
-                self._give_up((destination, source), "unfinished")
+                self._abandon((destination, source), "unfinished")
             elif data[1]:
                 self._go_to((destination, source), session, data[2])
 
     def _go_to(self, key: tuple[int, int], session: _Session, number: int) -> None:
         """Follow a receiver that asks for packets from `number` on, perhaps again."""
         if number > session.next:
-            self._give_up(key, "gap")
+            self._abandon(key, "gap")
         elif number:
             session.next = number
             del session.data[(number - 1) * _PACKET :]
 
-    def _give_up(self, key: tuple[int, int], reason: str, pgn: int | None = None) -> None:
+    def _abandon(self, key: tuple[int, int], reason: str, pgn: int | None = None) -> None:
         session = self._sessions.get(key)
         if session is not None and pgn in (None, session.pgn):
             del self._sessions[key]
@@ -132,7 +132,7 @@ class Transports:
             return None
         left = session.size - len(session.data)
         if data[0] != session.next or len(data) <= min(left, _PACKET):
-            self._give_up(key, "gap" if data[0] != session.next else "malformed")
+            self._abandon(key, "gap" if data[0] != session.next else "malformed")
             return None
         session.data += data[1 : 1 + min(left, _PACKET)]
         session.next += 1
@@ -147,7 +147,7 @@ class Transports:
         if now_s < self.due_s:
             return
         for key in [key for key, session in self._sessions.items() if session.due_s <= now_s]:
-            self._give_up(key, "unfinished")
+            self._abandon(key, "unfinished")
         self.due_s = min((session.due_s for session in self._sessions.values()), default=inf)
 
 

@@ -26,10 +26,10 @@ def sent(translator: Translator[Any], pattern: str, data: str, now_s: float = 0.
 
 def test_a_message_leaves_when_all_of_its_signals_are_known(tmp_path: Path) -> None:
     translator = made(tmp_path, send=("Command",))
-    assert sent(translator, "car/Command/Demand", "-10") == []
+    assert sent(translator, "car/Command/Demand", "-10") == "incomplete"
     assert translator.condition == "Command waits for Mode, AliveCounter, Checksum"
-    assert sent(translator, "car/Command/Mode", "On") == []
-    assert sent(translator, "car/Command/AliveCounter", "9") == []
+    assert sent(translator, "car/Command/Mode", "On") == "incomplete"
+    assert sent(translator, "car/Command/AliveCounter", "9") == "incomplete"
     assert sent(translator, "car/Command/Checksum", "255") == [(0x400, "ec5f02ff", 0)]
     assert translator.condition == ""
 
@@ -94,8 +94,33 @@ def test_a_signal_of_a_multiplexer_chooses_its_page(tmp_path: Path) -> None:
     assert sent(translator, "car/Lights/Left", "1") == [(0x401, "0001", 0)]
     assert sent(translator, "car/Lights/Page", "1") == [(0x401, "0132", 0)]
     assert sent(translator, "car/Lights", '{"Page": 0, "Level": 1}') == "multiplexer"
-    assert sent(translator, "car/Lights/Page", "5") == []
+    assert sent(translator, "car/Lights/Page", "5") == "incomplete"
     assert translator.condition == "Lights waits for Page"
+
+
+NESTED = """VERSION ""
+BU_: A
+BO_ 5 Deep: 4 A
+ SG_ Page M : 0|4@1+ (1,0) [0|0] "" A
+ SG_ Inner m1M : 4|4@1+ (1,0) [0|0] "" A
+ SG_ Left m2 : 8|8@1+ (1,0) [0|0] "" A
+ SG_ Right m3 : 8|8@1+ (1,0) [0|0] "" A
+ SG_ Wide m1 : 16|8@1+ (1,0) [0|0] "" A
+SG_MUL_VAL_ 5 Inner Page 1-1;
+SG_MUL_VAL_ 5 Left Inner 2-2;
+SG_MUL_VAL_ 5 Right Inner 3-4;
+SG_MUL_VAL_ 5 Wide Page 1-2;
+"""
+
+
+def test_pages_within_pages_are_chosen_too(tmp_path: Path) -> None:
+    translator = made(tmp_path, NESTED, send=("Deep",))
+    assert sent(translator, "car/Deep/Wide", "9") == "multiplexer"  # on pages 1 and 2
+    assert sent(translator, "car/Deep/Left", "7") == "incomplete"
+    assert sent(translator, "car/Deep/Wide", "9") == [(5, "21070900", 0)]
+    assert sent(translator, "car/Deep/Right", "8") == "multiplexer"
+    assert sent(translator, "car/Deep", '{"Inner": 4, "Right": 8}') == [(5, "41080900", 0)]
+    assert sent(translator, "car/Deep/Page", "2") == [(5, "02000900", 0)]
 
 
 def test_a_standby_knows_what_the_active_gateway_sent(tmp_path: Path) -> None:
@@ -111,8 +136,8 @@ def test_a_standby_knows_what_the_active_gateway_sent(tmp_path: Path) -> None:
 def test_another_sender_of_our_message_is_counted_and_not_believed(tmp_path: Path) -> None:
     translator = made(tmp_path, send=("Command",))
     assert translator.receive([(0x400, bytes(4), 0), (0x400, bytes(4), OWN)], 0) == []
-    assert translator.wire.stats.rejected == {"conflict": 1}
-    assert sent(translator, "car/Command/Mode", "Off") == []
+    assert translator.wire.stats.rejected == {"another sender": 1}
+    assert sent(translator, "car/Command/Mode", "Off") == "incomplete"
 
 
 def test_a_cycle_repeats_while_its_source_is_young_and_this_gateway_may_act(tmp_path: Path) -> None:

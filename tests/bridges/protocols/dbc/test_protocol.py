@@ -22,9 +22,12 @@ def record(folder: Path, text: str = CAR, **settings: Any) -> Dbc:
 
 def test_what_comes_and_what_leaves_never_overlap(tmp_path: Path) -> None:
     one = record(tmp_path, sender="GATEWAY")
-    received, sent = one.ids()
-    assert sent == (0x400, 0x401)
-    assert received == (0x100, 0x200, 0x300)
+    claim = one.claim
+    assert claim is not None
+    assert claim.overlap() == claim.received.overlap(claim.sent) == ""
+    chosen = [identifier in claim.received for identifier in (0x100, 0x200, 0x300, 0x400, 0x401)]
+    assert chosen == [identifier not in claim.sent for identifier in (0x100, 0x200, 0x300, 0x400, 0x401)]
+    assert chosen == [True, True, True, False, False]
     assert one.way.outward == (("car", "Command"), ("car", "Lights"))
     assert record(tmp_path).way.outward == ()
     assert record(tmp_path, receive=("Gearbox",)).way.inward == (("car", "Gearbox"),)
@@ -45,7 +48,7 @@ def test_without_the_file_the_record_still_knows_what_it_says_itself(tmp_path: P
     one = Dbc(file=str(tmp_path / "gone.dbc"), send=("Command",), receive=("Gearbox",), sender="ECM")
     assert one.way.outward == (("can", "Command"),)
     assert not [*one.names(), *one.quantities(), *one.cycles()]
-    assert one.ids() == ((), ())
+    assert one.claim is None
     assert one.filters() is None
     assert [problem.text for problem in one.problems()] == [
         f"{one.file} cannot be read: No such file or directory"

@@ -1,0 +1,166 @@
+"""Takeovers between wires whose devices speak protocols, in virtual time, with the real links."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+pytest.importorskip("can", reason="the extra can is not installed")
+
+from bridges.bridge import Bridge, Policy
+from bridges.protocols.lines.protocol import Lines
+from bridges.protocols.protocol import Protocol
+from bridges.protocols.raw.protocol import Raw
+from bridges.simulate import CanWire, run
+from bus.hub import Hub, Link
+from bus.wire.frame import pack, unpack
+from bus.wire.pattern import Pattern
+from tests.bridges.support import RecordingPipe, recorder, say
+from tests.helpers.peers import until
+
+DOWN, UP = "0x100-0x1ff", "0x200-0x2ff"
+AGE_S = 0.1
+
+
+def policy(protocol: Protocol) -> Policy:
+    """Return the rules of a side as the topology's record of it gives them."""
+    way = protocol.way
+    denied = ((),) if way.outward == () else ()
+    return Policy(
+        allow_in=way.inward or (), allow_out=way.outward or (), deny_out=denied,
+        deaf=protocol.deaf, replay_s=protocol.age_ms / 1000 if protocol.replay else 0.0,
+    )  # fmt: skip
+
+
+class Device:
+    """What is at the far end of a wire. It sends readings or commands of a few identifiers, numbered."""
+
+    def __init__(self, wire: CanWire, first: int) -> None:
+        self.hub, self.first, self.number = Hub("device"), first, 0
+        self.heard: RecordingPipe = recorder(self.hub)
+        self.link = wire.speaking(Raw(root=("car",), send=("all",)))
+        self.link.open(self.hub, asyncio.get_running_loop())
+        self.said = Counter[bytes]()
+
+    def say(self, source: random.Random) -> None:
+        self.number += 1
+        frame = pack(1, Pattern("car", self.first + source.randrange(3)), self.number.to_bytes(4, "big"))
+        self.said[frame] += 1
+        say(self.hub, self.heard, frame)
+
+
+class Gateway:
+    """One copy of a bridge between two CAN buses."""
+
+    def __init__(self, wires: list[CanWire], replay: bool) -> None:
+        loop = asyncio.get_running_loop()
+        self.may = False
+        self.bridge = Bridge("x", 7, clock=loop.time)
+        ways = (DOWN, UP), (UP, DOWN)
+        self.records = [Raw(root=("car",), receive=(i,), send=(o,), replay=replay) for i, o in ways]
+        self.sides = [self.bridge.side(str(n), policy(one)) for n, one in enumerate(self.records)]
+        self.gate = self.bridge.stand_by(lambda _: self.may)
+        self.links: list[Link] = [
+            wire.speaking(record, may_act=lambda _: self.may)
+            for wire, record in zip(wires, self.records, strict=True)
+        ]
+        for side, link in zip(self.sides, self.links, strict=True):
+            link.open(side, loop)
+
+    def promote(self) -> None:
+        self.may = True
+        self.gate.resume()
+
+    def die(self) -> None:
+        """Go as a process goes that is killed: nothing is sent any more, not even what the driver had."""
+        self.may = False
+        for link in self.links:
+            link.port.sending.clear()  # type: ignore[attr-defined]
+            link.close()
+
+    def balanced(self) -> bool:
+        ports = [port for side in self.sides for port in side.ports]
+        return not self.gate.window.stats.balance() and not any(port.stats.balance() for port in ports)
+
+
+async def plant(pause_s: float, seed: int, replay: bool) -> list[tuple[Counter[bytes], RecordingPipe]]:
+    """Run two gateways, kill the active one thrice, and return what each device said and its peer heard."""
+    source, wires = random.Random(seed), [CanWire(bitrate=1_000_000, seed=seed + n) for n in range(2)]
+    devices = [Device(wires[0], 0x100), Device(wires[1], 0x200)]
+    active, standby = Gateway(wires, replay), Gateway(wires, replay)
+    links = [*(one.link for one in devices), *active.links, *standby.links]
+    await until(lambda: all(link.state == "up" for link in links))
+    active.promote()
+    for _ in range(3):
+        await traffic(devices, source, 100)
+        active.die()
+        await traffic(devices, source, round(pause_s * 1000))
+        standby.promote()
+        await traffic(devices, source, 50)
+        assert standby.balanced()
+        active, standby = standby, Gateway(wires, replay)
+        await until(lambda: all(link.state == "up" for link in standby.links))  # noqa: B023
+        await asyncio.sleep(0.3)
+    await asyncio.sleep(1.0)
+    for link in (*(one.link for one in devices), *active.links, *standby.links):
+        link.close()
+    return [(devices[0].said, devices[1].heard), (devices[1].said, devices[0].heard)]
+
+
+async def traffic(devices: list[Device], source: random.Random, count: int) -> None:
+    """Have one of the devices say something each millisecond."""
+    for _ in range(count):
+        source.choice(devices).say(source)
+        await asyncio.sleep(0.001)
+
+
+def in_order(frames: list[bytes]) -> bool:
+    topics: dict[tuple[int, ...], list[bytes]] = {}
+    for frame in map(unpack, frames):
+        topics.setdefault(frame.tokens, []).append(frame.data)
+    return all(some == sorted(some) for some in topics.values())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_raw_can_within_the_age_loses_nothing_and_doubles_nothing(seed: int) -> None:
+    for said, heard in run(plant(0.05, seed, replay=True)):
+        found = Counter(heard.messages)
+        assert said == found, (said - found, found - said)
+        assert in_order(heard.messages)
+
+
+@pytest.mark.parametrize(("pause_s", "replay"), [(0.25, True), (0.02, False)])
+def test_what_is_older_or_not_to_be_replayed_is_lost_and_nothing_doubled(
+    pause_s: float, replay: bool
+) -> None:
+    for said, heard in run(plant(pause_s, 9, replay)):
+        found = Counter(heard.messages)
+        assert found - said == Counter()
+        assert 3 * pause_s * 1000 * 0.2 < (said - found).total() < 3 * (pause_s * 1000 + 10)
+        assert in_order(heard.messages)
+
+
+def test_a_wire_of_lines_gets_nothing_twice_and_its_standby_hears_no_copy() -> None:
+    """Readings cross once each, as both hear the device; what was on its way to the device may be lost."""
+    assert Lines.deaf
+    loop_times = [0.0]
+    bridges = [Bridge("x", 7, clock=lambda: loop_times[0]) for _ in range(2)]
+    record = Lines(receive=("says",), send=("show",))
+    far = Hub("far")
+    heard, shown = recorder(far), list[list[bytes]]()
+    doors: list[Callable[[bytes], None]] = []
+    for bridge in bridges:
+        bus, line = bridge.side("bus", Policy(opaque=True)), bridge.side("line", policy(record))
+        peers = recorder(bus), recorder(line)
+        shown.append(peers[1].messages)
+        doors.append(partial(say, line, peers[0]))
+        bridge.stand_by(lambda _: True)
+        say(bus, peers[0], pack(1, Pattern("show"), b"1"))
+    gates = [bridge.gate for bridge in bridges]
+    assert all(gates)
+    assert [gate.resume() for gate in gates if gate] == [0, 0]
+    assert shown == [[], []]
+    assert heard.messages == []
