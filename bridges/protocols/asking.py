@@ -102,3 +102,8 @@ def _repeated(rows: Sequence[Asked]) -> Iterator[Problem]:
                     f"the pattern {shown} is that of another value: give each its own", where=row.where
                 )
             taken[tokens] = pattern
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things, for people."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
