@@ -75,7 +75,7 @@ class BytesTranslator(Translator[bytes]):
         numbers = () if found is None else found.tokens[len(self._sends or ()) :]
         if found is None or len(numbers) not in (0, 2):
             return Sent(why="not sent here")
-        why = self._follow(*numbers, now_s) if numbers else ""
+        why = self._follow(numbers[0], numbers[1], now_s) if numbers else ""
         return Sent(why=why) if why else Sent([found.data])
 
     def _follow(self, stream: int, number: int, now_s: float) -> str:
