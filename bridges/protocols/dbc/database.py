@@ -69,11 +69,28 @@ def load(text: str, form: str, is_j1939: bool | None = None) -> Database:
 
     # what it warns of is told by `check`, as flaws
     logging.getLogger("cantools.database.can.database").setLevel(logging.ERROR)
-    try:
-        found: Any = load_string(text, form, strict=False)
-    except Exception as error:  # of cantools, or one that slipped through it
-        raise _explained(error, text, form) from error
-    return _database(found, is_j1939)
+    flaws = list[Flaw]()
+    for _ in range(3):  # entries of two kinds may be stray
+        try:
+            found: Any = load_string(text, form, strict=False)
+            return _database(found, is_j1939, flaws)
+        except Exception as error:  # of cantools, or one that slipped through it
+            rest = _without_strays(text, str(error), flaws)
+            if rest == text:
+                raise _explained(error, text, form) from error
+            text = rest
+    raise Unreadable("entries of signals that no message has")
+
+
+def _without_strays(text: str, said: str, flaws: list[Flaw]) -> str:
+    """Return a DBC without the entries, of signals that no message has, for which it was refused."""
+    for kind, number, name in _ENTRY.findall(said) if "unused" in said else ():
+        stray = re.compile(rf'^[ \t]*{kind}\s+{number}\s+{name}\b(?:[^;"]|"[^"]*")*;', re.MULTILINE)
+        if (place := stray.search(text)) is not None:
+            line = text.count("\n", 0, place.start()) + 1
+            flaws.append(Flaw(f"line {line}: {kind} {number} {name}: no message has this signal", ""))
+            text = text[: place.start()] + text[place.end() :]
+    return text
 
 
 def _explained(error: Exception, text: str, form: str) -> Unreadable:
@@ -88,21 +105,17 @@ def _explained(error: Exception, text: str, form: str) -> Unreadable:
 
 
 def _line_of(said: str, text: str) -> int:
-    """Return the line of what an error names, a message or an entry of a signal; 0 if none."""
-    entry = _ENTRY.search(said)
+    """Return the line of the message that an error names; 0 if it names none."""
     named = _NAMED.search(said)
-    if entry is not None:
-        wanted = re.compile(rf"\s*{entry[1]}\s+{entry[2]}\s+{entry[3]}\b")
-    elif named is not None:
-        wanted = re.compile(rf"\s*(BO_\s+\d+\s+{named[1]}\b|\[{named[1]}\]|.*\bname=.{named[1]}\W)")
-    else:
+    if named is None:
         return 0
+    wanted = re.compile(rf"\s*(BO_\s+\d+\s+{named[1]}\b|\[{named[1]}\]|.*\bname=.{named[1]}\W)")
     lines = enumerate(text.splitlines(), 1)
     return next((number for number, line in lines if wanted.match(line)), 0)
 
 
-def _database(found: "CanDatabase", is_j1939: bool | None) -> Database:
-    messages, identifiers, flaws = dict[str, Message](), dict[int, str](), list[Flaw]()
+def _database(found: "CanDatabase", is_j1939: bool | None, flaws: list[Flaw]) -> Database:
+    messages, identifiers = dict[str, Message](), dict[int, str]()
     for one in found.messages:
         name = str(one.name)
         if _NONE.fullmatch(name):

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Annotated, ClassVar, Literal
 
 from bridges.items import Items
-from bridges.protocols.asking import Asked, Asking
+from bridges.protocols.asking import Asked, Asking, counted
 from bridges.protocols.protocol import Problem
 from bus.quantity.raw import TEXT, Order, Type, size_of
 from bus.schema import Delay, Length, Range, Record, check_fields
@@ -136,7 +136,7 @@ class Modbus(Asking):
 
     def label(self) -> str:
         devices = len({row.device for row in self.registers})
-        return f"modbus, {len(self.registers)} values of {devices} device{'s' * (devices > 1)}"
+        return f"modbus, {counted(len(self.registers), 'value')} of {counted(devices, 'device')}"
 
     def problems(self) -> Iterator[Problem]:
         yield from Asking.problems(self)

@@ -74,7 +74,6 @@ def test_a_database_says_which_messages_are_j1939_or_the_record_does() -> None:
         ('VERSION ""\nBO_ 5 X: 8 V\n SG_ b 4|8@1+ (1,0) [0|0] "" V\n', "dbc", 3, 8, "syntax"),
         ('VERSION ""\nBO_ 5 X: 8 V\n SG_ b : 4|0@1+ (1,0) [0|0] "" V\n', "dbc", 2, 0, "length 0"),
         ('VERSION ""\nBO_ 5000 X: 8 V\n SG_ b : 0|8@1+ (1,0) [0|0] "" V\n', "dbc", 2, 0, "11 bits"),
-        ('VERSION ""\nBO_ 5 X: 8 V\nVAL_ 5 Gone 0 "No" ;\n', "dbc", 3, 0, "unused VAL_"),
         (SYM.replace("Len=8", "Len=x"), "sym", 11, 5, "syntax"),
         ("<NetworkDefinition", "kcd", 1, 1, "unclosed"),
         ("<Plan/>", "kcd", 0, 0, "root element"),
@@ -108,6 +107,17 @@ def test_what_is_wrong_in_a_message_is_a_flaw(
     assert [word in flaw.text for flaw in found.flaws] == [True]
     assert all(flaw.blocks and flaw.message == "X" for flaw in found.flaws)
     assert len(found.messages["X"].signals) == left
+
+
+def test_entries_of_signals_that_are_not_there_are_flaws() -> None:
+    strays = 'VAL_ 5 Gone 0 "No; never" ;\nVAL_ 5 A 0 "Off" ;\nVAL_ 6 A 1 "x" ;\nSIG_VALTYPE_ 5 Lost : 1;\n'
+    found = load(f'VERSION ""\nBO_ 5 X: 8 V\n{SIGNAL.format("A", "0|8", 1)}{strays}', "dbc")
+    assert [flaw.text for flaw in found.flaws] == [
+        "line 4: VAL_ 5 Gone: no message has this signal",
+        "line 6: VAL_ 6 A: no message has this signal",
+        "line 7: SIG_VALTYPE_ 5 Lost: no message has this signal",
+    ]
+    assert found.messages["X"].signals[0].choices == {0: "Off"}
 
 
 def test_a_float_of_odd_size_and_twins_are_flaws() -> None:

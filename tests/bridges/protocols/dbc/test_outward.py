@@ -98,6 +98,31 @@ def test_a_signal_of_a_multiplexer_chooses_its_page(tmp_path: Path) -> None:
     assert translator.condition == "Lights waits for Page"
 
 
+NESTED = """VERSION ""
+BU_: A
+BO_ 5 Deep: 4 A
+ SG_ Page M : 0|4@1+ (1,0) [0|0] "" A
+ SG_ Inner m1M : 4|4@1+ (1,0) [0|0] "" A
+ SG_ Left m2 : 8|8@1+ (1,0) [0|0] "" A
+ SG_ Right m3 : 8|8@1+ (1,0) [0|0] "" A
+ SG_ Wide m1 : 16|8@1+ (1,0) [0|0] "" A
+SG_MUL_VAL_ 5 Inner Page 1-1;
+SG_MUL_VAL_ 5 Left Inner 2-2;
+SG_MUL_VAL_ 5 Right Inner 3-4;
+SG_MUL_VAL_ 5 Wide Page 1-2;
+"""
+
+
+def test_pages_within_pages_are_chosen_too(tmp_path: Path) -> None:
+    translator = made(tmp_path, NESTED, send=("Deep",))
+    assert sent(translator, "car/Deep/Wide", "9") == "multiplexer"  # on pages 1 and 2
+    assert sent(translator, "car/Deep/Left", "7") == "incomplete"
+    assert sent(translator, "car/Deep/Wide", "9") == [(5, "21070900", 0)]
+    assert sent(translator, "car/Deep/Right", "8") == "multiplexer"
+    assert sent(translator, "car/Deep", '{"Inner": 4, "Right": 8}') == [(5, "41080900", 0)]
+    assert sent(translator, "car/Deep/Page", "2") == [(5, "02000900", 0)]
+
+
 def test_a_standby_knows_what_the_active_gateway_sent(tmp_path: Path) -> None:
     active = [False]
     translator = made(
