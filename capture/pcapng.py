@@ -32,7 +32,8 @@ _BETWEEN = " | "  # gateway, hub and bus, in an interface's name
 
 
 class Packet(NamedTuple):
-    """A row of a capture; `message` is the whole message, the ledger's word, or names as lines."""
+    """A row of a capture; `message` is the whole message, the ledger's word, names as lines, or of
+    an item on a wire what the items are, a colon, and its bytes."""
 
     ts_ns: int
     gateway: str

@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import pack
@@ -52,9 +52,18 @@ def _read_run(paths: list[Path]) -> Iterator[Packet]:
 
 def packet_of(gateway: str, row: Mapping[str, Any]) -> Packet:
     """Make a packet of a row, whose columns are given by name."""
-    message = message_of(row) if row["kind"] == Kind.FRAME else (row["reason"] or "").encode()
+    message = _MESSAGES.get(row["kind"], _word_of)(row)
     same = {name: row[name] for name in ("ts_ns", "hub", "bus", "peer", "dir", "kind", "verdict", "boot")}
     return Packet(**same, gateway=gateway, cap_seq=row["cap_seq"], messages=row["count"], message=message)
+
+
+def item_of(row: Mapping[str, Any]) -> bytes:
+    """Give back the item of a wire's row: what its items are called, a colon, and its bytes."""
+    return _word_of(row) + b":" + bytes(row["payload"] or b"")
+
+
+def _word_of(row: Mapping[str, Any]) -> bytes:
+    return (row["reason"] or "").encode()
 
 
 def message_of(row: Mapping[str, Any]) -> bytes:
@@ -65,3 +74,6 @@ def message_of(row: Mapping[str, Any]) -> bytes:
     if row["origin"] is None:
         return content
     return wrap(content, Envelope(row["origin"], row["seq"], row["hops"]))
+
+
+_MESSAGES: Final = {Kind.FRAME: message_of, Kind.WIRE: item_of}

@@ -52,6 +52,9 @@ class Kind(IntEnum):
     """In `contents` alone: the hubs that a file was recorded at and what passes there; `payload` is JSON."""
     EVENT = 6
     """A bridge's candidate told something: `reason` is the event's kind (`bus.events`), a colon, a cause."""
+    WIRE = 7
+    """One item on the wire of a side with a protocol: `reason` names the items (`bridges.items`), `payload`
+    is the item. A CAN frame is a struct can_frame or canfd_frame of the kernel."""
 
 
 class Direction(IntEnum):
@@ -117,7 +120,9 @@ COLUMNS: Final = (
     Column("ts_ns", "int64", "BIGINT", False, "when, in ns since 1970, by the gateway's clock"),
     Column("boot", "int64", "BIGINT", False, "which run of the recorder: when it started, in ns since 1970"),
     Column("cap_seq", "int64", "BIGINT", False, "number of the row: dense within gateway and boot, from 0"),
-    Column("kind", "int16", "SMALLINT", False, "0 frame, 1 ledger, 2 gap, 3 contents, 6 event"),
+    Column(
+        "kind", "int16", "SMALLINT", False, "0 frame, 1 ledger, 2 gap, 3 contents, 6 event, 7 item on a wire"
+    ),
     Column("hub", "string", "STRING", False, "where it was seen: `bus NAME` or `bridge NAME`"),
     Column("bus", "string", "STRING", False, "the segment on whose side: a bus, a bridge's wire"),
     Column(
@@ -135,7 +140,7 @@ COLUMNS: Final = (
         "string",
         "STRING",
         True,
-        "the ledger's word, in rows of kind 1 and 2; what happened, in rows of kind 6",
+        "the ledger's word, in rows of kind 1 and 2; what happened, of kind 6; which items, of kind 7",
     ),
     Column("message_bytes", "int32", "INT", True, "of the message as it was moved, envelope and all"),
     Column("origin", "int64", "BIGINT", True, "of the envelope (u32); null without one"),
@@ -148,7 +153,7 @@ COLUMNS: Final = (
         "binary",
         "BINARY",
         True,
-        "the frame's data; all but the envelope if it is no frame; JSON of a topology",
+        "the frame's data; all but the envelope if it is no frame; JSON of a topology; an item",
     ),
 )
 

@@ -6,6 +6,8 @@ capture ENDPOINT... --pcapng FILE
     write a file for Wireshark; - is the standard output
 capture export DIRECTORY FILE
     write a directory's files as one pcapng file; - is the standard output
+capture export DIRECTORY FILE --candump
+    write the CAN frames that a tap with `wire: true` recorded as a log, as candump -L does, for canplayer
 capture replay FILE|DIRECTORY ENDPOINT
     send the messages of a capture, with the pauses that were between them
 capture dissector
@@ -27,6 +29,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from appliance.commandline.names import names_argument
+from appliance.probe.candump import candump_line
 from appliance.probe.endpoint import add_keys, parse_endpoint, say_confined
 from appliance.probe.replay import replay
 from appliance.probe.station import because
@@ -77,6 +80,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--count", type=int, default=sys.maxsize, metavar="N", help="stop after N messages")
     add_keys(parser)
     names_argument(parser, "names to leave in what is written, beside those that are there already")
+    parser.add_argument(
+        "--candump", action="store_true", help="export CAN frames as they were on wires, for canplayer"
+    )
     parser.add_argument("--hub", metavar="NAME", help="replay only what was seen there, like 'bus plant'")
     parser.add_argument("--bus", metavar="NAME", help="replay only this segment, like 'bus plant'")
     parser.add_argument("--dir", choices=("rx", "tx"), help="replay only what was received, or sent")
@@ -95,6 +101,8 @@ def run(options: argparse.Namespace) -> int:
         if len(rest) != 2:
             words = {"export": "DIRECTORY FILE", "replay": "FILE|DIRECTORY ENDPOINT"}
             options.fail(f"{first} takes {words[first]}")
+        if first == "export" and options.candump:
+            return export_log(Path(rest[0]), rest[1])
         return (
             export(Path(rest[0]), rest[1], options.names)
             if first == "export"
@@ -123,6 +131,20 @@ def export(source: Path, target: str, more: Iterable[int | str] = ()) -> int:
     for (gateway, hub, bus), count in sorted(counts.items()):
         print(plain(f"{gateway}, {hub or 'everywhere'}, {bus or 'all'}: {count} rows"), file=sys.stderr)
     return 0
+
+
+def export_log(source: Path, target: str) -> int:
+    """Write the CAN frames on wires as a log of candump. Return 0; or 1 if there are none."""
+    rows = read(source)
+    first = list(islice(rows, 1))
+    count = 0
+    with opened(target) as file:
+        for line in filter(None, map(candump_line, chain(first, rows))):
+            file.write(line.encode())
+            count += 1
+    words = "" if count else ": a tap with `wire: true` records them, of a bridge side of CAN with a protocol"
+    print(f"{count} CAN frames{words}", file=sys.stderr)
+    return int(not count)
 
 
 @contextlib.contextmanager

@@ -1,30 +1,41 @@
 """A tap or log of a topology: a recorder, and where it listens in buses and bridges of its process."""
 
 from asyncio import AbstractEventLoop
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from appliance.parts.bridge import BridgePart, Hear
+from appliance.parts.bridge import BridgePart
 from appliance.parts.bus import BusPart
 from appliance.parts.changes import Change
 from appliance.parts.device import DevicePart, Joined
 from appliance.parts.site import Revision, Site
 from appliance.status.rows import LinkRow
-from bridges.bridge import CameTap, Port
-from bus.hub import Hub, Link, Pipe, State, Tap
+from bridges.bridge import Port
+from bridges.items import Items
+from bridges.media.wire import WireTap, wire_of
+from bus.hub import Hub, Link, Pipe, State
 from bus.patch import is_patch
 from capture.schema import Direction
 from devices.tap.device import RecorderSpec
 from devices.tap.recorder import Locate, LocateLink, Options, Recorder
+from devices.tap.ring import RecordPlace
 from topologies.model import Side
 from topologies.resolved.resolve import ResolvedDevice
 from topologies.wiring.filters import tokens
 
 _DAY_S = 86_400
-Seen = tuple[Hub, dict[str, str]]
-"""The subject of a watch: the hub of a part, and the segments of its sides by their names."""
+Seen = tuple[Hub, dict[str, str], dict[str, "Listened"]]
+"""The subject of a watch: the hub of a part, the segments of its sides by their names, and their wires."""
+
+
+class Listened(NamedTuple):
+    """The wire of a side: its taps, its link, and the items there."""
+
+    wire: WireTap
+    link: str
+    items: Items
 
 
 class TapPart(DevicePart):
@@ -35,7 +46,7 @@ class TapPart(DevicePart):
         self._link = self._make(resolved)
         self._failure = ""
         self._seen: dict[str, Seen] = {}
-        self._sent: dict[str, tuple[BridgePart, Tap, CameTap, Hear]] = {}
+        self._sent: dict[str, list[Callable[[], None]]] = {}
 
     def _make(self, resolved: ResolvedDevice) -> "_RecorderLink":
         spec = spec_of(resolved)
@@ -100,7 +111,8 @@ class TapPart(DevicePart):
 
     def _follow(self) -> None:
         """Watch each part anew whose hub or segments have changed; leave parts that have gone."""
-        now = {part.title: (part, _seen(part)) for part in self.joined}
+        wires = spec_of(self.resolved).records_wires
+        now = {part.title: (part, _seen(part, wires)) for part in self.joined}
         for title, seen in list(self._seen.items()):
             if title not in now or now[title][1] != seen:
                 self._leave(title)
@@ -112,7 +124,7 @@ class TapPart(DevicePart):
     def _leave(self, title: str) -> None:
         self.recorder.unwatch(self._seen.pop(title)[0])
         if title in self._sent:
-            _untap(*self._sent.pop(title))
+            _do_all(self._sent.pop(title))
 
     def _watch(self, part: Joined, seen: Seen) -> None:
         self._seen[part.title] = seen
@@ -127,21 +139,28 @@ class TapPart(DevicePart):
         part.hub.tap_sent(tap)
         part.hub.tap_came(came)
         part.tap_events(hear)
-        self._sent[part.title] = part, tap, came, hear
+        hub = part.hub
+        undo = [partial(hub.untap_sent, tap), partial(hub.untap_came, came), partial(part.untap_events, hear)]
+        self._sent[part.title] = [*undo, *self._listen(part.title, seen)]
         return None
+
+    def _listen(self, title: str, seen: Seen) -> Iterator[Callable[[], None]]:
+        """Record the wires of sides; yield what ends that."""
+        for side, (wire, link, items) in seen[2].items():
+            record = self.recorder.wire(RecordPlace(title, seen[1][side], link, 0, reason=items))
+            wire.tap(record)
+            yield partial(wire.untap, record)
 
     def close(self) -> None:
         super().close()
         for tapped in self._sent.values():
-            _untap(*tapped)
+            _do_all(tapped)
         self._sent, self._seen = {}, {}
 
 
-def _untap(part: BridgePart, tap: Tap, came: CameTap, hear: Hear) -> None:
-    """Take the taps of a bridge off it."""
-    part.hub.untap_sent(tap)
-    part.hub.untap_came(came)
-    part.untap_events(hear)
+def _do_all(actions: Iterable[Callable[[], None]]) -> None:
+    for action in actions:
+        action()
 
 
 def spec_of(resolved: ResolvedDevice) -> RecorderSpec:
@@ -151,10 +170,19 @@ def spec_of(resolved: ResolvedDevice) -> RecorderSpec:
     return spec
 
 
-def _seen(part: Joined) -> Seen:
+def _seen(part: Joined, wires: bool) -> Seen:
     if isinstance(part, BusPart):
-        return part.hub, {}
-    return part.hub, {leg.side.name: leg.resolved.segment for leg in part.legs}
+        return part.hub, {}, {}
+    segments = {leg.side.name: leg.resolved.segment for leg in part.legs}
+    return part.hub, segments, dict(_wires(part)) if wires else {}
+
+
+def _wires(part: BridgePart) -> Iterator[tuple[str, Listened]]:
+    """Yield the wires of the sides with a protocol, by the names of the sides."""
+    for leg in part.legs:
+        medium, wire = leg.resolved.medium, wire_of(leg.end.link)
+        if medium is not None and medium.protocol is not None and wire is not None:
+            yield leg.side.name, Listened(wire, leg.end.link.name, medium.medium.items[0])
 
 
 def described(part: Joined) -> dict[str, Any]:

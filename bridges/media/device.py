@@ -13,6 +13,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from bridges.media.seals import WORDS, Seals
 from bridges.media.shedding import Shed, checked
+from bridges.media.wire import Wired, WireTap
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
 from bus.extras import lacking
@@ -33,7 +34,8 @@ D = TypeVar("D")
 class PipeContext(NamedTuple):
     """The environment of a pipe. The pipe calls `on_close(why)` once, when it has ended.
 
-    It calls `heard(size, messages, noise, sample)` for what comes, as `InputWatch.hear` has it.
+    It calls `heard(size, messages, noise, sample)` for what comes, as `InputWatch.hear` has it. A pipe with a
+    protocol shows its items to `wire`.
     """
 
     name: str
@@ -42,6 +44,7 @@ class PipeContext(NamedTuple):
     loop: AbstractEventLoop
     on_close: Callable[[str], None]
     heard: Callable[..., None] = lambda size, messages, noise, sample=b"": None
+    wire: WireTap = WireTap()
 
 
 class OpenPipe(Pipe):
@@ -51,7 +54,7 @@ class OpenPipe(Pipe):
     """
 
     def __init__(self, context: PipeContext) -> None:
-        self.name, self.stats, self._hub, self._loop, self._on_close, self._heard = context
+        self.name, self.stats, self._hub, self._loop, self._on_close, self._heard, self._wire = context
         self.link = self.name
         self._closed = False
 
@@ -120,7 +123,7 @@ def cancel(*timers: Handle | None) -> None:
             timer.cancel()
 
 
-class DeviceLink(Generic[D]):
+class DeviceLink(Wired, Generic[D]):
     """A link that keeps one device open. It opens a lost device again after growing pauses with jitter.
 
     Without `shed`, new messages are dropped when more than `queue_bytes` would wait, and messages that waited
@@ -154,7 +157,7 @@ class DeviceLink(Generic[D]):
         self.state: State = "closed"
         self.fault = ""
         self.losses = 0
-        self.stats = Stats()
+        self.stats, self.wire_tap = Stats(), WireTap()
         self.seals = None if keys is None else self._make_seals(keys, clock)
         self.pipe: OpenPipe | None = None
         self._input = InputWatch(name, self.ear)
@@ -255,7 +258,9 @@ class DeviceLink(Generic[D]):
         self._input.open(self._loop)
         try:
             heard = self._input.hear
-            context = PipeContext(self.name, self.stats, self._hub, self._loop, on_close, heard)
+            context = PipeContext(
+                self.name, self.stats, self._hub, self._loop, on_close, heard, self.wire_tap
+            )
             self.pipe = self._make_pipe(device, context)
         except OSError as error:
             self._release(device)

@@ -8,6 +8,7 @@ those in the kernel's buffers.
 from asyncio import AbstractEventLoop, TimerHandle
 
 from bridges.media.shedding import Shed, ShedQueue, checked
+from bridges.media.wire import WiredInside
 from bus.hub import Hub, Link, Pipe, State, without
 from bus.ledger import Stats
 from bus.transports.links import BusLink
@@ -136,7 +137,7 @@ class ShedHub(Hub):
         self._hub.publish(batch, self._stages.get(id(origin)))
 
 
-class FrontLink:
+class FrontLink(WiredInside):
     """The base of a link in front of `link`, whose address, state, fault and losses are its own."""
 
     link: BusLink

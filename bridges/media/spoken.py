@@ -172,6 +172,8 @@ class SpokenPipe(OpenPipe):
         if self._echo is not None:
             data = self._echo.heard(data, now_s)
         if data:
+            if self._wire.hears:
+                self._wire.tell((data,))
             self._publish(self._translator.receive([data], now_s))
             self._note(data)
 
@@ -253,6 +255,8 @@ class SpokenPipe(OpenPipe):
             except OSError as error:
                 return self._lose(error)
             self._outgoing.settle(count)
+            if self._wire.hears and count:
+                self._wire.tell((chunk[:count],), True)
             if self._echo is not None:
                 on_line = max(self._port.waiting(), count)
                 self._echo.sent(chunk[:count], self._loop.time() + on_line * self._byte_s + ECHO_S)

@@ -40,6 +40,11 @@ class RecorderSpec(DeviceSpec):
         return ()
 
     @property
+    def records_wires(self) -> bool:
+        """Whether it records what is on the wires of bridges, too."""
+        return False
+
+    @property
     def ring_bytes(self) -> int:
         """The size of the queue to the writer."""
         return self.queue_bytes or min(_PARTS_MAX, len(self.joins)) * _PART_BYTES
@@ -63,6 +68,7 @@ class TapSpec(RecorderSpec):
         tuple[TapName, ...], Length(1, 64), Single(), "the buses and bridges of that gateway to record"
     ]
     pattern: Annotated[Names, "only frames that start with this are recorded"] = ()
+    wire: Annotated[bool, "record what is on the wires of sides with a protocol, too"] = False
 
     def __post_init__(self) -> None:
         if len(set(self.tap)) != len(self.tap):
@@ -78,6 +84,10 @@ class TapSpec(RecorderSpec):
     @property
     def recorded(self) -> tuple[int | str, ...]:
         return self.pattern
+
+    @property
+    def records_wires(self) -> bool:
+        return self.wire
 
     def patterns(self) -> Iterator[tuple[int | str, ...]]:
         yield self.pattern

@@ -9,12 +9,12 @@ import logging
 import time
 from asyncio import AbstractEventLoop, TimerHandle
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from bus.hub import Hub, Pipe
-from bus.wire.batch import Batch
+from bus.wire.batch import Batch, from_payloads
 from bus.wire.pattern import Pattern
 from capture.schema import Direction, Hubs, Kind, Verdict
 from devices.tap.ledger import Ledger
@@ -29,8 +29,8 @@ NOTICE_S = 0.02  # at most this late the writer is told of new records
 LEDGER_S = 1.0
 _LOOKS = 4  # at the processor time, for each look at the ledgers
 _PLACES = 4096
-_FRAME, _LEDGER, _GAP, _TOPOLOGY, _EVENT = map(
-    int, (Kind.FRAME, Kind.LEDGER, Kind.GAP, Kind.TOPOLOGY, Kind.EVENT)
+_FRAME, _LEDGER, _GAP, _TOPOLOGY, _EVENT, _WIRE = map(
+    int, (Kind.FRAME, Kind.LEDGER, Kind.GAP, Kind.TOPOLOGY, Kind.EVENT, Kind.WIRE)
 )
 _NOWHERE = RecordPlace("", "", "", 0).encode()
 _OWED = 4096  # ledger rows kept for later while the ring is full
@@ -201,6 +201,16 @@ class Recorder:
 
         return record
 
+    def wire(self, place: RecordPlace) -> Callable[[Sequence[bytes], bool], None]:
+        """Return a callable that records items on the wire of a side, and whether they were sent. `place` is
+        where they are received; its `reason` names the items."""
+        places = [place._replace(dir=int(way)).encode() for way in (Direction.RX, Direction.TX)]
+
+        def record(items: Sequence[bytes], is_sent: bool) -> None:
+            self.record(places[is_sent], from_payloads(items), _WIRE)
+
+        return record
+
     def watch(self, hub: Hub, name: str, locate: Locate, locate_link: LocateLink | None = None) -> None:
         """Record what `hub` publishes, and the counts of its links.
 
@@ -221,15 +231,15 @@ class Recorder:
         ring = self._ring
         return ring is not None and not self._full and ring.has_room(size_bytes)
 
-    def record(self, place: bytes, batch: Batch) -> None:
-        """Copy `batch` into the ring, or count it as lost."""
+    def record(self, place: bytes, batch: Batch, kind: int = _FRAME) -> None:
+        """Copy `batch` into the ring, or count it as lost. `kind`: of frames, or of items on a wire."""
         ring, count = self._ring, batch.count
         if ring is None:
             return
         if self._full:
             self._gap += count
             self.lost += count
-        elif ring.put(_FRAME, place, count, time.time_ns(), self._number, batch.data):
+        elif ring.put(kind, place, count, time.time_ns(), self._number, batch.data):
             self._number += 1
             self.captured += count
             if ring.head - self._noticed > self._notice_bytes:

@@ -30,7 +30,8 @@ HEADER_BYTES = HEADER.size
 _START = Struct("=IB")
 _CONTROL_BYTES = 64
 _PLACE_BYTES = 1024  # a generous guess
-_RESERVE_BYTES = 1 << 16  # closed to frames (kind 0): room to record a loss when frames have filled the ring
+_TRAFFIC = frozenset((0, 7))  # the kinds of frames and of items on a wire, which come in masses
+_RESERVE_BYTES = 1 << 16  # closed to these: room to record a loss when frames have filled the ring
 _HEAD, _TAIL, _NEXT_NUMBER, _NEXT_ROW = range(4)
 _PAGE = mmap.PAGESIZE
 _SKIP = 0xFF  # the kind of the filler at the end of the memory, where a record did not fit
@@ -48,14 +49,15 @@ class Record(NamedTuple):
 
 
 class RecordPlace(NamedTuple):
-    """The place where a record was seen, and what became of it: the columns `hub`, `bus`, `peer`, `dir` and
-    `verdict` of a capture."""
+    """The place where a record was seen, and what became of it: the columns `hub`, `bus`, `peer`, `dir`,
+    `verdict` and `reason` of a capture."""
 
     hub: str
     bus: str
     peer: str
     dir: int
     verdict: int = 0
+    reason: str | None = None
 
     def encode(self) -> bytes:
         """Return the place as it is stored in a record: JSON."""
@@ -115,7 +117,9 @@ class Ring:
         at = head % self.size_bytes
         left = self.size_bytes - at
         skip = left if left < total else 0
-        if head + skip + total - self._control[_TAIL] > (self._most_bytes if kind else self._frames_bytes):
+        if head + skip + total - self._control[_TAIL] > (
+            self._frames_bytes if kind in _TRAFFIC else self._most_bytes
+        ):
             return False
         memory = self._data
         if skip:

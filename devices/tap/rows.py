@@ -29,7 +29,9 @@ _KINDS = {
     "peer": pa.string(),
     "dir": pa.int16(),
     "verdict": pa.int16(),
+    "reason": pa.string(),
 }
+_NO_MESSAGE = "origin", "seq", "hops", "type", "tokens"
 _CAP_SEQ = next(number for number, column in enumerate(COLUMNS) if column.name == "cap_seq")
 
 
@@ -52,9 +54,11 @@ class Rows:
     def of(self, records: Sequence[Record]) -> list[Made]:
         """Return the rows of `records`, in order. A run of frames is one Arrow batch."""
         made: list[Made] = []
-        for is_frame, run in groupby(records, lambda record: record.kind == Kind.FRAME):
-            if is_frame:
+        for kind, run in groupby(records, lambda record: record.kind):
+            if kind == Kind.FRAME:
                 made += self._frames(list(run))
+            elif kind == Kind.WIRE:
+                made.append(self._items(list(run)))
             else:
                 made += (self._of_ledger(record) for record in run)
         return made
@@ -66,9 +70,19 @@ class Rows:
         columns |= _spread(records, counts)
         ones = np.ones(count, np.int64)
         columns |= {"kind": ones * int(Kind.FRAME), "count": ones}
-        columns["reason"] = pa.nulls(count, pa.string())
         batch = self._batch(columns, count, keep)
         return [Made(batch, records[-1].number + 1)] if batch.num_rows else []
+
+    def _items(self, records: list[Record]) -> Made:
+        """Return the rows of items that were on a wire."""
+        counts = np.array([record.messages for record in records])
+        count, data = int(counts.sum()), b"".join(bytes(record.data) for record in records)
+        start, size = _bounds(data, records)
+        ones = np.ones(count, np.int64)
+        columns = _spread(records, counts) | {"kind": ones * int(Kind.WIRE), "count": ones}
+        columns |= {name: pa.nulls(count, self.schema.field(name).type) for name in _NO_MESSAGE}
+        columns |= {"message_bytes": size, "payload": _gather(data, start, start + size)}
+        return Made(self._batch(columns, count, None), records[-1].number + 1)
 
     def _of_ledger(self, record: Record) -> Made:
         """Return the rows of a record that has counts, an event, or a gap."""

@@ -127,6 +127,9 @@ def row(packet: Packet) -> tuple[Any, ...]:
     tail = (None, _day(packet.ts_ns), packet.gateway)
     if packet.kind == Kind.FRAME:
         return (*head, *fate, None, *_parts(packet.message), *tail)
+    if packet.kind == Kind.WIRE:
+        items, _, item = packet.message.partition(b":")
+        return (*head, *fate, items.decode(errors="replace"), len(item), *[None] * 5, item, *tail)
     return (*head, *fate, packet.message.decode(errors="replace"), *[None] * 7, *tail)
 
 

@@ -64,7 +64,9 @@ class CanBus(DeviceLink[D]):
         self.bus = BusState()
         unknown(options.interface)  # loads python-can here, which takes long, and not when the link opens
         own = deque[CanFrame](maxlen=_ECHOES)
-        self._shared = Shared(self.name, options, self.stats, self.shed, in_flight, self.bus, own)
+        self._shared = Shared(
+            self.name, options, self.stats, self.shed, in_flight, self.bus, own, self.wire_tap
+        )
 
     def _filters(self) -> list[dict[str, Any]] | None:
         """Return the filter of the kernel, as python-can has it; None if all frames are to come."""

@@ -12,6 +12,7 @@ from bridges.items import CanFrame
 from bridges.media.can.port import BusPort, Port
 from bridges.media.can.receive import is_same
 from bridges.media.can.shared import Shared
+from bridges.media.can.socketcan import pack_frame
 from bridges.media.can.voice import Voice
 from bridges.media.shedding import Shed, ShedQueue
 from bus.errors import words_of
@@ -102,6 +103,12 @@ class Outbound:
         if self._queue and self._pacing is None and self._voice.is_free:
             self._pacing = self._loop.call_at(self._queue.ready_s(), self._paced)
         return None
+
+    def _note_own(self, frames: Sequence[CanFrame]) -> None:
+        """Note frames that were given to a driver that confirms none: they may come back."""
+        self._own.extend(frames)
+        if self._shared.wire.hears:
+            self._shared.wire.tell([pack_frame(frame) for frame in frames], True)
 
     def _paced(self) -> None:
         self._pacing = None
@@ -221,7 +228,7 @@ class DirectSender(Outbound):
         if self._port.confirms:
             self._flight.append((frame, size))
             return
-        self._own.append(frame)
+        self._note_own((frame,))
         if size:
             self._queue.settle(size)
 
@@ -326,7 +333,7 @@ class ThreadSender(Outbound):
         if found is None:
             return
         self._busy, self._size = True, len(found.message)
-        self._own.extend(found.frames)
+        self._note_own(found.frames)
         future = self._loop.run_in_executor(self._worker, _send_all, self._port, found.frames)
         future.add_done_callback(self._done)
 

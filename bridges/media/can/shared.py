@@ -1,12 +1,13 @@
 """The state that the pipes of one CAN link share, from one opening of the bus to the next."""
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bridges.items import CanFrame
 from bridges.media.can.medium import Can
 from bridges.media.can.state import BusState
 from bridges.media.shedding import Shed
+from bridges.media.wire import WireTap
 from bus.ledger import Stats
 
 
@@ -21,3 +22,4 @@ class Shared:
     in_flight: int
     bus: BusState
     own: deque[CanFrame]
+    wire: WireTap = field(default_factory=WireTap)

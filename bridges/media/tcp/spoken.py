@@ -13,6 +13,7 @@ from bridges.media.shedding import Shed
 from bridges.media.spoken import SAID_BYTES, BytePort, Conversation, SpokenLink, ear_of, unix_s
 from bridges.media.tcp.medium import Tcp
 from bridges.media.uart.port import SocketPort
+from bridges.media.wire import Wired, WireTap
 from bridges.protocols.protocol import Protocol
 from bridges.protocols.translator import LOOK_S, Translator, Wire, always
 from bus.errors import LinkError, words_of
@@ -107,9 +108,13 @@ class _Peer:
     fault: str | None = None
 
     def __init__(
-        self, make: Callable[[Stats], Translator[bytes]], scratch: bytearray, watch: InputWatch
+        self,
+        make: Callable[[Stats], Translator[bytes]],
+        scratch: bytearray,
+        watch: InputWatch,
+        wire: WireTap,
     ) -> None:
-        self._make, self._scratch, self.watch = make, scratch, watch
+        self._make, self._scratch, self.watch, self._wire = make, scratch, watch, wire
         self._loop = get_running_loop()
         self._timer: TimerHandle | None = None
         self._give: Callable[[Batch], None] = lambda _: None
@@ -141,6 +146,8 @@ class _Peer:
     def feed(self, read_bytes: int) -> Batch | None:
         """Return the frames that `read_bytes` bytes of the buffer complete, or None."""
         data = bytes(memoryview(self._scratch)[:read_bytes])
+        if self._wire.hears:
+            self._wire.tell((data,))
         messages = self.translator.receive([data], self._loop.time())
         self._count(data)
         self._answer()
@@ -155,6 +162,8 @@ class _Peer:
     def answer(self) -> tuple[bytes, bool]:
         """Return what the translator says after a read, and that it goes on."""
         answers, self._answers = self._answers, b""
+        if self._wire.hears and answers:
+            self._wire.tell((answers,), True)
         return answers, False
 
     def _count(self, data: bytes) -> None:
@@ -202,7 +211,10 @@ class _Peer:
         self._arm()
         if self.translator.over:
             self._loop.call_soon(self._end_it, self.translator.over)
-        return b"".join(sent), count
+        said = b"".join(sent)
+        if self._wire.hears and said:
+            self._wire.tell((said,), True)
+        return said, count
 
     def unsent(self) -> dict[str, int]:
         """Return why messages of the last batch are not in its bytes, with their numbers."""
@@ -227,7 +239,7 @@ class _Listener(ListenLink):
         peer.begin(lambda batch: self._hub.publish(batch, pipe), pipe.close)
 
 
-class TcpSpokenListener(FrontLink):
+class TcpSpokenListener(FrontLink, Wired):
     """A TCP port at which peers connect that speak a protocol, each with a pipe and a translator."""
 
     link: _Listener
@@ -235,7 +247,7 @@ class TcpSpokenListener(FrontLink):
     def __init__(self, options: Tcp, protocol: Protocol, names: Sequence[str] = (), **retry: Any) -> None:
         host, port = options.host, options.port
         self.options, self.protocol, self.name = options, protocol, f"tcp:{host}:{port}"
-        self._scratch, self._names = bytearray(SCRATCH_BYTES), names
+        self._scratch, self._names, self.wire_tap = bytearray(SCRATCH_BYTES), names, WireTap()
         url = f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
         retry |= {"queue_bytes": options.queue_bytes, "peers": _PEERS, "silence_s": _SILENCE_S}
         try:
@@ -247,7 +259,7 @@ class TcpSpokenListener(FrontLink):
         """Make the decoder and encoder of a new peer."""
         watch = InputWatch(self.name, ear_of(self.protocol))
         watch.open(get_running_loop())
-        return _Peer(self._translator, self._scratch, watch)
+        return _Peer(self._translator, self._scratch, watch, self.wire_tap)
 
     def _translator(self, stats: Stats) -> Translator[bytes]:
         clock = partial(unix_s, get_running_loop().time)

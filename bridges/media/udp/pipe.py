@@ -62,6 +62,8 @@ class UdpPipe(OpenPipe):
         except OSError as error:
             return self._gone(f"lost: {words_of(error)}")
         if datagrams:
+            if self._wire.hears:
+                self._wire.tell(datagrams)
             self._publish(self._translator.receive(datagrams, self._loop.time()))
             self._note(len(datagrams))
             self._go_on()
@@ -167,6 +169,8 @@ class UdpPipe(OpenPipe):
 
     def _sent(self, datagram: bytes, why: str) -> None:
         self._rest.popleft()
+        if self._wire.hears and not why:
+            self._wire.tell((datagram,), True)
         if self._returns and not why:
             self._own.append(datagram)
         if why:

@@ -1,5 +1,8 @@
 """Every job gives the same rows in another session as here: on Sail, and over Connect."""
 
+import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +17,11 @@ from tests.rigs.planted import generate
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
+import pyarrow as pa
+
+from capture import parquet
+from capture.files import boot_of, finished, gateway_of, opened
+from capture.schema import Kind
 from pipeline import jobs
 from pipeline.input import read as capture
 from tests.pipeline.every_job import TABLES, Answers, answers
@@ -23,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.timeout(900)
+ITEMS: Final = 300
 ON_SAIL: Final = [name for name in TABLES if "sail" in jobs.find(name).engines]
 
 
@@ -68,3 +77,38 @@ def test_sail_gives_the_same(here: Answers, directory: Path) -> None:
     pytest.importorskip("pysail")
     assert ON_SAIL == TABLES  # so its answers stand for Spark's in tests/pipeline/engine/test_servers.py
     assert on_sail(directory) == here
+
+
+def test_items_of_wires_change_no_answer(
+    here: Answers, spark: "SparkSession", directory: Path, tmp_path: Path
+) -> None:
+    more = shutil.copytree(directory, tmp_path / "more")
+    last = {(gateway_of(path), boot_of(path)): path for path in finished(more)}
+    for path in last.values():
+        put_items(path, ITEMS)
+    found = answers(spark, capture.root(str(more)), str(more))
+    for job, name in (("audit", "capture"), ("quality", "recorders")):
+        found[job][name] = [_without(ITEMS, row) for row in found[job][name]]
+    assert found == here
+
+
+def _without(items: int, row: str) -> str:
+    """Return the row of a recorder with so many rows fewer, for it counts all that it has written."""
+    return re.sub(r"(?<='rows': )\d+", lambda found: str(int(found[0]) - items), row)
+
+
+def put_items(path: Path, count: int) -> None:
+    """Put items of wires behind the first row of a file that is the last one of its run."""
+    written = path.stat()
+    with opened(path) as file:
+        schema, table = parquet.rows_schema(file), parquet.recorded(file.read())
+    first, *rows = table.drop_columns(["contents"]).to_pylist()
+    nothing = dict.fromkeys(("origin", "seq", "hops", "type", "tokens"))
+    item = first | nothing | {"kind": int(Kind.WIRE), "reason": "frames", "payload": bytes(16)}
+    items = [item | {"dir": number % 2, "count": 1, "message_bytes": 16} for number in range(count)]
+    for number, row in enumerate(items, first["cap_seq"] + 1):
+        row["cap_seq"] = number
+    for row in rows:
+        row["cap_seq"] += count
+    parquet.write(path, schema, [pa.RecordBatch.from_pylist([first, *items, *rows], schema=schema)])
+    os.utime(path, ns=(written.st_atime_ns, written.st_mtime_ns))

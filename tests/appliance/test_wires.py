@@ -1,0 +1,107 @@
+"""What a tap with `wire: true` records of a side with a protocol: what was on the wire, both ways."""
+
+import asyncio
+from pathlib import Path
+from uuid import uuid4
+
+import can
+import pytest
+
+from appliance.commands.capture import export, export_log
+from appliance.probe.candump import candump_line
+from bridges.items import FD, REMOTE, STATE, SWITCH, CanFrame
+from bridges.media.can.socketcan import pack_frame
+from bus.wire.frame import PUB, pack
+from bus.wire.identifier import ERROR, EXTENDED
+from bus.wire.pattern import Pattern
+from capture.pcapng import Packet
+from capture.reader import read
+from capture.schema import Direction, Kind
+from devices.child import settle
+from tests.helpers.appliances import appliance_of, reloaded
+from tests.helpers.peers import Ear, until
+from topologies.loading.loader import loads
+
+TEXT = """\
+name: t
+gateways: {{gw: {{status: {{serve: false}}}}}}
+buses: {{p: {{on: gw}}}}
+bridges:
+  b:
+    on: gw
+    join:
+      - bus: p
+      - can: {{channel: {0}, interface: virtual{1}}}
+        protocol: {{raw: {{root: car, send: all}}}}
+devices: {{recorder: {{on: gw, tap: b, directory: "{2}", yields: false, wire: {3}}}}}
+"""
+IN = can.Message(arbitration_id=0x18FEF100, data=b"\x01\x02")
+
+
+async def recorded(directory: Path, wire: str, more: str = "") -> list[Packet]:
+    """Return what is recorded while a frame comes in and one goes out, on a link that is opened anew too."""
+    channel = uuid4().hex[:8]
+    appliance = appliance_of(loads(TEXT.format(channel, "", directory, wire), "t.yaml"), "gw")
+    appliance.open(asyncio.get_running_loop())
+    ear = Ear(appliance.parts["bus p"].hub)
+    try:
+        with can.Bus(channel, "virtual") as device:
+            for settings in ("", ", age_ms: 400, fd: true"):
+                reloaded(appliance, loads(TEXT.format(channel, settings, directory, wire), "t.yaml"))
+                bridge = appliance.parts["bridge b"]
+                await until(lambda bridge=bridge: all(link.state == "up" for link in bridge.links))  # type: ignore[misc]
+                count = len(ear.heard)
+                device.send(IN)
+                await until(lambda count=count: len(ear.heard) == count + 1)  # type: ignore[misc]
+                ear.say(pack(PUB, Pattern("car", 0x123), b"\xaa"))
+                await until(lambda: device.recv(0) is not None)
+    finally:
+        appliance.close()
+    assert await asyncio.to_thread(settle, 20)
+    return list(read(directory))
+
+
+async def test_frames_of_can_are_there_as_the_kernel_has_them_and_as_a_log_of_candump(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [row for row in await recorded(tmp_path, "true") if row.kind == Kind.WIRE]
+    came, went = pack_frame((0x18FEF100 | EXTENDED, b"\x01\x02", 0)), pack_frame((0x123, b"\xaa", 0))
+    assert [(row.dir, row.message) for row in rows] == [
+        (Direction.RX, b"frames:" + came), (Direction.TX, b"frames:" + went)
+    ] * 2  # fmt: skip
+    assert {(row.hub, row.messages) for row in rows} == {("bridge b", 1)}
+    assert export_log(tmp_path, str(tmp_path / "can.log")) == 0
+    lines = (tmp_path / "can.log").read_text().splitlines()
+    assert [line.split()[2] for line in lines] == ["18FEF100#0102", "123#AA"] * 2
+    assert [message.arbitration_id for message in can.CanutilsLogReader(tmp_path / "can.log")] == [
+        0x18FEF100, 0x123
+    ] * 2  # fmt: skip
+    assert export(tmp_path, str(tmp_path / "all.pcapng")) == 0
+    again = [row for row in read(tmp_path / "all.pcapng") if row.kind == Kind.WIRE]
+    assert [row.message for row in again] == [row.message for row in rows]
+
+
+async def test_without_it_nothing_of_the_wire_is_recorded(tmp_path: Path) -> None:
+    assert Kind.WIRE not in {row.kind for row in await recorded(tmp_path, "false")}
+    assert export_log(tmp_path, str(tmp_path / "can.log")) == 1
+
+
+@pytest.mark.parametrize(
+    ("frame", "text"),
+    [
+        ((0x123, b"", 0), "123#"),
+        ((0x123 | REMOTE, bytes(4), 0), "123#R4"),
+        ((0x123 | EXTENDED, b"\x01", 0), "00000123#01"),
+        ((0x7FF, b"\x01" * 12, FD | SWITCH | STATE), "7FF##3" + "01" * 12),
+        ((4 | ERROR, bytes(8), 0), "20000004#" + "00" * 8),
+    ],
+)
+def test_a_line_of_candump(frame: CanFrame, text: str) -> None:
+    row = Packet(
+        1_436_509_052_249_713_999, "gw", "bridge b", "can", "can:socketcan:can0", 0, int(Kind.WIRE), 0, 1, 0,
+        1, b"frames:" + pack_frame(frame),
+    )  # fmt: skip
+    assert candump_line(row) == f"(1436509052.249713) can0 {text}\n"
+    assert candump_line(row._replace(message=b"bytes:" + bytes(16))) == ""
+    assert candump_line(row._replace(message=b"frames:cut")) == ""
+    assert candump_line(row._replace(kind=int(Kind.FRAME))) == ""
