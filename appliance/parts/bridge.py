@@ -37,7 +37,11 @@ if TYPE_CHECKING:
     from bus.leases.candidacy import Candidacy
 
 _QUEUE_BYTES = 1 << 20
-_SOFT = LIMITS | {"shed", "age_ms", "subscribe", "publish", "patterns", "mates", "names", "held_s"}
+_SOFT = (
+    LIMITS
+    | {"shed", "age_ms", "subscribe", "publish", "patterns", "mates", "names", "held_s"}
+    | {"spoken_beside"}
+)
 Hear = Callable[[str, str], None]
 """Hears of an event: its kind and its cause."""
 GRACE_S = 2.0
@@ -371,6 +375,7 @@ def _asked(resolved: ResolvedMedium) -> dict[str, Any]:
     """Return the arguments that the link of a medium takes beside its settings."""
     asked: dict[str, Any] = {"mates": resolved.mates} if resolved.medium.selective else {}
     asked |= {} if resolved.names is None else {"names": list(resolved.names)}
+    asked |= {"spoken_beside": True} if resolved.spoken_beside else {}
     return asked | ({"held_s": resolved.held_s} if resolved.held_s else {})
 
 
