@@ -134,9 +134,17 @@ class Arrival:
         """Return the record of this arrival, as far as it is known by now."""
         stopped = () if self.entered else self._stopped
         exits = tuple(self._exits()) if self.entered else ()
+        exits = tuple(one._replace(remarks=(*one.remarks, *self._renaming(one.to))) for one in exits)
         remarks = [*self.remarks, *([f"{self._missed} more pipes got it"] if self._missed else [])]
         gateway, by = self.part.site.gateway, self._by
+        remarks += self._renaming(by.name)
         return Hop(self.part.title, gateway, by.name, self.at_ns, by.bus, stopped, exits, tuple(remarks))
+
+    def _renaming(self, place: str) -> list[str]:
+        """Return in words how patterns change at a side of a bridge."""
+        legs = self.part.legs if isinstance(self.part, BridgePart) else []
+        sides = (leg.resolved.side for leg in legs if leg.end.plan.place == place)
+        return [word for side in sides for word in side.renaming.words()]
 
     def _exits(self) -> Iterator[Exit]:
         """Yield an exit for each link: links with pipes first, then links that have none."""

@@ -168,11 +168,16 @@ def described(part: Joined) -> dict[str, Any]:
 
 
 def _described_side(segment: str, side: Side) -> dict[str, Any]:
-    found: dict[str, Any] = {"segment": segment}
+    found: dict[str, Any] = {"segment": segment, **({"renamed": True} if _renames(side) else {})}
     for name, lists in (("allow", side.allowed), ("deny", side.denied)):
         every = {name: lists.both, f"{name}_in": lists.inward, f"{name}_out": lists.outward}
         found |= {key: [list(tokens(names)) for names in some] for key, some in every.items() if some}
     return found
+
+
+def _renames(side: Side) -> bool:
+    """Return whether frames have another content on the wire than in the bridge."""
+    return bool(side.renaming) or side.opaque is not None
 
 
 class _RecorderLink:

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from bus.schema import Names
+from bus.wire.frame import TOKENS_MAX
 from bus.wire.notation import text_of
 from bus.wire.pattern import Pattern
 
@@ -80,6 +81,8 @@ class Renaming:
     prefix: Names = ()
 
     def __post_init__(self) -> None:
+        if isinstance(self.strip, int) and not 0 < self.strip < TOKENS_MAX:
+            raise ValueError(f"strip: {self.strip} is out of range: 1 to {TOKENS_MAX - 1}, or a pattern")
         for pattern in (one for pair in self.rename for one in pair):
             if not pattern:
                 raise ValueError("rename: / is no name: use prefix or strip for all patterns")

@@ -8,9 +8,11 @@ from bridges.protocols.protocol import Problem, Protocol, Way, tokens_of
 from bridges.protocols.values import FormSetting, Valued
 from bus.quantity.quantity import Quantity
 from bus.quantity.raw import TEXT
+from bus.quantity.settings import is_number
 from bus.schema import Delay, Key, Names, Range
+from bus.values import COMMAND
 
-SET, RESULT = "set", "result"
+SET, RESULT = COMMAND, "result"
 """The last name of the pattern of a command, and of what became of it; before it stands that of the value."""
 
 
@@ -26,7 +28,7 @@ class Asked(Valued):
 
     def check_asked(self) -> None:
         """Raise ValueError if what is said of reading and writing does not fit."""
-        numeric = self.value_type not in TEXT and self.value_type != "bool" and not self.choices
+        numeric = is_number(self.value_type) and not self.choices
         bounded = self.low is not None and self.high is not None
         if self.write and numeric and not bounded:
             raise ValueError("write: true needs min and max: the values that the device may be given")
@@ -102,3 +104,8 @@ def _repeated(rows: Sequence[Asked]) -> Iterator[Problem]:
                     f"the pattern {shown} is that of another value: give each its own", where=row.where
                 )
             taken[tokens] = pattern
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things, for people."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -10,8 +10,9 @@ from typing import Annotated
 from bus.quantity.coding import Coding
 from bus.quantity.forms import Form
 from bus.quantity.quantity import Quantity
-from bus.quantity.raw import TEXT, Layout, Order, Type, check_order, size_of
+from bus.quantity.raw import TEXT, Layout, Order, Type, size_of
 from bus.quantity.scale import Scale
+from bus.quantity.settings import OffsetSetting, OrderSetting, ScaleSetting, check_scaled
 from bus.schema import Check, Length, Names, Range, Record, Single
 
 UnitText = Annotated[str, Length(0, 32)]
@@ -46,9 +47,9 @@ class Valued(Record):
         "`u`, `i`, `f`: unsigned, signed, floating, and the bits; `bits` and `ascii` have a length. By "
         "default `u16`; of a single bit `bool`",
     ] = None
-    order: Annotated[Order | None, "in which the device sends the bytes, A the highest"] = None
-    scale: Annotated[float, "the value is what the device sends, times this"] = 1
-    offset: Annotated[float, "and this is added"] = 0
+    order: OrderSetting = None
+    scale: ScaleSetting = 1
+    offset: OffsetSetting = 0
     unit: Annotated[UnitText, "of the value, such as kWh"] = ""
     no_value: Annotated[
         tuple[Annotated[int, Range(0, (1 << 64) - 1)], ...],
@@ -71,14 +72,11 @@ class Valued(Record):
 
     def check_value(self, size_bytes: int) -> None:
         """Raise ValueError if the settings of the value do not fit together, or not its bytes."""
-        check_order(Layout(self.value_type, size_bytes, self.order or "ABCD"))
+        layout = Layout(self.value_type, size_bytes, self.order or "ABCD")
+        check_scaled(layout, self.scale, self.offset)
         wanted = size_of(self.value_type)
         if wanted is not None and wanted != size_bytes and self.value_type != "bool":
             raise ValueError(f"type {self.value_type} has {wanted} bytes, not {size_bytes}")
-        if not self.scale or self.scale - self.scale or self.offset - self.offset:
-            raise ValueError("scale is not 0, and scale and offset are finite")
-        if (self.value_type in TEXT or self.value_type == "bool") and (self.scale, self.offset) != (1, 0):
-            raise ValueError(f"type {self.value_type} has no scale and no offset")
         if (self.value_type in TEXT or self.value_type[0] == "f") and self.choices:
             raise ValueError(f"type {self.value_type} has no choices")
         if self.bit is not None and (self.value_type != "bool" or self.bit >= 8 * size_bytes):

@@ -113,3 +113,60 @@ async def test_a_reload_gives_other_names_from_the_next_batch_on() -> None:
         assert hall.heard == [frame("t", b"back")] * len(steps)
         accounts = bridge_of(appliance).hub.accounts()
         assert [fault for account in accounts.values() for fault in account.faults()] == []
+
+
+KINDS = {
+    "a bus": ("bus: hall", ""),
+    "tcp": ('url: "tcp://127.0.0.1:{0}"', ""),
+    "ipc": ('url: "ipc://{dir}/hall"', ""),
+    "ws": ('url: "ws://127.0.0.1:{1}/hall"', ""),
+    "a trunk": ('url: "tcp://127.0.0.1:{2}", trunk: true', ""),
+    "frames over TCP": ("tcp: {{host: 127.0.0.1, port: {3}, mode: listen}}",
+                        "tcp: {{host: 127.0.0.1, port: {3}}}"),
+    "multicast": (GROUP := "multicast: {{group: 239.9.42.1, port: {3}, interface: lo}}", GROUP),
+    "a trunk on multicast": (f"{GROUP}, trunk: true", f"{GROUP}, trunk: true"),
+    "TMQ": ("tmq: {{host: 127.0.0.1, subscribe: [says], publish: [show]}}",
+            "tmq: {{host: 127.0.0.1, subscribe: [show], publish: [says]}}"),
+}  # fmt: skip
+EVERY = """\
+name: every
+gateways: {{gw: {{address: 127.0.0.1}}}}
+brokers: {{main: {{on: gw, listen: "tcp://127.0.0.1:{4}"}}}}
+buses:
+  plant: {{on: gw}}
+  hall:
+    on: gw
+    listen:
+      - "tcp://127.0.0.1:{0}"
+      - "ipc://{dir}/hall"
+      - "ws://127.0.0.1:{1}/hall"
+      - {{url: "tcp://127.0.0.1:{2}", trunk: true}}
+bridges:
+  near:
+    on: gw
+    join:
+      - bus: plant
+      - {{NEAR, prefix: hall-a, rename: {{says: words/said}}}}
+"""
+FAR = "  far: {{on: gw, join: [{{bus: hall}}, {{FAR}}]}}\n"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_on_every_kind_of_side_frames_have_the_names_of_the_bridge_inside(
+    kind: str, tmp_path: Path
+) -> None:
+    near, far = KINDS[kind]
+    text = EVERY.replace("NEAR", near) + (FAR.replace("FAR", far) if far else "")
+    async with running(text.format(*(free_port() for _ in range(5)), dir=tmp_path)) as appliance:
+        plant, hall = (Ear(hub_of(appliance, name)) for name in ("plant", "hall"))
+        bridges = [part for part in appliance.parts.values() if isinstance(part, BridgePart)]
+        await until(lambda: all(port for part in bridges for side in part.hub.sides for port in [side.ports]))
+
+        def cross() -> bool:  # what comes before a subscription is known is lost, so say it again
+            hall.say(frame("says/7", b"in"))
+            plant.say(frame("hall-a/show/7", b"out"))
+            return bool(plant.heard) and bool(hall.heard)
+
+        await until(cross)
+        assert set(plant.heard) == {frame("hall-a/words/said/7", b"in")}
+        assert set(hall.heard) == {frame("show/7", b"out")}

@@ -29,6 +29,7 @@ def find_gaps(wiring: Wiring) -> Iterator[Finding]:
             yield from _unlike(topology, group)
             yield from _one_sided(topology, mine)
             yield from _brokers_of_one(topology, mine)
+            yield from _renamed_apart(mine)
             yield from _apart(ways, mine)
 
 
@@ -110,6 +111,19 @@ def _brokers_of_one(topology: Topology, mine: list[Joint]) -> Iterator[Finding]:
         if owner in gateways - {joint.gateway}:
             text = f"when {owner} dies, {joint.gateway} has no broker here, and cannot stand in"
             yield warning(joint.side.where, f"{', '.join(names)} on {owner}: {text}; name one elsewhere too")
+
+
+def _renamed_apart(mine: list[Joint]) -> Iterator[Finding]:
+    """Yield sides that call the frames of one wire otherwise than another candidate does."""
+    first: dict[tuple[int, str], Joint] = {}
+    for joint in mine:
+        one = first.setdefault((joint.number, joint.wire), joint)
+        if joint.side.renaming != one.side.renaming or joint.side.opaque != one.side.opaque:
+            text = f"{joint.wire} has other names on {joint.gateway} than on {one.gateway}"
+            why = "a standby would not know what the other has sent, and send it again"
+            yield error(
+                joint.side.where, f"{text}: {why}; give both the same prefix, strip, rename and opaque"
+            )
 
 
 def _bus(topology: Topology, joint: Joint) -> str | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from bridges.items import Items
-from bridges.protocols.asking import Asked, Asking
+from bridges.protocols.asking import Asked, Asking, counted
 from bus.quantity.raw import TEXT, Order, size_of
 from bus.schema import Key, Length, Range, check_fields
 
@@ -74,5 +74,5 @@ class Registers(Asking):
         return self.registers
 
     def label(self) -> str:
-        targets = len({row.target for row in self.registers})
-        return f"registers, {len(self.registers)} values of {targets} chip{'s' * (targets > 1)}"
+        chips = len({row.target for row in self.registers})
+        return f"registers, {counted(len(self.registers), 'value')} of {counted(chips, 'chip')}"

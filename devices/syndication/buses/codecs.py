@@ -5,6 +5,7 @@ The data fits a frame. A `Codec` never raises because of data or of a value.
 
 import json
 from collections.abc import Callable
+from decimal import Decimal, DecimalException
 from math import isfinite
 from struct import Struct
 from struct import error as StructError
@@ -12,13 +13,16 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 import msgpack
 
+from bus.quantity.coding import Coding
+from bus.quantity.raw import Type, size_of
+from bus.quantity.scale import Scale
 from devices.syndication.bounds import Bounds
 from devices.syndication.buses.rules import Coded, layout
 from devices.syndication.wire.messages import pack
 from devices.syndication.wire.walk import Walk
 
 _BOUNDS: Final = Bounds()
-_WRONG: Final = (ValueError, TypeError, OverflowError, RecursionError, StructError)
+_WRONG: Final = (ValueError, TypeError, OverflowError, RecursionError, StructError, DecimalException)
 """Errors for data and values that a codec cannot convert; those of UTF-8 and of msgpack are among them."""
 
 
@@ -34,8 +38,14 @@ class Codec(NamedTuple):
 
 def codec(coded: Coded) -> Codec:
     """Return the codec of a rule."""
-    decode, encode = _CODECS[coded.codec] if coded.format is None else _struct(layout(coded.format))
+    decode, encode = _functions(coded)
     return Codec(_tried(decode), _tried(encode), f"no {coded.codec}")
+
+
+def _functions(coded: Coded) -> tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]:
+    if coded.format is not None:
+        return _struct(layout(coded.format))
+    return _CODECS[coded.codec] if coded.type is None else _value(coded, coded.type)
 
 
 def _tried(convert: Callable[[bytes], bytes]) -> Callable[[bytes], bytes | None]:
@@ -127,6 +137,39 @@ def _struct(fields: Struct) -> tuple[Callable[[bytes], bytes], Callable[[bytes],
         return fields.pack(*map(_field, read if isinstance(read, list) and not one else [read]))
 
     return decode, encode
+
+
+def _value(coded: Coded, type_: Type) -> tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]:
+    """Return the codec of one value, as registers of devices have it; text fills the data."""
+    scale, size = Scale.of(coded.scale, coded.offset), size_of(type_)
+
+    def coding(size_bytes: int) -> Coding:
+        return Coding(coded.place(size_bytes, type_), scale)
+
+    def decode(data: bytes) -> bytes:
+        if len(data) != (size or len(data)):
+            raise ValueError(f"{len(data)} bytes, and a {type_} has {size}")
+        return pack(_plain(coding(len(data)).decode(data)))
+
+    def encode(value: bytes) -> bytes:
+        read = _unpack(value)
+        if not isinstance(read, int | float | str):
+            raise TypeError(f"the value is neither a number nor text, but {type(read).__name__}")
+        return coding(size or _text_bytes(type_, read)).encode(read)
+
+    return decode, encode
+
+
+def _plain(value: Any) -> Any:
+    """Return a decimal as an integer of MessagePack if it is one, else as a float."""
+    if not isinstance(value, Decimal):
+        return value
+    whole = value == value.to_integral_value() and -(1 << 63) <= value < 1 << 64
+    return int(value) if whole else float(value)
+
+
+def _text_bytes(type_: Type, value: Any) -> int:
+    return -(-len(str(value)) // 8) if type_ == "bits" else len(str(value))
 
 
 def _field(value: Any) -> int | float | bytes:

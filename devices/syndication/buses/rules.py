@@ -10,6 +10,8 @@ from struct import Struct
 from struct import error as StructError
 from typing import Annotated, Final, Literal
 
+from bus.quantity.raw import Layout, Type, size_of
+from bus.quantity.settings import OffsetSetting, OrderSetting, ScaleSetting, check_scaled
 from bus.schema import AnyText, BusName, Length, Names, Range, Record, Scalar, Seconds
 from bus.wire.frame import DATA_BYTES_MAX, TOKENS_MAX
 
@@ -25,19 +27,34 @@ class Coded(Record):
     """The base of rules: a codec, and its `format`. Raises ValueError if these do not fit."""
 
     codec: Annotated[
-        Literal["raw", "utf-8", "json", "msgpack", "struct"],
-        "what the data of frames is: bytes, text, JSON, MessagePack, or the fields of `format`",
+        Literal["raw", "utf-8", "json", "msgpack", "struct", "value"],
+        "what the data of frames is: bytes, text, JSON, MessagePack, the fields of `format`, or a `type`",
     ] = "raw"
     format: Annotated[
         Annotated[str, Length(1, 64)] | None,
         'of `struct`, as in Python, with a byte order: `"<f"`, `">HhB"`; several fields are a list',
     ] = None
 
+    type: Annotated[Type | None, "of `value`, as registers have it: `u16`, `f32`, `ascii` and others"] = None
+    order: OrderSetting = None
+    scale: ScaleSetting = 1
+    offset: OffsetSetting = 0
+
     def __post_init__(self) -> None:
         if (self.codec == "struct") != (self.format is not None):
             raise ValueError('codec: struct has a format, such as "<f", and no other codec has one')
         if self.format is not None:
             layout(self.format)
+        if (self.codec == "value") != (self.type is not None):
+            raise ValueError("codec: value has a type, such as u16, and no other codec has one")
+        if self.type is None and (self.order, self.scale, self.offset) != (None, 1, 0):
+            raise ValueError("order, scale and offset are of codec: value")
+        if self.type is not None:
+            check_scaled(self.place(size_of(self.type) or 0, self.type), self.scale, self.offset)
+
+    def place(self, size_bytes: int, type_: Type) -> Layout:
+        """Return the form of a value of this type in the data of a frame."""
+        return Layout(type_, size_bytes, self.order or "ABCD")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,7 +51,8 @@ def of_hubs(hubs: Hubs, patterns: Patterns, begun: int, is_sure: bool = False) -
 
 class _Passing:
     """The judgement which filters the frames of one flow pass. A pattern that has no number may begin
-    them, and where only what `is_sure` counts, it keeps them out."""
+    them, and where only what `is_sure` counts, it keeps them out. No frame is looked for beyond a side that
+    gives it another name."""
 
     def __init__(self, patterns: Patterns, begun: int, is_sure: bool) -> None:
         self._may = not is_sure
@@ -70,7 +71,7 @@ class _Passing:
     def ways(self, hub: Mapping[str, Any]) -> Iterator[Way]:
         if not self._starts(hub.get("pattern", ()), unknown=self._may):
             return
-        sides = hub.get("sides", ())
+        sides = [side for side in hub.get("sides", ()) if not side.get("renamed")]
         for one in (side for side in sides if self._lets(side, "in")):
             for other in (side for side in sides if self._lets(side, "out")):
                 if one["segment"] != other["segment"]:

@@ -158,3 +158,35 @@ def test_a_plan_reads_no_key_and_no_certificate() -> None:
     text += "bridges: {j: {on: gw, join: [{bus: p}, {can: can0, trunk: true}]}}\n"
     hops = list(rehearsal(loads(text)).run(frame("a"), "bus p: listen tcp://127.0.0.1:5002"))
     assert [hop.part for hop in hops] == ["bus p", "bridge j"]
+
+
+NAMED = """\
+name: t
+gateways: {gw: {}}
+buses: {p: {on: gw, listen: "tcp://127.0.0.1:25601"}, q: {on: gw, listen: "tcp://127.0.0.1:25602"}}
+bridges:
+  j:
+    on: gw
+    join:
+      - {bus: p, prefix: h, limits: [{pattern: h, frames_per_s: 5}]}
+      - {bus: q, rename: {a: b}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("bus", "pattern", "words"),
+    [
+        ("p", "x/y", ["is here h/x/y", "> bus q (as h/x/y; rename a to b)"]),
+        ("q", "h/c", ["is here h/c", "> bus p (as c; prefix h; at most 5 a second of h in)"]),
+        ("q", "a", ["is here b", "x bus p (stopped: no name; prefix h"]),
+        ("q", "b", ["by bus q: stopped: no name"]),
+    ],
+)
+def test_each_name_of_a_frame_is_a_step(
+    bus: str, pattern: str, words: list[str], tmp_path: Path, capsys: Out
+) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_text(NAMED)
+    main(["explain", pattern, str(file), "--from", f"bus {bus}"])
+    shown = capsys.readouterr().out
+    assert [word for word in words if word not in shown] == [], shown

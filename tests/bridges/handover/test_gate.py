@@ -7,6 +7,9 @@ from functools import partial
 import pytest
 
 from bridges.bridge import Bridge, Policy, Port, Side
+from bridges.front.hub import FrontHub
+from bridges.front.renaming import Renaming
+from bridges.front.settings import Front
 from bridges.handover.gate import Rank, private_origin
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats
@@ -121,7 +124,8 @@ class Copy:
         ]
         self.may = False
         self.gate = self.bridge.stand_by(lambda _: self.may)
-        self.ends = [medium.join(name, side) for medium, side in zip(world.media, self.sides, strict=True)]
+        doors = [world.door(number, side) for number, side in enumerate(self.sides)]
+        self.ends = [medium.join(name, door) for medium, door in zip(world.media, doors, strict=True)]
         self.bridge.tap(partial(self._note, world.came))
         self.bridge.tap_came(partial(self._note, world.came))
         self.bridge.tap_sent(partial(self._note, world.left))
@@ -161,6 +165,10 @@ class World:
         if known:
             self.clock.now += 11.0
         self.number = 0
+
+    def door(self, number: int, side: Side) -> Hub:
+        """Return the hub that the medium of a side joins."""
+        return side
 
     def frame(self, side: int) -> bytes:
         self.number += 1
@@ -228,6 +236,35 @@ def test_whoever_dies_whenever_every_frame_crosses_once(
 @pytest.mark.parametrize("seed", range(4))
 def test_opaque_messages_cross_once_too(trunks: tuple[bool, bool], seed: int, equal: bool) -> None:
     _three_takeovers(World(trunks, seed, equal, known=True, opaque=True))
+
+
+class Renamed(World):
+    """The medium to the right has names of its own, without the pattern of the bridge before them."""
+
+    def door(self, number: int, side: Side) -> Hub:
+        return FrontHub(side, Front(Renaming(prefix=(7,)))) if number else side
+
+    def frame(self, side: int) -> bytes:
+        made = super().frame(side)
+        return pack(1, unpack(made).tokens[1:], unpack(made).data) if side else made
+
+    def check(self) -> None:
+        self.drain("station", *self.copies)
+        self.drain("station", *self.copies)
+        left, right = self.stations
+        inside = [Counter({pack(1, (7, *f[1]), f[2]): n for m, n in c.items() for f in [unpack(m)]})
+                  for c in (right.said, right.heard)]  # fmt: skip
+        assert left.heard == inside[0]
+        assert inside[1] == left.said
+
+
+@pytest.mark.parametrize("equal", [False, True], ids=["numbered", "equal readings"])
+@pytest.mark.parametrize("trunks", SETUPS, ids=["trunks", "plain", "mixed"])
+@pytest.mark.parametrize("seed", range(4))
+def test_frames_with_other_names_on_a_side_cross_once_too(
+    trunks: tuple[bool, bool], seed: int, equal: bool
+) -> None:
+    _three_takeovers(Renamed(trunks, seed, equal, known=True))
 
 
 def _three_takeovers(world: World) -> None:

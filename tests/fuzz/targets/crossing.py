@@ -3,6 +3,9 @@
 from typing import Final
 
 from bridges.bridge import Bridge, Policy
+from bridges.front.hub import FrontHub
+from bridges.front.renaming import Renaming
+from bridges.front.settings import Front, Limit
 from bus.balance import imbalances
 from bus.wire.batch import from_payloads
 from capture.reader import message_of
@@ -25,6 +28,34 @@ def _crossed(pieces: Pieces) -> object:
         for message in messages:
             say(side, ear, message)
     assert imbalances((plain, trunk)) == []
+    return [ear.messages for ear in ears]
+
+
+_FRONT: Final = Front(
+    Renaming(("fridge",), ((("temp",), ("t",)), ((7,), ("t", "u"))), ("p",)),
+    refresh_s=1.0,
+    limits=(Limit(("p", "t"), 100.0), Limit((), 10.0, outward=True)),
+    opaque=("p", "words"),
+)
+
+
+def _fronted(pieces: Pieces) -> object:
+    """Let messages cross a side with other names, limits and opaque messages, and back. Ledgers balance."""
+    now_s = 0.0
+    bridge = Bridge("b", 0xB, clock=lambda: now_s, sequence=41)
+    plain, trunk = (
+        bridge.side("plain", Policy(opaque=True)),
+        bridge.side("trunk", Policy(trunk=True, opaque=True)),
+    )
+    door = FrontHub(trunk, _FRONT)
+    ears = recorder(plain), recorder(door)
+    messages = list(records(b"".join(pieces)))
+    for hub, ear in ((door, ears[1]), (plain, ears[0]), (door, ears[1])):
+        say(hub, ear, *messages)
+        for message in messages:
+            now_s += 0.01
+            say(hub, ear, message)
+    assert imbalances((bridge,)) == []
     return [ear.messages for ear in ears]
 
 
@@ -63,6 +94,15 @@ TARGETS: Final = (
         whole=True,
         inputs=2_000,
         why="0.3 ms an input: two buses and a bridge are made",
+    ),
+    Target(
+        "fronts",
+        "messages that cross a side with other names and limits, both ways",
+        _fronted,
+        _seeds,
+        whole=True,
+        inputs=2_000,
+        why="0.5 ms an input: a bridge and a front are made",
     ),
     Target(
         "rows",

@@ -8,34 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from bridges.media.i2c.link import I2cLink
 from bridges.media.i2c.medium import I2c
 from bridges.simulate.wire import divide
 from bus.hub import Hub
 from tests.bridges.support import MESSAGE, frame, recorder, say
 from tests.helpers.peers import until
+from tests.kernel.guest.i2c_adapters import EACH, NOBODY, PCI, STUB, TARGET, is_pci, number
 from tests.kernel.guest.support import PATIENCE_S, open_bytes, python
 
-ADAPTERS = Path("/sys/class/i2c-adapter")
 DRIVER = Path("/sys/bus/pci/drivers/i801_smbus")
-STUB, PCI = "SMBus stub driver", "SMBus I801 adapter"
-TARGET = {STUB: 0x42, PCI: 0x57}
-NOBODY = 0x33
-EACH = pytest.mark.parametrize("name", [STUB, PCI], ids=["stub", "i801"])
-
-
-def number(name: str) -> int:
-    """Return N of /dev/i2c-N for the adapter that its driver names so."""
-    for adapter in ADAPTERS.iterdir():
-        if (adapter / "name").read_text().startswith(name):
-            return int(adapter.name.removeprefix("i2c-"))
-    pytest.fail(f"there is no I2C adapter named {name!r}")
-
-
-def is_pci(bus: int) -> bool:
-    return (ADAPTERS / f"i2c-{bus}").exists() and number(PCI) == bus
 
 
 @contextmanager

@@ -183,3 +183,19 @@ def test_a_group_of_one_is_a_warning() -> None:
 
 def test_a_bus_by_its_address_stands_in_for_a_bus_by_name() -> None:
     assert errors(grouped(join="{url: 'tcp://10.0.0.2:6', trunk: true}, {can: can1, trunk: true}")) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "count"),
+    [
+        ("prefix: {a: hall, b: yard}", 1),
+        ("prefix: hall", 0),
+        ("rename: {t: u}", 0),
+        ("segment: {a: left, b: right}, prefix: {a: hall, b: yard}", 0),
+    ],
+)
+def test_candidates_call_the_frames_of_one_wire_alike(more: str, count: int) -> None:
+    settings = "".join(f"        {one}\n" for one in more.replace("}, ", "}\n").split("\n"))
+    text = PAIR % (JOINED, OWN) + settings
+    found = [one for one in errors(text) if "has other names on b than on a" in one]
+    assert len(found) == count

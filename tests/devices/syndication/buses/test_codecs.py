@@ -22,6 +22,46 @@ def made(name: str) -> Codec:
 
 
 @pytest.mark.parametrize(
+    ("settings", "data", "value"),
+    [
+        ({"type": "u16"}, b"\1\2", 258),
+        ({"type": "i16", "scale": 0.1}, b"\xff\x85", -12.3),
+        ({"type": "u16", "scale": 0.1}, b"\0\x64", 10),
+        ({"type": "f32", "order": "CDAB"}, b"\x33\x33\x41\xab", 21.4),
+        ({"type": "u64"}, b"\xff" * 8, 2**64 - 1),
+        ({"type": "bool"}, b"\1", True),
+        ({"type": "ascii"}, b"abc", "abc"),
+        ({"type": "bits"}, b"\x81", "10000001"),
+    ],
+)
+def test_a_value_is_coded_as_in_a_register(settings: dict[str, Any], data: bytes, value: Any) -> None:
+    one = codec(Coded(codec="value", **settings))
+    decoded = one.decode(data)
+    assert decoded is not None
+    assert msgpack.unpackb(decoded) == value
+    assert one.encode(decoded) == data
+    assert one.reason == "no value"
+    for wrong in (b"\xc0", b"\x90", msgpack.packb(b"x"), b"\xff\xff"):
+        assert one.encode(wrong) is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"codec": "value"}, "has a type"),
+        ({"codec": "json", "type": "u16"}, "has a type"),
+        ({"codec": "raw", "scale": 2}, "are of codec: value"),
+        ({"codec": "value", "type": "u16", "scale": 0}, "not 0"),
+        ({"codec": "value", "type": "ascii", "scale": 2}, "no scale"),
+        ({"codec": "value", "type": "u16", "order": "ABCDEFGH"}, "is for 8 bytes"),
+    ],
+)
+def test_words_of_a_value_that_do_not_fit_are_refused(settings: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        Coded(**settings)
+
+
+@pytest.mark.parametrize(
     ("name", "data", "value"),
     [
         ("raw", b"", b""),
