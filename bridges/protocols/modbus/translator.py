@@ -85,9 +85,13 @@ class ModbusTranslator(Asker[bytes, Request]):
     def _lose(self, why: str) -> None:
         self.over = why
 
-    def _disturb(self, now_s: float) -> None:
+    def _start(self) -> None:
+        super()._start()
         self.wire.stats.reject("late answer", len(self._held))
-        self._held, self._again = [], None
+        self._held = []
+
+    def _disturb(self, now_s: float) -> None:
+        self._start()
         for unit in self._units.values():
             unit.confirmed_s = -inf
             unit.doubt_s = now_s + max(DOUBT_S, DOUBT_TIMES * unit.timeout_s, unit.late_s)

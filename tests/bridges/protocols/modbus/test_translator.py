@@ -393,6 +393,17 @@ def test_a_gateway_asks_only_while_it_may_and_first_waits_for_one_answer_time(tc
     assert len(times) >= 6
 
 
+def test_a_value_that_was_not_confirmed_in_one_turn_is_none_in_the_next() -> None:
+    line = bench(table(*ABC), Device(delay_s=0.1))
+    line.may_act = lambda now_s: now_s < 0.6 or now_s > 5
+    line.run(4)
+    assert line.values == []
+    line.run(8)
+    assert mixed(line) == []
+    assert min(at_s for at_s, _, _ in line.values) > 5.5
+    assert line.rejected["late answer"] == 1
+
+
 def test_what_a_standby_hears_is_another_gateways_and_no_noise() -> None:
     line = bench(table())
     line.may_act = lambda now_s: False
