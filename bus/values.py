@@ -14,9 +14,12 @@ VALUES: Final = 4096
 VALUES_BYTES: Final = 1 << 20
 """The bytes that their frames may have together, by default."""
 
+COMMAND: Final = "set"
+"""The last name of a command to a device. A command is no value: said again later, it would act again."""
+
 _TOKEN: Final = Struct(">I")
 _OWN: Final = _TOKEN.pack(events.PATTERN[0])
-_CANARY: Final = _TOKEN.pack(canaries.TOKEN)
+_NO_VALUES: Final = _TOKEN.pack(canaries.TOKEN), _TOKEN.pack(Pattern(COMMAND)[0])  # as the last token
 _read = HEADER.unpack_from
 
 
@@ -38,12 +41,13 @@ def keyed(messages: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
         if kind != PUB or not count or size != end + data_bytes or data_bytes > DATA_BYTES_MAX:
             continue
         key = message[FRAME_BYTES_MIN:end]
-        if not (key.startswith(_OWN) or key.endswith(_CANARY)):
+        if not (key.startswith(_OWN) or key.endswith(_NO_VALUES)):
             yield key, message
 
 
 class LastValues:
-    """The newest PUB frame of each pattern, except the product's own frames: events, logs, canaries.
+    """The newest PUB frame of each pattern, except the product's own frames: events, logs, canaries;
+    and except commands.
 
     At most `values` patterns whose frames have `values_bytes` together: beyond that, the pattern that was
     silent for longest is forgotten, and counted in `forgotten`.

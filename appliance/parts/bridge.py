@@ -37,7 +37,11 @@ if TYPE_CHECKING:
     from bus.leases.candidacy import Candidacy
 
 _QUEUE_BYTES = 1 << 20
-_SOFT = LIMITS | {"shed", "age_ms", "subscribe", "publish", "patterns", "mates", "names", "held_s"}
+_SOFT = (
+    LIMITS
+    | {"shed", "age_ms", "subscribe", "publish", "patterns", "mates", "names", "held_s"}
+    | {"spoken_beside"}
+)
 Hear = Callable[[str, str], None]
 """Hears of an event: its kind and its cause."""
 GRACE_S = 2.0
@@ -215,9 +219,10 @@ class BridgePart(BasePart):
 
     def _age_s(self, facts: CandidateFacts) -> float:
         """Return how long a standby keeps frames: no longer than they may wait on any side."""
-        sheds = [leg.resolved.side.shed for leg in self.legs]
-        ages = [shed.age_ms / 1000 for shed in sheds if shed and shed.age_ms]
-        return min([spanning(facts.lease_max_ms), *ages])
+        sides = [leg.resolved.side for leg in self.legs]
+        ages = [side.shed.age_ms / 1000 for side in sides if side.shed and side.shed.age_ms]
+        longest = max(spanning(facts.lease_max_ms), *(_replay_s(side) or 0.0 for side in sides))
+        return min([longest, *ages])
 
     def _stand_by(self, facts: CandidateFacts, proofs: Proofs) -> "Candidacy":
         """Make the candidate, and let the bridge forward only while it holds the lease."""
@@ -371,6 +376,7 @@ def _asked(resolved: ResolvedMedium) -> dict[str, Any]:
     """Return the arguments that the link of a medium takes beside its settings."""
     asked: dict[str, Any] = {"mates": resolved.mates} if resolved.medium.selective else {}
     asked |= {} if resolved.names is None else {"names": list(resolved.names)}
+    asked |= {"spoken_beside": True} if resolved.spoken_beside else {}
     return asked | ({"held_s": resolved.held_s} if resolved.held_s else {})
 
 

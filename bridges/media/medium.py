@@ -136,8 +136,9 @@ class Medium(Record):
         `retry` can have `retry_min_s` and `retry_max_s`, and if the medium signs `keys` and `held_s`. A
         selective medium is also told by `mates` whether other gateways run the bridge: a standby must hear
         what the active bridge sends. It is 0, or a number of the side, the same there but for the last 8
-        bits. A named medium gets in `names` the names that the file knows. Raises `LinkError` for settings
-        that can never work.
+        bits. A named medium gets in `names` the names that the file knows, and one with a `subject_of_tmq`
+        by `spoken_beside` whether a protocol reads the same wire. Raises `LinkError` for settings that can
+        never work.
         """
         made: Link = load(self.LINK)(self, shed=shed, **retry)
         return made

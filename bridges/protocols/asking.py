@@ -10,8 +10,9 @@ from bus.quantity.quantity import Quantity
 from bus.quantity.raw import TEXT
 from bus.quantity.settings import is_number
 from bus.schema import Delay, Key, Names, Range
+from bus.values import COMMAND
 
-SET, RESULT = "set", "result"
+SET, RESULT = COMMAND, "result"
 """The last name of the pattern of a command, and of what became of it; before it stands that of the value."""
 
 

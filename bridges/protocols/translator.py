@@ -10,7 +10,7 @@ from typing import ClassVar, Generic, NamedTuple, TypeVar
 from bridges.items import Items
 from bus.ledger import Stats
 from bus.wire.batch import Buffer
-from bus.wire.frame import PUB, pack
+from bus.wire.frame import PUB, Frame, pack, unpack
 
 T = TypeVar("T")
 LOOK_S = 0.05
@@ -118,6 +118,16 @@ class Translator(Generic[T]):
         """Return `found` and `noise`, and begin both anew."""
         counts, self.found, self.noise = (self.found, self.noise), 0, 0
         return counts
+
+
+def published(message: bytes, start: Sequence[int] | None) -> Frame | None:
+    """Return the parts of a frame that publishes under a pattern; None for another type or another pattern.
+
+    `start` None is no pattern.
+    """
+    found = unpack(message)
+    fits = start is not None and found.type == PUB and found.tokens[: len(start)] == tuple(start)
+    return found if fits else None
 
 
 def frame(tokens: Sequence[int], data: Buffer) -> bytes:

@@ -36,6 +36,7 @@ def test_what_is_no_value() -> None:
         asking.ask(asking.Question(1, Pattern())),
         pack(PUB, (1, TOKEN), b"canary"),
         pack(PUB, (TOKEN,), b"canary"),
+        pack(PUB, Pattern("pump", "limit", "set"), b"a command"),
     ]
     other = [
         b"",

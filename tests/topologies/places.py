@@ -52,12 +52,14 @@ def places(annotation: Any, before: str = "", behind: str = "") -> Iterator[Plac
     elif origin is not None and origin.__name__ == "Mapping":
         yield from places(get_args(bare)[1], f"{before}{{x: ", f"}}{behind}")
     else:
-        some = [unwrap(one) for one in members(bare)]
-        lists = [one for one, _ in some if get_origin(one) is tuple]
-        options = frozenset(one for one, _ in some if one not in lists)
-        yield Place(before, behind, options, markers)
-        for one in lists:
+        some = [one for one in members(bare) if one is not type(None)]
+        own = [one for one in some if unwrap(one)[1] or get_origin(unwrap(one)[0]) is not None]
+        if options := frozenset(one for one in some if one not in own):
+            yield Place(before, behind, options, markers)
+        for one in own if len(some) > 1 else ():
             yield from places(one, before, behind)
+        if len(some) == 1 and own:
+            yield Place(before, behind, frozenset({unwrap(some[0])[0]}), markers)
 
 
 def within(cls: type[Record], before: str, behind: str, kind: str) -> Iterator[Place]:

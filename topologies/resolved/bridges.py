@@ -34,6 +34,7 @@ class ResolvedMedium:
     of tokens, where the medium asks for them. `certificates` are stamps. `protocol` is what the devices
     speak, None for TMQ, and `protocol_files` are stamps of what it reads. `subjects` are those of TMQ on the
     same wire, which a protocol leaves alone. `quantities` are what is known of the values that come in.
+    `spoken_beside`: another side reads the frames on a wire of TMQ by a protocol.
     """
 
     medium: Medium
@@ -48,6 +49,7 @@ class ResolvedMedium:
     names: tuple[str, ...] | None
     subjects: tuple[int, ...]
     quantities: tuple[Quantity, ...]
+    spoken_beside: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +174,13 @@ class Bridges:
             ground.names if medium.named or (side.speaks is not None and side.speaks.named) else None,
             () if side.speaks is None else self._subjects(joint),
             tuple(of_side(side)),
+            side.speaks is None and medium.subject_of_tmq is not None and self._is_spoken(joint.wire),
         )
+
+    def _is_spoken(self, wire: str) -> bool:
+        """Return whether a side of this file on a wire speaks a protocol."""
+        joints = self._ground.wiring.joints
+        return any(one.wire == wire and one.side.speaks is not None for one in joints)
 
     def _subjects(self, joint: Joint) -> tuple[int, ...]:
         """Return the Cyphal subjects of TMQ on a wire."""

@@ -5,5 +5,6 @@
 `transfers` that of TMQ, whose `codec` splits messages and joins them, `spoken` that of a protocol.
 `socketcan` packs frames as the kernel does. `state` tracks the controller's states. `restart` ends a bus-off.
 `source` watches what python-can reads from; `slcan` makes serial adapters fast, `socketcand` connects within
-bounds. `library` loads python-can, `listening` looks whether a controller acknowledges.
+bounds. `library` loads python-can, `listening` looks whether a controller acknowledges. `strangers` tells
+what others say on a bus of TMQ.
 """

@@ -20,6 +20,7 @@ from bridges.media.can.slcan import prepare_slcan
 from bridges.media.can.socketcand import connect_once
 from bridges.media.can.source import UNFRAMED_BYTES, put_source
 from bridges.media.can.state import BusState
+from bridges.media.can.strangers import Strangers
 from bridges.media.can.transfers import Node, TransferVoice
 from bridges.media.can.voice import Voice
 from bridges.media.device import D, DeviceLink, OpenPipe, PipeContext, need
@@ -154,14 +155,17 @@ class CanLink(CanBus["BusABC"]):
     """A CAN bus as a link of TMQ: a node, whose id no other node on the bus uses.
 
     A node without FD rejects FD frames (`fd on classic`) if its interface shows them. A frame with our node
-    id that we did not send is rejected (`conflict`) and logged.
+    id that we did not send is rejected (`conflict`) and logged. `spoken_beside`: a
+    protocol reads the frames of others on this bus already, so they are not told.
     """
 
-    def __init__(self, options: Can, **rest: Any) -> None:
+    def __init__(self, options: Can, spoken_beside: bool = False, **rest: Any) -> None:
         super().__init__(options, **rest)
         if options.node is None:
             raise LinkError(f"{self.name}: it needs a node id, 1 to 127")
-        self.node = Node(can_id(options.subject, options.node), self.seals)
+        looks_at = str(options.channel) if options.interface == "socketcan" else ""
+        self.strangers = Strangers(self.name, looks_at, options.subject, not spoken_beside)
+        self.node = Node(can_id(options.subject, options.node), self.seals, self.strangers)
 
     def _filters(self) -> list[dict[str, Any]]:
         return subject_filter(self.options.subject)
@@ -174,7 +178,23 @@ class CanLink(CanBus["BusABC"]):
 
     def _make_pipe(self, device: "BusABC", context: PipeContext) -> OpenPipe:
         voice: Voice = TransferVoice(self._shared, self.node)
+        self.strangers.open(self._loop)
         return CanPipe(self._shared, self._port(device), voice, self._restarter(), context)
+
+    @property
+    def condition(self) -> str:
+        said = self.strangers.words if self.state == "up" else ""
+        state = super().condition
+        return said if said and state in ("error-active", "unknown") else state
+
+    def close(self) -> None:
+        super().close()
+        self.strangers.close()
+
+    def revise(self, other: Link) -> bool:
+        if isinstance(other, CanLink):
+            self.strangers.revise(other.strangers.is_wanted)
+        return super().revise(other)
 
 
 def unknown(interface: str) -> str:

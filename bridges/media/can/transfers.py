@@ -18,6 +18,7 @@ from bridges.media.can.codec import (
 )
 from bridges.media.can.receive import take_echo
 from bridges.media.can.shared import Shared
+from bridges.media.can.strangers import Strangers, strange
 from bridges.media.can.voice import Inbound, OnFrame, Voice
 from bridges.media.medium import SEAL_BYTES
 from bridges.media.seals import Seals
@@ -45,10 +46,14 @@ class TransferIds:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Our node on the bus, from one opening to the next. `identifier` is that of its message frames."""
+    """Our node on the bus, from one opening to the next. `identifier` is that of its message frames.
+
+    `strangers` watches what others say.
+    """
 
     identifier: int
     seals: Seals | None = None
+    strangers: Strangers | None = None
     transfers: TransferIds = field(default_factory=TransferIds)
 
 
@@ -88,7 +93,7 @@ class TransferInbound(Inbound):
         self._name, self._identifier, self._fd = shared.name, node.identifier, shared.options.fd
         self._seals, more_bytes = node.seals, 0 if node.seals is None else SEAL_BYTES
         self._reassembler = Reassembler(shared.options.subject, shared.stats.rejected, more_bytes)
-        self._warned = False
+        self._warned, self._strangers = False, node.strangers
 
     def _messages(self, now: float, frames: list[CanFrame]) -> list[bytes]:
         ours, fd, feed = self._identifier, self._fd, self._reassembler.feed
@@ -105,6 +110,8 @@ class TransferInbound(Inbound):
                 self._stats.reject("fd on classic")
             elif (message := feed(now, identifier, data)) is not None:
                 found.append(message)
+        if self._strangers is not None and self._strangers.is_waiting:
+            self._strangers.hear(strange(frames, self._reassembler.subject), len(found))
         return found if self._seals is None else self._seals.opened(found)
 
     def _no_data_frame(self, frame: CanFrame) -> None:

@@ -84,7 +84,8 @@ def _open_device(options: Uart, transceiver: Mapping[str, Any] | None) -> Any:
             device.rs485_mode = serial.rs485.RS485Settings(**transceiver)
         except BaseException as error:
             device.close()
-            raise OSError(f"the driver does not switch an RS-485 transceiver: {error}") from error
+            why = f"the driver does not switch an RS-485 transceiver: {error}"
+            raise OSError(f"{why}: leave rs485 out if the adapter does it by itself") from error
     return device
 
 

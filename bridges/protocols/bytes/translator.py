@@ -8,8 +8,7 @@ from zlib import crc32
 from bridges.protocols.bytes.protocol import Bytes
 from bridges.protocols.bytes.streams import Streams
 from bridges.protocols.protocol import tokens_of
-from bridges.protocols.translator import Sent, Translator, Turn, Wire, frame
-from bus.wire.frame import unpack
+from bridges.protocols.translator import Sent, Translator, Turn, Wire, frame, published
 
 _OPENINGS = count()
 _SILENT_BYTES = 3
@@ -72,13 +71,12 @@ class BytesTranslator(Translator[bytes]):
         return self._rest(now_s)
 
     def send(self, message: bytes, now_s: float) -> Sent[bytes]:
-        _, tokens, data = unpack(message)
-        start = self._sends
-        if start is None or tokens[: len(start)] != start or len(tokens) - len(start) not in (0, 2):
+        found = published(message, self._sends)
+        numbers = () if found is None else found.tokens[len(self._sends or ()) :]
+        if found is None or len(numbers) not in (0, 2):
             return Sent(why="not sent here")
-        if len(tokens) > len(start) and (why := self._follow(tokens[-2], tokens[-1], now_s)):
-            return Sent(why=why)
-        return Sent([data])
+        why = self._follow(numbers[0], numbers[1], now_s) if numbers else ""
+        return Sent(why=why) if why else Sent([found.data])
 
     def _follow(self, stream: int, number: int, now_s: float) -> str:
         """Note the number of a chunk that leaves. Return why it is not written; "" if it is."""

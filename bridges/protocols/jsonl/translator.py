@@ -7,8 +7,8 @@ from bridges.protocols.delimited import DelimitedTranslator
 from bridges.protocols.jsonl.protocol import JsonLines
 from bridges.protocols.jsonl.reading import Unreadable, compact, read, written
 from bridges.protocols.protocol import tokens_of
-from bridges.protocols.translator import Sent, Wire, frame
-from bus.wire.frame import DATA_BYTES_MAX, TOKENS_MAX, unpack
+from bridges.protocols.translator import Sent, Wire, frame, published
+from bus.wire.frame import DATA_BYTES_MAX, TOKENS_MAX
 from bus.wire.notation import token_in
 
 _ABSENT = object()
@@ -92,12 +92,11 @@ class JsonTranslator(DelimitedTranslator):
         return frame(tokens, data)
 
     def send(self, message: bytes, now_s: float) -> Sent[bytes]:
-        _, tokens, data = unpack(message)
-        if self._whole is not None and tokens[: len(self._whole)] == self._whole:
-            return self._sent_whole(data)
+        if (whole := published(message, self._whole)) is not None:
+            return self._sent_whole(whole.data)
         for start, member in self._setters:
-            if tokens[: len(start)] == start:
-                return self._fitting(_within(member, _value_of(data, self._record.depth)))
+            if (found := published(message, start)) is not None:
+                return self._fitting(_within(member, _value_of(found.data, self._record.depth)))
         return Sent(why="not sent here")
 
     def _sent_whole(self, data: bytes) -> Sent[bytes]:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from bridges.protocols.lines.places import DATA, Shape
+from bus.extras import lacking
 from bus.schema import Names
 
 _MEMORY_BYTES = 1 << 20
@@ -11,9 +12,13 @@ _MEMORY_BYTES = 1 << 20
 def compiled(expression: str, is_text: bool) -> Any:
     """Return a compiled expression, for bytes. `is_text`: they are UTF-8; else each byte is a character.
 
-    Raises ValueError, with the reason, for an expression that RE2 does not know.
+    Raises ValueError, with the reason, for an expression that RE2 does not know, and ImportError, which says
+    what to do, without the library.
     """
-    import re2
+    try:
+        import re2
+    except ImportError as error:
+        raise ImportError(lacking("match", "google-re2", "lines")) from error
 
     options = re2.Options()
     options.log_errors = False

@@ -8,9 +8,8 @@ from bridges.protocols.lines.matching import Finder
 from bridges.protocols.lines.places import Template
 from bridges.protocols.lines.protocol import Lines
 from bridges.protocols.protocol import tokens_of
-from bridges.protocols.translator import Sent, Wire, frame
+from bridges.protocols.translator import Sent, Wire, frame, published
 from bus.names import Names
-from bus.wire.frame import unpack
 
 
 class _Rule(NamedTuple):
@@ -64,11 +63,11 @@ class LinesTranslator(DelimitedTranslator):
         return None if self._other is None else (self._other, line)
 
     def send(self, message: bytes, now_s: float) -> Sent[bytes]:
-        _, tokens, data = unpack(message)
-        rule = next((one for one in self._rules if tokens[: len(one.tokens)] == one.tokens), None)
-        if rule is None:
+        fits = ((one, published(message, one.tokens)) for one in self._rules)
+        rule, found = next((pair for pair in fits if pair[1] is not None), (None, None))
+        if rule is None or found is None:
             return Sent(why="not sent here")
-        values = rule.template.values(tokens[len(rule.tokens) :], data)
+        values = rule.template.values(found.tokens[len(rule.tokens) :], found.data)
         if values is None:
             return Sent(why="no token")
         if why := self._unfit(values):

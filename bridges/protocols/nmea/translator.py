@@ -6,8 +6,7 @@ from bridges.protocols.delimited import DelimitedTranslator
 from bridges.protocols.nmea.protocol import Nmea
 from bridges.protocols.nmea.sentences import checksum, is_tag, parse, starts
 from bridges.protocols.protocol import tokens_of
-from bridges.protocols.translator import Sent, Wire, frame
-from bus.wire.frame import unpack
+from bridges.protocols.translator import Sent, Wire, frame, published
 from bus.wire.pattern import token
 
 _END = b"\r\n"
@@ -63,9 +62,10 @@ class NmeaTranslator(DelimitedTranslator):
         return found
 
     def send(self, message: bytes, now_s: float) -> Sent[bytes]:
-        _, tokens, data = unpack(message)
-        if self._sends is None or tokens[: len(self._sends)] != self._sends:
+        found = published(message, self._sends)
+        if found is None:
             return Sent(why="not sent here")
+        data = found.data
         if b"\r" in data or b"\n" in data:
             return Sent(why="line end inside")
         parts = parse(data)

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from bridges.protocols.delimited import DelimitedTranslator
 from bridges.protocols.protocol import tokens_of
 from bridges.protocols.slip.protocol import Slip
-from bridges.protocols.translator import Sent, Wire, frame
-from bus.wire.frame import unpack
+from bridges.protocols.translator import Sent, Wire, frame, published
 
 END, ESC = b"\xc0", b"\xdb"
 _ESCAPED = {0xDC: END, 0xDD: ESC}
@@ -36,9 +35,10 @@ class SlipTranslator(DelimitedTranslator):
             yield frame(self._tokens, packet)
 
     def send(self, message: bytes, now_s: float) -> Sent[bytes]:
-        _, tokens, data = unpack(message)
-        if self._sends is None or tokens[: len(self._sends)] != self._sends:
+        found = published(message, self._sends)
+        if found is None:
             return Sent(why="not sent here")
+        data = found.data
         if not data:
             return Sent(why="empty")
         return Sent(why="oversize") if len(data) > self._longest_bytes else Sent([encode(data)])

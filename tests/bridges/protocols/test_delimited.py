@@ -4,7 +4,16 @@ import random
 
 import pytest
 
+from bridges.protocols.bytes.protocol import Bytes
 from bridges.protocols.delimited import Cutter
+from bridges.protocols.jsonl.protocol import JsonLines
+from bridges.protocols.lines.protocol import Lines
+from bridges.protocols.nmea.protocol import Nmea
+from bridges.protocols.protocol import Protocol
+from bridges.protocols.slip.protocol import Slip
+from bus.wire.frame import PUB, pack
+from bus.wire.notation import pattern_of
+from tests.bridges.protocols.spoken_support import translator
 
 
 def cut(delimiter: bytes, longest_bytes: int, pieces: list[bytes]) -> tuple[list[bytes], tuple[int, int]]:
@@ -37,6 +46,16 @@ def test_a_run_of_10_mb_is_bounded_and_counted_once_and_the_next_is_found(piece:
     runs, over = cut(b"\r\n", 2048, [data[at : at + piece] for at in range(0, len(data), piece)])
     assert runs == [b"next"]
     assert over == (1, size)
+
+
+@pytest.mark.parametrize("record", [one(send=("o",)) for one in (Lines, Nmea, JsonLines, Slip, Bytes)])
+@pytest.mark.parametrize("kind", [0, 2, 4, 8, 0x40, 0x80])
+def test_only_what_publishes_leaves(record: Protocol, kind: int) -> None:
+    made = translator(record)
+    data = b"$GPGGA,1" if isinstance(record, Nmea) else b"1"
+    assert made.send(pack(PUB, pattern_of("o"), data), 0.0).items
+    sent = made.send(pack(kind, pattern_of("o"), data), 0.0)
+    assert (list(sent.items), sent.why) == ([], "not sent here")
 
 
 def test_the_rest_says_whether_it_is_the_end_of_a_long_run() -> None:

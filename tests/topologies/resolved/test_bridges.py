@@ -34,6 +34,18 @@ def test_sides_say_where_a_bus_is_reached_who_goes_first_and_what_the_wire_is_ca
     assert (trunk.segment, can.segment) == ("bus plant", "segment motor")
 
 
+def test_a_side_of_tmq_knows_that_a_protocol_reads_the_same_wire() -> None:
+    def spoken(other: str) -> list[bool]:
+        sides = f"{{can: {{channel: can0, node: 5}}}}, {other}"
+        head = "name: t\ngateways: {a: }\nbuses: {p: {on: a}}\n"
+        text = f"{head}bridges: {{b: {{on: a, join: [bus: p, {sides}]}}}}"
+        found = resolve(wired(loads(text)), "a").bridges["b"].sides
+        return [side.medium.spoken_beside for side in found if side.medium is not None]
+
+    assert spoken("{can: {channel: can0}, protocol: raw}") == [True, False]
+    assert spoken("{can: {channel: can1}, protocol: raw}") == [False, False]
+
+
 WIRE = """\
 name: ranks
 gateways:
