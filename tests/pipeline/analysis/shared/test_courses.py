@@ -9,7 +9,9 @@ pytest.importorskip("pyspark")
 from pipeline.analysis.shared.courses import courses
 from pipeline.analysis.shared.inventory import Version
 
-BUS, BRIDGE, DOOR = {"bus a": {}}, {"bridge a": {"pattern": []}}, {"bridge a": {"pattern": [1]}}
+BUS: dict[str, Any] = {"bus a": {}}
+BRIDGE: dict[str, Any] = {"bridge a": {"pattern": []}}
+DOOR: dict[str, Any] = {"bridge a": {"pattern": [1]}}
 EVER = 99
 
 Told = tuple[int, int, int, dict[str, Any]]
