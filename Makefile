@@ -15,7 +15,7 @@ define install
 endef
 
 # What `requirements.lock` holds beside the plain install: the media of a gateway, and nothing that is heavy.
-LOCKED := can uart i2c
+LOCKED := can uart i2c dbc lines
 TOOLS := .venv/tools/bin
 
 .PHONY: demo quick test fuzz chaos mutants check format generated bench clean lock sbom audit takeovers heard soak site deb deb-test image image-test

@@ -1,6 +1,6 @@
 """Record classes by their key in files: ours from a table, those of other distributions from entry points."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -47,6 +47,10 @@ class Kinds(Generic[T]):
     def all(self) -> tuple[str, ...]:
         """Return the keys of all installed classes, ours first."""
         return *self._ours, *self._others
+
+    def known(self) -> Iterator[tuple[str, type[T]]]:
+        """Yield the keys of this distribution with their classes."""
+        yield from ((key, load(name)) for key, name in self._ours.items())
 
     @cached_property
     def _others(self) -> "dict[str, EntryPoint]":

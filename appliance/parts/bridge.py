@@ -219,9 +219,10 @@ class BridgePart(BasePart):
 
     def _age_s(self, facts: CandidateFacts) -> float:
         """Return how long a standby keeps frames: no longer than they may wait on any side."""
-        sheds = [leg.resolved.side.shed for leg in self.legs]
-        ages = [shed.age_ms / 1000 for shed in sheds if shed and shed.age_ms]
-        return min([spanning(facts.lease_max_ms), *ages])
+        sides = [leg.resolved.side for leg in self.legs]
+        ages = [side.shed.age_ms / 1000 for side in sides if side.shed and side.shed.age_ms]
+        longest = max(spanning(facts.lease_max_ms), *(_replay_s(side) or 0.0 for side in sides))
+        return min([longest, *ages])
 
     def _stand_by(self, facts: CandidateFacts, proofs: Proofs) -> "Candidacy":
         """Make the candidate, and let the bridge forward only while it holds the lease."""

@@ -32,7 +32,7 @@ _IDS_SHOWN: Final = 16
 
 
 class Heard(NamedTuple):
-    """What was found at a device: its record, the name of the protocol ("" for TMQ or none), and words."""
+    """The finding at a device: its record, the name of the protocol ("" for TMQ or none), and words."""
 
     medium: Medium
     protocol: str

@@ -1,6 +1,6 @@
 """Protocols of endpoints: `NAME:TARGET?protocol=NAME&KEY=VALUE`, where the keys are those of the protocol."""
 
-from typing import Any
+from typing import Any, get_args, get_origin
 from urllib.parse import urlencode
 
 from appliance.probe.media import Form, medium_of, pairs_of, value_of
@@ -8,7 +8,7 @@ from bridges.media.medium import Medium
 from bridges.protocols import PROTOCOLS
 from bridges.protocols.protocol import Protocol
 from bus.errors import LinkError
-from bus.schema import settings
+from bus.schema import Record, Setting, settings, unwrap
 from bus.text import nearest
 
 _KEY = "protocol"
@@ -58,8 +58,18 @@ def _fits(kind: type[Protocol] | None, record: type[Medium]) -> bool:
     return kind is not None and (not kind.items or bool(set(kind.items) & set(record.items)))
 
 
+def _is_table(one: Setting) -> bool:
+    """Return whether a setting is a list of records, which no word can hold."""
+    bare = unwrap(one.annotation)[0]
+    item = unwrap(get_args(bare)[0])[0] if get_origin(bare) is tuple else None
+    return isinstance(item, type) and issubclass(item, Record)
+
+
 def _made(word: str, kind: type[Protocol], pairs: list[tuple[str, str]]) -> Protocol:
     known, values = settings(kind), dict[str, Any]()
+    table = next((key for key, one in known.items() if one.required and _is_table(one)), None)
+    if table is not None:
+        raise LinkError(f"{word}: {kind.key} needs {table}, a table: write it into a topology, and run that")
     for key, text in pairs:
         if known[key].field.name in values:
             raise LinkError(f"{word}: {key} is given twice")

@@ -21,7 +21,7 @@ _SURE: Final = 0.5
 
 
 class Guess(NamedTuple):
-    """What input looks like: the name of a `protocol`, "" if none fits, and `words` for people.
+    """A guess at what input is: the name of a `protocol`, "" if none fits, and `words` for people.
 
     `share` is how much of the input that explains, 0 to 1.
     """

@@ -202,11 +202,16 @@ class Asker(Translator[T], Generic[T, P]):
             self._acting = False
             return []
         if not self._acting:
-            self._acting, self._again = True, None
+            self._acting = True
+            self._start()
             self._line.free_s = max(self._line.free_s, now_s + self._answer_s)
         if now_s < self._line.free_s:
             return []
         return self._begin(now_s)
+
+    def _start(self) -> None:
+        """Begin anew to ask, as this gateway may again: nothing of before holds."""
+        self._again = None
 
     def _begin(self, now_s: float) -> list[T]:
         if self._again is not None:

@@ -55,7 +55,7 @@ class Commands:
 
     @property
     def due_s(self) -> float:
-        """When the oldest command will have waited too long; infinite if none waits."""
+        """The time at which the oldest command has waited too long; infinite if none waits."""
         return self._waiting[0].came_s + self._age_s if self._waiting else inf
 
     def take(self, message: bytes, now_s: float) -> Sent[Any]:

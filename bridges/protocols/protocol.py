@@ -49,7 +49,8 @@ class Cycle(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """What a side receives and sends on a wire without sources. `spares`: what it sends does not come in."""
+    """The patterns that a side receives and sends on a wire without sources. `spares`: what it sends does not
+    come in."""
 
     received: "Selection"
     sent: "Selection"

@@ -11,6 +11,8 @@ from typing import Any
 from bridges.media.uart.link import UartLink
 from bridges.media.uart.medium import Uart
 from bridges.media.uart.port import SocketPort
+from bridges.media.uart.spoken import UartSpoken
+from bridges.protocols.protocol import Protocol
 from bridges.simulate.loop import socket_pair
 from bridges.simulate.wire import Faults, Order, Wire, WireEnd, bend_bytes, settings, trouble
 
@@ -61,6 +63,10 @@ class SerialLine(Wire):
     def link(self, name: str = "", **options: Any) -> "SimulatedUart":
         """Return a `UartLink` on a new end; `options`: fields of `Uart` and arguments of `UartLink`."""
         return SimulatedUart(self.end(name), **options)
+
+    def speaking(self, protocol: Protocol, name: str = "", **options: Any) -> "SpokenUart":
+        """Return a `UartSpoken` on a new end; `options`: fields of `Uart` and arguments of the link."""
+        return SpokenUart(self.end(name), protocol, **options)
 
     def bend(self, loop: AbstractEventLoop, end: str, burst: _Burst) -> bytes:
         """Return the bytes that a listener receives of `burst`."""
@@ -225,4 +231,16 @@ class SimulatedUart(UartLink):
         self.end = end
 
     def _open_device(self) -> "SerialPort":
+        return SerialPort(self.end, self._loop)
+
+
+class SpokenUart(UartSpoken):
+    """A `UartSpoken` whose device is one end of a simulated line; the rest is the real link."""
+
+    def __init__(self, end: SerialEnd, protocol: Protocol, **options: Any) -> None:
+        uart, rest = settings(end.line, Uart, options, port=end.name, baud=end.line.baud)
+        super().__init__(uart, protocol, **rest)
+        self.end = end
+
+    def _open_port(self) -> "SerialPort":
         return SerialPort(self.end, self._loop)

@@ -7,6 +7,7 @@ from typing import Final
 
 from bus.quantity.forms import read, text_of
 from bus.quantity.quantity import Quantity
+from bus.text import plain
 from bus.wire.notation import text_of as pattern_text
 from bus.wire.pattern import Pattern
 
@@ -74,4 +75,4 @@ def line(quantity: Quantity) -> str:
         f"({', '.join(texts[:_CHOICES_SHOWN])}{more})" if texts else "",
         "command" if quantity.writable else "",
     )
-    return "  ".join((pattern_text(quantity.pattern), *filter(None, parts)))
+    return plain("  ".join((pattern_text(quantity.pattern), *filter(None, parts))))

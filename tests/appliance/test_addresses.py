@@ -177,6 +177,8 @@ BINDERS: Final = {
     "appliance/machine/inspection.py": "check --here",
     "appliance/local/responder.py": "a socket file of our own",
     "appliance/demo/scene.py": "looks for a free port",
+    "appliance/probe/listening.py": "a CAN interface, to guess what runs on it",
+    "bridges/media/can/strangers.py": "a CAN interface, to look at it for a moment",
     "examples/medium-udp/buscoupler_udp/link.py": "a device link, which is opened again",
 }
 _ACCEPTS: Final = {"appliance/local/responder.py": "a socket file of our own"}

@@ -15,7 +15,7 @@ from topologies.findings import Finding, InvalidTopology
 from topologies.loading.loader import loads
 from topologies.wiring.segments import wired
 
-FOREIGN = re.compile(r"^scrape_configs:|\b(?:udp|mqtt|mavlink):", re.MULTILINE)  # and examples/
+FOREIGN = re.compile(r"^scrape_configs:|\b(?:unicast|mqtt|mavlink):", re.MULTILINE)  # and examples/
 SNIPPETS = [
     pytest.param(block.text, id=f"{page.relative_to(ROOT)}-{block.line}")
     for page in PAGES

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from appliance.commandline.cli import main
 from bus.hub import Hub
 from bus.names import Names
 from bus.transports.links import make_link
@@ -41,6 +42,13 @@ def test_the_page_shows_what_the_example_has() -> None:
     shipped = yaml.safe_load(FILE.read_text())
     sides = [one["bridges"]["engine"]["join"][1]["protocol"] for one in (shown, shipped)]
     assert sides[0] == sides[1]
+
+
+def test_show_lists_its_values_with_units(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "--values", str(FILE)]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert "engine/Engine/Speed  rpm  0 to 16383.75" in shown
+    assert "engine/Command/Mode  0 to 3  (0 Off, 1 Limit, 2 Hold)  command" in shown
 
 
 @pytest.fixture

@@ -174,6 +174,18 @@ def _unmatched(wiring: Wiring) -> Iterator[Finding]:
             if not related(tokens(names), tokens(whole)):
                 text = f"{_slashed(names)} matches nothing here: the bridge carries {_slashed(whole)} only"
                 yield warning(side.where, text)
+        yield from _misnamed(side)
+
+
+def _misnamed(side: Side) -> Iterator[Finding]:
+    """Yield patterns of a side that has other names on its wire, if no frame there has such a name inside."""
+    renaming, own = side.renaming, (side.allow, side.deny)
+    lists = [names for one in own for names in (*one.both, *one.inward, *one.outward)]
+    for names in (side.pattern, *lists, *(one.pattern for one in side.limits)) if renaming.lets_out else ():
+        if names and not renaming.outside(names):
+            words = ", ".join(renaming.words())
+            text = f"{_slashed(names)} is no name in the bridge of what crosses here ({words})"
+            yield warning(side.where, f"{text}: patterns are those behind these settings")
 
 
 def _slashed(names: tuple[int | str, ...]) -> str:

@@ -3,7 +3,10 @@
 from collections.abc import Iterator
 
 from bridges.protocols.protocol import Protocol
+from bus.schema import Patterns, Where
+from bus.wire.notation import text_of
 from topologies.findings import Finding, error, warning
+from topologies.model.bridges import meeting
 from topologies.wiring.segments import Joint, Wiring
 
 
@@ -17,7 +20,24 @@ def find_unspoken(wiring: Wiring) -> Iterator[Finding]:
         for problem in protocol.problems():
             make = error if problem.is_error else warning
             yield make(problem.where or protocol.where, problem.text)
+    yield from _unheard(wiring)
     yield from _two_masters(wiring)
+
+
+def _unheard(wiring: Wiring) -> Iterator[Finding]:
+    """Yield sides whose own patterns leave nothing of what the protocol reads or sends."""
+    for side in (joint.side for joint in wiring.joints if joint.side.speaks is not None):
+        way, own = side.way, (side.pattern,) if side.pattern else side.allow.both
+        assert way is not None  # a protocol has one
+        yield from _apart(side.where, "enters", (*own, *side.allow.inward), way.inward)
+        yield from _apart(side.where, "leaves", (*own, *side.allow.outward), way.outward)
+
+
+def _apart(where: Where, verb: str, own: Patterns, ways: Patterns | None) -> Iterator[Finding]:
+    if own and ways and not meeting(own, ways):
+        some = " and ".join(map(text_of, ways[:4])) + (" ..." if len(ways) > 4 else "")
+        text = f"nothing {verb} here: the protocol has {some}, and this side lets only"
+        yield warning(where, f"{text} {' and '.join(map(text_of, own))} pass")
 
 
 def _two_masters(wiring: Wiring) -> Iterator[Finding]:

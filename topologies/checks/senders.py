@@ -22,6 +22,26 @@ def find_echoes(wiring: Wiring) -> Iterator[Finding]:
     for sides in wires.values():
         yield from _within(sides)
         yield from _between(sides)
+    yield from _overheard(wiring)
+
+
+def _overheard(wiring: Wiring) -> Iterator[Finding]:
+    """Yield sides of a shared pair of wires where another gateway takes the bytes that one writes as new."""
+    wires: dict[str, list[Joint]] = {}
+    for joint in wiring.joints:
+        medium, speaks = joint.side.medium, joint.side.speaks
+        if medium is not None and medium.shared and speaks is not None and "bytes" in medium.items:
+            wires.setdefault(joint.wire, []).append(joint)
+    for wire, joints in wires.items():
+        gateways = sorted({joint.gateway for joint in joints})
+        for joint in joints if len(gateways) > 1 else ():
+            speaks = joint.side.speaks
+            if speaks is not None and not speaks.asks and speaks.way.outward != ():
+                text = f"what {joint.gateway} writes on {wire} comes in at {', '.join(gateways)} as new"
+                advice = "leave send out, or run this side on one gateway"
+                yield error(
+                    speaks.where, f"{text}: all hear each other there, and bytes name no sender: {advice}"
+                )
 
 
 def _within(sides: list[tuple[Joint, Claim]]) -> Iterator[Finding]:

@@ -223,7 +223,9 @@ def _check_spoken(side: Side, protocol: Protocol) -> None:
     joined = (side.bus and f"a bus ({side.bus})") or side.kind
     carried = () if side.medium is None else side.medium.items
     if not set(carried) & set(protocol.items):
-        raise ValueError(f"{joined} does not carry the protocol {protocol.key}: leave protocol out")
+        fit = [key for key, kind in PROTOCOLS.known() if set(carried) & set(kind.items)]
+        instead = f"use {', '.join(fit)}, or leave protocol out" if fit else "leave protocol out"
+        raise ValueError(f"{joined} does not carry the protocol {protocol.key}: {instead}")
     if side.trunk:
         raise ValueError("a side with a protocol cannot be a trunk: its devices know no envelopes")
     if side.medium is not None and side.medium.hears_only and protocol.way.outward != ():

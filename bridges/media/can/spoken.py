@@ -59,7 +59,10 @@ class CanSpoken(CanBus[Conversation]):
 
     def _filters(self) -> list[dict[str, Any]] | None:
         filters = self.protocol.filters()
-        return None if filters is None else [{"can_id": one, "can_mask": mask} for one, mask in filters]
+        if filters is None:
+            return None
+        # with the bit of error frames in its mask, a filter is one of the kernel's for these alone
+        return [{"can_id": one & ~ERROR, "can_mask": mask & ~ERROR} for one, mask in filters]
 
     def _open_device(self) -> Conversation:
         clock = partial(unix_s, self._loop.time)

@@ -1,4 +1,4 @@
-"""What others say on a CAN bus of TMQ: told as a state while nobody says a TMQ message.
+"""Frames of others on a CAN bus of TMQ, told as a state while nobody says a TMQ message.
 
 Most interfaces bring all frames. The kernel's filter of SocketCAN keeps those of others away, so a thread
 looks at them once in a while, through a socket of its own that only reads.

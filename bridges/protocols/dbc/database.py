@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 FORMATS: Final = ("dbc", "kcd", "sym")
 FILE_BYTES: Final = 32 << 20
 _SIZE_MAX, _J1939_SIZE_MAX, _BITS_MAX, _TEXT_MAX, _LARGE = 64, 1785, 512, 255, 1e100
+_STRAYS_MAX: Final = 100
 _PLACE: Final = re.compile(r"\bline (\d+)(?:, column (\d+))?")
 _NAMED: Final = re.compile(r"in message (\w+)")
 _ENTRY: Final = re.compile(r"\b(VAL_|SIG_VALTYPE_) (\d+) (\w+)")
@@ -84,7 +85,7 @@ def load(text: str, form: str, is_j1939: bool | None = None) -> Database:
 
 def _without_strays(text: str, said: str, flaws: list[Flaw]) -> str:
     """Return a DBC without the entries, of signals that no message has, for which it was refused."""
-    for kind, number, name in _ENTRY.findall(said) if "unused" in said else ():
+    for kind, number, name in _ENTRY.findall(said)[:_STRAYS_MAX] if "unused" in said else ():
         stray = re.compile(rf'^[ \t]*{kind}\s+{number}\s+{name}\b(?:[^;"]|"[^"]*")*;', re.MULTILINE)
         if (place := stray.search(text)) is not None:
             line = text.count("\n", 0, place.start()) + 1

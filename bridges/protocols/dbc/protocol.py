@@ -16,12 +16,14 @@ from bridges.protocols.values import FormSetting
 from bus.errors import words_of
 from bus.needs import Library, Need, Readable
 from bus.quantity.quantity import Quantity
-from bus.schema import Delay, Key, Length, Names, Path, Range, Scalar, Single, Where
+from bus.schema import Check, Delay, Key, Length, Names, Path, Range, Scalar, Single, Where, check_signs
+from bus.text import plain
 from bus.wire.frame import TOKENS_MAX
 
 MISSING = "cantools is missing: pip install 'buscoupler[dbc]'"
 
 MessageName = Annotated[str, Length(1, 255)]
+SignalKey = Annotated[str, Length(1, 511), Check(check_signs, "a signal")]
 MessageNames = Annotated[tuple[MessageName, ...], Length(0, 4096), Single()]
 
 
@@ -58,11 +60,11 @@ class Dbc(Protocol):
         None
     )
     initial: Annotated[
-        Mapping[str, Scalar],
+        Mapping[SignalKey, Scalar],
         "values until the bus gives some, by SIGNAL or MESSAGE/SIGNAL: commands on a live bus",
     ] = field(default_factory=dict)
     fill: Annotated[
-        Mapping[str, str],
+        Mapping[SignalKey, str],
         "who fills a sent signal, by SIGNAL or MESSAGE/SIGNAL: `counter`, or an entry point",
     ] = field(default_factory=dict)
     cycle: Annotated[
@@ -199,13 +201,13 @@ class Dbc(Protocol):
             yield Problem(f"{self.file} cannot be read: {error.strerror or words_of(error)}")
         except Unreadable as error:
             place = Where(path, error.line, error.column or 1, self.where.path) if error.line else None
-            yield Problem(f"{self.file}: {error}" if place is None else f"{error}", where=place)
+            yield Problem(plain(f"{self.file}: {error}" if place is None else f"{error}"), where=place)
         except ValueError as error:
             yield Problem(f"{self.file}: {error}")
         else:
             named = {"send": self.send, "receive": self.receive or ()}
             found = problems(database, named, self.sender, self.wanted(database))
-            yield from (Problem(f"{self.file}: {text}", is_error) for text, is_error in found)
+            yield from (Problem(plain(f"{self.file}: {text}"), is_error) for text, is_error in found)
 
     def label(self) -> str:
         return f"dbc {self.file}"

@@ -9,7 +9,7 @@ from bridges.items import Items
 from bridges.protocols.asking import Asked, Asking, counted
 from bridges.protocols.protocol import Problem
 from bus.quantity.raw import TEXT, Order, Type, size_of
-from bus.schema import Delay, Length, Range, Record, check_fields
+from bus.schema import Check, Delay, Length, Range, Record, check_fields
 
 Kind = Literal["coil", "discrete", "input", "holding"]
 BITS = ("coil", "discrete")
@@ -17,7 +17,14 @@ WRITABLE = ("coil", "holding")
 REGISTERS_MAX, BITS_MAX = 125, 2000
 WRITTEN_MAX = 123
 Late = Annotated[float, Range(0, 86_400_000)]
-Address = Annotated[int, Range(1, 255)]
+
+
+def _check_one(device: int) -> None:
+    if device == 0:
+        raise ValueError("0 means all devices, of which none answers: name one, from 1 to 255")
+
+
+Address = Annotated[int, Check(_check_one, "the address of one device"), Range(1, 255)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,8 @@ _LATE = frozenset({"short answer", "long answer", "other answer"})
 _ILLEGAL = frozenset({2, 3, 4})  # codes that may be of one of the values only
 DOUBT_S, DOUBT_TIMES = 5.0, 10
 """How long after a disturbance answers of an RTU device are confirmed: so long, or so many timeouts."""
+CONFIRM_S = 60.0
+"""How often one is confirmed anyway."""
 
 
 @dataclass(slots=True, eq=False)
@@ -24,14 +26,14 @@ class Unit(Device):
     """A device of the table. `late_s`: how long its answer may come after a timeout.
 
     `requests`: how many different ones read its values. Before `doubt_s` an answer may be that to an earlier
-    request, and so may one while it is `unsure`: nothing was confirmed since. `behind`: that was seen.
+    request, and so may one long after `confirmed_s`, when an answer surely was not. `behind`: that was seen.
     """
 
     late_s: float = 0.0
     many: bool = False
     requests: int = 0
     doubt_s: float = -inf
-    unsure: bool = False
+    confirmed_s: float = inf
     behind: bool = False
 
     def answered(self) -> None:
@@ -40,7 +42,7 @@ class Unit(Device):
 
     def in_doubt(self, now_s: float) -> bool:
         """Tell whether an answer needs to be confirmed. Of one request, a late one has the same values."""
-        return self.requests > 1 and (self.unsure or now_s < self.doubt_s)
+        return self.requests > 1 and (now_s < self.doubt_s or now_s >= self.confirmed_s + CONFIRM_S)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -75,17 +77,23 @@ class ModbusTranslator(Asker[bytes, Request]):
     def _line_of(self, record: Modbus, wire: Wire) -> Rtu | Mbap:
         if not wire.byte_s:
             return Mbap(self.reject, self._lose)
+        for unit in self._units.values():
+            unit.confirmed_s = -inf
         silence_s = None if record.silence_ms is None else record.silence_ms / 1000
         return Rtu(self.reject, self._disturb, wire.byte_s, silence_s)
 
     def _lose(self, why: str) -> None:
         self.over = why
 
-    def _disturb(self, now_s: float) -> None:
+    def _start(self) -> None:
+        super()._start()
         self.wire.stats.reject("late answer", len(self._held))
-        self._held, self._again = [], None
+        self._held = []
+
+    def _disturb(self, now_s: float) -> None:
+        self._start()
         for unit in self._units.values():
-            unit.unsure = True
+            unit.confirmed_s = -inf
             unit.doubt_s = now_s + max(DOUBT_S, DOUBT_TIMES * unit.timeout_s, unit.late_s)
 
     def _add(self, block: Block, due_s: float) -> None:
@@ -120,7 +128,7 @@ class ModbusTranslator(Asker[bytes, Request]):
         unit, held = self._device(asked), self._held
         self._held = []
         unit.behind = unit.behind or outcome.fault in _LATE
-        unit.unsure = unit.unsure and bool(outcome.fault)
+        unit.confirmed_s = unit.confirmed_s if outcome.fault else now_s
         super()._note(unit, outcome, now_s)
         return held  # none if it was no answer to the request
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from bus.vacancy import NO_DEVICE, NO_PEER
 from capture.schema import Kind
 from pipeline.analysis.audit.ways import Way, Ways, of_hubs, reached, shown
+from pipeline.analysis.shared.courses import courses
 from pipeline.analysis.shared.expected import Kept
 from pipeline.analysis.shared.frames import NO_FRAME
 from pipeline.analysis.shared.inventory import Version
@@ -46,12 +47,10 @@ def due(kept: Iterable[Kept], taken: "Iterable[Row]", at: Places) -> Due:
 
 
 def always(versions: Iterable[Version], patterns: Patterns, begun: int) -> Ways:
-    """Return the ways that surely let frames pass in each topology of each gateway that has the bridge."""
-    by_gateway: dict[str, list[Ways]] = defaultdict(list)
-    for one in versions:
-        by_gateway[one.gateway].append(of_hubs(one.hubs, patterns, begun, is_sure=True))
+    """Return the ways that surely let frames pass in each topology of each course that has the bridge."""
     every: dict[str, list[frozenset[Way]]] = defaultdict(list)
-    for told in by_gateway.values():
+    for course in courses(versions):
+        told = [of_hubs(one.hubs, patterns, begun, is_sure=True) for one in course]
         for hub in {name for ways in told for name in ways}:
             every[hub] += [ways.get(hub, frozenset()) for ways in told]
     return {hub: reduce(and_, some) for hub, some in every.items()}

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from capture.schema import Hubs
 from pipeline.analysis.audit.episodes import EPISODE
 from pipeline.analysis.audit.ways import Ways, of_flow, reached
+from pipeline.analysis.shared.courses import Course, courses
 from pipeline.analysis.shared.frames import local_table
 from pipeline.analysis.shared.inventory import Version
 from pipeline.analysis.shared.places import Patterns
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Spell = tuple[int, int, Sequence[Hubs]]
-"""From when, until when (in ns by one clock), and the topologies of all gateways at that time."""
+"""From when, until when (in ns by one clock), and the topologies of all recorders at that time."""
 Kept = tuple[str, int, str, int, int]
 """A home, the patterns that frames start with, a segment that they could not reach, from when, until when."""
 
@@ -29,20 +30,21 @@ _EVER_NS: Final = 1 << 62
 
 def spells(versions: Iterable[Version], ahead: Mapping[str, int]) -> list[Spell]:
     """Divide time where the topology of a gateway changed. One spell if none did."""
-    by_gateway: dict[str, list[Version]] = {}
-    for one in sorted(versions, key=lambda version: version.from_ns):
-        its = by_gateway.setdefault(one.gateway, [])
-        if not its or its[-1].hubs != one.hubs:
-            its.append(one._replace(from_ns=one.from_ns - ahead.get(one.gateway, 0)))
-    cuts = sorted({one.from_ns for its in by_gateway.values() for one in its[1:]})
+    found = [[_timed(one, ahead) for one in course] for course in courses(versions)]
+    cuts = sorted({one.from_ns for course in found for one in course[1:]})
     return [
-        (begin, end, [_active(its, begin) for its in by_gateway.values()])
+        (begin, end, [_active(course, begin) for course in found])
         for begin, end in pairwise([-_EVER_NS, *cuts, _EVER_NS])
     ]
 
 
-def _active(its: Sequence[Version], at_ns: int) -> Hubs:
-    return [its[0], *(one for one in its[1:] if one.from_ns <= at_ns)][-1].hubs
+def _timed(one: Version, ahead: Mapping[str, int]) -> Version:
+    return one._replace(from_ns=one.from_ns - ahead.get(one.gateway, 0))
+
+
+def _active(course: Course, at_ns: int) -> Hubs:
+    """Return the topology that held at a time; before the first one was told, that one."""
+    return [course[0], *(one for one in course[1:] if one.from_ns <= at_ns)][-1].hubs
 
 
 def kept_out(

@@ -1,8 +1,9 @@
 """The facts about a capture that several analyses need.
 
 `frames` are conditions on rows, and small tables made of values; `inventory` says what is in a capture,
-`places` where, and `trunks` which buses are one segment. A frame's rows become one of the `sums`, by what
-`filters` make of its tokens; from them `expected` learns where frames should arrive. `hops` are the times of
-frames, `clocks` those of gateways, `steps` where those stepped, and `drifts` how they drifted. `holes` are
-times without rows, `events` what candidates told, `service` the rules of pauses.
+`places` where, `courses` what recorders told of it and when, and `trunks` which buses are one segment. A
+frame's rows become one of the `sums`, by what `filters` make of its tokens; from them `expected` learns where
+frames should arrive. `hops` are the times of frames, `clocks` those of gateways, `steps` where those stepped,
+and `drifts` how they drifted. `holes` are times without rows, `events` what candidates told, `service` the
+rules of pauses.
 """

@@ -1,8 +1,8 @@
 """The inventory of a capture: who was where, what the ledgers and the recorders say.
 
 It is added up from the summaries at the end of the files. If a file has none (version 1, or compacted without
-it), it takes a pass over narrow columns of all rows. The sums do not grow with time (a few for each link), so
-they are collected, and the tables made of them here.
+it), it takes a pass over narrow columns of all rows. The sums hardly grow with time (a few for each link, and
+when each file began), so they are collected, and the tables made of them here.
 """
 
 import json
@@ -56,6 +56,7 @@ def summarised(rows: "DataFrame") -> "DataFrame":
         "rows": F.sum(inner["rows"]), "enveloped": F.sum(inner["enveloped"]), "summaries": F.count(F.lit(1)),
         "last": F.max(inner["last_cap_seq"]), "last_ns": F.max(inner["last_ns"]),
         "topologies": F.collect_set("payload"),
+        "began_ns": F.collect_set(F.when(inner["kind"] == Kind.TOPOLOGY.value, F.col("ts_ns"))),
     })  # fmt: skip
 
 
@@ -65,7 +66,7 @@ def counted(rows: "DataFrame") -> "DataFrame":
     return _by_sort(recorded, F.col("kind"), F.lit(None).cast("binary"), {
         "rows": F.count(F.lit(1)), "enveloped": F.count("origin"), "summaries": F.lit(0),
         "last": F.max("cap_seq"), "last_ns": F.max("ts_ns"),
-        "topologies": F.lit(None),
+        "topologies": F.lit(None), "began_ns": F.lit(None),
     })  # fmt: skip
 
 
@@ -79,19 +80,27 @@ def _by_sort(rows: "DataFrame", kind: "Column", topology: "Column", sums: "dict[
 
 
 class Version(NamedTuple):
-    """A topology that files of a gateway were recorded under, since the first of them began."""
+    """A topology that files of a gateway were recorded under, since the first of them began, or the first
+    after others. `boot` is the run of the recorder, and `until_ns` the time of its last row."""
 
     gateway: str
     from_ns: int
     hubs: Hubs
+    boot: int = 0
+    until_ns: int = 0
 
 
 def versions(taken: "Iterable[Row]") -> "Iterator[Version]":
-    """Yield the topologies that files were recorded under, each once for each run of a recorder."""
-    for row in taken:
-        if row.kind == Kind.TOPOLOGY:
-            for one in row.topologies:
-                yield Version(row.gateway, row.first_ns, json.loads(one))
+    """Yield the topologies that files were recorded under, for each run of a recorder, in the order in which
+    they changed."""
+    for (gateway, boot), group in grouped(taken, "gateway", "boot").items():
+        until_ns, before = max(row.last_ns for row in group), None
+        told = [row for row in group if row.kind == Kind.TOPOLOGY]
+        began = [(ns, text) for row in told for text in row.topologies for ns in row.began_ns]
+        for from_ns, text in sorted(began):
+            if text != before:
+                yield Version(gateway, from_ns, json.loads(text), boot, until_ns)
+            before = text
 
 
 def topologies(taken: "Iterable[Row]") -> "Iterator[Hubs]":

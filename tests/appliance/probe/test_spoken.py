@@ -34,6 +34,10 @@ def test_settings_of_medium_and_protocol_in_one_word() -> None:
         ("uart:/dev/x?protocol=lines&receive={k}", "there is no match"),
         ("uart:/dev/x?protocol=lines&encoding=latin", "encoding"),
         ("uart:/dev/x?protocol=nmae", "did you mean nmea|nmea"),
+        ("uart:/dev/x?protocol=modbus", "modbus needs registers, a table: write it into a topology"),
+        ("frames:h:1?protocol=modbus&registers=5", "modbus needs registers, a table"),
+        ("i2c:1?protocol=registers", "registers needs registers, a table"),
+        ("i2c:1", "targets is missing"),
         ("can:can0?protocol=lines", "does not carry the protocol lines"),
     ],
 )

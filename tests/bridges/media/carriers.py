@@ -34,6 +34,7 @@ class Carrier:
     retry: ClassVar[dict[str, Any]] = RETRY
     listens = False
     holds_a_peer = False
+    hears_itself = False
 
     def medium(self) -> Medium:
         raise NotImplementedError
@@ -114,6 +115,8 @@ class Pty(Carrier):
 
 class TwoWires(Pty):
     """A two-wire line, as RS-485 is: the adapter hears all that it sends."""
+
+    hears_itself = True
 
     def medium(self) -> Medium:
         return Uart(port=str(self.line.path), baud=BAUD, echo=True)

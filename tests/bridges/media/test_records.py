@@ -13,6 +13,7 @@ from bridges.media.sp.medium import Sp
 from bridges.media.tcp.medium import Tcp
 from bridges.media.tmq.medium import Tmq
 from bridges.media.uart.medium import Rs485, Uart
+from bridges.media.udp.medium import Udp
 from bus.needs import Library, Listening, Lookup
 
 CAN = Can(channel="can0")
@@ -22,8 +23,18 @@ BUS = Sp(address="tcp://h:1")
 STREAM = Tcp(host="h", port=9)
 NETWORK = Tmq()
 LINE = Uart(port="/dev/ttyS0")
+PEER = Udp(host="h", port=9)
 PAIR = Uart(port="/dev/ttyS0", rs485=Rs485(nodes=(1, 2)))
-EVERY = {"can": CAN, "i2c": I2C, "multicast": GROUP, "url": BUS, "tcp": STREAM, "tmq": NETWORK, "uart": LINE}
+EVERY = {
+    "can": CAN,
+    "i2c": I2C,
+    "multicast": GROUP,
+    "url": BUS,
+    "tcp": STREAM,
+    "tmq": NETWORK,
+    "uart": LINE,
+    "udp": PEER,
+}
 
 
 def facts(medium: Medium) -> set[str]:
@@ -53,6 +64,8 @@ def test_this_is_about_all_of_them() -> None:
         (STREAM, {"deaf"}),
         (NETWORK, {"selective", "plain"}),
         (LINE, {"signs"}),
+        (PEER, {"deaf"}),
+        (Udp(host="10.0.0.255", port=9, broadcast=True), {"deaf", "shared"}),
         (PAIR, {"shared", "signs"}),
     ],
     ids=lambda value: value.label() if isinstance(value, Medium) else "",

@@ -158,3 +158,22 @@ def test_error_frames_come_in_if_asked_for() -> None:
     made = translator(Cannelloni(root=("car",), errors=True), "datagrams")
     assert len(made.receive([bytes.fromhex("0200010001 20000004 08") + bytes(8)], 0)) == 1
     assert made.send(message("car/0x123", b""), 0).why == "not sent here"
+
+
+async def test_a_gateway_that_dials_and_one_that_listens_understand_each_other() -> None:
+    port, near, far = free_port(), Hub("near"), Hub("far")
+    mine, theirs = recorder(near), recorder(far)
+    links: list[Any] = [
+        Tcp(host="127.0.0.1", port=port, mode="listen").speaking(RECORD),
+        Tcp(host="127.0.0.1", port=port).speaking(RECORD),
+    ]
+    links[0].open(far, get_running_loop())
+    links[1].open(near, get_running_loop())
+    await until(lambda: links[1].state == "up" and len(far.pipes) == 2)
+    sent = [message(f"car/{number:#x}x/4", bytes(12)) for number in range(50)]
+    say(far, theirs, *sent)
+    await until(lambda: mine.messages == sent)
+    say(near, mine, *sent)
+    await until(lambda: theirs.messages == sent)
+    for link in links:
+        link.close()

@@ -45,4 +45,5 @@ def test_a_quantity_is_a_line() -> None:
     assert line(SPEED) == "car/Speed  rpm  0 to 8000.5"
     assert line(MODE) == "car/Mode  (0 Off, 1 On)  command"
     assert line(Quantity(("a",), high=3)) == "a  to 3"
+    assert line(Quantity(("a",), unit="\x1bV")) == "a  ?V"
     assert line(Quantity(("a",), low=3, choices=dict(enumerate("abcdefghi")))).endswith("7 h, ...)")

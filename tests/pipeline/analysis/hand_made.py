@@ -81,10 +81,10 @@ class Capture:
         kind, verdict = Kind.EVENT.value, Verdict.OTHER.value
         self.packets.append(Packet(at, gateway, hub, "", "", 0, kind, verdict, 5, number, 1, words.encode()))
 
-    def topology(self, gateway: str, hubs: dict[str, Any], ms: float = 0.0) -> None:
-        """Note what a gateway's tap records, as at the end of a file that began then."""
+    def topology(self, gateway: str, hubs: dict[str, Any], ms: float = 0.0, boot: int = 5) -> None:
+        """Note what a run of a gateway's tap records, as at the end of a file that began then."""
         began_ns = START_NS + int(ms * MS)
-        at = {"ts_ns": began_ns, "boot": 5, "cap_seq": 0, "date": date(2001, 9, 9), "gateway": gateway}
+        at = {"ts_ns": began_ns, "boot": boot, "cap_seq": 0, "date": date(2001, 9, 9), "gateway": gateway}
         none = {"kind": 3, "hub": "", "bus": "", "peer": "", "dir": 0, "count": 0, "verdict": 0}
         inner = {
             "kind": Kind.TOPOLOGY.value,

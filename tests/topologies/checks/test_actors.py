@@ -94,8 +94,16 @@ def test_very_many_patterns_are_one_line() -> None:
 
 
 KEYS = [key for key in PROTOCOLS.ours() if key != "tmq"]
-NEEDED = {"modbus": "{registers: [{register: 1, pattern: p}]}", "dbc": "{file: none.dbc}"}
-DEVICES = {"bytes": "uart: /dev/ttyS0", "frames": "can: {channel: can0, bitrate: 500000}"}
+NEEDED = {
+    "modbus": "{registers: [{register: 1, pattern: p}]}",
+    "dbc": "{file: none.dbc}",
+    "registers": "{registers: [{target: 0x48, register: 1, type: u8, pattern: p}]}",
+}
+DEVICES = {
+    "bytes": "uart: /dev/ttyS0",
+    "frames": "can: {channel: can0, bitrate: 500000}",
+    "registers": "i2c: {bus: 1}",
+}
 
 
 def speaking(key: str, side: str) -> str:

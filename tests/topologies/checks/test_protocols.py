@@ -3,6 +3,9 @@
 import pytest
 
 from tests.topologies.support import errors
+from topologies.checks.checker import check
+from topologies.findings import InvalidTopology
+from topologies.loading.loader import loads
 
 TOP = """
 name: t
@@ -82,3 +85,29 @@ def test_rows_that_cannot_stand_together_are_told_one_by_one(rows: tuple[str, ..
 
 def test_the_bits_of_one_register_may_stand_together() -> None:
     assert table(*(f"register: 3, type: bool, bit: {n}, pattern: bit/{n}" for n in range(3))) == []
+
+
+SPOKEN = """
+name: t
+gateways: {{a: {{}}}}
+buses: {{main: {{on: a, listen: "tcp://127.0.0.1:25902"}}}}
+bridges: {{m: {{on: a, join: [bus: main, {side}]}}}}
+"""
+
+
+def warned(side: str) -> list[str]:
+    found = check(loads(SPOKEN.format(side=side)))
+    return [finding.text for finding in found if finding.level == "warning"]
+
+
+def test_patterns_that_leave_nothing_of_a_protocol_are_told() -> None:
+    lines = "{{uart: /dev/ttyS1, protocol: {{lines: {{receive: a/b, send: c}}}}, {own}}}"
+    assert warned(lines.format(own="allow: {in: [a], out: [c/d]}")) == []
+    told = warned(lines.format(own="allow: {in: [x], out: [a]}"))
+    assert [text.partition(":")[0] for text in told] == ["nothing enters here", "nothing leaves here"]
+    assert told[0].endswith("the protocol has a/b, and this side lets only x pass")
+
+
+def test_a_protocol_that_the_medium_does_not_carry_is_told_with_those_that_it_does() -> None:
+    with pytest.raises(InvalidTopology, match="carry the protocol raw: use modbus, lines"):
+        loads(SPOKEN.format(side="{uart: /dev/ttyS1, protocol: raw}"))

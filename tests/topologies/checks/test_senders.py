@@ -64,3 +64,15 @@ def test_sides_that_would_hear_themselves(bridges: list[str], words: str) -> Non
     texts = found(*bridges)
     assert bool(texts) == bool(words)
     assert words in "".join(texts)
+
+
+@pytest.mark.parametrize(
+    ("on", "lines", "count"),
+    [("[a, b]", "send: show", 1), ("[a, b]", "receive: says", 0), ("a", "send: show", 0)],
+)
+def test_bytes_on_a_pair_that_several_gateways_share(on: str, lines: str, count: int) -> None:
+    line = f"{{uart: {{port: /dev/ttyS0, rs485: {{}}}}, segment: pair, protocol: {{lines: {{{lines}}}}}}}"
+    bus = "x" if on == "a" else "{a: x, b: y}"
+    text = FILE.format() + f"  n: {{on: {on}, join: [{{bus: {bus}}}, {line}]}}\n"
+    texts = {finding.text for finding in check(loads(text)) if "bytes name no sender" in finding.text}
+    assert len(texts) == count * 2, texts

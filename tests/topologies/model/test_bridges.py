@@ -3,7 +3,7 @@
 import pytest
 
 from bus.wire.notation import text_of
-from tests.topologies.support import GATEWAY, findings
+from tests.topologies.support import GATEWAY, findings, warnings
 from topologies.loading.loader import loads
 from topologies.model import Side
 
@@ -86,3 +86,21 @@ def test_names_on_a_side_are_known_and_a_side_can_be_hashed() -> None:
     topology = loads(text)
     assert {"hall", "gps", "where"} <= set(known(topology))
     assert len({hash(one) for one in topology.bridges["b"].at("gw")}) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [
+        ("bus: p, prefix: h, pattern: temp", 1),
+        ("bus: p, prefix: h, allow: {in: h/temp, out: temp}", 1),
+        ("bus: p, prefix: h, deny: /", 0),
+        ("bus: p, rename: {a: b}, limits: [{pattern: a, frames_per_s: 1}]", 1),
+        ("bus: p, rename: {a: b}, pattern: b", 0),
+        ("bus: p, strip: 2, pattern: b", 0),
+    ],
+)
+def test_a_pattern_that_is_a_name_of_the_wire_is_a_warning(words: str, count: int) -> None:
+    found = warnings(
+        f"{BUS}bridges: {{b: {{on: gw, join: [bus: q, {{{words}}}]}}}}\n".replace("{p:", "{q: {on: gw}, p:")
+    )
+    assert sum("is no name in the bridge of what crosses here" in text for text in found) == count

@@ -132,6 +132,13 @@ def test_a_fault_of_the_file_is_told_at_its_line(tmp_path: Path) -> None:
     assert (problem.where.file, problem.where.line, problem.is_error) == (one.file, 16, True)
 
 
+def test_what_a_file_says_moves_no_cursor(tmp_path: Path) -> None:
+    for text in (CAR.replace('VERSION ""', 'VERSION "" \x1b[2J'), CAR.replace("BO_ 512", "\u202eBO_ 512")):
+        (problem,) = record(tmp_path, text).problems()
+        assert problem.is_error
+        assert problem.text.isprintable()
+
+
 def test_a_missing_library_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cantools.database", None)
     one = record(tmp_path, CAR + "\n")

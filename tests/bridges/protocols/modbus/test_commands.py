@@ -156,10 +156,10 @@ def test_what_waits_is_given_back_when_another_gateway_takes_over() -> None:
 
 
 def test_when_the_wire_is_lost_a_write_that_was_sent_is_not_known_and_others_are_refused() -> None:
-    line = bench(Device(delay_s=0.3), poll_ms=60_000)
+    line = bench(Device(delay_s=0.3), poll_ms=60_000).run(9)
     line.send(message("a/set", b"21"))
     line.send(message("a/set", b"22"))
-    line.run(1.3)
+    line.run(9.1)
     line.note(line.master.end(line.now_s))
     assert line.of("a/result") == [b"not known: the wire was lost", b"refused: the wire was lost"]
 

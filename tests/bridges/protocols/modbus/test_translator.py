@@ -285,6 +285,25 @@ def test_a_device_that_stays_one_reply_behind_on_a_serial_line_gives_no_values_u
     assert set(line.of("b")) == {b"50"}
 
 
+def test_a_device_that_says_each_answer_twice_is_found_out_from_the_start_and_once_a_minute() -> None:
+    class Stale(Device):
+        """A device that repeats its last answer, from its first or its hundredth request on."""
+
+        last, since = b"", 0
+
+        def say(self, asked: bytes, answer: bytes) -> Said:
+            said, self.last = self.last if self.last and len(self.asked) > self.since else answer, answer
+            return [(0.01, self.frame(said))]
+
+    line = bench(table(*ABC), Stale()).run(30)
+    assert line.values == []
+    assert line.master.condition == "device 1 answers late, or one request behind"
+    device = Stale()
+    device.since = 100
+    line = bench(table(*ABC), device).run(120)
+    assert [at_s for at_s, _, _ in mixed(line) if at_s > 70] == []
+
+
 def test_on_tcp_a_device_one_reply_behind_is_told_by_its_transaction_numbers() -> None:
     class Numbered(Device):
         kept = b""
@@ -372,6 +391,17 @@ def test_a_gateway_asks_only_while_it_may_and_first_waits_for_one_answer_time(tc
     assert 2.4 <= times[0] < 2.5
     assert times[-1] < 5
     assert len(times) >= 6
+
+
+def test_a_value_that_was_not_confirmed_in_one_turn_is_none_in_the_next() -> None:
+    line = bench(table(*ABC), Device(delay_s=0.1))
+    line.may_act = lambda now_s: now_s < 0.6 or now_s > 5
+    line.run(4)
+    assert line.values == []
+    line.run(8)
+    assert mixed(line) == []
+    assert min(at_s for at_s, _, _ in line.values) > 5.5
+    assert line.rejected["late answer"] == 1
 
 
 def test_what_a_standby_hears_is_another_gateways_and_no_noise() -> None:

@@ -58,6 +58,7 @@ def row(gateway: str, hub: str, kind: int = 0, last: int = 5, topologies: Any = 
     return Row(
         gateway=gateway, boot=1, hub=hub, bus=hub, dir=0, kind=kind, verdict=0, reason=None, peer=None,
         rows=6, enveloped=0, count=6, first=0, last=last, first_ns=S, last_ns=last * S, topologies=topologies,
+        began_ns=topologies and [S],
     )  # fmt: skip
 
 

@@ -78,6 +78,14 @@ def test_frames_of_which_none_arrived_are_lost_if_every_topology_lets_them_pass(
 
 
 @pytest.mark.engines(SAIL)
+def test_it_is_due_if_buses_and_bridges_are_recorded_apart(spark: "SparkSession") -> None:
+    made = carried(("door",))
+    made.topology("gw-a", {"bus a": {"gateways": ["gw-a"]}}, 0.0, 4)
+    made.topology("gw-a", bridge(), 1.0, 5)
+    assert [one["count"] for one in audit(made.rows(spark)).summary.collect()] == [FRAMES // 3]
+
+
+@pytest.mark.engines(SAIL)
 @pytest.mark.parametrize("reason", ["no peer", "no device"])
 def test_nothing_is_due_at_a_link_that_had_nobody_for_a_while(spark: "SparkSession", reason: str) -> None:
     made = carried(("door",))
