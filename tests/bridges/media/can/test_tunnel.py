@@ -48,10 +48,11 @@ async def test_a_tunnel_over_a_trunk_is_exact_both_ways(
 
 
 def frames(seed: int) -> list[CanFrame]:
-    """Return frames of all kinds, many of them equal."""
+    """Return frames of all kinds, many of them equal. An id has one sender, so each end has its own."""
     chance = random.Random(seed)
     kinds: tuple[CanFrame, ...] = (
         (0x123, b"", 0), (0x123, b"12345678", 0), (EXTENDED | 0x18FEF100, b"abc", 0),
         (REMOTE | 0x7, bytes(3), 0), (0x123, b"12345678", FD), (EXTENDED | 5, bytes(64), FD | SWITCH),
     )  # fmt: skip
-    return [chance.choice(kinds) for _ in range(2000)]
+    chosen = [chance.choice(kinds) for _ in range(2000)]
+    return [(identifier ^ seed << 4, data, marks) for identifier, data, marks in chosen]
