@@ -7,7 +7,8 @@ capture ENDPOINT... --pcapng FILE
 capture export DIRECTORY FILE
     write a directory's files as one pcapng file; - is the standard output
 capture export DIRECTORY FILE --candump
-    write the CAN frames that a tap with `wire: true` recorded as a log, as candump -L does, for canplayer
+    write the CAN frames that a tap with `wire: true` recorded, as a log of
+    candump -L, for canplayer
 capture replay FILE|DIRECTORY ENDPOINT
     send the messages of a capture, with the pauses that were between them
 capture dissector
