@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
+from math import inf
 from typing import Generic, NamedTuple, TypeVar
 
 from bridges.media.seals import WORDS, Seals
@@ -121,6 +122,33 @@ def cancel(*timers: Handle | None) -> None:
     for timer in timers:
         if timer is not None:
             timer.cancel()
+
+
+class Alarm:
+    """A timer that calls `ring` once, at a time that may change until then."""
+
+    __slots__ = ("_ring", "_timer")
+
+    def __init__(self, ring: Callable[[], None]) -> None:
+        self._ring = ring
+        self._timer: TimerHandle | None = None
+
+    def set(self, loop: AbstractEventLoop, due_s: float) -> None:
+        """Ring at `due_s` of the loop's clock, whatever was set before; infinite: not at all."""
+        if self._timer is not None and self._timer.when() != due_s:
+            self.cancel()
+        if due_s < inf and self._timer is None:
+            self._timer = loop.call_at(due_s, self._on_time)
+
+    def _on_time(self) -> None:
+        self._timer = None
+        self._ring()
+
+    def cancel(self) -> None:
+        """Cancel the call. Idempotent."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
 class DeviceLink(Wired, Generic[D]):

@@ -9,7 +9,7 @@ from math import inf
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from bridges.media.byte_echo import ECHO_S, ByteEcho
-from bridges.media.device import DeviceLink, OpenPipe, PipeContext, cancel
+from bridges.media.device import Alarm, DeviceLink, OpenPipe, PipeContext, cancel
 from bridges.media.guess import likeness
 from bridges.media.outgoing import Outgoing
 from bridges.media.shedding import Shed
@@ -137,7 +137,7 @@ class SpokenPipe(OpenPipe):
         self._outgoing = Outgoing(self.stats, shed, self._translator)
         self._ahead_bytes = max(_AHEAD_BYTES_MIN, int(_AHEAD_S / byte_s)) if byte_s else 1 << 16
         self._waiting = False  # for room in the driver
-        self._timer: TimerHandle | None = None
+        self._alarm = Alarm(self._turn)
         self._again: TimerHandle | None = None
 
     @property
@@ -200,14 +200,10 @@ class SpokenPipe(OpenPipe):
     def _arm(self) -> None:
         """Have the translator called when it wants to be, or the echo when it expires."""
         due_s = min(self._translator.due_s, inf if self._echo is None else self._echo.due_s)
-        if self._timer is not None and self._timer.when() != due_s:
-            self._timer.cancel()
-            self._timer = None
-        if due_s < inf and self._timer is None and not self._closed:
-            self._timer = self._loop.call_at(due_s, self._turn)
+        if not self._closed:
+            self._alarm.set(self._loop, due_s)
 
     def _turn(self) -> None:
-        self._timer = None
         if self._echo is not None:
             self._hear(b"")
         turn = self._translator.turn(self._loop.time())
@@ -303,7 +299,8 @@ class SpokenPipe(OpenPipe):
             self._again = self._loop.call_at(max(at_s, now_s + 0.001), self._flush)
 
     def _end(self, why: str) -> None:
-        cancel(self._timer, self._again)
+        self._alarm.cancel()
+        cancel(self._again)
         self._loop.remove_reader(self._fd)
         self._loop.remove_writer(self._fd)
         self._outgoing.close("closed")

@@ -1,9 +1,7 @@
 """A CAN bus whose devices speak a protocol of their own: the link, and the voice that its translator has."""
 
-from asyncio import TimerHandle
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bridges.items import ERROR, FD, OWN, CanFrame
@@ -16,7 +14,7 @@ from bridges.media.can.receive import take_echo
 from bridges.media.can.shared import Shared
 from bridges.media.can.socketcan import pack_frame
 from bridges.media.can.voice import Inbound, OnFrame, Voice
-from bridges.media.device import OpenPipe, PipeContext, cancel
+from bridges.media.device import Alarm, OpenPipe, PipeContext
 from bridges.media.shedding import Shed
 from bridges.media.spoken import unix_s
 from bridges.protocols.protocol import Protocol
@@ -195,7 +193,7 @@ class CanSpokenPipe(CanPipe):
     def __init__(self, shared: Shared, port: Any, voice: TranslatedVoice, *rest: Any) -> None:
         super().__init__(shared, port, voice, *rest)
         self._voice, self._translator = voice, voice.translator
-        self._timer: TimerHandle | None = None
+        self._alarm = Alarm(self._turn)
 
     @property
     def condition(self) -> str:
@@ -220,15 +218,10 @@ class CanSpokenPipe(CanPipe):
 
     def _arm(self) -> None:
         """Have the translator called when it wants to be."""
-        due_s = self._translator.due_s
-        if self._timer is not None and self._timer.when() != due_s:
-            self._timer.cancel()
-            self._timer = None
-        if due_s < inf and self._timer is None and not self._closed:
-            self._timer = self._loop.call_at(due_s, self._turn)
+        if not self._closed:
+            self._alarm.set(self._loop, self._translator.due_s)
 
     def _turn(self) -> None:
-        self._timer = None
         turn = self._translator.turn(self._loop.time())
         if turn.messages:
             self._hub.publish(from_payloads(turn.messages), self)
@@ -237,6 +230,6 @@ class CanSpokenPipe(CanPipe):
         self._arm()
 
     def _end(self, why: str) -> None:
-        cancel(self._timer)
+        self._alarm.cancel()
         self.stats.reject("closed", len(self._translator.end(self._loop.time())))
         super()._end(why)

@@ -2,17 +2,16 @@
 
 import contextlib
 import logging
-from asyncio import AbstractEventLoop, TimerHandle
+from asyncio import AbstractEventLoop
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import inf
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, NamedTuple
 
 from bridges.items import Answer, Request
 from bridges.media.arrivals import Arrivals
-from bridges.media.device import DeviceLink, OpenPipe, PipeContext, cancel, need, preload
+from bridges.media.device import Alarm, DeviceLink, OpenPipe, PipeContext, need, preload
 from bridges.media.i2c.adapter import Adapter, open_adapter, trouble
 from bridges.media.i2c.medium import I2c
 from bridges.media.outgoing import Outgoing
@@ -164,7 +163,7 @@ class I2cSpokenPipe(OpenPipe):
         self._outgoing = Outgoing(self.stats, shed, opened.translator)
         self._worker = Worker(self._loop, opened.adapter, self._on_answers, self._on_gone)
         self._open = 0  # transfers that the worker has
-        self._timer: TimerHandle | None = None
+        self._alarm = Alarm(self._turn)
 
     @property
     def condition(self) -> str:
@@ -185,7 +184,6 @@ class I2cSpokenPipe(OpenPipe):
             self._note(len(answers))
 
     def _turn(self) -> None:
-        self._timer = None
         turn = self._translator.turn(self._loop.time())
         self._publish(turn.messages)
         for request in turn.items:
@@ -234,12 +232,8 @@ class I2cSpokenPipe(OpenPipe):
         return True
 
     def _arm(self) -> None:
-        due_s = self._translator.due_s
-        if self._timer is not None and self._timer.when() != due_s:
-            self._timer.cancel()
-            self._timer = None
-        if due_s < inf and self._timer is None and not self._closed:
-            self._timer = self._loop.call_at(due_s, self._turn)
+        if not self._closed:
+            self._alarm.set(self._loop, self._translator.due_s)
 
     def _gone(self, why: str) -> None:
         if not self._closed:
@@ -247,6 +241,6 @@ class I2cSpokenPipe(OpenPipe):
         super()._gone(why)
 
     def _end(self, why: str) -> None:
-        cancel(self._timer)
+        self._alarm.cancel()
         self._outgoing.close("closed")
         self._worker.stop()

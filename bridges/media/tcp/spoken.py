@@ -4,10 +4,9 @@ import socket
 from asyncio import AbstractEventLoop, TimerHandle, get_running_loop
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import inf
 from typing import Any
 
-from bridges.media.device import cancel
+from bridges.media.device import Alarm, cancel
 from bridges.media.shed_pipe import FrontLink, ShedLink
 from bridges.media.shedding import Shed
 from bridges.media.spoken import SAID_BYTES, BytePort, Conversation, SpokenLink, ear_of, unix_s
@@ -116,7 +115,7 @@ class _Peer:
     ) -> None:
         self._make, self._scratch, self.watch, self._wire = make, scratch, watch, wire
         self._loop = get_running_loop()
-        self._timer: TimerHandle | None = None
+        self._alarm = Alarm(self._turn)
         self._give: Callable[[Batch], None] = lambda _: None
         self._end_it: Callable[[str], None] = lambda _: None
         self._unsent: dict[str, int] = {}
@@ -173,14 +172,9 @@ class _Peer:
         self.watch.hear(len(data), found, noise, self._said)
 
     def _arm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self.translator.due_s < inf:
-            self._timer = self._loop.call_at(self.translator.due_s, self._turn)
+        self._alarm.set(self._loop, self.translator.due_s)
 
     def _turn(self) -> None:
-        self._timer = None
         messages = list(self.translator.turn(self._loop.time()).messages)
         self._count(b"")
         self._arm()
@@ -192,8 +186,7 @@ class _Peer:
         messages = self.translator.end(self._loop.time())
         self._count(b"")
         self.watch.close()
-        if self._timer is not None:
-            self._timer.cancel()
+        self._alarm.cancel()
         if messages:
             self._give(from_payloads(messages))
         return b""

@@ -4,10 +4,9 @@ import socket
 from asyncio import TimerHandle
 from collections import deque
 from collections.abc import Sequence
-from math import inf
 from typing import Any, NamedTuple
 
-from bridges.media.device import OpenPipe, PipeContext, cancel
+from bridges.media.device import Alarm, OpenPipe, PipeContext, cancel
 from bridges.media.shedding import Shed, ShedQueue, fitting
 from bridges.protocols.translator import Translator
 from bus.errors import words_of
@@ -43,7 +42,7 @@ class UdpPipe(OpenPipe):
         self._own = deque[bytes](maxlen=_OWN)
         self._returns = self._peer is not None and self._socket.getsockname()[1] == self._peer[1]
         self._timer: TimerHandle | None = None
-        self._due: TimerHandle | None = None
+        self._alarm = Alarm(self._turn)
         self._waiting = False  # for room in the socket
 
     @property
@@ -95,15 +94,10 @@ class UdpPipe(OpenPipe):
 
     def _arm(self) -> None:
         """Have the translator called when it wants to be."""
-        due_s = self._translator.due_s
-        if self._due is not None and self._due.when() != due_s:
-            self._due.cancel()
-            self._due = None
-        if due_s < inf and self._due is None and not self._closed:
-            self._due = self._loop.call_at(due_s, self._turn)
+        if not self._closed:
+            self._alarm.set(self._loop, self._translator.due_s)
 
     def _turn(self) -> None:
-        self._due = None
         turn = self._translator.turn(self._loop.time())
         self._publish(turn.messages)
         self._said.extend(turn.items)
@@ -191,7 +185,8 @@ class UdpPipe(OpenPipe):
         self._go_on()
 
     def _end(self, why: str) -> None:
-        cancel(self._timer, self._due)
+        self._alarm.cancel()
+        cancel(self._timer)
         self._loop.remove_reader(self._socket)
         self._loop.remove_writer(self._socket)
         self.stats.reject("closed", len(self._translator.end(self._loop.time())))
