@@ -134,7 +134,7 @@ class Alarm:
         self._timer: TimerHandle | None = None
 
     def set(self, loop: AbstractEventLoop, due_s: float) -> None:
-        """Ring at `due_s` of the loop's clock, whatever was set before; infinite: not at all."""
+        """Call at `due_s` of the loop's clock, whatever was set before; infinite: not at all."""
         if self._timer is not None and self._timer.when() != due_s:
             self.cancel()
         if due_s < inf and self._timer is None:
