@@ -7,10 +7,8 @@ import random
 from asyncio import get_running_loop
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-import can
 import pytest
 
 from bridges.items import EXTENDED
@@ -29,17 +27,6 @@ from tests.helpers.links import can_link
 from tests.helpers.peers import until
 
 SOL_CAN_RAW = 101
-
-
-@pytest.fixture
-def kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Kernel:
-    made = Kernel(tmp_path)
-    monkeypatch.setattr(can, "Bus", made.open)
-    monkeypatch.setattr("bridges.media.can.port._NET", tmp_path)
-    monkeypatch.setattr("bridges.media.can.pipe._STATE_S", 0.01)
-    monkeypatch.setattr("bridges.media.can.restart._PURGE_S", 0.0)
-    monkeypatch.setattr("bridges.media.can.restart.restart", made.asked_to_restart)
-    return made
 
 
 @contextmanager

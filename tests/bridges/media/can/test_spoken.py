@@ -4,10 +4,8 @@ import errno
 from asyncio import get_running_loop
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-import can
 import pytest
 
 from bridges.bridge import Bridge, Policy
@@ -28,18 +26,6 @@ from tests.bridges.media.can.can_kernel import Kernel
 from tests.bridges.protocols.spoken_support import message, told
 from tests.bridges.support import recorder, say
 from tests.helpers.peers import until
-
-
-@pytest.fixture
-def kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Kernel:
-    made = Kernel(tmp_path)
-    monkeypatch.setattr(can, "Bus", made.open)
-    monkeypatch.setattr("bridges.media.can.port._NET", tmp_path)
-    monkeypatch.setattr("bridges.media.can.pipe._STATE_S", 0.01)
-    monkeypatch.setattr("bridges.media.can.restart._PURGE_S", 0.0)
-    monkeypatch.setattr("bridges.media.can.restart.restart", made.asked_to_restart)
-    return made
-
 
 TUNNEL = Raw(root=("car",), send=("all",))
 
