@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,7 +22,7 @@ from tests.bridges.support import PtyPair
 from tests.helpers.appliances import reloaded, running
 from tests.helpers.links import can_link
 from tests.helpers.peers import Ear, SpPeer, until
-from tests.helpers.ports import free_port
+from tests.helpers.ports import free_channel, free_port
 from topologies.loading.loader import loads
 
 BURST = 20
@@ -170,7 +169,7 @@ async def heard_by_all(peers: list[Load]) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 async def test_media_lose_nothing_while_policies_and_other_sides_change(line: PtyPair, seed: int) -> None:
-    chance, port, channel = random.Random(seed), free_port(), uuid.uuid4().hex
+    chance, port, channel = random.Random(seed), free_port(), free_channel()
     text = f"""
 name: media
 gateways: {{gw: {{}}}}
@@ -186,7 +185,7 @@ bridges:
         CAN
       MORE
 """
-    more = ["- url: 'tcp://127.0.0.1:9'", f"- {{url: 'ipc:///nowhere/{channel}', deny: [b]}}"]
+    more = ["- url: 'tcp://127.0.0.1:9'", f"- {{url: 'ipc:///nowhere/{port}', deny: [b]}}"]
 
     def mutant() -> str:
         shed = [chance.choice(SHEDS) for _ in range(2)]

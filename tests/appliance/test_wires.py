@@ -2,7 +2,6 @@
 
 import asyncio
 from pathlib import Path
-from uuid import uuid4
 
 import can
 import pytest
@@ -20,6 +19,7 @@ from capture.schema import Direction, Kind
 from devices.child import settle
 from tests.helpers.appliances import appliance_of, reloaded
 from tests.helpers.peers import Ear, until
+from tests.helpers.ports import free_channel
 from topologies.loading.loader import loads
 
 TEXT = """\
@@ -40,7 +40,7 @@ IN = can.Message(arbitration_id=0x18FEF100, data=b"\x01\x02")
 
 async def recorded(directory: Path, wire: str, more: str = "") -> list[Packet]:
     """Return what is recorded while a frame comes in and one goes out, on a link that is opened anew too."""
-    channel = uuid4().hex[:8]
+    channel = free_channel()
     appliance = appliance_of(loads(TEXT.format(channel, "", directory, wire), "t.yaml"), "gw")
     appliance.open(asyncio.get_running_loop())
     ear = Ear(appliance.parts["bus p"].hub)

@@ -1,6 +1,5 @@
 import asyncio
 import os
-import uuid
 from asyncio import get_running_loop
 
 import pytest
@@ -18,6 +17,7 @@ from bus.wire.frame import is_frame, pack
 from tests.bridges.support import FRAME, PtyPair, RecordingPipe, frame, recorder, say
 from tests.helpers.links import can_link, uart_link
 from tests.helpers.peers import until
+from tests.helpers.ports import free_channel
 
 FRIDGE, OVEN = pack(1, (7, 1), b"4.5"), pack(1, (8, 1), b"180")
 
@@ -287,7 +287,7 @@ def test_the_ledger_balances_whatever_comes(sends: list[tuple[int, list[bytes]]]
 async def test_two_buses_a_serial_line_and_a_can_bus(line: PtyPair) -> None:
     plant, office, panel = Hub("plant"), Hub("office"), Hub("panel")
     bridge = Bridge("all", 0xB)
-    channel = uuid.uuid4().hex
+    channel = free_channel()
     uart = uart_link(str(line.path))
     can = can_link("virtual", channel, 1, fd=True, queue_bytes=1 << 20)
     node = can_link("virtual", channel, 2, fd=True, queue_bytes=1 << 20)

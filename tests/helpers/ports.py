@@ -1,4 +1,6 @@
-"""Ports for tests: no two processes of tests get the same one, and the kernel gives none of them to others.
+"""Ports and CAN channels for tests: no two processes of tests get the same one.
+
+The kernel gives no port of theirs to others.
 
 Each process owns a block of ports as long as it runs: a socket with the block's name in the abstract
 namespace tells all others, and ends with the process. The blocks are outside the range from which the kernel
@@ -12,6 +14,7 @@ from functools import cache
 from itertools import cycle, islice
 from random import SystemRandom
 from typing import Final
+from uuid import uuid4
 
 PORTS: Final = range(12_000, 32_000)
 BLOCK: Final = 250
@@ -29,6 +32,11 @@ def free_port() -> int:
         if all(_is_free(port, kind) for kind in _KINDS):
             return port
     raise RuntimeError(f"all {BLOCK} ports of this process are in use")
+
+
+def free_channel() -> str:
+    """Return the name of a CAN channel that nobody has; to YAML "202e8247" would be a number."""
+    return f"vcan-{uuid4().hex}"
 
 
 @cache

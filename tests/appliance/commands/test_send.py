@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 import trustme
@@ -19,7 +18,7 @@ from tests.appliance.probe.support import BUSCOUPLER, UartEar, command, device, 
 from tests.bridges.media.tmq.tmq_network import network
 from tests.bridges.support import PtyPair
 from tests.helpers.peers import SpPeer, until
-from tests.helpers.ports import free_port
+from tests.helpers.ports import free_channel, free_port
 from tests.helpers.tmq import processed
 
 Out = pytest.CaptureFixture[str]
@@ -131,7 +130,7 @@ async def test_nobody_there_is_a_problem(form: str, command_name: str, capsys: O
 async def test_a_bus_of_this_process_alone_takes_nothing(
     words: tuple[str, ...], more: str, capsys: Out
 ) -> None:
-    word = f"can:{uuid4().hex}?node=1&interface=virtual{more}"
+    word = f"can:{free_channel()}?node=1&interface=virtual{more}"
     assert await command(words[0], word, *words[1:]) == 1
     told = capsys.readouterr()
     assert "nobody outside this process hears it" in told.err

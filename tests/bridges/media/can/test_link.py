@@ -1,6 +1,5 @@
 import errno
 import socket
-import uuid
 from asyncio import get_running_loop
 from collections import deque
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from bus.hub import Hub
 from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say
 from tests.helpers.links import CAN_GROUP, can_link
 from tests.helpers.peers import until
-from tests.helpers.ports import free_port
+from tests.helpers.ports import free_channel, free_port
 
 
 class Bus:
@@ -30,7 +29,7 @@ class Bus:
 
     def __init__(self, interface: str) -> None:
         self.interface = interface
-        self.channel = uuid.uuid4().hex if interface == "virtual" else CAN_GROUP
+        self.channel = free_channel() if interface == "virtual" else CAN_GROUP
         self.options: dict[str, Any] = {}
         if interface == "udp_multicast":
             self.options = {"port": free_port(), "hop_limit": 0}

@@ -5,7 +5,6 @@ from asyncio import get_running_loop
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any
-from uuid import uuid4
 
 import can
 import pytest
@@ -20,6 +19,7 @@ from bus.wire.batch import from_payloads
 from tests.bridges.support import MESSAGE
 from tests.helpers.links import can_link
 from tests.helpers.peers import until
+from tests.helpers.ports import free_channel
 
 SUBJECT = 0x1234
 OURS = can_id(SUBJECT, 5) | EXTENDED
@@ -71,7 +71,7 @@ async def test_where_messages_come_nothing_is_told_and_ids_are_bounded(
 
 
 async def test_a_link_has_them_as_its_condition_until_a_message_comes(clock: Callable[[float], None]) -> None:
-    channel, hub, far = uuid4().hex, Hub(), Hub()
+    channel, hub, far = free_channel(), Hub(), Hub()
     link, other = (can_link("virtual", channel, node, retry_min_s=0.01) for node in (1, 2))
     with can.Bus(channel=channel, interface="virtual") as device, closing(link), closing(other):
         link.open(hub, get_running_loop())
