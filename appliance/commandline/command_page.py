@@ -42,7 +42,7 @@ wrote.
 | 3 | a job with `--skip-bad` left files out |
 | 130, 143 | SIGINT (Ctrl-C) or SIGTERM came before the command had finished |
 
-[The log](log.md#how-commands-end) says whose normal end a signal is.
+A signal is the normal end of what runs until it is stopped, such as `run` or `recv` without `--count`.
 """
 
 
