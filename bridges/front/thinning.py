@@ -44,7 +44,7 @@ class Walk(NamedTuple):
 
 
 class Judge(Protocol):
-    """What tells which frames may pass at a time. A run that has to be walked has no verdict by `of_run`."""
+    """A judge of frames: which of them may pass at a time. Some runs have to be walked instead."""
 
     def of_run(self, data: bytes, run: Run, now_s: float) -> Passes:
         """Judge the frames of a run. Raises LookupError for a run that has to be walked."""
