@@ -13,7 +13,6 @@ from typing import Final
 
 from appliance.commandline import cli
 from appliance.commandline.parsing import Parser
-from appliance.probe.endpoint import rows_of
 from pipeline import jobs
 
 PAGE: Final = Path(__file__).parent.parent.parent / "docs" / "commands.md"
@@ -70,7 +69,7 @@ def _section(text: str, parser: Parser) -> Iterator[str]:
     yield from ["```text", *_usage(parser), "```"]
     rows = [_row(action) for action in parser._actions if _is_own(action)]  # noqa: SLF001
     yield from ["", "| argument | meaning |", "|---|---|", *rows] if rows else []
-    if endpoints := rows_of(parser):
+    if endpoints := parser.endpoints():
         yield from ["", "| endpoint | meaning |", "|---|---|"]
         yield from (f"| `{_cell(one)}` | {_cell(text)} |" for one, text in endpoints)
     elif parser.epilog:
