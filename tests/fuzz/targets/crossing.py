@@ -2,10 +2,11 @@
 
 from typing import Final
 
-from bridges.bridge import Bridge, Policy
+from bridges.bridge import Bridge
 from bridges.front.hub import FrontHub
 from bridges.front.renaming import Renaming
 from bridges.front.settings import Front, Limit
+from bridges.policy import Policy
 from bus.balance import imbalances
 from bus.hub import Hub
 from bus.wire.batch import from_payloads
