@@ -148,7 +148,7 @@ def test_normal_filtering_is_apart_from_drops_on_the_page_and_in_top(
     """Of each reason that there is: the frames of a one-way side are no fault, and a full queue is one."""
     words = [reason.word for reason in table if kind_of(reason.word) == kind and reason.word != NO_PEER]
     counts = {word: number for number, word in enumerate(words, 1)}
-    one = status(row("x", balance=0, **{how: counts}))
+    one = status(row("x") | {"balance": 0, how: counts})
     one["totals"] |= {"dropped": {}, "rejected": {}} | {how: counts}
     made, top = page_fields(one), "\n".join(links(one, None, None))
     normal = sum(counts.values()) if kind in ("policy", "elsewhere") else 0
