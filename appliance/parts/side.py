@@ -119,8 +119,8 @@ def policy_of(resolved: ResolvedSide) -> Policy:
 def replay_s(side: SideSpec) -> float | None:
     """Return how young a frame must be at a takeover to be sent there; None for as old as the window has it.
 
-    A command must not come late: the age of `shed` counts, or else of the medium, where one is given; and that
-    of the protocol, which has a default.
+    A command must not come late. The age of `shed` counts, or else of the medium, where one is given, and the
+    age of the protocol, which has a default.
     """
     medium_ms = None if side.medium is None else side.medium.replay_ms
     ages = [medium_ms if side.shed is None or side.shed.age_ms is None else side.shed.age_ms]
