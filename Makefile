@@ -30,7 +30,7 @@ test: .venv/dev .venv/hermes/bin/python
 
 # Most tests, in three minutes: tests/slow.txt names the others. Needs neither Java nor Debian packages.
 quick: .venv/quick
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --no-loadscope-reorder --quick
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --no-loadscope-reorder --quick
 
 # Each parser gets INPUTS inputs (docs/testing.md), and each property others than in `make test`.
 INPUTS ?= 1000000
