@@ -28,7 +28,7 @@ ONLY_IN = {
     "pyspark": "pipeline/*.py",
 }
 MADE = re.compile(
-    r"bridges\.media\.\w+\.(link|spoken)|bridges\.protocols\.\w+\.translator|devices(\.dbp)?\.\w+\.service"
+    r"bridges\.media\.\w+\.(link|spoken)|bridges\.protocols\.\w+\.(translator|plan)|devices(\.dbp)?\.\w+\.service"
 )
 CIRCLES = 0
 
