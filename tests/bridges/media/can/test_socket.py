@@ -45,7 +45,7 @@ async def test_the_bytes_of_the_worked_example(kernel: Kernel, monkeypatch: pyte
     hub = Hub()
     with link_on(hub) as link:
         await until(lambda: link.state == "up")
-        monkeypatch.setattr(link.node.transfers, "_last", 2)
+        monkeypatch.setitem(link.node.transfers._of_subjects, 0x1234, 3)  # noqa: SLF001
         say(hub, None, MESSAGE)
         await until(lambda: link.stats.sent == 1)
         assert kernel.wire[0].hex() == "05347290" + "08000000" + "e108f011a1b2c3a3"
