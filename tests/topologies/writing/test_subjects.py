@@ -17,8 +17,8 @@ TEXT = """\
 name: t
 gateways: {a: {address: 10.0.0.1, node: 5}, b: {address: 10.0.0.2, node: 6}}
 bridges:
-  near: {on: a, join: [{udp: {listen: "10.0.0.1:1"}}, {can: {channel: can0, SUBJECTS}, segment: s}]}
-  far: {on: b, join: [{udp: {listen: "10.0.0.2:1"}}, {can: {channel: can0, OTHERS}, segment: s}]}
+  near: {on: a, join: [{uart: /dev/ttyS0}, {can: {channel: can0, SUBJECTS}, segment: s}]}
+  far: {on: b, join: [{uart: /dev/ttyS1}, {can: {channel: can0, OTHERS}, segment: s}]}
 """
 
 
@@ -72,7 +72,7 @@ def test_the_command_writes_the_file_and_leaves_the_rest(
     [
         ("{a: 10}", "{a: 11}", "a is subject 10 to bridge near on a on this wire"),
         ("{a: 10}", "{b: 10}", "b: subject 10 is a to bridge near on a on this wire"),
-        ("{a: 10}", "{a: 10}, subject: 10", "10 is the subject of TMQ"),
+        ("{a: 10}", "{}, subject: 10", "10 is the subject of TMQ"),
         ("{a: 10-11}", "{a: 10}", "a has no subject of 10-11 yet"),
     ],
 )

@@ -68,10 +68,8 @@ async def test_the_bytes_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
         plain, *enveloped = on_wire(tap)
     assert (plain[0], plain[1].hex()) == (0x10700405, "00000bb8e3")
     assert {identifier for identifier, _ in enveloped} == {0x10723405}
-    first, second, third = (data.hex() for _, data in enveloped)
-    assert (first, second) == ("e308f004a1b2c3a3", "d400000007000003")
-    assert third.startswith("0bb8")
-    assert (len(third), third[-2:]) == (10, "43")
+    data = [data.hex() for _, data in enveloped]
+    assert data == ["e308f004a1b2c3a3", "d400000007000003", "0bb8c15763"]
 
 
 @pytest.mark.parametrize("fd", [False, True])
@@ -203,7 +201,7 @@ async def test_a_node_of_the_standard_is_a_peer() -> None:
             say(hub, None, pack(PUB, TEMP, b"21.5"), pack(PUB, TEMP, b"longer than a frame"))
             await until(lambda: len(arrived) == 2)
             await write(Instant(ns=Instant.now().ns + 10**10), Priority.FAST, bytes(24) + b"\0\0\x0b\xb8")
-            await until(lambda: heard.messages == [READING])
+            await until(lambda: heard.messages[-1:] == [READING])
         finally:
             transport.close()
     assert [(one.remote_id, one.priority, one.message[24:]) for one in arrived] == [
