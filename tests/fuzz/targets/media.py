@@ -21,12 +21,16 @@ from bridges.media.multicast.datagram import Decoder as DatagramDecoder
 from bridges.media.multicast.datagram import Encoder
 from bridges.media.uart import codec as uart
 from bridges.media.uart import poll, rfc2217
+from bus.schema import Names
 from bus.wire.batch import payloads
 from bus.wire.envelope import message_bytes
 from tests.fuzz.target import Pieces, Target, recorded, records
 from tests.fuzz.targets.streams import FRAMES, STAMPED
 
-SUBJECTS: Final = {("a", "b"): Subject(subject=4100), ("c",): Subject(subject=4101, data_bytes=3)}
+SUBJECTS: Final[dict[Names, Subject]] = {
+    ("a", "b"): Subject(subject=4100),
+    ("c",): Subject(subject=4101, data_bytes=3),
+}
 MESSAGES: Final = (*FRAMES, *STAMPED)
 
 

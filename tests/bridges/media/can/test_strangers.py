@@ -2,7 +2,7 @@
 
 import logging
 from asyncio import get_running_loop
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -143,7 +143,7 @@ async def test_an_interface_with_a_filter_is_looked_at_until_a_message_comes(
     looked: list[str] = []
     line()
 
-    def count(interface: str, subject: int) -> list[int]:
+    def count(interface: str, subject: Sequence[int]) -> list[int]:
         looked.append(interface)
         return look(interface, subject)
 
