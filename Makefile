@@ -88,6 +88,7 @@ bench: .venv/bench
 	$(BIN)/python -m benchmarks.relayed
 	$(BIN)/python -m benchmarks.tap
 	$(BIN)/python -m benchmarks.startup
+	$(BIN)/python -m benchmarks.idle
 	$(BIN)/python -m benchmarks.queries
 	$(BIN)/python -m benchmarks.syndication
 	$(BIN)/python -m benchmarks.catalog
