@@ -15,8 +15,8 @@ from bus.needs import Need
 from bus.schema import Names, Patterns, Record, Where, check_fields
 
 if TYPE_CHECKING:
-    from bridges.media.can.subjects import Subject
     from bridges.media.shedding import Shed
+    from bridges.media.subject import Subject
     from bridges.protocols.protocol import Protocol
     from bus.hub import Link
     from bus.transports.options import Tls

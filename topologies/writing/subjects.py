@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from bridges.media.can.subjects import Subject, bounds
+from bridges.media.subject import Subject, bounds
 from bus.errors import TopologyError
 from bus.schema import Names
 from bus.wire.notation import text_of

@@ -10,11 +10,11 @@ from typing import Final
 
 from bridges.items import EXTENDED
 from bridges.media.medium import SEAL_BYTES
+from bridges.media.subject import SUBJECT_MAX
 from bus.wire.envelope import MESSAGE_BYTES_MAX, message_bytes
 
 PRIORITY_NOMINAL = 4
 SUBJECT_DEFAULT = 0x1234
-SUBJECT_MAX = 0x1FFF
 NODE_MAX = 127
 
 SOT, EOT, TOGGLE, TID = 0x80, 0x40, 0x20, 0x1F

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from bridges.items import EXTENDED, FD
 from bridges.media.can.codec import frame_seconds, transfer_seconds
-from bridges.media.can.subjects import COMPACT_BYTES, RESERVED_FROM, Subject
+from bridges.media.can.subjects import COMPACT_BYTES
 from bus.confined import Confined
 from bus.needs import Device, Library, Need, Probe, Sockets
 from bus.schema import CanNode, Delay, Name, Names, PatternKey, QueueBytes, Range, Scalar, pattern_in
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bus.hub import Link
 
 from bridges.media.medium import CLOCK_S, SEAL_BYTES, Medium, Problem, Taken, Word
+from bridges.media.subject import RESERVED_FROM, Subject
 from bus.wire.envelope import ENVELOPE_BYTES
 from bus.wire.frame import FRAME_BYTES_MIN
 from bus.wire.notation import text_of

@@ -13,8 +13,9 @@ from time import monotonic
 from typing import Final
 
 from bridges.items import ERROR, EXTENDED, REMOTE, CanFrame
-from bridges.media.can.codec import RESERVED, SERVICE, SUBJECT_MAX, subject_mask
+from bridges.media.can.codec import RESERVED, SERVICE, subject_mask
 from bridges.media.can.socketcan import FD_BYTES, unpack_frame
+from bridges.media.subject import SUBJECT_MAX
 from bus.input import InputWatch
 from bus.noise import Ear
 from bus.wire.identifier import identifier_word

@@ -12,7 +12,6 @@ from bridges.media.can.codec import (
     NODE_MAX,
     RESERVED,
     SERVICE,
-    SUBJECT_MAX,
     Payload,
     Reassembler,
     can_id,
@@ -34,6 +33,7 @@ from bridges.media.can.subjects import (
 from bridges.media.can.voice import Inbound, OnFrame, Voice
 from bridges.media.medium import SEAL_BYTES
 from bridges.media.seals import Seals
+from bridges.media.subject import SUBJECT_MAX
 from bridges.protocols.translator import Sent
 from bus.wire.envelope import ENVELOPE_BYTES, message_bytes
 

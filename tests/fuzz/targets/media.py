@@ -14,11 +14,12 @@ from bridges.media.can.port import BusPort
 from bridges.media.can.slcan import BufferedLine
 from bridges.media.can.socketcan import pack_frame, unpack_frame
 from bridges.media.can.state import BusState
-from bridges.media.can.subjects import COMPACT, Subject, Subjects, compact, compact_bytes
+from bridges.media.can.subjects import COMPACT, Subjects, compact, compact_bytes
 from bridges.media.i2c.mailbox_controller import Controller
 from bridges.media.i2c.mailbox_target import Target as MailboxTarget
 from bridges.media.multicast.datagram import Decoder as DatagramDecoder
 from bridges.media.multicast.datagram import Encoder
+from bridges.media.subject import Subject
 from bridges.media.uart import codec as uart
 from bridges.media.uart import poll, rfc2217
 from bus.schema import Names

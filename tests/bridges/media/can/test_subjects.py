@@ -15,7 +15,8 @@ from pycyphal2.can.pythoncan import PythonCANInterface
 from bridges.media.can.codec import can_id, padding, segment
 from bridges.media.can.link import CanLink, subject_filters
 from bridges.media.can.medium import Can
-from bridges.media.can.subjects import PRIORITIES, Subject, Subjects, bounds, compact
+from bridges.media.can.subjects import Subjects, compact
+from bridges.media.subject import PRIORITIES, Subject, bounds
 from bus.hub import Hub
 from bus.keys import Keyring
 from bus.wire.envelope import Envelope, wrap
