@@ -25,6 +25,8 @@ from bridges.media.can.codec import frame_seconds
 from bridges.media.can.socketcan import FD_BYTES, pack_frame
 
 _OWN = 5  # the byte of a frame, unused by the kernel, that marks our own where there is no MSG_CONFIRM
+_CONFIRM = int(socket.MSG_CONFIRM)
+_SNDBUFFORCE = 32  # asm-generic/socket.h; not in `socket`
 _WARM_S = 0.5
 _STAMP = Struct("@qq").pack(1, 1)
 _NANOSECONDS = 35  # SO_TIMESTAMPNS
@@ -68,7 +70,7 @@ class _Marked:
     def recvmsg(self, size: int, room: int, flags: int = 0) -> tuple[bytes, list[Any], int, None]:
         raw, notes, _, _ = self._receive(size, 0, flags)
         own = len(raw) > _OWN and raw[_OWN] & 0x80
-        return raw, notes if flags else self._notes, socket.MSG_CONFIRM if own else 0, None
+        return raw, notes if flags else self._notes, _CONFIRM if own else 0, None
 
     def setsockopt(self, *_: Any) -> None:
         """Take any option of a CAN socket."""
@@ -144,6 +146,9 @@ class Trial:
 
     def __init__(self, server: str) -> None:
         pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)]
+        for end in (one for pair in pairs for one in pair):
+            with contextlib.suppress(OSError):
+                end.setsockopt(socket.SOL_SOCKET, _SNDBUFFORCE, 1 << 24)
         self.ends = [ours for ours, _ in pairs]
         self._echoes = server == "ours"
         numbers = [theirs.fileno() for _, theirs in pairs]
