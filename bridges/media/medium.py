@@ -200,7 +200,7 @@ class Medium(Record):
 
     @property
     def replay_ms(self) -> float | None:
-        """How old a frame may be that is sent there at a takeover; None where nothing is said."""
+        """The age up to which a frame is sent there at a takeover; None where nothing is said."""
         return None
 
     @property
