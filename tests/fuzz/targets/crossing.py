@@ -4,9 +4,9 @@ from typing import Final
 
 from bridges.bridge import Bridge, Policy
 from bridges.front.hub import FrontHub
-from bridges.front.renaming import Renaming
 from bridges.front.settings import Front, Limit
 from bus.balance import imbalances
+from bus.renaming import Renaming
 from bus.wire.batch import from_payloads
 from capture.reader import message_of
 from capture.schema import Kind, arrow_schema
