@@ -84,8 +84,11 @@ class Verdict(IntEnum):
     OTHER = 99
 
 
+ITEMS: Final = "items"
+"""The ledger's word for the items on the wire of a side with a protocol."""
+
 _WORDS: Final = {
-    Verdict.OK: ("received", "sent"),
+    Verdict.OK: ("received", "sent", ITEMS),
     Verdict.DUPLICATE: ("duplicate",),
     Verdict.STANDBY: ("standby",),
     Verdict.QUEUE_FULL: ("queue full", "overrun", "kernel buffer full", "conflated", "shed"),

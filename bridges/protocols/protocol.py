@@ -114,6 +114,12 @@ class Protocol(Record):
         return Way()
 
     @property
+    def same(self) -> str:
+        """What two sides on one wire have in common, so that each has a frame of the other as that had it; ""
+        where frames have other patterns or data than the one that was sent."""
+        return ""
+
+    @property
     def claim(self) -> Claim | None:
         """The identifiers that come in and leave, for a `sourceless` protocol of CAN."""
         return None

@@ -103,6 +103,11 @@ class Raw(Protocol):
         return tuple(named.get(one) or (*self.root, one) for one in singles)
 
     @property
+    def same(self) -> str:
+        ids = (f"{int(one):#x}={text_of(names)}" for one, names in sorted(self.named_ids.items()))
+        return " ".join((text_of(self.root), *ids))
+
+    @property
     def claim(self) -> Claim | None:
         return Claim(self.received, self.sent, self.spares_sent)
 
