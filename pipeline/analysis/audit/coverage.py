@@ -28,7 +28,7 @@ def said(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
             last = max((row["first_ns"] or 0 for row in some), default=0)
             yield words.format(names=names, n=sum(row["n"] or 0 for row in some), at=clock(last))
     for row in (row for row in found if row["what"] == UNFOLLOWED):
-        yield f"what passed between {row['name']} is not known"
+        yield f"what passed between {row['name']}"
     for row in (row for row in found if row["what"] == CLOCK):
         yield f"the clock of {row['name']} stepped by {row['n'] / 1e9:+,.1f} s at {clock(row['first_ns'])}"
     for row in (row for row in found if row["what"] == DRIFT):

@@ -48,7 +48,7 @@ def coverage(
     files: list[Gap] = [(LEFT_OUT, "", None, None, left_out)] if left_out else []
     clocks = ((CLOCK, one.gateway, one.was_ns, one.at_ns, one.by_ns) for one in stepped)
     drifts = ((DRIFT, one.gateway, one.points[0][0], one.points[-1][0], one.by_ns) for one in drifted)
-    cut = ((UNFOLLOWED, f"{segment} and {hub}: {one.why}", None, None, None)
+    cut = ((UNFOLLOWED, f"{segment} and {hub} is not known ({one.why})", None, None, None)
            for (hub, segment), one in sorted((cuts or {}).items()) if one.why)  # fmt: skip
     return [*files, *found, *_ends(inventory.runs(taken)), *clocks, *drifts, *cut]
 
