@@ -9,16 +9,17 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from bridges.admission import NO_FRAME, Admission
 from bridges.forms import MixedBatch, leaving
 from bridges.forms import without as without_numbers
-from bridges.handover.gate import ALONE, Gate, Rank
+from bridges.handover.gate import ALONE, IN_DOUBT, Gate, Rank, never
 from bridges.handover.window import AGE_S
 from bridges.holdoff import HoldOff
 from bridges.ingress import admit_bare, admit_stamped, only_frames
-from bridges.rules import Patterns, Rule, Rules, Seen, Source
+from bridges.judge import Verdicts
+from bridges.policy import PASS_ALL, Policy
+from bridges.rules import Rule, Rules, Seen, Source
 from bus.hub import Hub, Pipe, Tap, chain, without
 from bus.ledger import Stats
 from bus.vacancy import Filter
@@ -32,40 +33,6 @@ log = logging.getLogger("buscoupler.bridges")
 _U32 = 0xFFFFFFFF
 CameTap = Callable[[Batch, str], None]
 """A tap of a batch that came in by a side, by its name, while the bridge stood by."""
-
-
-class Policy(NamedTuple):
-    """The rules of a side: which messages pass, in which form and when.
-
-    `trunk`: messages leave in envelopes. `allow` and `deny` are patterns that hold both ways; `allow_in` and
-    `deny_in` are added to them for frames that come in from this side, `allow_out` and `deny_out` for frames
-    that go out to it. An empty `allow` lets every frame through.
-
-    `opaque`: the side carries any message, as a bus does; otherwise only frames pass. An opaque message
-    matches no pattern: a side with patterns to allow keeps it out, and patterns to deny do not.
-
-    `hold_s`: on a trunk that other appliances share, wait so many seconds before sending, and drop the
-    message if another appliance sends it meanwhile. A message waits while another appliance is there, and
-    with `hold_always` in any case. `deaf`: a standby does not hear on this side what the active bridge sends.
-    `replay_s`: at a takeover only what is younger leaves here, and nothing older than what came out; None
-    for no such limit, 0 for nothing at all.
-    """
-
-    trunk: bool = False
-    allow: Patterns = ()
-    deny: Patterns = ()
-    allow_in: Patterns = ()
-    deny_in: Patterns = ()
-    allow_out: Patterns = ()
-    deny_out: Patterns = ()
-    opaque: bool = False
-    hold_s: float = 0.0
-    hold_always: bool = False
-    deaf: bool = False
-    replay_s: float | None = None
-
-
-PASS_ALL = Policy()
 
 
 def always() -> bool:
@@ -153,12 +120,14 @@ class Bridge(WatchedHub):
         on_lapse: Callable[[], None] = lambda: None,
         age_s: float = AGE_S,
         rank: Rank = ALONE,
+        in_doubt: Callable[[], bool] = never,
     ) -> Gate:
         """Forward nothing until the returned gate is told to `resume`. An earlier gate is forgotten.
 
         For a bridge that several gateways run; the arguments are those of `Gate`.
         """
-        self.gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, on_lapse, age_s, rank)
+        rest = on_lapse, age_s, rank, in_doubt
+        self.gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, *rest)
         return self.gate
 
     def without_numbers(self, batch: Batch, gone: Sequence[int]) -> Batch | None:
@@ -242,7 +211,9 @@ class Side(Hub):
     def revise(self, policy: Policy, number: int | None = None) -> None:
         """Judge by another policy from the next batch on. Messages that are held back continue to wait."""
         self.policy, self.trunk, self.opaque, self.deaf = policy, policy.trunk, policy.opaque, policy.deaf
-        self.replay_s = policy.replay_s
+        self.replay_s, self.stops_in_doubt = policy.replay_s, policy.stops_in_doubt
+        judge = policy.judge
+        self._verdicts = None if judge is None else (Verdicts(judge.enters), Verdicts(judge.leaves))
         self._in = Rule([*policy.allow, *policy.allow_in], [*policy.deny, *policy.deny_in])
         self._out = Rule([*policy.allow, *policy.allow_out], [*policy.deny, *policy.deny_out])
         self._hold(policy.hold_s if policy.trunk else 0.0)
@@ -374,11 +345,15 @@ class Side(Hub):
 
     def admits(self, content: bytes) -> bool:
         """Tell whether a frame or an opaque message may enter here."""
-        return self.inward.admit(content) if is_frame(content) else self.opaque and self.inward.opaque
+        if not is_frame(content):
+            return self.opaque and self.inward.opaque
+        return self.inward.admit(content) and (self._verdicts is None or self._verdicts[0].admit(content))
 
     def lets_out(self, content: bytes) -> bool:
         """Tell whether a frame or an opaque message may leave here."""
-        return self.outward.admit(content) if is_frame(content) else self.lets_out_opaque
+        if not is_frame(content):
+            return self.lets_out_opaque
+        return self.outward.admit(content) and (self._verdicts is None or self._verdicts[1].admit(content))
 
     def keeps_unsent(self) -> bool:
         """Tell whether an unsent message may be sent later.
@@ -470,6 +445,8 @@ class Port(Pipe):
         if bridge.gate is not None and (bridge.is_late or bridge.gate.lapsed()):
             bridge.gate.window.owe(side.number, payloads(out), bridge.clock(), not bridge.is_late)
             return self.stats.drop("fenced", out.count)
+        if side.stops_in_doubt and bridge.gate is not None and bridge.gate.in_doubt():
+            return self.stats.drop(IN_DOUBT, out.count)
         self.hand_on(out)
 
     def hand_on(self, batch: Batch) -> None:

@@ -40,6 +40,7 @@ DROPPED: Final = (
     Reason("aged out", "policy", "`shed`: the message waited longer than its `age_ms`"),
     Reason("type", "policy", "TMQ: the frame is no message (type 01), and other types command brokers"),
     Reason("not sent here", "policy", "a protocol: what the frame means is not in `send`"),
+    Reason("in doubt", "policy", "`on_doubt: stop`: no broker tells which gateway may send"),
     Reason("listen only", "policy", "CAN: the link only listens"),
     Reason("incomplete", "policy", "dbc: the value is kept; other signals of its message are not known yet"),
     Reason("no subscriber", "policy", "TMQ: no client has subscribed to the pattern"),

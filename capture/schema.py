@@ -22,6 +22,9 @@ META_BOOT: Final = f"{META_PREFIX}capture.boot"
 META_RECORDER: Final = f"{META_PREFIX}capture.recorder"
 META_TOPOLOGY: Final = f"{META_PREFIX}capture.topology"
 
+ANY: Final = -1
+"""In a pattern of a topology: any token. Frames are told apart by it."""
+
 Hubs = Mapping[str, Mapping[str, Any]]
 """A topology: the hubs that a file was recorded at, by name, as JSON takes it (docs/capture.md).
 

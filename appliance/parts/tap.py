@@ -17,7 +17,7 @@ from bridges.items import Items
 from bridges.media.wire import WireTap, wire_of
 from bus.hub import Hub, Link, Pipe, State
 from bus.patch import is_patch
-from capture.schema import Direction
+from capture.schema import ANY, Direction
 from devices.tap.device import RecorderSpec
 from devices.tap.recorder import Locate, LocateLink, Options, Recorder
 from devices.tap.ring import RecordPlace
@@ -209,6 +209,9 @@ def _front(side: Side) -> Iterator[tuple[str, Any]]:
     if protocol is not None:
         yield "protocol", protocol.key
         yield from (("same", protocol.same),) if protocol.same else ()
+        if protocol.judge is not None:  # it lets some of a pattern pass, by the token after it
+            every = dict.fromkeys((*side.allowed.inward, *side.allowed.outward))
+            yield "deep", [[*tokens(names), ANY] for names in every]
     if front.renaming or front.opaque is not None:
         yield "renamed", True
     if (strip := front.renaming.strip) and isinstance(strip, int):

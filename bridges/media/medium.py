@@ -190,6 +190,11 @@ class Medium(Record):
         return ()
 
     @property
+    def replay_ms(self) -> float | None:
+        """How old a frame may be that is sent there at a takeover; None where nothing is said."""
+        return None
+
+    @property
     def hears_only(self) -> bool:
         """Whether nothing is ever sent there."""
         return False

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 # interfaces that do not wait when they are asked not to; a thread reads all others
 _NEVER_WAITS = ("socketcan", "udp_multicast", "virtual", "slcan", "socketcand")
+AGE_MS = 500  # that a frame waits, at most, where nothing else is said
 _ECHOES = 4096  # how many of our own frames to remember, because they may still come back
 
 
@@ -56,9 +57,8 @@ class CanBus(DeviceLink[D]):
         **retry: Any,
     ) -> None:
         self.options = options
-        super().__init__(
-            f"can:{options.device}", shed, options.queue_bytes, options.age_ms / 1000, jitter=jitter, **retry
-        )
+        age_s = (AGE_MS if options.age_ms is None else options.age_ms) / 1000
+        super().__init__(f"can:{options.device}", shed, options.queue_bytes, age_s, jitter=jitter, **retry)
         if in_flight < 1:
             raise LinkError(f"{self.name}: it needs in_flight of at least 1")
         self.bus = BusState()

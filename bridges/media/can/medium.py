@@ -77,7 +77,11 @@ class Can(Medium):
     listen_only: Annotated[
         bool, "nothing is sent, not even acknowledgements; SocketCAN: set it by `ip link`, too"
     ] = False
-    age_ms: Annotated[Delay, "frames that waited longer are not sent; a `shed` with an age stands in"] = 500
+    age_ms: Annotated[
+        Delay | None,
+        "frames that waited longer are not sent, 500 by default; if given, at a takeover, too. A `shed` with "
+        "an age stands in",
+    ] = None
     queue_bytes: Annotated[QueueBytes, "bound of the queue to the bus"] = 65_536
     options: Annotated[
         Mapping[Name, Scalar], "anything else the python-can interface takes, passed on as it is"
@@ -100,6 +104,10 @@ class Can(Medium):
             raise ValueError(
                 f"listen_only: {self.interface} cannot be told to acknowledge nothing: use {names}"
             )
+
+    @property
+    def replay_ms(self) -> float | None:
+        return self.age_ms
 
     @property
     def hears_only(self) -> bool:

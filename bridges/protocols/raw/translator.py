@@ -39,11 +39,11 @@ class RawTranslator(Translator[CanFrame]):
 
     def __init__(self, record: Raw, wire: Wire) -> None:
         super().__init__(wire)
-        self._root = tokens_of(record.root)
+        self._names = record.token_names
+        self._root = self._names.root
         self._received, self._sent = record.received, record.sent
         self._sends, self._spares = bool(record.send), record.spares_sent
         self._tokens = {one: tokens_of(names) for one, names in record.named_ids.items()}
-        self._named = {tokens: int(one) for one, tokens in self._tokens.items()}
         self._heads: dict[tuple[int, int, int], bytes] = {}
         self._allowed: dict[int, bool] = {}
 
@@ -97,7 +97,7 @@ class RawTranslator(Translator[CanFrame]):
 
     def send(self, message: bytes, now_s: float) -> Sent[CanFrame]:
         kind, tokens, data = unpack(message)
-        identifier, flags = self._identifier(tokens)
+        identifier, flags = self._names.parted(tokens)
         if kind != PUB or identifier < 0 or not self._may_send(identifier):
             return Sent(why=NOT_SENT)
         if flags is None:
@@ -106,18 +106,6 @@ class RawTranslator(Translator[CanFrame]):
             return Sent(why="oversize" if len(data) > 64 else "malformed")
         marks = FD | (SWITCH if flags & BRS else 0) | (STATE if flags & ESI else 0) if flags else 0
         return Sent(((identifier, data, marks),))
-
-    def _identifier(self, tokens: tuple[int, ...]) -> tuple[int, int | None]:
-        """Return the identifier that a pattern means, -1 for none, and the flags that stand behind it."""
-        named = self._named
-        if (one := named.get(tokens)) is not None:
-            return one, None
-        if tokens and (one := named.get(tokens[:-1])) is not None:
-            return one, tokens[-1]
-        place = len(self._root)
-        if tokens[:place] != self._root or not 1 <= len(tokens) - place <= 2:
-            return -1, None
-        return tokens[place], tokens[place + 1] if len(tokens) > place + 1 else None
 
     def _may_send(self, identifier: int) -> bool:
         verdict = self._allowed.get(identifier)

@@ -62,7 +62,7 @@ class _Passing:
         return not pattern or self._begun.get(tuple(pattern), unknown)
 
     def _lets(self, side: Mapping[str, Any], way: str) -> bool:
-        if side.get("only", way) != way:
+        if side.get("only", way) != way or (side.get("deep") and not self._may):
             return False
         allow = [*side.get("allow", ()), *side.get(f"allow_{way}", ())]
         deny = [*side.get("deny", ()), *side.get(f"deny_{way}", ())]

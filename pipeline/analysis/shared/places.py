@@ -20,7 +20,7 @@ Hearers = Mapping[str, frozenset[Hub]]
 NO_HEARERS: Final[Hearers] = MappingProxyType({})
 
 Patterns = tuple[tuple[int, ...], ...]
-FILTERS: Final = ("allow", "deny", "allow_in", "deny_in", "allow_out", "deny_out")
+FILTERS: Final = ("allow", "deny", "allow_in", "deny_in", "allow_out", "deny_out", "deep")
 """The lists of patterns that a side in a topology may have."""
 
 

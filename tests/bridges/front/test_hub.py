@@ -5,9 +5,10 @@ from itertools import pairwise
 
 import pytest
 
-from bridges.bridge import Bridge, Policy, Side
+from bridges.bridge import Bridge, Side
 from bridges.front.hub import FrontHub
 from bridges.front.settings import Front, Limit
+from bridges.policy import Policy
 from bus.hub import Hub
 from bus.renaming import Renaming
 from bus.wire.batch import Batch
