@@ -137,6 +137,11 @@ REJECTED: Final = (
 _KINDS: Final[dict[str, Kind]] = {reason.word: reason.kind for reason in (*REJECTED, *DROPPED)}
 
 
+def is_intended(word: str) -> bool:
+    """Tell whether a reason is normal filtering: by a policy, or as the message is there another way."""
+    return kind_of(word) in ("policy", "elsewhere")
+
+
 def kind_of(word: str) -> Kind:
     """Return the kind of a reason: `trouble` for words that are not in the tables."""
     return _KINDS.get(word, "trouble")
