@@ -211,7 +211,11 @@ def test_frames_are_followed_through_sides_that_rename(spark: "SparkSession", na
         assert "what passed between bus a and bridge a is not known" in found.text
 
 
-THINNED = {"unchanged": {"refresh_ms": 10000}, "limit": {"limited": True}, "no_name": {}}
+THINNED: dict[str, dict[str, Any]] = {
+    "unchanged": {"refresh_ms": 10000},
+    "limit": {"limited": True},
+    "no_name": {},
+}
 
 
 @pytest.mark.engines(SAIL)
