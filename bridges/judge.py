@@ -11,7 +11,7 @@ Tokens = tuple[int, ...]
 
 
 class Judge(Protocol):
-    """Whoever can tell what passes. Judges that are equal judge alike."""
+    """A judge of what passes. Judges that are equal judge alike."""
 
     def enters(self, tokens: Tokens) -> bool:
         """Tell whether the frame of a pattern may come in."""

@@ -125,6 +125,12 @@ class Protocol(Record):
         return ""
 
     @property
+    def anew(self) -> bool:
+        """Whether gateways that hear the same make different frames of it, by number, time or sampling. A
+        standby then cannot tell what the active one has sent, and at a takeover sends nothing from before."""
+        return False
+
+    @property
     def judge(self) -> Judge | None:
         """A judge of what enters and leaves, where the patterns of `way` have more in them; else None."""
         return None
