@@ -242,7 +242,7 @@ class SpokenPipe(OpenPipe):
         if self._translator.asks and self._outgoing and not self._translator.wire.may_act(now_s):
             self._outgoing.retract()
         self._outgoing.expire(now_s)
-        while room := max(0, self._ahead_bytes - self._port.waiting()):
+        while self._outgoing and (room := max(0, self._ahead_bytes - self._port.waiting())):
             chunk = self._outgoing.head(room, now_s, self._ahead_s)
             if not chunk:
                 break
@@ -259,8 +259,6 @@ class SpokenPipe(OpenPipe):
             if count < len(chunk):
                 self._wait_for_room()
                 return self._arm()
-            if not self._outgoing:
-                break
         self._rest(now_s)
         self._tell()
         if self._translator.over:
