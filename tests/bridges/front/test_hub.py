@@ -8,11 +8,11 @@ import pytest
 
 from bridges.bridge import Bridge, Side
 from bridges.front.hub import FrontHub
-from bridges.front.renaming import Renaming
 from bridges.front.settings import Front, Limit
 from bridges.policy import Policy
 from bridges.simulate import I2cWire, run
 from bus.hub import Hub
+from bus.renaming import Renaming
 from bus.wire.batch import Batch
 from bus.wire.envelope import Envelope, take_apart, wrap
 from bus.wire.frame import pack, unpack
