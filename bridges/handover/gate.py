@@ -34,6 +34,7 @@ class GatedSide(Protocol):
     deaf: bool
     replay_s: float | None
     stops_in_doubt: bool
+    anew: bool
 
     def admits(self, content: bytes) -> bool:
         """Tell whether a frame or an opaque message may enter here."""
@@ -304,6 +305,7 @@ def _rules(sides: Sequence[GatedSide]) -> list[SideRules]:
             side.opaque,
             side.keeps_unsent,
             side.replay_s,
+            side.anew,
         )
         for side in sides
     ]
