@@ -16,7 +16,8 @@ from appliance.status.rows import LinkRow
 from bridges.bridge import Bridge, Policy, Side
 from bridges.front.hub import FrontHub
 from bridges.front.settings import Front
-from bridges.handover.gate import Rank
+from bridges.handover.entrance import Rank
+from bridges.handover.gate import Gate
 from bridges.handover.window import spanning
 from bridges.holdoff import STEP_S
 from bridges.media import shedding
@@ -174,7 +175,7 @@ class BridgePart(BasePart):
             self.candidacy = self._stand_by(facts, proofs)
         else:
             self.candidacy.revise(endpoints(facts), facts.lease_ms, facts.lease_max_ms, *proofs)
-        if self.hub.gate is not None and facts is not None:
+        if isinstance(self.hub.gate, Gate) and facts is not None:
             self.hub.gate.keep(self._age_s(facts))
 
     def _is_another(self, facts: CandidateFacts | None) -> bool:
