@@ -85,6 +85,7 @@ bench: .venv/bench
 	$(BIN)/python -m benchmarks.channels
 	$(BIN)/python -m benchmarks.bridges
 	$(BIN)/python -m benchmarks.media
+	$(BIN)/python -m benchmarks.relayed
 	$(BIN)/python -m benchmarks.tap
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.queries

@@ -10,7 +10,19 @@ from struct import Struct
 
 from bridges.admission import BARE, SIZES, Admission, hops_of
 from bridges.forms import EnvelopedBatch, MixedBatch
-from bridges.runs import Kept, Run, column, cut, cut_admitted, keep_run, numbers, scan, stamp, verdicts
+from bridges.runs import (
+    RUN_MIN,
+    Kept,
+    Run,
+    column,
+    cut,
+    cut_admitted,
+    keep_run,
+    numbers,
+    scan,
+    stamp,
+    verdicts,
+)
 from bus.ledger import Stats
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
 from bus.wire.envelope import (
@@ -32,7 +44,10 @@ _ONE_HOP_LESS = bytes(max(0, hops - 1) for hops in range(256))
 
 def only_frames(batch: Batch) -> bool:
     """Tell whether every message of `batch` is a plain frame, by lengths and headers only."""
-    return not batch.count or scan(batch.keep(), batch.count, _is_plain, _frames_end) > 0
+    count = batch.count
+    if count < RUN_MIN:
+        return not count or _frames_end(batch.keep(), 0, count) > 0
+    return scan(batch.keep(), count, _is_plain, _frames_end) > 0
 
 
 def _is_plain(_: bytes, run: Run) -> bool:

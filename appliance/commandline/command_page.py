@@ -13,7 +13,6 @@ from typing import Final
 
 from appliance.commandline import cli
 from appliance.commandline.parsing import Parser
-from appliance.probe.endpoint import rows_of
 from pipeline import jobs
 
 PAGE: Final = Path(__file__).parent.parent.parent / "docs" / "commands.md"
@@ -42,7 +41,7 @@ wrote.
 | 3 | a job with `--skip-bad` left files out |
 | 130, 143 | SIGINT (Ctrl-C) or SIGTERM came before the command had finished |
 
-[The log](log.md#how-commands-end) says whose normal end a signal is.
+A signal is the normal end of what runs until it is stopped, such as `run` or `recv` without `--count`.
 """
 
 
@@ -70,7 +69,7 @@ def _section(text: str, parser: Parser) -> Iterator[str]:
     yield from ["```text", *_usage(parser), "```"]
     rows = [_row(action) for action in parser._actions if _is_own(action)]  # noqa: SLF001
     yield from ["", "| argument | meaning |", "|---|---|", *rows] if rows else []
-    if endpoints := rows_of(parser):
+    if endpoints := parser.endpoints():
         yield from ["", "| endpoint | meaning |", "|---|---|"]
         yield from (f"| `{_cell(one)}` | {_cell(text)} |" for one, text in endpoints)
     elif parser.epilog:

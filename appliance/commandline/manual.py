@@ -13,7 +13,6 @@ from pathlib import Path
 
 from appliance.commandline import cli
 from appliance.commandline.parsing import Parser
-from appliance.probe.endpoint import rows_of
 from topologies.writing import reference
 
 _HEAD = '.TH {name} {section} "" "buscoupler" "buscoupler manual"'
@@ -43,7 +42,7 @@ def _page(name: str, help_text: str, parser: Parser) -> str:
     lines += [_text(" ".join(usage.split())), ".SH DESCRIPTION", _text(f"{parser.description}.")]
     arguments = list(_arguments(parser))
     lines += [".SH OPTIONS", *arguments] if arguments else []
-    endpoints = [(".TP", f"\\fB{_text(one)}\\fR", _text(text)) for one, text in rows_of(parser)]
+    endpoints = [(".TP", f"\\fB{_text(one)}\\fR", _text(text)) for one, text in parser.endpoints()]
     lines += [".SH ENDPOINTS", *chain(*endpoints)] if endpoints else []
     lines += [".SH EXAMPLES", ".nf", *map(_text, parser.examples), ".fi"] if parser.examples else []
     lines += [".SH EXIT STATUS", _text(f"1: {parser.problem}. Others: see buscoupler(1).")] * bool(

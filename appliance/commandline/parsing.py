@@ -3,7 +3,7 @@
 import argparse
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from appliance.commandline.meant import MEANT, TOLD
@@ -36,6 +36,11 @@ class Parser(argparse.ArgumentParser):
     def tell(self, examples: tuple[str, ...], problem: str) -> None:
         """Set the examples and the meaning of exit status 1, which `--help` prints below the options."""
         self.examples, self.problem = examples, problem
+
+    def endpoints(self) -> list[tuple[str, str]]:
+        """Return each way to write an endpoint of this distribution, if the command takes one; else none."""
+        rows: Callable[[], list[tuple[str, str]]] | None = self.get_default("endpoints")
+        return rows() if rows else []
 
     def below(self) -> dict[str, "Parser"]:
         """Return the parsers of the subcommands by their names; none if there are no subcommands."""

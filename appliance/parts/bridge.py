@@ -1,48 +1,38 @@
-"""A bridge of a gateway: its sides, and the links or patches by which they reach media and buses."""
+"""A bridge of a gateway: its sides, and the links or patches by which they reach media and buses.
+
+`appliance/parts/side.py` makes the link and the rules of one side.
+"""
 
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from appliance.parts.bus import LIMITS, BusPart, bus_plan
+from appliance.parts.bus import BusPart, bus_plan
 from appliance.parts.candidate import Proofs, candidate_of, endpoints, proofs_of
 from appliance.parts.changes import Change, Draft, End, Plan, differing
 from appliance.parts.patch import Patch
 from appliance.parts.reading import Reading
+from appliance.parts.side import door_of, medium_plan, policy_of, replay_s
 from appliance.parts.site import BasePart, Entry, Revision, Site
 from appliance.status.rows import LinkRow
-from bridges.bridge import Bridge, Policy, Side
-from bridges.front.hub import FrontHub
-from bridges.front.settings import Front
+from bridges.bridge import Bridge, Side
 from bridges.handover.entrance import Rank
 from bridges.handover.gate import Gate
 from bridges.handover.window import spanning
-from bridges.holdoff import STEP_S
-from bridges.media import shedding
-from bridges.media.medium import Medium
+from bridges.policy import Policy
 from bus.errors import LinkError
 from bus.hub import Hub, Link
-from bus.keys import Keyring, ring_of
 from bus.report import Reporter
 from bus.schema import settings_of
-from topologies.model import Shed
-from topologies.model import Side as SideSpec
-from topologies.resolved.bridges import ResolvedBridge, ResolvedJoin, ResolvedMedium, ResolvedSide
+from topologies.resolved.bridges import ResolvedBridge, ResolvedJoin, ResolvedSide
 from topologies.resolved.brokers import CandidateFacts
 from topologies.resolved.buses import BusAddress
-from topologies.resolved.files import paths_of
 
 if TYPE_CHECKING:
     from bus.leases.candidacy import Candidacy
 
-_QUEUE_BYTES = 1 << 20
-_SOFT = (
-    LIMITS
-    | {"shed", "age_ms", "subscribe", "publish", "patterns", "mates", "names", "held_s"}
-    | {"spoken_beside"}
-)
 Hear = Callable[[str, str], None]
 """Hears of an event: its kind and its cause."""
 GRACE_S = 2.0
@@ -126,10 +116,10 @@ class BridgePart(BasePart):
         return replace(plan, settings={**plan.settings, "front": bool(side.side.front)})
 
     def _link_plan(self, side: ResolvedSide, buses: Mapping[str, BusPart]) -> Plan[Link]:
-        policy, bus = _policy(side), side.bus
+        policy, bus = policy_of(side), side.bus
         if side.medium is not None:
             stops = side.medium.protocol is not None and side.medium.protocol.stops_in_doubt
-            return _medium_plan(side.medium, policy, partial(self._may_act, stops))
+            return medium_plan(side.medium, policy, partial(self._may_act, stops))
         assert bus is not None  # a side has one or the other
         part = buses.get(bus.name)
         if part is None:
@@ -171,6 +161,10 @@ class BridgePart(BasePart):
         if facts is None:
             self.candidacy = None
             self.hub.stand_alone()
+        elif facts.parallel:
+            self.candidacy = None
+            if renewed or self.hub.gate is None:
+                self.hub.forward_beside_others(Rank(facts.on, facts.of))
         elif renewed or self.candidacy is None:
             self.candidacy = self._stand_by(facts, proofs)
         else:
@@ -189,13 +183,13 @@ class BridgePart(BasePart):
             self.hub.remove(old[gone].side)
         self.legs = []
         for number, (resolved, end, place) in enumerate(zip(sides, draft.ends, draft.partners, strict=True)):
-            policy = _policy(resolved)
+            policy = policy_of(resolved)
             side = self._add(resolved, policy) if place is None else old[place].side
             if side.policy != policy:
                 side.revise(policy)
             row = LinkRow(self.hub, side.row(end.link.name), end.link, (f"{self.id}/{number}",))
             before = None if place is None else old[place]
-            door = _door(side, resolved.side.front, None if before is None else before.door)
+            door = door_of(side, resolved.side.front, None if before is None else before.door)
             kept = None if before is None else before.reading
             reading = self._reading(side, resolved, end.link.name, kept)
             self.legs.append(Leg(row, resolved, side, end, door, reading))
@@ -222,7 +216,7 @@ class BridgePart(BasePart):
         """Return how long a standby keeps frames: no longer than they may wait on any side."""
         sides = [leg.resolved.side for leg in self.legs]
         ages = [side.shed.age_ms / 1000 for side in sides if side.shed and side.shed.age_ms]
-        longest = max(spanning(facts.lease_max_ms), *(_replay_s(side) or 0.0 for side in sides))
+        longest = max(spanning(facts.lease_max_ms), *(replay_s(side) or 0.0 for side in sides))
         return min([longest, *ages])
 
     def _stand_by(self, facts: CandidateFacts, proofs: Proofs) -> "Candidacy":
@@ -345,108 +339,3 @@ class BridgePart(BasePart):
             self.candidacy.close()
         for leg in self.legs:
             leg.end.link.close()
-
-
-def _medium_plan(resolved: ResolvedMedium, policy: Policy, may_act: Callable[[float], bool]) -> Plan[Link]:
-    """Plan the link of a medium."""
-    medium, protocol, shed, more = resolved.medium, resolved.protocol, resolved.shed, _asked(resolved)
-    settings = {
-        **settings_of(medium),
-        **more,
-        "shed": shed,
-        "node": resolved.node,
-        "certificates": resolved.certificates,
-        "keys": resolved.keys,
-        "protocol": protocol,
-        "files of the protocol": resolved.protocol_files,
-        "subjects of TMQ": resolved.subjects,
-    }
-
-    def make() -> Link:
-        if protocol is not None:
-            asked: dict[str, Any] = {"names": resolved.names or ()} if protocol.named else {}
-            asked |= {"subjects": resolved.subjects} if resolved.subjects else {}
-            return medium.speaking(protocol, _shed_of(medium, shed), may_act=may_act, **asked)
-        return medium_link(medium, shed, resolved.node, ring_of(paths_of(resolved.keys)), **more)
-
-    label = medium.label() if protocol is None else f"{medium.label()} {protocol.label()}"
-    return Plan(label, settings, make, policy, _SOFT)
-
-
-def _asked(resolved: ResolvedMedium) -> dict[str, Any]:
-    """Return the arguments that the link of a medium takes beside its settings."""
-    asked: dict[str, Any] = {"mates": resolved.mates} if resolved.medium.selective else {}
-    asked |= {} if resolved.names is None else {"names": list(resolved.names)}
-    asked |= {"spoken_beside": True} if resolved.spoken_beside else {}
-    return asked | ({"held_s": resolved.held_s} if resolved.held_s else {})
-
-
-def medium_link(
-    medium: Medium, words: Shed | None, node: int | None, keys: Keyring | None = None, **more: Any
-) -> Link:
-    """Return the link of one side of a bridge, not yet open. Raises `LinkError` if it can never work.
-
-    `words` is the shed policy of the file; without them the queue is as large as the medium's. `node` is the
-    gateway's node id. `keys` are for a medium that signs, and `more` is what else the medium asks for
-    (`Medium.link`).
-    """
-    more |= {"keys": keys} if keys is not None else {}
-    return medium.link(node, _shed_of(medium, words), **more)
-
-
-def _shed_of(medium: Medium, words: Shed | None) -> shedding.Shed | None:
-    """Return the policy of a queue, by the words of the file; None without words."""
-    if words is None:
-        return None
-    age_s = None if words.age_ms is None else words.age_ms / 1000
-    queue_bytes = words.queue_bytes or medium.queue_bytes or _QUEUE_BYTES
-    return shedding.Shed(words.policy, queue_bytes, age_s, words.rate)
-
-
-def _door(side: Side, front: Front, old: Hub | None) -> Hub:
-    """Return the hub for the link of a side: the old one, if it is of the same kind, revised."""
-    if not front:
-        return side
-    if not isinstance(old, FrontHub):
-        return FrontHub(side, front)
-    if old.front != front:
-        old.revise(front)
-    return old
-
-
-def _policy(resolved: ResolvedSide) -> Policy:
-    """Return the rules of a side, from its own settings and from its medium."""
-    side, allowed, denied = resolved.side, resolved.side.allowed, resolved.side.denied
-    return Policy(
-        resolved.trunk,
-        allow=allowed.both,
-        deny=denied.both,
-        allow_in=allowed.inward,
-        deny_in=denied.inward,
-        allow_out=allowed.outward,
-        deny_out=(*denied.outward, *resolved.keeps),
-        opaque=side.medium is None or side.medium.opaque,
-        hold_s=STEP_S * sum(resolved.rank),
-        hold_always=bool(resolved.rank.others),
-        deaf=_is_deaf(side),
-        replay_s=_replay_s(side),
-    )
-
-
-def _replay_s(side: SideSpec) -> float | None:
-    """Return how young a frame must be at a takeover to be sent there; None for as old as the window has it.
-
-    A command to a device must not come late, so devices that speak a protocol get nothing old.
-    """
-    speaks, shed = side.speaks, side.shed
-    if speaks is None:
-        return None
-    if speaks.asks or not speaks.replay:
-        return 0.0
-    return min(speaks.age_ms, (shed and shed.age_ms) or speaks.age_ms) / 1000
-
-
-def _is_deaf(side: SideSpec) -> bool:
-    """Return whether a standby cannot know there what the active bridge has sent."""
-    speaks, medium = side.speaks, side.medium
-    return medium is not None and (medium.deaf or (speaks is not None and speaks.deaf))

@@ -8,8 +8,9 @@ from appliance.parts.changes import Change, Draft, End, Plan
 from appliance.parts.greeting import Greeter
 from appliance.parts.site import BasePart, Entry, Revision, Site
 from appliance.status.rows import LinkRow
-from bridges.bridge import Bridge, Policy
+from bridges.bridge import Bridge
 from bridges.guard import GuardedHub
+from bridges.policy import Policy
 from bus.hub import Hub, Link
 from bus.keys import ring_of
 from bus.report import Reporter

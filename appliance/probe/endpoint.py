@@ -132,11 +132,6 @@ def rows(media: Iterable[str]) -> list[tuple[str, str]]:
     return [*found, *((form.word.example, form.word.help) for form in forms(media))]
 
 
-def rows_of(parser: argparse.ArgumentParser) -> list[tuple[str, str]]:
-    """Return each way to write an endpoint of this distribution, for a parser that takes one; else none."""
-    return rows(MEDIA.ours()) if parser.epilog == _EXAMPLES else []
-
-
 def endpoint_arguments(parser: argparse.ArgumentParser, count: str) -> None:
     """Add the arguments of every command with an endpoint; `count` is the help of `--count`.
 
@@ -144,6 +139,7 @@ def endpoint_arguments(parser: argparse.ArgumentParser, count: str) -> None:
     """
     parser.formatter_class, parser.epilog = _Help, _EXAMPLES
     parser.set_defaults(fail=parser.error)
+    parser.set_defaults(endpoints=lambda: rows(MEDIA.ours()))  # for its page
     parser.add_argument(
         "endpoint", type=argument(parse_endpoint), metavar="ENDPOINT", help="a bus, uart:..., can:..., ..."
     )

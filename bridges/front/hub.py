@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from bridges.front.rewriting import Refuse, Turns, rewritten
 from bridges.front.settings import Front, Limit
-from bridges.front.thinning import LIMIT, UNCHANGED, Limits, Memory, passing
+from bridges.front.thinning import LIMIT, UNCHANGED, Judge, Limits, Memory, passing
 from bridges.front.wrapping import Wrapping
 from bus.hub import Hub, Pipe, without
 from bus.ledger import Stats
@@ -85,13 +85,13 @@ class FrontHub(Hub):
         return steps
 
     def _thinning(self, front: Front) -> list[Step]:
-        steps = [] if front.refresh_s is None else [self._step(Memory(front.refresh_s).is_news, UNCHANGED)]
+        steps = [] if front.refresh_s is None else [self._step(Memory(front.refresh_s), UNCHANGED)]
         return steps + self._limiting([limit for limit in front.limits if not limit.outward])
 
     def _limiting(self, limits: list[Limit]) -> list[Step]:
-        return [self._step(Limits(limits).admits, LIMIT)] if limits else []
+        return [self._step(Limits(limits), LIMIT)] if limits else []
 
-    def _step(self, judge: Callable[[bytes, int, int, float], bool], reason: str) -> Step:
+    def _step(self, judge: Judge, reason: str) -> Step:
         return lambda batch, refuse: passing(batch, judge, self.side.bridge.clock(), reason, refuse)
 
     def exits(self) -> list[Step]:

@@ -1,90 +1,194 @@
 """Frames that do not enter because they say nothing new, or come too often: `unchanged` and `limits`.
 
-Pure: time is an argument, in seconds. Envelopes are ignored: a frame is judged by what it says.
+Pure: time is an argument, in seconds. Envelopes are ignored: a frame is judged by what it says. Hot loops
+over whole batches: a run of equal messages is judged by its columns (`bridges/runs.py`), others by a walk.
 """
 
-from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Sequence
-from math import ceil, inf
+from collections import Counter, deque
+from collections.abc import Sequence
+from math import ceil
+from struct import Struct
+from typing import NamedTuple, Protocol
 
-from bridges.forms import without
 from bridges.front.rewriting import Refuse, frame_at
 from bridges.front.settings import Limit
 from bridges.rules import prefixes
+from bridges.runs import Kept, Run, beginning, column, cut, cut_admitted, scan
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
-from bus.wire.frame import FRAME_BYTES_MIN, PUB
+from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN, PUB
 
 UNCHANGED = "unchanged"
 """The reason for a frame with the data of the last one of its pattern."""
 LIMIT = "limit"
 """The reason for a frame above the limit of its pattern."""
-PATTERNS = 16_384  # whose last data are remembered, at most
-DATA_BYTES = 4 << 20  # of them together
+PATTERNS = 16_384  # whose last data are remembered at least, and up to twice as many,
+MEMORY_BYTES = 4 << 20  # unless patterns and data take more together
 VERDICTS = 4096
+_HEAD = Struct(">QBBH")  # of a message that is a frame: its length, and the header of the frame
 _PARTS = 64  # of the time of a limit, in which frames are counted together
 _JITTER = 0.95  # a steady sender at the limit loses nothing because it is a little early
-Judge = Callable[[bytes, int, int, float], bool]
-"""Tells whether the frame in these bytes, from one place to another, may pass at this time."""
+Passes = Sequence[int] | None
+"""For each frame 1 if it passes, else 0; None if all do."""
+
+
+class Walk(NamedTuple):
+    """The frames of a stretch of a batch: where each message begins, the tokens of its frame, and its data.
+
+    `kinds` has the kind of each frame that does other things than publish.
+    """
+
+    heads: list[int]
+    tokens: list[bytes]
+    data: list[bytes]
+    kinds: dict[int, int]
+
+
+class Judge(Protocol):
+    """A judge of frames: which of them may pass at a time. Some runs have to be walked instead."""
+
+    def of_run(self, data: bytes, run: Run, now_s: float) -> Passes:
+        """Judge the frames of a run. Raises LookupError for a run that has to be walked."""
+
+    def of_each(self, walk: Walk, now_s: float) -> Passes:
+        """Judge the frames of a stretch."""
 
 
 def passing(batch: Batch, judge: Judge, now_s: float, reason: str, refuse: Refuse) -> Batch | None:
     """Return the messages of a batch that `judge` lets pass; `refuse` counts the others by `reason`."""
-    data = batch.keep()
-    gone = [n for n, at, stop in _frames(data, batch.count) if not judge(data, at, stop, now_s)]
-    if not gone:
+    data, kept = batch.keep(), Kept()
+    end = scan(data, batch.count, _judge_run, _judge_each, judge, now_s, kept)
+    if kept.count == batch.count:
         return batch
-    refuse(reason, len(gone))
-    return without(batch, gone) if len(gone) < batch.count else None
+    refuse(reason, batch.count - kept.count)
+    return Batch(kept.joined(data, end), kept.count) if kept.count else None
 
 
-def _frames(data: bytes, count: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the number of each message that has a frame, and where that begins and ends."""
-    position = 0
-    for number in range(count):
-        start = position + LENGTH_BYTES
-        position = start + LENGTH.unpack_from(data, position)[0]
-        at = frame_at(data, start, position)
-        if at >= 0:
-            yield number, at, position
+def _judge_run(data: bytes, run: Run, judge: Judge, now_s: float, kept: Kept) -> bool:
+    try:
+        passes = judge.of_run(data, run, now_s)
+    except LookupError:
+        return False
+    if passes is None:
+        kept.count += run.messages
+        return True
+    found = cut_admitted(data, run, passes, 0) if any(passes) else ()
+    kept.parts += data[kept.begun : run.start], *found
+    kept.count += len(found)
+    kept.begun = run.stop
+    return True
+
+
+def _judge_each(data: bytes, position: int, count: int, judge: Judge, now_s: float, kept: Kept) -> int:
+    walk, stop = _walk(data, position, count)
+    passes = judge.of_each(walk, now_s)
+    kept.count += count
+    if passes is not None:
+        gone = [head for head, passed in zip(walk.heads, passes, strict=True) if not passed]
+        kept.count -= len(gone)
+        for head in gone:
+            kept.parts.append(data[kept.begun : head])
+            kept.begun = head + LENGTH_BYTES + LENGTH.unpack_from(data, head)[0]
+    return stop
+
+
+def _walk(data: bytes, position: int, count: int) -> tuple[Walk, int]:
+    """Return the frames among a number of messages, and where the message behind them begins."""
+    head_at, last = _HEAD.unpack_from, len(data) - _HEAD.size
+    heads, tokens, said, kinds = walk = Walk([], [], [], {})
+    for _ in range(count):
+        head, at = position, position + LENGTH_BYTES
+        if head > last:  # a message that is too short for a frame
+            position = at + LENGTH.unpack_from(data, head)[0]
+            continue
+        length, kind, number, size = head_at(data, head)
+        position = at + length
+        # an envelope has a size above that of all data, so most messages take one look
+        if FRAME_BYTES_MIN + 4 * number + size != length or size > DATA_BYTES_MAX:
+            at = frame_at(data, at, position)
+            if at < 0:
+                continue
+            kind, number = data[at], data[at + 1]
+        if kind != PUB:
+            kinds[len(heads)] = kind
+        begins = at + FRAME_BYTES_MIN + 4 * number
+        heads.append(head)
+        tokens.append(data[at + FRAME_BYTES_MIN : begins])
+        said.append(data[begins:position])
+    return walk, position
 
 
 class Memory:
     """The last data of each pattern, and when a frame of it last passed. Bounded in patterns and bytes.
 
-    A pattern that is forgotten, because others were heard since, is as one that was never heard: its next
-    frame passes.
+    A pattern that is forgotten, because many others were heard since, is as one that was never heard: its
+    next frame passes. Two halves bound it: what is heard again moves from the old to the young one, and when
+    that is full, it takes the place of the old one.
     """
 
-    def __init__(self, refresh_s: float, patterns: int = PATTERNS, data_bytes: int = DATA_BYTES) -> None:
-        self.refresh_s, self._patterns, self._data_bytes = refresh_s, patterns, data_bytes
-        self._last: OrderedDict[bytes, tuple[bytes, float]] = OrderedDict()
-        self._size = 0
+    def __init__(self, refresh_s: float, patterns: int = PATTERNS, memory_bytes: int = MEMORY_BYTES) -> None:
+        self.refresh_s, self._patterns, self._bytes = refresh_s, patterns, memory_bytes
+        self._young: dict[bytes, tuple[bytes, float]] = {}
+        self._old: dict[bytes, tuple[bytes, float]] = {}
+        self._size = 0  # of the young
 
     def __len__(self) -> int:
-        return len(self._last)
+        return len(self._young) + len(self._old)
 
-    def is_news(self, data: bytes, at: int, stop: int, now_s: float) -> bool:
-        """Tell whether a frame has other data than the last of its pattern, or it is time for one again.
+    def of_run(self, data: bytes, run: Run, now_s: float) -> Passes:
+        """Judge the frames of a run. Raises LookupError if some of them do other things than publish."""
+        kinds, tokens = column(data, run, run.frame), 4 * data[run.start + run.frame + 1]
+        if kinds.count(PUB) < run.messages:
+            raise LookupError
+        begins = run.frame + FRAME_BYTES_MIN
+        keys = cut(data, run, begins, tokens)
+        return self._news(keys, cut(data, run, begins + tokens, run.stride - begins - tokens), now_s)
 
-        Frames that publish nothing are always news.
-        """
-        if not data[at] & PUB:
-            return True
-        begins = at + FRAME_BYTES_MIN + 4 * data[at + 1]
-        key, said = data[at : at + 2] + data[at + FRAME_BYTES_MIN : begins], data[begins:stop]
-        before, passed_s = self._last.get(key, (b"", -inf))
-        if said == before and now_s - passed_s < self.refresh_s:
-            self._last.move_to_end(key)
-            return False
-        self._keep(key, said, now_s)
-        return True
+    def of_each(self, walk: Walk, now_s: float) -> Passes:
+        """Judge the frames of a stretch. Those that publish nothing always pass."""
+        keys, said, kinds = walk.tokens, walk.data, walk.kinds
+        if not kinds:
+            return self._news(keys, said, now_s)
+        publish = [n for n in range(len(keys)) if kinds.get(n, PUB) & PUB]
+        # a key of tokens alone has four bytes for each, so none is as one with another kind
+        keys = [keys[n] + bytes((kinds[n],)) if n in kinds else keys[n] for n in publish]
+        found = self._news(keys, [said[n] for n in publish], now_s) or ()
+        gone = {n for n, passed in zip(publish, found, strict=False) if not passed}
+        return [n not in gone for n in range(len(said))]
 
-    def _keep(self, key: bytes, said: bytes, now_s: float) -> None:
-        old = self._last.pop(key, None)
-        self._size += len(said) - (0 if old is None else len(old[0]))
-        self._last[key] = said, now_s
-        while len(self._last) > self._patterns or self._size > self._data_bytes:
-            self._size -= len(self._last.popitem(last=False)[1][0])
+    def _news(self, keys: list[bytes], said: list[bytes], now_s: float) -> Passes:
+        """Tell which frames have other data than the last of their pattern, or are due again."""
+        young, refresh_s, gone = self._young, self.refresh_s, list[int]()
+        for n, (key, data) in enumerate(zip(keys, said, strict=True)):
+            before = young.get(key)
+            if before is None:
+                before = self._recall(key)
+                young = self._young
+            if before is None:
+                self._size += len(key) + len(data)
+            elif before[0] != data:
+                self._size += len(data) - len(before[0])
+            elif now_s - before[1] < refresh_s:
+                gone.append(n)
+                continue
+            young[key] = data, now_s
+        if not gone:
+            return None
+        if len(gone) == len(keys):
+            return bytes(len(keys))
+        passes = bytearray(b"\1") * len(keys)
+        for n in gone:
+            passes[n] = 0
+        return passes
+
+    def _recall(self, key: bytes) -> tuple[bytes, float] | None:
+        """Return what is known of a pattern that is not among the young, and move it there."""
+        if len(self._young) >= self._patterns or self._size >= self._bytes:
+            self._old, self._young, self._size = self._young, {}, 0
+        before = self._old.pop(key, None)
+        if before is not None:
+            self._young[key] = before
+            self._size += len(key) + len(before[0])
+        return before
 
 
 class _Window:
@@ -97,43 +201,74 @@ class _Window:
         self._parts: deque[list[float]] = deque()  # when each begins, and its frames
         self._count = 0
 
-    def take(self, now_s: float) -> bool:
-        """Count a frame, and return True, if one more may pass at `now_s`."""
+    def take(self, frames: int, now_s: float) -> int:
+        """Count frames at `now_s`, as many as may pass, and return their number."""
         parts = self._parts
         while parts and parts[0][0] + self._time_s <= now_s:
             self._count -= int(parts.popleft()[1])
-        if self._count >= self._most:
-            return False
-        self._count += 1
+        taken = min(frames, self._most - self._count)
+        if not taken:
+            return 0
+        self._count += taken
         if parts and now_s < parts[-1][0] + self._time_s / _PARTS:
-            parts[-1][1] += 1
+            parts[-1][1] += taken
         else:
-            parts.append([now_s, 1])
-        return True
+            parts.append([now_s, taken])
+        return taken
+
+
+class _Found(dict[bytes, _Window | None]):
+    """The windows by the first bytes of tokens, as many as decide. Bounded."""
+
+    def __init__(self, limits: Sequence[Limit]) -> None:
+        super().__init__()
+        heads = prefixes(limit.pattern for limit in limits)
+        self._windows = [
+            (head, _Window(limit.frames_per_s)) for head, limit in zip(heads, limits, strict=True)
+        ]
+        self.reach = max(map(len, heads), default=0)
+
+    def __missing__(self, key: bytes) -> _Window | None:
+        if len(self) >= VERDICTS:
+            self.clear()
+        found = self[key] = next((one for head, one in self._windows if key.startswith(head)), None)
+        return found
 
 
 class Limits:
     """Limits in the order of the file: the first whose pattern a frame has is the one that counts."""
 
     def __init__(self, limits: Sequence[Limit]) -> None:
-        self._heads = prefixes(limit.pattern for limit in limits)
-        self._windows = [_Window(limit.frames_per_s) for limit in limits]
-        self._reach = max(map(len, self._heads), default=0)
-        self._found: dict[bytes, _Window | None] = {}
+        self._found = _Found(limits)
 
-    def admits(self, data: bytes, at: int, _: int, now_s: float) -> bool:
-        """Tell whether a frame may pass at `now_s`, and count it if it does."""
-        begins = at + FRAME_BYTES_MIN
-        key = data[begins : begins + min(self._reach, 4 * data[at + 1])]
-        try:
-            window = self._found[key]
-        except KeyError:
-            window = self._find(key)
-        return window is None or window.take(now_s)
+    def of_run(self, data: bytes, run: Run, now_s: float) -> Passes:
+        """Judge the frames of a run, and count those that pass."""
+        at = run.start + run.frame
+        size = min(self._found.reach, 4 * data[at + 1])
+        head = data[at + FRAME_BYTES_MIN : at + FRAME_BYTES_MIN + size]
+        if beginning(data, run, head) is not None:
+            return self._counted(cut(data, run, run.frame + FRAME_BYTES_MIN, size), now_s)
+        window, some = self._found[head], run.messages
+        taken = some if window is None else window.take(some, now_s)
+        return None if taken == some else b"\1" * taken + bytes(some - taken)
 
-    def _find(self, key: bytes) -> _Window | None:
-        if len(self._found) >= VERDICTS:
-            self._found.clear()
-        pairs = zip(self._heads, self._windows, strict=True)
-        found = self._found[key] = next((one for head, one in pairs if key.startswith(head)), None)
-        return found
+    def of_each(self, walk: Walk, now_s: float) -> Passes:
+        """Judge the frames of a stretch, and count those that pass."""
+        reach = self._found.reach
+        return self._counted([key[:reach] for key in walk.tokens], now_s)
+
+    def _counted(self, keys: list[bytes], now_s: float) -> Passes:
+        windows = list(map(self._found.__getitem__, keys))
+        wanted = Counter(windows)
+        free = wanted.pop(None, 0)
+        left = {window: window.take(some, now_s) for window, some in wanted.items() if window is not None}
+        if left == wanted:
+            return None
+        if not free and not any(left.values()):
+            return bytes(len(keys))
+        passes = bytearray(b"\1") * len(keys)
+        for n, window in enumerate(windows):
+            if window is not None:
+                passes[n] = left[window] > 0
+                left[window] -= 1
+        return passes

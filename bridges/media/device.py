@@ -125,27 +125,36 @@ def cancel(*timers: Handle | None) -> None:
 
 
 class Alarm:
-    """A timer that calls `ring` once, at a time that may change until then."""
+    """A timer that calls `ring` once, at a time that may change until then.
 
-    __slots__ = ("_ring", "_timer")
+    A time that is put off costs nothing: the timer that runs looks again.
+    """
+
+    __slots__ = ("_due_s", "_ring", "_timer")
 
     def __init__(self, ring: Callable[[], None]) -> None:
-        self._ring = ring
+        self._ring, self._due_s = ring, inf
         self._timer: TimerHandle | None = None
 
     def set(self, loop: AbstractEventLoop, due_s: float) -> None:
         """Call at `due_s` of the loop's clock, whatever was set before; infinite: not at all."""
-        if self._timer is not None and self._timer.when() != due_s:
+        if self._timer is not None and self._timer.when() > due_s:
             self.cancel()
+        self._due_s = due_s
         if due_s < inf and self._timer is None:
-            self._timer = loop.call_at(due_s, self._on_time)
+            self._timer = loop.call_at(due_s, self._on_time, loop, due_s)
 
-    def _on_time(self) -> None:
+    def _on_time(self, loop: AbstractEventLoop, when_s: float) -> None:
         self._timer = None
-        self._ring()
+        if self._due_s <= when_s:
+            self._due_s = inf
+            self._ring()
+        else:
+            self.set(loop, self._due_s)
 
     def cancel(self) -> None:
         """Cancel the call. Idempotent."""
+        self._due_s = inf
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

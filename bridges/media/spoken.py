@@ -259,6 +259,8 @@ class SpokenPipe(OpenPipe):
             if count < len(chunk):
                 self._wait_for_room()
                 return self._arm()
+            if not self._outgoing:
+                break
         self._rest(now_s)
         self._tell()
         if self._translator.over:

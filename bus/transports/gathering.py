@@ -1,67 +1,73 @@
 """Gathering: under load, read many small messages at once instead of one in a wake-up.
 
 A sender that writes each message by itself may cost a segment, an acknowledgement and a wake-up for each.
-Here the reader then waits a moment before it reads, and lends the sender so small a window that the sender's
-kernel merges what does not fit. Gathering begins after a run of small reads with no pause between them and
-goes on while it yields several messages a read, so it never delays a lone one. The
-wait is a short sleep, since asyncio rounds timers up to a millisecond. Waiting alone does not make the kernel
-merge: the small window does.
+Here the reader then looks away for a moment, while the loop serves others, and lends the sender so small a
+window that the sender's kernel merges what does not fit. The small window merges, not the wait alone.
+
+A lone message is never delayed, nor a dialogue: gathering needs a run of reads between which nothing was
+written to the peer, so quick that a wait will bring many. A timer ends each wait; it takes a loop whose
+timers are exact, because asyncio's own round up to a millisecond.
 """
 
 import socket
 from contextlib import suppress
-from time import monotonic, sleep
+from time import monotonic
 
 from bus.transports.sockets import Tunable
 
 WAIT_S = 100e-6
 WINDOW_BYTES = 64 * 1024
 LARGE_BYTES = 32 * 1024  # a read this large needs no gathering, and a larger window
-_YIELD = 4  # messages a read below which waiting did not pay
-_BRISK_S = 60e-6
-BRISK_READS = 16
+LEAST = 8  # messages that come within a wait from a peer quick enough
+LITTLE = 4  # a wait that brought fewer did not pay
+READS = 16  # reads of a run that tell how quick the peer is
+POOR = 4  # waits in a row that did not pay, before gathering ends
 SO_BUF_LOCK = 72  # Linux 5.14: which buffer sizes were set by hand; 0 gives them back to the kernel
 
 
 class Gathering:
-    """The gathering of one connected socket: `wait()` before each read, `note()` after it."""
+    """The gathering of one connected socket. Set `spoken` when something is written to the peer."""
 
-    __slots__ = ("_brisk", "_narrow", "_read_at", "_socket")
+    __slots__ = ("_began_s", "_messages", "_poor", "_reads", "_socket", "gathers", "spoken")
 
     def __init__(self, sock: Tunable) -> None:
         self._socket = sock
-        self._brisk = 0
-        self._narrow = False
-        self._read_at = 0.0
+        self._reads = self._messages = self._poor = 0
+        self._began_s = 0.0
+        self.gathers = self.spoken = False
 
-    def wait(self) -> None:
-        """Count small reads without a pause between them; after a run of those, wait for more."""
-        if not self._brisk:
-            return
-        if self._brisk < BRISK_READS:
-            brisk = monotonic() - self._read_at < _BRISK_S
-            self._brisk = self._brisk + 1 if brisk else max(1, self._brisk // 2)
-        if self._brisk == BRISK_READS:
-            if not self._narrow:
-                self._narrow_window()
-            sleep(WAIT_S)
+    def note(self, read_bytes: int, messages: int) -> bool:
+        """Note how much a read brought. Return whether to wait for `WAIT_S` before the next one."""
+        if self.spoken or read_bytes >= LARGE_BYTES:
+            self.spoken, self._reads = False, 0
+            if self.gathers:
+                self._leave()
+        elif self.gathers:
+            self._poor = self._poor + 1 if messages < LITTLE else 0
+            if self._poor >= POOR:
+                self._leave()
+        else:
+            self._count(messages)
+        return self.gathers
 
-    def note(self, read_bytes: int, messages: int) -> None:
-        """Note how many bytes and whole messages the read brought."""
-        if read_bytes >= LARGE_BYTES:
-            self._brisk = 0
-            if self._narrow:
-                self._widen_window()
-        elif self._brisk < BRISK_READS or messages < _YIELD:
-            self._read_at = monotonic()
-            self._brisk = min(self._brisk or 1, BRISK_READS - 1)
+    def _count(self, messages: int) -> None:
+        """Count a read of a run, and begin to gather if the run was quick."""
+        if not self._reads:
+            self._began_s, self._messages = monotonic(), 0
+        else:
+            self._messages += messages
+        self._reads += 1
+        if self._reads > READS:
+            self._reads = 0
+            if self._messages * WAIT_S >= LEAST * (monotonic() - self._began_s):
+                self._enter()
 
-    def _narrow_window(self) -> None:
-        self._narrow = True
+    def _enter(self) -> None:
+        self.gathers, self._poor = True, 0
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, WINDOW_BYTES)
 
-    def _widen_window(self) -> None:
-        self._narrow = False
+    def _leave(self) -> None:
+        self.gathers = False
         with suppress(OSError):  # an older kernel: the window stays
             self._socket.setsockopt(socket.SOL_SOCKET, SO_BUF_LOCK, 0)
 
@@ -71,8 +77,5 @@ class NoGathering(Gathering):
 
     __slots__ = ()
 
-    def wait(self) -> None:
-        return
-
-    def note(self, read_bytes: int, messages: int) -> None:
-        return
+    def note(self, read_bytes: int, messages: int) -> bool:
+        return False

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 from bus.errors import words_of
 from bus.hub import Pipe
 from bus.ledger import Stats
+from bus.machine.wake_hook import WakefulLoop
 from bus.text import after, quoting
 from bus.transports.backlog import SMALL_BYTES, Backlog, cost_of
 from bus.transports.budget import PROCESS, REASON, Budget
 from bus.transports.chores import queues_of
 from bus.transports.framing import Framing, Toil
-from bus.transports.gathering import Gathering
+from bus.transports.gathering import WAIT_S, Gathering
 from bus.transports.peers import Identity
 from bus.transports.secure import SecureSocket
 from bus.transports.sockets import CLOSED_BY_PEER
@@ -70,6 +71,7 @@ class StreamPipe(Pipe):
         "_handshake",
         "_host",
         "_is_paused",
+        "_looks_away",
         "_loop",
         "_on_batch",
         "_on_close",
@@ -123,6 +125,7 @@ class StreamPipe(Pipe):
         self._gathering = gathering(sock)
         self._timer: TimerHandle | None = None
         self._host, self._is_paused, self._toil = host, False, framing.toil
+        self._looks_away = False
         self._reader: Callable[[], object] = self.read
 
     @property
@@ -274,7 +277,6 @@ class StreamPipe(Pipe):
 
     def read(self) -> None:
         """Read once, and hand on whole messages."""
-        self._gathering.wait()
         try:
             read_bytes = self._socket.recv_into(self.decoder.buffer())
         except (BlockingIOError, InterruptedError):
@@ -303,7 +305,21 @@ class StreamPipe(Pipe):
             return self.close(decoder.fault)
         if self._toil is not None:
             self._pace(self._toil(decoder))
-        self._gathering.note(read_bytes, batch.count if batch else 0)
+        if self._gathering.note(read_bytes, batch.count if batch else 0):
+            self._look_away()
+
+    def _look_away(self) -> None:
+        """Read nothing for a moment, while messages gather. Others have their turns meanwhile."""
+        if isinstance(self._loop, WakefulLoop) and not (self._looks_away or self.closed or self._is_paused):
+            self._looks_away = True
+            self._loop.hush(self._socket)
+            self._loop.call_later(WAIT_S, self._look_again, self._loop)
+
+    def _look_again(self, loop: WakefulLoop) -> None:
+        self._looks_away = False
+        if not self.closed and not self._is_paused:
+            loop.heed(self._socket)
+            self._reader()
 
     def _pace(self, toil: Toil) -> None:
         """Read in turns with others from now on if the last read was much work; else at once again."""
@@ -336,7 +352,7 @@ class StreamPipe(Pipe):
 
     def _say(self, data: bytes) -> None:
         """Send bytes of no message, now or later."""
-        written = 0
+        self._gathering.spoken, written = True, 0
         if not self._queue and data:
             try:
                 written = self._socket.send(data)
@@ -371,6 +387,7 @@ class StreamPipe(Pipe):
                 self._drop_unfit(batch.count - count)
                 if not count:
                     return None
+        self._gathering.spoken = True
         if self._queue:
             return self._enqueue(data, 0, count, batch)
         try:

@@ -119,7 +119,7 @@ class WatchedHub(Hub):
 
     def _look(self, batch: Batch, origin: Pipe, now: float) -> Content[Pipe] | None:
         """Count a batch. Return its content that is suspicious, if any."""
-        first = _first(batch.data)
+        first = _first(batch)
         if batch.count == 1:
             return self.watch.look(first, origin, now)
         copies = _copies(batch, first)
@@ -353,13 +353,13 @@ def _content(message: Buffer) -> Buffer:
     return memoryview(message)[ENVELOPE_BYTES:] if is_enveloped(message, 0, len(message)) else message
 
 
-def _first(data: Buffer) -> Buffer:
+def _first(batch: Batch) -> Buffer:
     """Return the first message of a batch without its envelope."""
-    length = LENGTH.unpack_from(data)[0]
-    start = LENGTH_BYTES
-    if is_enveloped(data, start, start + length):
+    data, start = batch.data, LENGTH_BYTES
+    stop = len(data) if batch.count == 1 else start + LENGTH.unpack_from(data)[0]
+    if is_enveloped(data, start, stop):
         start += ENVELOPE_BYTES
-    return memoryview(data)[start : LENGTH_BYTES + length]
+    return memoryview(data)[start:stop]
 
 
 def _copies(batch: Batch, first: Buffer) -> int:

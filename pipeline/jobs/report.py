@@ -20,14 +20,15 @@ _LONG: Final = ("prefixes", "failovers", "hops", "last")
 def run(options: argparse.Namespace, capture: OpenCapture) -> int:
     """Write the page and print its verdict. Returns 0, faults or none: the page tells of them."""
     parts = gather(capture)
+    found = judge(parts)
+    where = capture.where or capture.directory
+    text = page(where, (found.color, found.line), parts, capture.names)
     try:
         Path(options.output).parent.mkdir(parents=True, exist_ok=True)
-        Path(options.output).write_text(
-            page(capture.where or capture.directory, parts, capture.names), encoding="utf-8"
-        )
+        Path(options.output).write_text(text, encoding="utf-8")
     except OSError as error:
         raise PipelineError(f"{options.output}: cannot be written: {error.strerror}") from None
-    print(judge(parts).line)
+    print(found.line)
     capture.tell(f"written: {options.output}")
     return 0
 

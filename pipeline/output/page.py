@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bus.names import Names
 from bus.text import markup
-from pipeline.analysis.audit.verdict import judge
 from pipeline.output import svg
 from pipeline.output.names import labelled
 from pipeline.output.tables import cell, head
@@ -42,9 +41,14 @@ def window_s(seen: "Sequence[Row]") -> float:
     return max(0.1, svg.ceiling(span / _WINDOWS))
 
 
-def page(where: str, parts: "Mapping[str, Sequence[Row]]", names: Names) -> str:
-    """Make the whole page, tokens by their `names`; nothing in it is loaded from elsewhere."""
-    body = [f"<h1>Capture</h1><p>{markup(where)}</p>", _verdict(parts)]
+def page(where: str, verdict: tuple[str, str], parts: "Mapping[str, Sequence[Row]]", names: Names) -> str:
+    """Make the whole page, tokens by their `names`; nothing in it is loaded from elsewhere.
+
+    `verdict` is its color and its line.
+    """
+    color, line = verdict
+    judged = f'<div class="verdict {color}">{markup(line)}</div>'
+    body = [f"<h1>Capture</h1><p>{markup(where)}</p>", judged]
     for heading, name, text in _SECTIONS:
         plot = f'<div class="wide">{_PLOTS[name](parts)}</div>' if name in _PLOTS else ""
         table = "" if name == "faults" and parts[name] else _table(parts[name], names)
@@ -53,11 +57,6 @@ def page(where: str, parts: "Mapping[str, Sequence[Row]]", names: Names) -> str:
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
     top = f"<!doctype html><html lang=en><head>{head}<style>{_STYLE}</style></head>"
     return f"{top}<body>{''.join(body)}</body></html>"
-
-
-def _verdict(parts: "Mapping[str, Sequence[Row]]") -> str:
-    found = judge(parts)
-    return f'<div class="verdict {found.color}">{markup(found.line)}</div>'
 
 
 def _table(rows: "Sequence[Row]", names: Names) -> str:

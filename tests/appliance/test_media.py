@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from appliance.parts.bridge import medium_link
+from appliance.parts.side import medium_link
 from bridges.media.shed_pipe import ShedLink
 from bridges.media.shedding import Shed
 from topologies.checks.checker import check

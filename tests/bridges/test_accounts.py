@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from bridges.bridge import Bridge, Policy
+from bridges.bridge import Bridge
 from bridges.media.shed_pipe import ShedHub
 from bridges.media.shedding import Shed
+from bridges.policy import Policy
 from bridges.simulate.loop import run
 from bus.balance import imbalances
 from bus.hub import Hub, Pipe

@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Callable
 
-from bridges.bridge import Bridge, Policy
+from bridges.bridge import Bridge
 from bridges.handover.gate import Gate
+from bridges.policy import Policy
 from bus.wire.batch import from_payloads
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import pack

@@ -2,7 +2,8 @@
 
 import pytest
 
-from bridges.bridge import Bridge, Policy
+from bridges.bridge import Bridge
+from bridges.policy import Policy
 from bus.balance import imbalances
 from bus.hub import Hub, chain
 from bus.ledger import Stats

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bridges.bridge import Bridge, Policy
+from bridges.bridge import Bridge
 from bridges.handover.stamps import Stamps
 from bridges.holdoff import HoldOff
 from bridges.items import CanFrame
@@ -20,6 +20,7 @@ from bridges.media.can.receive import take_echo
 from bridges.media.multicast.pipe import drain
 from bridges.media.uart.codec import encode
 from bridges.media.uart.echo import EchoCanceller
+from bridges.policy import Policy
 from bus.embedded.buscoupler_node import Rs485
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridges.bridge import Bridge, Policy, Side
+from bridges.bridge import Bridge, Side
+from bridges.policy import Policy
 from bus.balance import imbalances
 from bus.patch import join
 from bus.watch.watched import WatchedHub

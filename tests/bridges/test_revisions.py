@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Callable
 
-from bridges.bridge import Bridge, Policy, Side
+from bridges.bridge import Bridge, Side
 from bridges.handover.gate import Gate
+from bridges.policy import Policy
 from bus.wire.envelope import Envelope, split, wrap
 from bus.wire.frame import pack
 from tests.bridges.support import RecordingPipe, recorder, say

@@ -57,15 +57,20 @@ def _long_run(run: bytes, last: bool) -> bytes:
 
 def cobs_decode(coded: bytes) -> bytes | None:
     """Return the data in `coded`, which must hold no zero; None if a block ends behind the end."""
-    parts: list[bytes] = []
-    position, end = 0, len(coded)
+    made, position, end = bytearray(coded), 0, len(coded)
+    full: list[int] = []
     while position < end:
         code = coded[position]
-        parts.append(coded[position + 1 : position + code])
+        made[position] = 0  # which the code before it stands for
         position += code
-        if code <= _RUN and position < end:
-            parts.append(b"\0")
-    return b"".join(parts) if position == end else None
+        if code > _RUN:
+            full.append(position)
+    if position != end:
+        return None
+    for behind in reversed(full):  # no zero follows a full block
+        del made[behind : behind + 1]
+    del made[:1]
+    return bytes(made)
 
 
 def encode(message: bytes) -> bytes:
@@ -115,12 +120,13 @@ class Decoder:
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the messages that `data` completes, in order."""
-        first, *rest = data.split(b"\0")
-        self._hold(first)
-        if not rest:
-            return []
-        codes = [*self._ended(), *rest]
-        self._hold(codes.pop())
+        codes = data.split(b"\0")
+        rest = codes.pop()
+        if codes and (self._tail or self._skipping):
+            self._hold(codes[0])
+            codes[:1] = self._ended()
+        if rest:
+            self._hold(rest)
         return [message for coded in codes if coded and (message := self._message(coded)) is not None]
 
     def _ended(self) -> tuple[bytes, ...]:

@@ -74,6 +74,7 @@ class SerialPipe(OpenPipe):
         super().__init__(context)
         self._port, self._fd, self._decoder = port, port.fileno(), decoder
         self._said = b""  # the end of what came since the last message
+        self._is_well = False  # the last read brought messages and nothing else
         self._lost = ""
         self._seals = link.seals
         self._outbox = Outbox(link.stats, link.shed, None if self._seals is None else self._seals.seal)
@@ -115,6 +116,9 @@ class SerialPipe(OpenPipe):
     def _note(self, data: bytes) -> None:
         """Count what is no message, and keep what may be the words of a server that is about to hang up."""
         found, noise_bytes = self._decoder.take_counts()
+        was_well, self._is_well = self._is_well, found > 0 and not noise_bytes
+        if was_well and self._is_well:
+            return  # the watch over what comes knows
         self.stats.noise_bytes += noise_bytes
         self._said = b"" if found else (self._said + data)[-_SAID_BYTES:]
         self._heard(len(data), found, noise_bytes, self._said)

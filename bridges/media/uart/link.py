@@ -102,6 +102,8 @@ class UartPipe(SerialPipe):
                 self._outbox.give_back()
                 self._wait(self._flush)
                 return self._tend_later()
+            if not self._outbox:
+                return self._idle()
 
     def _idle(self) -> None:
         """Stop waiting for room: no message may go now. Arm a timer if the rate limit holds one back."""

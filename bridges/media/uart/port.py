@@ -11,7 +11,6 @@ import socket
 import termios
 from array import array
 from collections.abc import Callable, Mapping
-from functools import partial
 from threading import Thread
 from time import monotonic
 from typing import Any, Protocol
@@ -24,6 +23,7 @@ from bus.machine.holders import holding_words
 from bus.text import after
 
 _READ_BYTES = 65536
+_TTY_BYTES = 4096  # that a tty holds for its reader
 _CONNECT_S = 5.0
 _SEND_BUFFER_BYTES = 8192  # small: the server's line is slow, and messages should wait in our queue
 _SUSPENDED_BYTES = 1 << 20
@@ -114,7 +114,10 @@ class DevicePort:
 
     def read(self) -> bytes:
         """Return what has arrived; nothing if another program took it, which is not the end of a tty."""
-        data = _received(partial(os.read, self._fd))
+        try:
+            data = os.read(self._fd, _TTY_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return b""
         if not data and has_ended(self._fd):
             raise OSError("the device has gone")
         return data

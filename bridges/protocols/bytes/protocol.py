@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from bridges.items import Items
 from bridges.protocols.protocol import Problem, Protocol, Way
-from bus.schema import Delay, Length, Names, Range
+from bus.schema import Length, Names, Range
 from bus.wire.frame import DATA_BYTES_MAX, TOKENS_MAX
 
 Chunks = Annotated[Names, Length(0, TOKENS_MAX - 2)]
@@ -31,7 +31,9 @@ class Bytes(Protocol):
         Chunks | None, "pattern of what leaves: `receive` of the other end; without it, nothing"
     ] = None
     silence_ms: Annotated[
-        Delay, "a chunk ends when nothing came for so long, and for 3 bytes of the line"
+        float,
+        Range(0, 86_400_000),
+        "a chunk ends when nothing came for so long, and for 3 bytes of the line; 0: with each read",
     ] = 5
     chunk_bytes: Annotated[int, Range(1, DATA_BYTES_MAX), "the longest chunk"] = 1024
     on_gap: Annotated[

@@ -27,7 +27,7 @@ class BytesTranslator(Translator[bytes]):
         super().__init__(wire)
         self._root, self._ends = tokens_of(record.receive), record.on_gap == "end"
         self._sends = None if record.send is None else tokens_of(record.send)
-        self._silence_s = max(record.silence_ms / 1000, _SILENT_BYTES * wire.byte_s)
+        self._silence_s = record.silence_ms and max(record.silence_ms / 1000, _SILENT_BYTES * wire.byte_s)
         self._chunk_bytes = record.chunk_bytes
         self._held = bytearray()
         self._stream, self._number = -1, 0
@@ -41,6 +41,8 @@ class BytesTranslator(Translator[bytes]):
         whole = len(self._held) - len(self._held) % size
         made = [self._chunk(bytes(self._held[at : at + size]), now_s) for at in range(0, whole, size)]
         del self._held[:whole]
+        if not self._silence_s:
+            return made + self._rest(now_s)
         self._silent_s = now_s + self._silence_s if self._held else inf
         self._wake()
         return made

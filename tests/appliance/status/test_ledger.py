@@ -6,7 +6,8 @@ import pytest
 
 from appliance.process.serve import drain
 from appliance.status.ledger import ledger, say_ledger
-from bridges.bridge import Bridge, Policy
+from bridges.bridge import Bridge
+from bridges.policy import Policy
 from bus.hub import Hub
 from bus.patch import join
 from tests.bridges.support import FRAME, RecordingPipe, recorder, say

@@ -5,10 +5,11 @@ from itertools import pairwise
 
 import pytest
 
-from bridges.bridge import Bridge, Policy, Side
+from bridges.bridge import Bridge, Side
 from bridges.front.hub import FrontHub
 from bridges.front.renaming import Renaming
 from bridges.front.settings import Front, Limit
+from bridges.policy import Policy
 from bus.hub import Hub
 from bus.wire.batch import Batch
 from bus.wire.envelope import Envelope, take_apart, wrap

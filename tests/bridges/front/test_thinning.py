@@ -1,5 +1,7 @@
 """Frames that say nothing new, or come too often."""
 
+import random
+
 import pytest
 
 from bridges.front.settings import Limit
@@ -18,7 +20,7 @@ class Door:
     """Something that judges messages by one of the two, and counts what it keeps out."""
 
     def __init__(self, judged: Memory | Limits) -> None:
-        self.judge = judged.is_news if isinstance(judged, Memory) else judged.admits
+        self.judge = judged
         self.refused = 0
 
     def let(self, messages: list[bytes], now_s: float) -> list[bytes]:
@@ -62,13 +64,41 @@ def test_an_envelope_does_not_make_a_frame_new() -> None:
 
 
 def test_the_memory_is_bounded_and_what_it_forgets_passes() -> None:
-    memory = Memory(10.0, patterns=3, data_bytes=10)
+    memory = Memory(10.0, patterns=3, memory_bytes=100)
     door = Door(memory)
-    some = [message(f"t/{n}", b"1") for n in range(4)]
-    assert door.let([*some, some[3], some[0]], 0) == [*some, some[0]]
-    assert len(memory) == 3
-    door.let([message("big", bytes(10)), message("more", b"1")], 0)
-    assert len(memory) == 1
+    some = [message(f"t/{n}", b"1") for n in range(7)]
+    assert door.let([*some, some[6], some[3], some[0]], 0) == [*some, some[0]]  # the last three at least
+    assert len(memory) <= 6
+    door.let([message(f"big/{n}", bytes(100)) for n in range(10)], 0)
+    assert len(memory) <= 2
+
+
+def test_a_pattern_that_is_heard_again_and_again_is_not_forgotten() -> None:
+    door = Door(Memory(1e9, patterns=4))
+    known = message("known", b"1")
+    door.let([known], 0)
+    for n in range(100):
+        assert door.let([message(f"t/{n}"), known], 0) == [message(f"t/{n}")]
+
+
+@pytest.mark.parametrize("enveloped", [False, True])
+@pytest.mark.parametrize("size", [0, 1, 8])
+def test_a_run_of_equal_messages_is_judged_as_each_alone(size: int, enveloped: bool) -> None:
+    """What passes of a batch passes if each of its messages comes alone, whatever their layout."""
+    chance = random.Random(size)
+    made = [message(f"t/{chance.randrange(4)}", chance.choice(b"ab").to_bytes() * size) for _ in range(200)]
+    made[60] = message("odd")
+    made[150:152] = b"opaque", message("t/1", b"a" * size, 5)
+    if enveloped:
+        made = [wrap(one, Envelope(1, n)) for n, one in enumerate(made)]
+    for doors in (
+        [Door(Memory(10.0)) for _ in range(2)],
+        [Door(Limits([Limit(("t", "1"), 7), Limit(("t", "2"), 1e9), Limit(("odd",), 1)])) for _ in range(2)],
+        [Door(Limits([Limit(("t",), 9)])) for _ in range(2)],
+    ):
+        whole = doors[0].let(made, 0.0)
+        assert whole == [one for each in made for one in doors[1].let([each], 0.0)]
+        assert doors[0].refused == doors[1].refused == len(made) - len(whole) > 0
 
 
 @pytest.mark.parametrize(

@@ -59,3 +59,16 @@ def test_what_cannot_cross_is_counted() -> None:
     inner = [said(said(b"x")), said(wrap(said(b"x"), KEY))]
     assert WORDS.unwrapped(from_payloads(inner), refuse) is None
     assert counts == {"oversize": 1, "frame inside": 2}
+
+
+def test_messages_among_runs_of_frames_are_changed_alone() -> None:
+    run = [pack(1, Pattern("words", "else"), b"12") for _ in range(40)]
+    made = [*run, b"hello", *run, said(b"12"), *run]
+    inside = WORDS.wrapped(from_payloads(made), ignore)
+    assert inside is not None
+    assert payloads(inside) == [*run, said(b"hello"), *run, said(b"12"), *run]
+    back = WORDS.unwrapped(inside, ignore)
+    assert back is not None
+    assert payloads(back) == [*run, b"hello", *run, b"12", *run]
+    same = from_payloads(run)
+    assert WORDS.wrapped(same, ignore) is same

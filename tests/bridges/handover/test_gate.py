@@ -6,12 +6,13 @@ from functools import partial
 
 import pytest
 
-from bridges.bridge import Bridge, Policy, Port, Side
+from bridges.bridge import Bridge, Port, Side
 from bridges.front.hub import FrontHub
 from bridges.front.renaming import Renaming
 from bridges.front.settings import Front
 from bridges.handover.entrance import Rank
 from bridges.handover.gate import private_origin
+from bridges.policy import Policy
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats
 from bus.patch import join

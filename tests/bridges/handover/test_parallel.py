@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from bridges.bridge import Bridge, Policy
+from bridges.bridge import Bridge
 from bridges.handover.entrance import Rank
+from bridges.policy import Policy
 from bridges.rules import Seen
 from bridges.simulate.loop import run
 from bus.hub import Hub, Pipe

@@ -3,12 +3,14 @@
 import asyncio
 import os
 from contextlib import closing
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bridges.media.device import DeviceLink, OpenPipe, PipeContext
+from bridges.media.device import Alarm, DeviceLink, OpenPipe, PipeContext
+from bridges.simulate import run
 from bus.hub import Hub
 from bus.ledger import Stats
 from bus.machine.wake_hook import WakefulLoop
@@ -161,3 +163,21 @@ def test_after_a_standstill_the_device_is_opened_anew_and_nothing_old_is_read(
         assert ear.messages == [b"in time"]
         link.close()
         loop.run_until_complete(loop.shutdown_default_executor())
+
+
+def test_an_alarm_rings_once_at_the_last_time_it_was_set_to() -> None:
+    async def scenario() -> list[float]:
+        loop = asyncio.get_running_loop()
+        rung, begun_s = list[float](), 0.0
+        alarm = Alarm(lambda: rung.append(loop.time() - begun_s))
+        for steps in ((3.0,), (1.0, 2.0, 4.0), (5.0, 1.0), (1.0, inf), (1.0, inf, 2.0)):
+            begun_s = loop.time()
+            for due_s in steps:
+                alarm.set(loop, begun_s + due_s)
+            await asyncio.sleep(10.0)
+        alarm.set(loop, loop.time() + 1.0)
+        alarm.cancel()
+        await asyncio.sleep(10.0)
+        return rung
+
+    assert run(scenario()) == pytest.approx([3.0, 4.0, 1.0, 2.0])

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from bridges.bridge import Bridge, Policy
+from bridges.bridge import Bridge
 from bridges.media.shedding import Shed
 from bridges.media.uart.codec import wire_bytes_max
+from bridges.policy import Policy
 from bridges.simulate import SerialLine, run
 from bus.balance import imbalances
 from bus.hub import Hub

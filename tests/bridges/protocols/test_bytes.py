@@ -45,6 +45,13 @@ def test_on_a_slow_line_silence_is_three_bytes_long() -> None:
     assert made.due_s == pytest.approx(0.03)
 
 
+def test_without_a_silence_each_read_is_a_chunk_at_once() -> None:
+    made = translator(Bytes(receive=("near",), chunk_bytes=4, silence_ms=0), byte_s=0.01)
+    assert [unpack(one).data for one in made.receive([b"abcdef"], 1.0)] == [b"abcd", b"ef"]
+    assert made.due_s == float("inf")
+    assert made.end(2.0) == []
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_any_bytes_cross_exactly_and_in_order(seed: int) -> None:
     chance = random.Random(seed)

@@ -8,7 +8,8 @@ import pytest
 
 pytest.importorskip("can", reason="the extra can is not installed")
 
-from bridges.bridge import Bridge, Policy
+from bridges.bridge import Bridge
+from bridges.policy import Policy
 from bridges.protocols.lines.protocol import Lines
 from bridges.protocols.protocol import Protocol
 from bridges.protocols.raw.protocol import Raw

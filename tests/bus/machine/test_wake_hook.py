@@ -2,7 +2,11 @@
 
 import asyncio
 import socket
+from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
+
+import pytest
 
 from bus.machine.wake_hook import Standstill, WakefulLoop
 
@@ -63,3 +67,125 @@ def test_a_standstill_is_told_before_anything_that_waited_is_handled() -> None:
         loop.run_until_complete(asyncio.sleep(0))
         assert told == [4.5, b"x"]
         loop.remove_reader(one)
+
+
+@pytest.fixture
+def loop() -> Iterator[WakefulLoop]:
+    with closing(WakefulLoop()) as loop:
+        yield loop
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
+    one, other = socket.socketpair()
+    with one, other:
+        yield one, other
+
+
+Ends = tuple[socket.socket, socket.socket]
+
+
+def turn(loop: WakefulLoop) -> None:
+    """Have the loop look for events once."""
+    loop.stop()
+    loop.run_forever()
+
+
+def test_a_reader_that_fails_does_not_end_the_loop(loop: WakefulLoop, ends: Ends) -> None:
+    faults: list[str] = []
+    loop.set_exception_handler(lambda _, context: faults.append(context["message"]))
+
+    def fail() -> None:
+        ends[0].recv(1)
+        raise ValueError
+
+    loop.add_reader(ends[0], fail)
+    ends[1].send(b"x")
+    turn(loop)
+    assert faults == ["a reader failed"]
+
+
+def test_readers_come_and_go_beside_writers(loop: WakefulLoop, ends: Ends) -> None:
+    told: list[str] = []
+    loop.add_reader(ends[0], told.append, "old")
+    loop.add_reader(ends[0], told.append, "readable")
+    ends[1].send(b"x")
+    turn(loop)
+    loop.add_writer(ends[0], told.append, "writable")
+    turn(loop)
+    assert loop.remove_reader(ends[0])
+    turn(loop)
+    assert not loop.remove_reader(ends[0])
+    loop.remove_writer(ends[0])
+    turn(loop)
+    assert told == ["readable", "readable", "writable", "writable"]
+
+
+def test_asyncio_may_read_where_a_reader_was(loop: WakefulLoop, ends: Ends) -> None:
+    ends[0].setblocking(False)
+    wrong: list[str] = []
+    loop.add_reader(ends[0], wrong.append, "wrong")
+    loop.add_writer(ends[0], lambda: None)
+    received = loop.create_task(loop.sock_recv(ends[0], 10))
+    turn(loop)
+    turn(loop)
+    ends[1].send(b"x")
+    assert (loop.run_until_complete(received), wrong) == (b"x", [])
+
+
+def test_an_event_of_a_closed_socket_is_not_taken_for_one_of_the_next_with_its_number(
+    loop: WakefulLoop, ends: Ends
+) -> None:
+    """A connection that has just begun would be taken for one that is made."""
+    told: list[str] = []
+    first, far = socket.socketpair()
+    number = first.fileno()
+
+    def replace() -> None:
+        ends[0].recv(1)
+        loop.remove_writer(first)
+        first.close()
+        made.append(socket.socket())
+        assert made[0].fileno() == number
+        loop.add_writer(made[0], told.append, "the next")
+
+    made = list[socket.socket]()
+    loop.add_reader(ends[0], replace)
+    loop.add_writer(first, told.append, "the first")
+    ends[1].send(b"x")
+    with far:
+        turn(loop)
+    assert told == []
+    for sock in made:
+        loop.remove_writer(sock)
+        sock.close()
+
+
+def test_short_timers_are_not_rounded_up_to_a_millisecond(
+    loop: WakefulLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited_s: list[float] = []
+
+    def remembered(*what: Any) -> Any:
+        waited_s.append(what[-1])
+        return [], [], []
+
+    monkeypatch.setattr("select.select", remembered)
+    loop.run_until_complete(asyncio.sleep(100e-6))
+    assert waited_s
+    assert max(waited_s) <= 100e-6
+
+
+def test_a_hushed_descriptor_is_heard_again_when_it_is_heeded(loop: WakefulLoop, ends: Ends) -> None:
+    heard: list[bytes] = []
+    loop.add_reader(ends[0], lambda: heard.append(ends[0].recv(9)))
+    loop.hush(ends[0])
+    ends[1].send(b"x")
+    turn(loop)
+    assert heard == []
+    loop.heed(ends[0])
+    turn(loop)
+    assert heard == [b"x"]
+    loop.hush(ends[0])
+    loop.remove_reader(ends[0])
+    loop.heed(ends[0])  # no error: it is watched no more

@@ -1,5 +1,6 @@
 """Targets of CAN databases: frames that come, values that leave, long messages of J1939, and files."""
 
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -7,7 +8,18 @@ from typing import Final
 
 from bridges.items import EXTENDED
 from bridges.protocols.dbc.database import Unreadable, load
-from bridges.protocols.dbc.j1939.transport import announce, packets
+from bridges.protocols.dbc.j1939.pgn import GLOBAL
+from bridges.protocols.dbc.j1939.transport import (
+    ABORT,
+    BAM,
+    CTS,
+    END,
+    RTS,
+    Transports,
+    Whole,
+    announce,
+    packets,
+)
 from bridges.protocols.dbc.protocol import Dbc
 from bridges.protocols.dbc.translator import DbcTranslator
 from bridges.protocols.translator import Wire
@@ -80,6 +92,94 @@ def _seeds() -> list[bytes]:
     ]
 
 
+WRITTEN: Final = (
+    "Command/Demand",
+    "Command",
+    "Command/Mode",
+    "Lights/Level",
+    "Lights/Page",
+    "Demand/128/Wanted",
+    "x",
+)
+
+
+def _leave(pieces: Pieces) -> object:
+    """Let data leave under each pattern. An empty record lets a quarter of a second pass."""
+    made, now_s, found = DbcTranslator(_record(), Wire("fuzz", "frames", Stats())), 0.0, list[object]()
+    for data in records(b"".join(pieces)):
+        now_s += 0.0 if data else 0.25
+        found.append(made.turn(now_s))
+        for pattern in WRITTEN if data else ():
+            sent = made.send(pack(1, pattern_of(f"r/{pattern}"), data), now_s)
+            assert all(len(item[1]) <= 64 for item in sent.items)
+            found.append((list(sent.items), sent.why))
+    return found
+
+
+class _Sender:
+    """A sender of long messages without end. Each byte of one says who sends it, and in which message."""
+
+    def __init__(self, number: int, source: int, destination: int) -> None:
+        self.number, self.source, self.destination = number, source, destination
+        self.begun, self.said = 0, list[bytes]()
+        self._frames: Iterator[bytes] = iter(())
+        self.last = b""
+
+    def next(self) -> bytes:
+        frame = next(self._frames, b"")
+        if not frame:
+            self.renew()
+            frame = next(self._frames)
+        self.last = frame
+        return frame
+
+    def renew(self) -> None:
+        """Begin another message."""
+        self.begun += 1
+        data = bytes((self.number << 4 | self.begun & 15,)) * (9 + self.begun * 5 % 20)
+        self.said.append(data)
+        announced = announce(0xFECA, len(data), BAM if self.destination == GLOBAL else RTS)
+        self._frames = iter([announced, *packets(data)])
+
+
+def _interleaved(pieces: Pieces) -> object:
+    """Let two senders speak in turns, from two addresses or from one; each byte is a step of one of them.
+
+    No message mixes both. Where they have two addresses, frames are lost, come twice, and are answered.
+    """
+    data, rejected, now_s = b"".join(pieces), dict[str, int](), 0.0
+    alike, heard, found = data[:1] > b"\x7f", Transports(rejected), list[Whole]()
+    to = 2 if data[:1] > b"\xbf" or b"\x3f" < data[:1] <= b"\x7f" else GLOBAL
+    senders = [_Sender(0, 1, to), _Sender(1, 1 if alike else 3, to)]
+    for step in data[1:]:
+        sender, action = senders[step & 1], step >> 1 & 7
+        if action == 7:
+            now_s += 2.0 if alike else 0.3
+            for one in senders if alike else ():
+                one.renew()
+        elif action == 6 and not alike:
+            heard.control(
+                2,
+                sender.source,
+                bytes(((CTS, END, ABORT)[step >> 4 & 1], 1, step >> 5, 0, 0, 0xCA, 0xFE, 0)),
+                now_s,
+            )
+        else:
+            last = sender.last if action == 5 and sender.last and not alike else sender.next()
+            if action != 4 or alike:
+                told = (
+                    heard.control
+                    if len(last) == 8 and last[0] in (RTS, BAM) and last[5:7] == b"\xca\xfe"
+                    else heard.packet
+                )
+                whole = told(sender.source, to, last, now_s)
+                found += [whole] if whole else []
+    for whole in found:
+        assert len({one >> 4 for one in whole.data if one != 0xFF}) <= 1, "two senders in one message"
+        assert not alike or whole.data in (*senders[0].said, *senders[1].said)
+    return [tuple(whole) for whole in found], rejected, len(heard)
+
+
 def _database(pieces: Pieces) -> object:
     found = load(b"".join(pieces).decode("utf-8", "replace"), "dbc")
     return sorted(found.messages), [flaw.text for flaw in found.flaws]
@@ -97,6 +197,28 @@ TARGETS: Final = (
         grown=lambda n: [
             recorded(*(_frame(0x100, bytes((n & 255, i & 255, 0, 0, 0, 0, 0, 0))) for i in range(n)))
         ],
+    ),
+    Target(
+        "dbc-out",
+        "values that leave by a database",
+        _leave,
+        lambda: [
+            recorded(b"12.5", b'{"Demand":1,"Mode":"On","Checksum":3}', b"", b"7", b"Off"),
+            recorded(b'{"Page":1,"Level":7}', b"1e3", b"nan", b"-500", b"", b"", b"0x10"),
+        ],
+        whole=True,
+        inputs=1_000,
+        why="1 ms an input: each makes a translator",
+    ),
+    Target(
+        "j1939",
+        "long messages of J1939, of two senders in turns",
+        _interleaved,
+        lambda: [
+            bytes((first, *(0, 1) * 12, 0, 0, 14, 13, 12, *(1, 0) * 8, *(0,) * 9))
+            for first in (0, 64, 128, 255)
+        ],
+        whole=True,
     ),
     Target(
         "dbc-file",

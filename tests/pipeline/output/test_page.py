@@ -15,6 +15,7 @@ from pipeline.output import svg
 from pipeline.output.page import page, window_s
 
 BEGIN_NS = 1_780_000_000_000_000_000
+GREEN = ("green", "Green: all of it.")
 LONG = "uart /dev/serial/by-id/usb-FTDI_FT232R_USB_UART_A900 of this machine"
 
 
@@ -39,7 +40,7 @@ def polylines(text: str) -> list[list[tuple[float, float]]]:
 def test_silence_is_zero_and_not_a_ramp() -> None:
     given = parts(windows=[window(1.0), window(10.0), window(10.0, "bus office")])
     assert window_s(given["capture"]) == pytest.approx(0.1)
-    for line in polylines(page("here", given, Names())):
+    for line in polylines(page("here", GREEN, given, Names())):
         zero = max(y for _, y in line)
         quiet = [y for x, y in line if 200 < x < 600]
         assert quiet
@@ -85,7 +86,7 @@ def test_a_bridge_that_lost_frames_is_red_where_it_lost_them() -> None:
                first_ns=BEGIN_NS, last_ns=BEGIN_NS, count=2)  # fmt: skip
     when = Row(kind="lost", segment="bus q", start_ns=BEGIN_NS + 10**9, count=2)
     beyond = Row(**{**lost.asDict(), "segment": "bus r", "count": 5})
-    text = page("here", parts(carried=carried, summary=[lost, beyond], faults=[when]), Names())
+    text = page("here", GREEN, parts(carried=carried, summary=[lost, beyond], faults=[when]), Names())
     red = re.findall(r"<text[^>]*#c2271a[^>]*>([^<]*)<", text)
     assert red == ["bus q: 9 received, 7 put, 2 faults", "further on: 5 faults"]
     assert text.count('stroke="#c2271a"') == 1
@@ -104,10 +105,10 @@ FAULT = Row(kind="lost", stage="on the way", segment="bus plant", gateway="gw", 
 
 @pytest.mark.parametrize(("summary", "color"), [([], "green"), ([FAULT], "red")])
 def test_the_verdict_has_its_color(summary: list[Row], color: str) -> None:
-    text = page("here", parts(summary=summary), Names())
+    text = page("here", GREEN, parts(summary=summary), Names())
     assert f'<div class="verdict {color}">{color.capitalize()}: 40 frames' in text
 
 
 def test_tokens_are_names_and_else_hex() -> None:
     last = [Row(tokens=list(Pattern("fridge", "temp")), rows=1)]
-    assert "<td>fridge/0x473f888b</td>" in page("/capture", parts(last=last), Names(["fridge"]))
+    assert "<td>fridge/0x473f888b</td>" in page("/capture", GREEN, parts(last=last), Names(["fridge"]))

@@ -29,9 +29,24 @@ class Whole(NamedTuple):
 
 
 class _Session:
-    """A transport from one source to one destination. `spoilt`: two announcements mixed in it."""
+    """A transport from one source to one destination.
 
-    __slots__ = ("announced", "data", "due_s", "limit_s", "next", "packets", "pgn", "size", "spoilt")
+    `doubled`: it was announced twice in the same words, by one sender or by two. `spoilt`: packets of two
+    senders can be in it.
+    """
+
+    __slots__ = (
+        "announced",
+        "data",
+        "doubled",
+        "due_s",
+        "limit_s",
+        "next",
+        "packets",
+        "pgn",
+        "size",
+        "spoilt",
+    )
 
     def __init__(self, announced: bytes, limit_s: float, now_s: float) -> None:
         self.announced = announced
@@ -39,7 +54,7 @@ class _Session:
         self.pgn = int.from_bytes(announced[5:8], "little")
         self.data, self.next = bytearray(), 1
         self.limit_s, self.due_s = limit_s, now_s + limit_s
-        self.spoilt = False
+        self.doubled = self.spoilt = False
 
 
 class Transports:
@@ -48,7 +63,8 @@ class Transports:
     `malformed`: a control frame or packet that is none. `size`: bytes and packets that do not fit each
     other. `unannounced`: a packet of no transport. `gap`: a packet that was missed. `interleaved`: a second
     announcement between the same two addresses, so that packets of either may follow: both are dropped,
-    until there is silence. `aborted` by one of the two, `unfinished` (ended, or silent for too long), and
+    until there is silence. One in the same words is taken for a repetition, as long as packets agree.
+    `aborted` by one of the two, `unfinished` (ended, or silent for too long), and
     `busy`, above 256.
     """
 
@@ -87,7 +103,8 @@ class Transports:
             self._reject("busy")
         else:
             limit_s = BAM_S if data[0] == BAM else RTS_S
-            self._sessions[key] = _Session(data, limit_s, now_s)
+            made = self._sessions[key] = _Session(data, limit_s, now_s)
+            made.doubled = before is not None
             self.due_s = min(self.due_s, now_s + limit_s)
 
     def _answered(self, source: int, destination: int, data: bytes | bytearray, now_s: float) -> None:
@@ -96,6 +113,8 @@ class Transports:
         if data[0] == ABORT:
             for key in ((destination, source), (source, destination)):
                 self._abandon(key, "aborted", int.from_bytes(data[5:8], "little"))
+        elif session is not None and data[0] == END and len(session.data) == session.size:
+            del self._sessions[destination, source]  # what had been announced twice came once
         elif session is not None and not session.spoilt:
             session.due_s = now_s + session.limit_s
             if data[0] == END:
@@ -132,15 +151,24 @@ class Transports:
             return None
         left = session.size - len(session.data)
         if data[0] != session.next or len(data) <= min(left, _PACKET):
-            self._abandon(key, "gap" if data[0] != session.next else "malformed")
+            self._reject("gap" if data[0] != session.next else "malformed")
+            self._close(key, session)
             return None
         session.data += data[1 : 1 + min(left, _PACKET)]
         session.next += 1
         session.due_s = now_s + session.limit_s
         if len(session.data) < session.size:
             return None
-        del self._sessions[key]
+        self._close(key, session)
         return Whole(session.pgn, source, destination, bytes(session.data))
+
+    def _close(self, key: tuple[int, int], session: _Session) -> None:
+        """End a transport. After two announcements the packets of another one may still come: not until
+        there is silence, or its receiver is content, is the way free for the next."""
+        if session.doubled:
+            session.spoilt = True
+        else:
+            del self._sessions[key]
 
     def expire(self, now_s: float) -> None:
         """Drop the transports that were silent for too long."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bridges.bridge import Bridge, Policy
+from bridges.bridge import Bridge
 from bridges.handover.gate import Gate
 from bridges.items import ERROR, EXTENDED, FD, SWITCH, CanFrame
 from bridges.media.can.codec import can_id
@@ -16,6 +16,7 @@ from bridges.media.can.medium import Can
 from bridges.media.can.socketcan import pack_frame, unpack_frame
 from bridges.media.can.spoken import CanSpoken
 from bridges.media.can.state import CONTROLLER
+from bridges.policy import Policy
 from bridges.protocols.raw.protocol import Raw
 from bridges.protocols.selection import FULL
 from bus.errors import LinkError

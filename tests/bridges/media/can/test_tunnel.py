@@ -8,10 +8,11 @@ from typing import Any
 import can
 import pytest
 
-from bridges.bridge import Bridge, Policy
+from bridges.bridge import Bridge
 from bridges.items import EXTENDED, FD, REMOTE, SWITCH, CanFrame
 from bridges.media.can.medium import Can
 from bridges.media.can.socketcan import pack_frame
+from bridges.policy import Policy
 from bridges.protocols.raw.protocol import Raw
 from bus.patch import join
 from tests.helpers.peers import until

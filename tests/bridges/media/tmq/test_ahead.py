@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bridges.bridge import Bridge, Policy
+from bridges.bridge import Bridge
 from bridges.media.tmq import pipe
 from bridges.media.tmq.declared import Declarations
+from bridges.policy import Policy
 from bus.tmq import Client
 from bus.tmq.wire import Address
 from bus.wire.pattern import Pattern

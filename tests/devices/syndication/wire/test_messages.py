@@ -50,7 +50,7 @@ def shown(message: Message) -> Any:
 
 
 def test_the_page_s_examples() -> None:
-    plain, tagged, query, tagged_query, difference, wrong, assigned = EXAMPLES
+    plain, tagged, query, tagged_query, difference, wrong = EXAMPLES
     value = bytes.fromhex("cb4035800000000000")
     for data in (plain, tagged):
         (message,) = Cutter(Bounds()).cut(data)
@@ -63,7 +63,11 @@ def test_the_page_s_examples() -> None:
     first = Difference(["a1"])
     assert (first.packed(Form.UNTAGGED), first.packed(Form.TAGGED)) == (difference, b"\x02" + difference)
     assert error("bad") == wrong
-    assert assignment("h:1") == assigned
+
+
+def test_an_assignment_names_the_address_three_times() -> None:
+    keys = ("BrokerID", "ClientBrokerAddr", "CoordBrokerAddr")
+    assert assignment("h:1") == b"\x08" + pack({"BrokerInfo": dict.fromkeys(keys, "h:1")})
 
 
 def generations() -> dict[int, str]:

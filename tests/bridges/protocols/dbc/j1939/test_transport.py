@@ -119,7 +119,25 @@ def test_an_announcement_that_is_repeated_before_any_packet_is_the_same() -> Non
     line.control(announce(PGN, len(DATA), RTS), to=2)
     for packet in all_:
         line.packet(packet, to=2)
+    line.control(bytes((END, 30, 0, 5, 0xFF)) + PGN.to_bytes(3, "little"), 2, 1)
     assert line.told() == ([Whole(PGN, 1, 2, DATA)], {}, 0)
+
+
+def test_what_was_announced_twice_stays_closed_until_there_is_silence() -> None:
+    """Two nodes of one address can say the same: packets of the second are not those of what follows."""
+    line, all_ = begun(0)
+    line.control(announce(PGN, len(DATA)))
+    for packet in (all_[0], all_[0], *all_[1:]):
+        line.packet(packet)
+    line.control(announce(PGN, 14))
+    for packet in (next(packets(bytes(14))), all_[1], all_[2]):
+        line.packet(packet)
+    assert (line.told()[0], line.told()[1]["gap"]) == ([], 1)
+    line.now_s += BAM_S
+    line.control(announce(PGN, len(DATA)))
+    for packet in all_:
+        line.packet(packet)
+    assert line.found == [Whole(PGN, 1, GLOBAL, DATA)]
 
 
 def test_silence_ends_it() -> None:

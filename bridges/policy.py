@@ -1,0 +1,39 @@
+"""The rules of a side of a bridge, as a record. Pure."""
+
+from typing import NamedTuple
+
+from bridges.rules import Patterns
+
+
+class Policy(NamedTuple):
+    """The rules of a side: which messages pass, in which form and when.
+
+    `trunk`: messages leave in envelopes. `allow` and `deny` are patterns that hold both ways; `allow_in` and
+    `deny_in` are added to them for frames that come in from this side, `allow_out` and `deny_out` for frames
+    that go out to it. An empty `allow` lets every frame through.
+
+    `opaque`: the side carries any message, as a bus does; otherwise only frames pass. An opaque message
+    matches no pattern: a side with patterns to allow keeps it out, and patterns to deny do not.
+
+    `hold_s`: on a trunk that other appliances share, wait so many seconds before sending, and drop the
+    message if another appliance sends it meanwhile. A message waits while another appliance is there, and
+    with `hold_always` in any case. `deaf`: a standby does not hear on this side what the active bridge sends.
+    `replay_s`: at a takeover only what is younger leaves here, and nothing older than what came out; None
+    for no such limit, 0 for nothing at all.
+    """
+
+    trunk: bool = False
+    allow: Patterns = ()
+    deny: Patterns = ()
+    allow_in: Patterns = ()
+    deny_in: Patterns = ()
+    allow_out: Patterns = ()
+    deny_out: Patterns = ()
+    opaque: bool = False
+    hold_s: float = 0.0
+    hold_always: bool = False
+    deaf: bool = False
+    replay_s: float | None = None
+
+
+PASS_ALL = Policy()
