@@ -17,6 +17,7 @@ from appliance.parts.reading import Reading
 from appliance.parts.side import door_of, medium_plan, policy_of, replay_s
 from appliance.parts.site import BasePart, Entry, Revision, Site
 from appliance.status.rows import LinkRow
+from appliance.status.view import Beside
 from bridges.bridge import Bridge, Side
 from bridges.handover.entrance import Rank
 from bridges.handover.gate import Gate
@@ -26,6 +27,7 @@ from bus.errors import LinkError
 from bus.hub import Hub, Link
 from bus.report import Reporter
 from bus.schema import settings_of
+from bus.wire.pattern import Pattern
 from topologies.resolved.bridges import ResolvedBridge, ResolvedJoin, ResolvedSide
 from topologies.resolved.brokers import CandidateFacts
 from topologies.resolved.buses import BusAddress
@@ -258,6 +260,15 @@ class BridgePart(BasePart):
             *(row.failure for row in self._unopened),
             *(link.name for link in self.links if not self._is_up(link)),
         ]
+
+    @property
+    def beside(self) -> Beside | None:  # type: ignore[override]
+        """The role of this gateway where all forward at once."""
+        facts = self.resolved.candidate
+        if facts is None or not facts.parallel:
+            return None
+        down = next(iter(self.links_down()), "")
+        return Beside(self.name, facts.lease, Pattern(*facts.pattern), facts.gateway, down)
 
     def _is_up(self, link: Link) -> bool:
         if link.state == "up":

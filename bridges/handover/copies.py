@@ -85,9 +85,8 @@ class EarlyCopies:
 
     def _content(self, frame: bytes) -> _Content:
         """Return what is known of a content, for as long again."""
-        found = self._young.get(frame)
-        if found is None:
-            found = self._young[frame] = self._old.pop(frame, None) or _Content()
+        found = self._young.get(frame) or self._old.pop(frame, _Content())
+        self._young[frame] = found
         while found.waiting and self._now - found.waiting[0].at_s >= LIFE_S:
             found.waiting.popleft()
         return found

@@ -82,11 +82,8 @@ def _not_parallel(mine: list[Joint]) -> Iterator[Finding]:
     """Yield sides on which receivers cannot know copies, of bridges that forward at all their gateways."""
     for joint in mine:
         if joint.spec.is_parallel and not joint.trunk:
-            text = (
-                f"{joint.side.kind} carries no envelopes on {joint.gateway}, so receivers cannot know copies"
-            )
-            why = "failover: parallel sends each frame once for each gateway"
-            yield error(joint.side.where, f"{text}: {why}; make it a trunk, or write failover: leased")
+            text = f"{joint.side.kind} of {joint.gateway} carries no envelopes, so receivers know no copies"
+            yield error(joint.side.where, f"{text}: make it a trunk, or write failover: leased")
 
 
 def _crossed(spec: BridgeSpec, one: BridgeSpec, first: str) -> Iterator[Finding]:
