@@ -88,9 +88,11 @@ bench: .venv/bench
 	$(BIN)/python -m benchmarks.relayed
 	$(BIN)/python -m benchmarks.tap
 	$(BIN)/python -m benchmarks.startup
+	$(BIN)/python -m benchmarks.idle
 	$(BIN)/python -m benchmarks.queries
 	$(BIN)/python -m benchmarks.syndication
 	$(BIN)/python -m benchmarks.catalog
+	$(BIN)/python -m benchmarks.round_trips
 
 # The pages of docs/ with a search, in build/site.
 site: .venv/docs

@@ -1,6 +1,7 @@
-"""The raw devices of other libraries, one in a small process: `foreign.py nng|nanomsg PORT [CERTIFICATE]`.
+"""The raw devices of other libraries, one in a small process.
 
-In place of a port NNG takes a URL, with a certificate where that is one of TLS.
+`foreign.py nng|nng-small|nanomsg PORT [CERTIFICATE]`. In place of a port NNG takes a URL, with a certificate
+where that is one of TLS. `nng-small` has the queues of NNG's default.
 
 Both run the library's own device function as a reflector on one raw bus socket. The library's C code
 does all the forwarding. Python only starts it, and adds 10 to 20 MiB of resident size.
@@ -11,23 +12,25 @@ import ctypes.util
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 AF_SP_RAW = 2
 NN_BUS = 7 * 16 + 0
 NN_SOL_SOCKET, NN_SNDBUF, NN_RCVBUF = 0, 2, 3
 NNG_BUFFER_MESSAGES = 8192
+NNG_DEFAULT_MESSAGES = 16
 NN_BUFFER_BYTES = 4 << 20
 
 
-def nng_device(where: str, certificate: str = "") -> None:
+def nng_device(where: str, certificate: str = "", messages: int = NNG_BUFFER_MESSAGES) -> None:
     """Run `nng_device` on a raw bus socket. Its queues hold 8192 messages, the maximum, instead of 16."""
     import pynng
 
     with pynng.Bus0(
         opener=pynng.lib.nng_bus0_open_raw,
-        send_buffer_size=NNG_BUFFER_MESSAGES,
-        recv_buffer_size=NNG_BUFFER_MESSAGES,
+        send_buffer_size=messages,
+        recv_buffer_size=messages,
     ) as bus:
         if certificate:
             own = Path(certificate).read_text()
@@ -56,5 +59,9 @@ def nn_device(port: str) -> None:
 
 
 if __name__ == "__main__":
-    device: Callable[..., None] = nng_device if sys.argv[1] == "nng" else nn_device
-    device(*sys.argv[2:])
+    devices: dict[str, Callable[..., None]] = {
+        "nng": nng_device,
+        "nng-small": partial(nng_device, messages=NNG_DEFAULT_MESSAGES),
+        "nanomsg": nn_device,
+    }
+    devices[sys.argv[1]](*sys.argv[2:])

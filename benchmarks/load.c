@@ -1,28 +1,35 @@
 /* The load generator: one sender, many receivers, one thread, one epoll; prints one JSON line.
  *
  * usage: load throughput PORT sp|ws|nats SIZE RECEIVERS STUCK single|batched WARMUP_S SECONDS PID
- *        load roundtrip  PORT sp|ws|nats SECONDS PID
+ *        load roundtrip  PORT sp|ws|nats SECONDS PID [PORT of the one who answers]
+ *        load dialogue   PORT sp|ws|nats STREAM_PER_S IDLE STALLED SECONDS
  *        load idle       PORT sp|ws|nats PEERS         (says READY, waits for end of input)
+ * A PORT that begins with / is the path of an ipc:// address.
  * SIZE is a number of bytes, "mixed" (octaves 16..2048 B, each carrying the same bytes) or "uniform".
  *
  * The sender walks a precomputed cycle of messages as fast as the device reads. A body starts with its
  * index in the cycle, so a receiver checks the length of every message and the content of every 64th.
  * STUCK receivers join and never read. Delivered is counted over SECONDS at the good receivers; loss
- * over the whole run, after what was under way has drained. `ws` is SP over WebSocket; all its keys are 0, which
+ * over the whole run, after what was under way has drained. A dialogue asks and answers 100 times a second beside
+ * a stream of 64 B messages in batches, IDLE peers, and STALLED ones whose queues are full. `ws` is SP over WebSocket; all its keys are 0, which
  * costs a device no less than others, and lets a receiver compare what comes back.
  */
 #include "measure.h"
 
+#include <sys/un.h>
+
 #include "channel.h"
 
 enum { WRITE = 64 << 10, READ = 256 << 10, CYCLE = 256 << 10, CARRY = 4096, BURST_BATCHED = 4, BURST_SINGLE = 64 };
-enum { SAMPLE = 64, ROUND_TRIPS = 1 << 20, LINE = 256, CONTROL = -2, BROKEN = -1, PARTIAL = 0 };
+enum { SAMPLE = 64, ROUND_TRIPS = 1 << 20, LINE = 256, MARK = 0x34000201, CONTROL = -2, BROKEN = -1, PARTIAL = 0 };
 
 struct cycle { uint8_t *wire; size_t bytes; uint32_t count, *size; size_t *body, *end; };
-struct peer { int fd, closed; size_t skip, carried; uint64_t messages, errors, sampled; uint8_t carry[CARRY]; };
+struct peer { int fd, closed, marks; size_t skip, carried; uint64_t messages, errors, sampled; uint8_t carry[CARRY]; };
 
 static struct cycle cycle;
 static int nats, web, port;
+static size_t lead;
+static const char *path;
 static const char GREETING[] = "\0SP\0\0\x70\0\0";
 
 /* ---- the two protocols ---- */
@@ -37,9 +44,9 @@ static size_t web_head(uint8_t *to, uint32_t size) {
 }
 
 static size_t wrap(uint8_t *to, const char *subject, uint32_t index, uint32_t size, size_t *body) {
-    size_t head = nats ? (size_t)sprintf((char *)to, "PUB %s %u\r\n", subject, size) : 8;
+    size_t head = nats ? (size_t)sprintf((char *)to, "PUB %s %u\r\n", subject, size) : 8 + lead;
     if (web) head = web_head(to, size);
-    else if (!nats) put_u64(to, size);
+    else if (!nats) to[0] = 1, put_u64(to + lead, size);
     for (uint32_t i = 0; i < size; i++) to[head + i] = (uint8_t)(index * 31 + i * 7);
     memcpy(to + head, &index, 4);
     if (nats) memcpy(to + head + size, "\r\n", 2);
@@ -74,15 +81,16 @@ static inline int head_web(const uint8_t *p, size_t n, uint64_t *size) {
 static inline int head(int fd, const uint8_t *p, size_t n, uint64_t *size) {
     if (nats) return n < 6 ? PARTIAL : head_nats(fd, p, n, size);
     if (web) return head_web(p, n, size);
-    if (n < 8) return PARTIAL;
-    memcpy(size, p, 8);
+    if (n < 8 + lead) return PARTIAL;
+    memcpy(size, p + lead, 8);
     *size = __builtin_bswap64(*size);
-    return 8;
+    return 8 + (int)lead;
 }
 
 static void check(struct peer *r, const uint8_t *body, size_t have, uint64_t size) {
     uint32_t index;
     memcpy(&index, body, 4);
+    if (index == MARK) { r->marks++; return; }
     if (index >= cycle.count || cycle.size[index] != size) { r->errors++; return; }
     if (r->messages % SAMPLE) return;
     r->sampled++;
@@ -122,6 +130,16 @@ static void receive(struct peer *r) {
 
 /* ---- joining ---- */
 
+static int connect_path(const char *path) {
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    struct timeval limit = {.tv_sec = 5};
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    snprintf(a.sun_path, sizeof a.sun_path, "%s", path);
+    if (connect(fd, (struct sockaddr *)&a, sizeof a)) die("connect");
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    return fd;
+}
+
 static void upgrade(int fd) {
     static const char ask[] = "GET /bus HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
@@ -135,7 +153,7 @@ static void upgrade(int fd) {
 
 static int dial(const char *subject) {
     char text[LINE], reply[4096] = "";
-    int fd = connect_local(port);
+    int fd = path ? connect_path(path) : connect_local(port);
     secure(fd);
     if (web) return upgrade(fd), fd;
     if (!nats) {
@@ -309,26 +327,95 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static int roundtrip(char **a) {
+static void print_times(float *us, int count, double cpu) {
+    if (!count) die("no round trip was made");
+    qsort(us, count, sizeof *us, by_value);
+    printf("{\"p50_us\": %.2f, \"p99_us\": %.2f, \"p999_us\": %.2f, \"round_trips\": %d, \"cpu_us\": %.4f, \"errors\": 0}\n",
+           us[count / 2], us[(size_t)count * 99 / 100], us[(size_t)count * 999 / 1000], count, cpu * 1e6 / (2.0 * count));
+}
+
+/* A frame that bridges take: two tokens, and data that differ each time. */
+static size_t wrap_frame(uint8_t *to, const char *subject, uint32_t token, size_t *body) {
+    size_t n = wrap(to, subject, MARK, 64, body);
+    memcpy(to + *body, "\1\2\0\64\0\0\3\350", 8);
+    token = htonl(token);
+    return memcpy(to + *body + 8, &token, 4), n;
+}
+
+static int roundtrip(char **a, const char *other) {
     static float us[ROUND_TRIPS];
     uint8_t ask[LINE], answer[LINE];
-    size_t body, n = wrap(ask, "b", 1, 64, &body), back = nats ? strlen("MSG b 1 64\r\n") + 66 : web ? 66 : 72;
-    int pid = atoi(a[1]), there = dial("b"), here = dial("a"), count = 0;
-    wrap(answer, "a", 2, 64, &body);
+    size_t body, at, n = wrap_frame(ask, "b", 1, &body);
+    size_t back = nats ? strlen("MSG b 1 64\r\n") + 66 : web ? 66 : 72 + lead;
+    int pid = atoi(a[1]), here = dial("a"), count = 0;
+    if (other) port = atoi(other);
+    int there = dial("b");
+    wrap_frame(answer, "a", 2, &at);
     greet(here, there, ask, n, back);
     greet(there, here, answer, n, back);
     double end = 0, cpu = 0;
     for (int i = -1000; count < ROUND_TRIPS && (i <= 0 || now() < end); i++) {
         if (i == 0) cpu = cpu_s(pid), end = now() + atof(a[0]);
+        memcpy(ask + body + 12, &i, 4), memcpy(answer + at + 12, &i, 4);
         double start = now();
         if (!pass(here, there, ask, n, back) || !pass(there, here, answer, n, back)) die("a message was lost");
         if (i >= 0) us[count++] = (now() - start) * 1e6;
     }
-    cpu = cpu_s(pid) - cpu;
-    if (!count) die("no round trip was made");
-    qsort(us, count, sizeof *us, by_value);
-    printf("{\"p50_us\": %.2f, \"p99_us\": %.2f, \"round_trips\": %d, \"cpu_us\": %.4f, \"errors\": 0}\n",
-           us[count / 2], us[(size_t)count * 99 / 100], count, cpu * 1e6 / (2.0 * count));
+    print_times(us, count, cpu_s(pid) - cpu);
+    return 0;
+}
+
+/* ---- a dialogue beside others ---- */
+
+static void stream(double per_s) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int fd = dial(""), width = cycle.end[0];
+    uint64_t sent = 0, most = cycle.bytes / width;
+    for (double start = now();;) {
+        uint64_t due = (now() - start) * per_s - sent;
+        for (sent += due; due; due -= due < most ? due : most)
+            if (wire_send(fd, cycle.wire, (due < most ? due : most) * width, MSG_NOSIGNAL) < 0) _exit(1);
+        usleep(500);
+    }
+}
+
+static void stall(int count) {
+    int fd = dial("");
+    for (int i = 0; i < count; i++) dial("b");
+    usleep(200000);
+    for (int i = 0; i < 96 && count; i++)  // 24 MiB: more than any queue holds
+        if (wire_send(fd, cycle.wire, cycle.bytes, MSG_NOSIGNAL) < 0) die("stall");
+    usleep(200000);
+    close(fd);
+}
+
+static void say(struct peer *p, const uint8_t *wire, size_t n) {
+    if (wire_send(p->fd, wire, n, MSG_NOSIGNAL) != (ssize_t)n) die("send");
+}
+
+static int dialogue(char **a) {
+    static float us[ROUND_TRIPS];
+    struct sender none = {0};
+    uint8_t ask[LINE], answer[LINE];
+    size_t body, n;
+    int count = 0, idle = atoi(a[1]), ep = epoll_create1(0);
+    struct peer *r = calloc(3, sizeof *r);
+    build_cycle("64");
+    stall(atoi(a[2]));
+    for (int i = 0; i < idle; i++) dial("b");
+    join(ep, r[0].fd = dial("a"), 0, EPOLLIN);
+    join(ep, r[1].fd = dial("b"), 1, EPOLLIN);
+    n = wrap_frame(ask, "b", 1, &body), wrap_frame(answer, "a", 2, &body);
+    if (atof(a[0]) && !fork()) stream(atof(a[0]));
+    double start = now() + 0.2, end = start + atof(a[3]), asked = 0;
+    for (double due = start; now() < end || asked;) {
+        if (!asked && now() >= due) asked = now(), due += 0.01, say(&r[0], ask, n);
+        turn(ep, &none, r, 2, asked ? 1 : (int)((due - now()) * 1000));
+        if (r[1].marks) r[1].marks = 0, say(&r[1], answer, n);
+        if (r[0].marks) us[count++] = (now() - asked) * 1e6, r[0].marks = 0, asked = 0;
+        else if (asked && now() > asked + 1) us[count++] = 1e6, asked = 0;  // lost, or as good as lost
+    }
+    print_times(us, count, 0);
     return 0;
 }
 
@@ -344,9 +431,11 @@ static int idle(char **a) {
 int main(int argc, char **argv) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (argc < 5) return fprintf(stderr, "load: see the head of load.c\n"), 2;
+    path = *argv[2] == '/' ? argv[2] : NULL, lead = path != NULL;
     port = atoi(argv[2]), nats = !strcmp(argv[3], "nats"), web = !strcmp(argv[3], "ws");
     if (!strcmp(argv[1], "throughput") && argc == 11) return throughput(argv + 4);
-    if (!strcmp(argv[1], "roundtrip") && argc == 6) return roundtrip(argv + 4);
+    if (!strcmp(argv[1], "roundtrip") && (argc == 6 || argc == 7)) return roundtrip(argv + 4, argv[6]);
+    if (!strcmp(argv[1], "dialogue") && argc == 8) return dialogue(argv + 4);
     if (!strcmp(argv[1], "idle") && argc == 5) return idle(argv + 4);
     return fprintf(stderr, "load: see the head of load.c\n"), 2;
 }

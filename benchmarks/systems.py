@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks import foreign
 from tests.helpers.ports import free_port
@@ -25,20 +25,30 @@ STOP_S = 3.0
 
 
 class System(NamedTuple):
-    """One device: `command(port)` starts it; `missing()` returns why it cannot be started, or ""."""
+    """One device: `command(port)` starts it; `missing()` returns why it cannot be started, or "".
+
+    `path` has a %d where it listens on a file of that name, and not on the port.
+    """
 
     name: str
     label: str
     protocol: str
     command: Callable[[int], list[str]]
     missing: Callable[[], str]
+    path: str = ""
 
 
 class Running(NamedTuple):
-    """A device that accepts connections on 127.0.0.1."""
+    """A device that accepts connections on a port of 127.0.0.1, or on a file."""
 
     pid: int
     port: int
+    path: str = ""
+
+    @property
+    def where(self) -> int | str:
+        """The port, or the name of the file."""
+        return self.path or self.port
 
 
 class BenchError(Exception):
@@ -115,16 +125,17 @@ def raise_file_limit(count: int) -> None:
         raise BenchError(f"{count} open files are needed, the limit is {hard}: raise ulimit -n") from error
 
 
-def _accepts(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+def _accepts(where: int | str) -> bool:
+    address: Any = where if isinstance(where, str) else ("127.0.0.1", where)
+    with socket.socket(socket.AF_UNIX if isinstance(where, str) else socket.AF_INET) as probe:
+        return probe.connect_ex(address) == 0
 
 
-def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def _wait(process: subprocess.Popen[bytes], where: int | str, log: Path) -> None:
     end = time.monotonic() + START_S
-    while not _accepts(port):
+    while not _accepts(where):
         if process.poll() is not None or time.monotonic() > end:
-            raise BenchError(f"{process.args!r} accepts no connection on {port}: {log.read_text()[-600:]}")
+            raise BenchError(f"{process.args!r} accepts no connection on {where}: {log.read_text()[-600:]}")
         time.sleep(0.02)
 
 
@@ -146,8 +157,9 @@ def started(system: System) -> Iterator[Running]:
     with log.open("wb") as words:
         process = subprocess.Popen(system.command(port), stdout=words, stderr=subprocess.STDOUT)
     try:
-        _wait(process, port, log)
-        yield Running(process.pid, port)
+        running = Running(process.pid, port, system.path % port if system.path else "")
+        _wait(process, running.where, log)
+        yield running
         if process.poll() is not None:
             raise BenchError(f"{system.label} ended by itself: {log.read_text()[-600:]}")
     finally:

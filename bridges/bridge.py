@@ -14,11 +14,12 @@ from bridges.admission import NO_FRAME, Admission
 from bridges.forms import MixedBatch, leaving
 from bridges.forms import without as without_numbers
 from bridges.handover.entrance import ALONE, Entrance, Rank
-from bridges.handover.gate import Gate
+from bridges.handover.gate import IN_DOUBT, Gate, never
 from bridges.handover.parallel import Parallel
 from bridges.handover.window import AGE_S
 from bridges.holdoff import HoldOff
 from bridges.ingress import admit_bare, admit_stamped, only_frames
+from bridges.judge import Verdicts
 from bridges.policy import PASS_ALL, Policy
 from bridges.rules import Rule, Rules, Seen, Source
 from bus.hub import Hub, Pipe, Tap, chain, without
@@ -121,12 +122,14 @@ class Bridge(WatchedHub):
         on_lapse: Callable[[], None] = lambda: None,
         age_s: float = AGE_S,
         rank: Rank = ALONE,
+        in_doubt: Callable[[], bool] = never,
     ) -> Gate:
         """Forward nothing until the returned gate is told to `resume`. An earlier gate is forgotten.
 
         For a bridge that several gateways run; the arguments are those of `Gate`.
         """
-        gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, on_lapse, age_s, rank)
+        rest = on_lapse, age_s, rank, in_doubt
+        gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, *rest)
         self.gate = gate
         return gate
 
@@ -217,7 +220,9 @@ class Side(Hub):
     def revise(self, policy: Policy, number: int | None = None) -> None:
         """Judge by another policy from the next batch on. Messages that are held back continue to wait."""
         self.policy, self.trunk, self.opaque, self.deaf = policy, policy.trunk, policy.opaque, policy.deaf
-        self.replay_s = policy.replay_s
+        self.replay_s, self.stops_in_doubt = policy.replay_s, policy.stops_in_doubt
+        judge = policy.judge
+        self._verdicts = None if judge is None else (Verdicts(judge.enters), Verdicts(judge.leaves))
         self._in = Rule([*policy.allow, *policy.allow_in], [*policy.deny, *policy.deny_in])
         self._out = Rule([*policy.allow, *policy.allow_out], [*policy.deny, *policy.deny_out])
         self._hold(policy.hold_s if policy.trunk else 0.0)
@@ -367,11 +372,15 @@ class Side(Hub):
 
     def admits(self, content: bytes) -> bool:
         """Tell whether a frame or an opaque message may enter here."""
-        return self.inward.admit(content) if is_frame(content) else self.opaque and self.inward.opaque
+        if not is_frame(content):
+            return self.opaque and self.inward.opaque
+        return self.inward.admit(content) and (self._verdicts is None or self._verdicts[0].admit(content))
 
     def lets_out(self, content: bytes) -> bool:
         """Tell whether a frame or an opaque message may leave here."""
-        return self.outward.admit(content) if is_frame(content) else self.lets_out_opaque
+        if not is_frame(content):
+            return self.lets_out_opaque
+        return self.outward.admit(content) and (self._verdicts is None or self._verdicts[1].admit(content))
 
     def keeps_unsent(self) -> bool:
         """Tell whether an unsent message may be sent later.
@@ -463,6 +472,8 @@ class Port(Pipe):
         if bridge.gate is not None and (bridge.is_late or bridge.gate.lapsed()):
             bridge.gate.owe(side.number, list(payloads(out)), not bridge.is_late)
             return self.stats.drop("fenced", out.count)
+        if side.stops_in_doubt and bridge.gate is not None and bridge.gate.in_doubt():
+            return self.stats.drop(IN_DOUBT, out.count)
         self.hand_on(out)
 
     def hand_on(self, batch: Batch) -> None:

@@ -15,6 +15,7 @@ __all__ = [
     "FD",
     "IDENTIFIER",
     "KINDS",
+    "LENGTH",
     "OWN",
     "REMOTE",
     "STANDARD_MAX",
@@ -32,6 +33,9 @@ Items = Literal["frames", "bytes", "datagrams", "registers"]
 FD, OWN, SWITCH, STATE = 1, 2, 4, 8
 """Marks of a CAN frame. `FD`: it has the CAN FD format. `OWN`: this socket sent it. `SWITCH`: its data have
 the data bit rate (BRS). `STATE`: its sender is error-passive (ESI)."""
+
+LENGTH = 0xF0
+"""Mark bits of a classic frame of 8 bytes: its length code times 16, where that is above 8; else 0."""
 
 CanFrame = tuple[int, bytes | bytearray, int]
 """A CAN frame: identifier with its top bits, data, marks."""

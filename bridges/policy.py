@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from bridges.judge import Judge
 from bridges.rules import Patterns
 
 
@@ -19,7 +20,9 @@ class Policy(NamedTuple):
     message if another appliance sends it meanwhile. A message waits while another appliance is there, and
     with `hold_always` in any case. `deaf`: a standby does not hear on this side what the active bridge sends.
     `replay_s`: at a takeover only what is younger leaves here, and nothing older than what came out; None
-    for no such limit, 0 for nothing at all.
+    for no such limit, 0 for nothing at all. `judge`: what may pass, where patterns cannot say it; the link
+    holds frames to it, and the window asks. `stops_in_doubt`: nothing leaves while no broker confirms the
+    lease.
     """
 
     trunk: bool = False
@@ -34,6 +37,8 @@ class Policy(NamedTuple):
     hold_always: bool = False
     deaf: bool = False
     replay_s: float | None = None
+    judge: Judge | None = None
+    stops_in_doubt: bool = False
 
 
 PASS_ALL = Policy()

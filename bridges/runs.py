@@ -28,7 +28,7 @@ Ts = TypeVarTuple("Ts")
 
 RUN_MIN = 16  # equal messages in a row before looking at columns pays
 WALK = 256  # other messages between two attempts to find a run
-_CHUNK = 256  # messages cut by one structure; bounds what the cache holds
+_CHUNK = 32  # messages cut by one structure; few are left over, and it bounds what the cache holds
 _U32 = 0xFFFFFFFF
 _STAMP = Struct(">QBBHI")  # a batch's length and an envelope up to its sequence
 _BATCH_BYTES_MAX = 1 << 24

@@ -40,6 +40,7 @@ DROPPED: Final = (
     Reason("aged out", "policy", "`shed`: the message waited longer than its `age_ms`"),
     Reason("type", "policy", "TMQ: the frame is no message (type 01), and other types command brokers"),
     Reason("not sent here", "policy", "a protocol: what the frame means is not in `send`"),
+    Reason("in doubt", "policy", "`on_doubt: stop`: no broker tells which gateway may send"),
     Reason("listen only", "policy", "CAN: the link only listens"),
     Reason("incomplete", "policy", "dbc: the value is kept; other signals of its message are not known yet"),
     Reason("no subscriber", "policy", "TMQ: no client has subscribed to the pattern"),
@@ -133,6 +134,11 @@ REJECTED: Final = (
 """The reasons of rejected input; of trouble, only that of keys. Formats have more (docs/wire)."""
 
 _KINDS: Final[dict[str, Kind]] = {reason.word: reason.kind for reason in (*REJECTED, *DROPPED)}
+
+
+def is_intended(word: str) -> bool:
+    """Tell whether a reason is normal filtering: by a policy, or as the message is there another way."""
+    return kind_of(word) in ("policy", "elsewhere")
 
 
 def kind_of(word: str) -> Kind:

@@ -1,5 +1,6 @@
 """Fixtures that all tests share, and the room of each test."""
 
+import gc
 import shutil
 import signal
 import tempfile
@@ -38,6 +39,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Leave out whole folders and modules without importing them."""
     name = str(collection_path.relative_to(ROOT)) + "/" * collection_path.is_dir()
     return True if config.getoption("quick") and guard.is_slow(name) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Keep what is collected out of all searches for garbage: it stays, and each search would take longer."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

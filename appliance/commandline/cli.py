@@ -3,7 +3,7 @@
 import argparse
 import logging
 import sys
-from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from itertools import pairwise
 
@@ -79,10 +79,10 @@ def parser(selected: str | None = None) -> Parser:
     return top
 
 
-def described() -> Iterator[tuple[str, str, Parser]]:
-    """Yield the name, the help and the parser of each command."""
-    for name, command in commands().items():
-        yield name, command.help, parser(name).below()[name]
+@cache
+def described() -> tuple[tuple[str, str, Parser], ...]:
+    """Return the name, the help and the parser of each command."""
+    return tuple((name, command.help, parser(name).below()[name]) for name, command in commands().items())
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -74,13 +74,16 @@ def statuses_of(options: argparse.Namespace) -> tuple[list[Status], dict[Gateway
 
 
 def page_statuses(urls: list[str], ca_file: str | None) -> tuple[list[Status], dict[GatewayName, str]]:
-    """Return the statuses of some pages, and print the pages that fail."""
+    """Return the statuses of some pages, each with the address that was asked (`at`). Print those that fail.
+
+    At an address may be another gateway than the user thinks: the port of a page goes to who is first.
+    """
     from appliance.status.remote import ask_page  # late: it loads http.client
 
     statuses = list[Status]()
     for url in urls:
         try:
-            statuses.append(ask_page(url, ca_file))
+            statuses.append(ask_page(url, ca_file) | {"at": url})
         except (OSError, ValueError) as error:
             why = f"{url}: {words_of(error)}" if isinstance(error, OSError) else str(error)
             print(f"buscoupler top: {why}", file=sys.stderr)

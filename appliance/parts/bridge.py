@@ -215,11 +215,9 @@ class BridgePart(BasePart):
         return self.candidacy is None or not self.candidacy.candidate.alone
 
     def _age_s(self, facts: CandidateFacts) -> float:
-        """Return how long a standby keeps frames: no longer than they may wait on any side."""
+        """Return how long a standby keeps frames: as long as any side may get them."""
         sides = [leg.resolved.side for leg in self.legs]
-        ages = [side.shed.age_ms / 1000 for side in sides if side.shed and side.shed.age_ms]
-        longest = max(spanning(facts.lease_max_ms), *(replay_s(side) or 0.0 for side in sides))
-        return min([longest, *ages])
+        return max(spanning(facts.lease_max_ms), *(replay_s(side) or 0.0 for side in sides))
 
     def _stand_by(self, facts: CandidateFacts, proofs: Proofs) -> "Candidacy":
         """Make the candidate, and let the bridge forward only while it holds the lease."""
@@ -228,7 +226,12 @@ class BridgePart(BasePart):
 
         candidate = candidate_of(facts)
         rank = Rank(facts.on, facts.of)
-        gate = self.hub.stand_by(candidate.may_forward, lambda: candidacy.judge(), rank=rank)
+        gate = self.hub.stand_by(
+            candidate.may_forward,
+            lambda: candidacy.judge(),
+            rank=rank,
+            in_doubt=lambda: candidate.in_doubt,
+        )
         candidacy = Candidacy(
             candidate,
             endpoints(facts),

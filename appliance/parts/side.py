@@ -111,20 +111,22 @@ def policy_of(resolved: ResolvedSide) -> Policy:
         hold_always=bool(resolved.rank.others),
         deaf=_is_deaf(side),
         replay_s=replay_s(side),
+        judge=side.judge,
+        stops_in_doubt=side.speaks is not None and not side.speaks.asks and side.speaks.stops_in_doubt,
     )
 
 
 def replay_s(side: SideSpec) -> float | None:
     """Return how young a frame must be at a takeover to be sent there; None for as old as the window has it.
 
-    A command to a device must not come late, so devices that speak a protocol get nothing old.
+    A command must not come late. The age of `shed` counts, or else of the medium, where one is given, and the
+    age of the protocol, which has a default.
     """
-    speaks, shed = side.speaks, side.shed
-    if speaks is None:
-        return None
-    if speaks.asks or not speaks.replay:
-        return 0.0
-    return min(speaks.age_ms, (shed and shed.age_ms) or speaks.age_ms) / 1000
+    medium_ms = None if side.medium is None else side.medium.replay_ms
+    ages = [medium_ms if side.shed is None or side.shed.age_ms is None else side.shed.age_ms]
+    if side.speaks is not None:
+        ages.append(side.speaks.age_ms if side.speaks.replay and not side.speaks.asks else 0)
+    return min((age / 1000 for age in ages if age is not None), default=None)
 
 
 def _is_deaf(side: SideSpec) -> bool:

@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import Any
 
 from appliance.status.ledger import reasons
-from appliance.status.words import counted, fault, state_word, title, unlisted, worded
+from appliance.status.words import counted, fault, parted, state_word, title, unlisted, worded
 from bus.text import plain_lines
 
 Status = dict[str, Any]
@@ -75,12 +75,14 @@ def shorten(name: str, columns: int) -> str:
 
 
 def heading(status: Status) -> Iterator[str]:
-    """Yield the line with the topology, gateway, program and uptime of a process."""
+    """Yield the line that says whose status it is: topology, gateway, program, process, user, address."""
     gateway = f" on {status['gateway']}" if status["gateway"] else ""
     up_s = (status["time_ns"] - status["started_ns"]) // 1_000_000_000
     uptime = f"{up_s // 3600}:{up_s // 60 % 60:02}:{up_s % 60:02}"
     user = f", user {status['user']}" if "user" in status else ""
-    yield f"{status['topology']}{gateway}: {status['program']}, process {status['pid']}{user}, up {uptime}"
+    at = f" at {status['at']}" if "at" in status else ""
+    process = f"{status['program']}, process {status['pid']}{user}{at}"
+    yield f"{status['topology']}{gateway}: {process}, up {uptime}"
 
 
 def links(status: Status, before: Status | None, width: int | None) -> Iterator[str]:
@@ -116,9 +118,14 @@ def _label(hub: str, row: Mapping[str, Any]) -> str:
 
 def _troubles(row: Mapping[str, Any]) -> Iterator[str]:
     """Yield the drops, the imbalance and the fault of a row, for which it has no column."""
+    asked = list[str]()
     for how in ("dropped", "rejected"):
-        if row[how]:
-            yield f"      {how} {reasons(row[how])}"
+        bad, normal = parted(row[how])
+        if bad:
+            yield f"      {how} {reasons(bad)}"
+        asked += [f"{how} {reasons(normal)}"] if normal else []
+    if asked:
+        yield f"      filtered: {'; '.join(asked)}"
     if row.get("noise_bytes"):
         yield f"      {row['noise_bytes']:,} bytes of noise"
     if row["balance"]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from bus.reasons import is_intended
 from bus.report import READINGS
 
 Row = Mapping[str, Any]
@@ -30,6 +31,23 @@ def noise(row: Row) -> str:
     """Return what is wrong with the input of a link, which its condition asks; "" if nothing is."""
     condition = str(row.get("condition", ""))
     return condition if condition.endswith("?") else ""
+
+
+def lost(counts: Mapping[str, int]) -> int:
+    """Return how many dropped messages nobody asked to drop."""
+    return sum(count for reason, count in counts.items() if not is_intended(reason))
+
+
+def filtered(row: Row) -> int:
+    """Return how many messages of a row, or of the totals, policies kept out, or were there another way."""
+    both = (*row["dropped"].items(), *row["rejected"].items())
+    return sum(count for reason, count in both if is_intended(reason))
+
+
+def parted(counts: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
+    """Part counts by reason: those that nobody asked for, and those of normal filtering."""
+    asked = {reason: count for reason, count in counts.items() if is_intended(reason)}
+    return {reason: count for reason, count in counts.items() if reason not in asked}, asked
 
 
 def is_in_trouble(row: Row) -> bool:

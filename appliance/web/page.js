@@ -15,8 +15,8 @@ const marked = (word) => ({ text: word ? `${SIGNS[stateOf(word)]} ${word}` : "",
 const COLUMNS = {
   roles: (r) => [r.bridge, marked(r.role), r.holder, r.epoch, r.takeovers, r.cause],
   silent: (r) => [r[0], r[1]],
-  rows: (r) => [r.hub, { text: r.link, note: r.fault }, marked(r.state), r.peers, r.in, r.out, r.queued, r.dropped],
-  drops: (r) => [r.link, r.how, r.reason, r.count],
+  rows: (r) => [r.hub, { text: r.link, note: r.fault }, marked(r.state), r.peers, r.in, r.out, r.queued, r.dropped, r.filtered],
+  drops: (r) => [r.link, r.filtered ? `filtered (${r.how})` : r.how, r.reason, r.count],
   values: (r) => [r.pattern, r.unit ? `${r.data} ${r.unit}` : r.data, r.on, age(r.age_ms)],
   taps: (r) => [r.name, { ...marked(r.state), note: r.fault }, r.fill, r.captured, r.lost, r.written, r.files],
   services: (r) => [r.name, r.at, r.counts, r.refused],
@@ -130,7 +130,7 @@ function take(status) {
 function show() {
   frame = 0;
   const status = latest, began = performance.now();
-  for (const key of ["in", "out", "queued", "dropped", "memory"]) set(byId(`t-${key}`), status.totals[key]);
+  for (const key of ["in", "out", "queued", "dropped", "filtered", "memory"]) set(byId(`t-${key}`), status.totals[key]);
   set(byId("t-up"), uptime(status.time_ns - status.started_ns));
   set(byId("topology"), status.topology);
   set(byId("gateway"), status.gateway && `on ${status.gateway}`);

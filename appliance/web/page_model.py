@@ -6,7 +6,18 @@ from heapq import nlargest
 from typing import Any, Final
 
 from appliance.status.overlay import marks
-from appliance.status.words import counted, fault, short, state_word, title, troubles, unlisted
+from appliance.status.words import (
+    counted,
+    fault,
+    filtered,
+    lost,
+    short,
+    state_word,
+    title,
+    troubles,
+    unlisted,
+)
+from bus.reasons import is_intended
 from bus.vacancy import NO_PEER
 from topologies.picture.svg import SIGNS, Mark
 
@@ -83,7 +94,8 @@ def _totals(status: Status) -> dict[str, str]:
         "in": f"{short(rates['received_per_s'])}/s" if rates else str(totals["received"]),
         "out": f"{short(rates['sent_per_s'])}/s" if rates else str(totals["sent"]),
         "queued": str(totals["queued"]),
-        "dropped": str(sum(count for reason, count in totals["dropped"].items() if reason != NO_PEER)),
+        "dropped": str(lost(totals["dropped"]) - totals["dropped"].get(NO_PEER, 0)),
+        "filtered": str(filtered(totals)),
         "memory": f"{memory['held_bytes'] / 1e6:.1f} MB",
     }
 
@@ -97,7 +109,7 @@ def _rows(status: Status) -> Iterator[dict[str, Any]]:
             yield {
                 "hub": hub["name"], "link": row["name"], "state": state, "fault": fault(row),
                 "peers": row["live"], "in": f"{short(crossing[0])}/s", "out": f"{short(crossing[1])}/s",
-                "queued": row["queued"], "dropped": sum(row["dropped"].values()),
+                "queued": row["queued"], "dropped": lost(row["dropped"]), "filtered": filtered(row),
                 "weight": (state not in ("", "up"), sum(crossing), row["received"] + row["sent"]),
             }  # fmt: skip
 
@@ -112,6 +124,7 @@ def _drops(status: Status) -> Iterator[dict[str, Any]]:
                         "how": how,
                         "reason": reason,
                         "count": count,
+                        "filtered": is_intended(reason),
                     }
 
 

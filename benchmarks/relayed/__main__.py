@@ -5,19 +5,17 @@ carries, and is there when its last byte is.
 """
 
 import json
-import os
 import subprocess
 import sys
-import tty
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.command import run_as_command
 from benchmarks.plan import plan
+from benchmarks.relayed.ends import End, end_of
 from benchmarks.relayed.report import page
-from benchmarks.relayed.systems import BAUD, GATEWAYS, Form, Gateway, LineLoad, Place
+from benchmarks.relayed.systems import GATEWAYS, Form, Gateway, LineLoad, Place
 from benchmarks.run import Sample, in_turn
 from benchmarks.systems import BenchError, System, build, started
 from tests.helpers.ports import free_port
@@ -28,26 +26,15 @@ PATIENCE_S = 40.0
 def _loads() -> Iterator[LineLoad]:
     for to_tcp, words in ((True, "line to TCP"), (False, "TCP to line")):
         for percent in (10, 50, 90):
+            share = percent / 100
             name = f"{'up' if to_tcp else 'down'}-{percent}"
             title = f"{words}, {percent} % of the line"
-            yield LineLoad(name, f"{title}, each frame alone", percent / 100, to_tcp)
-            yield LineLoad(f"{name}-ms", f"{title}, once a millisecond", percent / 100, to_tcp, 0.001)
+            yield LineLoad(name, f"{title}, each frame alone", share, to_tcp)
+            yield LineLoad(f"{name}-ms", f"{title}, once a millisecond", share, to_tcp, 0.001)
+            yield LineLoad(f"can-{name}", f"CAN FD, {title}", share, to_tcp, 0.0, 60, "can")
 
 
 LOADS = tuple(_loads())
-
-
-@contextmanager
-def terminal() -> Iterator[tuple[int, str]]:
-    """Yield our end of a pseudo-terminal, and the name of the other."""
-    ours, other = os.openpty()
-    for end in (ours, other):
-        tty.setraw(end)
-    try:
-        yield ours, os.ttyname(other)
-    finally:
-        os.close(ours)
-        os.close(other)
 
 
 def measure(load: LineLoad, gateway: Gateway, repeat: int, seconds: float) -> Sample:
@@ -55,38 +42,41 @@ def measure(load: LineLoad, gateway: Gateway, repeat: int, seconds: float) -> Sa
     if reason := gateway.missing():
         return Sample(load.name, gateway.name, repeat, {}, reason)
     try:
-        with TemporaryDirectory(prefix="relayed-") as name, terminal() as (end, path):
-            values = _measured(load, gateway, seconds, Path(name), end, path)
+        with TemporaryDirectory(prefix="relayed-") as name, end_of(load) as end:
+            values = _measured(load, gateway, seconds, Path(name), end)
     except (BenchError, OSError, subprocess.TimeoutExpired) as error:
         return Sample(load.name, gateway.name, repeat, {}, str(error))
     return Sample(load.name, gateway.name, repeat, values)
 
 
 def _measured(
-    load: LineLoad, gateway: Gateway, seconds: float, directory: Path, end: int, path: str
+    load: LineLoad, gateway: Gateway, seconds: float, directory: Path, end: End
 ) -> dict[str, float]:
     spare = free_port()
 
     def command(port: int) -> list[str]:
-        return gateway.command(Place(path, port, spare, directory))
+        return gateway.command(Place(end.path, port, spare, directory))
 
     form = gateway.form(load.size)
     with started(System(f"relayed-{gateway.name}", gateway.label, gateway.wire, command, str)) as running:
-        ends = [f"fd:{end}", f"{gateway.wire}:{running.port}"]
-        return _generated(load, form, ends, running.pid, seconds, directory, end)
+        ends = [f"{end.kind}:{end.fd}", f"{gateway.wire}:{running.port}"]
+        return _generated(load, form, ends, running.pid, seconds, directory, end.fd)
 
 
 def _generated(
-    load: LineLoad, form: Form, ends: list[str], pid: int, seconds: float, directory: Path, end: int
+    load: LineLoad, form: Form, ends: list[str], pid: int, seconds: float, directory: Path, fd: int
 ) -> dict[str, float]:
     sides = (form.line, form.tcp) if load.to_tcp else (form.tcp, form.line)
     file = directory / "frames"
     file.write_bytes(b"".join(sides[0]))
-    rate = load.share * BAUD / 10 / len(form.line[0])
-    words = [*(ends if load.to_tcp else ends[::-1]), str(file), len(sides[0][0]), len(sides[1][0])]
-    command = [str(build("relayed/load")), *map(str, (*words, rate, load.tick_s, seconds, pid))]
+    size_out = 1 if ends[0].startswith("dg") and not load.to_tcp else len(sides[1][0])
+    words = [*(ends if load.to_tcp else ends[::-1]), str(file), len(sides[0][0]), size_out]
+    command = [
+        str(build("relayed/load")),
+        *map(str, (*words, load.share * load.full_fps(form), load.tick_s, seconds, pid)),
+    ]
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=PATIENCE_S + seconds, pass_fds=[end]
+        command, capture_output=True, text=True, check=False, timeout=PATIENCE_S + seconds, pass_fds=[fd]
     )
     if done.returncode:
         raise BenchError(done.stderr.strip() or f"the load generator ended with {done.returncode}")
@@ -104,7 +94,7 @@ def main() -> int:
     todo = plan("benchmarks.relayed", __doc__, GATEWAYS, LOADS, sys.argv[1:])
 
     def once(load: LineLoad, gateway: Gateway, repeat: int) -> Sample | None:
-        return measure(load, gateway, repeat, todo.seconds)
+        return measure(load, gateway, repeat, todo.seconds) if gateway.line == load.line else None
 
     samples: list[Sample] = in_turn(([load] for load in todo.loads), todo.systems, todo.repeats, once, _tell)
     return todo.finished(

@@ -1,9 +1,9 @@
 /* The load on a gateway between a line and TCP: paced frames into one end, what comes out of the other; one JSON line.
  *
  * usage: load IN OUT FRAMES IN_BYTES OUT_BYTES RATE TICK_S SECONDS PID
- * IN and OUT are fd:NUMBER (inherited), tcp:PORT, or sp:PORT of 127.0.0.1. FRAMES is a file of frames of IN_BYTES, which
+ * IN and OUT are fd:NUMBER (inherited), dg:NUMBER for datagrams, tcp:PORT, or sp:PORT of 127.0.0.1. FRAMES is a file of frames of IN_BYTES, which
  * are written in turn, RATE of them a second: each alone when it is due, or all that are due in one write at each
- * TICK_S. Each must come out as OUT_BYTES, and is there when its last byte is; the time counts from the write.
+ * TICK_S. Each must come out as OUT_BYTES, 1 for datagrams, and is there when its last byte is; the time counts from the write.
  * PID is the gateway, whose processor time is told for the measured time.
  */
 #include "measure.h"
@@ -13,8 +13,10 @@ enum { READ = 64 << 10 };
 #define WARMUP_S 0.5
 #define LIMIT_S 10.0
 #define QUIET_S 0.2
+#define LOST_S 2.0
 
 static uint8_t area[READ];
+static int whole_reads;  // each read is a frame, and counts as one byte
 
 /* Seconds of processor time of a process and all its threads, exact: the ticks of /proc are 10 ms. */
 static double clock_s(int pid) {
@@ -26,7 +28,7 @@ static double clock_s(int pid) {
 
 static int open_end(const char *text) {
     int number = atoi(strchr(text, ':') + 1), fd = number;
-    if (strncmp(text, "fd", 2)) fd = connect_local(number);
+    if (strncmp(text, "fd", 2) && strncmp(text, "dg", 2)) fd = connect_local(number);
     if (!strncmp(text, "sp", 2)) {
         uint8_t hello[8] = {0, 'S', 'P', 0, 0, 0x70, 0, 0}, answer[8];
         if (write(fd, hello, 8) != 8 || recv(fd, answer, 8, MSG_WAITALL) != 8) die("the handshake");
@@ -38,7 +40,7 @@ static int open_end(const char *text) {
 static size_t read_some(int fd) {
     ssize_t n = read(fd, area, sizeof area);
     if (n < 0 && errno != EAGAIN && errno != EINTR) die("read");
-    return n > 0 ? n : 0;
+    return n > 0 ? whole_reads ? 1 : n : 0;
 }
 
 /* Wait until `fd` is readable, or `full` is writable if it is one. Return whether `fd` may be readable. */
@@ -73,6 +75,7 @@ int main(int argc, char **argv) {
     prctl(PR_SET_TIMERSLACK, 1000);
     int in = open_end(argv[1]), out = open_end(argv[2]), pid = atoi(argv[9]);
     size_t in_bytes = atoi(argv[4]), out_bytes = atoi(argv[5]);
+    whole_reads = !strncmp(argv[2], "dg", 2);
     double rate = atof(argv[6]), tick = atof(argv[7]), seconds = atof(argv[8]);
     FILE *f = fopen(argv[3], "r");
     uint8_t *frames = malloc(1 << 20);
@@ -81,13 +84,13 @@ int main(int argc, char **argv) {
     if (!cycle) die("no frames");
     double *due = calloc(total, sizeof *due), *took = calloc(total, sizeof *took), cpu = 0, spent = 0;
     settle(in, out, frames, in_bytes);
-    double start = now(), end = start + total / rate + LIMIT_S, next = start;
+    double start = now(), end = start + total / rate + LIMIT_S, next = start, last = start;
     if (!tick) tick = 1 / rate;
-    while (whole < total && now() < end) {
+    while (whole < total && now() < end && (sent < total || now() < last + LOST_S)) {
         double t = now();
         int full = -1;
         if (sent < total && t >= next) {
-            size_t at = sent % cycle, some = (size_t)((t - start) * rate + 1e-6) + 1 - sent;
+            size_t at = (sent + 1) % cycle, some = (size_t)((t - start) * rate + 1e-6) + 1 - sent;
             if (some > cycle - at) some = cycle - at;
             if (some > total - sent) some = total - sent;
             ssize_t n = some ? write(in, frames + at * in_bytes + begun, some * in_bytes - begun) : 0;
@@ -99,7 +102,7 @@ int main(int argc, char **argv) {
             if (full < 0) while (next <= t) next += tick;
         }
         if (wait_for(out, full, sent == total || full >= 0 ? 0.01 : next - now())) {
-            came += read_some(out), t = now();
+            came += read_some(out), last = t = now();
             for (; whole < sent && (whole + 1) * out_bytes <= came; whole++) took[whole] = t - due[whole];
         }
         if (sent == total && !spent) spent = clock_s(pid) - cpu;

@@ -63,7 +63,7 @@ def _rows(
     results: Results, loads: Sequence[LineLoad], systems: Sequence[Gateway]
 ) -> Iterator[tuple[str, ...]]:
     for load in loads:
-        for system in systems:
+        for system in (one for one in systems if one.line == load.line):
             cores = [100 * cores for cores in results.values(load.name, system.name, "cores")]
             times = [results.values(load.name, system.name, field) for field in ("p50_us", "p99_us")]
             yield load.title, system.label, spread(cores), *map(spread, times)

@@ -2,15 +2,19 @@
 
 import shutil
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from benchmarks.formats import frame_of
 from benchmarks.systems import COMMAND
+from bridges.media.can import codec as can
 from bridges.media.uart.codec import encode
 from bus.wire.batch import from_payloads
 
 BAUD = 3_000_000
+CAN_BITRATE, CAN_DATA_BITRATE = 1_000_000, 5_000_000
+CAN_HEAD_BITS, CAN_TAIL_BITS = 48, 36  # at either rate, beside the data; as in bridges/simulate/can.py
 FRAMES = 256  # that differ
 
 TOPOLOGY = """\
@@ -22,8 +26,11 @@ bridges:
     on: gw
     join:
       - {tcp}
-      - uart: {{port: "{path}", baud: {baud}}}{spoken}
+      - {line}{spoken}
 """
+UART = 'uart: {{port: "{path}", baud: {baud}}}'
+CAN = "can: {{channel: {group}, interface: udp_multicast, fd: true, node: 1}}"
+GROUP = "239.74.163.12"
 BYTES_TCP = (
     "tcp: {{host: 127.0.0.1, port: {port}, mode: listen}}\n"
     "        protocol: {{bytes: {{receive: down, send: up, silence_ms: 0}}}}"
@@ -35,6 +42,10 @@ connection: &line
   connector: serialdev,{path},{baud}n81,local
   options: {{chardelay: {waits}}}
 """
+
+
+Line = Literal["uart", "can"]
+"""A serial line of 3 Mbaud, or CAN FD of 1 and 5 Mbit/s."""
 
 
 class LineLoad(NamedTuple):
@@ -49,6 +60,13 @@ class LineLoad(NamedTuple):
     to_tcp: bool
     tick_s: float = 0.0
     size: int = 64
+    line: Line = "uart"
+
+    def full_fps(self, form: "Form") -> float:
+        """Return the frames a second that the line carries. CAN FD is counted without stuff bits."""
+        if self.line == "uart":
+            return BAUD / 10 / len(form.line[0])
+        return 1 / (CAN_HEAD_BITS / CAN_BITRATE + (8 * 64 + CAN_TAIL_BITS) / CAN_DATA_BITRATE)
 
 
 class Place(NamedTuple):
@@ -75,13 +93,29 @@ def framed(size: int) -> Form:
     return Form(line, [from_payloads([frame]).keep() for frame in frames])
 
 
+def in_can(size: int) -> Form:
+    """Return frames as datagrams of python-can, of one CAN frame each, and in the framing of a bus."""
+    from can import Message
+    from can.interfaces.udp_multicast.utils import pack_message
+
+    def datagram(number: int, frame: bytes) -> bytes:
+        (data,) = can.segment(frame, number, fd=True)
+        identifier = can.can_id(can.SUBJECT_DEFAULT, 2)
+        return pack_message(Message(arbitration_id=identifier, is_extended_id=True, is_fd=True, data=data))
+
+    frames = [frame_of(size, n) for n in range(FRAMES)]
+    coded = [datagram(n, frame) for n, frame in enumerate(frames)]
+    assert len({len(one) for one in coded}) == 1
+    return Form(coded, [from_payloads([frame]).keep() for frame in frames])
+
+
 def bare(size: int) -> Form:
     """Return the bytes that `framed` has on the line, as they are on both sides."""
     return Form(framed(size).line, framed(size).line)
 
 
 class Gateway(NamedTuple):
-    """A gateway: `command(place)` starts it; `wire` is the framing of its TCP side."""
+    """A gateway: `command(place)` starts it; `wire` is the framing of its TCP side, `line` its other side."""
 
     name: str
     label: str
@@ -89,14 +123,16 @@ class Gateway(NamedTuple):
     form: Callable[[int], Form]
     command: Callable[[Place], list[str]]
     missing: Callable[[], str]
+    line: Line = "uart"
 
 
-def _ours(tcp: str, spoken: str) -> Callable[[Place], list[str]]:
+def _ours(tcp: str, spoken: str, line: str = UART) -> Callable[[Place], list[str]]:
     def command(place: Place) -> list[str]:
         file = place.directory / "line.yaml"
         side = tcp.format(port=place.port)
         bus = place.spare if tcp != BUS else place.port
-        file.write_text(TOPOLOGY.format(bus=bus, tcp=side, path=place.path, baud=BAUD, spoken=spoken))
+        line_side = line.format(path=place.path, baud=BAUD, group=GROUP)
+        file.write_text(TOPOLOGY.format(bus=bus, tcp=side, line=line_side, spoken=spoken))
         return [str(COMMAND), "run", str(file), "--run-directory", str(place.directory)]
 
     return command
@@ -116,10 +152,15 @@ def _missing() -> str:
     return "" if shutil.which("ser2net") else "ser2net is missing"
 
 
+def _no_can() -> str:
+    return "" if find_spec("can") and find_spec("msgpack") else "python-can is missing"
+
+
 BUS = "bus: shop"
 GATEWAYS = (
     Gateway("ours", "frames", "sp", framed, _ours(BUS, ""), str),
     Gateway("bytes", "`protocol: bytes`", "tcp", bare, _ours(BYTES_TCP, BYTES_LINE), str),
+    Gateway("can", "CAN FD", "sp", in_can, _ours(BUS, "", CAN), _no_can, "can"),
     Gateway("ser2net", "ser2net", "tcp", bare, _ser2net(True), _missing),
     Gateway("ser2net-now", "ser2net, `chardelay: false`", "tcp", bare, _ser2net(False), _missing),
 )

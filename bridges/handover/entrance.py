@@ -27,6 +27,7 @@ class GatedSide(Protocol):
     opaque: bool
     deaf: bool
     replay_s: float | None
+    stops_in_doubt: bool
 
     def admits(self, content: bytes) -> bool:
         """Tell whether a frame or an opaque message may enter here."""
@@ -78,6 +79,9 @@ class Entrance(Protocol):
 
     def lapsed(self) -> bool:
         """Tell whether the turn of this gateway ended since the last batch entered."""
+
+    def in_doubt(self) -> bool:
+        """Tell whether another gateway may be forwarding, so that sides stop that must not act twice."""
 
     def owe(self, side: int, messages: Sequence[bytes], fresh: bool) -> None:
         """Keep messages that did not leave by a side. `fresh`: they came in just now."""

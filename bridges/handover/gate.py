@@ -18,6 +18,12 @@ from bus.wire.envelope import is_enveloped, take_apart
 
 LATE_S = 0.25  # what the other had queued, on a slow line, may come out for so long after our turn began
 _U32 = 0xFFFFFFFF
+IN_DOUBT = "in doubt"
+
+
+def never() -> bool:
+    """Return False: the lease is not in doubt."""
+    return False
 
 
 def private_origin(origin: int, number: int) -> int:
@@ -35,6 +41,7 @@ class Gate:
     frame. Messages that candidates of other ranks than `rank` have stamped as theirs do not come in.
     `forwarding` says whether the gate is open. `key_of`: where a side is a trunk, returns the stamp for a
     message without an envelope, the same as any other candidate's: origin and sequence as one number.
+    `in_doubt()` tells whether no broker confirms that this one may forward: some sides send nothing then.
     """
 
     def __init__(
@@ -47,8 +54,9 @@ class Gate:
         on_lapse: Callable[[], None] = lambda: None,
         age_s: float = AGE_S,
         rank: Rank = ALONE,
+        in_doubt: Callable[[], bool] = never,
     ) -> None:
-        self.forwarding = False
+        self.forwarding, self.in_doubt = False, in_doubt
         self._sides, self._clock = tuple(sides), clock
         self._may_forward, self._on_lapse = may_forward, on_lapse
         self._private, self._last = private_origin(origin, rank.number), secrets.randbits(32)
@@ -100,6 +108,8 @@ class Gate:
             if self._stamps is not None:
                 self._stamps.advance(now)
             rest = self._without_others(batch, stats) if self._sides[side].trunk else batch
+            if rest and self._sides[side].stops_in_doubt and self.in_doubt():
+                rest = self._without_sent(side, rest, stats)
             return self._without_late(side, rest, stats, now) if rest and self._replayed else rest
         self.window.advance(now)
         for message in payloads(batch):
@@ -117,6 +127,13 @@ class Gate:
         messages = list(payloads(batch))
         kept = [one for one in messages if not (is_enveloped(one) and one[4:8] in self._others)]
         stats.reject("echo", len(messages) - len(kept))
+        return from_payloads(kept) if kept else None
+
+    def _without_sent(self, side: int, batch: Batch, stats: Stats) -> Batch | None:
+        """Take out what may not enter here: while we send nothing, another gateway may send there."""
+        messages = list(payloads(batch))
+        kept = [one for one in messages if self._sides[side].admits(take_apart(one).content)]
+        stats.reject("another sender", len(messages) - len(kept))
         return from_payloads(kept) if kept else None
 
     def _without_late(self, side: int, batch: Batch, stats: Stats, now: float) -> Batch | None:
@@ -155,6 +172,9 @@ class Gate:
         since.
         """
         now = self._clock()
+        for side in self._sides if self.in_doubt() else ():
+            if side.stops_in_doubt:
+                side.purge(IN_DOUBT)
         self._show_came(now)
         due = self.window.replay(now)
         self._remember(due, now)

@@ -130,5 +130,9 @@ class Parallel:
         """Return False: it forwards as long as it runs."""
         return False
 
+    def in_doubt(self) -> bool:
+        """Return False: others forward at all times, and receivers know copies."""
+        return False
+
     def owe(self, side: int, messages: Sequence[bytes], fresh: bool) -> None:
         """Keep nothing: all that enters leaves."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from bridges.protocols.protocol import Problem, Protocol, Way, tokens_of
 from bridges.protocols.values import FormSetting, Valued
@@ -57,9 +57,6 @@ class Asking(Protocol):
     age_ms: Annotated[Delay, "a command that waited longer is not written any more"] = 1000
     replay: Annotated[bool, "never: a command is written once"] = False
     commands: Annotated[int, Range(1, 1024), "most commands that wait"] = 64
-    on_doubt: Annotated[
-        Literal["stop", "go on"], "where several gateways stand in for each other, and no broker is reachable"
-    ] = "stop"
 
     @property
     def rows(self) -> Sequence[Asked]:
@@ -72,10 +69,6 @@ class Asking(Protocol):
         for row in self.rows:
             if self.form == "number" and row.value_type in TEXT:
                 raise ValueError(f"form: number has no text, and {row.value_type} is text")
-
-    @property
-    def stops_in_doubt(self) -> bool:
-        return self.on_doubt == "stop"
 
     @property
     def way(self) -> Way:

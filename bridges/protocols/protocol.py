@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from bridges.items import Items
+from bridges.judge import Judge
 from bus.kinds import load
 from bus.needs import Need
 from bus.quantity.quantity import Quantity
@@ -89,6 +90,10 @@ class Protocol(Record):
 
     age_ms: Annotated[Delay, "at a takeover, frames that waited longer are not sent any more"] = 100
     replay: Annotated[bool, "at a takeover, send what the failed gateway had not sent"] = True
+    on_doubt: Annotated[
+        Literal["stop", "go on"],
+        "sending, where several gateways stand in for each other and no broker is reachable",
+    ] = "stop"
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -114,6 +119,11 @@ class Protocol(Record):
         return Way()
 
     @property
+    def judge(self) -> Judge | None:
+        """A judge of what enters and leaves, where the patterns of `way` have more in them; else None."""
+        return None
+
+    @property
     def claim(self) -> Claim | None:
         """The identifiers that come in and leave, for a `sourceless` protocol of CAN."""
         return None
@@ -121,7 +131,7 @@ class Protocol(Record):
     @property
     def stops_in_doubt(self) -> bool:
         """Whether nothing is sent while no broker can say which gateway may."""
-        return False
+        return self.on_doubt == "stop"
 
     @property
     def hears_errors(self) -> bool:

@@ -32,6 +32,7 @@ log = logging.getLogger("buscoupler.tmq")
 State = Literal["idle", "connecting", "doubted", "asking", "streaming", "down", "closed"]
 LOCAL = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL, errno.EACCES}
 _RESET = words_of(OSError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)))
+SILENT = "takes connections, and does not answer"
 _IN_PROGRESS = {0, errno.EINPROGRESS, errno.EWOULDBLOCK}
 
 
@@ -58,9 +59,10 @@ class PeerSetup(NamedTuple):
     """All that the peers of one owner have in common.
 
     `hello(flags)` makes our greeting. `stats` counts what goes out to any of them. `on_frames` gets what
-    comes back. `patient`: an attempt that times out puts a peer in doubt, and what is queued stays. The peer
-    has failed if the next attempt, `doubt_s` later, fails too. It is in doubt again only after it has taken a
-    connection.
+    comes back. `answers`: the peer greets or closes the first connection, however busy it is; one that does
+    neither within `connect_s` has failed. `patient`: an attempt that times out puts a peer in doubt, and what
+    is queued stays. The peer has failed if the next attempt, `doubt_s` later, fails too. It is in doubt again
+    only after it has taken a connection.
     """
 
     loop: AbstractEventLoop
@@ -70,6 +72,7 @@ class PeerSetup(NamedTuple):
     owner: PeerOwner
     on_frames: OnObjects
     patient: bool = False
+    answers: bool = False
 
 
 class Peer:
@@ -90,6 +93,7 @@ class Peer:
         self._loop, self._options, self._hello, self._stats = loop, options, setup.hello, setup.stats
         self._owner, self._on_frames = setup.owner, setup.on_frames
         self._patient = self._may_doubt = setup.patient
+        self._answers = setup.answers
         self._waiting: deque[bytes] = deque()
         self._waiting_bytes = 0
         self._flushing = False
@@ -268,7 +272,10 @@ class Peer:
         self.connection = Connection(
             self._loop, sock, self.name, Cutter(), heard, closed, self._stats, options, self._on_room
         )
-        self._arm(self._options.verdict_s, partial(self.connection.close, "one packet a connection"))
+        if self._answers:
+            self._arm(self._options.connect_s, partial(self.connection.close, SILENT))
+        else:
+            self._arm(self._options.verdict_s, partial(self.connection.close, "one packet a connection"))
 
     def _sent_one(self, sent: int) -> None:
         frame = self._waiting.popleft()
@@ -316,6 +323,8 @@ class Peer:
             return
         if not self._patient and not connection.greeted and connection.fault == _RESET:
             return self._fail(ConnectionRefusedError(errno.ECONNREFUSED, "closed without a word"))
+        if connection.fault == SILENT:
+            return self._fail(TimeoutError(errno.ETIMEDOUT, SILENT))
         self.each = not connection.greeted
         self._next()
         if connection.greeted:

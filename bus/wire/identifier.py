@@ -17,6 +17,7 @@ STANDARD_MAX = (1 << 11) - 1
 IDENTIFIER = (1 << 29) - 1
 
 _WORD: Final = re.compile("0[xX]([0-9a-fA-F]{1,16})(x|r|xr|rx)")
+_STANDARD: Final = re.compile("0[xX][0-7][0-9a-fA-F]{2}")
 
 
 class Identifier(int):
@@ -37,10 +38,13 @@ def identifier_word(number: int) -> str:
 
 
 def identifier_in(text: str) -> Identifier | None:
-    """Return the token of an identifier with `x` or `r`; None for other text.
+    """Return the token of an identifier with `x` or `r`, or of three hex digits; None for other text.
 
-    Raises `TokenError` if it is out of range.
+    So the token of a standard identifier is shown as it was written, `0x181`. Raises `TokenError` if one with
+    `x` or `r` is out of range.
     """
+    if _STANDARD.fullmatch(text):
+        return Identifier(int(text, 16))
     found = _WORD.fullmatch(text)
     if found is None:
         return None

@@ -138,7 +138,10 @@ class Decoder:
         """Return the messages that are whole now, if any. Set `fault` if the stream lost its framing."""
         if isinstance(self._rest, Large):
             return self._feed_large(self._rest, read_bytes)
-        stop = len(self._rest) + read_bytes
+        stop, head = len(self._rest) + read_bytes, self._lead + LENGTH_BYTES
+        if stop >= head and LENGTH.unpack_from(self._scratch, self._lead)[0] == stop - head:
+            self._rest = b""  # one message and nothing more: what a dialogue brings
+            return self._batch(self._scratch, stop, 1)
         count, position = scan(self._scratch, stop, self._lead)
         self._keep_rest(position, stop, dripped=not count and read_bytes < len(self._rest))
         return self._batch(self._scratch, position, count) if count else None

@@ -35,10 +35,13 @@ def slow() -> tuple[str, ...]:
 
 def is_slow(nodeid: str) -> bool:
     """Return whether a test, a module or a folder is left out. Names of functions are without parameters."""
-    function = nodeid.partition("[")[0]
-    return any(
-        function == name or (name.endswith(("/", ".py")) and function.startswith(name)) for name in slow()
-    )
+    return _is_slow(nodeid.partition("[")[0])
+
+
+@cache
+def _is_slow(function: str) -> bool:
+    whole = tuple(name for name in slow() if name.endswith(("/", ".py")))
+    return function in slow() or function.startswith(whole)
 
 
 @cache

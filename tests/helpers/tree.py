@@ -38,6 +38,7 @@ PURE = [  # beside every module whose docstring claims it
     "bridges/admission.py",
     "bridges/forms.py",
     "bridges/ingress.py",
+    "bridges/judge.py",
     "bridges/rules.py",
     "bridges/runs.py",
     "bridges/handover/window.py",

@@ -7,6 +7,7 @@ from functools import partial
 from heapq import nlargest
 
 from bridges.protocols.protocol import Protocol
+from bus.schema import Names
 from topologies.findings import Finding, error, warning
 from topologies.model import BridgeSpec, Candidate, Rate, Side, Topology
 from topologies.wiring.filters import Tokens, begins, one_way, related, tokens
@@ -73,8 +74,16 @@ def _share(topology: Topology, joint: Joint) -> float:
     more = (medium.seal_bytes if keys_at(topology, joint.side, joint.trunk) else 0) + _renamed_bytes(
         joint.side
     )
-    times = (medium.seconds(frame_bytes(r, joint.spec) + more, joint.trunk) or 0.0 for r in crossing)
+    names = [_on_wire(joint.side, max(r.pattern, joint.spec.pattern, key=len)) for r in crossing]
+    sizes = [frame_bytes(r, joint.spec) + more for r in crossing]
+    times = [medium.seconds_of(*one, joint.trunk) or 0.0 for one in zip(names, sizes, strict=True)]
     return sum(r.frames_per_s * time for r, time in zip(crossing, times, strict=True))
+
+
+def _on_wire(side: Side, names: Names) -> Names:
+    """Return the pattern that frames of a pattern in the bridge have on the wire of a side."""
+    renaming = side.renaming
+    return next(iter(renaming.outside(names)), names) if renaming else names
 
 
 def _renamed_bytes(side: Side) -> int:

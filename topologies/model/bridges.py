@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from bridges.front.renaming import Renaming
 from bridges.front.settings import Front
 from bridges.front.settings import Limit as FrontLimit
+from bridges.judge import Judge, Renamed
 from bridges.media import MEDIA
 from bridges.media.medium import Medium
 from bridges.protocols import PROTOCOLS
@@ -170,6 +171,12 @@ class Side(Record):
         if way is None or not renaming:
             return way
         return Way(*(None if some is None else _inside(renaming, some) for some in way))
+
+    @property
+    def judge(self) -> Judge | None:
+        """The judge of what its devices say and take, by the patterns inside the bridge; None for no need."""
+        judge = None if self.speaks is None else self.speaks.judge
+        return judge if judge is None or not self.renaming else Renamed(self.renaming, judge)
 
     @property
     def allowed(self) -> Filter:

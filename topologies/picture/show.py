@@ -26,7 +26,7 @@ from topologies.wiring.segments import Edge, Joint, Wiring, is_trunk, joined, wi
 
 Tree = tuple[str, list["Tree"]]
 _PATTERNS = 3  # of a side
-_QUANTITIES = 20  # of a side
+_QUANTITIES = 20  # of a side, and lines of its medium
 Style = Literal["text", "mermaid"]
 _SHAPES = {
     "brokers": ("broker", "[", "]"),
@@ -99,7 +99,9 @@ def _bridge(topology: Topology, name: str, spec: BridgeSpec, gateway: str) -> Tr
     group = f"group {spec.group}" if spec.group else ""
     framed = _frames_only(takes_frames_only(spec))
     label = _line(f"bridge {name}", group, place_of(topology, name, gateway), _pattern(spec.pattern), framed)
-    return label, [(_side(topology, side), _quantities(side)) for side in spec.at(gateway)]
+    return label, [
+        (_side(topology, side), [*_carried(side), *_quantities(side)]) for side in spec.at(gateway)
+    ]
 
 
 def _side(topology: Topology, side: Side) -> str:
@@ -114,13 +116,19 @@ def _side(topology: Topology, side: Side) -> str:
     return _line(side_label(side), _pattern(side.pattern), *words, filtered, framed, _shed(side.shed), trunk)
 
 
+def _carried(side: Side) -> list[Tree]:
+    """Return a leaf for each of the first lines that the medium of a side says."""
+    return _leaves([] if side.medium is None else [*side.medium.lines()], "")
+
+
 def _quantities(side: Side) -> list[Tree]:
     """Return a leaf for each of the first values that the side's devices have."""
-    lines = [line(one) for one in of_side(side)]
+    return _leaves([line(one) for one in of_side(side)], ": --values")
+
+
+def _leaves(lines: list[str], hint: str) -> list[Tree]:
     more = len(lines) - _QUANTITIES
-    return [
-        (one, []) for one in (*lines[:_QUANTITIES], *([f"and {more} more: --values"] if more > 0 else []))
-    ]
+    return [(one, []) for one in (*lines[:_QUANTITIES], *([f"and {more} more{hint}"] if more > 0 else []))]
 
 
 def side_label(side: Side) -> str:

@@ -1,1 +1,3 @@
-"""CAN frames as they are: `protocol` has the record, `translator` puts identifiers into patterns."""
+"""CAN frames as they are: `protocol` has the record, `translator` puts identifiers into patterns, and `judge`
+knows which of them pass.
+"""

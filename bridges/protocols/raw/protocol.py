@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
 from bridges.items import Items
-from bridges.protocols.protocol import Claim, Protocol, Way
+from bridges.protocols.protocol import Claim, Protocol, Way, tokens_of
+from bridges.protocols.raw.judge import Names as TokenNames
+from bridges.protocols.raw.judge import RawJudge
 from bridges.protocols.selection import ALL, FILTERS_MAX, Selection, identifier_of, selection_of
 from bus.names import IDENTIFIERS
 from bus.schema import Check, Length, Names, Notation, Patterns, Single
@@ -101,6 +103,20 @@ class Raw(Protocol):
         if singles is None:
             return (self.root, *(names for one, names in named.items() if one in chosen))
         return tuple(named.get(one) or (*self.root, one) for one in singles)
+
+    @property
+    def token_names(self) -> TokenNames:
+        """The patterns of identifiers, in tokens."""
+        named = {tokens_of(names): int(one) for one, names in self.named_ids.items()}
+        return TokenNames(tokens_of(self.root), named)
+
+    @property
+    def judge(self) -> RawJudge | None:
+        sets = self.received, self.sent
+        is_listed = all(one.values is None or one.singles(_PATTERNS) is not None for one in sets)
+        if is_listed and not (self.spares_sent and self.send):
+            return None
+        return RawJudge(self.token_names, *sets, self.spares_sent)
 
     @property
     def claim(self) -> Claim | None:

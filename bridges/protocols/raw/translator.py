@@ -8,6 +8,7 @@ from bridges.items import (
     FD,
     IDENTIFIER,
     KINDS,
+    LENGTH,
     REMOTE,
     STANDARD_MAX,
     STATE,
@@ -20,11 +21,12 @@ from bridges.protocols.translator import Sent, Translator, Wire
 from bus.wire.frame import PUB, pack, unpack
 
 BRS, ESI, FDF = 1, 2, 4
-"""The flags of an FD frame in its third token, those of `canfd_frame` in linux/can.h."""
+"""The flags of an FD frame in its third token, those of `canfd_frame` in linux/can.h; that token of a classic
+frame is its mark `LENGTH`."""
 ANOTHER_SENDER = "another sender"
 NOT_SENT = "not sent here"
 _HEADS = 8192  # remembered
-_FD_MARKS = FD | SWITCH | STATE
+_MARKS = FD | SWITCH | STATE | LENGTH  # that are in the pattern
 _LENGTHS = frozenset((*range(9), 12, 16, 20, 24, 32, 48, 64))
 _OWN_KIND = ERROR | REMOTE  # of frames that no FD frame is
 
@@ -39,18 +41,18 @@ class RawTranslator(Translator[CanFrame]):
 
     def __init__(self, record: Raw, wire: Wire) -> None:
         super().__init__(wire)
-        self._root = tokens_of(record.root)
+        self._names = record.token_names
+        self._root = self._names.root
         self._received, self._sent = record.received, record.sent
         self._sends, self._spares = bool(record.send), record.spares_sent
         self._tokens = {one: tokens_of(names) for one, names in record.named_ids.items()}
-        self._named = {tokens: int(one) for one, tokens in self._tokens.items()}
         self._heads: dict[tuple[int, int, int], bytes] = {}
         self._allowed: dict[int, bool] = {}
 
     def receive(self, items: Sequence[CanFrame], now_s: float) -> list[bytes]:
         heads, found = self._heads, list[bytes]()
         for identifier, data, marks in items:
-            key = identifier, marks & _FD_MARKS, len(data)
+            key = identifier, marks & _MARKS, len(data)
             head = heads.get(key)
             if head is None:
                 head = self._learn(key)
@@ -79,7 +81,9 @@ class RawTranslator(Translator[CanFrame]):
         return identifier in self._received
 
     def _head(self, identifier: int, marks: int, size: int) -> bytes:
-        flags = () if not marks else (FDF | (BRS if marks & SWITCH else 0) | (ESI if marks & STATE else 0),)
+        if marks & FD:
+            marks = FDF | (BRS if marks & SWITCH else 0) | (ESI if marks & STATE else 0)
+        flags = (marks,) if marks else ()
         tokens = self._tokens.get(identifier) or (*self._root, identifier)  # type: ignore[call-overload]
         return pack(PUB, (*tokens, *flags), bytes(size))[: -size or None]
 
@@ -90,34 +94,24 @@ class RawTranslator(Translator[CanFrame]):
         elif not self._sends or identifier not in self._sent:
             self.reject("foreign")
         elif not self.wire.may_act(now_s):
-            return self._head(identifier, marks & _FD_MARKS, len(data)) + data
+            return self._head(identifier, marks & _MARKS, len(data)) + data
         else:
             self.reject(ANOTHER_SENDER)
         return b""
 
     def send(self, message: bytes, now_s: float) -> Sent[CanFrame]:
         kind, tokens, data = unpack(message)
-        identifier, flags = self._identifier(tokens)
+        identifier, flags = self._names.parted(tokens)
         if kind != PUB or identifier < 0 or not self._may_send(identifier):
             return Sent(why=NOT_SENT)
         if flags is None:
             flags = FDF | BRS if len(data) > 8 and not identifier & REMOTE else 0
         if not is_frame(identifier, flags, len(data)):
             return Sent(why="oversize" if len(data) > 64 else "malformed")
-        marks = FD | (SWITCH if flags & BRS else 0) | (STATE if flags & ESI else 0) if flags else 0
+        marks = flags
+        if flags & FDF:
+            marks = FD | (SWITCH if flags & BRS else 0) | (STATE if flags & ESI else 0)
         return Sent(((identifier, data, marks),))
-
-    def _identifier(self, tokens: tuple[int, ...]) -> tuple[int, int | None]:
-        """Return the identifier that a pattern means, -1 for none, and the flags that stand behind it."""
-        named = self._named
-        if (one := named.get(tokens)) is not None:
-            return one, None
-        if tokens and (one := named.get(tokens[:-1])) is not None:
-            return one, tokens[-1]
-        place = len(self._root)
-        if tokens[:place] != self._root or not 1 <= len(tokens) - place <= 2:
-            return -1, None
-        return tokens[place], tokens[place + 1] if len(tokens) > place + 1 else None
 
     def _may_send(self, identifier: int) -> bool:
         verdict = self._allowed.get(identifier)
@@ -135,9 +129,10 @@ def _most(marks: int) -> int:
 
 
 def is_frame(identifier: int, flags: int, size: int) -> bool:
-    """Tell whether there is such a CAN frame. `flags` are those of an FD frame, 0 for a classic one."""
+    """Tell whether there is such a CAN frame. `flags`: the third token, 0 for none."""
     if identifier & IDENTIFIER > STANDARD_MAX and not identifier & EXTENDED:
         return False
-    if not flags:
-        return size <= 8 and not identifier & KINDS & ~(EXTENDED | REMOTE)
-    return flags & FDF > 0 and not flags >> 3 and not identifier & _OWN_KIND and size in _LENGTHS
+    if not flags & FDF:
+        fits = size == 8 < flags >> 4 < 16 and not flags & 15 if flags else size <= 8
+        return fits and not identifier & KINDS & ~(EXTENDED | REMOTE)
+    return not flags >> 3 and not identifier & _OWN_KIND and size in _LENGTHS

@@ -31,7 +31,8 @@ class Uplink(PeerOwner):
     as packets. They are sent again to each broker that the client moves to, and every `refresh_s`. `broker`
     is the address in use, None while none answers; `moves` counts changes, `losses` the brokers that answered
     and then did not; `fault` says why the last one was left. `refusals` are the reasons of the broker in use
-    why it refused registrations, by type and tokens.
+    why it refused registrations, by type and tokens. One is forgotten when the broker has answered a
+    repetition without refusing it again.
     """
 
     def __init__(
@@ -47,6 +48,8 @@ class Uplink(PeerOwner):
         self.moves = self.losses = 0
         self.fault = ""
         self.refusals: dict[tuple[int, Tokens], str] = {}
+        self._refused_now = set[tuple[int, Tokens]]()  # since all was registered for the last time
+        self._rounds = 0  # of registering all
         self.up = False
         self._hello = hello
         self._options = replace(options, queue_bytes=max(options.queue_bytes, _QUEUE_BYTES))
@@ -61,7 +64,7 @@ class Uplink(PeerOwner):
         self._timer: TimerHandle | None = None
         self._refresh_s = self._repeat_s = self._return_s = 0.0
         self._unasked: list[Future[None]] = []
-        self._asked: deque[list[Future[None]]] = deque()
+        self._asked: deque[tuple[list[Future[None]], int]] = deque()  # with the round before each question
         self._closed = True
 
     def open(self, loop: AbstractEventLoop) -> None:
@@ -112,11 +115,12 @@ class Uplink(PeerOwner):
     def _ask(self) -> None:
         self._unasked = [future for future in self._unasked if not future.done()]
         peer = self._peer
-        if not self._unasked or peer is None:
+        outdated = self.refusals.keys() - self._refused_now
+        if peer is None or not (self._unasked or outdated):
             return
         if self.connection is not None:
             self.connection.say(pack_hello(self._hello(peer.address, ANSWER)))
-            self._asked.append(self._unasked)
+            self._asked.append((self._unasked, self._rounds))
             self._unasked = []
         elif self.up and peer.each and not peer.busy:
             _finish(self._unasked)
@@ -124,15 +128,20 @@ class Uplink(PeerOwner):
 
     def _ask_again(self) -> None:
         """Ask the next broker the questions that this one has not answered."""
-        self._unasked = [*chain.from_iterable(self._asked), *self._unasked]
+        self._unasked = [*chain.from_iterable(futures for futures, _ in self._asked), *self._unasked]
         self._asked.clear()
+
+    def _answered(self) -> None:
+        """Finish the oldest question. What was not refused again before it is not refused any more."""
+        futures, rounds = self._asked.popleft()
+        if rounds == self._rounds:
+            self.refusals = {key: why for key, why in self.refusals.items() if key in self._refused_now}
+        _finish(futures)
 
     def _make(self, address: Address) -> Peer:
         hello = partial(self._hello, address)
-        setup = PeerSetup(self._loop, self._options, hello, self.stats, self, self._on_frames)
-        peer = Peer(address, setup)
-        self._register(peer)
-        return peer
+        setup = PeerSetup(self._loop, self._options, hello, self.stats, self, self._on_frames, answers=True)
+        return Peer(address, setup)
 
     def _register(self, peer: Peer) -> None:
         """Send a greeting and all registrations.
@@ -140,7 +149,9 @@ class Uplink(PeerOwner):
         By the greeting a broker of ours knows whom to look after, however early the connection ends. One of
         2015 ignores it.
         """
-        self.refusals.clear()
+        if peer is not self._trial:
+            self._refused_now.clear()
+            self._rounds += 1
         peer.send(pack_hello(self._hello(peer.address, 0)), *self._registrations(peer.address))
 
     def _begin(self, number: int) -> None:
@@ -182,6 +193,8 @@ class Uplink(PeerOwner):
             self._trial = made
         else:
             self._peer = made
+            self.refusals.clear()
+        self._register(made)
 
     def peer_hello(self, peer: Peer, hello: Hello) -> None:
         if peer is self._trial:
@@ -189,7 +202,7 @@ class Uplink(PeerOwner):
         if peer is not self._peer:
             return
         if hello.flags & ANSWERED and self._asked:
-            _finish(self._asked.popleft())
+            self._answered()
         if not self.up:
             self._is_up(peer)
             self._register(peer)  # now that it knows whom to answer here
@@ -225,6 +238,7 @@ class Uplink(PeerOwner):
             self.peer_failed(peer, f"refused: {refusal.why}")
         elif peer is self._peer and len(self.refusals) < _REFUSALS:
             self.refusals[refusal.kind, refusal.tokens] = refusal.why
+            self._refused_now.add((refusal.kind, refusal.tokens))
         return True
 
     def peer_lost(self, peer: Peer) -> None:
@@ -268,6 +282,7 @@ class Uplink(PeerOwner):
         self._refresh_s = now_s + (self._repeat_s if peer.each else self._options.refresh_s)
         peer.forget()
         self._register(peer)
+        self._loop.call_soon(self._ask)  # whether what was refused still is
 
     def _look_back(self, now_s: float) -> None:
         busy = self._trial is not None or True in self._lookups
@@ -283,6 +298,7 @@ class Uplink(PeerOwner):
         if old is None:
             return trial.close()
         self._ask_again()
+        self.refusals.clear()
         self._peer, self._at = trial, self._trial_at
         self.moves += 1
         log.info("back to broker %s", trial.name)

@@ -49,6 +49,11 @@ def test_the_heading_names_the_process_and_its_time(gateway: str, up_s: int, hea
     assert lines(one)[0] == head
 
 
+def test_the_heading_of_a_page_names_its_address_as_another_gateway_may_have_the_port() -> None:
+    head = lines(status(gateway="gw", at="http://127.0.0.1:9943"))[0]
+    assert head.startswith("t on gw: buscoupler, process 7 at http://127.0.0.1:9943, up ")
+
+
 def test_without_an_earlier_status_counts_are_totals() -> None:
     head, row = lines(status(counts("x", 70, 30, queued=4)))[1:]
     assert head.split() == ["link", "state", "peers", "in", "out", "queued"]

@@ -1,14 +1,18 @@
 """What open pages get of a status: its texts, the rows that weigh most, and only the marks that changed."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 from xml.dom.minidom import parseString
 
 import pytest
 
+from appliance.status.terminal import links
 from appliance.web.page_model import PageModel, page_fields
 from appliance.web.stream import event
+from bus.reasons import DROPPED, REJECTED, Reason, kind_of
+from bus.vacancy import NO_PEER
 from tests.helpers import ROOT
 from topologies.loading.loader import load
 from topologies.picture.drawing import draw
@@ -35,7 +39,13 @@ def status(*rows: dict[str, Any], hub: str = "p", **more: Any) -> dict[str, Any]
         "pid": 7,
         "parts": [],
         "hubs": [{"name": hub, "part": f"bus {hub}", "links": list(rows)}],
-        "totals": {"received": 5, "sent": 6, "queued": 7, "dropped": {"a": 1, "b": 2, "no peer": 900}},
+        "totals": {
+            "received": 5,
+            "sent": 6,
+            "queued": 7,
+            "dropped": {"a": 1, "b": 2, "no peer": 900, "pattern": 70},
+            "rejected": {"echo": 8, "crc": 5},
+        },
         "memory": {"held_bytes": 1_250_000},
         "candidates": [],
         "brokers": [],
@@ -119,14 +129,34 @@ def test_totals_are_rates_if_there_are_any(totals: dict[str, Any], shown: tuple[
     made = page_fields(one)["totals"]
     assert (made["in"], made["out"]) == shown
     assert (made["queued"], made["dropped"], made["memory"]) == ("7", "3", "1.2 MB")
+    assert made["filtered"] == "78"
 
 
 def test_drops_are_told_by_link_and_reason() -> None:
     one = status(row("x", dropped={"stale": 1}, rejected={"echo": 2}))
     assert page_fields(one)["drops"] == [
-        {"link": "p | x", "how": "dropped", "reason": "stale", "count": 1},
-        {"link": "p | x", "how": "rejected", "reason": "echo", "count": 2},
+        {"link": "p | x", "how": "dropped", "reason": "stale", "count": 1, "filtered": False},
+        {"link": "p | x", "how": "rejected", "reason": "echo", "count": 2, "filtered": True},
     ]
+
+
+@pytest.mark.parametrize("kind", ["policy", "elsewhere", "gone", "trouble"])
+@pytest.mark.parametrize(("how", "table"), [("dropped", DROPPED), ("rejected", REJECTED)])
+def test_normal_filtering_is_apart_from_drops_on_the_page_and_in_top(
+    how: str, table: tuple[Reason, ...], kind: str
+) -> None:
+    """Of each reason that there is: the frames of a one-way side are no fault, and a full queue is one."""
+    words = [reason.word for reason in table if kind_of(reason.word) == kind and reason.word != NO_PEER]
+    counts = {word: number for number, word in enumerate(words, 1)}
+    one = status(row("x") | {"balance": 0, how: counts})
+    one["totals"] |= {"dropped": {}, "rejected": {}} | {how: counts}
+    made, top = page_fields(one), "\n".join(links(one, None, None))
+    normal = sum(counts.values()) if kind in ("policy", "elsewhere") else 0
+    lost = sum(counts.values()) - normal if how == "dropped" else 0
+    assert [made["totals"][key] for key in ("dropped", "filtered")] == [str(lost), str(normal)]
+    assert [made["rows"][0][key] for key in ("dropped", "filtered")] == [lost, normal]
+    assert {drop["filtered"] for drop in made["drops"]} <= {bool(normal)}
+    assert not counts or (f"filtered: {how} 1" if normal else f"\n      {how} 1") in re.sub(r"\d+", "1", top)
 
 
 def test_troubles_are_counted() -> None:

@@ -11,6 +11,7 @@ from pyspark.sql import Row
 
 from bus.names import Names
 from bus.wire.pattern import Pattern
+from pipeline.analysis.audit.verdict import judge
 from pipeline.output import svg
 from pipeline.output.page import page, window_s
 
@@ -105,7 +106,9 @@ FAULT = Row(kind="lost", stage="on the way", segment="bus plant", gateway="gw", 
 
 @pytest.mark.parametrize(("summary", "color"), [([], "green"), ([FAULT], "red")])
 def test_the_verdict_has_its_color(summary: list[Row], color: str) -> None:
-    text = page("here", GREEN, parts(summary=summary), Names())
+    given = parts(summary=summary)
+    found = judge(given)
+    text = page("here", (found.color, found.line), given, Names())
     assert f'<div class="verdict {color}">{color.capitalize()}: 40 frames' in text
 
 

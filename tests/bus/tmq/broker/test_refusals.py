@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -19,11 +20,15 @@ from bus.tmq import (
     tmq_subscribe,
 )
 from bus.tmq.broker import Broker
+from bus.tmq.client.uplink import Uplink
+from bus.tmq.peer import SILENT, Peer
 from bus.tmq.wire import (
+    ANSWERED,
     HELLO,
     REFUSED,
     SUBSCRIBE,
     Cutter,
+    Hello,
     Refusal,
     pack_refusal,
     unpack_refusal,
@@ -198,3 +203,63 @@ def test_what_a_refusal_says_is_bounded_and_can_be_shown() -> None:
     assert len(unpack_refusal(pack_refusal(made._replace(why=1000 * "x"))).why) == 120
     assert unpack_refusal(pack(REFUSED, (), b"\x46\x1b[2Jred\n")).why == "?[2Jred?"
     assert unpack_refusal(pack(REFUSED, ())) == Refusal(0, (), "no reason given")
+
+
+async def test_a_refusal_stays_while_all_is_registered_again(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The heartbeat that registers all again comes in the very turn in which the broker has answered."""
+    client = await house.client(house.broker(per_address=0), heartbeat_s=5.0, refresh_s=0.001)
+    uplink, answers = client.node.uplink, list[Hello]()
+    heard = Uplink.peer_hello
+
+    def and_a_heartbeat(self: Uplink, peer: Peer, hello: Hello) -> None:
+        heard(self, peer, hello)
+        if self is uplink and hello.flags & ANSWERED and len(answers) < 3:
+            answers.append(hello)
+            self.tick(asyncio.get_running_loop().time() + 6.0)
+
+    monkeypatch.setattr(Uplink, "peer_hello", and_a_heartbeat)
+    assert not await client.subscribe(PATTERN)
+    assert not await client.publish(PATTERN)
+    assert "registrations of one address" in client.refusal(PATTERN)
+    assert len(answers) > 1
+
+
+async def test_a_refusal_ends_when_the_broker_takes_the_repeated_registration(house: House) -> None:
+    broker = house.broker(registrations=1)
+    first, late = [await house.client(broker, refresh_s=0.1) for _ in range(2)]
+    assert await first.subscribe((1,))
+    assert not await late.subscribe((2,))
+    first.close()
+    await until(lambda: broker.counts["routes"] == 1 and not late.refusal((2,)))
+
+
+async def test_a_look_at_a_better_broker_leaves_the_refusals_of_the_one_in_use(house: House) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:  # it takes connections, and does not answer
+        away = f"tcp://127.0.0.1:{deaf.getsockname()[1]}"
+        client = await house.client(away, house.broker(per_address=0), connect_s=0.1)
+        assert not await client.subscribe(PATTERN)
+        assert client.broker is not None
+        taken = list[socket.socket]()
+        deaf.setblocking(False)
+
+        def looked_again() -> bool:
+            with suppress(BlockingIOError):
+                taken.append(deaf.accept()[0])
+            return len(taken) > 1
+
+        await until(looked_again)
+        for connection in taken:
+            connection.close()
+        assert "registrations of one address" in client.refusal(PATTERN)
+
+
+async def test_a_broker_that_only_takes_connections_has_not_registered_anything(house: House) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        url = f"tcp://127.0.0.1:{deaf.getsockname()[1]}"
+        client = await house.client(url, verdict_s=0.01, connect_s=0.05, wait_s=0.3)
+        assert not await client.subscribe(PATTERN)
+        assert not await client.publish(PATTERN)
+        assert client.broker is None
+        assert client.refusal(PATTERN) == f"127.0.0.1:{url.rpartition(':')[2]}: {SILENT}"
