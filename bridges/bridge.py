@@ -221,6 +221,7 @@ class Side(Hub):
         """Judge by another policy from the next batch on. Messages that are held back continue to wait."""
         self.policy, self.trunk, self.opaque, self.deaf = policy, policy.trunk, policy.opaque, policy.deaf
         self.replay_s, self.stops_in_doubt = policy.replay_s, policy.stops_in_doubt
+        self.anew = policy.anew
         judge = policy.judge
         self._verdicts = None if judge is None else (Verdicts(judge.enters), Verdicts(judge.leaves))
         self._in = Rule([*policy.allow, *policy.allow_in], [*policy.deny, *policy.deny_in])

@@ -24,6 +24,7 @@ __all__ = [
     "Answer",
     "CanFrame",
     "Datagram",
+    "Exchange",
     "Items",
     "Request",
 ]
@@ -42,6 +43,21 @@ CanFrame = tuple[int, bytes | bytearray, int]
 
 Datagram = bytes
 """One datagram, whole."""
+
+
+class Exchange(NamedTuple):
+    """A request on a serial line and its answer: their bytes together, and the silence that ends each.
+
+    The silence is `pause_bytes` characters long, and at least `pause_s`.
+    """
+
+    size: int
+    pause_s: float
+    pause_bytes: float
+
+    def seconds(self, byte_s: float) -> float:
+        """Return the time of both, without that of the device, where a byte takes `byte_s`."""
+        return self.size * byte_s + 2 * max(self.pause_s, self.pause_bytes * byte_s)
 
 
 class Request(NamedTuple):

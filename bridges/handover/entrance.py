@@ -28,6 +28,7 @@ class GatedSide(Protocol):
     deaf: bool
     replay_s: float | None
     stops_in_doubt: bool
+    anew: bool
 
     def admits(self, content: bytes) -> bool:
         """Tell whether a frame or an opaque message may enter here."""

@@ -266,6 +266,7 @@ def _rules(sides: Sequence[GatedSide]) -> list[SideRules]:
             side.opaque,
             side.keeps_unsent,
             side.replay_s,
+            side.anew,
         )
         for side in sides
     ]

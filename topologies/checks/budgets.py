@@ -59,11 +59,22 @@ def _crowded(wiring: Wiring) -> Iterator[Finding]:
             most = ", ".join(
                 f"{name} {shares[name]:.0%}" for name in nlargest(3, shares, key=shares.__getitem__)
             )
-            why = "bursts will wait" if share <= 1 else "is the bit rate right?"
-            text = (
-                f"{joint.wire}: by their cycle times, messages fill {share:.0%} of the line ({most}): {why}"
-            )
-            yield warning(protocol.where, text)
+            text = f"{joint.wire}: {_full(share, protocol.asks)} ({most})"
+            yield warning(protocol.where, f"{text}: {_advice(share, protocol.asks)}")
+
+
+def _full(share: float, asks: bool) -> str:
+    """Return how full a line is of what is asked, or what devices say by themselves."""
+    if asks:
+        return f"at their poll_ms, requests and answers fill {share:.0%} of the line"
+    return f"by their cycle times, messages fill {share:.0%} of the line"
+
+
+def _advice(share: float, asks: bool) -> str:
+    if asks:
+        late = "devices that think are late" if share <= 1 else "it cannot keep this pace"
+        return f"{late}: lengthen poll_ms, or raise the rate of the line"
+    return "bursts will wait" if share <= 1 else "it cannot keep this pace: is the bit rate right?"
 
 
 def _share(topology: Topology, joint: Joint) -> float:

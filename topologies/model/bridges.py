@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
-from bridges.front.renaming import Renaming
 from bridges.front.settings import Front
 from bridges.front.settings import Limit as FrontLimit
 from bridges.judge import Judge, Renamed
@@ -12,6 +11,7 @@ from bridges.media import MEDIA
 from bridges.media.medium import Medium
 from bridges.protocols import PROTOCOLS
 from bridges.protocols.protocol import Protocol, Way
+from bus.renaming import Renaming
 from bus.schema import (
     BusName,
     ByGateway,
