@@ -20,7 +20,7 @@ from topologies.loading.loader import loads
 
 LEASE_MS = 600  # a machine that also runs other tests can stall for longer than the default 250
 
-PAIR = """\
+PLANT = """\
 name: pair
 gateways:
   hub: {{address: 127.0.0.1}}
@@ -32,7 +32,11 @@ buses:
   left: {{on: hub, listen: ["tcp://127.0.0.1:{1}"]}}
   right: {{on: hub, listen: ["tcp://127.0.0.1:{2}"]}}
 bridges:
-  joint: {{on: [gw-a, gw-b], pattern: [motor], join: [{{bus: left}}, {{bus: right}}]}}
+"""
+"""A plant of a hub and two gateways, up to its bridges."""
+
+PAIR = f"""{PLANT}\
+  joint: {{{{on: [gw-a, gw-b], pattern: [motor], join: [{{{{bus: left}}}}, {{{{bus: right}}}}]}}}}
 """
 
 
