@@ -293,7 +293,16 @@ class BridgeSpec(Record):
     group: Annotated[
         Name | None, "bridges of one group stand in for each other, as do the gateways of one bridge"
     ] = None
+    failover: Annotated[
+        Literal["leased", "parallel"],
+        "one gateway forwards at a time, which brokers choose, or all do, and receivers keep the first copy",
+    ] = "leased"
     rates: Annotated[tuple[Rate, ...], "promised traffic; `check` compares it with the media"] = ()
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether all gateways forward at once."""
+        return self.failover == "parallel"
 
     def __post_init__(self) -> None:
         if len(set(self.on)) != len(self.on):

@@ -9,7 +9,8 @@ import pytest
 from bridges.bridge import Bridge, Port, Side
 from bridges.front.hub import FrontHub
 from bridges.front.settings import Front
-from bridges.handover.gate import Rank, private_origin
+from bridges.handover.entrance import Rank
+from bridges.handover.gate import private_origin
 from bridges.policy import Policy
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats
