@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
-from bridges.front.renaming import Renaming
+from bus.renaming import Renaming
 from bus.wire.frame import unpack
 
 _VERDICTS: Final = 8192  # remembered

@@ -107,8 +107,6 @@ def test_imports_go_one_way(package: str) -> None:
 
 def test_topologies_know_of_bridges_only_tables_and_records() -> None:
     allowed = {
-        "bridges.front.renaming",
-        "bridges.front.renaming.Renaming",
         "bridges.front.settings",
         "bridges.front.settings.Front",
         "bridges.front.settings.Limit",

@@ -174,7 +174,7 @@ class SpokenPipe(OpenPipe):
         if data:
             if self._wire.hears:
                 self._wire.tell((data,))
-            self._publish(self._translator.receive([data], now_s))
+            self._publish(self._translator.take([data], now_s))
             self._note(data)
 
     def _publish(self, messages: "list[bytes] | tuple[bytes, ...]") -> None:
@@ -206,7 +206,7 @@ class SpokenPipe(OpenPipe):
     def _turn(self) -> None:
         if self._echo is not None:
             self._hear(b"")
-        turn = self._translator.turn(self._loop.time())
+        turn = self._translator.advance(self._loop.time())
         self._publish(list(turn.messages))
         if self._translator.asks and turn.items:
             self._outgoing.retract()

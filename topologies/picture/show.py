@@ -86,12 +86,19 @@ def _device(topology: Topology, name: str, spec: DeviceSpec) -> Tree:
     return f"device {name}", [(spec.label(joined(topology, spec)), []), *listens]
 
 
+def place_of(topology: Topology, bridge: str, gateway: str) -> str:
+    """Return the place of a gateway among those that run a bridge, such as `1 of 2`; "" if it is alone."""
+    mates = candidates_of(topology, bridge)
+    if len(mates) == 1:
+        return ""
+    place = f"{mates.index(Candidate(bridge, gateway)) + 1} of {len(mates)}"
+    return f"{place} in parallel" if topology.bridges[bridge].is_parallel else place
+
+
 def _bridge(topology: Topology, name: str, spec: BridgeSpec, gateway: str) -> Tree:
-    mates = candidates_of(topology, name)
-    rank = f"{mates.index(Candidate(name, gateway)) + 1} of {len(mates)}" if len(mates) > 1 else ""
     group = f"group {spec.group}" if spec.group else ""
     framed = _frames_only(takes_frames_only(spec))
-    label = _line(f"bridge {name}", group, rank, _pattern(spec.pattern), framed)
+    label = _line(f"bridge {name}", group, place_of(topology, name, gateway), _pattern(spec.pattern), framed)
     return label, [
         (_side(topology, side), [*_carried(side), *_quantities(side)]) for side in spec.at(gateway)
     ]
