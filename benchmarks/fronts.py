@@ -16,9 +16,9 @@ from time import perf_counter
 from benchmarks.lines import Counter
 from bridges.bridge import Bridge
 from bridges.front.hub import FrontHub
-from bridges.front.renaming import Renaming
 from bridges.front.settings import Front, Limit
 from bus.hub import Pipe
+from bus.renaming import Renaming
 from bus.wire.batch import Batch, from_payloads
 from bus.wire.frame import pack
 from bus.wire.pattern import Pattern

@@ -8,7 +8,14 @@ from benchmarks.report import MILLION, Results
 from benchmarks.run import Load
 from benchmarks.systems import System
 
-COLOURS = {"ours": "#c8102e", "nng": "#9dbbdc", "nanomsg": "#3f6ea3", "nats": "#4c9f70", "relay": "#9a9a9a"}
+COLOURS = {
+    "ours": "#c8102e",
+    "nng": "#9dbbdc",
+    "nng-one": "#6f97c4",
+    "nanomsg": "#3f6ea3",
+    "nats": "#4c9f70",
+    "relay": "#9a9a9a",
+}
 CHARTED = {
     "64B": "64 B",
     "1KiB": "1 KiB",

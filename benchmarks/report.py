@@ -13,13 +13,15 @@ from benchmarks.systems import System
 
 MILLION = 1e6
 STUCK_MIB = 16.0  # twice the queue of one peer
+NNG = "nng+nng-one"
 FIELDS = {"roundtrip": "p50_us", "idle": "idle_mib"}
 
 
 class Target(NamedTuple):
     """A target: the ratio of `field` for ours under `load` to that of `system` under `base`, against `bound`.
 
-    Without a `system` the value itself is compared. `above` says whether the ratio must be above `bound`.
+    `system` may be several, joined by "+": then the best of them in each repeat. Without a `system` the value
+    itself is compared. `above` says whether the ratio must be above `bound`.
     """
 
     text: str
@@ -33,13 +35,13 @@ class Target(NamedTuple):
 
 
 TARGETS = (
-    Target("64 B, batched, 3 receivers: 40 × nng_device", "64B", 40, "nng"),
+    Target("64 B, batched, 3 receivers: 40 × nng_device at its best", "64B", 40, NNG),
     Target("64 B: 3 × nats-server", "64B", 3, "nats"),
     Target("64 B: 0.6 of the byte relay", "64B", 0.6, "relay"),
-    Target("1 KiB: 7 × nng_device", "1KiB", 7, "nng"),
+    Target("1 KiB: 7 × nng_device at its best", "1KiB", 7, NNG),
     Target("1 KiB: 2 × nats-server", "1KiB", 2, "nats"),
     Target("1 KiB: 0.85 of the byte relay", "1KiB", 0.85, "relay"),
-    Target("Mixed sizes (octaves): 20 × nng_device", "mixed", 20, "nng"),
+    Target("Mixed sizes (octaves): 20 × nng_device at its best", "mixed", 20, NNG),
     Target("One message a write, 64 B: 1 × nats-server", "64B-single", 1, "nats"),
     Target("64 B, one peer stuck: 0.95 of the rate without it", "64B-stuck", 0.95, "ours", "64B"),
     Target("1 KiB, one peer stuck: 0.95 of the rate without it", "1KiB-stuck", 0.95, "ours", "1KiB"),
@@ -85,9 +87,12 @@ class Results:
         ours = {s.repeat: s.values.get(target.field) for s in self.of(target.load, "ours")}
         if not target.system:
             return [value for value in ours.values() if value is not None]
-        base = self.of(target.base or target.load, target.system)
-        pairs = [(ours.get(s.repeat), s.values.get(target.field)) for s in base]
-        both = [(a, b) for a, b in pairs if a is not None and b is not None]
+        theirs, best = dict[int, float](), max if target.above else min
+        for name in target.system.split("+"):
+            for s in self.of(target.base or target.load, name):
+                if (value := s.values.get(target.field)) is not None:
+                    theirs[s.repeat] = best(value, theirs.get(s.repeat, value))
+        both = [(value, theirs[n]) for n, value in ours.items() if value is not None and n in theirs]
         if target.difference:
             return [a - b for a, b in both]
         return [a / b for a, b in both if b]

@@ -61,7 +61,7 @@ class Way(NamedTuple):
     share: float = 0.0
 
 
-TCP, BEHIND = ("ours", "nng", "nng-small", "nanomsg", "nats", "zenoh", "relay"), ("ours",)
+TCP, BEHIND = ("ours", "nng", "nng-one", "nng-small", "nanomsg", "nats", "zenoh", "relay"), ("ours",)
 OTHERS = ("ours", "nng", "nats")
 LINES = {
     "bridge": "- bus: floor\n      - bus: plant",

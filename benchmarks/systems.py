@@ -96,6 +96,7 @@ def missing_module(name: str) -> Callable[[], str]:
 SYSTEMS = (
     System("ours", "buscoupler device", "sp", _ours, _unless(COMMAND.exists, COMMAND)),
     System("nng", "nng_device", "sp", _foreign("nng"), missing_module("pynng")),
+    System("nng-one", "nng_device, one core", "sp", _foreign("nng-one"), missing_module("pynng")),
     System("nanomsg", "nn_device", "sp", _foreign("nanomsg"), _unless(foreign.nn_library, "libnanomsg")),
     System(
         "nats",

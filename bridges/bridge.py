@@ -13,7 +13,9 @@ from functools import partial
 from bridges.admission import NO_FRAME, Admission
 from bridges.forms import MixedBatch, leaving
 from bridges.forms import without as without_numbers
-from bridges.handover.gate import ALONE, IN_DOUBT, Gate, Rank, never
+from bridges.handover.entrance import ALONE, Entrance, Rank
+from bridges.handover.gate import IN_DOUBT, Gate, never
+from bridges.handover.parallel import Parallel
 from bridges.handover.window import AGE_S
 from bridges.holdoff import HoldOff
 from bridges.ingress import admit_bare, admit_stamped, only_frames
@@ -65,8 +67,8 @@ class Bridge(WatchedHub):
         self.sequence = secrets.randbits(32) if sequence is None else sequence & _U32
         self.sides: tuple[Side, ...] = ()
         self._of_sides: dict[str, Stats] = {}
-        self.gate: Gate | None = None
-        """The gate of a bridge that several gateways run; None where no other gateway runs it."""
+        self.gate: Entrance | None = None
+        """The entrance of a bridge that several gateways run; None where no other gateway runs it."""
         self.is_late = False
         """Whether what is passed on came in while this gateway might forward, and it may no more."""
         self.simple = not self.core_rule
@@ -127,8 +129,15 @@ class Bridge(WatchedHub):
         For a bridge that several gateways run; the arguments are those of `Gate`.
         """
         rest = on_lapse, age_s, rank, in_doubt
-        self.gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, *rest)
-        return self.gate
+        gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, *rest)
+        self.gate = gate
+        return gate
+
+    def forward_beside_others(self, rank: Rank) -> Parallel:
+        """Forward, as all other candidates do at the same time, with the stamps that they share."""
+        parallel = Parallel(self.sides, self.origin, self.clock, rank)
+        self.gate = parallel
+        return parallel
 
     def without_numbers(self, batch: Batch, gone: Sequence[int]) -> Batch | None:
         """Return `batch`, as it is inside this bridge, without some messages; None if none are left."""
@@ -212,6 +221,7 @@ class Side(Hub):
         """Judge by another policy from the next batch on. Messages that are held back continue to wait."""
         self.policy, self.trunk, self.opaque, self.deaf = policy, policy.trunk, policy.opaque, policy.deaf
         self.replay_s, self.stops_in_doubt = policy.replay_s, policy.stops_in_doubt
+        self.anew = policy.anew
         judge = policy.judge
         self._verdicts = None if judge is None else (Verdicts(judge.enters), Verdicts(judge.leaves))
         self._in = Rule([*policy.allow, *policy.allow_in], [*policy.deny, *policy.deny_in])
@@ -273,10 +283,13 @@ class Side(Hub):
     def detach(self, pipe: Pipe) -> None:
         """Detach the port of `pipe` from the bridge; no error if there is none."""
         self.pipes = without(self.pipes, pipe)
-        port = self._ports.pop(id(pipe), None)
+        port = self._ports.get(id(pipe))
         if port is not None:
             if self.hold is not None:
                 self.hold.forget(port.stats)
+            if self.bridge.gate is not None:
+                self.bridge.gate.forget(port.stats)
+            del self._ports[id(pipe)]
             self.bridge.seen.leave(port.keys)
             self.bridge.detach(port)
 
@@ -325,6 +338,21 @@ class Side(Hub):
             self.warn()
         if admitted is not None:
             self.bridge.publish(admitted, port)
+
+    def enter_again(self, batch: Batch, stats: Stats) -> None:
+        """Admit what the entrance kept back of the pipe with this ledger, and hand it to all other pipes."""
+        port = self._port_of(stats)
+        admitted = self._admit(batch, self._admission if port is None else port.admission, stats)
+        if admitted is not None:
+            self.bridge.publish(admitted, port)
+
+    def note_kept(self, stats: Stats, count: int) -> None:
+        """Note that `count` messages more wait here of those that came in by the pipe with this ledger."""
+        if (port := self._port_of(stats)) is not None:
+            self.bridge.note_waiting(port, count)
+
+    def _port_of(self, stats: Stats) -> "Port | None":
+        return next((port for port in self.ports if port.stats is stats), None)
 
     def warn(self) -> None:
         """Log that messages do not pass here because they are no frames; once, however many there are."""
@@ -443,7 +471,7 @@ class Port(Pipe):
         if side.hold is not None and side.hold.wanted():
             return side.hold.put(self.stats, self.hand_on, out, since_s)
         if bridge.gate is not None and (bridge.is_late or bridge.gate.lapsed()):
-            bridge.gate.window.owe(side.number, payloads(out), bridge.clock(), not bridge.is_late)
+            bridge.gate.owe(side.number, list(payloads(out)), not bridge.is_late)
             return self.stats.drop("fenced", out.count)
         if side.stops_in_doubt and bridge.gate is not None and bridge.gate.in_doubt():
             return self.stats.drop(IN_DOUBT, out.count)

@@ -15,6 +15,7 @@ __all__ = [
     "FD",
     "IDENTIFIER",
     "KINDS",
+    "LENGTH",
     "OWN",
     "REMOTE",
     "STANDARD_MAX",
@@ -23,6 +24,7 @@ __all__ = [
     "Answer",
     "CanFrame",
     "Datagram",
+    "Exchange",
     "Items",
     "Request",
 ]
@@ -33,11 +35,29 @@ FD, OWN, SWITCH, STATE = 1, 2, 4, 8
 """Marks of a CAN frame. `FD`: it has the CAN FD format. `OWN`: this socket sent it. `SWITCH`: its data have
 the data bit rate (BRS). `STATE`: its sender is error-passive (ESI)."""
 
+LENGTH = 0xF0
+"""Mark bits of a classic frame of 8 bytes: its length code times 16, where that is above 8; else 0."""
+
 CanFrame = tuple[int, bytes | bytearray, int]
 """A CAN frame: identifier with its top bits, data, marks."""
 
 Datagram = bytes
 """One datagram, whole."""
+
+
+class Exchange(NamedTuple):
+    """A request on a serial line and its answer: their bytes together, and the silence that ends each.
+
+    The silence is `pause_bytes` characters long, and at least `pause_s`.
+    """
+
+    size: int
+    pause_s: float
+    pause_bytes: float
+
+    def seconds(self, byte_s: float) -> float:
+        """Return the time of both, without that of the device, where a byte takes `byte_s`."""
+        return self.size * byte_s + 2 * max(self.pause_s, self.pause_bytes * byte_s)
 
 
 class Request(NamedTuple):

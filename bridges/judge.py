@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
-from bridges.front.renaming import Renaming
+from bus.renaming import Renaming
 from bus.wire.frame import unpack
 
 _VERDICTS: Final = 8192  # remembered
@@ -11,7 +11,7 @@ Tokens = tuple[int, ...]
 
 
 class Judge(Protocol):
-    """Whoever can tell what passes. Judges that are equal judge alike."""
+    """A judge of what passes. Judges that are equal judge alike."""
 
     def enters(self, tokens: Tokens) -> bool:
         """Tell whether the frame of a pattern may come in."""

@@ -21,8 +21,9 @@ class Policy(NamedTuple):
     with `hold_always` in any case. `deaf`: a standby does not hear on this side what the active bridge sends.
     `replay_s`: at a takeover only what is younger leaves here, and nothing older than what came out; None
     for no such limit, 0 for nothing at all. `judge`: what may pass, where patterns cannot say it; the link
-    holds frames to it, and the window asks. `stops_in_doubt`: nothing leaves while no broker confirms the
-    lease.
+    holds frames to it, and the window asks. `anew`: what comes in has a form that each gateway makes anew, so
+    at a takeover nothing of it is sent from before. `stops_in_doubt`: nothing leaves while no broker confirms
+    the lease.
     """
 
     trunk: bool = False
@@ -39,6 +40,7 @@ class Policy(NamedTuple):
     replay_s: float | None = None
     judge: Judge | None = None
     stops_in_doubt: bool = False
+    anew: bool = False
 
 
 PASS_ALL = Policy()

@@ -13,5 +13,5 @@ foreign text fit for a terminal and finds the word that was meant, `elsewhere` k
 `allowance` are shared by all. `events` and `logs` are what gateways say about themselves, and `report` is
 what a service does. `values` has the newest frame of each pattern, and `asking` is the question for it.
 `input` watches what comes in by a link, and `noise` judges it. `quantity` has the values of devices: types,
-scales, units, forms.
+scales, units, forms. `renaming` has the patterns that frames have on a wire and inside a bridge.
 """

@@ -11,7 +11,8 @@ class Stats:
 
     The ledger holds at any moment: offered (by the hub) = sent + dropped (by reason) + queued.
     `rejected` counts input from the wire that never became a message, by reason, in the units of the medium,
-    and `noise_bytes` its bytes where bytes come without units.
+    and `noise_bytes` its bytes where bytes come without units. `items` came in on a wire with a protocol, and
+    `said` were made for it.
     """
 
     received: int = 0
@@ -24,6 +25,8 @@ class Stats:
     dropped: dict[str, int] = field(default_factory=dict)
     rejected: dict[str, int] = field(default_factory=dict)
     noise_bytes: int = 0
+    items: int = 0
+    said: int = 0
 
     def receive(self, batch: "Sized") -> None:
         """Count a batch that the peer sent us. Hubs call this once for each published batch."""
@@ -60,6 +63,8 @@ class Stats:
         self.queued += part.queued
         self.queued_bytes += part.queued_bytes
         self.noise_bytes += part.noise_bytes
+        self.items += part.items
+        self.said += part.said
         for reason, count in part.dropped.items():
             self.drop(reason, count)
         for reason, count in part.rejected.items():
@@ -88,6 +93,8 @@ class Stats:
             {reason: count - base.dropped.get(reason, 0) for reason, count in self.dropped.items()},
             {reason: count - base.rejected.get(reason, 0) for reason, count in self.rejected.items()},
             self.noise_bytes - base.noise_bytes,
+            self.items - base.items,
+            self.said - base.said,
         )
 
     def as_record(self) -> dict[str, int | dict[str, int]]:
@@ -103,6 +110,8 @@ class Stats:
             "dropped": dict(self.dropped),
             "rejected": dict(self.rejected),
             "noise_bytes": self.noise_bytes,
+            "items": self.items,
+            "said": self.said,
         }
 
     def balance(self) -> int:

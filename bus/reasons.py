@@ -119,6 +119,7 @@ REJECTED: Final = (
     Reason("fragment repeated", "elsewhere", "multicast: the fragment came before"),
     Reason("foreign", "elsewhere", "CAN: the frame is not ours"),
     Reason("peer gone", "gone", "a broker: the candidate was gone when its claim was looked at"),
+    Reason("untold", "trouble", "a protocol: the item became no frame, and the protocol told no reason"),
     Reason("another sender", "trouble", "raw, dbc: an identifier of `send` that somebody else sends"),
     Reason("unsigned", "trouble", "a trunk or broker with keys: the peer does not sign what it sends"),
     Reason(

@@ -22,6 +22,9 @@ META_BOOT: Final = f"{META_PREFIX}capture.boot"
 META_RECORDER: Final = f"{META_PREFIX}capture.recorder"
 META_TOPOLOGY: Final = f"{META_PREFIX}capture.topology"
 
+ANY: Final = -1
+"""In a pattern of a topology: any token. Frames are told apart by it."""
+
 Hubs = Mapping[str, Mapping[str, Any]]
 """A topology: the hubs that a file was recorded at, by name, as JSON takes it (docs/capture.md).
 
@@ -84,8 +87,11 @@ class Verdict(IntEnum):
     OTHER = 99
 
 
+ITEMS: Final = "items"
+"""The ledger's word for the items on the wire of a side with a protocol."""
+
 _WORDS: Final = {
-    Verdict.OK: ("received", "sent"),
+    Verdict.OK: ("received", "sent", ITEMS),
     Verdict.DUPLICATE: ("duplicate",),
     Verdict.STANDBY: ("standby",),
     Verdict.QUEUE_FULL: ("queue full", "overrun", "kernel buffer full", "conflated", "shed"),

@@ -2,15 +2,20 @@
 
 import argparse
 import json
+import os
+from collections.abc import Sequence
 
 from appliance.machine.here import find_lacking
+from bus.errors import TopologyError, words_of
+from bus.machine.files import read_bytes, replace_bytes
 from topologies.checks.actors import find_actors
 from topologies.checks.checker import check_wired
 from topologies.checks.exposure import find_exposed
 from topologies.checks.messages import find_frames_only
 from topologies.findings import Finding, InvalidTopology
-from topologies.loading.loader import STDIN, load_noted
+from topologies.loading.loader import STDIN, load, load_noted, loads
 from topologies.wiring.segments import wired
+from topologies.writing.subjects import Given, give_out, written
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +29,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="with --here: the gateway that this machine is; by default that with its name, or its addresses",
     )  # fmt: skip
     parser.set_defaults(fail=parser.error)
+    parser.add_argument(
+        "--write", action="store_true",
+        help="first write a free Cyphal subject in place of each range under `subjects` of a CAN bus",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print the findings as one JSON list")
 
 
@@ -42,7 +51,43 @@ def findings_of(file: str, here: bool = False, gateway: str | None = None) -> li
     return [*found, *find_lacking(topology, gateway)]
 
 
+def number(file: str) -> list[Given]:
+    """Write numbers in place of ranges of subjects into a file, and return them.
+
+    Raises `TopologyError` for a file that cannot be read or changed.
+    """
+    given = give_out(wired(load(file)))
+    if not given:
+        return []
+    try:
+        text = written(read_bytes(file).decode(), given)
+        if give_out(wired(loads(text, file, os.environ))):
+            raise TopologyError(f"{file}: the ranges are not where they seem to be: write the numbers")
+        replace_bytes(file, text.encode())
+    except OSError as error:
+        raise TopologyError(f"{file}: cannot write the subjects: {words_of(error)}") from None
+    return given
+
+
+def _write(files: Sequence[str]) -> bool:
+    """Number the subjects of all files. Return whether that was possible; say what was written."""
+    for file in files:
+        try:
+            for one in number(file):
+                print(f"{file}: {one}")
+        except InvalidTopology:
+            continue  # its findings follow
+        except TopologyError as error:
+            print(error)
+            return False
+    return True
+
+
 def run(options: argparse.Namespace) -> int:
+    if options.write and "-" in options.files:
+        options.fail("--write needs a file")
+    if options.write and not _write(options.files):
+        return 1
     if options.gateway is not None and not options.here:
         options.fail("--gateway needs --here")
     findings = [f for file in options.files for f in findings_of(file, options.here, options.gateway)]

@@ -180,10 +180,7 @@ class Rehearsal:
 
     def _named(self, word: str, batches: Sequence[Batch]) -> tuple[str, ...]:
         """Return how a frame is called, after a word; nothing for a message that is none."""
-        parts = [take_apart(message) for batch in batches[:1] for message in payloads(batch)]
-        return tuple(
-            f"{word} {self._names.show(unpack(one.content).tokens)}" for one in parts if one.is_frame
-        )
+        return tuple(f"{word} {self._names.show(unpack(frame).tokens)}" for frame in _frames(batches))
 
     def _exit(
         self,
@@ -200,16 +197,22 @@ class Rehearsal:
             waiting += ((other, batch) for batch in taken for other in probe.others if other is not probe)
         stopped = stopped or refused
         named = self._named("as", taken) if probe.renames else ()
-        remarks = (*named, *probe.remarks, *self._wire_time(probe, size))
+        remarks = (*named, *probe.remarks, *self._on_wire(probe, taken, size))
         return Exit(probe.end, None if stopped else 0, stopped=stopped, remarks=remarks)
 
-    def _wire_time(self, probe: _Probe, size: int) -> Iterator[str]:
-        if isinstance(probe.part, BridgePart):
-            (leg,) = [leg for leg in probe.part.legs if leg.door is probe.hub]
-            medium = leg.resolved.side.medium
-            seconds = None if medium is None else medium.seconds(size, leg.resolved.trunk)
-            if seconds is not None:
-                yield f"{seconds * 1000:.3g} ms on the wire"
+    def _on_wire(self, probe: _Probe, taken: Sequence[Batch], size: int) -> Iterator[str]:
+        """Yield how the medium carries a frame that left by a probe, and for how long."""
+        if not isinstance(probe.part, BridgePart):
+            return
+        (leg,) = [leg for leg in probe.part.legs if leg.door is probe.hub]
+        medium, frames = leg.resolved.side.medium, list(_frames(taken))
+        if medium is None:
+            return
+        names = unpack(frames[0]).tokens if frames else ()
+        yield from medium.remarks(names)
+        seconds = medium.seconds_of(names, size, leg.resolved.trunk)
+        if seconds is not None:
+            yield f"{seconds * 1000:.3g} ms on the wire"
 
     def _around(self, part: BusPart | BridgePart) -> tuple[str, ...]:
         """Return remarks about a part: devices that see its messages, its pattern, bridges that stand by."""
@@ -220,6 +223,12 @@ class Rehearsal:
             mates = candidates_of(self._topology, part.name)[1:]
             found += [f"bridge {mate.bridge} on {mate.gateway} stands by" for mate in mates]
         return tuple(found)
+
+
+def _frames(batches: Sequence[Batch]) -> Iterator[bytes]:
+    """Yield the frames of the first batch, without envelopes."""
+    parts = (take_apart(message) for batch in batches[:1] for message in payloads(batch))
+    return (one.content for one in parts if one.is_frame)
 
 
 def _parts(gateway: Resolved) -> Iterable[Part]:

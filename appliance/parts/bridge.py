@@ -17,14 +17,17 @@ from appliance.parts.reading import Reading
 from appliance.parts.side import door_of, medium_plan, policy_of, replay_s
 from appliance.parts.site import BasePart, Entry, Revision, Site
 from appliance.status.rows import LinkRow
+from appliance.status.view import Beside
 from bridges.bridge import Bridge, Side
-from bridges.handover.gate import Rank
+from bridges.handover.entrance import Rank
+from bridges.handover.gate import Gate
 from bridges.handover.window import spanning
 from bridges.policy import Policy
 from bus.errors import LinkError
 from bus.hub import Hub, Link
 from bus.report import Reporter
 from bus.schema import settings_of
+from bus.wire.pattern import Pattern
 from topologies.resolved.bridges import ResolvedBridge, ResolvedJoin, ResolvedSide
 from topologies.resolved.brokers import CandidateFacts
 from topologies.resolved.buses import BusAddress
@@ -160,11 +163,15 @@ class BridgePart(BasePart):
         if facts is None:
             self.candidacy = None
             self.hub.stand_alone()
+        elif facts.parallel:
+            self.candidacy = None
+            if renewed or self.hub.gate is None:
+                self.hub.forward_beside_others(Rank(facts.on, facts.of))
         elif renewed or self.candidacy is None:
             self.candidacy = self._stand_by(facts, proofs)
         else:
             self.candidacy.revise(endpoints(facts), facts.lease_ms, facts.lease_max_ms, *proofs)
-        if self.hub.gate is not None and facts is not None:
+        if isinstance(self.hub.gate, Gate) and facts is not None:
             self.hub.gate.keep(self._age_s(facts))
 
     def _is_another(self, facts: CandidateFacts | None) -> bool:
@@ -256,6 +263,15 @@ class BridgePart(BasePart):
             *(row.failure for row in self._unopened),
             *(link.name for link in self.links if not self._is_up(link)),
         ]
+
+    @property
+    def beside(self) -> Beside | None:  # type: ignore[override]
+        """The role of this gateway where all forward at once."""
+        facts = self.resolved.candidate
+        if facts is None or not facts.parallel:
+            return None
+        down = next(iter(self.links_down()), "")
+        return Beside(self.name, facts.lease, Pattern(*facts.pattern), facts.gateway, down)
 
     def _is_up(self, link: Link) -> bool:
         if link.state == "up":

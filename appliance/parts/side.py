@@ -113,6 +113,7 @@ def policy_of(resolved: ResolvedSide) -> Policy:
         replay_s=replay_s(side),
         judge=side.judge,
         stops_in_doubt=side.speaks is not None and not side.speaks.asks and side.speaks.stops_in_doubt,
+        anew=side.speaks is not None and side.speaks.anew,
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from appliance.parts.changes import Change
+from appliance.status.view import Beside
 from bus.errors import LinkError
 from bus.events import RecordEvent
 from bus.hub import Hub, Link
@@ -94,7 +95,9 @@ class BasePart:
 
     kind: ClassVar[str]
     candidacy: "Candidacy | None" = None
-    """Of a bridge that several gateways may run."""
+    """Of a bridge that several gateways may run, one at a time."""
+    beside: Beside | None = None
+    """Of a bridge that several gateways run at once."""
 
     def __init__(self, name: str, site: Site, hub: Hub) -> None:
         self.name, self.site, self.hub = name, site, hub

@@ -17,7 +17,7 @@ from bridges.items import Items
 from bridges.media.wire import WireTap, wire_of
 from bus.hub import Hub, Link, Pipe, State
 from bus.patch import is_patch
-from capture.schema import Direction
+from capture.schema import ANY, Direction
 from devices.tap.device import RecorderSpec
 from devices.tap.recorder import Locate, LocateLink, Options, Recorder
 from devices.tap.ring import RecordPlace
@@ -196,16 +196,34 @@ def described(part: Joined) -> dict[str, Any]:
 
 
 def _described_side(segment: str, side: Side) -> dict[str, Any]:
-    found: dict[str, Any] = {"segment": segment, **({"renamed": True} if _renames(side) else {})}
+    found: dict[str, Any] = {"segment": segment, **dict(_front(side))}
     for name, lists in (("allow", side.allowed), ("deny", side.denied)):
         every = {name: lists.both, f"{name}_in": lists.inward, f"{name}_out": lists.outward}
         found |= {key: [list(tokens(names)) for names in some] for key, some in every.items() if some}
     return found
 
 
-def _renames(side: Side) -> bool:
-    """Return whether frames have another content on the wire than in the bridge."""
-    return bool(side.renaming) or side.opaque is not None
+def _front(side: Side) -> Iterator[tuple[str, Any]]:
+    """Yield what stands between the wire of a side and the bridge: a protocol, other names, fewer frames."""
+    front, protocol = side.front, side.speaks
+    if protocol is not None:
+        yield "protocol", protocol.key
+        yield from (("same", protocol.same),) if protocol.same else ()
+        if protocol.judge is not None:  # it lets some of a pattern pass, by the token after it
+            every = dict.fromkeys((*side.allowed.inward, *side.allowed.outward))
+            yield "deep", [[*tokens(names), ANY] for names in every]
+    if front.renaming or front.opaque is not None:
+        yield "renamed", True
+    if (strip := front.renaming.strip) and isinstance(strip, int):
+        yield "strip", strip
+    elif front.renaming:
+        yield "names", [[list(one), list(other)] for one, other in front.renaming.pairs()]
+    if front.opaque is not None:
+        yield "opaque", list(tokens(front.opaque))
+    if front.refresh_s is not None:
+        yield "refresh_ms", round(front.refresh_s * 1000)
+    if front.limits:
+        yield "limited", True
 
 
 class _RecorderLink:

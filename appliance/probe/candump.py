@@ -6,7 +6,7 @@ Source: `candump -L`, and lib.h of can-utils for compact frames: `(1436509052.24
 import re
 from typing import Final
 
-from bridges.items import ERROR, EXTENDED, FD, IDENTIFIER, REMOTE, STATE, SWITCH
+from bridges.items import ERROR, EXTENDED, FD, IDENTIFIER, LENGTH, REMOTE, STATE, SWITCH
 from bridges.media.can.socketcan import unpack_frame
 from capture.pcapng import Packet
 from capture.schema import Kind
@@ -41,6 +41,7 @@ def _compact(identifier: int, data: bytes | bytearray, marks: int) -> str:
     if marks & FD:
         flags = (_BRS if marks & SWITCH else 0) | (_ESI if marks & STATE else 0)
         return f"{head}##{flags:X}{data.hex().upper()}"
+    code = f"_{marks >> 4:X}" if marks & LENGTH else ""
     if identifier & REMOTE:
-        return f"{head}#R{len(data) or ''}"
-    return f"{head}#{data.hex().upper()}"
+        return f"{head}#R{len(data) or ''}{code}"
+    return f"{head}#{data.hex().upper()}{code}"

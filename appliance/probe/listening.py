@@ -6,6 +6,7 @@ a wrong one destroys the frames of a live bus.
 """
 
 import os
+import re
 import select
 import socket
 import termios
@@ -39,6 +40,7 @@ class Heard(NamedTuple):
     words: str
 
 
+_INTERFACE = re.compile(r"[\w.-]{1,15}")
 Say = Callable[[str], None]
 
 
@@ -49,6 +51,10 @@ def listened(device: str, seconds: float, say: Say) -> Heard:
     """
     if "/" in device:
         return _serial(device, seconds, say)
+    if not _INTERFACE.fullmatch(device):
+        raise BusError(
+            f"{device}: name a serial line, as /dev/ttyUSB0, or an interface of SocketCAN, as can0"
+        )
     return _can(device, seconds, say)
 
 

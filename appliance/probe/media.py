@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
+from functools import partial
 from typing import Any, NamedTuple, get_args, get_origin
 from urllib.parse import parse_qsl
 
 from bridges.media import MEDIA
 from bridges.media.medium import Medium, Word
 from bus.errors import LinkError, TokenError
-from bus.schema import Check, Notation, Ref, Setting, members, present, settings, unwrap
+from bus.schema import Check, Notation, Record, Ref, Setting, members, present, settings, unwrap
 from bus.text import closest
 from bus.wire.notation import names_in
 
@@ -118,7 +119,12 @@ class Form(NamedTuple):
     def others(self) -> str:
         """The field for the keys of a driver behind the medium; "" without one."""
         known = settings(self.record).items()
-        return next((key for key, one in known if get_origin(_bare(one.annotation)) is Mapping), "")
+        return next((key for key, one in known if _is_of_scalars(_bare(one.annotation))), "")
+
+
+def _is_of_scalars(bare: Any) -> bool:
+    """Tell whether a type is a mapping to values that are no records."""
+    return get_origin(bare) is Mapping and not is_dataclass(unwrap(get_args(bare)[1])[0])
 
 
 def forms(keys: Iterable[str]) -> Iterator[Form]:
@@ -203,9 +209,7 @@ def pairs_of(word: str, query: str) -> list[tuple[str, str]]:
 
 def value_of(word: str, key: str, value: str, setting: Setting) -> Any:
     """Return the value of a setting, by the type of its field. Raises `LinkError`."""
-    if get_origin(_bare(setting.annotation)) is Mapping:
-        raise LinkError(f"{word}: {key} is a mapping: write it in a topology")
-    reader, kind = _reader(setting.annotation)
+    reader, kind = _mapping_reader(word, key, setting) or _reader(setting.annotation)
     try:
         if not value:
             raise ValueError
@@ -214,6 +218,28 @@ def value_of(word: str, key: str, value: str, setting: Setting) -> Any:
         raise LinkError(f"{word}: {key}: {error}") from error
     except ValueError as error:
         raise LinkError(f"{word}: {key} must be {kind}, not {value!r}") from error
+
+
+def _mapping_reader(word: str, key: str, setting: Setting) -> tuple[Reader, str] | None:
+    """Return the reader of a mapping as NAME:VALUE,NAME:VALUE; None for other settings.
+
+    Raises `LinkError` where its values are more than one word.
+    """
+    bare = _bare(setting.annotation)
+    if get_origin(bare) is not Mapping:
+        return None
+    made = unwrap(get_args(bare)[1])[0]
+    if not (isinstance(made, type) and issubclass(made, Record) and made.SHORT):
+        raise LinkError(f"{word}: {key} is a mapping: write it in a topology")
+    field = settings(made)[made.SHORT]
+    read = _READERS[int][0] if int in members(unwrap(field.annotation)[0]) else _reader(field.annotation)[0]
+    return partial(_pairs_in, read, made), "NAME:VALUE, several with commas"
+
+
+def _pairs_in(read: Reader, made: type[Record], text: str) -> dict[str, Any]:
+    """Parse NAME:VALUE,NAME:VALUE. Raises `ValueError`."""
+    parts = [part.rpartition(":") for part in text.split(",")]
+    return {name: made(**{made.SHORT: read(value)}) for name, _, value in parts}
 
 
 def _refuse_misspelt(word: str, key: str, form: Form) -> None:

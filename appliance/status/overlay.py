@@ -74,7 +74,11 @@ def _of_parts(status: Status) -> Iterator[tuple[str, Mark]]:
 def _role(role: Mapping[str, Any], state: State) -> Mark:
     if not role["ready"]:
         return Mark("bad" if state == "bad" else "wait", f"{role['role']}, not ready")
-    return Mark("ok" if role["role"] == "active" else "ready", role["role"], (f"epoch {role['epoch']}",))
+    return Mark("ok" if role["role"] in ("active", "parallel") else "ready", role["role"], _epoch(role))
+
+
+def _epoch(role: Mapping[str, Any]) -> tuple[str, ...]:
+    return () if role["role"] == "parallel" else (f"epoch {role['epoch']}",)
 
 
 def _busy(hub: Mapping[str, Any] | None, state: State, part: Mapping[str, Any]) -> Mark:

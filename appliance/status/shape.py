@@ -148,7 +148,8 @@ KEYS: Final[Mapping[str, Key]] = {
     "candidates": Key(
         [_ROLE],
         "each failover group that this gateway is in: `bridge`, `lease` (the group, if it has one), "
-        "`role`, `ready`, `cause`, `epoch`, `holder`, `takeovers`, `brokers`; `lease_ms` that it claims, "
+        "`role` (`active`, `standby`, `parallel`), `ready`, `cause`, `epoch`, `holder`, `takeovers`, "
+        "`brokers`; `lease_ms` that it claims, "
         "grown by `late_ms` of this machine and the brokers; `takeovers_without_fault` and "
         "`leases_lost_late` ([late](failover.md#late))",
     ),

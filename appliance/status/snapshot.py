@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from appliance.status.rates import Rate, RowKey
 from appliance.status.rows import LinkRow
 from appliance.status.shape import VERSION
-from appliance.status.view import Sampled, ShownPart, View
+from appliance.status.view import Beside, Sampled, ShownPart, View
 from bus.hub import Hub, LinkView, Pipe, chain
 from bus.ledger import Account, Stats
 from bus.names import Names
@@ -70,7 +70,7 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
         "totals": _totals(books.values(), sampled.rates),
         "transit": list(sampled.transit),
         "brokers": [_service(part, report, around.copies) for part, report in reports],
-        "candidates": [_candidate(part.id, part.candidacy) for part in parts if part.candidacy is not None],
+        "candidates": list(_roles(parts)),
         "taps": [_tap(part.id, recorder) for part in parts for recorder in part.recorders],
         **_values((report for _, report in reports), Names(around.names), around.quantities),
         "memory": {"held_bytes": PROCESS.held_bytes, "limit_bytes": PROCESS.limit_bytes},
@@ -203,6 +203,33 @@ def _service(part: str, report: Report, copies: Mapping[tuple[str, str], str]) -
 def _candidates(lease: "Lease", copies: Mapping[tuple[str, str], str]) -> list[Record]:
     """Return the candidates for a lease. `part` is the id of the candidate's bridge, "" if it is unknown."""
     return [one._asdict() | {"part": copies.get((lease.bridge, one.name), "")} for one in lease.candidates]
+
+
+def _roles(parts: Iterable[ShownPart]) -> Iterator[Record]:
+    """Yield the role of this gateway in each bridge that several gateways run."""
+    for part in parts:
+        if part.candidacy is not None:
+            yield _candidate(part.id, part.candidacy)
+        if part.beside is not None:
+            yield _beside(part.id, part.beside)
+
+
+def _beside(part: str, role: Beside) -> Record:
+    """Return the row of a bridge that forwards whatever the other gateways do, so nobody holds a lease."""
+    return {
+        "bridge": role.bridge,
+        "part": part,
+        "lease": role.lease,
+        "pattern": role.pattern,
+        "name": role.gateway,
+        "role": "parallel",
+        "ready": not role.down,
+        "cause": role.down or "all its gateways forward at once",
+        "epoch": 0,
+        "holder": "",
+        "takeovers": 0,
+        "brokers": [],
+    }
 
 
 def _candidate(part: str, candidacy: "Candidacy") -> Record:

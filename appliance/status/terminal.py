@@ -147,6 +147,9 @@ def roles(status: Status) -> Iterator[str]:
         holder = one["holder"] or "nobody"
         role = one["role"] if one["ready"] else f"{one['role']}, not ready"
         counts = f"epoch {one['epoch']}, holder {holder}, takeovers {one['takeovers']}"
+        if one["role"] == "parallel":
+            yield f"  bridge {one['bridge']}: {role}: {one['cause']}"
+            continue
         if calm := one.get("takeovers_without_fault", 0):
             counts += f" ({calm} without a fault)"
         if one.get("late_ms"):

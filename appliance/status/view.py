@@ -16,6 +16,19 @@ if TYPE_CHECKING:  # most gateways have neither, and start faster without
     from devices.tap.recorder import Recorder
 
 
+class Beside(NamedTuple):
+    """The role of a bridge that all its gateways forward at once.
+
+    `lease` is the name of its group, or its own; `down` the first of its links that is down, "" if none is.
+    """
+
+    bridge: str
+    lease: str
+    pattern: tuple[int, ...]
+    gateway: str
+    down: str
+
+
 class ShownPart(Protocol):
     """A part of a gateway, as a status shows it: `id` is that of its node in the picture of the topology."""
 
@@ -37,6 +50,8 @@ class ShownPart(Protocol):
     def recorders(self) -> "Sequence[Recorder]": ...
     @property
     def candidacy(self) -> "Candidacy | None": ...
+    @property
+    def beside(self) -> Beside | None: ...
 
 
 class Besides(NamedTuple):

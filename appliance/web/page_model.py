@@ -130,9 +130,10 @@ def _drops(status: Status) -> Iterator[dict[str, Any]]:
 
 def _roles(status: Status) -> Iterator[dict[str, Any]]:
     for one in status["candidates"]:
+        nobody = "all" if one["role"] == "parallel" else "nobody"
         yield {
             "bridge": one["bridge"], "role": one["role"] if one["ready"] else f"{one['role']}, not ready",
-            "holder": one["holder"] or "nobody", "epoch": one["epoch"], "takeovers": one["takeovers"],
+            "holder": one["holder"] or nobody, "epoch": one["epoch"], "takeovers": one["takeovers"],
             "cause": one["cause"],
         }  # fmt: skip
 

@@ -16,6 +16,7 @@ from appliance.web.messages import Request, Response
 from appliance.web.stream import Stream
 from bus.serving.streams import StreamListener
 from bus.transports.chores import queues_of
+from bus.transports.refusals import unavailable
 from bus.transports.seats import Seat
 from bus.transports.sockets import Acceptor
 
@@ -40,7 +41,13 @@ class Server:
         self._stream: Stream | None = None
         self.refused = Counter[str]()
         self._listener = StreamListener(
-            self._serve, lambda: CONNECTIONS, self._refuse, security, REQUEST_S, _READ_BYTES
+            self._serve,
+            lambda: CONNECTIONS,
+            self._refuse,
+            security,
+            REQUEST_S,
+            _READ_BYTES,
+            answer=unavailable,
         )
 
     def open(self, acceptor: Acceptor, loop: AbstractEventLoop, on_trouble: Callable[[OSError], None]) -> int:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from struct import Struct
 
 from bridges.admission import SIZES
-from bridges.front.renaming import Tokens, Turn
 from bridges.runs import Run, beginning, column, cut, scan
+from bus.renaming import Tokens, Turn
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
 from bus.wire.envelope import ENVELOPE_BYTES, LENGTH_MARK, is_enveloped
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN, TOKENS_MAX

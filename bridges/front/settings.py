@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from bridges.front.renaming import Renaming
+from bus.renaming import Renaming
 from bus.schema import Names
 
 
@@ -17,7 +17,7 @@ class Limit(NamedTuple):
 class Front(NamedTuple):
     """The settings of one side's front. A neutral front lets everything through as it is.
 
-    `renaming` is that of `bridges.front.renaming`. `refresh_s`: frames that enter with the data of the last
+    `renaming` is that of `bus.renaming`. `refresh_s`: frames that enter with the data of the last
     one of their pattern are dropped, except one in each such time; None lets all pass. `limits` hold in their
     order. `opaque` is the pattern of messages that are no frames, None where these stay as they are.
     """

@@ -1,5 +1,6 @@
 """Failover of one bridge.
 
-The `gate` stands in front of the bridge, a `window` is what a standby has heard, and `stamps` are those that
-all candidates put on alike.
+The bridge has an `entrance`: a `gate`, which is open at one gateway, or one at which all forward in
+`parallel`. A `window` is what a standby has heard. `stamps` are those that all candidates put on alike, and
+`copies` those of frames that another candidate sent first.
 """

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple, Protocol
 
 from bridges.forms import EnvelopedBatch, MixedBatch
+from bridges.handover.entrance import ALONE, GatedSide, KeyOf, Rank
 from bridges.handover.stamps import Stamps
 from bridges.handover.window import AGE_S, Due, SideRules, Window
 from bridges.rules import Seen
@@ -26,54 +26,9 @@ def never() -> bool:
     return False
 
 
-class GatedSide(Protocol):
-    """A side of a bridge as its gate sees it. Calls name it by its number in the bridge's list of sides."""
-
-    trunk: bool
-    opaque: bool
-    deaf: bool
-    replay_s: float | None
-    stops_in_doubt: bool
-
-    def admits(self, content: bytes) -> bool:
-        """Tell whether a frame or an opaque message may enter here."""
-
-    def lets_out(self, content: bytes) -> bool:
-        """Tell whether a frame or an opaque message may leave here."""
-
-    def keeps_unsent(self) -> bool:
-        """Tell whether an unsent message may be sent later, as no peer gets it twice."""
-
-    @property
-    def queued(self) -> int:
-        """The number of messages that wait in the pipes, or are held back."""
-
-    def came(self, batch: Batch) -> None:
-        """Show those who record the bridge messages that came in here while it stood by, and go out now."""
-
-    def replay(self, batch: Batch, since_s: float | None) -> None:
-        """Send `batch` to all peers; where messages are held back, these have waited since `since_s`."""
-
-    def withhold(self, count: int) -> None:
-        """Count frames that were due here at a takeover, and are too old to be sent."""
-
-    def purge(self, reason: str) -> list[bytes]:
-        """Drop waiting messages, counted by `reason`; return them."""
-
-
-class Rank(NamedTuple):
-    """The rank of a candidate: its number among all `of` candidates for one bridge; 0 is the best."""
-
-    number: int = 0
-    of: int = 1
-
-
 def private_origin(origin: int, number: int) -> int:
     """Return the origin that only the candidate `number` stamps with, so that all others can tell."""
     return zlib.crc32(f"{origin}/{number}".encode())
-
-
-ALONE = Rank()
 
 
 class Gate:
@@ -111,7 +66,7 @@ class Gate:
         self._replayed: Counter[tuple[int, bytes]] = Counter()  # by side and frame
         self._replayed_s = 0.0
         self.window = Window(_rules(sides), origin, seen, self._stamps, self._own_key, age_s)
-        self.key_of = None if self._stamps is None else self.window.key_of
+        self.key_of: KeyOf | None = None if self._stamps is None else self.window.key_of
 
     def _stamps_for(self, sides: Sequence[GatedSide], known: Stamps | None) -> Stamps | None:
         """Return the stamps that a bridge with these sides needs: those `known`, or new ones."""
@@ -195,6 +150,13 @@ class Gate:
             else:
                 kept.append(message)
         return from_payloads(kept) if kept else None
+
+    def owe(self, side: int, messages: Sequence[bytes], fresh: bool) -> None:
+        """Keep messages that did not leave by a side for the next gateway. `fresh`: they came just now."""
+        self.window.owe(side, messages, self._clock(), fresh)
+
+    def forget(self, stats: Stats) -> None:
+        """Keep what came in by a pipe that goes: the window keeps it whether its pipe is there or not."""
 
     def lapsed(self) -> bool:
         """Tell whether our turn ended since the last batch entered. If so, take back all waiting messages."""
@@ -304,6 +266,7 @@ def _rules(sides: Sequence[GatedSide]) -> list[SideRules]:
             side.opaque,
             side.keeps_unsent,
             side.replay_s,
+            side.anew,
         )
         for side in sides
     ]

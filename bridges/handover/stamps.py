@@ -50,10 +50,22 @@ class Stamps:
 
         That is so for 10 s from the beginning, for contents that no candidate was heard to stamp since.
         """
+        return None if self.doubts(frame) else self.take(frame)
+
+    @property
+    def is_young(self) -> bool:
+        """Whether others may know numbers that were used before we listened."""
+        return self._born_s is not None and self._now - self._born_s < YOUNG_S
+
+    def doubts(self, frame: Buffer) -> bool:
+        """Tell whether another may just have used the number that this frame would get."""
+        first = zlib.crc32(frame)
+        return self.is_young and self._after(first) == first
+
+    def take(self, frame: Buffer) -> int:
+        """Return the number for this frame, in use from now on, whatever others may have used."""
         first = zlib.crc32(frame)
         number = self._after(first)
-        if number == first and self._born_s is not None and self._now - self._born_s < YOUNG_S:
-            return None
         while (further := self._after(number)) != number:
             number = further
         self._use(first, number)
@@ -64,6 +76,12 @@ class Stamps:
         first = zlib.crc32(frame)
         if (number - self._after(first)) & _U32 < _JUMP:
             self._use(first, number)
+
+    def ahead(self, frame: Buffer, number: int) -> int:
+        """Return by how many stamps of this frame `number` is beyond our last one; 0 if it is not beyond, or
+        no number of this content."""
+        count = (number - self._after(zlib.crc32(frame)) & _U32) + 1
+        return count if count <= _JUMP else 0
 
     def _after(self, number: int) -> int:
         found = self._young.get(number)

@@ -37,7 +37,8 @@ class SideRules(NamedTuple):
     `opaque`: messages may come that are no frames. `inward` and `outward` judge those too. `keeps_unsent()`:
     a message that did not get out by this side may be sent later. `replay_s`: at a takeover only what is
     younger is sent there, and nothing that is older than a frame of its pattern that came out; None for no
-    such limit, 0 for nothing at all.
+    such limit, 0 for nothing at all. `anew`: what comes in has a form that each gateway makes anew, so nobody
+    can tell whether the active bridge has sent it: it is never sent at a takeover.
     """
 
     inward: Admits
@@ -47,6 +48,7 @@ class SideRules(NamedTuple):
     opaque: bool = False
     keeps_unsent: Callable[[], bool] = lambda: True
     replay_s: float | None = None
+    anew: bool = False
 
     def is_malformed(self, message: bytes, parts: Parts) -> bool:
         """Tell whether a message is of no kind that may come here."""
@@ -283,7 +285,7 @@ class Window:
         frame, others = noted.frame, ~(1 << side)
         outward = self._outward(frame)
         admitted = self._sides[side].inward(frame)
-        due = outward & others & self._hearing if admitted else 0
+        due = outward & others & self._hearing if admitted and not self._sides[side].anew else 0
         early = self._inward(frame) & others if outward >> side & 1 else 0
         refused = "pattern" if is_frame(frame) else NO_FRAME
         noted.came, noted.first = side if admitted else -1, side

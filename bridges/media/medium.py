@@ -12,10 +12,11 @@ from bridges.items import Items
 from bus.confined import Confined
 from bus.kinds import load
 from bus.needs import Need
-from bus.schema import Patterns, Record, check_fields
+from bus.schema import Names, Patterns, Record, Where, check_fields
 
 if TYPE_CHECKING:
     from bridges.media.shedding import Shed
+    from bridges.media.subject import Subject
     from bridges.protocols.protocol import Protocol
     from bus.hub import Link
     from bus.transports.options import Tls
@@ -55,6 +56,14 @@ class Taken(NamedTuple):
     what: str
     host: str = ""
     on_wire: bool = False
+
+
+class Problem(NamedTuple):
+    """A fault of a medium that `check` tells, or a warning; `where`: its place in the file."""
+
+    text: str
+    is_error: bool
+    where: Where
 
 
 class Passing(NamedTuple):
@@ -136,7 +145,7 @@ class Medium(Record):
         `retry` can have `retry_min_s` and `retry_max_s`, and if the medium signs `keys` and `held_s`. A
         selective medium is also told by `mates` whether other gateways run the bridge: a standby must hear
         what the active bridge sends. It is 0, or a number of the side, the same there but for the last 8
-        bits. A named medium gets in `names` the names that the file knows, and one with a `subject_of_tmq`
+        bits. A named medium gets in `names` the names that the file knows, and one with `subjects_of_tmq`
         by `spoken_beside` whether a protocol reads the same wire. Raises `LinkError` for settings that can
         never work.
         """
@@ -148,7 +157,7 @@ class Medium(Record):
 
         `more` may have `retry_min_s`, `retry_max_s`, and `may_act(now_s)`, which tells whether this gateway
         may ask and write now; for a protocol that is `named` also `names`, and
-        `subjects`, those of TMQ on the wire (`subject_of_tmq`). Raises `LinkError` for settings
+        `subjects`, those of TMQ on the wire (`subjects_of_tmq`). Raises `LinkError` for settings
         that can never work.
         """
         made: Link = load(self.SPEAKS)(self, protocol, shed=shed, **more)
@@ -191,7 +200,7 @@ class Medium(Record):
 
     @property
     def replay_ms(self) -> float | None:
-        """How old a frame may be that is sent there at a takeover; None where nothing is said."""
+        """The age up to which a frame is sent there at a takeover; None where nothing is said."""
         return None
 
     @property
@@ -205,9 +214,26 @@ class Medium(Record):
         return False
 
     @property
-    def subject_of_tmq(self) -> int | None:
-        """The Cyphal subject that TMQ has on the wire; None where it has none."""
-        return None
+    def subjects_of_tmq(self) -> tuple[int, ...]:
+        """The Cyphal subjects that TMQ has on the wire; none on most media."""
+        return ()
+
+    @property
+    def pattern_subjects(self) -> "Mapping[Names, Subject]":
+        """The Cyphal subjects of single patterns, which have no other frames."""
+        return {}
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield what is wrong with the settings though each is a legal one."""
+        yield from ()
+
+    def lines(self) -> Iterator[str]:
+        """Yield what `show` says below the side, a line each."""
+        yield from ()
+
+    def remarks(self, names: Names) -> Iterator[str]:
+        """Yield how a frame of a pattern is carried, in a few words, if not as all others."""
+        yield from ()
 
     @property
     def needs_node(self) -> bool:
@@ -228,6 +254,10 @@ class Medium(Record):
         With `trunk` the frame has an envelope.
         """
         return None
+
+    def seconds_of(self, names: Names, size: int, trunk: bool) -> float | None:
+        """Return what `seconds` does, for a frame of the pattern `names` on the wire."""
+        return self.seconds(size, trunk)
 
     def unjudged(self) -> str:
         """Return why the capacity is unknown, if a setting for it is missing; "" otherwise."""

@@ -76,7 +76,7 @@ class Outgoing:
         return b"".join(piece.data for piece in self._pieces)[self._begun : self._begun + room]
 
     def _translate(self, message: bytes, now_s: float) -> None:
-        sent = self._translator.send(message, now_s)
+        sent = self._translator.give(message, now_s)
         data = b"".join(sent.items)
         if data:
             self._add(data, message)

@@ -174,7 +174,7 @@ class SpokenPipe(OpenPipe):
         if data:
             if self._wire.hears:
                 self._wire.tell((data,))
-            self._publish(self._translator.receive([data], now_s))
+            self._publish(self._translator.take([data], now_s))
             self._note(data)
 
     def _publish(self, messages: "list[bytes] | tuple[bytes, ...]") -> None:
@@ -206,7 +206,7 @@ class SpokenPipe(OpenPipe):
     def _turn(self) -> None:
         if self._echo is not None:
             self._hear(b"")
-        turn = self._translator.turn(self._loop.time())
+        turn = self._translator.advance(self._loop.time())
         self._publish(list(turn.messages))
         if self._translator.asks and turn.items:
             self._outgoing.retract()
@@ -242,7 +242,7 @@ class SpokenPipe(OpenPipe):
         if self._translator.asks and self._outgoing and not self._translator.wire.may_act(now_s):
             self._outgoing.retract()
         self._outgoing.expire(now_s)
-        while room := max(0, self._ahead_bytes - self._port.waiting()):
+        while self._outgoing and (room := max(0, self._ahead_bytes - self._port.waiting())):
             chunk = self._outgoing.head(room, now_s, self._ahead_s)
             if not chunk:
                 break
@@ -259,8 +259,6 @@ class SpokenPipe(OpenPipe):
             if count < len(chunk):
                 self._wait_for_room()
                 return self._arm()
-            if not self._outgoing:
-                break
         self._rest(now_s)
         self._tell()
         if self._translator.over:

@@ -119,6 +119,18 @@ class Protocol(Record):
         return Way()
 
     @property
+    def same(self) -> str:
+        """The settings that two sides on one wire must have in common, so that each receives a frame as the
+        other sent it; "" where frames come back with other patterns or data."""
+        return ""
+
+    @property
+    def anew(self) -> bool:
+        """Whether gateways that hear the same make different frames of it, by number, time or sampling. A
+        standby then cannot tell what the active one has sent, and at a takeover sends nothing from before."""
+        return False
+
+    @property
     def judge(self) -> Judge | None:
         """A judge of what enters and leaves, where the patterns of `way` have more in them; else None."""
         return None

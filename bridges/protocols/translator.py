@@ -13,6 +13,8 @@ from bus.wire.batch import Buffer
 from bus.wire.frame import PUB, Frame, pack, unpack
 
 T = TypeVar("T")
+UNTOLD = "untold"
+"""The reason for an item that became no frame, where the protocol told none."""
 LOOK_S = 0.05
 """How often a gateway that may not ask looks whether it may now."""
 
@@ -75,7 +77,7 @@ class Translator(Generic[T]):
     the connection, and opens it again. `settled` are the lengths of held messages that wait no longer, each
     with the reason of its drop, "" if it was sent; whoever reads it clears it. `found` and `noise` count,
     since `take_counts` was last called, the messages in the input and the bytes (other media: items) in it
-    that are surely none.
+    that are surely none. Media call `take`, `give` and `advance`, which count the items.
     """
 
     asks: ClassVar[bool] = False
@@ -104,6 +106,35 @@ class Translator(Generic[T]):
     def give_up(self) -> list[bytes]:
         """Forget all held messages, and return them: the caller counts them as dropped."""
         return []
+
+    def take(self, items: Sequence[T], now_s: float) -> list[bytes]:
+        """Return what `receive` does, and count the items.
+
+        Each that became nothing, and for which the translator told no reason, is rejected as `untold`. Items
+        in bytes are counted as the translator tells them apart.
+        """
+        stats = self.wire.stats
+        before = self.found + sum(stats.rejected.values())
+        messages = self.receive(items, now_s)
+        told = self.found + sum(stats.rejected.values()) - before
+        if self.wire.items == "bytes":
+            stats.items += told
+        else:
+            stats.items += len(items)
+            stats.reject(UNTOLD, max(0, len(items) - told))
+        return messages
+
+    def give(self, message: bytes, now_s: float) -> Sent[T]:
+        """Return what `send` does, and count the items."""
+        sent = self.send(message, now_s)
+        self.wire.stats.said += len(sent.items)
+        return sent
+
+    def advance(self, now_s: float) -> Turn[T]:
+        """Return what `turn` does, and count the items."""
+        turn = self.turn(now_s)
+        self.wire.stats.said += len(turn.items)
+        return turn
 
     def end(self, now_s: float) -> list[bytes]:
         """Return the frames in what is left, as no more comes; count the rest."""

@@ -116,3 +116,18 @@ def pem(path: str) -> str:
     if data.startswith(MARK):
         raise ValueError(f"{path} begins with a byte order mark: save it as UTF-8 without BOM")
     return path
+
+
+def replace_bytes(path: str | Path, data: bytes) -> None:
+    """Write a file at once, with the permissions of the old one: a reader gets all of one or of the other.
+
+    Raises `OSError`.
+    """
+    real = Path(path).resolve()
+    partial = real.with_name(f".{real.name}.tmp")
+    partial.unlink(missing_ok=True)
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(data)
+        os.fchmod(file.fileno(), stat.S_IMODE(real.stat().st_mode))
+        os.fsync(file.fileno())
+    partial.replace(real)

@@ -17,6 +17,7 @@ from bus.text import plain
 
 LOOK_S: Final = 0.05
 _ROWS_MAX: Final = 20_000  # of a table of sockets
+_MASTER: Final = "/dev/ptmx"
 _LISTENS: Final = "0A"  # the state of a TCP socket
 Wanted = Callable[[str], bool]
 
@@ -40,9 +41,12 @@ def holder_of_socket(path: str) -> str:
 
 
 def holder_of_file(path: str) -> str:
-    """Return which other process has a file or device open, in words; "" if none is seen."""
+    """Return which other process has a file or device open, in words; "" if none is seen.
+
+    The maker of a pseudo-terminal, such as socat, has the end of the device open without using it.
+    """
     real, own = os.path.realpath(path), f"{os.getpid()}"
-    return _process(real.__eq__, skip=own)
+    return _process(real.__eq__, skip=own, unless=_MASTER if real.startswith("/dev/pts/") else "")
 
 
 def holding_words(error: OSError, path: str) -> str:
@@ -83,14 +87,18 @@ def _packed(digits: str) -> bytes:
     return b"".join(struct.pack("=I", word) for word in words)
 
 
-def _process(wanted: Wanted, skip: str = "") -> str:
-    """Return the first process with an open file whose link is wanted, in words; "" if none is seen."""
+def _process(wanted: Wanted, skip: str = "", unless: str = "") -> str:
+    """Return the first process with an open file whose link is wanted, in words; "" if none is seen.
+
+    One with the file `unless` open does not count.
+    """
     until_s, own = time.thread_time() + LOOK_S, f"{os.getpid()}"
     others = sorted((int(name) for name in os.listdir("/proc") if name.isdigit()), reverse=True)
     for number in (own, *map(str, others)):
         if time.thread_time() > until_s:
             return ""
-        if number != skip and any(map(wanted, _links(number))):
+        links = [*_links(number)] if number != skip else []
+        if any(map(wanted, links)) and unless not in links:
             return "this process" if number == own else f"{_name(number)} (process {number})"
     return ""
 

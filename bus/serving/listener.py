@@ -11,9 +11,9 @@ from bus.ledger import Stats
 from bus.serving.connection import Connection, OnClosed, OnObjects, Sign
 from bus.serving.limits import Limits
 from bus.serving.objects import Cutter
-from bus.serving.refusals import Answer, Refusals, unanswered
 from bus.serving.rejections import Rejections
 from bus.transports.binding import Binding, Place, bind_now
+from bus.transports.refusals import Answer, Refusals, alerted, unanswered
 from bus.transports.seats import FULL, ROOM, Seat, Seats, host_of
 from bus.transports.secure import SecureSocket, Security
 from bus.transports.sockets import Acceptor
@@ -30,7 +30,8 @@ class Listener:
     accepted connection when it is gone. `stats` is the ledger of what goes out to all; `reject` counts the
     rest. `sign` makes the sign of life for a greeted peer that was sent nothing for half a heartbeat; None:
     no sign. `half` is the reason of a connection that ends within an object. A connection that fails at TLS
-    is counted by the words of the failure. `answer` makes what a peer is sent that is refused, or must go.
+    is counted by the words of the failure. `answer` makes what a peer is sent that is refused, or must go;
+    one that is refused at an address with TLS gets an alert.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class Listener:
         self._on_objects, self._on_gone = on_objects, on_closed
         self._reject, self._stats = reject, stats
         self._sign, self._half, self._answer = sign, half, answer
-        self._refusals = Refusals(answer)
+        self._refusals, self._alerts = Refusals(answer), Refusals(alerted)
         self._acceptors: dict[Address, Acceptor] = {}
         self.bindings: dict[Address, Binding[Address]] = {}
         """Those that wait for their address, or did, by the address that was asked for."""
@@ -150,9 +151,8 @@ class Listener:
         if why := self._seats.refusal(host, sock.fileno(), self._limits.connections):
             self.refused += 1
             self._reject(FULL, host, detail=why)
-            if security is None:
-                return self._refusals.turn_away(self._loop, sock, why)
-            return sock.close()
+            refusals = self._refusals if security is None else self._alerts
+            return refusals.turn_away(self._loop, sock, why)
         seat = self._seats.take_seat(host, sock.fileno(), lambda why: self._send_away(connection, why))
         connection = self._connection(sock if security is None else security.secure(sock), name, seat)
         if connection.closed:  # by what it sent in place of TLS
@@ -215,7 +215,8 @@ class Listener:
             self._timer = None
         for address in [*self.bindings, *self._acceptors]:
             self.shut(address)
-        if self._refusals:
-            self._refusals.close(self._loop)
+        for refusals in (self._refusals, self._alerts):
+            if refusals:
+                refusals.close(self._loop)
         for connection in list(self.connections):
             connection.close("closed here")

@@ -1,5 +1,6 @@
 """A listener whose connections are streams of asyncio, for services that need no more than these."""
 
+import logging
 import socket
 from asyncio import AbstractEventLoop, Future, StreamReader, StreamReaderProtocol, StreamWriter, Task, timeout
 from collections.abc import Awaitable, Callable
@@ -9,8 +10,11 @@ from ssl import SSLContext
 from typing import Any, Final
 
 from bus.transports.chores import queues_of
+from bus.transports.refusals import Answer, Refusals, alerted, unanswered
 from bus.transports.seats import FULL, ROOM, Seat, Seats, host_of
 from bus.transports.sockets import Acceptor
+
+log = logging.getLogger("buscoupler.bus")
 
 _HANDSHAKE_S: Final = 0.001
 """About the processor time of a handshake of TLS."""
@@ -26,7 +30,8 @@ class StreamListener:
 
     A connection ends when its writer is closed. `reject(reason)` counts a connection that was refused, closed
     for another host, or failed at `tls`, whose handshake may take `handshake_s`. At most `read_bytes` wait to
-    be read. Several listeners may share `seats`.
+    be read. Several listeners may share `seats`. `answer` makes what a refused peer is sent; with `tls` that
+    is an alert.
     """
 
     def __init__(
@@ -38,11 +43,13 @@ class StreamListener:
         handshake_s: float = 5.0,
         read_bytes: int = 1 << 16,
         seats: Seats | None = None,
+        answer: Answer = unanswered,
     ) -> None:
         self._serve, self._most, self._reject = serve, most, reject
         self._tls, self._handshake_s = tls, None if tls is None else handshake_s
         self._read_bytes = read_bytes
         self._seats = Seats() if seats is None else seats
+        self._refusals = Refusals(answer if tls is None else alerted)
         self._acceptors: list[Acceptor] = []
         self._tasks: set[Task[None]] = set()
 
@@ -62,14 +69,16 @@ class StreamListener:
 
     def _take(self, sock: socket.socket, peer: str) -> None:
         host = host_of(sock, peer)
-        if self._seats.refusal(host, sock.fileno(), self._most()):
+        if why := self._seats.refusal(host, sock.fileno(), self._most()):
             self._reject(FULL)
-            sock.close()
-            return
+            place = sock.getsockname()
+            log.warning("%s: refused a connection: %s", place, why, extra={"cause": f"{place}: refused"})
+            return self._refusals.turn_away(self._loop, sock, why)
         seat = self._seats.take_seat(host, sock.fileno(), lambda _: self._evict(task))
         task = self._loop.create_task(self._run(sock, seat))
         self._tasks.add(task)
         task.add_done_callback(partial(self._ended, seat))
+        return None
 
     def _evict(self, task: Task[None]) -> None:
         self._reject(ROOM)
@@ -126,6 +135,8 @@ class StreamListener:
     def close(self) -> None:
         """Stop listening, and end all connections. Idempotent."""
         self.shut()
+        if self._refusals:
+            self._refusals.close(self._loop)
         for task in list(self._tasks):
             task.cancel()
 

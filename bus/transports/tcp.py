@@ -21,6 +21,7 @@ from bus.transports.binding import Binding, Place
 from bus.transports.channel import Channel
 from bus.transports.framing import Framing
 from bus.transports.options import STREAMS, StreamOptions, Tls
+from bus.transports.refusals import Answer, Refusals, alerted, unanswered, unavailable
 from bus.transports.seats import FULL, ROOM, Seat, Seats, host_of
 from bus.transports.signing import signed
 from bus.transports.sockets import CLOSED_BY_PEER, Acceptor, OnPeer, connect_to, tune
@@ -31,6 +32,9 @@ from bus.wire.batch import Batch
 from bus.wire.signed import SIGNS, Session, begins_with_hello
 
 log = logging.getLogger("buscoupler.bus")
+
+_ANSWERS: dict[str, Answer] = {"ws": unavailable, "wss": alerted, "tls+tcp": alerted}
+"""What a refused peer is sent, by the scheme; SP over TCP has no word for it."""
 
 _LEFT = {CLOSED_BY_PEER} | {
     words_of(OSError(number, os.strerror(number)))
@@ -234,6 +238,8 @@ class ListenLink(_StreamLink):
         self._given, self._acceptor = acceptor, acceptor
         self._binding = Binding[Any](url, place, self._bind, self._on_bound)
         self._seats = Seats()
+        scheme = url.partition(":")[0]
+        self._refusals = Refusals(_ANSWERS.get(scheme, unanswered))
         self._seat_of: dict[StreamPipe, Seat] = {}
 
     @property
@@ -273,12 +279,12 @@ class ListenLink(_StreamLink):
         if why := self._seats.refusal(host, sock.fileno(), self.options.peers):
             self._refused.reject(FULL)
             log.warning("%s: refused a peer: %s", self.name, why, extra={"cause": f"{self.name}: refused"})
-            sock.close()
-            return
+            return self._refusals.turn_away(self._loop, sock, why)
         seat = self._seats.take_seat(host, sock.fileno(), lambda why: pipe.close(why))
         pipe = self._adopt(sock, f"{self.url} from {peer}", partial(self._left, seat), host)
         if not pipe.closed:
             self._sit(pipe, seat)
+        return None
 
     def _sit(self, pipe: StreamPipe, seat: Seat) -> None:
         self._seat_of[pipe] = seat
@@ -306,6 +312,8 @@ class ListenLink(_StreamLink):
         self._binding.close()
         if self._acceptor is not None:
             self._acceptor.close()
+        if self._refusals:
+            self._refusals.close(self._loop)
         super().close()
 
 

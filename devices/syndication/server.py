@@ -20,7 +20,7 @@ from devices.syndication.state.producers import NOWHERE, Keeper
 from devices.syndication.tcp import TcpClient
 from devices.syndication.turns import Turns
 from devices.syndication.wire.cutter import Cutter
-from devices.syndication.wire.messages import Message
+from devices.syndication.wire.messages import Message, refusal
 
 LEAVING = 64  # clients whose connection is gone while messages of theirs wait
 log = logging.getLogger("buscoupler.syndication")
@@ -49,6 +49,7 @@ class Server:
             self.reject,
             self.stats,
             half="half a message",
+            answer=refusal,
         )
 
     @property

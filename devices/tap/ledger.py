@@ -2,7 +2,7 @@
 
 from bus.hub import Hub
 from bus.ledger import Stats
-from capture.schema import Direction
+from capture.schema import ITEMS, Direction
 
 Gain = tuple[str, Direction, str, int]
 """The link, the direction, the ledger's word, and the number of new messages."""
@@ -16,6 +16,7 @@ def counts(link: str, stats: Stats) -> Counts:
     found |= {(link, Direction.RX, reason): count for reason, count in stats.rejected.items()}
     found[link, Direction.RX, "received"] = stats.received
     found[link, Direction.TX, "sent"] = stats.sent
+    found[link, Direction.RX, ITEMS], found[link, Direction.TX, ITEMS] = stats.items, stats.said
     return found
 
 

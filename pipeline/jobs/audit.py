@@ -37,6 +37,11 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
             "agreement", "Messages dropped by ledger, beside frames missing in the traffic", found.agreement
         ),
         Table("capture", "Rows of the recorders: one for each frame, hub and segment", found.capture),
+        Table(
+            "translated",
+            "Sides with a protocol, compared by counts: items on the wire, frames in the bridge",
+            found.translated,
+        ),
         Table("coverage", "What was not looked at", found.coverage),
     ]
 

@@ -20,7 +20,7 @@ from topologies.loading.loader import loads
 
 LEASE_MS = 600  # a machine that also runs other tests can stall for longer than the default 250
 
-PAIR = """\
+PLANT = """\
 name: pair
 gateways:
   hub: {{address: 127.0.0.1}}
@@ -32,7 +32,11 @@ buses:
   left: {{on: hub, listen: ["tcp://127.0.0.1:{1}"]}}
   right: {{on: hub, listen: ["tcp://127.0.0.1:{2}"]}}
 bridges:
-  joint: {{on: [gw-a, gw-b], pattern: [motor], join: [{{bus: left}}, {{bus: right}}]}}
+"""
+"""A plant of a hub and two gateways, up to its bridges."""
+
+PAIR = f"""{PLANT}\
+  joint: {{{{on: [gw-a, gw-b], pattern: [motor], join: [{{{{bus: left}}}}, {{{{bus: right}}}}]}}}}
 """
 
 
@@ -40,12 +44,12 @@ class Pair:
     """A hub with a broker, and two gateways, in this process, with an application on each bus."""
 
     def __init__(self, text: str = PAIR) -> None:
-        self.ports = [free_port() for _ in range(3)]
+        self.ports = [free_port() for _ in range(4)]
         self.topology = loads(text.format(*self.ports), "pair.yaml")
         self.hub = self.start("hub")
         self.gateways = {name: self.start(name) for name in ("gw-a", "gw-b")}
         self.ears: list[Ear] = []
-        self.links = [make_link(f"tcp://127.0.0.1:{port}", "dial") for port in self.ports[1:]]
+        self.links = [make_link(f"tcp://127.0.0.1:{port}", "dial") for port in self.ports[1:3]]
         for link in self.links:
             self.ears.append(Ear(Hub()))
             link.open(self.ears[-1].hub, asyncio.get_running_loop())

@@ -20,7 +20,7 @@ from bus.wire.notation import pattern_of
 from tests.bridges.support import PtyPair
 from tests.helpers.appliances import reloaded, running
 from tests.helpers.peers import Ear, until
-from tests.helpers.ports import free_port
+from tests.helpers.ports import free_channel, free_port
 from topologies.loading.loader import loads
 
 DISPLAY = """\
@@ -115,6 +115,7 @@ async def test_a_reload_gives_other_names_from_the_next_batch_on() -> None:
         assert [fault for account in accounts.values() for fault in account.faults()] == []
 
 
+CAN = "can: {{channel: {channel}, interface: virtual, fd: true"
 KINDS = {
     "a bus": ("bus: hall", ""),
     "tcp": ('url: "tcp://127.0.0.1:{0}"', ""),
@@ -125,6 +126,7 @@ KINDS = {
                         "tcp: {{host: 127.0.0.1, port: {3}}}"),
     "multicast": (GROUP := "multicast: {{group: 239.9.42.1, port: {3}, interface: lo}}", GROUP),
     "a trunk on multicast": (f"{GROUP}, trunk: true", f"{GROUP}, trunk: true"),
+    "CAN": (f"{CAN}, node: 3}}}}", f"{CAN}, node: 9}}}}"),
     "TMQ": ("tmq: {{host: 127.0.0.1, subscribe: [says], publish: [show]}}",
             "tmq: {{host: 127.0.0.1, subscribe: [show], publish: [says]}}"),
 }  # fmt: skip
@@ -157,7 +159,9 @@ async def test_on_every_kind_of_side_frames_have_the_names_of_the_bridge_inside(
 ) -> None:
     near, far = KINDS[kind]
     text = EVERY.replace("NEAR", near) + (FAR.replace("FAR", far) if far else "")
-    async with running(text.format(*(free_port() for _ in range(5)), dir=tmp_path)) as appliance:
+    async with running(
+        text.format(*(free_port() for _ in range(5)), dir=tmp_path, channel=free_channel())
+    ) as appliance:
         plant, hall = (Ear(hub_of(appliance, name)) for name in ("plant", "hall"))
         bridges = [part for part in appliance.parts.values() if isinstance(part, BridgePart)]
         await until(lambda: all(port for part in bridges for side in part.hub.sides for port in [side.ports]))

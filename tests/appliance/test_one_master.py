@@ -8,7 +8,7 @@ import pytest
 from appliance.parts.bridge import BridgePart
 from bus.hub import Link
 from bus.wire.frame import unpack
-from tests.appliance.pairs import Pair, forwarding
+from tests.appliance.pairs import PLANT, Pair, forwarding
 from tests.bridges.protocols.modbus.bench import Device
 from tests.bridges.protocols.modbus.ptys import PtyLine
 from tests.bridges.protocols.spoken_support import message
@@ -26,18 +26,7 @@ MODBUS = """
               - {{{{register: 5, pattern: m/a}}}}
               - {{{{register: 9, pattern: m/b, write: true, min: 0, max: 100}}}}
 """
-TEXT = """\
-name: pair
-gateways:
-  hub: {{address: 127.0.0.1}}
-  gw-a: {{address: 127.0.0.1}}
-  gw-b: {{address: 127.0.0.1}}
-brokers:
-  main: {{on: hub, listen: "tcp://127.0.0.1:{0}"}}
-buses:
-  left: {{on: hub, listen: ["tcp://127.0.0.1:{1}"]}}
-  right: {{on: hub, listen: ["tcp://127.0.0.1:{2}"]}}
-bridges:
+TEXT = f"""{PLANT}\
   joint:
     on: [gw-a, gw-b]
     join:

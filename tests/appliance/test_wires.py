@@ -93,6 +93,8 @@ async def test_without_it_nothing_of_the_wire_is_recorded(tmp_path: Path) -> Non
         ((0x123 | REMOTE, bytes(4), 0), "123#R4"),
         ((0x123 | EXTENDED, b"\x01", 0), "00000123#01"),
         ((0x7FF, b"\x01" * 12, FD | SWITCH | STATE), "7FF##3" + "01" * 12),
+        ((0x123, bytes(8), 9 << 4), "123#" + "00" * 8 + "_9"),
+        ((0x123 | REMOTE, bytes(8), 15 << 4), "123#R8_F"),
         ((4 | ERROR, bytes(8), 0), "20000004#" + "00" * 8),
     ],
 )

@@ -20,6 +20,7 @@ NOW = GATEWAYS[-1]
         (gateway, f"can-{load}" if gateway.line == "can" else load)
         for gateway in GATEWAYS
         for load in ("up-10", "down-10")
+        if (gateway.line, load) != ("can", "down-10")  # it binds the port of python-can, which others have
     ],
     ids=lambda value: getattr(value, "name", value),
 )

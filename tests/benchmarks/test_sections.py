@@ -26,6 +26,6 @@ def test_a_page_without_the_section_gets_it_at_its_end(tmp_path: Path) -> None:
 
 def test_each_section_of_the_page_ends_and_names_a_program() -> None:
     found = re.findall(r"<!-- (\w+): written by python -m ([\w.]+); do not edit -->", PAGE.read_text())
-    assert len(found) == 8
+    assert len(found) == 10
     assert re.findall(r"<!-- end of (\w+) -->", PAGE.read_text()) == [name for name, _ in found]
     assert all(find_spec(module) for _, module in found)

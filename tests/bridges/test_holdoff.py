@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from bridges.bridge import Bridge
+from bridges.handover.gate import Gate
 from bridges.policy import Policy
 from bus.wire.batch import from_payloads
 from bus.wire.envelope import Envelope, wrap
@@ -92,7 +93,7 @@ async def test_who_is_alone_does_not_wait_and_a_purge_is_counted() -> None:
     alone = False
     bus.publish(from_payloads([wrap(READING, Envelope(5, 2))]), pipe)
     gate = shared.bridges[1].gate
-    assert gate is not None
+    assert isinstance(gate, Gate)
     assert gate.queued() == 1
     gate.purge()
     assert gate.queued() == 0

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from bridges.bridge import Bridge, Side
+from bridges.handover.gate import Gate
 from bridges.policy import Policy
 from bus.wire.envelope import Envelope, split, wrap
 from bus.wire.frame import pack
@@ -119,7 +120,7 @@ def test_a_standby_keeps_what_it_heard_when_other_sides_come_and_go() -> None:
     assert heard(from_c) == []
     assert heard(from_d) == []  # it was not there when they came
     assert heard(from_b) == []
-    assert bridge.gate is not None
+    assert isinstance(bridge.gate, Gate)
     assert bridge.gate.window.stats.balance() == 0
     assert bridge.gate.window.stats.dropped == {"heard": 1}
 
@@ -130,7 +131,7 @@ def test_a_frame_that_was_due_only_on_a_side_that_has_gone_is_given_up() -> None
     for side, pipe in ((b, from_b), (c, from_c)):
         side.detach(pipe)
         bridge.remove(side)
-    assert bridge.gate is not None
+    assert isinstance(bridge.gate, Gate)
     assert bridge.gate.window.stats.dropped == {"closed": 1}
     promote()
     assert heard(from_a) == []

@@ -220,9 +220,9 @@ def test_a_count_that_is_missing_is_found_also_when_its_pipe_has_gone(field: str
 
 
 def test_a_record_has_all_counts_by_name_and_stays_as_it_was() -> None:
-    stats = Stats(1, 2, 3, 4, 5, 6, 7, {"stale": 8}, {"echo": 9}, 10)
+    stats = Stats(1, 2, 3, 4, 5, 6, 7, {"stale": 8}, {"echo": 9}, 10, 11, 12)
     record = stats.as_record()
     assert list(record) == [field.name for field in fields(Stats)]
-    assert list(record.values()) == [*range(1, 8), {"stale": 8}, {"echo": 9}, 10]
+    assert list(record.values()) == [*range(1, 8), {"stale": 8}, {"echo": 9}, 10, 11, 12]
     stats.drop("stale")
     assert record["dropped"] == {"stale": 8}

@@ -7,6 +7,7 @@ from math import inf
 from typing import NamedTuple
 
 from bridges.bridge import Bridge
+from bridges.handover.gate import Gate
 from bus.accounts import LINKS_MAX
 from bus.balance import imbalances
 from bus.hub import Hub, LinkView
@@ -84,7 +85,7 @@ def _memories(hub: Hub) -> Iterator[str]:
     if isinstance(hub, Bridge):
         if len(hub.seen) > SEEN_MAX:
             yield f"{hub.name} remembers {len(hub.seen)} keys"
-        if hub.gate is not None and len(hub.gate.window) > WINDOW_MAX:
+        if isinstance(hub.gate, Gate) and len(hub.gate.window) > WINDOW_MAX:
             yield f"{hub.name} keeps {len(hub.gate.window)} frames"
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from heapq import nlargest
 
 from bridges.protocols.protocol import Protocol
+from bus.schema import Names
 from topologies.findings import Finding, error, warning
 from topologies.model import BridgeSpec, Candidate, Rate, Side, Topology
 from topologies.wiring.filters import Tokens, begins, one_way, related, tokens
@@ -58,11 +59,22 @@ def _crowded(wiring: Wiring) -> Iterator[Finding]:
             most = ", ".join(
                 f"{name} {shares[name]:.0%}" for name in nlargest(3, shares, key=shares.__getitem__)
             )
-            why = "bursts will wait" if share <= 1 else "is the bit rate right?"
-            text = (
-                f"{joint.wire}: by their cycle times, messages fill {share:.0%} of the line ({most}): {why}"
-            )
-            yield warning(protocol.where, text)
+            text = f"{joint.wire}: {_full(share, protocol.asks)} ({most})"
+            yield warning(protocol.where, f"{text}: {_advice(share, protocol.asks)}")
+
+
+def _full(share: float, asks: bool) -> str:
+    """Return how full a line is of what is asked, or what devices say by themselves."""
+    if asks:
+        return f"at their poll_ms, requests and answers fill {share:.0%} of the line"
+    return f"by their cycle times, messages fill {share:.0%} of the line"
+
+
+def _advice(share: float, asks: bool) -> str:
+    if asks:
+        late = "devices that think are late" if share <= 1 else "it cannot keep this pace"
+        return f"{late}: lengthen poll_ms, or raise the rate of the line"
+    return "bursts will wait" if share <= 1 else "it cannot keep this pace: is the bit rate right?"
 
 
 def _share(topology: Topology, joint: Joint) -> float:
@@ -73,8 +85,16 @@ def _share(topology: Topology, joint: Joint) -> float:
     more = (medium.seal_bytes if keys_at(topology, joint.side, joint.trunk) else 0) + _renamed_bytes(
         joint.side
     )
-    times = (medium.seconds(frame_bytes(r, joint.spec) + more, joint.trunk) or 0.0 for r in crossing)
+    names = [_on_wire(joint.side, max(r.pattern, joint.spec.pattern, key=len)) for r in crossing]
+    sizes = [frame_bytes(r, joint.spec) + more for r in crossing]
+    times = [medium.seconds_of(*one, joint.trunk) or 0.0 for one in zip(names, sizes, strict=True)]
     return sum(r.frames_per_s * time for r, time in zip(crossing, times, strict=True))
+
+
+def _on_wire(side: Side, names: Names) -> Names:
+    """Return the pattern that frames of a pattern in the bridge have on the wire of a side."""
+    renaming = side.renaming
+    return next(iter(renaming.outside(names)), names) if renaming else names
 
 
 def _renamed_bytes(side: Side) -> int:

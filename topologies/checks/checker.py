@@ -17,6 +17,7 @@ from topologies.checks.messages import find_unequal_limits
 from topologies.checks.protocols import find_unspoken
 from topologies.checks.returns import find_returns
 from topologies.checks.senders import find_echoes
+from topologies.checks.subjects import find_subjects
 from topologies.findings import Finding, error, note, warning
 from topologies.model import BridgeSpec, BusSpec, Side, Topology, gateways_of, running
 from topologies.names import listed, used
@@ -56,6 +57,7 @@ def check_wired(wiring: Wiring) -> list[Finding]:
         *_unmatched(wiring),
         *find_unspoken(wiring),
         *find_echoes(wiring),
+        *find_subjects(wiring),
     ]
     return sorted(set(found), key=lambda finding: (finding.line, finding.column, finding.text))
 

@@ -27,6 +27,7 @@ def find_gaps(wiring: Wiring) -> Iterator[Finding]:
         if len(group) > 1:
             yield from _leaderless(topology, group)
             yield from _unlike(topology, group)
+            yield from _not_parallel(mine)
             yield from _one_sided(topology, mine)
             yield from _brokers_of_one(topology, mine)
             yield from _renamed_apart(mine)
@@ -35,7 +36,7 @@ def find_gaps(wiring: Wiring) -> Iterator[Finding]:
 
 def _leaderless(topology: Topology, group: Group) -> Iterator[Finding]:
     """Yield bridges that stand in for each other without a broker that chooses one."""
-    if not topology.brokers:
+    if not topology.brokers and not topology.bridges[group[0].bridge].is_parallel:
         bridge, gateways = group[0].bridge, ", ".join(candidate.gateway for candidate in group)
         text = f"{gateways} stand in for each other at bridge {bridge}: add a broker to choose one (brokers:)"
         yield error(topology.bridges[bridge].where, text)
@@ -65,6 +66,9 @@ def _unlike(topology: Topology, group: Group) -> Iterator[Finding]:
     one = topology.bridges[group[0].bridge]
     for name in dict.fromkeys(candidate.bridge for candidate in group[1:]):
         spec, first = topology.bridges[name], f"bridge {group[0].bridge} of the same group"
+        if spec.failover != one.failover:
+            text = f"its failover is {spec.failover}, that of {first} is {one.failover}"
+            yield error(spec.where, f"{text}: one rule is for the whole group")
         if tokens(spec.pattern) != tokens(one.pattern):
             text = f"its pattern is {text_of(spec.pattern)}, that of {first} is {text_of(one.pattern)}"
             yield error(spec.where, f"{text}: one lease is for one pattern")
@@ -72,6 +76,14 @@ def _unlike(topology: Topology, group: Group) -> Iterator[Finding]:
             text = f"it joins {len(spec.join)} sides, {first} joins {len(one.join)}"
             yield error(spec.where, f"{text}: sides stand in for each other in their order")
         yield from _crossed(spec, one, first)
+
+
+def _not_parallel(mine: list[Joint]) -> Iterator[Finding]:
+    """Yield sides on which receivers cannot know copies, of bridges that forward at all their gateways."""
+    for joint in mine:
+        if joint.spec.is_parallel and not joint.trunk:
+            text = f"{joint.side.kind} of {joint.gateway} carries no envelopes, so receivers know no copies"
+            yield error(joint.side.where, f"{text}: make it a trunk, or write failover: leased")
 
 
 def _crossed(spec: BridgeSpec, one: BridgeSpec, first: str) -> Iterator[Finding]:

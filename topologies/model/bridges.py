@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
-from bridges.front.renaming import Renaming
 from bridges.front.settings import Front
 from bridges.front.settings import Limit as FrontLimit
 from bridges.judge import Judge, Renamed
@@ -12,6 +11,7 @@ from bridges.media import MEDIA
 from bridges.media.medium import Medium
 from bridges.protocols import PROTOCOLS
 from bridges.protocols.protocol import Protocol, Way
+from bus.renaming import Renaming
 from bus.schema import (
     BusName,
     ByGateway,
@@ -293,7 +293,16 @@ class BridgeSpec(Record):
     group: Annotated[
         Name | None, "bridges of one group stand in for each other, as do the gateways of one bridge"
     ] = None
+    failover: Annotated[
+        Literal["leased", "parallel"],
+        "one gateway forwards at a time, which brokers choose, or all do, and receivers keep the first copy",
+    ] = "leased"
     rates: Annotated[tuple[Rate, ...], "promised traffic; `check` compares it with the media"] = ()
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether all gateways forward at once."""
+        return self.failover == "parallel"
 
     def __post_init__(self) -> None:
         if len(set(self.on)) != len(self.on):

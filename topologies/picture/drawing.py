@@ -5,9 +5,9 @@ The ids are stable over changes of other parts, so a page or `show --live` marks
 
 from collections.abc import Iterator
 
-from topologies.model import Candidate, Topology, candidates_of, running
+from topologies.model import Topology, running
 from topologies.picture.layout import WIDE, Box, Drawing, Edge, Node, placed
-from topologies.picture.show import side_label
+from topologies.picture.show import place_of, side_label
 from topologies.wiring.ids import bridge_id, link_between, link_id
 from topologies.wiring.reach import brokers_of
 from topologies.wiring.segments import Joint, Wiring, joined, wired
@@ -32,7 +32,7 @@ def _parts(topology: Topology, gateway: str) -> list[Node]:
     buses = [Node(f"bus {name}", "bus", name, gateway) for name in running(topology.buses, gateway)]
     brokers = [Node(f"broker {name}", "broker", name, gateway) for name in running(topology.brokers, gateway)]
     bridges = [
-        Node(bridge_id(name, gateway), "bridge", name, gateway, _place(topology, name, gateway))
+        Node(bridge_id(name, gateway), "bridge", name, gateway, place_of(topology, name, gateway))
         for name in running(topology.bridges, gateway)
     ]
     devices = [
@@ -40,11 +40,6 @@ def _parts(topology: Topology, gateway: str) -> list[Node]:
         for name, spec in running(topology.devices, gateway).items()
     ]
     return buses + brokers + bridges + devices
-
-
-def _place(topology: Topology, bridge: str, gateway: str) -> str:
-    mates = candidates_of(topology, bridge)
-    return f"{mates.index(Candidate(bridge, gateway)) + 1} of {len(mates)}" if len(mates) > 1 else ""
 
 
 def _edges(wiring: Wiring) -> Iterator[Edge]:

@@ -26,7 +26,7 @@ from topologies.wiring.segments import Edge, Joint, Wiring, is_trunk, joined, wi
 
 Tree = tuple[str, list["Tree"]]
 _PATTERNS = 3  # of a side
-_QUANTITIES = 20  # of a side
+_QUANTITIES = 20  # of a side, and lines of its medium
 Style = Literal["text", "mermaid"]
 _SHAPES = {
     "brokers": ("broker", "[", "]"),
@@ -86,13 +86,22 @@ def _device(topology: Topology, name: str, spec: DeviceSpec) -> Tree:
     return f"device {name}", [(spec.label(joined(topology, spec)), []), *listens]
 
 
+def place_of(topology: Topology, bridge: str, gateway: str) -> str:
+    """Return the place of a gateway among those that run a bridge, such as `1 of 2`; "" if it is alone."""
+    mates = candidates_of(topology, bridge)
+    if len(mates) == 1:
+        return ""
+    place = f"{mates.index(Candidate(bridge, gateway)) + 1} of {len(mates)}"
+    return f"{place} in parallel" if topology.bridges[bridge].is_parallel else place
+
+
 def _bridge(topology: Topology, name: str, spec: BridgeSpec, gateway: str) -> Tree:
-    mates = candidates_of(topology, name)
-    rank = f"{mates.index(Candidate(name, gateway)) + 1} of {len(mates)}" if len(mates) > 1 else ""
     group = f"group {spec.group}" if spec.group else ""
     framed = _frames_only(takes_frames_only(spec))
-    label = _line(f"bridge {name}", group, rank, _pattern(spec.pattern), framed)
-    return label, [(_side(topology, side), _quantities(side)) for side in spec.at(gateway)]
+    label = _line(f"bridge {name}", group, place_of(topology, name, gateway), _pattern(spec.pattern), framed)
+    return label, [
+        (_side(topology, side), [*_carried(side), *_quantities(side)]) for side in spec.at(gateway)
+    ]
 
 
 def _side(topology: Topology, side: Side) -> str:
@@ -107,13 +116,19 @@ def _side(topology: Topology, side: Side) -> str:
     return _line(side_label(side), _pattern(side.pattern), *words, filtered, framed, _shed(side.shed), trunk)
 
 
+def _carried(side: Side) -> list[Tree]:
+    """Return a leaf for each of the first lines that the medium of a side says."""
+    return _leaves([] if side.medium is None else [*side.medium.lines()], "")
+
+
 def _quantities(side: Side) -> list[Tree]:
     """Return a leaf for each of the first values that the side's devices have."""
-    lines = [line(one) for one in of_side(side)]
+    return _leaves([line(one) for one in of_side(side)], ": --values")
+
+
+def _leaves(lines: list[str], hint: str) -> list[Tree]:
     more = len(lines) - _QUANTITIES
-    return [
-        (one, []) for one in (*lines[:_QUANTITIES], *([f"and {more} more: --values"] if more > 0 else []))
-    ]
+    return [(one, []) for one in (*lines[:_QUANTITIES], *([f"and {more} more{hint}"] if more > 0 else []))]
 
 
 def side_label(side: Side) -> str:

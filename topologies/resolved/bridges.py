@@ -174,7 +174,7 @@ class Bridges:
             ground.names if medium.named or (side.speaks is not None and side.speaks.named) else None,
             () if side.speaks is None else self._subjects(joint),
             tuple(of_side(side)),
-            side.speaks is None and medium.subject_of_tmq is not None and self._is_spoken(joint.wire),
+            side.speaks is None and bool(medium.subjects_of_tmq) and self._is_spoken(joint.wire),
         )
 
     def _is_spoken(self, wire: str) -> bool:
@@ -189,8 +189,7 @@ class Bridges:
             for one in self._ground.wiring.joints
             if one.wire == joint.wire and one.side.speaks is None
         )
-        found = {one.subject_of_tmq for one in media if one is not None}
-        return tuple(sorted(number for number in found if number is not None))
+        return tuple(sorted({number for one in media if one is not None for number in one.subjects_of_tmq}))
 
     def _join(self, joint: Joint, bus: str) -> ResolvedJoin:
         """Return the bus that a side joins."""

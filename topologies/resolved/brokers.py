@@ -53,6 +53,7 @@ class CandidateFacts(NamedTuple):
     `pattern` and `lease` name what it is a candidate for: the lease has the name of the group, or of the
     bridge. `on` is its place among the `of` candidates, `gateway` its own name, and `origin` that of all of
     them in envelopes. `brokers` are the URLs that it dials, `tls` the settings of those that have some.
+    `parallel`: all candidates forward at once, and no broker chooses.
     """
 
     pattern: Names
@@ -67,6 +68,7 @@ class CandidateFacts(NamedTuple):
     origin: int
     keys: KeyFiles
     certificates: tuple[tuple[Stamp, ...], ...]
+    parallel: bool = False
 
     def is_same(self, other: "CandidateFacts | None") -> bool:
         """Return whether both are one candidate, although it may have other brokers, times, keys and TLS."""
@@ -75,7 +77,7 @@ class CandidateFacts(NamedTuple):
     @property
     def identity(self) -> tuple[object, ...]:
         """The facts that make another candidate if one of them differs."""
-        return self.pattern, self.lease, self.on, self.of, self.gateway, self.origin
+        return self.pattern, self.lease, self.on, self.of, self.gateway, self.origin, self.parallel
 
 
 class Candidates:
@@ -100,7 +102,7 @@ class Candidates:
         lease = spec.group or bridge
         if len(mates) == 1:
             return None
-        if not self._brokers:
+        if not self._brokers and not spec.is_parallel:
             text = f"bridge {bridge} has {len(mates)} candidates, and no broker to choose one of them"
             raise TopologyError(f"{text}: add a broker (brokers:)")
         origin = zlib.crc32(f"{wiring.topology.name}/bridge {lease}".encode())  # all candidates stamp alike
@@ -112,9 +114,10 @@ class Candidates:
             brokers=self._brokers,
             tls=self._tls,
             gateway=gateway,
-            lease_ms=min(broker.lease_ms for broker in wiring.topology.brokers.values()),
-            lease_max_ms=min(broker.most_ms for broker in wiring.topology.brokers.values()),
+            lease_ms=min((broker.lease_ms for broker in wiring.topology.brokers.values()), default=0),
+            lease_max_ms=min((broker.most_ms for broker in wiring.topology.brokers.values()), default=0),
             origin=origin,
             keys=self._keys,
             certificates=self._certificates,
+            parallel=spec.is_parallel,
         )

@@ -57,6 +57,7 @@ def all_names(topology: Topology) -> Iterator[tuple[int | str, ...]]:
             for lists in (side.allowed, side.denied):
                 yield from (*lists.both, *lists.inward, *lists.outward)
             yield from side.speaks.patterns() if side.speaks is not None else ()
+            yield from side.medium.pattern_subjects if side.medium is not None else ()
             yield from (*side.renaming.patterns(), side.opaque or (), *(one.pattern for one in side.limits))
     for device in topology.devices.values():
         yield from device.patterns()

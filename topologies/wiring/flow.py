@@ -6,7 +6,7 @@ frames that get longer each time round ends.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from bridges.front.renaming import Renaming
+from bus.renaming import Renaming
 from topologies.model import Topology
 from topologies.wiring.filters import Tokens, all_names, may_pass, passes, tokens
 from topologies.wiring.segments import Edge

@@ -65,8 +65,10 @@ class Wiring:
 
     @property
     def best(self) -> set[Candidate]:
-        """The candidate of each group that forwards if all goes well."""
-        return {group[0] for group in self.candidates.values()}
+        """The candidates that forward if all goes well: one of each group, or all that do so in parallel."""
+        bridges = self.topology.bridges
+        groups = self.candidates.items()
+        return {one for name, group in groups for one in (group if bridges[name].is_parallel else group[:1])}
 
     def links(self, forwarding: Collection[Candidate]) -> list[Edge]:
         """Return the links between buses, and the links of the candidates that are `forwarding`."""

@@ -2,7 +2,8 @@
 
 `medium` is the record. A `link` opens a `port` and makes a `pipe` on it. The pipe uses `receive` and `send`;
 `shared` has the state that these have in common. A `voice` turns messages into frames, and back:
-`transfers` that of TMQ, whose `codec` splits messages and joins them, `spoken` that of a protocol.
+`transfers` that of TMQ, whose `codec` splits messages and joins them, and `subjects` has the
+patterns with subjects of their own, `spoken` that of a protocol.
 `socketcan` packs frames as the kernel does. `state` tracks the controller's states. `restart` ends a bus-off.
 `source` watches what python-can reads from; `slcan` makes serial adapters fast, `socketcand` connects within
 bounds. `library` loads python-can, `listening` looks whether a controller acknowledges. `strangers` tells

@@ -4,14 +4,17 @@ The bytes are those of the Cyphal specification, section 4.2. Without I/O: time 
 """
 
 from binascii import crc_hqx
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
 
 from bridges.items import EXTENDED
 from bridges.media.medium import SEAL_BYTES
+from bridges.media.subject import SUBJECT_MAX
 from bus.wire.envelope import MESSAGE_BYTES_MAX, message_bytes
 
 PRIORITY_NOMINAL = 4
 SUBJECT_DEFAULT = 0x1234
-SUBJECT_MAX = 0x1FFF
 NODE_MAX = 127
 
 SOT, EOT, TOGGLE, TID = 0x80, 0x40, 0x20, 0x1F
@@ -29,6 +32,12 @@ _FIXED = 0b11 << 21
 _CRC_START = 0xFFFF
 _CRC_BYTES = 2
 _BUFFER_BYTES_MAX = MESSAGE_BYTES_MAX + SEAL_BYTES + _CRC_BYTES + 63
+_SLOTS_MAX = 1024
+_KEY: Final = SUBJECT_MAX << 8 | NODE_MAX
+
+Payload = bytes | bytearray
+Opener = Callable[[Payload], bytes | None]
+"""A reader of the payload of a message of one subject; it returns None if that is no message."""
 
 FD_LENGTHS = (*range(9), 12, 16, 20, 24, 32, 48, 64)
 _FD_ROUNDED = tuple(next(legal for legal in FD_LENGTHS if legal >= size) for size in range(65))
@@ -47,18 +56,16 @@ def subject_mask(subject: int) -> tuple[int, int]:
 def segment(payload: bytes, transfer_id: int, fd: bool = False) -> list[bytes]:
     """Return the data fields of the frames of one transfer. `transfer_id` is taken modulo 32."""
     width, tid = (63 if fd else 7), transfer_id & TID
+    padded = payload + bytes(padding(len(payload))) if fd else payload
     if len(payload) <= width:
-        padding = bytes(_FD_ROUNDED[len(payload) + 1] - len(payload) - 1) if fd else b""
-        return [payload + padding + bytes((SOT | EOT | TOGGLE | tid,))]
-    return _cut(_sealed(payload, width, fd), width, tid)
+        return [padded + _TAILS[SOT | EOT | TOGGLE | tid]]
+    return _cut(padded + crc_hqx(padded, _CRC_START).to_bytes(_CRC_BYTES, "big"), width, tid)
 
 
-def _sealed(payload: bytes, width: int, fd: bool) -> bytes:
-    """Pad `payload`, so that the last frame has a legal length, and append a CRC-16 over all of it."""
-    if fd:
-        rest = (len(payload) + _CRC_BYTES) % width
-        payload += bytes(_FD_ROUNDED[rest + 1] - rest - 1 if rest else 0)
-    return payload + crc_hqx(payload, _CRC_START).to_bytes(_CRC_BYTES, "big")
+def padding(size: int) -> int:
+    """Return how many zeros, 0 to 15, follow a payload of `size` bytes on CAN FD."""
+    rest = size if size <= 63 else (size + _CRC_BYTES) % 63
+    return _FD_ROUNDED[rest + 1] - rest - 1 if rest else 0
 
 
 _TAILS = tuple(bytes((tail,)) for tail in range(256))
@@ -99,12 +106,12 @@ def _fd_data_bits(count: int) -> int:
 
 
 class _Slot:
-    """The state of one source node: the transfer being collected, and the last accepted transfer."""
+    """The state of one subject of one node: the transfer being collected, and the last accepted transfer."""
 
-    __slots__ = ("accepted", "accepted_s", "buffer", "heard_s", "message", "open", "tid", "toggle")
+    __slots__ = ("accepted", "accepted_s", "buffer", "heard_s", "message", "open", "opened", "tid", "toggle")
 
-    def __init__(self) -> None:
-        self.buffer = bytearray()
+    def __init__(self, opened: Opener) -> None:
+        self.buffer, self.opened = bytearray(), opened
         self.open = False
         self.tid = self.toggle = self.accepted = 0
         self.heard_s = 0.0
@@ -113,36 +120,53 @@ class _Slot:
 
 
 class Reassembler:
-    """A collector of the transfers of one subject, for 128 source nodes and at most 6269 bytes for each.
+    """A collector of the transfers of some subjects, for 1024 of their source nodes, at most 6269 bytes each.
 
-    `more_bytes` stand behind each message, whose header does not count them.
+    `subject` is that of TMQ: its messages end where `size_of` says by their header, and `more_bytes` stand
+    behind each. `others` are more subjects, each with what reads its payloads.
     `rejected` counts, by reason, frames and transfers that gave no message:
     `foreign` (another subject, a service), `anonymous`, `empty`, `toggle`, `repeat` (a doubled frame),
     `duplicate` (a doubled transfer), `unfinished`, `orphan`, `gap`, `order`, `width`, `oversize`, `crc`,
     `malformed` (a transfer with correct CRC, but no message in it).
     """
 
-    __slots__ = ("_more_bytes", "_slots", "rejected", "subject")
+    __slots__ = ("_more_bytes", "_openers", "_size_of", "_slots", "rejected", "subjects")
 
     def __init__(
-        self, subject: int = SUBJECT_DEFAULT, rejected: dict[str, int] | None = None, more_bytes: int = 0
+        self,
+        subject: int = SUBJECT_DEFAULT,
+        rejected: dict[str, int] | None = None,
+        more_bytes: int = 0,
+        others: Mapping[int, Opener] = MappingProxyType({}),
+        size_of: Callable[[Payload], int] = message_bytes,
     ) -> None:
-        self.subject, self._more_bytes = subject, more_bytes
+        self._more_bytes, self._size_of = more_bytes, size_of
+        self._openers: dict[int, Opener] = {**others, subject: self._whole}
+        self.subjects = tuple(self._openers)
         self.rejected: dict[str, int] = {} if rejected is None else rejected
         self._slots: dict[int, _Slot] = {}
 
     def feed(self, now: float, identifier: int, data: bytes | bytearray) -> bytes | None:
         """Return the message that this frame completes, or None. `now` is a monotonic time in seconds."""
-        if identifier & (SERVICE | RESERVED) or identifier >> 8 & SUBJECT_MAX != self.subject:
+        if identifier & (SERVICE | RESERVED) or identifier >> 8 & SUBJECT_MAX not in self._openers:
             return self._reject("foreign")
         if identifier & ANONYMOUS:
             return self._reject("anonymous")
         if not data:
             return self._reject("empty")
-        slot = self._slots.get(identifier & NODE_MAX)
-        if slot is None:
-            slot = self._slots[identifier & NODE_MAX] = _Slot()
+        slot = self._slots.get(identifier & _KEY) or self._new_slot(identifier & _KEY)
         return self._start(slot, now, data) if data[-1] & SOT else self._go_on(slot, now, data)
+
+    def _new_slot(self, key: int) -> _Slot:
+        if len(self._slots) >= _SLOTS_MAX:
+            del self._slots[next(iter(self._slots))]
+        slot = self._slots[key] = _Slot(self._openers[key >> 8])
+        return slot
+
+    def _whole(self, payload: Payload) -> bytes | None:
+        """Remove the padding, using the length in the message's own header."""
+        size = self._size_of(payload)
+        return bytes(payload[: size + self._more_bytes]) if size else None
 
     def _start(self, slot: _Slot, now: float, data: bytes | bytearray) -> bytes | None:
         tail = data[-1]
@@ -190,11 +214,9 @@ class Reassembler:
         return self._accept(slot, now, buffer[:-_CRC_BYTES])
 
     def _accept(self, slot: _Slot, now: float, payload: bytes | bytearray) -> bytes | None:
-        """Remove the padding, using the length in the message's own header."""
-        size = message_bytes(payload)
-        if not size:
+        message = slot.opened(payload)
+        if message is None:
             return self._reject("malformed")
-        message = bytes(payload[: size + self._more_bytes])
         if slot.tid == slot.accepted and now - slot.accepted_s <= REPEAT_S and message == slot.message:
             return self._reject("duplicate")
         slot.accepted, slot.accepted_s, slot.message = slot.tid, now, message

@@ -3,12 +3,12 @@
 import random
 from asyncio import AbstractEventLoop
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from bridges.items import CanFrame
-from bridges.media.can.codec import can_id, subject_mask
+from bridges.items import EXTENDED, CanFrame
+from bridges.media.can.codec import RESERVED, SERVICE, can_id, subject_mask
 from bridges.media.can.library import python_can
 from bridges.media.can.listening import trouble
 from bridges.media.can.medium import LISTENING, Can
@@ -21,10 +21,12 @@ from bridges.media.can.socketcand import connect_once
 from bridges.media.can.source import UNFRAMED_BYTES, put_source
 from bridges.media.can.state import BusState
 from bridges.media.can.strangers import Strangers
+from bridges.media.can.subjects import Subjects
 from bridges.media.can.transfers import Node, TransferVoice
 from bridges.media.can.voice import Voice
 from bridges.media.device import D, DeviceLink, OpenPipe, PipeContext, need
 from bridges.media.shedding import Shed
+from bridges.protocols.selection import FILTERS_MAX
 from bus.errors import LinkError
 from bus.hub import Hub, Link
 from bus.noise import Ear
@@ -166,11 +168,12 @@ class CanLink(CanBus["BusABC"]):
         if options.node is None:
             raise LinkError(f"{self.name}: it needs a node id, 1 to 127")
         looks_at = str(options.channel) if options.interface == "socketcan" else ""
-        self.strangers = Strangers(self.name, looks_at, options.subject, not spoken_beside)
-        self.node = Node(can_id(options.subject, options.node), self.seals, self.strangers)
+        self.strangers = Strangers(self.name, looks_at, options.subjects_of_tmq, not spoken_beside)
+        identifier, subjects = can_id(options.subject, options.node), Subjects(options.pattern_subjects)
+        self.node = Node(identifier, self.seals, self.strangers, subjects)
 
     def _filters(self) -> list[dict[str, Any]]:
-        return subject_filter(self.options.subject)
+        return subject_filters(self.options.subjects_of_tmq)
 
     def _open_device(self) -> "BusABC":
         return self._open_bus()
@@ -208,7 +211,9 @@ def unknown(interface: str) -> str:
     return "" if interface in known else f"unknown interface: use one of {', '.join(sorted(known))}"
 
 
-def subject_filter(subject: int) -> list[dict[str, Any]]:
-    """Return a kernel filter that passes only messages of `subject`, from any node."""
-    identifier, mask = subject_mask(subject)
-    return [{"can_id": identifier, "can_mask": mask, "extended": True}]
+def subject_filters(subjects: Sequence[int]) -> list[dict[str, Any]]:
+    """Return kernel filters that pass only messages of these subjects, from any node; of too many, all."""
+    pairs = [subject_mask(subject) for subject in subjects]
+    if len(pairs) > FILTERS_MAX:
+        pairs = [(EXTENDED, EXTENDED | SERVICE | RESERVED)]
+    return [{"can_id": identifier, "can_mask": mask, "extended": True} for identifier, mask in pairs]

@@ -6,16 +6,21 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from bridges.items import EXTENDED, FD
 from bridges.media.can.codec import frame_seconds, transfer_seconds
+from bridges.media.can.subjects import COMPACT_BYTES
 from bus.confined import Confined
 from bus.needs import Device, Library, Need, Probe, Sockets
-from bus.schema import CanNode, Delay, Name, QueueBytes, Range, Scalar
+from bus.schema import CanNode, Delay, Name, Names, PatternKey, QueueBytes, Range, Scalar, pattern_in
 
 if TYPE_CHECKING:
     from bridges.media.shedding import Shed
     from bus.hub import Link
 
-from bridges.media.medium import CLOCK_S, SEAL_BYTES, Medium, Taken, Word
+from bridges.media.medium import CLOCK_S, SEAL_BYTES, Medium, Problem, Taken, Word
+from bridges.media.subject import RESERVED_FROM, Subject
 from bus.wire.envelope import ENVELOPE_BYTES
+from bus.wire.frame import FRAME_BYTES_MIN
+from bus.wire.notation import text_of
+from bus.wire.pattern import Pattern
 
 LISTENING: dict[str, dict[str, Any]] = {
     "socketcan": {},
@@ -28,6 +33,7 @@ LISTENING: dict[str, dict[str, Any]] = {
     "virtual": {},
 }
 """What python-can's interfaces take so that a controller acknowledges nothing; the last two have none."""
+_SUBJECTS_MAX = 1024
 _UDP_PORT = 43113  # the default port of python-can's udp_multicast
 
 
@@ -74,6 +80,10 @@ class Can(Medium):
         CanNode | None, "Cyphal node id that no other node of the bus has; the gateway's `node` by default"
     ] = None
     subject: Annotated[int, Range(0, 8191), "Cyphal subject id of TMQ"] = 0x1234
+    subjects: Annotated[
+        Mapping[PatternKey, Subject],
+        "Cyphal subjects of single patterns, whole ones: their messages are the data of frames alone",
+    ] = field(default_factory=dict)
     listen_only: Annotated[
         bool, "nothing is sent, not even acknowledgements; SocketCAN: set it by `ip link`, too"
     ] = False
@@ -98,12 +108,55 @@ class Can(Medium):
             raise ValueError(f"{', '.join(sorted(twice))} belongs beside options, not in it")
         if not self.options.get("local_loopback", True):
             raise ValueError("local_loopback must be on: it confirms that a frame was sent")
-
+        self._check_subjects()
         if self.listen_only and self.interface not in LISTENING:
             names = ", ".join(sorted(LISTENING))
             raise ValueError(
                 f"listen_only: {self.interface} cannot be told to acknowledge nothing: use {names}"
             )
+
+    def _check_subjects(self) -> None:
+        """Raise ValueError unless each pattern has a subject of its own, which is not that of TMQ."""
+        if len(self.subjects) > _SUBJECTS_MAX:
+            raise ValueError(f"subjects: {len(self.subjects)} given; it takes {_SUBJECTS_MAX} at most")
+        patterns, numbers = dict[Pattern, str](), dict[int, str]()
+        for text, one in self.subjects.items():
+            pattern = Pattern(*pattern_in(text))
+            if not pattern:
+                raise ValueError("subjects: / is no whole pattern: name one")
+            if (other := patterns.setdefault(pattern, text)) != text:
+                raise ValueError(f"subjects: {other} and {text} are one pattern")
+            if one.number == self.subject:
+                raise ValueError(f"subjects: {text}: {one.number} is the subject of TMQ: choose another")
+            if one.number is not None and (other := numbers.setdefault(one.number, text)) != text:
+                raise ValueError(f"subjects: {other} and {text} both have {one.number}")
+
+    @property
+    def pattern_subjects(self) -> Mapping[Names, Subject]:
+        return {pattern_in(text): one for text, one in self.subjects.items()}
+
+    def problems(self) -> Iterator[Problem]:
+        for text, one in self.subjects.items():
+            if one.number is None:
+                todo = "write a number, or run buscoupler check --write FILE"
+                yield Problem(f"{text} has no subject of {one.subject} yet: {todo}", True, one.where)
+            elif one.number >= RESERVED_FROM:
+                yield Problem(
+                    f"{text}: subjects from {RESERVED_FROM} on are those of standard types", False, one.where
+                )
+
+    def lines(self) -> Iterator[str]:
+        for names, one in self.pattern_subjects.items():
+            yield f"{text_of(names)}  {one.words}"
+
+    def _subject_of(self, names: Names) -> Subject | None:
+        pattern = Pattern(*names)
+        found = (one for some, one in self.pattern_subjects.items() if Pattern(*some) == pattern)
+        return next(found, None) if self.subjects else None
+
+    def remarks(self, names: Names) -> Iterator[str]:
+        if (found := self._subject_of(names)) is not None:
+            yield f"Cyphal {found.words}"
 
     @property
     def replay_ms(self) -> float | None:
@@ -118,8 +171,9 @@ class Can(Medium):
         return self.interface == "socketcan"
 
     @property
-    def subject_of_tmq(self) -> int | None:
-        return self.subject
+    def subjects_of_tmq(self) -> tuple[int, ...]:
+        numbers = (one.number for one in self.subjects.values())
+        return (self.subject, *(number for number in numbers if number is not None))
 
     @property
     def device(self) -> str:
@@ -166,7 +220,8 @@ class Can(Medium):
         node = self.node or node
         if node is not None:
             # The identifier on the wire has node and subject: two links collide only if both are equal.
-            yield Taken(f"CAN node id {node} (subject {self.subject:#x})", on_wire=True)
+            for subject in self.subjects_of_tmq:
+                yield Taken(f"CAN node id {node} (subject {subject:#x})", on_wire=True)
 
     @property
     def needs_node(self) -> bool:
@@ -189,11 +244,19 @@ class Can(Medium):
     def seconds(self, size: int, trunk: bool) -> float | None:
         if self.bitrate is None:
             return None
-        size += ENVELOPE_BYTES if trunk else 0
+        return self._transfer_seconds(self.bitrate, size + (ENVELOPE_BYTES if trunk else 0))
+
+    def seconds_of(self, names: Names, size: int, trunk: bool) -> float | None:
+        if self.bitrate is None or self._subject_of(names) is None:
+            return self.seconds(size, trunk)
+        data_bytes = size - FRAME_BYTES_MIN - 4 * len(names)
+        return self._transfer_seconds(self.bitrate, data_bytes + (COMPACT_BYTES if trunk else 0))
+
+    def _transfer_seconds(self, bitrate: int, size: int) -> float:
         if not self.sends_fd:
-            return transfer_seconds(size, self.bitrate)
-        data_rate = (self.data_bitrate or self.bitrate) if self.bitrate_switch else self.bitrate
-        return transfer_seconds(size, self.bitrate, data_rate)
+            return transfer_seconds(size, bitrate)
+        data_rate = (self.data_bitrate or bitrate) if self.bitrate_switch else bitrate
+        return transfer_seconds(size, bitrate, data_rate)
 
     def item_seconds(self, item: Any) -> float | None:
         identifier, data, marks = item

@@ -21,6 +21,10 @@ log = logging.getLogger("buscoupler.bridges")
 # interfaces whose send(timeout=0) returns at once; all others send from a worker thread
 _NEVER_BLOCKS = ("socketcan", "udp_multicast", "virtual")
 _STATE_S = 1.0
+_BUSY_FRAMES, _BUSY_S = 16, 0.004
+"""So many frames in so short a time are a stream, of at least half of a bus of 500 kbit/s."""
+_GATHER_S = 0.001
+_STREAM_FRAMES = 3  # that go on coming while they gather, each time
 
 
 def _sender_of(options: Can) -> type[Outbound]:
@@ -41,6 +45,7 @@ class CanPipe(OpenPipe):
         self._reader: Reader | None = None
         self._again: Handle | None = None
         self._asking: Handle | None = None
+        self._is_gathering, self._since_s, self._lately = False, 0.0, 0
         self._outbound: Outbound = _sender_of(shared.options)(shared, port, voice, self._loop, self._gone)
         self._inbound: Inbound = voice.hearing(self._outbound.confirm, self._on_error)
 
@@ -64,8 +69,39 @@ class CanPipe(OpenPipe):
         self._publish(frames)
         if fault:
             self._gone(fault)
-        elif more and not self._closed:
+        elif self._closed:
+            return
+        elif more:
             self._again = self._loop.call_soon(self._on_readable)
+        elif self._port.confirms and self._fd is not None:
+            self._pace(self._fd, len(frames))
+
+    def _pace(self, fd: int, frames: int) -> None:
+        """Let the frames of a stream gather before they are read; a lone one is read at once.
+
+        A wake-up costs several times as much as a frame. While messages wait for room in the driver
+        nothing gathers, as each confirmation makes room.
+        """
+        if self._is_gathering:
+            if frames >= _STREAM_FRAMES and not self._outbound.waits:
+                self._again = self._loop.call_later(_GATHER_S, self._on_readable)
+            else:
+                self._listen()
+            return
+        now_s = self._loop.time()
+        if now_s - self._since_s > _BUSY_S:
+            self._since_s, self._lately = now_s, 0
+        self._lately += frames
+        if self._lately >= _BUSY_FRAMES and not self._outbound.waits:
+            self._is_gathering = True
+            self._loop.remove_reader(fd)
+            self._again = self._loop.call_later(_GATHER_S, self._on_readable)
+
+    def _listen(self) -> None:
+        """Read the next frame as soon as it comes."""
+        if self._is_gathering and not self._closed and self._fd is not None:
+            self._is_gathering, self._lately = False, 0
+            self._loop.add_reader(self._fd, self._on_readable)
 
     def _on_arrivals(self, frames: list[CanFrame], lost: int, unreadable: int) -> None:
         self._port.overruns += lost
@@ -144,6 +180,8 @@ class CanPipe(OpenPipe):
 
     def _put(self, batch: Batch) -> None:
         self._outbound.put(payloads(batch))
+        if self._is_gathering and self._outbound.waits:
+            self._listen()
 
     def purge(self, reason: str) -> list[bytes]:
         """Drop waiting messages, also a partly sent one, and return them. Frames in the driver stay."""

@@ -60,6 +60,11 @@ class Outbound:
     def _age_s(self) -> float:
         return self._queue.shed.age_s or inf
 
+    @property
+    def waits(self) -> bool:
+        """Whether a message waits for room in the driver."""
+        return bool(self._queue)
+
     def revise(self, shed: Shed) -> None:
         """Change to another policy, for all messages that wait."""
         self._queue.revise(shed)
@@ -186,6 +191,10 @@ class DirectSender(Outbound):
         self._pause_s = _RETRY_MIN_S
         self._fresh_s = self._moved_s = self._loop.time()
         self._blocked_s: float | None = None
+
+    @property
+    def waits(self) -> bool:
+        return bool(self._pending or self._queue)
 
     def pump(self) -> None:
         if self._handle is not None or self.held or self._closed:

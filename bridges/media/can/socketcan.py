@@ -1,8 +1,9 @@
 """The memory layout of SocketCAN's frames: struct can_frame and canfd_frame (linux/can.h), no I/O.
 
-The byte order is the machine's. A classic frame has 16 bytes: identifier u32, length u8, 3 unused bytes, data
-8 bytes. An FD frame has 72 bytes: identifier u32, length u8, flags u8, 2 unused bytes, data 64 bytes. The top
-bits of the identifier are those of `bridges.items`.
+The byte order is the machine's. A classic frame has 16 bytes: identifier u32, length u8, 2 unused bytes,
+length code u8 (9 to 15, of a frame of 8 bytes that has such a code), data 8 bytes. An FD frame has 72 bytes:
+identifier u32, length u8, flags u8, 2 unused bytes, data 64 bytes. The top bits of the identifier are those
+of `bridges.items`.
 """
 
 from struct import Struct
@@ -11,7 +12,7 @@ from bridges.items import FD, STATE, SWITCH, CanFrame
 
 CLASSIC_BYTES, FD_BYTES = 16, 72
 
-_CLASSIC, _FD = Struct("=IB3x8s"), Struct("=IBB2x64s")
+_CLASSIC, _FD = Struct("=IB2xB8s"), Struct("=IBB2x64s")
 _BRS, _ESI = 0x01, 0x02  # of `flags`; 0x04, CANFD_FDF, only says that the frame is an FD frame
 _FLAGS = tuple((_BRS if marks & SWITCH else 0) | (_ESI if marks & STATE else 0) for marks in range(16))
 _MARKS = tuple((SWITCH if flags & _BRS else 0) | (STATE if flags & _ESI else 0) | FD for flags in range(256))
@@ -27,13 +28,15 @@ def pack_frame(frame: CanFrame) -> bytes:
     identifier, data, marks = frame
     if marks & FD:
         return _pack_fd(identifier, len(data), _FLAGS[marks & 15], data)
-    return _pack_classic(identifier, len(data), data)
+    return _pack_classic(identifier, len(data), marks >> 4, data)
 
 
 def unpack_frame(raw: bytes, marks: int = 0) -> CanFrame | None:
     """Return the frame in `raw`, or None if its length is neither 16 nor 72 bytes."""
     if len(raw) == CLASSIC_BYTES:
-        identifier, size, data = _unpack_classic(raw)
+        identifier, size, code, data = _unpack_classic(raw)
+        if code and size == 8 < code < 16:
+            marks |= code << 4
         return identifier, data[:size], marks
     if len(raw) == FD_BYTES:
         identifier, size, flags, data = _unpack_fd(raw)

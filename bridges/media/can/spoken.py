@@ -103,7 +103,7 @@ class TranslatedVoice(Voice):
         return self.translator.is_free
 
     def encode(self, message: bytes, now_s: float) -> Sent[CanFrame]:
-        sent = self.translator.send(message, now_s)
+        sent = self.translator.give(message, now_s)
         for frame in sent.items:
             if why := self._why_not(frame):
                 return Sent(why=why)
@@ -153,7 +153,7 @@ class TranslatedInbound(Inbound):
         kept = self._taken(frames)
         if self._wire.hears:
             self._tell(kept, frames)
-        return self._translator.receive(kept, now) if kept else []
+        return self._translator.take(kept, now) if kept else []
 
     def _tell(self, kept: list[CanFrame], frames: list[CanFrame]) -> None:
         """Show a tap what others sent, and what the driver confirms as ours."""
@@ -222,7 +222,7 @@ class CanSpokenPipe(CanPipe):
             self._alarm.set(self._loop, self._translator.due_s)
 
     def _turn(self) -> None:
-        turn = self._translator.turn(self._loop.time())
+        turn = self._translator.advance(self._loop.time())
         if turn.messages:
             self._hub.publish(from_payloads(turn.messages), self)
         self._outbound.say([frame for frame in turn.items if self._voice.may_say(frame)])

@@ -6,15 +6,16 @@ looks at them once in a while, through a socket of its own that only reads.
 
 import socket
 from asyncio import AbstractEventLoop, Future, TimerHandle
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from struct import Struct
 from time import monotonic
 from typing import Final
 
 from bridges.items import ERROR, EXTENDED, REMOTE, CanFrame
-from bridges.media.can.codec import subject_mask
+from bridges.media.can.codec import RESERVED, SERVICE, subject_mask
 from bridges.media.can.socketcan import FD_BYTES, unpack_frame
+from bridges.media.subject import SUBJECT_MAX
 from bus.input import InputWatch
 from bus.noise import Ear
 from bus.wire.identifier import identifier_word
@@ -27,6 +28,7 @@ _FRAMES: Final = 256  # of one look
 _SHOWN: Final = 4
 _INVERTED: Final = 0x20000000  # CAN_INV_FILTER of linux/can.h
 _SOL_CAN_RAW, _CAN_RAW_FILTER, _CAN_RAW_FD_FRAMES = 101, 1, 5
+_KIND: Final = EXTENDED | REMOTE | SERVICE | RESERVED  # of these, a message of Cyphal has `EXTENDED` alone
 _FILTER: Final = Struct("=II")
 
 
@@ -38,10 +40,10 @@ class Strangers:
     protocol reads the frames of others already.
     """
 
-    def __init__(self, name: str, looks_at: str, subject: int, is_wanted: bool = True) -> None:
+    def __init__(self, name: str, looks_at: str, subjects: Sequence[int], is_wanted: bool = True) -> None:
         ear = Ear("CAN frames", few=2, sure=1 << 62, noun="a TMQ frame", likeness=self._likeness)
         self._input = InputWatch(name, ear)
-        self._looks_at, self._subject = looks_at, subject
+        self._looks_at, self._subjects = looks_at, subjects
         self._ids = set[int]()
         self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
@@ -100,7 +102,7 @@ class Strangers:
     def _look(self) -> None:
         self._timer = None
         if self._loop is not None and not self.words:
-            future = self._loop.run_in_executor(None, look, self._looks_at, self._subject)
+            future = self._loop.run_in_executor(None, look, self._looks_at, self._subjects)
             future.add_done_callback(partial(self._looked, self._loop))
 
     def _looked(self, loop: AbstractEventLoop, future: "Future[list[int]]") -> None:
@@ -110,31 +112,31 @@ class Strangers:
         self._timer = loop.call_later(EVERY_S, self._look)
 
 
-def strange(frames: Iterable[CanFrame], subject: int) -> list[int]:
-    """Return the identifiers of the frames of others that are none of TMQ's subject."""
-    value, mask = subject_mask(subject)
-    return [one[0] for one in frames if not one[0] & ERROR and (one[0] ^ value) & (mask | REMOTE)]
+def strange(frames: Iterable[CanFrame], subjects: Collection[int]) -> list[int]:
+    """Return the identifiers of the frames of others that are none of TMQ's subjects."""
+    found = [one[0] for one in frames if not one[0] & ERROR]
+    return [one for one in found if one & _KIND != EXTENDED or one >> 8 & SUBJECT_MAX not in subjects]
 
 
-def look(interface: str, subject: int) -> list[int]:
-    """Return the identifiers of up to 256 frames on an interface that are none of TMQ's subject.
+def look(interface: str, subjects: Sequence[int]) -> list[int]:
+    """Return the identifiers of up to 256 frames on an interface that are none of TMQ's subjects.
 
     Takes 0.5 s at most. Raises `OSError`.
     """
     found, until_s = list[int](), monotonic() + LOOK_S
-    with _unfiltered(interface, subject) as sock:
+    with _unfiltered(interface, subjects[0]) as sock:
         while len(found) < _FRAMES and (left_s := until_s - monotonic()) > 0:
             sock.settimeout(left_s)
             try:
                 frame = unpack_frame(sock.recv(FD_BYTES))
             except TimeoutError:
                 break
-            found += strange([] if frame is None else [frame], subject)
+            found += strange([] if frame is None else [frame], subjects)
     return found
 
 
 def _unfiltered(interface: str, subject: int) -> socket.socket:
-    """Open a socket for all frames but those of TMQ's subject; nothing is ever written to it."""
+    """Open a socket for all frames but those of one subject; nothing is ever written to it."""
     sock = socket.socket(socket.AF_CAN, socket.SOCK_RAW, socket.CAN_RAW)
     try:
         value, mask = subject_mask(subject)

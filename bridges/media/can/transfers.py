@@ -5,55 +5,74 @@ import random
 from dataclasses import dataclass, field
 from itertools import repeat
 
-from bridges.items import ERROR, EXTENDED, FD, IDENTIFIER, KINDS, OWN, SWITCH, CanFrame
+from bridges.items import ERROR, EXTENDED, FD, KINDS, OWN, SWITCH, CanFrame
 from bridges.media.can.codec import (
     ANONYMOUS,
     EOT,
     NODE_MAX,
     RESERVED,
     SERVICE,
-    SUBJECT_MAX,
+    Payload,
     Reassembler,
+    can_id,
+    padding,
     segment,
 )
 from bridges.media.can.receive import take_echo
 from bridges.media.can.shared import Shared
 from bridges.media.can.strangers import Strangers, strange
+from bridges.media.can.subjects import (
+    COMPACT,
+    COMPACT_BYTES,
+    Mapped,
+    Subjects,
+    compact,
+    compact_bytes,
+    is_enveloped,
+)
 from bridges.media.can.voice import Inbound, OnFrame, Voice
 from bridges.media.medium import SEAL_BYTES
 from bridges.media.seals import Seals
+from bridges.media.subject import SUBJECT_MAX
 from bridges.protocols.translator import Sent
+from bus.wire.envelope import ENVELOPE_BYTES, message_bytes
 
 log = logging.getLogger("buscoupler.bridges")
 
-_SAME = SERVICE | ANONYMOUS | RESERVED | SUBJECT_MAX << 8 | NODE_MAX  # what two nodes may not share
+_FROM = SERVICE | ANONYMOUS | RESERVED | NODE_MAX  # what tells the sender of a message
 
 
 class TransferIds:
-    """A counter of transfer-ids. It continues when the bus is opened again: repeats look like duplicates."""
+    """Counters of transfer-ids by subject. They go on when the bus is opened again: repeats look like
+    duplicates."""
 
     def __init__(self) -> None:
-        self._last = random.randrange(32)  # after a quick restart, 0 could look like a duplicate
+        self._of_subjects: dict[int, int] = {}
+        self._last = 0
 
-    def next(self) -> int:
-        self._last += 1
-        return self._last
+    def next(self, subject: int) -> int:
+        found = self._of_subjects.get(subject)
+        if found is None:
+            found = random.randrange(32)  # after a quick restart, 0 could look like a duplicate
+        self._last, self._of_subjects[subject] = subject, found + 1
+        return found
 
     def take_back(self) -> None:
         """Take back the last id, which was not used: after 31 unused ids the next looks like a duplicate."""
-        self._last -= 1
+        self._of_subjects[self._last] -= 1
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Our node on the bus, from one opening to the next. `identifier` is that of its message frames.
+    """Our node on the bus, from one opening to the next. `identifier` is that of its frames of TMQ's subject.
 
-    `strangers` watches what others say.
+    `strangers` watches what others say. `subjects` are those of patterns.
     """
 
     identifier: int
     seals: Seals | None = None
     strangers: Strangers | None = None
+    subjects: Subjects = field(default_factory=lambda: Subjects({}))
     transfers: TransferIds = field(default_factory=TransferIds)
 
 
@@ -61,7 +80,7 @@ class TransferVoice(Voice):
     """The voice of our node: each message is a transfer."""
 
     def __init__(self, shared: Shared, node: Node) -> None:
-        self._shared, self._node = shared, node
+        self._shared, self._node, self._subject = shared, node, shared.options.subject
         self._identifiers = repeat(node.identifier | EXTENDED)
         options = shared.options
         self._fd = options.sends_fd
@@ -69,8 +88,29 @@ class TransferVoice(Voice):
 
     def encode(self, message: bytes, now_s: float) -> Sent[CanFrame]:
         node = self._node
+        if node.subjects:
+            enveloped = is_enveloped(message)
+            found = node.subjects.find(message, ENVELOPE_BYTES if enveloped else 0)
+            if found is not None and (enveloped or node.seals is None):
+                return self._mapped(message if enveloped else b"", *found)
+        return self._transfer(message)
+
+    def _mapped(self, envelope: bytes, one: Mapped, data: bytes) -> Sent[CanFrame]:
+        """Return the frames for the data of a pattern; on TMQ's own subject if there is an envelope."""
+        if one.data_bytes is not None and len(data) > one.data_bytes:
+            return Sent(why="oversize")
+        node = self._node
+        if envelope:
+            size = COMPACT_BYTES + len(data) + (0 if node.seals is None else SEAL_BYTES)
+            return self._transfer(compact(envelope, one.subject, data, padding(size) if self._fd else 0))
+        parts = segment(data, node.transfers.next(one.subject), self._fd)
+        identifier = can_id(one.subject, node.identifier & NODE_MAX, one.priority) | EXTENDED
+        return Sent(list(zip(repeat(identifier), parts, self._marks, strict=False)))
+
+    def _transfer(self, message: bytes) -> Sent[CanFrame]:
+        node = self._node
         sealed = message if node.seals is None else node.seals.seal(message)
-        parts = segment(sealed, node.transfers.next(), self._fd)
+        parts = segment(sealed, node.transfers.next(self._subject), self._fd)
         return Sent(list(zip(self._identifiers, parts, self._marks, strict=False)))
 
     def take_back(self) -> bool:
@@ -90,29 +130,48 @@ class TransferInbound(Inbound):
 
     def __init__(self, shared: Shared, node: Node, on_confirmed: OnFrame, on_error: OnFrame) -> None:
         super().__init__(shared, on_confirmed, on_error)
-        self._name, self._identifier, self._fd = shared.name, node.identifier, shared.options.fd
-        self._seals, more_bytes = node.seals, 0 if node.seals is None else SEAL_BYTES
-        self._reassembler = Reassembler(shared.options.subject, shared.stats.rejected, more_bytes)
+        self._name, self._node_id, self._fd = shared.name, node.identifier & NODE_MAX, shared.options.fd
+        self._seals, self._more_bytes = node.seals, 0 if node.seals is None else SEAL_BYTES
+        self._subjects = node.subjects
+        self._reassembler = self._collector(shared.options.subject)
         self._warned, self._strangers = False, node.strangers
 
+    def _collector(self, subject: int) -> Reassembler:
+        """Return what joins frames; plain messages of patterns have no seal, so a signed link takes none."""
+        plain = self._subjects.of_number if self._seals is None else {}
+        others = {number: one.frame for number, one in plain.items()}
+        size_of = self._size if self._subjects else message_bytes
+        return Reassembler(subject, self._stats.rejected, self._more_bytes, others, size_of)
+
+    def _size(self, payload: Payload) -> int:
+        return compact_bytes(payload, self._more_bytes) or message_bytes(payload)
+
     def _messages(self, now: float, frames: list[CanFrame]) -> list[bytes]:
-        ours, fd, feed = self._identifier, self._fd, self._reassembler.feed
-        on_confirmed, found = self._on_confirmed, []
+        ours, fd, feed = self._node_id, self._fd, self._reassembler.feed
+        on_confirmed, found, subjects = self._on_confirmed, [], self._reassembler.subjects
         for frame in frames:
             identifier, data, marks = frame
             if marks & OWN:
                 on_confirmed(frame)
             elif identifier & KINDS != EXTENDED:
                 self._no_data_frame(frame)
-            elif not (identifier ^ ours) & _SAME:
+            elif identifier & _FROM == ours and identifier >> 8 & SUBJECT_MAX in subjects:
                 self._hear_own(frame)
             elif marks & FD and not fd:
                 self._stats.reject("fd on classic")
             elif (message := feed(now, identifier, data)) is not None:
                 found.append(message)
         if self._strangers is not None and self._strangers.is_waiting:
-            self._strangers.hear(strange(frames, self._reassembler.subject), len(found))
-        return found if self._seals is None else self._seals.opened(found)
+            self._strangers.hear(strange(frames, subjects), len(found))
+        opened = found if self._seals is None else self._seals.opened(found)
+        return self._expanded(opened) if self._subjects else opened
+
+    def _expanded(self, messages: list[bytes]) -> list[bytes]:
+        """Return messages with frames in place of data behind an envelope without tokens."""
+        made = [self._subjects.expand(one) if one[0] == COMPACT else one for one in messages]
+        whole = [one for one in made if one is not None]
+        self._stats.reject("foreign", len(made) - len(whole))
+        return whole
 
     def _no_data_frame(self, frame: CanFrame) -> None:
         if frame[0] & ERROR:
@@ -121,12 +180,11 @@ class TransferInbound(Inbound):
             self._stats.reject("foreign")
 
     def _hear_own(self, frame: CanFrame) -> None:
-        identifier, data, _ = frame
-        if identifier & IDENTIFIER == self._identifier and take_echo(self._own, frame):
+        data = frame[1]
+        if take_echo(self._own, frame):
             return self._stats.reject("echo") if data and data[-1] & EOT else None  # once for a message
         self._stats.reject("conflict")
         if not self._warned:
             self._warned = True
-            node = self._identifier & NODE_MAX
-            log.error("%s: node-ID conflict: another node sends as %d", self._name, node)
+            log.error("%s: node-ID conflict: another node sends as %d", self._name, self._node_id)
         return None

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
+from bridges.items import Request
 from bridges.media.medium import Medium, Taken, Word
 from bus.needs import Device, Library, Need
 from bus.schema import Check, Delay, Length, QueueBytes, Range
@@ -84,6 +85,10 @@ class I2c(Medium):
         yield Device(f"/dev/i2c-{self.bus}", "load its driver (modprobe i2c-dev), or look for its number")
         if self.alert_line is not None:
             yield Device(self.alert_line[0], "run gpiodetect to see the chips")
+
+    def item_seconds(self, item: Any) -> float | None:
+        """Return the time of a read register: two addresses, its number, the data, nine clocks each."""
+        return (3 + item.read_bytes) * 9 / self.clock_hz if isinstance(item, Request) else None
 
     def seconds(self, size: int, trunk: bool) -> float | None:
         """Return the longest time of a frame to or from every target, in seconds.

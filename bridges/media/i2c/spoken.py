@@ -180,11 +180,11 @@ class I2cSpokenPipe(OpenPipe):
     def _on_answers(self, answers: Sequence[Answer]) -> None:
         self._open -= len(answers)
         if not self._closed:
-            self._publish(self._translator.receive(answers, self._loop.time()))
+            self._publish(self._translator.take(answers, self._loop.time()))
             self._note(len(answers))
 
     def _turn(self) -> None:
-        turn = self._translator.turn(self._loop.time())
+        turn = self._translator.advance(self._loop.time())
         self._publish(turn.messages)
         for request in turn.items:
             self._ask(request)

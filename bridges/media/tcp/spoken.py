@@ -147,7 +147,7 @@ class _Peer:
         data = bytes(memoryview(self._scratch)[:read_bytes])
         if self._wire.hears:
             self._wire.tell((data,))
-        messages = self.translator.receive([data], self._loop.time())
+        messages = self.translator.take([data], self._loop.time())
         self._count(data)
         self._answer()
         self._arm()
@@ -156,7 +156,7 @@ class _Peer:
     def _answer(self) -> None:
         """Have the translator say what it has to say at once, for `answer`."""
         if self.translator.due_s <= self._loop.time():
-            self._answers += b"".join(self.translator.turn(self._loop.time()).items)
+            self._answers += b"".join(self.translator.advance(self._loop.time()).items)
 
     def answer(self) -> tuple[bytes, bool]:
         """Return what the translator says after a read, and that it goes on."""
@@ -175,7 +175,7 @@ class _Peer:
         self._alarm.set(self._loop, self.translator.due_s)
 
     def _turn(self) -> None:
-        messages = list(self.translator.turn(self._loop.time()).messages)
+        messages = list(self.translator.advance(self._loop.time()).messages)
         self._count(b"")
         self._arm()
         if messages:
@@ -196,7 +196,7 @@ class _Peer:
         now_s, sent, count = self._loop.time(), list[bytes](), 0
         self._unsent = {}
         for message in payloads(batch):
-            items, why, _ = self.translator.send(message, now_s)
+            items, why, _ = self.translator.give(message, now_s)
             sent += items
             count += not why
             if why:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from os.path import normpath
 from typing import Annotated, Any, ClassVar, Literal
 
+from bridges.items import Exchange
 from bridges.media.medium import CLOCK_S, SEAL_BYTES, Medium, Taken, Word
 from bridges.media.uart.address import SERVERS, check_port, scheme_of, server_of
 from bridges.media.uart.codec import wire_bytes_max
@@ -171,6 +172,10 @@ class Uart(Medium):
             yield Probe("bridges.media.uart.ports:trouble", (self.port,))
         else:
             yield Device(self.port, "plug it in, or look for its name in /dev/serial/by-id", self.exclusive)
+
+    def item_seconds(self, item: Any) -> float | None:
+        is_known = isinstance(item, Exchange) and not self.port.startswith("socket://")
+        return item.seconds(self.byte_s) if is_known else None
 
     def seconds(self, size: int, trunk: bool) -> float | None:
         """Return the line time of a message and its CRC-32 in COBS between two zeros, as the line is set."""

@@ -63,7 +63,7 @@ class UdpPipe(OpenPipe):
         if datagrams:
             if self._wire.hears:
                 self._wire.tell(datagrams)
-            self._publish(self._translator.receive(datagrams, self._loop.time()))
+            self._publish(self._translator.take(datagrams, self._loop.time()))
             self._note(len(datagrams))
             self._go_on()
         return None
@@ -98,7 +98,7 @@ class UdpPipe(OpenPipe):
             self._alarm.set(self._loop, self._translator.due_s)
 
     def _turn(self) -> None:
-        turn = self._translator.turn(self._loop.time())
+        turn = self._translator.advance(self._loop.time())
         self._publish(turn.messages)
         self._said.extend(turn.items)
         self._note(0)
@@ -133,7 +133,7 @@ class UdpPipe(OpenPipe):
             return self._rest[0]
         while self._translator.is_free and (taken := self._queue.take(self._loop.time())) is not None:
             self._message = taken[1]
-            items, why, *_ = self._translator.send(taken[1], self._loop.time())
+            items, why, *_ = self._translator.give(taken[1], self._loop.time())
             if items:
                 self._rest.extend(items)
                 return self._rest[0]

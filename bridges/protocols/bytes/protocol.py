@@ -46,6 +46,10 @@ class Bytes(Protocol):
         return "a byte"
 
     @property
+    def anew(self) -> bool:
+        return True
+
+    @property
     def way(self) -> Way:
         return Way((self.receive,), () if self.send is None else (self.send,))
 

@@ -108,6 +108,7 @@ class CannelloniTranslator(Translator[bytes]):
         frames, at = self._frames(data, HEADER.size, count)
         if at != seen:
             self.reject("unfinished" if at >= 0 and at < seen else "malformed", 1)
+        self.found += not count
         return frames
 
     def _follow(self, sequence: int) -> None:

@@ -20,6 +20,14 @@ FORMATS: Final = ("dbc", "kcd", "sym")
 FILE_BYTES: Final = 32 << 20
 _SIZE_MAX, _J1939_SIZE_MAX, _BITS_MAX, _TEXT_MAX, _LARGE = 64, 1785, 512, 255, 1e100
 _STRAYS_MAX: Final = 100
+_SAID_MAX: Final = 120
+_KEYWORD: Final = re.compile(r"^[ \t]*([A-Z][A-Z_]*_)(?!\w)", re.MULTILINE)
+_WHOLE: Final = {
+    "BO_": re.compile(r"BO_\s+\d+\s+\w+\s*:\s*\d+\s+\w+"),
+    "SG_": re.compile(r'SG_\s[^"]*\([^)"]*\)\s*\[[^]"]*\]\s*"[^"]*"\s*\w.*', re.DOTALL),
+    "BU_": re.compile(r"BU_\s*:.*", re.DOTALL),
+}
+_CLOSED: Final = re.compile(r".*;", re.DOTALL)
 _PLACE: Final = re.compile(r"\bline (\d+)(?:, column (\d+))?")
 _NAMED: Final = re.compile(r"in message (\w+)")
 _ENTRY: Final = re.compile(r"\b(VAL_|SIG_VALTYPE_) (\d+) (\w+)")
@@ -70,7 +78,7 @@ def load(text: str, form: str, is_j1939: bool | None = None) -> Database:
 
     # what it warns of is told by `check`, as flaws
     logging.getLogger("cantools.database.can.database").setLevel(logging.ERROR)
-    flaws = list[Flaw]()
+    flaws = list(_cut_off(text)) if form == "dbc" else []
     for _ in range(3):  # entries of two kinds may be stray
         try:
             found: Any = load_string(text, form, strict=False)
@@ -81,6 +89,14 @@ def load(text: str, form: str, is_j1939: bool | None = None) -> Database:
                 raise _explained(error, text, form) from error
             text = rest
     raise Unreadable("entries of signals that no message has")
+
+
+def _cut_off(text: str) -> Iterator[Flaw]:
+    """Yield the flaw of a DBC that ends within an entry, which cantools leaves out without a word."""
+    found = [*_KEYWORD.finditer(text)] if "BO_" in text else []
+    if found and not _WHOLE.get(found[-1][1], _CLOSED).fullmatch(text[found[-1].start() :].strip()):
+        line = text.count("\n", 0, found[-1].start()) + 1
+        yield Flaw(f"line {line}: the file ends within {found[-1][1]}, which is not read: is it cut off?", "")
 
 
 def _without_strays(text: str, said: str, flaws: list[Flaw]) -> str:
@@ -96,7 +112,7 @@ def _without_strays(text: str, said: str, flaws: list[Flaw]) -> str:
 
 def _explained(error: Exception, text: str, form: str) -> Unreadable:
     cause = getattr(error, f"e_{form}", None) or error
-    said = " ".join(str(cause).split())[:300] or type(cause).__name__
+    said = " ".join(str(cause).split())[:_SAID_MAX] or type(cause).__name__
     place = _PLACE.search(said)
     if place is None:
         return Unreadable(f"no {form.upper()}: {said}", _line_of(said, text))

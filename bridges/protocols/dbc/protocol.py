@@ -118,6 +118,10 @@ class Dbc(Protocol):
         )
 
     @property
+    def anew(self) -> bool:
+        return self.form == "json" or self.per == "message" or self.every_ms is not None
+
+    @property
     def way(self) -> Way:
         inward = (
             ((*self.root,),) if self.receive is None else tuple((*self.root, name) for name in self.receive)

@@ -4,8 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from bridges.items import Exchange
 from bridges.protocols.modbus.pdu import Ask, reading
 from bridges.protocols.modbus.protocol import BITS, BITS_MAX, DeviceSettings, Kind, Modbus, Register
+from bridges.protocols.modbus.rtu import SILENCE_CHARACTERS, SILENCE_S, framed
+from bridges.protocols.protocol import Cycle
 
 
 class Block(NamedTuple):
@@ -50,6 +53,17 @@ def planned(record: Modbus) -> list[Block]:
     for (device, kind, poll_s), some in groupby(sorted(rows, key=lambda r: _key(record, r)), _group(record)):
         found += _joined(device, kind, poll_s, some, record.settings(device))
     return found
+
+
+def cycles(record: Modbus) -> Iterator[Cycle]:
+    """Yield what a master repeats on a serial line: each request with its answer."""
+    silence_s = (record.silence_ms or 0) / 1000 or SILENCE_S
+    pause_bytes = 0.0 if record.silence_ms else SILENCE_CHARACTERS
+    for block in planned(record):
+        size = sum(
+            len(framed(block.device, bytes(one))) for one in (len(block.ask.pdu), block.ask.answer_bytes)
+        )
+        yield Cycle(block.name, block.poll_s, Exchange(size, silence_s, pause_bytes))
 
 
 def apart(block: Block) -> list[Block]:

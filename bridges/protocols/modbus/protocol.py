@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar, Literal
 
 from bridges.items import Items
 from bridges.protocols.asking import Asked, Asking, counted
-from bridges.protocols.protocol import Problem
+from bridges.protocols.protocol import Cycle, Problem
+from bus.kinds import load
 from bus.quantity.raw import TEXT, Order, Type, size_of
 from bus.schema import Check, Delay, Length, Range, Record, check_fields
 
@@ -144,6 +145,9 @@ class Modbus(Asking):
     def label(self) -> str:
         devices = len({row.device for row in self.registers})
         return f"modbus, {counted(len(self.registers), 'value')} of {counted(devices, 'device')}"
+
+    def cycles(self) -> Iterator[Cycle]:
+        yield from load("bridges.protocols.modbus.plan:cycles")(self)
 
     def problems(self) -> Iterator[Problem]:
         yield from Asking.problems(self)

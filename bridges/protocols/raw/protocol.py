@@ -105,6 +105,11 @@ class Raw(Protocol):
         return tuple(named.get(one) or (*self.root, one) for one in singles)
 
     @property
+    def same(self) -> str:
+        ids = (f"{int(one):#x}={text_of(names)}" for one, names in sorted(self.named_ids.items()))
+        return " ".join((text_of(self.root), *ids))
+
+    @property
     def token_names(self) -> TokenNames:
         """The patterns of identifiers, in tokens."""
         named = {tokens_of(names): int(one) for one, names in self.named_ids.items()}

@@ -8,6 +8,7 @@ from bridges.items import (
     FD,
     IDENTIFIER,
     KINDS,
+    LENGTH,
     REMOTE,
     STANDARD_MAX,
     STATE,
@@ -20,11 +21,12 @@ from bridges.protocols.translator import Sent, Translator, Wire
 from bus.wire.frame import PUB, pack, unpack
 
 BRS, ESI, FDF = 1, 2, 4
-"""The flags of an FD frame in its third token, those of `canfd_frame` in linux/can.h."""
+"""The flags of an FD frame in its third token, those of `canfd_frame` in linux/can.h; that token of a classic
+frame is its mark `LENGTH`."""
 ANOTHER_SENDER = "another sender"
 NOT_SENT = "not sent here"
 _HEADS = 8192  # remembered
-_FD_MARKS = FD | SWITCH | STATE
+_MARKS = FD | SWITCH | STATE | LENGTH  # that are in the pattern
 _LENGTHS = frozenset((*range(9), 12, 16, 20, 24, 32, 48, 64))
 _OWN_KIND = ERROR | REMOTE  # of frames that no FD frame is
 
@@ -50,7 +52,7 @@ class RawTranslator(Translator[CanFrame]):
     def receive(self, items: Sequence[CanFrame], now_s: float) -> list[bytes]:
         heads, found = self._heads, list[bytes]()
         for identifier, data, marks in items:
-            key = identifier, marks & _FD_MARKS, len(data)
+            key = identifier, marks & _MARKS, len(data)
             head = heads.get(key)
             if head is None:
                 head = self._learn(key)
@@ -79,7 +81,9 @@ class RawTranslator(Translator[CanFrame]):
         return identifier in self._received
 
     def _head(self, identifier: int, marks: int, size: int) -> bytes:
-        flags = () if not marks else (FDF | (BRS if marks & SWITCH else 0) | (ESI if marks & STATE else 0),)
+        if marks & FD:
+            marks = FDF | (BRS if marks & SWITCH else 0) | (ESI if marks & STATE else 0)
+        flags = (marks,) if marks else ()
         tokens = self._tokens.get(identifier) or (*self._root, identifier)  # type: ignore[call-overload]
         return pack(PUB, (*tokens, *flags), bytes(size))[: -size or None]
 
@@ -90,7 +94,7 @@ class RawTranslator(Translator[CanFrame]):
         elif not self._sends or identifier not in self._sent:
             self.reject("foreign")
         elif not self.wire.may_act(now_s):
-            return self._head(identifier, marks & _FD_MARKS, len(data)) + data
+            return self._head(identifier, marks & _MARKS, len(data)) + data
         else:
             self.reject(ANOTHER_SENDER)
         return b""
@@ -104,7 +108,9 @@ class RawTranslator(Translator[CanFrame]):
             flags = FDF | BRS if len(data) > 8 and not identifier & REMOTE else 0
         if not is_frame(identifier, flags, len(data)):
             return Sent(why="oversize" if len(data) > 64 else "malformed")
-        marks = FD | (SWITCH if flags & BRS else 0) | (STATE if flags & ESI else 0) if flags else 0
+        marks = flags
+        if flags & FDF:
+            marks = FD | (SWITCH if flags & BRS else 0) | (STATE if flags & ESI else 0)
         return Sent(((identifier, data, marks),))
 
     def _may_send(self, identifier: int) -> bool:
@@ -123,9 +129,10 @@ def _most(marks: int) -> int:
 
 
 def is_frame(identifier: int, flags: int, size: int) -> bool:
-    """Tell whether there is such a CAN frame. `flags` are those of an FD frame, 0 for a classic one."""
+    """Tell whether there is such a CAN frame. `flags`: the third token, 0 for none."""
     if identifier & IDENTIFIER > STANDARD_MAX and not identifier & EXTENDED:
         return False
-    if not flags:
-        return size <= 8 and not identifier & KINDS & ~(EXTENDED | REMOTE)
-    return flags & FDF > 0 and not flags >> 3 and not identifier & _OWN_KIND and size in _LENGTHS
+    if not flags & FDF:
+        fits = size == 8 < flags >> 4 < 16 and not flags & 15 if flags else size <= 8
+        return fits and not identifier & KINDS & ~(EXTENDED | REMOTE)
+    return not flags >> 3 and not identifier & _OWN_KIND and size in _LENGTHS

@@ -1,11 +1,12 @@
 """The records of registers on I2C."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from bridges.items import Items
+from bridges.items import Items, Request
 from bridges.protocols.asking import Asked, Asking, counted
+from bridges.protocols.protocol import Cycle
 from bus.quantity.raw import TEXT, Order, size_of
 from bus.schema import Key, Length, Range, check_fields
 
@@ -72,6 +73,12 @@ class Registers(Asking):
     @property
     def rows(self) -> Sequence[ChipRegister]:
         return self.registers
+
+    def cycles(self) -> Iterator[Cycle]:
+        for row in self.registers:
+            asked = Request(0, row.target, row.register, row.transfer_bytes)
+            if row.read:
+                yield Cycle(row.place, (row.poll_ms or self.poll_ms) / 1000, asked)
 
     def label(self) -> str:
         chips = len({row.target for row in self.registers})

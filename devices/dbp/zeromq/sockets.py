@@ -65,6 +65,7 @@ class Socket:
             self._reject,
             self.stats,
             half="half a message",
+            answer=zmtp.refusal,
         )
         self._is_open = False
         self._watcher: Watcher | None = None

@@ -79,6 +79,14 @@ def command(name: bytes, data: bytes) -> bytes:
     return _frame(_COMMAND, bytes([len(name)]) + name + data)
 
 
+def refusal(first: bytes, why: str) -> bytes:
+    """Return the answer to a refused peer that begins with a signature: a greeting, then ERROR."""
+    if not first.startswith(GREETING[:1]):
+        return b""
+    reason = why.encode()[:255]
+    return GREETING + command(b"ERROR", bytes([len(reason)]) + reason)
+
+
 def pack(frames: Sequence[bytes]) -> bytes:
     """Return the bytes of a message on the stream. It has at least one frame."""
     last = len(frames) - 1

@@ -158,6 +158,11 @@ def error(text: str) -> bytes:
     return pack({"Error": text})
 
 
+def refusal(first: bytes, why: str) -> bytes:
+    """Return the answer to a refused client that begins as an untagged one; a tagged one takes none."""
+    return error(why) if first[:1] >= b"\x80" else b""
+
+
 def assignment(address: str) -> bytes:
     """Return the answer to a request for a broker. `address` is `HOST:PORT`."""
     info = {"BrokerID": address, "ClientBrokerAddr": address, "CoordBrokerAddr": address}

@@ -5,6 +5,7 @@ should, `episodes` equal frames that are told apart by time, `failover_copies` w
 `replays` are frames that a standby sent at a takeover. `causes` finds what else was the matter: `ways` over
 bridges, gateways that are `dark` or `absent` and holes, `silent` bridges and `gaps` of segments, which are
 spells of `quiet`, and filters that changed (`filtered`). `due` is what topologies let pass. `explain` says
-what counts mean, and `labels` has the final name of a fault. `uncovered` is what was not looked at, and
-`coverage` has the words for it.
+what counts mean, and `labels` has the final name of a fault. `translated` compares
+sides with a protocol by counts, with the words of `comparison`, and `thinned` what sides refused. `uncovered`
+is what was not looked at, and `coverage` has the words for it.
 """

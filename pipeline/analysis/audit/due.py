@@ -36,12 +36,15 @@ def due(kept: Iterable[Kept], taken: "Iterable[Row]", at: Places) -> Due:
     taken = list(taken)
     traffic, vacant = shown(taken), _vacant(taken)
     by_begun: dict[int, Ways] = {}
+    back: dict[str, set[str]] = defaultdict(set)  # the same wires, where nothing is to come back
+    for cut in at.cuts.values():
+        back[cut.inward].add(cut.outward)
     found = {}
     for home, flow, begun in kept:
         if flow != NO_FRAME:  # only some media carry messages that are no frames
             if begun not in by_begun:
                 by_begun[begun] = _carried(always(at.versions, at.filters, begun), traffic, vacant)
-            names = reached(at.segments[home], by_begun[begun])
+            names = reached(at.segments[home], by_begun[begun]) - back.get(at.segments[home], set())
             found[home, flow] = frozenset(map(at.segments.index, names)) - {home}
     return found
 

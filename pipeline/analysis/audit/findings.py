@@ -8,32 +8,35 @@ pattern*, which is explained once (`pipeline.analysis.audit.explain`). What else
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
 from capture.schema import BRIDGE, Direction, Kind
 from pipeline.analysis.audit import (
     causes,
+    comparison,
     coverage,
     due,
     failover_copies,
     labels,
     replays,
     suspects,
+    thinned,
+    translated,
     uncovered,
     ways,
 )
 from pipeline.analysis.audit.episodes import counted, numbered, summarised
-from pipeline.analysis.audit.explain import Seen, explain
+from pipeline.analysis.audit.explain import LOST, Seen, explain
 from pipeline.analysis.audit.labels import CIRCUMSTANCES, FAULT_PATTERN, FaultPattern, Group
 from pipeline.analysis.shared import drifts, inventory, steps, sums, trunks
 from pipeline.analysis.shared.clocks import at_one_clock, clocks_of
 from pipeline.analysis.shared.drifts import Drift
 from pipeline.analysis.shared.expected import ENVELOPED_UNIT, Expected, kept, learn
 from pipeline.analysis.shared.frames import local_table
-from pipeline.analysis.shared.places import Places
+from pipeline.analysis.shared.places import FILTERS, Places
 from pipeline.analysis.shared.steps import Step
 from pipeline.cache import cached
 from pipeline.input.span import WHOLE, Span
@@ -54,7 +57,7 @@ class Audit(NamedTuple):
     `totals`: frames, by how they were matched. `summary`: findings by kind, stage and place. `findings`: one
     row for each bad frame and segment. `ledger`: drops as the bridges' own ledgers have them. `agreement`:
     these beside the frames that are missing, for each bridge. `capture`: rows that the recorders themselves
-    missed. `coverage`: what was not looked at.
+    missed. `coverage`: what was not looked at. `translated`: sides with a protocol, by counts.
     """
 
     totals: "DataFrame"
@@ -64,6 +67,7 @@ class Audit(NamedTuple):
     agreement: "DataFrame"
     capture: "DataFrame"
     coverage: "DataFrame"
+    translated: "DataFrame"
 
 
 class Clocks(NamedTuple):
@@ -124,20 +128,46 @@ def audit(
     ledger = inventory.ledger(inside)
     named = [dict(zip(inventory.LEDGER, row, strict=True)) for row in ledger]
     both = labels.agreement(judged.groups, named)
+    compared = translated.translated(entries if inside is entries else told(inside, entries), span.is_bounded)
     summary = labels.without_taken_back(labels.summary(judged.groups), named)
+    found = judged.findings
+    if refused := thinned.refused(inside):
+        summary, gone = thinned.without(summary, labels.SUMMARY, refused, all_ways(taken, at))
+        for stage, segment in gone:
+            is_its = (F.col("stage") == stage) & (F.col("segment") == segment)
+            found = found.where(~is_its | (F.col("kind") != LOST))
     return Audit(
         totals(rows, expected, judged.patterns, at, moved),
         local_table(spark, labels.SUMMARY, summary),
-        judged.findings,
+        found,
         local_table(spark, inventory.LEDGER, ledger),
         local_table(spark, labels.AGREEMENT, both),
         local_table(spark, inventory.CAPTURE, inventory.uncaptured(inside)),
         local_table(
             spark,
             coverage.COVERAGE,
-            uncovered.coverage(entries, span.gateways, left_out, *moved_clocks or ()),
+            uncovered.coverage(entries, span.gateways, left_out, *(moved_clocks or Clocks((), ())), at.cuts),
         ),
+        local_table(spark, comparison.TRANSLATED, compared),
     )
+
+
+def all_ways(taken: "list[Row]", at: Places) -> ways.Ways:
+    """Return the ways of all frames, by the traffic and by topologies, whatever filters say."""
+    open_hubs = (
+        {name: {**hub, "sides": [_open(side) for side in hub.get("sides", ())]} for name, hub in hubs.items()}
+        for hubs in at.topologies
+    )
+    return ways.of_flow(ways.shown(taken), open_hubs, (), 0)
+
+
+def _open(side: "Mapping[str, Any]") -> dict[str, Any]:
+    return {name: value for name, value in side.items() if name not in FILTERS}
+
+
+def told(inside: "list[Row]", entries: "list[Row]") -> "list[Row]":
+    """Add what topologies told to the inventory of a span."""
+    return [*inside, *(row for row in entries if row.kind == Kind.TOPOLOGY)]
 
 
 def in_step(rows: "DataFrame", entries: "list[Row]") -> "tuple[DataFrame, Clocks]":

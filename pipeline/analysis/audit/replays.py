@@ -50,6 +50,7 @@ def sides(taken: "Iterable[Row]", at: Places) -> dict[str, frozenset[str]]:
     for name, hub in ((name, hub) for hubs in at.topologies for name, hub in hubs.items()):
         if name.startswith(BRIDGE):
             joins[name].update(side["segment"] for side in hub.get("sides", ()))
+            joins[name] -= {side["segment"] for side in hub.get("sides", ()) if side.get("only") == "out"}
             candidates[name].update(hub.get("gateways", ()))
     return {name: frozenset(joins[name]) for name, some in candidates.items() if len(some) > 1}
 

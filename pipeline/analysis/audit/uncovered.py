@@ -4,7 +4,16 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from capture.schema import Hubs, Kind
-from pipeline.analysis.audit.coverage import CLOCK, CUT_OFF, DRIFT, LEFT_OUT, NO_ROWS, NOT_ASKED, RECORDING
+from pipeline.analysis.audit.coverage import (
+    CLOCK,
+    CUT_OFF,
+    DRIFT,
+    LEFT_OUT,
+    NO_ROWS,
+    NOT_ASKED,
+    RECORDING,
+    UNFOLLOWED,
+)
 from pipeline.analysis.audit.dark import is_open, known
 from pipeline.analysis.shared import inventory
 from pipeline.analysis.shared.drifts import Drift
@@ -12,6 +21,8 @@ from pipeline.analysis.shared.steps import Step
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
+
+    from pipeline.analysis.shared.sides import Cuts
 
 Gap = tuple[str, str, int | None, int | None, int | None]
 """A row of `COVERAGE`: a gateway or a bus, and since when or until when; how many files or ns."""
@@ -23,11 +34,12 @@ def coverage(
     left_out: int,
     stepped: Iterable[Step] = (),
     drifted: Iterable[Drift] = (),
+    cuts: "Cuts | None" = None,
 ) -> list[Gap]:
     """Find what was not looked at, from the rows of `pipeline.analysis.shared.inventory.take`.
 
     `asked` are the gateways that were asked for, none for all; `left_out` files could not be read, and clocks
-    have `stepped` and `drifted`.
+    have `stepped` and `drifted`. `cuts` are sides behind which frames are others.
     """
     topologies = list(inventory.topologies(taken))
     found = [
@@ -36,7 +48,9 @@ def coverage(
     files: list[Gap] = [(LEFT_OUT, "", None, None, left_out)] if left_out else []
     clocks = ((CLOCK, one.gateway, one.was_ns, one.at_ns, one.by_ns) for one in stepped)
     drifts = ((DRIFT, one.gateway, one.points[0][0], one.points[-1][0], one.by_ns) for one in drifted)
-    return [*files, *found, *_ends(inventory.runs(taken)), *clocks, *drifts]
+    cut = ((UNFOLLOWED, f"{segment} and {hub} is not known ({one.why})", None, None, None)
+           for (hub, segment), one in sorted((cuts or {}).items()) if one.why)  # fmt: skip
+    return [*files, *found, *_ends(inventory.runs(taken)), *clocks, *drifts, *cut]
 
 
 def _missing(taken: "Sequence[Row]", topologies: Sequence[Hubs]) -> list[str]:

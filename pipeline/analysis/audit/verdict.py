@@ -12,7 +12,8 @@ from typing import Any, Final, Literal, NamedTuple
 from bus.reasons import kind_of
 from bus.vacancy import NO_PEER
 from capture.schema import Direction
-from pipeline.analysis.audit.coverage import CLOCK, LEFT_OUT, NO_ROWS, NOT_ASKED, said
+from pipeline.analysis.audit import comparison
+from pipeline.analysis.audit.coverage import CLOCK, LEFT_OUT, NO_ROWS, NOT_ASKED, UNFOLLOWED, said
 from pipeline.analysis.audit.explain import AT_SENDER, LOST, NOT_CAPTURED, NOT_RECORDED, UPSTREAM
 
 Row = Any  # of a table: a mapping, or a row of pyspark
@@ -22,7 +23,7 @@ _FILTERS: Final = ("pattern", "event", "no frame")  # what these keep out was no
 _FAULTS: Final = {
     "lost": "missing on a segment", "duplicate": "doubled", "echo": "echoed to where they came from",
 }  # fmt: skip
-_LACKING: Final = {NOT_ASKED, NO_ROWS, LEFT_OUT, CLOCK}
+_LACKING: Final = {NOT_ASKED, NO_ROWS, LEFT_OUT, CLOCK, UNFOLLOWED}
 _BUS: Final = "bus "
 _ONCE: Final = "all handed on once"
 _WHERE: Final = "to every segment that their kind reaches"
@@ -54,7 +55,11 @@ def judge(tables: Tables) -> Verdict:
     (totals,) = tables["totals"]
     is_blind = not faults and not totals["crossed"]
     is_whole = not (excused or unknown & _LACKING)
-    parts = [_head(totals, faults, is_whole, bool(missed)), _dropped(dropped, unintended)]
+    sides = tables.get("translated", ())
+    mute = comparison.faults(sides)
+    parts = [_head(totals, faults, is_whole and not mute, bool(missed)), _dropped(dropped, unintended)]
+    parts += [f"{count:,} lost in translation {where}" for where, count in mute.items()]
+    parts += comparison.said(sides)
     if excused:
         parts.append(f"so {excused:,} copies are missing further on")
     if rejected:
@@ -67,8 +72,10 @@ def judge(tables: Tables) -> Verdict:
     parts += said(beyond)
     lacks = {LEFT_OUT, CLOCK} & unknown or any(row["name"].startswith(_BUS) for row in beyond)
     amber = dropped or rejected or missed or absent or is_blind or unknown & _LACKING
-    status = int(bool(faults or unintended or missed or absent or is_blind or lacks))
-    return Verdict("red" if faults else "amber" if amber else "green", "; ".join(filter(None, parts)), status)
+    status = int(bool(faults or mute or unintended or missed or absent or is_blind or lacks))
+    return Verdict(
+        "red" if faults or mute else "amber" if amber else "green", "; ".join(filter(None, parts)), status
+    )
 
 
 def _not_recorded(where: str, count: int) -> str:
@@ -123,7 +130,11 @@ def _rejects(ledger: Sequence[Row]) -> Counter[str]:
     """Count input that did not become a frame because something was wrong with it, by reason."""
     found = Counter[str]()
     for row in ledger:
-        if row["dir"] == Direction.RX and kind_of(row["reason"]) == "trouble":
+        if (
+            row["dir"] == Direction.RX
+            and row["reason"] != comparison.UNTOLD
+            and kind_of(row["reason"]) == "trouble"
+        ):
             found[row["reason"]] += row["count"]
     return found
 

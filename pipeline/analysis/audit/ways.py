@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from capture.schema import BRIDGE, Direction, Hubs, Kind
 from pipeline.analysis.shared.filters import NUMBERED_MOST
-from pipeline.analysis.shared.places import Patterns
+from pipeline.analysis.shared.places import Patterns, patterns_in
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
@@ -51,8 +51,7 @@ def of_hubs(hubs: Hubs, patterns: Patterns, begun: int, is_sure: bool = False) -
 
 class _Passing:
     """The judgement which filters the frames of one flow pass. A pattern that has no number may begin
-    them, and where only what `is_sure` counts, it keeps them out. No frame is looked for beyond a side that
-    gives it another name."""
+    them, and where only what `is_sure` counts, it keeps them out."""
 
     def __init__(self, patterns: Patterns, begun: int, is_sure: bool) -> None:
         self._may = not is_sure
@@ -63,18 +62,20 @@ class _Passing:
         return not pattern or self._begun.get(tuple(pattern), unknown)
 
     def _lets(self, side: Mapping[str, Any], way: str) -> bool:
+        if side.get("only", way) != way or (side.get("deep") and not self._may):
+            return False
         allow = [*side.get("allow", ()), *side.get(f"allow_{way}", ())]
         deny = [*side.get("deny", ()), *side.get(f"deny_{way}", ())]
         kept_out = any(self._starts(pattern, unknown=not self._may) for pattern in deny)
         return not kept_out and (not allow or any(self._starts(one, unknown=self._may) for one in allow))
 
     def ways(self, hub: Mapping[str, Any]) -> Iterator[Way]:
-        if not self._starts(hub.get("pattern", ()), unknown=self._may):
+        if not any(self._starts(one, unknown=self._may) for one in patterns_in(hub)):
             return
-        sides = [side for side in hub.get("sides", ()) if not side.get("renamed")]
+        sides = hub.get("sides", ())
         for one in (side for side in sides if self._lets(side, "in")):
             for other in (side for side in sides if self._lets(side, "out")):
-                if one["segment"] != other["segment"]:
+                if one.get("wire", one["segment"]) != other.get("wire", other["segment"]):
                     yield one["segment"], other["segment"]
 
 

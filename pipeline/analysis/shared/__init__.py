@@ -1,9 +1,10 @@
 """The facts about a capture that several analyses need.
 
 `frames` are conditions on rows, and small tables made of values; `inventory` says what is in a capture,
-`places` where, `courses` what recorders told of it and when, and `trunks` which buses are one segment. A
-frame's rows become one of the `sums`, by what `filters` make of its tokens; from them `expected` learns where
-frames should arrive. `hops` are the times of frames, `clocks` those of gateways, `steps` where those stepped,
+`places` where, `courses` what recorders told of it and when, and `trunks` which buses are one segment.
+`sides` are what stands before bridges, and `naming` gives each frame one name behind them. A frame's rows
+become one of the `sums`, by what `filters` make of its tokens; from them `expected` learns where frames
+should arrive. `hops` are the times of frames, `clocks` those of gateways, `steps` where those stepped,
 and `drifts` how they drifted. `holes` are times without rows, `events` what candidates told, `service` the
 rules of pauses.
 """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from bus import events, logs
-from capture.schema import BRIDGE, Direction, Kind
+from capture.schema import ANY, BRIDGE, Direction, Kind
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -67,7 +67,11 @@ def first_token() -> "Column":
 
 def begins(pattern: "Sequence[int]") -> "Column":
     """Return whether the tokens of a frame start with a pattern of at least one token."""
-    tokens = (F.try_element_at("tokens", F.lit(n)) == F.lit(token) for n, token in enumerate(pattern, 1))
+    tokens = (
+        F.try_element_at("tokens", F.lit(n)) == F.lit(token)
+        for n, token in enumerate(pattern, 1)
+        if token != ANY
+    )
     return F.coalesce(reduce(and_, tokens), F.lit(False))
 
 

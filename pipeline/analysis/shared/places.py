@@ -1,8 +1,8 @@
 """The places of a capture: its segments, its hubs, and the paths of frames between them. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from capture.schema import BRIDGE, Direction, Hubs, Kind
 from pipeline.analysis.shared.expected import SEGMENTS_A_WORD
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Row
 
     from pipeline.analysis.shared.inventory import Version
+    from pipeline.analysis.shared.sides import Cuts
 
 Hub = tuple[str, str]
 """Gateway and name."""
@@ -19,6 +20,8 @@ Hearers = Mapping[str, frozenset[Hub]]
 NO_HEARERS: Final[Hearers] = MappingProxyType({})
 
 Patterns = tuple[tuple[int, ...], ...]
+FILTERS: Final = ("allow", "deny", "allow_in", "deny_in", "allow_out", "deny_out", "deep")
+"""The lists of patterns that a side in a topology may have."""
 
 
 class Paths(NamedTuple):
@@ -39,7 +42,7 @@ class Paths(NamedTuple):
 class Places(NamedTuple):
     """The segments and hubs (gateway and name) of a capture, the paths of frames between them, the topologies
     that it was recorded under (`versions`), and the patterns of their filters. `by_envelope`: all rows of
-    frames have an envelope; `has_envelopes`: some have."""
+    frames have an envelope; `has_envelopes`: some have. `cuts` are sides behind which frames are others."""
 
     segments: tuple[str, ...]
     hubs: tuple[tuple[str, str], ...]
@@ -48,6 +51,7 @@ class Places(NamedTuple):
     has_envelopes: bool
     versions: "tuple[Version, ...]" = ()
     filters: Patterns = ()
+    cuts: "Cuts" = MappingProxyType({})
 
     @property
     def topologies(self) -> tuple[Hubs, ...]:
@@ -99,11 +103,16 @@ def patterns_of(topologies: Iterable[Hubs]) -> Patterns:
     return tuple(sorted({one for hubs in topologies for one in patterns(hubs) if one}))
 
 
+def patterns_in(hub: Mapping[str, Any]) -> Sequence[Sequence[int]]:
+    """Return the patterns of a hub, of which its frames start with one."""
+    found: Sequence[Sequence[int]] = hub.get("patterns") or (hub.get("pattern", ()),)
+    return found
+
+
 def patterns(hubs: Hubs) -> Iterator[tuple[int, ...]]:
     """Yield all patterns by which the hubs of a topology filter."""
     for hub in hubs.values():
-        yield tuple(hub.get("pattern", ()))
+        yield from map(tuple, patterns_in(hub))
         for side in hub.get("sides", ()):
-            for name, lists in side.items():
-                if name != "segment":
-                    yield from map(tuple, lists)
+            for name in FILTERS:
+                yield from map(tuple, side.get(name, ()))

@@ -12,7 +12,7 @@ from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from capture.schema import Direction, Hubs, Kind
-from pipeline.analysis.shared import inventory
+from pipeline.analysis.shared import inventory, naming, sides
 from pipeline.analysis.shared.places import Hearers, Places, as_places
 
 if TYPE_CHECKING:
@@ -65,7 +65,8 @@ def in_inventory(taken: "Iterable[Row]", one: Joined) -> "list[Row]":
 
 
 class Whole(NamedTuple):
-    """A capture in which buses that are one have one name: its `rows`, inventory (`taken`) and places."""
+    """A capture in which buses that are one have one name, and so has each frame: its `rows`, inventory
+    (`taken`) and places."""
 
     rows: "DataFrame"
     taken: "list[Row]"
@@ -77,8 +78,19 @@ def whole(rows: "DataFrame", recorded: "list[Row]") -> Whole:
     versions = list(inventory.versions(recorded))
     one = joined(version.hubs for version in versions)
     taken = in_inventory(recorded, one)
-    named = tuple(version._replace(hubs=_in_topology(version.hubs, one)) for version in versions)
-    return Whole(in_rows(rows, one), taken, as_places(taken, named, _hearers(taken, one)))
+    named = [version._replace(hubs=_in_topology(version.hubs, one)) for version in versions]
+    cuts = sides.cuts(named)
+    known = naming.learn(named, cuts)
+    cuts |= known.cuts
+    steps = {**known.steps, **{bus: known.steps[it] for bus, it in one.items() if it in known.steps}}
+    its = tuple(
+        version._replace(hubs=sides.in_topology(naming.in_topology(version.hubs, steps), cuts))
+        for version in named
+    )
+    hearers = _hearers(taken, one)
+    taken = sides.in_inventory(taken, cuts)
+    at = as_places(taken, its, hearers)._replace(cuts=cuts)
+    return Whole(sides.in_rows(naming.in_rows(in_rows(rows, one), steps), cuts), taken, at)
 
 
 def _renamed(row: "Row", one: Joined) -> "Row":

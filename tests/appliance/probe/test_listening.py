@@ -63,7 +63,12 @@ def test_nothing_is_sent_and_the_line_is_left_as_it_was(sensor: PtyPair) -> None
 
 @pytest.mark.parametrize(
     ("device", "words"),
-    [("/dev/null", "is no serial line"), ("/no/such", "No such file"), ("can99", "can99")],
+    [
+        ("/dev/null", "is no serial line"),
+        ("/no/such", "No such file"),
+        ("can99", "can99"),
+        ("can:239.0.0.1?interface=udp_multicast", "name a serial line"),
+    ],
 )
 def test_what_cannot_be_listened_to_is_said_in_one_line(device: str, words: str) -> None:
     with pytest.raises(BusError, match=words):

@@ -1,5 +1,6 @@
 """The front of a side: everything behind it speaks patterns of the bridge, and every message is counted."""
 
+import asyncio
 import random
 from itertools import pairwise
 
@@ -7,15 +8,17 @@ import pytest
 
 from bridges.bridge import Bridge, Side
 from bridges.front.hub import FrontHub
-from bridges.front.renaming import Renaming
 from bridges.front.settings import Front, Limit
 from bridges.policy import Policy
+from bridges.simulate import I2cWire, run
 from bus.hub import Hub
+from bus.renaming import Renaming
 from bus.wire.batch import Batch
 from bus.wire.envelope import Envelope, take_apart, wrap
 from bus.wire.frame import pack, unpack
 from bus.wire.pattern import Pattern
 from tests.bridges.support import RecordingPipe, recorder, say
+from tests.helpers.peers import until
 
 HALL = Front(Renaming(prefix=("hall-a",)))
 
@@ -172,3 +175,24 @@ def test_whatever_comes_every_message_is_counted_once(trunk: bool) -> None:
     assert room.balanced()
     inside = {unpack(one).tokens for one in room.right.messages if take_apart(one).is_frame}
     assert {tokens[0] for tokens in inside} <= {*Pattern("p"), *Pattern("words")}
+
+
+def test_names_cross_a_front_on_i2c_both_ways() -> None:
+    """The chip stands for itself: its link has a pipe for each target."""
+
+    async def scenario() -> tuple[list[bytes], list[bytes]]:
+        loop, wire = asyncio.get_running_loop(), I2cWire([0x42])
+        bridge = Bridge("b", 1, clock=loop.time)
+        sides, chip = [bridge.side("wire"), bridge.side("right")], Hub("chip")
+        right, ear = recorder(sides[1]), recorder(chip)
+        link = wire.link()
+        wire.targets[0x42].join(chip, loop)
+        link.open(FrontHub(sides[0], HALL), loop)
+        await until(lambda: all(pipe.state == "up" for pipe in link.targets.values()))
+        say(chip, ear, message("says", b"1"))
+        say(sides[1], right, message("hall-a/show", b"2"), message("show", b"3"))
+        await until(lambda: bool(right.messages and ear.messages))
+        link.close()
+        return right.messages, ear.messages
+
+    assert run(scenario()) == ([message("hall-a/says", b"1")], [message("show", b"2")])

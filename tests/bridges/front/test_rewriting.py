@@ -6,8 +6,8 @@ from functools import partial
 
 import pytest
 
-from bridges.front.renaming import Renaming
 from bridges.front.rewriting import Turns, rewritten
+from bus.renaming import Renaming
 from bus.wire.batch import from_payloads, payloads
 from bus.wire.envelope import Envelope, take_apart, wrap
 from bus.wire.frame import pack, unpack

@@ -8,13 +8,14 @@ import pytest
 
 from bridges.bridge import Bridge, Port, Side
 from bridges.front.hub import FrontHub
-from bridges.front.renaming import Renaming
 from bridges.front.settings import Front
-from bridges.handover.gate import Rank, private_origin
+from bridges.handover.entrance import Rank
+from bridges.handover.gate import private_origin
 from bridges.policy import Policy
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats
 from bus.patch import join
+from bus.renaming import Renaming
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import Envelope, take_apart, wrap
 from bus.wire.frame import pack, unpack

@@ -8,6 +8,7 @@ import pytest
 from bridges.items import ERROR, EXTENDED, FD, REMOTE, STATE, SWITCH, CanFrame
 from bridges.protocols.raw.protocol import Raw
 from bridges.protocols.selection import FULL, Selection, selection_of
+from bridges.protocols.translator import Sent
 from bus.names import Names, lines_of, names_from
 from bus.wire.frame import pack
 from bus.wire.notation import pattern_of, text_of
@@ -29,11 +30,19 @@ def random_frame(chance: random.Random) -> CanFrame:
         marks = FD | chance.choice((0, SWITCH)) | chance.choice((0, STATE))
         return identifier, chance.randbytes(chance.choice(LENGTHS)), marks
     size = chance.randrange(9)
+    marks = chance.choice((0, *range(9 << 4, 16 << 4, 16))) if size == 8 else 0
     return (
-        (identifier | REMOTE, bytes(size), 0)
+        (identifier | REMOTE, bytes(size), marks)
         if chance.random() < 0.2
-        else (identifier, chance.randbytes(size), 0)
+        else (identifier, chance.randbytes(size), marks)
     )
+
+
+@pytest.mark.parametrize("token", [1, 3, 8, 0x10, 0x80, 0x91, 0x94, 0xF7, 0x190, 0x1F0])
+@pytest.mark.parametrize("size", [0, 7, 8])
+def test_a_third_token_that_no_classic_frame_has_is_malformed(token: int, size: int) -> None:
+    sent = raw(send=("all",)).send(pack(1, (*pattern_of("car/0x123"), token), bytes(size)), 0)
+    assert sent == Sent(why="malformed")
 
 
 def test_a_tunnel_is_exact() -> None:

@@ -40,6 +40,16 @@ def test_another_process_is_named(tmp_path: Path) -> None:
         os.close(end)
 
 
+def test_the_maker_of_a_pseudo_terminal_does_not_use_it(tmp_path: Path) -> None:
+    """Such as socat, which has both ends open: whoever listens there is no second one."""
+    make = "import os, sys\nprint(os.ttyname(os.openpty()[1]), flush=True)\nsys.stdin.read()"
+    command = [sys.executable, "-c", make]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert holder_of_file(other.stdout.readline().strip()) == ""
+        other.communicate()
+
+
 def test_this_process_and_a_socket_file(socket_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(socket_path))

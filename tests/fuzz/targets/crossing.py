@@ -4,11 +4,11 @@ from typing import Final
 
 from bridges.bridge import Bridge
 from bridges.front.hub import FrontHub
-from bridges.front.renaming import Renaming
 from bridges.front.settings import Front, Limit
 from bridges.policy import Policy
 from bus.balance import imbalances
 from bus.hub import Hub
+from bus.renaming import Renaming
 from bus.wire.batch import from_payloads
 from bus.wire.envelope import take_apart
 from capture.reader import message_of

@@ -14,16 +14,24 @@ from bridges.media.can.port import BusPort
 from bridges.media.can.slcan import BufferedLine
 from bridges.media.can.socketcan import pack_frame, unpack_frame
 from bridges.media.can.state import BusState
+from bridges.media.can.subjects import COMPACT, Subjects, compact, compact_bytes
 from bridges.media.i2c.mailbox_controller import Controller
 from bridges.media.i2c.mailbox_target import Target as MailboxTarget
 from bridges.media.multicast.datagram import Decoder as DatagramDecoder
 from bridges.media.multicast.datagram import Encoder
+from bridges.media.subject import Subject
 from bridges.media.uart import codec as uart
 from bridges.media.uart import poll, rfc2217
+from bus.schema import Names
 from bus.wire.batch import payloads
+from bus.wire.envelope import message_bytes
 from tests.fuzz.target import Pieces, Target, recorded, records
 from tests.fuzz.targets.streams import FRAMES, STAMPED
 
+SUBJECTS: Final[dict[Names, Subject]] = {
+    ("a", "b"): Subject(subject=4100),
+    ("c",): Subject(subject=4101, data_bytes=3),
+}
 MESSAGES: Final = (*FRAMES, *STAMPED)
 
 
@@ -124,7 +132,10 @@ SECOND: Final = 128
 
 def _can(pieces: Pieces) -> object:
     """Read frames of SocketCAN as a link does: errors, or transfers of Cyphal."""
-    state, reassembler = BusState(), can.Reassembler()
+    state, subjects = BusState(), Subjects(SUBJECTS)
+    others = {number: one.frame for number, one in subjects.of_number.items()}
+    size_of = lambda payload: compact_bytes(payload, 0) or message_bytes(payload)  # noqa: E731
+    reassembler = can.Reassembler(others=others, size_of=size_of)
     found, now = list[object](), 0.0
     for raw in records(b"".join(pieces)):
         frame = unpack_frame(raw)
@@ -133,7 +144,9 @@ def _can(pieces: Pieces) -> object:
         elif frame[0] & ERROR:
             found.append(state.feed(frame[0] & ~KINDS, frame[1]))
         else:
-            found.append(reassembler.feed(now, frame[0] & ~KINDS, frame[1]))
+            message = reassembler.feed(now, frame[0] & ~KINDS, frame[1])
+            found.append(subjects.expand(message) if message and message[0] == COMPACT else message)
+    assert all(message_bytes(one) == len(one) for one in found if isinstance(one, bytes))
     return found, reassembler.rejected, state.state
 
 
@@ -146,8 +159,21 @@ def _can_seeds() -> list[bytes]:
             for parts in sent
         ]
         seeds += [recorded(*parts) for parts in frames]
+        seeds.append(recorded(*_own_subjects(fd)))
     error = Struct("=IB3x8s").pack(ERROR | 0x244, 8, b"\0\x08" + bytes(4) + b"\x80\x90")
     return [*seeds, recorded(error, error[:9], error)]
+
+
+def _own_subjects(fd: bool) -> list[bytes]:
+    """Return frames of patterns with subjects of their own, with an envelope and without."""
+    data, envelope = b"12345678", STAMPED[0][:12]
+    zeros = can.padding(20) if fd else 0
+    sent = [(number, data) for number in (4100, 4101)] + [(0x1234, compact(envelope, 4100, data, zeros))]
+    return [
+        pack_frame((EXTENDED | can.can_id(subject, 5), part, FD if fd else 0))
+        for subject, payload in sent
+        for part in can.segment(payload, 3, fd)
+    ]
 
 
 def _datagrams(pieces: Pieces) -> object:

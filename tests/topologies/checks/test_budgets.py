@@ -126,3 +126,38 @@ def test_cycle_times_of_a_database_are_compared_with_the_line(
     side = f"can: {{channel: can0, bitrate: {bitrate}}}, protocol: {{dbc: {{file: {path}}}}}"
     found = warnings(BUS + f"bridges: {{b: {{on: gw, join: [bus: p, {{{side}}}]}}}}")
     assert [words in one for one in found] == ([True] if words else [])
+
+
+ROWS = ", ".join(f"{{register: {20 * n}, type: f32, pattern: m/{n}}}" for n in range(8))
+CHIPS = ", ".join(f"{{target: 0x48, register: {n}, type: i16, pattern: c/{n}}}" for n in range(8))
+
+
+@pytest.mark.parametrize(
+    ("medium", "protocol", "words"),
+    [
+        ("uart: {port: /dev/a, baud: 9600}", f"modbus: {{registers: [{ROWS}]}}", ""),
+        ("uart: {port: /dev/a, baud: 9600}", f"modbus: {{poll_ms: 200, registers: [{ROWS}]}}", "fill 100%"),
+        (
+            "uart: {port: /dev/a, baud: 9600}",
+            f"modbus: {{poll_ms: 100, registers: [{ROWS}]}}",
+            "cannot keep this pace",
+        ),
+        ("uart: {port: /dev/a, baud: 115200}", f"modbus: {{poll_ms: 100, registers: [{ROWS}]}}", ""),
+        (
+            "uart: {port: /dev/a, baud: 115200}",
+            f"modbus: {{poll_ms: 100, silence_ms: 20, registers: [{ROWS}]}}",
+            "cannot keep this pace",
+        ),
+        ("uart: {port: 'socket://a:1', baud: 9600}", f"modbus: {{poll_ms: 10, registers: [{ROWS}]}}", ""),
+        ("tcp: {host: a, port: 502}", f"modbus: {{poll_ms: 1, registers: [{ROWS}]}}", ""),
+        ("i2c: {bus: 1}", f"registers: {{poll_ms: 10, registers: [{CHIPS}]}}", ""),
+        ("i2c: {bus: 1, clock_hz: 10000}", f"registers: {{poll_ms: 10, registers: [{CHIPS}]}}", "fill 360%"),
+    ],
+)
+def test_polling_is_compared_with_the_line(medium: str, protocol: str, words: str) -> None:
+    """Requests, answers and the silences that end them: the time of the devices comes on top."""
+    found = warnings(
+        BUS + f"bridges: {{b: {{on: gw, join: [bus: p, {{{medium}, protocol: {{{protocol}}}}}]}}}}"
+    )
+    found = [one for one in found if "of the line" in one]
+    assert [words in one and "poll_ms" in one for one in found] == ([True] if words else [])

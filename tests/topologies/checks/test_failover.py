@@ -199,3 +199,20 @@ def test_candidates_call_the_frames_of_one_wire_alike(more: str, count: int) -> 
     text = PAIR % (JOINED, OWN) + settings
     found = [one for one in errors(text) if "has other names on b than on a" in one]
     assert len(found) == count
+
+
+PARALLEL = PAIR.replace("    join:\n", "    failover: parallel\n    join:\n")
+
+
+def test_all_forward_at_once_without_a_broker_and_are_all_drawn_so() -> None:
+    text = PARALLEL.replace("brokers: {m: {on: c, listen: 'tcp://0.0.0.0:9942'}}\n", "") % (JOINED, OWN)
+    assert errors(text) == []
+    wiring = wired(loads(text, "t.yaml"))
+    assert wiring.best == {Candidate("x", "a"), Candidate("x", "b")}
+    assert "2 of 2 in parallel" in show(wiring.topology)
+
+
+def test_a_side_without_envelopes_is_refused_where_all_forward() -> None:
+    found = errors((PARALLEL % (JOINED, OWN)).replace("        trunk: true\n", ""))
+    why = "carries no envelopes, so receivers know no copies: make it a trunk, or write failover: leased"
+    assert found == [f"can of a {why}", f"can of b {why}"]

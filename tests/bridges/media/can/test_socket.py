@@ -15,12 +15,14 @@ from bridges.items import EXTENDED
 from bridges.media.can.codec import can_id, segment
 from bridges.media.can.link import CanLink
 from bridges.media.can.medium import Can
+from bridges.media.can.pipe import CanPipe
 from bridges.media.can.port import explained
 from bridges.media.can.restart import restart
 from bridges.media.can.socketcan import pack_frame
 from bridges.media.can.state import CONTROLLER, FILTER
 from bridges.media.rtnetlink import restart_request, result
 from bus.hub import Hub
+from bus.wire.frame import PUB, pack
 from tests.bridges.media.can.can_kernel import Kernel, Socket, formats
 from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say
 from tests.helpers.links import can_link
@@ -45,7 +47,7 @@ async def test_the_bytes_of_the_worked_example(kernel: Kernel, monkeypatch: pyte
     hub = Hub()
     with link_on(hub) as link:
         await until(lambda: link.state == "up")
-        monkeypatch.setattr(link.node.transfers, "_last", 2)
+        monkeypatch.setitem(link.node.transfers._of_subjects, 0x1234, 3)  # noqa: SLF001
         say(hub, None, MESSAGE)
         await until(lambda: link.stats.sent == 1)
         assert kernel.wire[0].hex() == "05347290" + "08000000" + "e108f011a1b2c3a3"
@@ -412,3 +414,31 @@ async def test_the_fault_of_a_link_says_what_to_do() -> None:
     await until(lambda: link.fault != "")
     assert "run modprobe -a can can_raw" in link.fault or "run ip link" in link.fault
     link.close()
+
+
+async def test_a_stream_gathers_and_a_lone_frame_is_read_at_once(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub, sent = Hub(), [pack(PUB, (number,), b"") for number in range(60)]
+    heard = recorder(hub)
+    frames = [
+        pack_frame((EXTENDED | can_id(0x1234, 9), data, 0))
+        for number, message in enumerate(sent)
+        for data in segment(message, number)
+    ]
+    monkeypatch.setattr("bridges.media.can.pipe._BUSY_S", 60.0)  # a hurried machine is no less busy
+    monkeypatch.setattr("bridges.media.can.pipe._GATHER_S", 0.05)
+    with link_on(hub) as link:
+        await until(lambda: link.state == "up")
+        loop = get_running_loop()
+        for raw in frames[:80]:
+            kernel.put(raw)
+        await until(lambda: len(heard.messages) == 40)
+        assert isinstance(link.pipe, CanPipe)
+        assert link.pipe._is_gathering  # noqa: SLF001
+        for raw in frames[80:]:
+            kernel.put(raw)
+        await until(lambda: len(heard.messages) == 60)
+        await until(lambda: not link.pipe._is_gathering)  # type: ignore[union-attr]  # noqa: SLF001
+        assert loop.remove_reader(link.pipe._fd)  # type: ignore[arg-type]  # noqa: SLF001
+    assert heard.messages == sent

@@ -35,6 +35,16 @@ def test_round_trip(identifier: int, data: bytes, switch: bool, state: bool) -> 
     assert unpack_frame(pack_frame((identifier, classic, 0))) == (identifier, classic, 0)
 
 
+@given(st.integers(0, 2**32 - 1), st.integers(0, 255), st.binary(max_size=8))
+def test_a_length_code_is_kept_only_where_it_is_one(identifier: int, code: int, data: bytes) -> None:
+    raw = bytearray(pack_frame((identifier, data, 0)))
+    raw[7] = code  # len8_dlc
+    kept = code << 4 if len(data) == 8 and 9 <= code <= 15 else 0
+    found = unpack_frame(bytes(raw), OWN)
+    assert found == (identifier, data, kept | OWN)
+    assert pack_frame(found)[7] == kept >> 4
+
+
 def test_the_mark_of_newer_kernels_for_fd_changes_nothing() -> None:
     raw = bytearray(pack_frame((ID, b"ab", FD | SWITCH)))
     raw[5] |= 0x04  # CANFD_FDF

@@ -2,7 +2,7 @@
 
 import logging
 from asyncio import get_running_loop
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -38,7 +38,7 @@ async def test_they_are_told_once_after_some_seconds_and_end_with_a_message(
     clock: Callable[[float], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    watch = Strangers("can:x", "", SUBJECT)
+    watch = Strangers("can:x", "", (SUBJECT,))
     watch.open(get_running_loop())
     for number in range(31):
         watch.hear([0x100 + number, 0x18FEF100 | EXTENDED, 0x100])
@@ -57,7 +57,7 @@ async def test_they_are_told_once_after_some_seconds_and_end_with_a_message(
 async def test_where_messages_come_nothing_is_told_and_ids_are_bounded(
     clock: Callable[[float], None],
 ) -> None:
-    watch = Strangers("can:x", "", SUBJECT)
+    watch = Strangers("can:x", "", (SUBJECT,))
     watch.open(get_running_loop())
     watch.hear([1, 2, 3], 1)
     assert not watch.is_waiting
@@ -98,7 +98,7 @@ def test_strange_is_all_but_the_data_frames_of_the_subject() -> None:
         (OURS | REMOTE, b"", 0),
         (ERROR, b"", 0),
     ]
-    assert strange(frames, SUBJECT) == [0x123, OURS ^ 1 << 8, OURS | REMOTE]
+    assert strange(frames, (SUBJECT,)) == [0x123, OURS ^ 1 << 8, OURS | REMOTE]
 
 
 class Line:
@@ -132,9 +132,9 @@ def line(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 def test_a_look_ends_after_some_frames(line: Callable[..., None]) -> None:
     line(OURS, 7, 8)
-    assert look("can0", SUBJECT) == [7, 8]
+    assert look("can0", (SUBJECT,)) == [7, 8]
     line(*range(1000))
-    assert look("can0", SUBJECT) == list(range(256))
+    assert look("can0", (SUBJECT,)) == list(range(256))
 
 
 async def test_an_interface_with_a_filter_is_looked_at_until_a_message_comes(
@@ -143,12 +143,12 @@ async def test_an_interface_with_a_filter_is_looked_at_until_a_message_comes(
     looked: list[str] = []
     line()
 
-    def count(interface: str, subject: int) -> list[int]:
+    def count(interface: str, subject: Sequence[int]) -> list[int]:
         looked.append(interface)
         return look(interface, subject)
 
     monkeypatch.setattr(strangers, "look", count)
-    watch = Strangers("can:can0", "can0", SUBJECT)
+    watch = Strangers("can:can0", "can0", (SUBJECT,))
     watch.open(get_running_loop())
     clock(3.1)
     await until(lambda: looked == ["can0"])
@@ -176,7 +176,7 @@ async def test_an_interface_that_cannot_be_opened_is_looked_at_again(
         raise OSError("gone")
 
     monkeypatch.setattr(strangers, "look", fail)
-    watch = Strangers("can:can0", "can0", SUBJECT)
+    watch = Strangers("can:can0", "can0", (SUBJECT,))
     watch.open(get_running_loop())
     for count in range(1, 4):
         clock(61.0)

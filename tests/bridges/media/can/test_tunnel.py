@@ -54,6 +54,7 @@ def frames(seed: int) -> list[CanFrame]:
     kinds: tuple[CanFrame, ...] = (
         (0x123, b"", 0), (0x123, b"12345678", 0), (EXTENDED | 0x18FEF100, b"abc", 0),
         (REMOTE | 0x7, bytes(3), 0), (0x123, b"12345678", FD), (EXTENDED | 5, bytes(64), FD | SWITCH),
+        (0x123, b"12345678", 9 << 4), (0x124, b"12345678", 15 << 4), (REMOTE | 0x9, bytes(8), 12 << 4),
     )  # fmt: skip
     chosen = [chance.choice(kinds) for _ in range(2000)]
     return [(identifier ^ seed << 4, data, marks) for identifier, data, marks in chosen]

@@ -1,6 +1,7 @@
 """Databases of CAN messages: read, refused with a place, and their flaws."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -152,3 +153,15 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "folder.dbc").mkdir()
     with pytest.raises(OSError, match="no regular file"):
         read(str(tmp_path / "folder.dbc"))
+
+
+def test_a_database_that_is_cut_off_is_told_wherever_it_ends() -> None:
+    """The parser leaves out an entry that is not whole: it would be a signal that never comes."""
+    for at in range(CAR.index("BO_ 256") + 30, len(CAR), 29):
+        try:
+            found = load(CAR[:at], "dbc")
+        except Unreadable:
+            continue
+        entry = CAR[CAR.rindex("\n", 0, at) + 1 : at].strip()
+        whole = CAR[: at + 1].strip()[-1:] in ";" or re.fullmatch(r'SG_.*" \w+|BO_ .* \w+|', entry)
+        assert whole or "the file ends within" in "".join(flaw.text for flaw in found.flaws), entry

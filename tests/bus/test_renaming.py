@@ -2,7 +2,7 @@
 
 import pytest
 
-from bridges.front.renaming import Renaming, Tokens
+from bus.renaming import Renaming, Tokens
 from bus.wire.pattern import Pattern
 
 

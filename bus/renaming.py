@@ -107,6 +107,10 @@ class Renaming:
     def _out(self) -> _Way:
         return _Way((_Pair(new, old) for old, new in self._pairs()) if self.lets_out else ())
 
+    def pairs(self) -> list[tuple[Tokens, Tokens]]:
+        """Return the beginnings of patterns on the wire, and what stands in their place inside."""
+        return [(tuple(old), tuple(new)) for old, new in self._pairs()]
+
     def _pairs(self) -> Iterator[_Pair]:
         strip = () if isinstance(self.strip, int) else self.strip
         for old, new in (((), ()), *self.rename):

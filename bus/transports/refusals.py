@@ -23,6 +23,25 @@ def unanswered(first: bytes, why: str) -> bytes:
     return b""
 
 
+_CLIENT_HELLO: Final = b"\x16"  # the type of the record in which it comes
+_DENIED: Final = bytes.fromhex("15 0303 0002 02 31")  # a record with a fatal alert: access_denied
+
+
+def alerted(first: bytes, why: str) -> bytes:
+    """Return the alert by which TLS refuses a peer that has begun a handshake. It has no room for words."""
+    del why
+    return _DENIED if first.startswith(_CLIENT_HELLO) else b""
+
+
+def unavailable(first: bytes, why: str) -> bytes:
+    """Return the answer to a refused client of HTTP, also one that asks for a WebSocket."""
+    if not first.startswith((b"GET ", b"HEAD ")):
+        return b""
+    head = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Type: text/plain\r\n"
+    text = f"{why}\n"
+    return f"{head}Content-Length: {len(text.encode())}\r\n\r\n{text}".encode()
+
+
 class Refusals:
     """The refused connections that have not said yet which protocol they speak: a few, for a short time.
 

@@ -1,0 +1,91 @@
+"""The entrance of a bridge that several gateways run: it says what goes on, and with which stamps."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from bus.ledger import Stats
+from bus.wire.batch import Batch
+
+KeyOf = Callable[[bytes], int]
+"""Returns the stamp for a message without an envelope, origin and sequence as one number."""
+
+
+class Rank(NamedTuple):
+    """The rank of a candidate: its number among all `of` candidates for one bridge; 0 is the best."""
+
+    number: int = 0
+    of: int = 1
+
+
+ALONE = Rank()
+
+
+class GatedSide(Protocol):
+    """A side of a bridge as its entrance sees it; calls name it by its number among the bridge's sides."""
+
+    trunk: bool
+    opaque: bool
+    deaf: bool
+    replay_s: float | None
+    stops_in_doubt: bool
+    anew: bool
+
+    def admits(self, content: bytes) -> bool:
+        """Tell whether a frame or an opaque message may enter here."""
+
+    def lets_out(self, content: bytes) -> bool:
+        """Tell whether a frame or an opaque message may leave here."""
+
+    def keeps_unsent(self) -> bool:
+        """Tell whether an unsent message may be sent later, as no peer gets it twice."""
+
+    def note_kept(self, stats: Stats, count: int) -> None:
+        """Note that `count` messages more wait here of those that came in by the pipe with this ledger."""
+
+    def enter_again(self, batch: Batch, stats: Stats) -> None:
+        """Admit what the entrance kept back of the pipe with this ledger, and hand it to all other pipes."""
+
+    @property
+    def queued(self) -> int:
+        """The number of messages that wait in the pipes, or are held back."""
+
+    def came(self, batch: Batch) -> None:
+        """Show those who record the bridge messages that came in here while it stood by, and go out now."""
+
+    def replay(self, batch: Batch, since_s: float | None) -> None:
+        """Send `batch` to all peers; where messages are held back, these have waited since `since_s`."""
+
+    def withhold(self, count: int) -> None:
+        """Count frames that were due here at a takeover, and are too old to be sent."""
+
+    def purge(self, reason: str) -> list[bytes]:
+        """Drop waiting messages, counted by `reason`; return them."""
+
+
+class Entrance(Protocol):
+    """The duties of the entrance of a bridge; `gate.Gate` and `parallel.Parallel` are the two kinds.
+
+    `forwarding`: this gateway forwards now. `key_of`: the stamps where a side is a trunk, the same at all
+    candidates; None where no side is one.
+    """
+
+    forwarding: bool
+    key_of: KeyOf | None
+
+    def revise(self, sides: Sequence[GatedSide]) -> None:
+        """Change to other sides and rules, between two batches."""
+
+    def enter(self, side: int, batch: Batch, stats: Stats) -> Batch | None:
+        """Return the messages of a batch that go on now; `stats` counts those that never do."""
+
+    def lapsed(self) -> bool:
+        """Tell whether the turn of this gateway ended since the last batch entered."""
+
+    def in_doubt(self) -> bool:
+        """Tell whether another gateway may be forwarding, so that sides stop that must not act twice."""
+
+    def owe(self, side: int, messages: Sequence[bytes], fresh: bool) -> None:
+        """Keep messages that did not leave by a side. `fresh`: they came in just now."""
+
+    def forget(self, stats: Stats) -> None:
+        """Keep nothing back any more of what came in by a pipe, which goes."""
