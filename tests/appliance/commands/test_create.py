@@ -64,7 +64,7 @@ def test_flags_name_any_medium(machine: Path, capsys: Out) -> None:
     shown = [repr(side.medium) for side in topology.bridges["media"].at("gw")[1:]]
     assert "baud=9600" in shown[0]
     assert "node=4" in shown[1]
-    assert "age_ms=500" in shown[1]  # as in files, not as on the command line
+    assert "age_ms=None" in shown[1]  # the default of files, not as on the command line
     assert "targets=(8, 9)" in shown[2]
 
 

@@ -89,7 +89,10 @@ def test_of_most_media_the_capacity_is_known_only_with_settings(medium: Medium) 
 @pytest.mark.parametrize(
     ("medium", "defaults"),
     [
-        (CAN, {"fd": False, "bitrate_switch": True, "subject": 0x1234, "age_ms": 500, "queue_bytes": 65_536}),
+        (
+            CAN,
+            {"fd": False, "bitrate_switch": True, "subject": 0x1234, "age_ms": None, "queue_bytes": 65_536},
+        ),
         (I2C, {"poll_ms": 5, "clock_hz": 100_000, "queue_bytes": 65_536}),
         (GROUP, {"hops": 1, "datagram_bytes": 1400, "queue_bytes": 1_048_576}),
         (STREAM, {"mode": "dial", "framing": "frames", "queue_bytes": 1_048_576}),
