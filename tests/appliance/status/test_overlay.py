@@ -24,7 +24,7 @@ EMPTY: dict[str, Any] = {
 def row(name: str, live: int = 1, received: float | None = None, sent: float = 0) -> dict[str, Any]:
     """Return a row of a hub; with `received` it has rates."""
     rates = {} if received is None else {"rates": {"received_per_s": received, "sent_per_s": sent}}
-    return {"name": name, "live": live} | rates
+    return {"name": name, "live": live, "dropped": {}, "rejected": {}} | rates
 
 
 def part(kind: str, name: str, state: str = "up") -> dict[str, Any]:
