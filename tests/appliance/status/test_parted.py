@@ -19,7 +19,7 @@ Counts = dict[str, dict[str, int]]
 
 
 def in_ledger(counts: Counts) -> str:
-    return line(Account(Stats(offered=7, **counts)))
+    return line(Account(Stats(offered=7, dropped=counts["dropped"], rejected=counts["rejected"])))
 
 
 def in_trial(counts: Counts) -> str:
