@@ -12,7 +12,7 @@ from appliance.status.trial import table
 from bus.hub import Hub
 from bus.ledger import Account, Stats
 from bus.reasons import DROPPED, REJECTED, is_intended
-from tests.appliance.status.test_overlay import EMPTY, end, hub
+from tests.appliance.status.overlay_support import EMPTY, end, hub
 from tests.bridges.support import RecordingPipe
 
 Counts = dict[str, dict[str, int]]
