@@ -11,6 +11,7 @@ import random
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import NamedTuple
 
 from benchmarks.command import Command, run_as_command
 from bus.leases.wire import LEASE_MS
@@ -18,7 +19,28 @@ from tests.rigs.takeovers.faults import FAULTS
 from tests.rigs.takeovers.load import Outcome
 from tests.rigs.takeovers.trial import title, trial
 
-SETUPS = (("can", True), ("can", False), ("uart", True), ("uart", False))
+
+class Setup(NamedTuple):
+    """What is beyond the gateways, whether frames have envelopes there, and whether both forward at once."""
+
+    medium: str
+    envelopes: bool
+    parallel: bool = False
+
+    @property
+    def word(self) -> str:
+        """The name of the setup on the command line."""
+        return f"{self.medium}-{'parallel' if self.parallel else 'envelopes' if self.envelopes else 'plain'}"
+
+
+SETUPS = (
+    Setup("can", True),
+    Setup("can", False),
+    Setup("can", True, True),
+    Setup("uart", True),
+    Setup("uart", False),
+    Setup("uart", True, True),
+)
 
 
 def percentile(values: list[float], part: float) -> float:
@@ -45,31 +67,26 @@ def table(results: dict[str, list[Outcome]]) -> str:
     return "\n".join(lines)
 
 
-def plan(count: int, seed: int, kinds: Sequence[str] = FAULTS) -> list[tuple[str, bool, list[str]]]:
+def plan(count: int, seed: int, kinds: Sequence[str] = FAULTS) -> list[tuple[Setup, list[str]]]:
     """Return the faults in a seeded order, spread evenly over the setups."""
     chance = random.Random(seed)
     faults = [kinds[number % len(kinds)] for number in range(count)]
     chance.shuffle(faults)
     share = -(-count // len(SETUPS))
-    return [(*setup, faults[n * share : (n + 1) * share]) for n, setup in enumerate(SETUPS)]
+    return [(setup, faults[n * share : (n + 1) * share]) for n, setup in enumerate(SETUPS)]
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 async def run(options: argparse.Namespace) -> dict[str, list[Outcome]]:
     results: dict[str, list[Outcome]] = {}
-    for number, (medium, envelopes, faults) in enumerate(
-        plan(options.count, options.seed, options.fault or FAULTS)
-    ):
-        if faults and (
-            not options.setup or f"{medium}-{'envelopes' if envelopes else 'plain'}" in options.setup
-        ):
-            say = (
-                (lambda line: print(line, file=sys.stderr, flush=True))
-                if options.verbose
-                else (lambda line: None)
-            )
-            results[title(medium, envelopes)] = await trial(
-                medium, envelopes, faults, options.seed + number, options.rate, say, options.lease_ms
-            )
+    say = _say if options.verbose else (lambda line: None)
+    for number, (setup, faults) in enumerate(plan(options.count, options.seed, options.fault or FAULTS)):
+        if faults and (not options.setup or setup.word in options.setup):
+            rest = options.seed + number, options.rate, say, options.lease_ms, setup.parallel
+            results[title(*setup)] = await trial(setup.medium, setup.envelopes, faults, *rest)
     return results
 
 
@@ -84,7 +101,8 @@ def main() -> int:
         "--setup",
         action="append",
         default=[],
-        help="only this: can-envelopes, can-plain, uart-envelopes, uart-plain",
+        choices=[setup.word for setup in SETUPS],
+        help="only this (repeatable)",
     )
     parser.add_argument("--fault", action="append", default=[], choices=FAULTS, help="only this (repeatable)")
     parser.add_argument("--json", action="store_true", help="print the outcomes as JSON")

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import shutil
 from pathlib import Path
 
 from appliance.commandline.arguments import above_zero
@@ -22,7 +23,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from appliance.demo.play import new_capture, play  # late: help needs no package of the extra
+    from appliance.demo.play import is_recorded, new_capture, play  # late: help needs no package of the extra
 
-    capture = None if options.no_capture else options.capture or new_capture()
-    return asyncio.run(play(options.seconds, options.rate, capture and capture.absolute()))
+    made = None if options.no_capture or options.capture else new_capture()
+    capture = made or options.capture
+    try:
+        return asyncio.run(play(options.seconds, options.rate, capture and capture.absolute()))
+    finally:
+        if made is not None and not is_recorded(made):
+            shutil.rmtree(made)

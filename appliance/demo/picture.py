@@ -107,8 +107,8 @@ def verdict(scene: Scene, wrong: Sequence[str], console: Console) -> None:
 def next_step(capture: Path, console: Console) -> None:
     """Print how to check the capture, by the packages that are installed or that one command installs."""
     console.print()
-    say(console, f"The traffic is recorded in {capture}. Check that every frame arrived once:")
-    only_sail = sail.installed() and not jars.installed()
-    if not (only_sail or jars.installed()):
-        put(console, f"  {install('pipeline')}    # once: Spark, which reads captures, and a Java")
-    put(console, f"  {program()} audit {capture}{' --engine sail' if only_sail else ''}")
+    say(console, f"The traffic is recorded in {capture}, which stays until you remove it.")
+    say(console, "Check that every frame arrived once:")
+    if not (sail.installed() or jars.installed()):
+        put(console, f"  {install('sail')}    # once: Sail, which reads captures, 0.3 GB")
+    put(console, f"  {program()} audit {capture}{'' if jars.installed() else ' --engine sail'}")

@@ -29,6 +29,11 @@ def new_capture() -> Path | None:
     return Path(tempfile.mkdtemp(prefix="buscoupler-demo-"))
 
 
+def is_recorded(capture: Path) -> bool:
+    """Return whether a finished file is in a directory of captures."""
+    return any(capture.rglob("*.parquet"))
+
+
 async def play(seconds: float, rate: float, capture: Path | None = None) -> int:
     """Run the whole demo.
 
@@ -45,12 +50,12 @@ async def play(seconds: float, rate: float, capture: Path | None = None) -> int:
         finally:
             failed = scene.failed()
             ledgers = await scene.stop()
-        if stop.number and not any(member.sent for member in scene.members):
-            return status_of(stop.number)
+        is_over = stop.number and not any(member.sent for member in scene.members)
         wrong = faults(scene, ledgers, failed)
-        picture.ledgers(ledgers, console)
-        picture.verdict(scene, wrong, console)
-    if capture is not None:
+        if not is_over:
+            picture.ledgers(ledgers, console)
+            picture.verdict(scene, wrong, console)
+    if capture is not None and is_recorded(capture):
         picture.next_step(capture, console)
     return status_of(stop.number) if stop.number else int(bool(wrong))
 

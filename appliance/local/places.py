@@ -47,7 +47,17 @@ def sweep(program: str) -> None:
         if is_of_program(path) and not is_listening(path):
             with suppress(OSError):
                 path.unlink()
-                path.parent.rmdir()
+                clear(path.parent)
+
+
+def clear(directory: Path) -> None:
+    """Remove a directory that is empty, and those above it in the runtime directory that are empty then."""
+    root = runtime_directory()
+    with suppress(OSError):  # one of them is not empty, or gone
+        for path in (directory, *directory.parents):
+            if path != directory and root not in path.parents:
+                return
+            path.rmdir()
 
 
 def is_of_program(path: Path) -> bool:

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
-from appliance.local.places import is_listening, is_of_program, runtime_directory, sweep
+from appliance.local.places import clear, is_listening, is_of_program, runtime_directory, sweep
 from appliance.process.serve import Service
 from bus.errors import words_of
 from bus.hub import Hub
@@ -119,5 +119,4 @@ class WithResponders:
             responder.close()
         self._service.close()
         for responder in self._responders:
-            with contextlib.suppress(OSError):
-                responder.path.parent.rmdir()
+            clear(responder.path.parent)

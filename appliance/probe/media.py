@@ -100,6 +100,11 @@ class Form(NamedTuple):
     spoken: bool = False
 
     @property
+    def needed(self) -> tuple[str, ...]:
+        """The settings without which TMQ cannot be spoken there; none if the devices speak a protocol."""
+        return () if self.spoken else self.word.needed
+
+    @property
     def part(self) -> type | None:
         """The record within the record of the medium whose fields are settings too; None without one."""
         found = settings(self.record).get(self.word.part)
@@ -147,9 +152,15 @@ def medium_of(word: str, form: Form, rest: str) -> Medium:
         raise LinkError(f"{word}: what to open is missing after the colon")
     given, options = _split(word, query, form)
     for key, one in form.settings().items():
-        if key not in given and (one.required or (key in form.word.needed and not form.spoken)):
+        if key not in given and (one.required or (key in form.needed and not given.get(form.word.spares))):
             what = one.doc.partition(";")[0]  # after it comes the default in a topology; here there is none
-            raise LinkError(f"{word}: {key} is missing: add ?{key}=..., {what}")
+            spares = form.word.spares if key in form.needed else ""
+            hint = (
+                f", or ?{spares}=true, {settings(form.record)[spares].doc.partition(',')[0]}"
+                if spares
+                else ""
+            )
+            raise LinkError(f"{word}: {key} is missing: add ?{key}=..., {what}{hint}")
     values = {**form.word.defaults, **_target(word, text, form), **given}
     if form.others:
         values[form.others] = options

@@ -1,13 +1,15 @@
 """The ledger as text: the counts of each link since the start.
 
-The ledger of a link balances if the messages that its hub offered = out + dropped by reason + queued.
+The ledger of a link balances if the messages that its hub offered = out + dropped by reason + queued. What
+policies dropped, or was there another way, is named apart, as `filtered`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from bus.balance import imbalances
 from bus.hub import Hub
 from bus.ledger import Account
+from bus.reasons import is_intended
 
 
 def say_ledger(hubs: Iterable[Hub]) -> int:
@@ -37,16 +39,32 @@ def _lines(accounts: dict[Hub, dict[str, Account]]) -> Iterator[str]:
 def line(account: Account) -> str:
     """Return the counts of one link.
 
-    Queued and rejected messages, noise and live peers are named only if there are any.
+    Queued, rejected and filtered messages, noise and live peers are named only if there are any.
     """
-    stats = account.stats
-    text = f"in {stats.received}, out {stats.sent}, dropped {reasons(stats.dropped) or '0'}"
+    stats, told = account.stats, Parted(account.stats.dropped, account.stats.rejected)
+    text = f"in {stats.received}, out {stats.sent}, dropped {told.dropped or '0'}"
     text += f", queued {stats.queued}" if stats.queued else ""
-    text += f", rejected {reasons(stats.rejected)}" if stats.rejected else ""
+    text += f", rejected {told.rejected}" if told.rejected else ""
+    text += f", filtered: {told.filtered}" if told.filtered else ""
     text += f", {stats.noise_bytes:,} bytes of noise" if stats.noise_bytes else ""
     return f"{text}; {account.live} live" if account.live else text
 
 
-def reasons(counts: dict[str, int]) -> str:
+class Parted:
+    """The counts of one link as texts, "" for none: `dropped` and `rejected`, which nobody asked for, and
+    `filtered`, which is both of normal filtering: "dropped 3 pattern; rejected 2 echo"."""
+
+    def __init__(self, dropped: Mapping[str, int], rejected: Mapping[str, int]) -> None:
+        (self.dropped, left), (self.rejected, kept) = map(_parted, (dropped, rejected))
+        named = ("dropped", left), ("rejected", kept)
+        self.filtered = "; ".join(f"{how} {text}" for how, text in named if text)
+
+
+def _parted(counts: Mapping[str, int]) -> tuple[str, str]:
+    asked = {reason: count for reason, count in counts.items() if is_intended(reason)}
+    return reasons({reason: count for reason, count in counts.items() if reason not in asked}), reasons(asked)
+
+
+def reasons(counts: Mapping[str, int]) -> str:
     """Join counts by reason: "2 aged out, 1 queue full"."""
     return ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items()))

@@ -7,7 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from appliance.status.ledger import Parted
 from appliance.status.words import is_in_trouble, noise, short, state_word
+from bus.ledger import Stats
 from topologies.picture.svg import Mark, State
 from topologies.wiring.ids import gateway_id
 
@@ -108,7 +110,7 @@ def _of_edges(status: Status) -> Iterator[tuple[str, Mark]]:
     for edge, rows in by_edge.items():
         worst = min(rows, key=lambda row: _WORSE.index(_sign(row)))
         rates = [row["rates"] for row in rows if "rates" in row]
-        yield edge, Mark(_sign(worst), state_word(worst), _lines(rates))
+        yield edge, Mark(_sign(worst), state_word(worst), _lines(rates), _counts(rows))
 
 
 def _lines(rates: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
@@ -116,6 +118,19 @@ def _lines(rates: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
         return ()
     inward, outward = (sum(one[key] for one in rates) for key in ("received_per_s", "sent_per_s"))
     return f"in {short(inward)}/s", f"out {short(outward)}/s"
+
+
+def _counts(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return what the links of an edge have dropped, rejected and filtered since their start."""
+    sums = Stats()
+    for row in rows:
+        for reason, count in row["dropped"].items():
+            sums.drop(reason, count)
+        for reason, count in row["rejected"].items():
+            sums.reject(reason, count)
+    told = Parted(sums.dropped, sums.rejected)
+    named = ("dropped ", told.dropped), ("rejected ", told.rejected), ("filtered: ", told.filtered)
+    return tuple(f"{how}{text}" for how, text in named if text)
 
 
 def _of_wires(status: Status, edges: Mapping[str, Mark]) -> Iterator[tuple[str, Mark]]:

@@ -9,8 +9,8 @@ from datetime import datetime
 from textwrap import wrap
 from typing import Any
 
-from appliance.status.ledger import reasons
-from appliance.status.words import counted, fault, parted, state_word, title, unlisted, worded
+from appliance.status.ledger import Parted, reasons
+from appliance.status.words import counted, fault, state_word, title, unlisted, worded
 from bus.text import plain_lines
 
 Status = dict[str, Any]
@@ -118,14 +118,10 @@ def _label(hub: str, row: Mapping[str, Any]) -> str:
 
 def _troubles(row: Mapping[str, Any]) -> Iterator[str]:
     """Yield the drops, the imbalance and the fault of a row, for which it has no column."""
-    asked = list[str]()
-    for how in ("dropped", "rejected"):
-        bad, normal = parted(row[how])
-        if bad:
-            yield f"      {how} {reasons(bad)}"
-        asked += [f"{how} {reasons(normal)}"] if normal else []
-    if asked:
-        yield f"      filtered: {'; '.join(asked)}"
+    told = Parted(row["dropped"], row["rejected"])
+    yield from [f"      dropped {told.dropped}"] if told.dropped else []
+    yield from [f"      rejected {told.rejected}"] if told.rejected else []
+    yield from [f"      filtered: {told.filtered}"] if told.filtered else []
     if row.get("noise_bytes"):
         yield f"      {row['noise_bytes']:,} bytes of noise"
     if row["balance"]:

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from appliance.status.ledger import reasons
+from appliance.status.ledger import Parted
 from appliance.status.rows import LinkRow
 from bus.balance import imbalances
 from bus.hub import Hub
 from bus.ledger import Account
 
-_HEAD = ("link", "in", "out", "dropped", "rejected")
+_HEAD = ("link", "in", "out", "dropped", "rejected", "filtered")
 
 
 def say_outcome(hubs: Iterable[Hub], rows: Iterable[LinkRow]) -> int:
@@ -53,24 +53,19 @@ def table(hubs: Iterable[Hub]) -> list[str]:
     rows: list[Sequence[str]] = [_HEAD]
     for hub in hubs:
         accounts = {link: one for link, one in hub.accounts().items() if one.stats.used() or one.live}
-        rows += [(hub.name or "bus", "", "", "", "")] if accounts else []
+        rows += [(hub.name or "bus", *[""] * (len(_HEAD) - 1))] if accounts else []
         rows += [_row(link, account) for link, account in accounts.items()]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     return [_line(row, widths) for row in rows]
 
 
 def _row(link: str, account: Account) -> Sequence[str]:
-    stats = account.stats
-    counts = (
-        str(stats.received),
-        str(stats.sent),
-        reasons(stats.dropped) or "0",
-        reasons(stats.rejected) or "0",
-    )
-    return f"  {link or 'this program'}", *counts
+    stats, told = account.stats, Parted(account.stats.dropped, account.stats.rejected)
+    shown = told.dropped or "0", told.rejected or "0", told.filtered or "0"
+    return f"  {link or 'this program'}", str(stats.received), str(stats.sent), *shown
 
 
 def _line(row: Sequence[str], widths: list[int]) -> str:
-    link, received, sent, dropped, rejected = row
+    link, received, sent, dropped, rejected, filtered = row
     numbers = f"{link:{widths[0]}}  {received:>{widths[1]}}  {sent:>{widths[2]}}"
-    return f"{numbers}  {dropped:>12}  {rejected:>12}".rstrip()
+    return f"{numbers}  {dropped:>12}  {rejected:>12}  {filtered:>12}".rstrip()

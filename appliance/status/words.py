@@ -44,12 +44,6 @@ def filtered(row: Row) -> int:
     return sum(count for reason, count in both if is_intended(reason))
 
 
-def parted(counts: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
-    """Part counts by reason: those that nobody asked for, and those of normal filtering."""
-    asked = {reason: count for reason, count in counts.items() if is_intended(reason)}
-    return {reason: count for reason, count in counts.items() if reason not in asked}, asked
-
-
 def is_in_trouble(row: Row) -> bool:
     """Tell whether a link has not been up for a while; False if its process does not say for how long."""
     return int(row.get("down_ms", 0)) >= TROUBLE_MS

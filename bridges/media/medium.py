@@ -35,6 +35,7 @@ class Word(NamedTuple):
     the command line, though a file may omit them. `defaults`: default values that differ from those in a
     file. `part`: a field that holds a record, whose own fields become keys too; any other field with a record
     cannot be set on the command line. `unused`: fields without a meaning there: only bridges read them.
+    `spares`: a field with which, if it is true, nothing is needed.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Word(NamedTuple):
     defaults: Mapping[str, Any] = {}
     part: str = ""
     unused: tuple[str, ...] = ()
+    spares: str = ""
 
 
 class Taken(NamedTuple):

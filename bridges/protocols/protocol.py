@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 
 
 class Problem(NamedTuple):
-    """A fault of a protocol that `check` tells, or a warning; `where`: its place, if not the whole record."""
+    """A fault of a protocol that `check` tells, or a warning; `where`: its place, if not the whole record.
+
+    `is_note`: no warning, but a remark that needs nobody's action.
+    """
 
     text: str
     is_error: bool = True
     where: Where | None = None
+    is_note: bool = False
 
     def __str__(self) -> str:
         place = self.where

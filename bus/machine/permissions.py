@@ -13,6 +13,7 @@ DENIED: Final = 0o027
 """Permissions that no new file or directory has, and no file with a secret: 0640 and 0750 are left."""
 WRITABLE: Final = 0o022
 """Permissions by which other users could change the contents of a directory."""
+_TRIES: Final = 100
 _given: list[int] = []  # umasks of those who started us
 
 
@@ -64,13 +65,23 @@ def make_private(directory: Path, root: Path | None = None) -> Path:
     to it.
     """
     above = [path for path in directory.parents if root is not None and path.is_relative_to(root)]
-    for path in (*reversed(above), directory):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            path.mkdir(mode=0o700)
-        if why := distrust(path):
-            raise PermissionError(f"{path} {why}")
+    for left in reversed(range(_TRIES)):
+        try:
+            for path in (*reversed(above), directory):
+                _make_private(path)
+            break
+        except FileNotFoundError:  # another process has removed one of them, as it was empty
+            if not left:
+                raise
     return directory
+
+
+def _make_private(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    if why := distrust(path):
+        raise PermissionError(f"{path} {why}")
 
 
 def distrust(directory: Path) -> str:

@@ -21,16 +21,17 @@ from topologies.loading.loader import loads
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(
-    ("medium", "envelopes", "faults"),
+    ("medium", "envelopes", "parallel", "faults"),
     [
-        ("can", True, ["kill", "freeze", "broker and bridge"]),
-        ("uart", False, ["kill", "partition", "link down"]),
+        ("can", True, False, ["kill", "freeze", "broker and bridge"]),
+        ("uart", False, False, ["kill", "partition", "link down"]),
+        ("can", True, True, ["kill", "freeze"]),
     ],
 )
 async def test_takeovers_of_real_processes_lose_and_double_nothing(
-    medium: str, envelopes: bool, faults: list[str]
+    medium: str, envelopes: bool, parallel: bool, faults: list[str]
 ) -> None:
-    outcomes = await trial(medium, envelopes, faults, 1, 100, print, LEASE_MS)
+    outcomes = await trial(medium, envelopes, faults, 1, 100, print, LEASE_MS, parallel)
     assert [outcome.fault for outcome in outcomes] == faults
     for outcome in outcomes:
         assert (outcome.lost, outcome.doubled, outcome.note) == (0, 0, ""), outcome

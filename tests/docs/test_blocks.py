@@ -14,7 +14,8 @@ import pytest
 
 from tests.docs.dry import faults
 from tests.docs.player import STAGES, follow, name_of, stage_of
-from tests.helpers.shown import PAGES, blocks
+from tests.helpers import ROOT
+from tests.helpers.shown import PAGES, Clone, blocks
 from tests.system.namespaces import why_not
 
 LANGUAGES = {"sh", "python", "text", "yaml", "json", "toml", "ini", "mermaid"}
@@ -76,3 +77,41 @@ def test_most_programs_on_pages_are_run() -> None:
 
 def test_each_stage_is_of_a_page_that_is_run() -> None:
     assert len(list(STAGES.iterdir())) == sum(bool(stage_of(page)) for page in RUN)
+
+
+HELD = re.compile(
+    r"(?:[\w.\]*]:|port[:=] ?|127\.0\.0\.1\", )(\d{4,5})\b|(/tmp/[\w.-]+)|\b(tutorial-[ab])\b|(/dev/shm/\S+)"
+)
+"""What two clones on one machine cannot both have: ports, files outside of the clone, hosts."""
+
+
+def held(text: str) -> set[str]:
+    return {next(filter(None, found)) for found in HELD.findall(text)}
+
+
+def test_two_clones_on_one_machine_hold_nothing_in_common(tmp_path: Path) -> None:
+    texts = [path.read_text() for path in sorted((ROOT / "topologies").glob("*.yaml"))]
+    texts += [block.text for page in RUN for block in blocks(page) if block.is_run]
+    texts += [stage_of(page) for page in RUN]
+    homes = [tmp_path / "one", tmp_path / "other"]
+    for home in homes:
+        home.mkdir()
+    one, other = map(Clone, homes)
+    try:
+        mine, others = (
+            [held(clone.here(text).replace(str(clone.home), "")) for text in texts] for clone in (one, other)
+        )
+        both = [first & second for first, second in zip(mine, others, strict=True)]
+        assert set().union(*both) == set()
+        runtime = [clone.environment["XDG_RUNTIME_DIR"] for clone in (one, other)]
+        assert len(set(runtime)) == 2
+    finally:
+        one.clear()
+        other.clear()
+    assert not any(Path(directory).exists() for directory in runtime)
+    assert held("tcp://*:5555 port: 9943 /tmp/tutorial/line tutorial-a") == {
+        "5555",
+        "9943",
+        "/tmp/tutorial",
+        "tutorial-a",
+    }

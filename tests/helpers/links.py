@@ -31,7 +31,7 @@ def rs485_link(port: str, nodes: Iterable[int] = (1, 2), **settings: Any) -> Rs4
     return Rs485Link(Uart(port=port, rs485=Rs485(nodes=tuple(nodes), **pair), **fields), **rest)
 
 
-def can_link(interface: str, channel: str, node: int, **settings: Any) -> CanLink:
+def can_link(interface: str, channel: str, node: int | None, **settings: Any) -> CanLink:
     fields, rest = divide(Can, settings)
     return CanLink(Can(interface=interface, channel=channel, node=node, **fields), **rest)
 

@@ -10,6 +10,7 @@ import re
 import secrets
 import subprocess
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 from textwrap import dedent
@@ -91,7 +92,9 @@ class Clone:
             (programs / name).write_text(f'#!/bin/sh\nexec {words} "$@"\n')
             (programs / name).chmod(0o755)
         search = f"{programs}{os.pathsep}{os.environ['PATH']}"
-        own = {"TMPDIR": str(home), "XDG_STATE_HOME": str(home)}
+        # apart, as the path of a local socket is short: gateways of others are not seen from here
+        self._sockets = tempfile.TemporaryDirectory(prefix="bc-", dir="/tmp")
+        own = {"TMPDIR": str(home), "XDG_STATE_HOME": str(home), "XDG_RUNTIME_DIR": self._sockets.name}
         settings = {"PATH": search, "PYTHONPATH": str(ROOT), "TERM": "dumb", **own}
         self.environment: dict[str, str] = {**alone(), **settings}
 
@@ -102,14 +105,15 @@ class Clone:
         return _PORT.sub(lambda found: str(_port(found[0], str(self.home))), text)
 
     def clear(self) -> None:
-        """Delete the network namespaces of a page, if it made some and has not deleted them."""
+        """Delete the local sockets, and the network namespaces that a page has made and not deleted."""
+        self._sockets.cleanup()
         for name in [f"{self._hosts}{host}" for host in "ab"]:
             if Path("/run/netns", name).exists():
                 subprocess.run(["ip", "netns", "del", name], check=True)
 
 
 _PORT: Final = re.compile(
-    r"""\b25[2-9]\d\d\b|(?:(?<=127\.0\.0\.1:)|(?<=127\.0\.0\.1", )|(?<=0\.0\.0\.0:))\d{4,5}\b"""
+    r"""\b25[2-9]\d\d\b|(?:(?<=\d:)|(?<=localhost:)|(?<=127\.0\.0\.1", )|(?<=port: )|(?<=port=))\d{4,5}\b"""
 )
 
 

@@ -148,18 +148,32 @@ def _shared_plain(wiring: Wiring) -> Iterator[Finding]:
     for name, joined in users.items():
         plain = [joint for joint in joined if not joint.trunk]
         if plain and len({joint.gateway for joint in joined}) > 1:
-            yield _shared(topology, name, joined, plain[0].side)
+            together = len({wiring.candidates[joint.bridge] for joint in joined}) == 1
+            yield _shared(topology, name, joined, plain[0].side, together)
 
 
-def _shared(topology: Topology, name: str, joined: list[Joint], plain: Side) -> Finding:
+def _shared(topology: Topology, name: str, joined: list[Joint], plain: Side, together: bool) -> Finding:
+    """Return the finding of a shared segment. `together`: all sides there stand in for each other."""
     gateways = ", ".join(dict.fromkeys(joint.gateway for joint in joined))
     names = dict.fromkeys(wires_of(topology, joint.side, joint.gateway)[0] for joint in joined)
     one = f"{' and '.join(names)}: one wire," if len(names) > 1 else f"{name} is"
     if plain.medium is not None and plain.medium.plain:
         known = "a standby knows frames there by content and count"
         return note(plain.where, f"{one} shared by {gateways}, and carries no envelopes: {known}")
-    text = f"{one} shared by {gateways} without trunk: exactly once cannot be promised"
-    return warning(plain.where, text)
+    if plain.speaks is not None and together:
+        return note(plain.where, f"{one} shared by {gateways}, of which one forwards: {_taken_over(plain)}")
+    lack = " without trunk" if plain.speaks is None else ", by bridges that do not stand in for each other"
+    return warning(plain.where, f"{one} shared by {gateways}{lack}: exactly once cannot be promised")
+
+
+def _taken_over(side: Side) -> str:
+    """Return what a takeover does to the frames for the devices of a side that speaks a protocol."""
+    speaks, medium = side.speaks, side.medium
+    assert speaks is not None
+    assert medium is not None  # a bus has no protocol
+    if speaks.asks or not speaks.replay or speaks.deaf or medium.deaf:
+        return "at a takeover nothing is sent again, and what was under way is lost"
+    return "a standby hears what leaves, and at a takeover sends the rest that is no older than age_ms"
 
 
 def _beyond_policies(wiring: Wiring) -> Iterator[Finding]:

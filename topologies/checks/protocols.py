@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from bridges.protocols.protocol import Protocol
 from bus.schema import Patterns, Where
 from bus.wire.notation import text_of
-from topologies.findings import Finding, error, warning
+from topologies.findings import Finding, error, note, warning
 from topologies.model.bridges import meeting
 from topologies.wiring.segments import Joint, Wiring
 
@@ -18,7 +18,7 @@ def find_unspoken(wiring: Wiring) -> Iterator[Finding]:
             continue
         seen.append(protocol)
         for problem in protocol.problems():
-            make = error if problem.is_error else warning
+            make = error if problem.is_error else note if problem.is_note else warning
             yield make(problem.where or protocol.where, problem.text)
     yield from _unheard(wiring)
     yield from _two_masters(wiring)

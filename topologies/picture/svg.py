@@ -20,16 +20,20 @@ _CORNERS = {"bus": 18, "bridge": 4, "device": 10, "broker": 10, "wire": 0}
 
 
 class Mark(NamedTuple):
-    """The live state of a node or an edge: a state, its word, and up to two lines of text, such as rates."""
+    """The live state of a node or an edge: a state, its word, and up to two lines of text, such as rates.
+
+    `counts` are what was dropped or filtered, for which a picture has room in the title only.
+    """
 
     state: State
     word: str = ""
     lines: tuple[str, ...] = ()
+    counts: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
         """The whole mark in one line."""
-        return " · ".join(filter(None, (self.word, *self.lines)))
+        return " · ".join(filter(None, (self.word, *self.lines, *self.counts)))
 
 
 PLANNED = Mark("idle")

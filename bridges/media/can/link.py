@@ -158,18 +158,18 @@ class CanBus(DeviceLink[D]):
 class CanLink(CanBus["BusABC"]):
     """A CAN bus as a link of TMQ: a node, whose id no other node on the bus uses.
 
-    A node without FD rejects FD frames (`fd on classic`) if its interface shows them. A frame with our node
-    id that we did not send is rejected (`conflict`) and logged. `spoken_beside`: a
-    protocol reads the frames of others on this bus already, so they are not told.
+    What only listens may be without an id. A node without FD rejects FD frames (`fd on classic`) if its
+    interface shows them. A frame with our node id that we did not send is rejected (`conflict`) and logged.
+    `spoken_beside`: a protocol reads the frames of others on this bus already, so they are not told.
     """
 
     def __init__(self, options: Can, spoken_beside: bool = False, **rest: Any) -> None:
         super().__init__(options, **rest)
-        if options.node is None:
+        if options.node is None and not options.listen_only:
             raise LinkError(f"{self.name}: it needs a node id, 1 to 127")
         looks_at = str(options.channel) if options.interface == "socketcan" else ""
         self.strangers = Strangers(self.name, looks_at, options.subjects_of_tmq, not spoken_beside)
-        identifier, subjects = can_id(options.subject, options.node), Subjects(options.pattern_subjects)
+        identifier, subjects = can_id(options.subject, options.node or 0), Subjects(options.pattern_subjects)
         self.node = Node(identifier, self.seals, self.strangers, subjects)
 
     def _filters(self) -> list[dict[str, Any]]:

@@ -56,6 +56,7 @@ class Can(Medium):
             "can:can0?node=42&interface=socketcan&fd=true",
             "a CAN channel; other keys go to python-can",
             needed=("node",),
+            spares="listen_only",
             # messages from the command line should arrive, even if the bus is slow
             defaults={"age_ms": 10_000},
         ),
@@ -225,7 +226,7 @@ class Can(Medium):
 
     @property
     def needs_node(self) -> bool:
-        return self.node is None
+        return self.node is None and not self.listen_only
 
     def needs(self) -> Iterator[Need]:
         yield Library("can", "python-can", "can")

@@ -130,7 +130,8 @@ class TransferInbound(Inbound):
 
     def __init__(self, shared: Shared, node: Node, on_confirmed: OnFrame, on_error: OnFrame) -> None:
         super().__init__(shared, on_confirmed, on_error)
-        self._name, self._node_id, self._fd = shared.name, node.identifier & NODE_MAX, shared.options.fd
+        self._name, self._fd = shared.name, shared.options.fd
+        self._node_id = -1 if shared.options.node is None else node.identifier & NODE_MAX  # -1 is nobody's
         self._seals, self._more_bytes = node.seals, 0 if node.seals is None else SEAL_BYTES
         self._subjects = node.subjects
         self._reassembler = self._collector(shared.options.subject)

@@ -17,6 +17,8 @@ BITS = ("coil", "discrete")
 WRITABLE = ("coil", "holding")
 REGISTERS_MAX, BITS_MAX = 125, 2000
 WRITTEN_MAX = 123
+PRINTED: dict[int, tuple[Kind, ...]] = {1: ("discrete",), 3: ("input", "holding"), 4: ("holding", "input")}
+"""Which kind the first of five digits stands for in manuals, and which one a user may have written."""
 Late = Annotated[float, Range(0, 86_400_000)]
 
 
@@ -152,6 +154,25 @@ class Modbus(Asking):
     def problems(self) -> Iterator[Problem]:
         yield from Asking.problems(self)
         yield from _overlaps(self.registers)
+        yield from _numbered_as_printed(self.registers)
+
+
+def _numbered_as_printed(rows: Sequence[Register]) -> Iterator[Problem]:
+    """Yield a note if all registers have numbers as manuals print them: 40001 is holding 0."""
+    meant = [_printed(row) for row in rows]
+    if None not in meant:
+        one, text = rows[0], f"register {rows[0].register} of the device is asked for"
+        yield Problem(
+            f"{text}: if that is the number in a manual, it is {meant[0]} here, and so on",
+            is_error=False, where=one.where, is_note=True,
+        )  # fmt: skip
+
+
+def _printed(row: Register) -> str | None:
+    """Return what a register is to which a manual gives this number; None if no manual does."""
+    leading, number = divmod(row.register, 10_000)
+    kinds = PRINTED.get(leading, ())
+    return f"register {number - 1} of kind {kinds[0]}" if number and row.kind in kinds else None
 
 
 def _overlaps(rows: Sequence[Register]) -> Iterator[Problem]:

@@ -47,8 +47,8 @@ async def test_what_crossed_is_shown_and_the_status_is_0(tmp_path: Path) -> None
         link.close()
     assert program.returncode == 0
     lines = [" ".join(line.split()) for line in shown.decode().splitlines()]
-    assert f"tcp://127.0.0.1:{ports[0]} 2 0 0 0" in lines
-    assert f"tcp://127.0.0.1:{ports[1]} 0 2 0 0" in lines
+    assert f"tcp://127.0.0.1:{ports[0]} 2 0 0 0 0" in lines
+    assert f"tcp://127.0.0.1:{ports[1]} 0 2 0 0 0" in lines
     assert lines[-1] == "6 messages crossed; every message is accounted for"
 
 

@@ -86,8 +86,8 @@ def test_what_is_not_installed_is_one_command(monkeypatch: pytest.MonkeyPatch) -
     for engine in (sail, jars):
         monkeypatch.setattr(engine, "installed", lambda: False)
     *_, install, audit = shown(80, terminal=False).splitlines()
-    assert "install 'buscoupler[pipeline]'" in install
-    assert audit.endswith(f"buscoupler audit {CAPTURE}")
+    assert "install 'buscoupler[sail]'" in install
+    assert audit.endswith(f"buscoupler audit {CAPTURE} --engine sail")
 
 
 def test_with_sail_alone_the_command_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from appliance.local import responder
-from appliance.local.responder import Responder
+from appliance.local.places import runtime_directory
+from appliance.local.responder import Responder, WithResponders
+from bus.hub import Hub
 from tests.helpers.peers import until
 
 
@@ -51,3 +53,26 @@ async def test_a_socket_file_that_another_has_taken_over_stays(socket_path: Path
         other.bind(str(socket_path))
         here.close()
         assert socket_path.exists()
+
+
+@pytest.mark.parametrize("place", ["plant/gw-a", "device/4711", "a/b/c"])
+async def test_nothing_is_left_in_the_runtime_directory(
+    place: str, socket_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(socket_path.parent))
+    here = [Responder(runtime_directory() / f"{place}{more}" / "s.sock", much, "") for more in ("", "-other")]
+    services = [WithResponders(Parts(), one) for one in here]
+    for service in services:
+        service.open(asyncio.get_running_loop())
+        await service.opened()
+    services[0].close()
+    assert [one.path.exists() for one in here] == [False, True]
+    services[1].close()
+    assert list(runtime_directory().iterdir()) == []
+
+
+class Parts:
+    def open(self, loop: asyncio.AbstractEventLoop) -> None: ...
+    def close(self) -> None: ...
+    def hubs(self) -> list[Hub]:
+        return []

@@ -7,6 +7,8 @@ import pytest
 
 from appliance.commandline.cli import main
 from appliance.probe.endpoint import parse_endpoint
+from appliance.probe.media import forms
+from bridges.media import MEDIA
 from bridges.media.can.medium import Can
 from bridges.media.tcp.medium import Tcp
 from bridges.media.tmq.medium import Tmq
@@ -32,7 +34,7 @@ Out = pytest.CaptureFixture[str]
         ("uart:/dev/x?baud", "write KEY=VALUE"),
         (
             "can:can0",
-            r"node is missing: add \?node=\.\.\., Cyphal node id that no other node of the bus has$",
+            r"no other node of the bus has, or \?listen_only=true, nothing is sent$",
         ),
         ("can:?node=1", "what to open is missing"),
         ("can:can0?node=x", "node must be a whole number"),
@@ -119,3 +121,16 @@ def test_wrong_use_is_2(words: list[str], fault: str, capsys: Out) -> None:
         main(words)
     assert stopped.value.code == 2
     assert fault in capsys.readouterr().err
+
+
+def test_what_only_listens_needs_nothing_that_a_sender_needs() -> None:
+    for form in forms(MEDIA.ours()):
+        if form.word.needed:
+            name, _, rest = form.word.example.partition(":")
+            target = f"{name}:{rest.partition('?')[0]}"
+            with pytest.raises(LinkError, match="is missing"):
+                parse_endpoint(target)
+            if spares := form.word.spares:
+                assert parse_endpoint(f"{target}?{spares}=true").link().state
+                with pytest.raises(LinkError, match="is missing"):
+                    parse_endpoint(f"{target}?{spares}=false")

@@ -5,34 +5,12 @@ from typing import Any
 import pytest
 
 from appliance.status.overlay import marks
+from tests.appliance.status.overlay_support import EMPTY, end, hub, row
 from topologies.picture.svg import Mark
-
-EMPTY: dict[str, Any] = {
-    "gateways": [],
-    "gateway": "a",
-    "silent": [],
-    "brokers": [],
-    "hubs": [],
-    "candidates": [],
-    "taps": [],
-    "parts": [],
-    "ends": [],
-    "drawing": None,
-}
-
-
-def row(name: str, live: int = 1, received: float | None = None, sent: float = 0) -> dict[str, Any]:
-    """Return a row of a hub; with `received` it has rates."""
-    rates = {} if received is None else {"rates": {"received_per_s": received, "sent_per_s": sent}}
-    return {"name": name, "live": live} | rates
 
 
 def part(kind: str, name: str, state: str = "up") -> dict[str, Any]:
     return {"id": f"{kind} {name}", "kind": kind, "name": name, "state": state}
-
-
-def hub(name: str, *rows: dict[str, Any], part: str = "") -> dict[str, Any]:
-    return {"name": name, "part": part, "links": list(rows)}
 
 
 def mark_of(one: dict[str, Any], **status: Any) -> Mark:
@@ -153,11 +131,6 @@ def test_a_broker_tells_its_clients_and_another_device_only_its_state() -> None:
         "ok", "up"
     )
     assert mark_of(part("device", "d", "closed")) == Mark("bad", "closed")
-
-
-def end(state: str, condition: str = "", edge: str = "e", **more: Any) -> dict[str, Any]:
-    """Return the row of a link that is on an edge of the picture."""
-    return row("l", **more) | {"state": state, "condition": condition, "edges": [edge]}
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,12 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bus.machine import permissions
+from bus.machine.permissions import make_private
 from bus.transports.sockets import Acceptor
 
 STRANGER = 12_345
@@ -110,3 +112,22 @@ def test_a_secret_that_others_can_read_is_told(tmp_path: Path, bits: int, told: 
 
 def test_what_is_no_file_is_left_to_those_who_read_it(tmp_path: Path) -> None:
     assert permissions.exposure(str(tmp_path / "none")) == permissions.exposure("/dev/null") == ""
+
+
+def test_a_directory_that_another_process_removes_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that ends removes what is empty, while another one starts."""
+    mkdir, left = Path.mkdir, [2]
+
+    def made(path: Path, *words: Any, **more: Any) -> None:
+        if path.name == "gw" and left[0]:
+            left[0] -= 1
+            path.parent.rmdir()
+        mkdir(path, *words, **more)
+
+    monkeypatch.setattr(Path, "mkdir", made)
+    assert make_private(tmp_path / "run" / "plant" / "gw", tmp_path / "run").is_dir()
+    left[0] = 1000
+    with pytest.raises(FileNotFoundError):
+        make_private(tmp_path / "run" / "other" / "gw", tmp_path / "run")

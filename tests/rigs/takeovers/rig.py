@@ -21,6 +21,8 @@ COMMAND = [sys.executable, "-m", "buscoupler", "-v", "run"]
 _ASK_S = 0.02  # between two looks at a status
 BROKERS = ("br-1", "br-2")
 _GATEWAYS = ("gw-a", "gw-b")
+FORWARDING = ("active", "orphan", "parallel")
+"""The roles of a gateway that forwards."""
 
 
 @dataclass
@@ -144,6 +146,7 @@ bridges:
   motor:
     on: [gw-a, gw-b]
     pattern: [motor]
+    failover: {failover}
     join:
       - {{bus: plant, trunk: {envelopes}}}
       - {far}
@@ -155,8 +158,11 @@ bridges:
 class Rig:
     """A hub with a bus, two brokers, and two gateways. Each gateway has its own relays to bus and brokers."""
 
-    def __init__(self, directory: Path, medium: str, envelopes: bool, lease_ms: int = LEASE_MS) -> None:
+    def __init__(
+        self, directory: Path, medium: str, envelopes: bool, lease_ms: int = LEASE_MS, parallel: bool = False
+    ) -> None:
         self.directory, self.medium, self.envelopes, self.lease_ms = directory, medium, envelopes, lease_ms
+        self.failover = "parallel" if parallel else "leased"
         self.door, self.bus, self.brokers = free_port(), free_port(), [free_port(), free_port()]
         self.can_port = free_port()
         self.line = Line(directory, 3) if medium == "uart" else None
@@ -170,7 +176,8 @@ class Rig:
 
     def bridge(self, name: str, end: int) -> str:
         """Return the bridge as a gateway's file has it; it joins one end of the line, or the CAN bus."""
-        return BRIDGE.format(far=self.far(end), envelopes=str(self.envelopes).lower())
+        trunk = str(self.envelopes).lower()
+        return BRIDGE.format(far=self.far(end), envelopes=trunk, failover=self.failover)
 
     def far(self, end: int) -> str:
         if self.line is not None:
@@ -227,14 +234,15 @@ class Rig:
             await relays[BROKERS.index(name)].open()
 
     def active(self) -> Program | None:
-        """Return the gateway that says that it forwards, or None."""
-        holders = [
-            self.programs[n] for n in ("gw-a", "gw-b") if self.programs[n].state in ("active", "orphan")
-        ]
+        """Return the first gateway that says that it forwards, or None."""
+        holders = [self.programs[n] for n in _GATEWAYS if self.programs[n].state in FORWARDING]
         return holders[0] if holders else None
 
     def standby_ready(self) -> bool:
-        return any(self.programs[n].ready and self.programs[n].state == "standby" for n in ("gw-a", "gw-b"))
+        ready = [one for name in _GATEWAYS if (one := self.programs[name]).ready]
+        return (
+            len(ready) == 2 if self.failover == "parallel" else any(one.state == "standby" for one in ready)
+        )
 
     def other(self, program: Program) -> Program:
         return self.programs["gw-b" if program.gateway == "gw-a" else "gw-a"]

@@ -261,6 +261,7 @@ def test_a_gateway_that_nothing_runs_on() -> None:
 def test_can_needs_a_node() -> None:
     text = "name: t\ngateways: {gw: }\nbridges: {x: {on: gw, join: [can: can0, uart: /dev/a]}}"
     assert ["needs a node id" in error for error in errors(text)] == [True]
+    assert errors(text.replace("can: can0", "can: {channel: can0, listen_only: true}")) == []
 
 
 def test_names_are_used_once() -> None:

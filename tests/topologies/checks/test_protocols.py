@@ -111,3 +111,55 @@ def test_patterns_that_leave_nothing_of_a_protocol_are_told() -> None:
 def test_a_protocol_that_the_medium_does_not_carry_is_told_with_those_that_it_does() -> None:
     with pytest.raises(InvalidTopology, match="carry the protocol raw: use modbus, lines"):
         loads(SPOKEN.format(side="{uart: /dev/ttyS1, protocol: raw}"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (["register: 40001"], "it is register 0 of kind holding here"),
+        (["register: 40101, type: f32", "register: 40003, write: true, min: 0, max: 9"], "register 100 of"),
+        (["register: 30001, kind: input", "register: 40001"], "it is register 0 of kind input"),
+        (["register: 30007"], "it is register 6 of kind input"),
+        (["register: 10002, kind: discrete"], "it is register 1 of kind discrete"),
+        (["register: 40001", "register: 7"], ""),
+        (["register: 40000"], ""),
+        (["register: 10001"], ""),
+        (["register: 50001"], ""),
+        (["register: 10001, kind: coil"], ""),
+    ],
+)
+def test_numbers_that_all_look_like_those_of_a_manual_are_a_note(rows: list[str], words: str) -> None:
+    table = "".join(f"              - {{{row}, pattern: p/{number}}}\n" for number, row in enumerate(rows))
+    found = [(one.level, one.line, one.text) for one in check(loads(ALONE + table)) if "manual" in one.text]
+    assert [(level, line) for level, line, _ in found] == ([("note", 14)] if words else [])
+    assert all(words in text for _, _, text in found)
+
+
+SHARED = """
+name: t
+gateways: {a: {address: 10.0.0.1, node: 1}, b: {address: 10.0.0.2, node: 2}, c: {address: 10.0.0.3}}
+brokers: {lease: {on: c, listen: "tcp://10.0.0.3:7100"}}
+buses: {main: {on: c, listen: {url: "tcp://10.0.0.3:7101", trunk: true}}}
+bridges:
+"""
+HEARD, LOST = "at a takeover sends the rest", "what was under way is lost"
+RAW = "can: can0, protocol: {raw: {receive: '0x0-0xff', send: '0x100-0x1ff'%s}}"
+
+
+@pytest.mark.parametrize(
+    ("side", "words"),
+    [
+        (RAW % "", HEARD),
+        (RAW % ", replay: false", LOST),
+        ("tcp: {host: 10.0.0.9, port: 9}, segment: s, protocol: {lines: {receive: x, send: y}}", LOST),
+        ("uart: /dev/ttyS0, segment: s, protocol: {modbus: {registers: [{register: 0, pattern: x}]}}", LOST),
+    ],
+)
+def test_a_shared_wire_of_a_protocol_asks_for_no_trunk_and_says_what_holds(side: str, words: str) -> None:
+    """A side with a protocol cannot be a trunk, so no advice says that it should be one."""
+    together = SHARED + f"  x: {{on: [a, b], join: [{{bus: main, trunk: true}}, {{{side}}}]}}\n"
+    found = [one for one in check(loads(together)) if "shared by a, b" in one.text]
+    assert [(one.level, words in one.text) for one in found] == [("note", True)]
+    apart = "".join(f"  {on}1: {{on: {on}, join: [{{bus: main, trunk: true}}, {{{side}}}]}}\n" for on in "ab")
+    found = [one for one in check(loads(SHARED + apart)) if "exactly once" in one.text]
+    assert [one.text for one in found if "without trunk" in one.text] == []

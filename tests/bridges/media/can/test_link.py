@@ -35,7 +35,7 @@ class Bus:
             self.options = {"port": free_port(), "hop_limit": 0}
 
     @contextmanager
-    def link(self, hub: Hub, node: int, **options: Any) -> Iterator[CanLink]:
+    def link(self, hub: Hub, node: int | None, **options: Any) -> Iterator[CanLink]:
         options = {"queue_bytes": 1 << 20, "age_ms": 60_000} | options
         made = can_link(self.interface, self.channel, node, options=self.options, retry_min_s=0.01, **options)
         made.open(hub, get_running_loop())
@@ -400,3 +400,16 @@ def test_what_can_never_work_is_refused(options: dict[str, Any], words: str) -> 
 async def test_unknown_interface_is_refused() -> None:
     with pytest.raises(LinkError, match="unknown interface: use one of"):
         can_link("soketcan", "can0", 1).open(Hub(), get_running_loop())
+
+
+@pytest.mark.parametrize("sender", [0, 1, 127])
+async def test_what_only_listens_hears_every_node_and_needs_no_id(bus: Bus, sender: int) -> None:
+    hub = Hub()
+    heard = recorder(hub).messages
+    with bus.link(hub, None, listen_only=True) as link, bus.tap() as tap:
+        await until(lambda: link.state == "up")
+        for part in segment(MESSAGE, 3, False):
+            tap.send(can.Message(arbitration_id=can_id(0x1234, sender), data=part, is_extended_id=True))
+        await until(lambda: heard == [MESSAGE])
+    with pytest.raises(LinkError, match="needs a node id"):
+        can_link("virtual", bus.channel, None)
