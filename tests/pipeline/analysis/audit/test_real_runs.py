@@ -76,11 +76,8 @@ class Ends(NamedTuple):
             self.can[kind].send(can.Message(arbitration_id=identifier, data=data, is_extended_id=False))
 
     async def receives(self, kind: str, count: int) -> None:
-        came = list[can.Message]()
-        await until(
-            lambda: came.extend(filter(None, [self.can[kind].recv(0)])) or len(came) == count,
-            what=f"{count} frames at {kind}",
-        )
+        for number in range(count):
+            await until(lambda: self.can[kind].recv(0) is not None, what=f"frame {number} at {kind}")
 
 
 async def frames(ends: Ends, kind: str) -> None:
