@@ -103,6 +103,11 @@ class DeviceSpec(Record):
         """Yield the directories of captures that another device of the gateway must write."""
         yield from ()
 
+    @property
+    def records_wires(self) -> bool:
+        """Whether the device records what is on the wires of the bridges that it joins, too."""
+        return False
+
     def needs(self) -> Iterator[Need]:
         """Yield what the machine must have, such as a package, a directory or the name of a host."""
         yield from ()

@@ -181,8 +181,9 @@ def _wires(part: BridgePart) -> Iterator[tuple[str, Listened]]:
     """Yield the wires of the sides with a protocol, by the names of the sides."""
     for leg in part.legs:
         medium, wire = leg.resolved.medium, wire_of(leg.end.link)
-        if medium is not None and medium.protocol is not None and wire is not None:
-            yield leg.side.name, Listened(wire, leg.end.link.name, medium.medium.items[0])
+        if medium is None or medium.protocol is None or wire is None or not medium.medium.shows_items:
+            continue
+        yield leg.side.name, Listened(wire, leg.end.link.name, medium.medium.items[0])
 
 
 def described(part: Joined) -> dict[str, Any]:

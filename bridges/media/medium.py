@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from bridges.items import Items
+from bridges.items import RECORDED, Items
 from bus.confined import Confined
 from bus.kinds import load
 from bus.needs import Need
@@ -121,6 +121,11 @@ class Medium(Record):
     def unfit(self, spoken: bool) -> str:
         """Return why the settings do not go with a protocol (`spoken`), or without one; "" if they do."""
         return ""
+
+    @property
+    def shows_items(self) -> bool:
+        """Whether a tap can record the items that a protocol reads and writes here."""
+        return not RECORDED.isdisjoint(self.items)
 
     @property
     def device(self) -> str:

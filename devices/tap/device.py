@@ -40,11 +40,6 @@ class RecorderSpec(DeviceSpec):
         return ()
 
     @property
-    def records_wires(self) -> bool:
-        """Whether it records what is on the wires of bridges, too."""
-        return False
-
-    @property
     def ring_bytes(self) -> int:
         """The size of the queue to the writer."""
         return self.queue_bytes or min(_PARTS_MAX, len(self.joins)) * _PART_BYTES

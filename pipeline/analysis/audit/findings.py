@@ -106,7 +106,9 @@ def audit(
     rows, taken, at = trunks.whole(rows, entries)
     frame_sums = cached(sums.sums(sums.keyed(rows, at), at, span))
     known = sums.signatures(frame_sums, at).collect()
-    expected = learn(known, at.words, at.heard_in, due.due(kept(known, at.words, at.heard_in), taken, at))
+    is_due = due.due(kept(known, at.words, at.heard_in), taken, at)
+    hearing = thinned.hubs(taken, at.segments) if thinned.refused(taken) else {}
+    expected = learn(known, at.words, at.heard_in, is_due, hearing)
     wrong = sum(row["count"] for row in known) - sum(one.frames for one in expected.typical)
     judged, moved = Judged([], [], local_table(spark, _FINDING, [])), 0
     if wrong and moved_clocks is None and len({gateway for gateway, _ in at.hubs}) > 1:

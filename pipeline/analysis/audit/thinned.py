@@ -5,7 +5,7 @@ missing behind a bridge, as many are no fault as its sides refused. Pure.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from capture.schema import Direction, Kind
@@ -28,6 +28,16 @@ def refused(taken: "Iterable[Row]") -> Counter[str]:
         if row.kind == Kind.LEDGER and row.dir == Direction.RX and row.reason in REASONS:
             found[row.hub] += row["count"]
     return found
+
+
+def hubs(taken: "Iterable[Row]", segments: Sequence[str]) -> dict[int, int]:
+    """Count the hubs that received frames from each segment, by its number."""
+    found = {(row.gateway, row.hub, row.bus) for row in taken if _is_frame_in(row)}
+    return Counter(segments.index(bus) for _, _, bus in found)
+
+
+def _is_frame_in(row: "Row") -> bool:
+    return bool(row.kind == Kind.FRAME and row.dir == Direction.RX)
 
 
 def without(

@@ -21,6 +21,7 @@ PROOF: Final = 100
 _NO_EARS: Final[Mapping[int, int]] = MappingProxyType({})
 
 
+_UNKNOWN: Final[Mapping[int, int]] = MappingProxyType({})
 _NOTHING_DUE: Final[Mapping[tuple[int, int], frozenset[int]]] = MappingProxyType({})
 
 Kept = tuple[int, int, int]
@@ -69,6 +70,11 @@ class Signature(NamedTuple):
         times, more = self._times()
         return self.is_enveloped() or times == 1 or more > 0
 
+    def is_received_once(self, hubs: Mapping[int, int]) -> bool:
+        """Return whether each of so many `hubs` of its segments received it once, or it has an envelope."""
+        most = sum(hubs.get(segment, 0) for segment in self.received())
+        return self.is_enveloped() or self.rows % SENT_UNIT <= most
+
     def is_proven(self) -> bool:
         """Return whether so many frames have the sum that each is surely one frame without a fault.
 
@@ -99,11 +105,13 @@ def learn(
     words: int,
     heard_in: Mapping[int, int] = _NO_EARS,
     due: Mapping[tuple[int, int], frozenset[int]] = _NOTHING_DUE,
+    hubs: Mapping[int, int] = _UNKNOWN,
 ) -> Expected:
     """Learn from rows of (word..., rows, flow, count, inside ...); `heard_in` as in `Signature`.
 
     A segment that one frame of a home and flow reached is expected of all of them. One that never got any is
-    not a loss but a filter, or was never joined, unless it is `due`.
+    not a loss but a filter, or was never joined, unless it is `due`. `hubs` has how many hubs receive from
+    each segment, where sides let one of several equal frames pass: what was received more often is several.
     """
     known = [_signature(row, words, heard_in) for row in signatures]
     at_home = [one for one in known if one.home() >= 0]
@@ -112,7 +120,7 @@ def learn(
         reached[one.home(), one.flow] |= one.sent() | due.get((one.home(), one.flow), frozenset())
     arrived = (one for one in at_home if one.sent() == reached[one.home(), one.flow])
     whole = [one for one in arrived if one.is_heard_by_all()]
-    usual = _usual(whole)
+    usual = _usual([one for one in whole if not hubs or one.is_received_once(hubs)])
     typical = [one for one in whole if one.rows == usual.get((one.home(), one.flow))]
     homeless = [one for one in known if one.sent() and one.received() <= one.sent()]
     return Expected({key: frozenset(value) for key, value in reached.items()}, typical, homeless)

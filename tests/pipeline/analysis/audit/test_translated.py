@@ -15,11 +15,10 @@ from bus.wire.pattern import Pattern
 from capture.pcapng import Packet
 from capture.schema import Kind, Verdict
 from pipeline.analysis.audit.findings import audit
-from pipeline.analysis.audit.verdict import Verdict as Answer
-from pipeline.analysis.audit.verdict import judge
 from pipeline.cache import release
 from pipeline.engine.choice import SAIL
 from tests.pipeline.analysis.hand_made import MS, RX, START_NS, TX, Capture, frame
+from tests.pipeline.analysis.judged import answered
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,12 +51,6 @@ def told(made: Capture, *sides: dict[str, Any]) -> None:
     made.topology(
         GW, {BRIDGE: {"gateways": [GW], "pattern": [], "sides": list(sides)}, BUS: {"gateways": [GW]}}
     )
-
-
-def answered(made: Capture, spark: "SparkSession") -> Answer:
-    tables = audit(made.rows(spark))._asdict()
-    names = ("totals", "summary", "ledger", "agreement", "capture", "coverage", "translated")
-    return judge({name: tables[name].collect() for name in names})
 
 
 def device(protocol: str, in_bridge: int = 0, untold: int = 0, unsent: int = 0, echoes: bool = True) -> Plant:

@@ -43,6 +43,13 @@ def test_one_frame_that_arrived_is_proof_of_a_route_though_most_are_lost() -> No
     assert [one.frames for one in found.typical] == [1]
 
 
+def test_of_several_equal_frames_one_that_passed_is_no_sum_of_one_where_sides_let_few_pass() -> None:
+    one_of_three = [word([0], [1]), rows(4, 1), 7, 200]
+    assert len(learned([one_of_three], 1).typical) == 1
+    assert learned([one_of_three], 1, hubs={0: 2}).typical == []
+    assert len(learned([[*one_of_three[:1], rows(2, 1), 7, 200]], 1, hubs={0: 2}).typical) == 1
+
+
 def test_a_filter_is_no_loss() -> None:
     filtered = [word([0, 1], [1]), rows(2, 1), 8, 50]
     found = learned([FINE, filtered], 1)
