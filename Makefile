@@ -150,6 +150,7 @@ $(TOOLS)/pip-compile: | .venv/bin/python
 
 .venv/%: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$*]'
+	@$(BIN)/python -m appliance.commandline.manual .venv/share/man
 	@touch $@
 
 clean:

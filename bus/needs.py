@@ -83,6 +83,14 @@ class Directory(NamedTuple):
     path: str
 
 
+class Room(NamedTuple):
+    """A directory that may grow to so many bytes. `key` names the setting that bounds it."""
+
+    path: str
+    size_bytes: int
+    key: str
+
+
 class Sockets(NamedTuple):
     """Sockets of a family that not every program needs, such as AF_CAN: a service needs a permission."""
 
@@ -114,6 +122,7 @@ Need = (
     | Secret
     | Certificate
     | Directory
+    | Room
     | Sockets
     | Probe
 )

@@ -2,13 +2,14 @@
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from appliance.local.places import runtime_directory
-from appliance.machine.inspection import is_here, trouble
+from appliance.machine.inspection import disk_of, is_here, lacking_room, trouble
 from appliance.status.client import status_socket
 from bus.machine.permissions import distrust
-from bus.needs import Directory, Secret
+from bus.needs import Directory, Room, Secret
+from bus.schema import Where
 from bus.urls import IPC_PATH_BYTES_MAX
 from topologies.checks.needs import needs_of
 from topologies.findings import Finding, error, warning
@@ -50,11 +51,22 @@ def _lacking(topology: Topology, gateway: str) -> Iterator[Finding]:
         yield warning(here.where, f"{text}: choose shorter names, or a --run-directory")
     if os.path.lexists(runtime_directory()) and (why := distrust(runtime_directory())):
         yield error(here.where, f"{runtime_directory()} {why}")
-    for where, need in (
-        (here.where, Directory(str(runtime_directory()))),
-        *needs_of(wired(topology), gateway),
-    ):
-        text = trouble(need)
+    needs = list(needs_of(wired(topology), gateway))
+    yield from _crowded([(where, need) for where, need in needs if isinstance(need, Room)])
+    for where, need in ((here.where, Directory(str(runtime_directory()))), *needs):
+        text = "" if isinstance(need, Room) else trouble(need)
         if text and text not in told:
             told.add(text)
             yield (warning if isinstance(need, Secret) else error)(where, text)
+
+
+def _crowded(placed: Sequence[tuple[Where, Room]]) -> Iterator[Finding]:
+    """Yield a warning for each disk that has less room than all directories on it may take together."""
+    disks: dict[int, list[tuple[Where, Room]]] = {}
+    for where, need in placed:
+        if trouble(Directory(need.path)):
+            continue  # told already
+        disks.setdefault(disk_of(need), []).append((where, need))
+    for there in disks.values():
+        if text := lacking_room([need for _, need in there]):
+            yield warning(there[-1][0], text)

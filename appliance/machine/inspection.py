@@ -7,9 +7,10 @@ import pwd
 import socket
 import ssl
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +34,14 @@ from bus.needs import (
     PageToken,
     Probe,
     Readable,
+    Room,
     Secret,
     SocketFile,
     Sockets,
 )
 from bus.transports.binding import Place, bind_words, resolve
 
+_FILES_MAX = 100_000
 _MEMORY = 1  # the major number of /dev/null and its like, which many processes have open
 _MAKE_TOKEN = "make one: (umask 077; openssl rand -hex 16 > {path})"
 
@@ -177,14 +180,44 @@ def _secret(need: Secret) -> str:
 
 
 def _directory(need: Directory) -> str:
-    path = Path(need.path).absolute()
-    there = next(parent for parent in (path, *path.parents) if os.path.exists(parent))
+    path, there = Path(need.path).absolute(), _existing(need.path)
     if not there.is_dir():
         return f"{there} is no directory: choose another path than {path}"
     if os.access(there, os.W_OK | os.X_OK):
         return ""
     user = _name(pwd.getpwuid, os.geteuid())
     return f"{user} cannot write to {there}: run install -d -o {user} {path}"
+
+
+def lacking_room(needs: Sequence[Room]) -> str:
+    """Return why directories on one disk cannot grow as much as their settings let them; "" if they can."""
+    there = os.statvfs(_existing(needs[0].path))
+    room = there.f_bavail * there.f_frsize + sum(_held_bytes(path) for path in {need.path for need in needs})
+    wanted = sum(need.size_bytes for need in needs)
+    if wanted <= room:
+        return ""
+    keys = " and ".join(dict.fromkeys(f"{need.key} of {need.path}" for need in needs))
+    what = f"{keys}: {wanted / 1e6:,.0f} MB may be kept, and the disk has room for {room / 1e6:,.0f} MB"
+    return f"{what}: when it is full, what comes is lost: keep less, or use another disk"
+
+
+def disk_of(need: Room) -> int:
+    """Return the number of the disk that a directory is on, or will be."""
+    return os.stat(_existing(need.path)).st_dev
+
+
+def _existing(path: str) -> Path:
+    whole = Path(path).absolute()
+    return next(parent for parent in (whole, *whole.parents) if os.path.exists(parent))
+
+
+def _held_bytes(path: str) -> int:
+    """Return the bytes of the files in a directory, of at most `_FILES_MAX`."""
+    total = 0
+    for file in islice(Path(path).rglob("*"), _FILES_MAX):
+        with suppress(OSError):
+            total += file.lstat().st_blocks * 512
+    return total
 
 
 def _sockets(need: Sockets) -> str:
@@ -207,6 +240,7 @@ _LOOKS: dict[type[Any], Callable[[Any], str]] = {
     Secret: _secret,
     Certificate: _certificate,
     Directory: _directory,
+    Room: lambda need: lacking_room([need]),
     Sockets: _sockets,
     Probe: _probe,
 }

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
 
-from bus.needs import Directory, Need
+from bus.needs import Directory, Need, Room
 from bus.schema import Bytes, Length, Names, Path, Range, Seconds, Single, TapName
 from devices.device import CAPTURE_LIBRARIES, DeviceSpec
 
@@ -50,6 +50,7 @@ class RecorderSpec(DeviceSpec):
     def needs(self) -> Iterator[Need]:
         yield from CAPTURE_LIBRARIES
         yield Directory(self.directory)
+        yield Room(self.directory, self.keep_bytes, "keep_bytes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

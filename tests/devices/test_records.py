@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bus.needs import Certificate, Directory, Library, Listening, Lookup, Need, Readable, Secret
+from bus.needs import Certificate, Directory, Library, Listening, Lookup, Need, Readable, Room, Secret
 from bus.transports.options import Tls
 from devices.cache.device import CacheSpec
 from devices.dbp import ports
@@ -39,8 +39,14 @@ OWN = [Readable("ca.pem"), Readable("own.pem"), Certificate("own.pem", "own.pem"
         ),
         (CatalogSpec(on="gw", catalog=("tcp://127.0.0.1:5246",), records="none"), []),
         (CatalogSpec(on="gw", catalog=("tcp://127.0.0.1:5246",), records="/r/c.json"), [Directory("/r")]),
-        (TapSpec(on="gw", tap=("p",), directory="/d"), [*ARROW, Directory("/d")]),
-        (LogSpec(on="gw", log=("p",), directory="/d"), [*ARROW, Directory("/d")]),
+        (
+            TapSpec(on="gw", tap=("p",), directory="/d"),
+            [*ARROW, Directory("/d"), Room("/d", 1 << 30, "keep_bytes")],
+        ),
+        (
+            LogSpec(on="gw", log=("p",), directory="/d"),
+            [*ARROW, Directory("/d"), Room("/d", 1 << 30, "keep_bytes")],
+        ),
         (UploadSpec(on="gw", upload="/d", to="/mnt"), [*ARROW, Directory("/d"), Directory("/mnt")]),
         (
             UploadSpec(on="gw", upload="/d", to="s3://b/p", credentials="/c"),

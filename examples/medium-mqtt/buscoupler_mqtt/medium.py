@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, NamedTuple
 from urllib.parse import urlsplit
 
 from bridges.media.medium import Medium, Passing, Taken, Word
-from bus.needs import Certificate, Directory, Need, Readable, Secret, host_needs
+from bus.needs import Certificate, Directory, Need, Readable, Room, Secret, host_needs
 from bus.schema import Check, Length, Path, Patterns, QueueBytes, Range, Record, Single
 from bus.transports.options import Tls
 from bus.urls import check_host, is_wildcard
@@ -172,6 +172,7 @@ class Mqtt(Medium):
             yield Secret(self.password_file)
         if self.spool:
             yield Directory(self.spool.directory)
+            yield Room(self.spool.directory, self.spool.bytes, "bytes of the spool")
         if self.tls and self.tls.ca_file:
             yield Readable(self.tls.ca_file)
         if self.tls and self.tls.cert_file:

@@ -1,5 +1,6 @@
 """The man pages say what the parsers say, formatters accept them, and their build needs few packages."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -62,3 +63,11 @@ def test_man_shows_every_page_without_a_warning(pages: list[Path]) -> None:
             words, capture_output=True, text=True, env={"LC_ALL": "C.UTF-8", "PATH": "/usr/bin"}
         )
         assert (done.returncode, done.stderr) == (0, ""), page
+
+
+def test_the_environment_that_make_makes_has_them_where_the_readme_looks() -> None:
+    """An editable install has no data files."""
+    _, _, rule = (ROOT / "Makefile").read_text().partition("\n.venv/%:")
+    (place,) = re.findall(r"appliance\.commandline\.manual (\S+)", rule.partition("\n\n")[0])
+    assert re.findall(r"`man -M (\S+) buscoupler", (ROOT / "README.md").read_text()) == [place]
+    assert f"`MANPATH={place}:`" in (ROOT / "docs/commands.md").read_text()

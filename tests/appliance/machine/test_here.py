@@ -1,10 +1,12 @@
 """`check --here`: one line for each thing that this machine lacks, at its place in the file."""
 
 import asyncio
+import os
 import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -237,3 +239,36 @@ def test_a_run_directory_that_others_can_change_is_found(
     runtime_directory().chmod(0o777)
     (found,) = find_lacking(topology, None)
     assert (found.level, "can be changed by other users" in found.text) == ("error", True)
+
+
+ROOM = """\
+name: t
+gateways: {{a: {{address: 127.0.0.1}}}}
+buses: {{p: {{on: a}}, q: {{on: a}}}}
+devices:
+  one: {{on: a, tap: p, directory: {0}/one, keep_bytes: {1}}}
+  two: {{on: a, tap: q, directory: {0}/two, keep_bytes: {2}}}
+"""
+MB = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "held", "line"),
+    [(4, 4, 0, 0), (5, 5, 0, 0), (6, 5, 0, 6), (20, 1, 0, 6), (6, 5, 2, 0), (8, 8, 2, 6)],
+)
+def test_a_disk_that_its_captures_may_fill_is_a_warning(
+    one: int, two: int, held: int, line: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """10 MB are free. What is kept there already, may stay."""
+    (tmp_path / "one" / "day").mkdir(parents=True)
+    (tmp_path / "one" / "day" / "a.parquet").write_bytes(bytes(held * MB))
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=10 * MB // 4096 + 1, f_frsize=4096))
+    found = find_lacking(loads(ROOM.format(tmp_path, one * MB, two * MB)), None)
+    assert [(one.level, one.line, "the disk has room for" in one.text) for one in found] == (
+        [("warning", line, True)] if line else []
+    )
+
+
+def test_a_directory_that_cannot_be_made_is_told_once() -> None:
+    found = find_lacking(loads(ROOM.format("/proc/self/status", MB, MB)), None)
+    assert [one.level for one in found] == ["error", "error"]
