@@ -258,16 +258,20 @@ def totals(
     """Count the frames that entered: typical ones by how they were matched, and suspects one by one.
 
     So many typical ones are `moved` to the suspects: a stand-in sent them again, with another envelope.
-    `crossed` are those that are due on another segment, or on another bus by a trunk.
+    `crossed` are those that are due on another segment, or on another bus by a trunk; of suspects, those with
+    a fault or that a bridge put somewhere.
     """
     wide = {at.segments.index(name) for name in at.paths.hearers}
     clean = sum(one.inside for one in expected.typical) - moved
     enveloped = sum(one.inside for one in expected.typical if one.is_enveloped()) - moved
     none = sum(one.inside for one in expected.typical if not one.rows // ENVELOPED_UNIT)
     crossed = sum(one.inside for one in expected.typical if one.sent() or one.home() in wide) - moved
+    patterns = list(patterns)
     looked_at = sum(one.episodes * one.entered for one in patterns)
+    stayed = sum(one.episodes * one.entered for one in patterns if not (wide or one.faults or one.passed))
     table = {
-        "frames": looked_at + clean, "crossed": looked_at + crossed, "typical": clean, "looked_at": looked_at,
-        "by_envelope": enveloped, "by_content": none, "by_both": clean - enveloped - none,
+        "frames": looked_at + clean, "crossed": looked_at - stayed + crossed, "typical": clean,
+        "looked_at": looked_at, "by_envelope": enveloped, "by_content": none,
+        "by_both": clean - enveloped - none,
     }  # fmt: skip
     return local_table(rows.sparkSession, dict.fromkeys(table, int), [list(table.values())])
