@@ -19,6 +19,7 @@ def find_gaps(wiring: Wiring) -> Iterator[Finding]:
     """Yield errors and warnings about the candidates for each bridge that has several."""
     topology = wiring.topology
     yield from _misnamed(wiring)
+    yield from _parallel_to_nobody(wiring)
     sides = defaultdict[Group, list[Joint]](list)
     for joint in wiring.joints:
         sides[wiring.candidates[joint.bridge]].append(joint)
@@ -54,6 +55,14 @@ def _misnamed(wiring: Wiring) -> Iterator[Finding]:
             others = {one.group for one in topology.bridges.values() if one.group} - {spec.group}
             text = f"bridge {name} is alone in group {spec.group}, and nothing stands in for it"
             yield warning(spec.where, f"{text}{nearest(spec.group, others)}")
+
+
+def _parallel_to_nobody(wiring: Wiring) -> Iterator[Finding]:
+    """Yield bridges with `failover: parallel` that one gateway runs alone."""
+    for name, spec in wiring.topology.bridges.items():
+        if spec.is_parallel and len(wiring.candidates[name]) == 1:
+            text = f"only {spec.on[0]} runs bridge {name}, so failover: parallel changes nothing"
+            yield error(spec.where, f"{text}: name several gateways in on, or take it out")
 
 
 def _unlike(topology: Topology, group: Group) -> Iterator[Finding]:

@@ -216,3 +216,9 @@ def test_a_side_without_envelopes_is_refused_where_all_forward() -> None:
     found = errors((PARALLEL % (JOINED, OWN)).replace("        trunk: true\n", ""))
     why = "carries no envelopes, so receivers know no copies: make it a trunk, or write failover: leased"
     assert found == [f"can of a {why}", f"can of b {why}"]
+
+
+def test_nobody_forwards_in_parallel_alone() -> None:
+    text = PARALLEL.replace("on: [a, b]\n", "on: [a]\n") % (JOINED, "bus: one")
+    why = "so failover: parallel changes nothing: name several gateways in on, or take it out"
+    assert f"only a runs bridge x, {why}" in errors(text.replace("{a: can0, b: can1}", "can0"))
