@@ -15,10 +15,10 @@ from time import monotonic
 
 from bus.transports.sockets import Tunable
 
-WAIT_S = 100e-6
+WAIT_S = 300e-6
 WINDOW_BYTES = 64 * 1024
 LARGE_BYTES = 32 * 1024  # a read this large needs no gathering, and a larger window
-LEAST = 8  # messages that come within a wait from a peer quick enough
+LEAST = 24  # messages that come within a wait from a peer quick enough
 LITTLE = 4  # a wait that brought fewer did not pay
 READS = 16  # reads of a run that tell how quick the peer is
 POOR = 4  # waits in a row that did not pay, before gathering ends
