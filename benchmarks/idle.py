@@ -26,26 +26,19 @@ PERCENT: Final = 0.3
 PSS_MIB: Final = 30.0
 SETTLE_S: Final = 2.0
 _PORT: Final = 25_291
-FIVE: Final = """\
-name: five
-gateways: {{gw: {{address: 127.0.0.1, node: 1}}}}
-buses: {{shop: {{on: gw, listen: ["tcp://127.0.0.1:{port}"]}}}}
-bridges:
-  machines:
-    on: gw
-    join:
-      - bus: shop
-      - uart: {{port: {directory}/line, baud: 115200}}
-      - can: {{channel: 239.74.163.11, interface: udp_multicast, fd: true}}
+FIVE: Final = (
+    MEDIA
+    + """\
       - multicast: {{group: 239.255.77.11, port: 25292, interface: lo, hops: 0}}
       - tcp: {{host: 127.0.0.1, port: 25293, mode: listen}}
       - udp: {{host: 127.0.0.1, port: 25294, own_port: 25295}}
         protocol: {{cannelloni: {{}}}}
 """
+)
 
 
 class Idle(NamedTuple):
-    """What a gateway takes while nothing comes: wake-ups a second, and the percent of a core."""
+    """The cost of a gateway while nothing comes: wake-ups a second, and the percent of a core."""
 
     wakes: float
     percent: float

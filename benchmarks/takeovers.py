@@ -21,7 +21,7 @@ from tests.rigs.takeovers.trial import title, trial
 
 
 class Setup(NamedTuple):
-    """What is beyond the gateways, whether frames have envelopes there, and whether both forward at once."""
+    """The medium beyond the gateways, whether frames have envelopes there, and whether both forward."""
 
     medium: str
     envelopes: bool

@@ -71,8 +71,7 @@ class EarlyCopies:
 
         Numbers that it skips are those of frames like this one whose copies have not come.
         """
-        count = min(self.stamps.ahead(frame, number), SKIPPED)
-        self.stamps.heard(frame, number)
+        count = min(self.stamps.heard(frame, number), SKIPPED)
         if not count:
             return
         content = self._content(frame)

@@ -14,12 +14,11 @@ from typing import NamedTuple
 from bridges.handover.copies import EarlyCopies
 from bridges.handover.entrance import ALONE, GatedSide, KeyOf, Rank
 from bridges.handover.stamps import Stamps
+from bridges.holdoff import STEP_S
 from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import ENVELOPE_BYTES, is_enveloped
 
-WAIT_S = 0.04
-"""A candidate waits so long for a copy of an unsure message, and each one after it so much longer."""
 COUNT = 8192  # kept back at a time; others go on at once
 
 
@@ -44,7 +43,7 @@ class Parallel:
         self.forwarding = True
         self._clock, self._origin = clock, origin
         self._ours = origin.to_bytes(4, "big")
-        self._wait_s = WAIT_S * (rank.number + 1)
+        self._wait_s = STEP_S * (rank.number + 1)  # each candidate later than the one before it
         self._copies = EarlyCopies(Stamps())
         self._copies.advance(clock())
         self._kept: deque[_Kept] = deque()

@@ -71,17 +71,18 @@ class Stamps:
         self._use(first, number)
         return number
 
-    def heard(self, frame: Buffer, number: int) -> None:
-        """Continue behind `number`, with which another candidate has stamped this frame."""
-        first = zlib.crc32(frame)
-        if (number - self._after(first)) & _U32 < _JUMP:
-            self._use(first, number)
+    def heard(self, frame: Buffer, number: int) -> int:
+        """Continue behind `number`, with which another candidate has stamped this frame.
 
-    def ahead(self, frame: Buffer, number: int) -> int:
-        """Return by how many stamps of this frame `number` is beyond our last one; 0 if it is not beyond, or
-        no number of this content."""
-        count = (number - self._after(zlib.crc32(frame)) & _U32) + 1
-        return count if count <= _JUMP else 0
+        Return by how many stamps of this frame it is beyond our last one; 0 if it is not beyond, or no number
+        of this content.
+        """
+        first = zlib.crc32(frame)
+        skipped = (number - self._after(first)) & _U32
+        if skipped >= _JUMP:
+            return 0
+        self._use(first, number)
+        return skipped + 1
 
     def _after(self, number: int) -> int:
         found = self._young.get(number)

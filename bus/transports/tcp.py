@@ -34,7 +34,7 @@ from bus.wire.signed import SIGNS, Session, begins_with_hello
 log = logging.getLogger("buscoupler.bus")
 
 _ANSWERS: dict[str, Answer] = {"ws": unavailable, "wss": alerted, "tls+tcp": alerted}
-"""What a refused peer is sent, by the scheme; SP over TCP has no word for it."""
+"""The answer to a refused peer, by the scheme; SP over TCP has no word for it."""
 
 _LEFT = {CLOSED_BY_PEER} | {
     words_of(OSError(number, os.strerror(number)))
