@@ -20,12 +20,14 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from benchmarks.command import Command, run_as_command
-from bridges.items import FD, SWITCH
+from bridges.items import FD, OWN, SWITCH
+from bridges.media.can import link, port
 from bridges.media.can.codec import frame_seconds
+from bridges.media.can.many import Many
 from bridges.media.can.socketcan import FD_BYTES, pack_frame
+from bus.machine.wake_hook import WakefulLoop
 
-_OWN = 5  # the byte of a frame, unused by the kernel, that marks our own where there is no MSG_CONFIRM
-_CONFIRM = int(socket.MSG_CONFIRM)
+_OWN = 5  # the byte of a frame whose highest bit marks our own, where there is no MSG_CONFIRM
 _SNDBUFFORCE = 32  # asm-generic/socket.h; not in `socket`
 _WARM_S = 0.5
 _STAMP = Struct("@qq").pack(1, 1)
@@ -59,7 +61,7 @@ LOADS = (
 
 
 class _Marked:
-    """A socket pair's end as a raw CAN socket: `recvmsg` tells our own frames, and when frames came."""
+    """A socket pair's end as a raw CAN socket for python-can: `recvmsg` tells when frames came."""
 
     def __init__(self, descriptor: int) -> None:
         made = socket.socket(fileno=descriptor)
@@ -68,9 +70,7 @@ class _Marked:
         self._notes = [(socket.SOL_SOCKET, _NANOSECONDS, _STAMP)]
 
     def recvmsg(self, size: int, room: int, flags: int = 0) -> tuple[bytes, list[Any], int, None]:
-        raw, notes, _, _ = self._receive(size, 0, flags)
-        own = len(raw) > _OWN and raw[_OWN] & 0x80
-        return raw, notes if flags else self._notes, _CONFIRM if own else 0, None
+        return self._receive(size)[0], self._notes, 0, None
 
     def setsockopt(self, *_: Any) -> None:
         """Take any option of a CAN socket."""
@@ -79,11 +79,18 @@ class _Marked:
         return 0
 
 
+class _Pair(Many):
+    """An inbox over a socket pair, whose kernel does not tell which frames are ours."""
+
+    def _marks(self, count: int) -> list[int]:
+        return [OWN if one & 0x80 else 0 for one in self._data[_OWN::FD_BYTES][:count]]
+
+
 class _Bus:
     """python-can's SocketcanBus, as far as the link uses it."""
 
     def __init__(self, descriptor: int) -> None:
-        self.channel, self.socket = "pair", _Marked(descriptor)
+        self.channel, self.socket = "pair", socket.socket(fileno=descriptor)
 
     def shutdown(self) -> None:
         self.socket.close()
@@ -98,6 +105,7 @@ def serve(descriptors: list[int]) -> None:
     from bridges.protocols.raw.protocol import Raw
 
     vars(can)["Bus"] = lambda channel, **_: _Bus(int(channel))
+    vars(port)["inbox_of"], vars(link)["prepare"] = _Pair, lambda _: None
 
     async def run() -> None:
         loop, bridge = asyncio.get_running_loop(), Bridge("cost", 1)
@@ -108,7 +116,8 @@ def serve(descriptors: list[int]) -> None:
             links[-1].open(bridge.side(f"can{number}"), loop)
         await asyncio.Event().wait()
 
-    asyncio.run(run())
+    with asyncio.Runner(loop_factory=WakefulLoop) as runner:
+        runner.run(run())
 
 
 def serve_python_can(descriptors: list[int]) -> None:

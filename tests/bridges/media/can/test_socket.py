@@ -427,7 +427,7 @@ async def test_a_stream_gathers_and_a_lone_frame_is_read_at_once(
         for data in segment(message, number)
     ]
     monkeypatch.setattr("bridges.media.can.pipe._BUSY_S", 60.0)  # a hurried machine is no less busy
-    monkeypatch.setattr("bridges.media.can.pipe._GATHER_S", 0.05)
+    monkeypatch.setattr("bridges.media.can.pipe._GATHER_S", 0.1)
     with link_on(hub) as link:
         await until(lambda: link.state == "up")
         loop = get_running_loop()
