@@ -19,16 +19,13 @@ from pathlib import Path
 from struct import Struct
 from typing import Any, NamedTuple
 
+from benchmarks.can_pairs import MARK, MARKED, Bus, install, roomy
 from benchmarks.command import Command, run_as_command
-from bridges.items import FD, OWN, SWITCH
-from bridges.media.can import link, port
+from bridges.items import FD, SWITCH
 from bridges.media.can.codec import frame_seconds
-from bridges.media.can.many import Many
 from bridges.media.can.socketcan import FD_BYTES, pack_frame
 from bus.machine.wake_hook import WakefulLoop
 
-_OWN = 5  # the byte of a frame whose highest bit marks our own, where there is no MSG_CONFIRM
-_SNDBUFFORCE = 32  # asm-generic/socket.h; not in `socket`
 _WARM_S = 0.5
 _STAMP = Struct("@qq").pack(1, 1)
 _NANOSECONDS = 35  # SO_TIMESTAMPNS
@@ -79,33 +76,13 @@ class _Marked:
         return 0
 
 
-class _Pair(Many):
-    """An inbox over a socket pair, whose kernel does not tell which frames are ours."""
-
-    def _marks(self, count: int) -> list[int]:
-        return [OWN if one & 0x80 else 0 for one in self._data[_OWN::FD_BYTES][:count]]
-
-
-class _Bus:
-    """python-can's SocketcanBus, as far as the link uses it."""
-
-    def __init__(self, descriptor: int) -> None:
-        self.channel, self.socket = "pair", socket.socket(fileno=descriptor)
-
-    def shutdown(self) -> None:
-        self.socket.close()
-
-
 def serve(descriptors: list[int]) -> None:
     """Be the gateway between two sockets, until it is killed."""
-    import can
-
     from bridges.bridge import Bridge
     from bridges.media.can.medium import Can
     from bridges.protocols.raw.protocol import Raw
 
-    vars(can)["Bus"] = lambda channel, **_: _Bus(int(channel))
-    vars(port)["inbox_of"], vars(link)["prepare"] = _Pair, lambda _: None
+    install(lambda channel, **_: Bus(socket.socket(fileno=int(channel))))
 
     async def run() -> None:
         loop, bridge = asyncio.get_running_loop(), Bridge("cost", 1)
@@ -156,8 +133,8 @@ class Trial:
     def __init__(self, server: str) -> None:
         pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)]
         for end in (one for pair in pairs for one in pair):
-            with contextlib.suppress(OSError):
-                end.setsockopt(socket.SOL_SOCKET, _SNDBUFFORCE, 1 << 24)
+            roomy(end)
+            end.setblocking(True)
         self.ends = [ours for ours, _ in pairs]
         self._echoes = server == "ours"
         numbers = [theirs.fileno() for _, theirs in pairs]
@@ -185,7 +162,7 @@ class Trial:
                 raw = bytearray(self.ends[1].recv(FD_BYTES))
                 count += 1
                 if self._echoes:
-                    raw[_OWN] |= 0x80
+                    raw[MARKED] |= MARK
                     self.ends[1].send(raw)
         return count
 

@@ -2,8 +2,9 @@
 
 import logging
 from asyncio import Handle, TimerHandle
+from collections.abc import Sequence
 
-from bridges.items import IDENTIFIER, CanFrame
+from bridges.items import IDENTIFIER, OWN, CanFrame
 from bridges.media.can.medium import Can
 from bridges.media.can.port import BusPort, Port
 from bridges.media.can.receive import Reader
@@ -78,32 +79,37 @@ class CanPipe(OpenPipe):
         elif more:
             self._again = self._loop.call_soon(self._on_readable)
         elif self._port.confirms and self._fd is not None:
-            self._pace(self._fd, len(frames))
+            self._pace(self._fd, frames)
 
-    def _pace(self, fd: int, frames: int) -> None:
+    def _pace(self, fd: int, frames: Sequence[CanFrame]) -> None:
         """Let the frames of a stream gather before they are read; a lone one is read at once.
 
         A wake-up costs several times as much as a frame. While messages wait for room in the driver,
-        confirmations gather until it is half empty.
+        confirmations gather until it is half empty. Where others speak and we do, nothing gathers: that may
+        be a dialogue.
         """
-        now_s = self._loop.time()
+        now_s, is_talk = self._loop.time(), False
+        if not all(frame[2] & OWN for frame in frames):
+            is_talk, self._outbound.spoken = self._outbound.spoken, False
         if self._is_gathering:
-            self._note_rate(now_s - self._since_s, frames)
-            self._since_s = now_s
-            if frames >= _STREAM_FRAMES:
-                self._look_later(now_s)
-            else:
-                self._listen()
-            return
-        if now_s - self._since_s > _BUSY_S:
+            return self._go_on(now_s, 0 if is_talk else len(frames))
+        if is_talk or now_s - self._since_s > _BUSY_S:
             self._since_s, self._lately = now_s, 0
-        self._lately += frames
-        if self._lately >= _BUSY_FRAMES:
+        self._lately += len(frames)
+        if self._lately >= _BUSY_FRAMES and not is_talk:
             self._is_gathering = True
-            self._note_rate(now_s - self._since_s, self._lately)
-            self._since_s = now_s
             self._loop.remove_reader(fd)
+            self._go_on(now_s, self._lately)
+        return None
+
+    def _go_on(self, now_s: float, frames: int) -> None:
+        """Go on gathering if so many frames since the last look are a stream."""
+        self._note_rate(now_s - self._since_s, frames)
+        self._since_s = now_s
+        if frames >= _STREAM_FRAMES:
             self._look_later(now_s)
+        else:
+            self._listen()
 
     def _note_rate(self, passed_s: float, frames: int) -> None:
         half_s = passed_s * self._half / max(1, frames)

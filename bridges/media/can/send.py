@@ -53,6 +53,7 @@ class Outbound:
         self._stats, self._own = shared.stats, shared.own
         self._queue = ShedQueue(shared.stats, shared.shed)
         self._closed = self.held = False
+        self.spoken = False  # something was written since it was last set to False
         self._tending: Handle | None = None
         self._pacing: Handle | None = None
 
@@ -237,6 +238,7 @@ class DirectSender(Outbound):
 
     def _written(self, now_s: float) -> None:
         self._fresh_s = self._moved_s = now_s
+        self.spoken = True
         self._blocked_s, self._pause_s, self._taken = None, _RETRY_MIN_S, None
         frame = self._pending.popleft()
         size = 0 if self._pending else len(self._message)
