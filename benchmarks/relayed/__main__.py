@@ -1,7 +1,7 @@
-"""`python -m benchmarks.relayed`: what passes between a serial line and TCP: its cost, and how late it comes.
+"""`python -m benchmarks.relayed`: what passes between a line and TCP: its cost, and how late it comes.
 
-A pseudo-terminal stands for a line of 3 Mbaud, a socket of CAN frames for a bus. A frame is written when it is
-due, at a share of what the line carries, and is there when its last byte is.
+A pseudo-terminal stands for a line of 3 Mbaud, a socket of CAN frames for a bus. A frame is written when
+it is due, at a share of what the line carries, and is there when its last byte is.
 """
 
 import json
