@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridges.bridge import Bridge, Side
+from bridges.bridge import Bridge
 from bridges.ingress import only_frames
 from bridges.media.uart.codec import Decoder, encode
 from bridges.policy import Policy
+from bridges.side import Side
 from bus.hub import Hub
 from bus.patch import join
 from bus.wire.batch import from_payloads
