@@ -13,5 +13,5 @@ _ALL: Final = {socket.AF_INET: (socket.IPPROTO_IP, 49), socket.AF_INET6: (socket
 
 def hear_own(sock: socket.socket) -> None:
     """Let a socket hear only the groups that it has joined. Raises `OSError` where the kernel cannot."""
-    level, option = _ALL[sock.family]  # type: ignore[index]
+    level, option = _ALL[sock.family]
     sock.setsockopt(level, option, 0)
