@@ -5,7 +5,6 @@ envelope (`bridges/forms.py`).
 """
 
 import logging
-import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -27,6 +26,7 @@ from bus.ledger import Stats
 from bus.vacancy import Filter
 from bus.watch.watched import WatchedHub
 from bus.wire.batch import Batch, from_payloads, payloads
+from bus.wire.envelope import first_sequence
 from bus.wire.frame import is_frame
 from bus.wire.pattern import Pattern
 
@@ -46,8 +46,8 @@ class Bridge(WatchedHub):
     """A hub that carries frames that match `pattern` between its sides.
 
     `origin` (u32) is this appliance in envelopes: messages that come back with it are dropped. `clock` gives
-    seconds, monotonic. `sequence` is the first sequence number stamped; random where it is not given, so that
-    a restart does not repeat keys that other appliances still remember.
+    seconds, monotonic. `sequence` is the first sequence number stamped; where it is not given, it comes from
+    the time of day, so that a restart does not repeat keys that other appliances still remember.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Bridge(WatchedHub):
         self.origin = origin
         self.core_rule = Rule([Pattern(*pattern)])
         self.seen = Seen()
-        self.sequence = secrets.randbits(32) if sequence is None else sequence & _U32
+        self.sequence = first_sequence(time.time()) if sequence is None else sequence & _U32
         self.sides: tuple[Side, ...] = ()
         self._of_sides: dict[str, Stats] = {}
         self.gate: Entrance | None = None
