@@ -231,6 +231,7 @@ def test_the_broker_heard_last_names_who_forwards(first: int, then: int) -> None
 def test_what_a_broker_tells_unasked_of_a_change_is_no_late_answer_and_lengthens_no_lease() -> None:
     """It names the last claim again, which was answered at once and may be a heartbeat old."""
     one = candidate()
+    one.revise(250, 2000)
     granting(one, 1.0)
     told = Grant((1,), "x", True, holder=5, epoch=1, lease_ms=250, number=1, name="a")
     one.heard(0, told, 1.0625)
