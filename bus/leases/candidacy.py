@@ -10,6 +10,7 @@ from bus.events import RecordEvent
 from bus.keys import Keyring
 from bus.leases.candidate import Candidate, State
 from bus.leases.link import BrokerLink
+from bus.machine.real_time import is_real_time
 from bus.machine.wake_hook import WakefulLoop
 from bus.tmq.wire import Address
 from bus.transports.secure import Security
@@ -111,7 +112,7 @@ class Candidacy:
     def revise(
         self,
         brokers: Sequence[Address],
-        lease_ms: int,
+        lease_ms: int | None,
         most_ms: int = 0,
         keys: Keyring | None = None,
         security: Securities = MappingProxyType({}),
@@ -159,7 +160,7 @@ class Candidacy:
         if self._due_s is not None:
             pace.late(now - self._due_s, now)
         self._due_s = now + self.candidate.heartbeat_ms / 1000
-        if pace.judge(now) >= 2 * max(self._told_ms, pace.least_ms):
+        if pace.judge(now, is_real_time()) >= 2 * max(self._told_ms, pace.least_ms):
             self._told_ms = pace.lease_ms
             words = f"this machine or a broker is late by up to {1000 * pace.late_s:.0f} ms, so the lease is"
             log.info("%s: %s %d ms instead of %d", self._name, words, pace.lease_ms, pace.least_ms)

@@ -58,13 +58,12 @@ class Candidate:
         order: int,
         brokers: int,
         name: str = "",
-        lease_ms: int = LEASE_MS,
+        lease_ms: int | None = LEASE_MS,
         most_ms: int = 0,
     ) -> None:
         self.tokens: Tokens = tuple(tokens)
         self.bridge, self.id, self.order, self.name = bridge, id, order, name
         self.pace = Pace(lease_ms, most_ms)
-        self.revise(lease_ms, most_ms)
         self._views = {number: BrokerView() for number in range(brokers)}
         self.state: State = "standby"
         self.cause = "started"
@@ -79,10 +78,14 @@ class Candidate:
         """The brokers as this candidate sees them."""
         return list(self._views.values())
 
-    def revise(self, lease_ms: int, most_ms: int = 0) -> None:
+    def revise(self, lease_ms: int | None, most_ms: int = 0) -> None:
         """Claim leases of another length from the next claim on."""
-        self.heartbeat_ms = heartbeat_ms_of(lease_ms)
         self.pace.revise(lease_ms, most_ms)
+
+    @property
+    def heartbeat_ms(self) -> int:
+        """The time between two claims: a machine that is late sends claims more often than it says."""
+        return heartbeat_ms_of(self.pace.least_ms)
 
     @property
     def lease_s(self) -> float:

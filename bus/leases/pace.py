@@ -7,7 +7,7 @@ these are slow: `FACTOR` times the worst of the last minutes is added to the sho
 
 from typing import Final
 
-from bus.leases.wire import LEASE_MS_MAX, LEASE_MS_MIN
+from bus.leases.wire import LEASE_MS, LEASE_MS_MAX, LEASE_MS_MIN, LEASE_REAL_TIME_MS
 
 FACTOR: Final = 8
 KEPT_S: Final = 600.0
@@ -42,19 +42,28 @@ class Worst:
 class Pace:
     """The lease that a candidate asks for: `lease_ms`, or more on a machine that is late, up to `most_ms`.
 
-    Times are in seconds, monotonic.
+    Without `lease_ms` the shortest one is 250 ms, and 100 ms while the process has real-time priority. Times
+    are in seconds, monotonic.
     """
 
-    def __init__(self, lease_ms: int, most_ms: int) -> None:
+    def __init__(self, lease_ms: int | None, most_ms: int) -> None:
         self._late, self._answers = Worst(), Worst()
         self._began_s: float | None = None
+        self._real_time = False
         self.revise(lease_ms, most_ms)
 
-    def revise(self, lease_ms: int, most_ms: int) -> None:
+    def revise(self, lease_ms: int | None, most_ms: int) -> None:
         """Set other bounds."""
-        self.least_ms = min(max(LEASE_MS_MIN, lease_ms), LEASE_MS_MAX)
+        self._given_ms = None if lease_ms is None else min(max(LEASE_MS_MIN, lease_ms), LEASE_MS_MAX)
         self.most_ms = min(max(self.least_ms, most_ms), LEASE_MS_MAX)
         self.lease_ms, self.late_s = self.least_ms, 0.0
+
+    @property
+    def least_ms(self) -> int:
+        """The lease of a machine that is on time."""
+        if self._given_ms is not None:
+            return self._given_ms
+        return LEASE_REAL_TIME_MS if self._real_time else LEASE_MS
 
     def late(self, seconds: float, now: float) -> None:
         """Note that a timer of this process came so late."""
@@ -71,8 +80,12 @@ class Pace:
         if _IDLE_S < seconds < self.most_ms / 1000:
             worst.note(seconds, now + (STARTED_S if now - self._began_s < STARTING_S else KEPT_S))
 
-    def judge(self, now: float) -> int:
-        """Return the lease to ask for now, in ms. `late_s` is the lateness that it is made for."""
+    def judge(self, now: float, real_time: bool = False) -> int:
+        """Return the lease to ask for now, in ms. `late_s` is the lateness that it is made for.
+
+        `real_time`: the process has real-time priority now.
+        """
+        self._real_time = real_time
         self.late_s = self._late.at(now) + self._answers.at(now)
         self.lease_ms = min(self.most_ms, self.least_ms + int(1000 * FACTOR * self.late_s))
         return self.lease_ms

@@ -55,6 +55,15 @@ def test_bounds_that_are_equal_leave_the_lease_as_it_is() -> None:
     assert pace.judge(AT_S) == 250
 
 
+def test_without_a_length_in_the_file_real_time_priority_makes_leases_short_while_it_lasts() -> None:
+    pace = Pace(None, 2000)
+    pace.late(0.0, 0.0)
+    assert [pace.judge(AT_S, real_time) for real_time in (False, True, False)] == [250, 100, 250]
+    pace.late(0.01, AT_S)
+    assert pace.judge(AT_S, True) == 100 + FACTOR * 10
+    assert Pace(300, 2000).judge(AT_S, True) == 300
+
+
 def test_the_worst_is_the_maximum_of_what_still_counts() -> None:
     chance = random.Random(5)
     worst, kept, now = Worst(), list[tuple[float, float]](), 0.0
