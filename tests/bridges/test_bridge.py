@@ -1,6 +1,7 @@
 import asyncio
 import os
 from asyncio import get_running_loop
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -261,7 +262,7 @@ def bridge_numbers() -> int:
     return found[0].sequence
 
 
-ENTRANCES = {
+ENTRANCES: dict[str, Callable[[Bridge], object]] = {
     "alone": lambda bridge: None,
     "standby": lambda bridge: bridge.stand_by(lambda _: True),
     "active": lambda bridge: bridge.stand_by(lambda _: True).resume(),
