@@ -9,8 +9,9 @@ from operator import itemgetter
 
 from bridges.forms import EnvelopedBatch, MixedBatch
 from bridges.handover.entrance import ALONE, GatedSide, KeyOf, Rank
+from bridges.handover.sides import SideRules
 from bridges.handover.stamps import Stamps
-from bridges.handover.window import AGE_S, Due, SideRules, Window
+from bridges.handover.window import AGE_S, Due, Window
 from bridges.rules import Seen
 from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads

@@ -2,5 +2,6 @@
 
 `files` reads text that users wrote, and `permissions` are those of files. `aside` does in a thread what may
 block, which `touch` notes. `addresses` knows our own, `holders` finds who has a port or a device,
-`wake_hook` notices when a process stood still, and `real_time` gives the event loop its turn at once.
+`wake_hook` notices when a process stood still, `stops` tells whether it was late or stopped, and `real_time`
+gives the event loop its turn at once.
 """

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridges.bridge import Bridge, Side
+from bridges.bridge import Bridge
 from bridges.handover.entrance import ALONE
 from bridges.ingress import only_frames
 from bridges.media.uart.codec import Decoder, encode
 from bridges.policy import Policy
+from bridges.side import Side
 from bus.hub import Hub
 from bus.patch import join
 from bus.wire.batch import from_payloads
@@ -246,7 +247,7 @@ def test_numbers_begin_with_the_time_of_day_so_those_of_a_restart_follow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     times = iter(1_764_000_000 + after_s for after_s in (0, 0.001, 4000))
-    monkeypatch.setattr("bridges.bridge.time.time", lambda: next(times))
+    monkeypatch.setattr("bridges.inside.time.time", lambda: next(times))
     first = [bridge_numbers() for _ in range(3)]
     assert [(later - first[0]) % 2**32 for later in first] == [0, 1000, 4_000_000_000]
 
