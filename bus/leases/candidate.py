@@ -19,7 +19,7 @@ _NUMBERS = 64  # claims whose time of sending is remembered
 class BrokerView:
     """One broker as a candidate sees it: whether the broker can be reached, and its last grant."""
 
-    __slots__ = ("grant", "heard_s", "reach", "sent", "since_s", "until_s")
+    __slots__ = ("answered", "grant", "heard_s", "reach", "sent", "since_s", "until_s")
 
     def __init__(self, since_s: float = -inf) -> None:
         self.reach: Reach = "unknown"
@@ -27,6 +27,7 @@ class BrokerView:
         self.grant: Grant | None = None
         self.heard_s = self.until_s = -inf
         self.sent: dict[int, float] = {}
+        self.answered = 0  # the number of the last claim that was answered; claims count from 1
 
     def granted(self, now: float) -> bool:
         """Return whether this broker's lease to us still runs."""
@@ -186,8 +187,9 @@ class Candidate:
             return self.state
         sent_s = view.sent.get(grant.number)
         view.grant, view.heard_s = grant, now
-        if sent_s is not None:
+        if sent_s is not None and grant.number != view.answered:  # else it tells of a change, unasked
             self.pace.answered(now - sent_s, now)
+        view.answered = grant.number
         view.until_s = -inf if sent_s is None or not grant.granted else sent_s + grant.lease_ms / 1000
         self.epoch = max(self.epoch, grant.epoch)
         if self.state == "fenced":
