@@ -51,6 +51,7 @@ chaos: .venv/dev
 FAULTS ?= 1000
 takeovers: .venv/dev
 	$(BIN)/python -m tests.chaos.drill --count $(FAULTS)
+	$(BIN)/python -m benchmarks.takeovers --setup raw --setup lines --count 64
 
 heard: .venv/dev
 	$(BIN)/python -m benchmarks.audited --fault kill
