@@ -1,6 +1,7 @@
 """Raw frames on the kernel's CAN: cangen, cansend, canplayer and candump at both ends of a tunnel."""
 
 import asyncio
+import os
 from asyncio import StreamReader, get_running_loop
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -18,6 +19,7 @@ from tests.bridges.protocols.spoken_support import message, told
 from tests.bridges.support import recorder, say
 from tests.helpers.peers import until
 from tests.kernel.guest.support import PATIENCE_S, attach_pair, candump, cansend, ip, program
+from tests.kernel.machine import WIRE_LOG
 
 TUNNEL = Raw(root=("car",), send=("all",))
 SENT = (
@@ -87,6 +89,18 @@ async def test_what_cangen_makes_crosses_in_order_once(tmp_path: Path) -> None:
             assert await asyncio.wait_for(player.wait(), PATIENCE_S) == 0
         assert await lines(there, 100) == before[:100]
         await until(lambda: b.stats.sent == count + 100, PATIENCE_S)
+        assert a.stats.rejected == b.stats.rejected == b.stats.dropped == {}
+
+
+async def test_canplayer_plays_what_a_tap_of_the_wire_recorded() -> None:
+    recorded = [line.split() for line in Path(os.environ[WIRE_LOG]).read_text().splitlines()]
+    async with tunnel() as (a, b), candump("vcan0") as here, candump("vcan1") as there:
+        words = ("canplayer", "-t", "-I", os.environ[WIRE_LOG], f"vcan0={recorded[0][1]}")
+        async with program(*words) as player:
+            assert await asyncio.wait_for(player.wait(), PATIENCE_S) == 0
+        frames = [frame for _, _, frame in recorded]
+        assert await lines(here, len(frames)) == frames
+        assert await lines(there, len(frames)) == frames
         assert a.stats.rejected == b.stats.rejected == b.stats.dropped == {}
 
 
