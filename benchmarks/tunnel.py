@@ -39,7 +39,6 @@ bridges:
         protocol: {{raw: {{root: car, receive: "0x400-0x7ff", send: "0x000-0x3ff"}}}}
 """
 _ABSENT_S = 2.0  # of a killed gateway
-_ASK_S = 0.02  # between two looks whether a gateway is ready
 _EARLY_S = 0.2  # before a kill: what the gateway that is not ready heard by then, it does not trust (`blind`)
 Spans = list[tuple[float, float]]
 """Times, from and to."""
@@ -115,8 +114,11 @@ def is_in(spans: Spans, at: float) -> bool:
 class Gateways(ABC):
     """Three gateways, each a process: two that stand in for each other, and the far one.
 
-    `unheard` has the times, on the clock of the machine, when one was killed and the other not ready yet.
+    `unheard` has the times, on the clock of the machine, when one was killed and the other not ready yet; a
+    gateway is asked every `ask_s` seconds whether it is.
     """
+
+    ask_s = 0.02
 
     def __init__(self, place: Path, near: str, away: str) -> None:
         self.place, self.file = place, place / "tunnel.yaml"
@@ -159,7 +161,7 @@ class Gateways(ABC):
                 self.set_up.add(name)
                 if self.unheard and self.unheard[-1][1] == inf:  # somebody listens from now on
                     self.unheard[-1] = self.unheard[-1][0], time.monotonic()
-            await asyncio.sleep(_ASK_S)
+            await asyncio.sleep(self.ask_s)
 
     async def kill(self, every_s: float) -> None:
         """Kill the gateway that forwards, again and again, and start it anew."""

@@ -3,9 +3,11 @@
 import asyncio
 import os
 from asyncio import StreamReader, get_running_loop
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
+from signal import SIGUSR1
 from typing import Any
 
 import pytest
@@ -18,7 +20,16 @@ from bus.patch import join
 from tests.bridges.protocols.spoken_support import message, told
 from tests.bridges.support import recorder, say
 from tests.helpers.peers import until
-from tests.kernel.guest.support import PATIENCE_S, attach_pair, candump, cansend, ip, program
+from tests.kernel.guest.support import (
+    PATIENCE_S,
+    attach_pair,
+    candump,
+    cansend,
+    ip,
+    program,
+    python,
+    second_bus,
+)
 from tests.kernel.machine import WIRE_LOG
 
 TUNNEL = Raw(root=("car",), send=("all",))
@@ -47,9 +58,7 @@ def raw_link(hub: Hub, channel: str, record: Raw = TUNNEL, **options: Any) -> It
 @asynccontextmanager
 async def tunnel() -> AsyncIterator[tuple[Any, Any]]:
     """A tunnel from vcan0 to vcan1, which it makes."""
-    if not Path("/sys/class/net/vcan1").exists():
-        ip("link", "add", "vcan1", "type", "vcan")
-        ip("link", "set", "vcan1", "mtu", "72", "up")
+    second_bus()
     near, far = Hub("near"), Hub("far")
     patch, _ = join(near, far)
     with raw_link(near, "vcan0") as a, raw_link(far, "vcan1") as b:
@@ -102,6 +111,39 @@ async def test_canplayer_plays_what_a_tap_of_the_wire_recorded() -> None:
         assert await lines(here, len(frames)) == frames
         assert await lines(there, len(frames)) == frames
         assert a.stats.rejected == b.stats.rejected == b.stats.dropped == {}
+
+
+async def test_a_standby_sends_what_a_killed_gateway_had_not_sent() -> None:
+    """Of two gateways between the buses the one that forwards is killed, and later the other told to."""
+    second_bus()
+    there, back = ("123", 300), ("523", 60)
+    gateway = "raw_gateway", "vcan0", "vcan1"
+    async with (
+        candump("vcan0") as near, candump("vcan1") as away,
+        python(*gateway) as active, python(*gateway) as standby,
+    ):  # fmt: skip
+        os.kill(active.pid or 0, SIGUSR1)
+        async with generated("vcan0", 2, *there) as one, generated("vcan1", 10, *back) as other:
+            heard = [*await lines(away, 100)]
+            active.kill()
+            sent = [*await lines(near, 150)]
+            os.kill(standby.pid or 0, SIGUSR1)
+            sent += await lines(near, 360 - len(sent))
+            heard += await lines(away, 360 - len(heard))
+            assert await one.wait() == await other.wait() == 0
+        for channel, stream in (("vcan0", near), ("vcan1", away)):
+            await cansend(channel, "700#")  # nothing comes behind what was counted
+            assert await lines(stream, 1) == ["700#"]
+    for identifier, count in (there, back):
+        wanted = [f"{identifier}#{n.to_bytes(8, 'little').hex().upper()}" for n in range(count)]
+        assert [one for one in sent if one.startswith(identifier)] == wanted
+        assert [one for one in heard if one.startswith(identifier)] == wanted
+
+
+def generated(channel: str, gap_ms: int, identifier: str, count: int) -> AbstractAsyncContextManager[Process]:
+    """Run cangen, which numbers its frames."""
+    words = "-g", str(gap_ms), "-I", identifier, "-L", "8", "-D", "i", "-n", str(count)
+    return program("cangen", channel, *words)
 
 
 async def test_the_kernel_filters_by_lists() -> None:

@@ -187,7 +187,7 @@ def title(medium: str, envelopes: bool, parallel: bool = False) -> str:
 
 
 def _brief(o: Outcome) -> str:
-    counts = ("remembered", o.remembered), ("echoed", o.strays), ("given up", o.given_up)
-    extra = "".join(f", {word} {n}" for word, n in counts if n)
+    others = ("remembered", o.remembered), ("echoed", o.strays), ("given up", o.given_up)
+    extra = "".join(f", {word} {n}" for word, n in others if n)
     counts = f"{o.fault:18} lost {o.lost}, doubled {o.doubled} of {o.sent}, {o.wait_ms:.0f} ms"
     return f"{counts}{extra} {o.note} {', '.join(o.missing[:4])}"
