@@ -31,6 +31,7 @@ _forks.set_forkserver_preload(
         "bridges.media.i2c.mailbox_target",
         "bridges.media.can.spoken",
         "bridges.protocols.raw.translator",
+        "bridges.bridge",
     ]
 )
 

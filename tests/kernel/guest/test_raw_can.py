@@ -122,7 +122,7 @@ async def test_canplayer_plays_what_a_tap_of_the_wire_recorded() -> None:
 async def test_a_standby_sends_what_a_killed_gateway_had_not_sent() -> None:
     """Of two gateways between the buses the one that forwards is killed, and later the other told to."""
     second_bus()
-    there, back = ("123", 300), ("523", 60)
+    there, back = ("123", 150), ("523", 30)
     gateway = "raw_gateway", "vcan0", "vcan1"
     async with (
         candump("vcan0") as near, candump("vcan1") as away,
@@ -130,12 +130,12 @@ async def test_a_standby_sends_what_a_killed_gateway_had_not_sent() -> None:
     ):  # fmt: skip
         os.kill(active.pid or 0, SIGUSR1)
         async with generated("vcan0", 2, *there) as one, generated("vcan1", 10, *back) as other:
-            heard = [*await lines(away, 100)]
+            heard = [*await lines(away, 50)]
             active.kill()
-            sent = [*await lines(near, 150)]
+            sent = [*await lines(near, 80)]
             os.kill(standby.pid or 0, SIGUSR1)
-            sent += await lines(near, 360 - len(sent))
-            heard += await lines(away, 360 - len(heard))
+            sent += await lines(near, 180 - len(sent))
+            heard += await lines(away, 180 - len(heard))
             assert await one.wait() == await other.wait() == 0
         for channel, stream in (("vcan0", near), ("vcan1", away)):
             await cansend(channel, "700#")  # nothing comes behind what was counted
