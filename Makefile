@@ -51,6 +51,8 @@ chaos: .venv/dev
 FAULTS ?= 1000
 takeovers: .venv/dev
 	$(BIN)/python -m tests.chaos.drill --count $(FAULTS)
+	$(BIN)/python -m tests.chaos.starts
+	$(BIN)/python -m tests.chaos.oneway
 
 heard: .venv/dev
 	$(BIN)/python -m benchmarks.audited --fault kill

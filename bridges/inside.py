@@ -4,7 +4,7 @@ Where no side is a trunk, plain frames travel between the sides; where one is, e
 envelope (`bridges/forms.py`).
 """
 
-import secrets
+import time
 from collections.abc import Callable, Iterable, Sequence
 
 from bridges.admission import Admission
@@ -17,6 +17,7 @@ from bus.hub import Pipe, Tap
 from bus.ledger import Stats
 from bus.watch.watched import WatchedHub
 from bus.wire.batch import Batch, from_payloads
+from bus.wire.envelope import first_sequence
 from bus.wire.frame import is_frame
 from bus.wire.pattern import Pattern
 
@@ -30,8 +31,8 @@ class Inside(WatchedHub):
 
     `origin` (u32) is this appliance in envelopes: messages that come back with it are dropped. `core_rule` is
     the pattern of the bridge. `clock` gives seconds, monotonic. `sequence` is the first sequence number
-    stamped; random where it is not given, so that a restart does not repeat keys that other appliances still
-    remember.
+    stamped; where it is not given, it comes from the time of day, so that a restart does not repeat keys that
+    other appliances still remember.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class Inside(WatchedHub):
         self.origin = origin
         self.core_rule = Rule([Pattern(*pattern)])
         self.seen = Seen()
-        self.sequence = secrets.randbits(32) if sequence is None else sequence & _U32
+        self.sequence = first_sequence(time.time()) if sequence is None else sequence & _U32
         self._of_sides: dict[str, Stats] = {}
         self.gate: Entrance | None = None
         """The entrance of a bridge that several gateways run; None where no other gateway runs it."""

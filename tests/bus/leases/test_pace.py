@@ -127,8 +127,10 @@ def test_a_machine_that_is_known_to_be_late_keeps_its_lease_through_longer_stall
     world = busy(seed, 0.1, 20.0)
     stalls: list[Gateway | Desk] = [world.gateways[0], *world.desks]
     for stalled in stalls:
+        lease_s = world.gateways[0].candidate.lease_s
+        assert lease_s > 0.5
         stalled.process.frozen = True
-        world.run(0.6)
+        world.run(lease_s - 0.15)
         go_on(stalled)
         world.run(2.0)
     assert world.takeovers == 0
