@@ -52,6 +52,7 @@ FAULTS ?= 1000
 takeovers: .venv/dev
 	$(BIN)/python -m tests.chaos.drill --count $(FAULTS)
 
+# Each shipped topology as processes: what the audit says of killed and of frozen gateways is what was heard.
 heard: .venv/dev
 	$(BIN)/python -m benchmarks.audited --fault kill
 	$(BIN)/python -m benchmarks.audited --fault freeze
