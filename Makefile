@@ -55,6 +55,7 @@ takeovers: .venv/dev
 	$(BIN)/python -m tests.chaos.oneway
 	$(BIN)/python -m benchmarks.takeovers --setup raw --setup lines --count 64
 
+# Each shipped topology as processes: what the audit says of killed and of frozen gateways is what was heard.
 heard: .venv/dev
 	$(BIN)/python -m benchmarks.audited --fault kill
 	$(BIN)/python -m benchmarks.audited --fault freeze
