@@ -150,21 +150,25 @@ class Candidacy:
         """Check the links, act on the state and claim the lease, once a heartbeat."""
         assert self._loop is not None
         # First of all: the next heartbeat comes whatever fails in this one.
-        self._timer = self._loop.call_later(self.candidate.heartbeat_ms / 1000, self._beat)
-        self._measure(self._now())
+        pause_s = self.candidate.heartbeat_ms / 1000
+        self._timer = self._loop.call_later(pause_s, self._beat)
+        self._measure(self._now(), pause_s)
         self._look_at_links()
         self.judge()
         self._claim()
 
-    def _measure(self, now: float) -> None:
-        """Note how late this heartbeat is, and say once by how much the lease grows for that."""
+    def _measure(self, now: float, pause_s: float) -> None:
+        """Note how late this heartbeat is, and say once by how much the lease grows for that.
+
+        The next one is due after `pause_s`, whatever priority is found now.
+        """
         pace = self.candidate.pace
         before, self._turns = self._turns, turns()
         if self._due_s is not None:
             late_s = now - self._due_s
             pace.late(late_s, now, stopped_s(late_s, before, self._turns))
         pace.prioritize(is_real_time())
-        self._due_s = now + self.candidate.heartbeat_ms / 1000
+        self._due_s = now + pause_s
         if pace.judge(now) >= 2 * max(self._told_ms, pace.least_ms):
             self._told_ms = pace.lease_ms
             words = f"this machine or a broker is late by up to {1000 * pace.late_s:.0f} ms, so the lease is"
