@@ -12,7 +12,7 @@ import pytest
 
 from pipeline import cache
 from pipeline.engine.choice import SAIL, SPARK
-from tests.pipeline.engines import COMPILED, IDS, INTERPRETED, Engines, asked_for, of_process
+from tests.pipeline.engines import IDS, Engines, asked_for, of_process
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,13 +58,3 @@ def spark(request: pytest.FixtureRequest, engines: Engines) -> Iterator["SparkSe
     else:
         yield engines.spark()
         cache.release()
-
-
-@pytest.fixture
-def compiled(spark: "SparkSession") -> Iterator[None]:
-    """Let Spark compile the plans of a test, as it does for users."""
-    for name, value in COMPILED.items():
-        spark.conf.set(name, value)
-    yield
-    for name, value in INTERPRETED.items():
-        spark.conf.set(name, value)

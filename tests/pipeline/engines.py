@@ -36,24 +36,17 @@ BOTH: Final = [
 QUICK: Final = ("--engine", SAIL) if find_spec("pysail") else ()
 """Words of a command, for the engine that starts at once."""
 
-COMPILED: Final = {
-    "spark.sql.codegen.wholeStage": "true",
-    "spark.sql.codegen.factoryMode": "FALLBACK",
-}
-"""Spark's own settings: it makes Java code of each plan and compiles it."""
-INTERPRETED: Final = {
+_INTERPRETED: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""Settings by which Spark interprets plans: of few rows that costs half as much. That compiled code gives the
-same is held by tests that run in sessions of their own (commands, and Connect in
-tests/pipeline/engine/test_elsewhere.py), or with the fixture `compiled`."""
+"""Settings by which Spark interprets plans instead of compiling them: of few rows that costs less."""
 _JAVA_OPTIONS: Final = "JDK_JAVA_OPTIONS"  # which Java itself reads
 _COMPILES_FAST: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 SHORT_LIVED: Final = {_JAVA_OPTIONS: _COMPILES_FAST}
 """The environment of a Java that runs for seconds: it compiles fast rather than well."""
 SHORT_LIVED_INTERPRETED: Final = {
-    _JAVA_OPTIONS: " ".join((_COMPILES_FAST, *(f"-D{name}={value}" for name, value in INTERPRETED.items())))
+    _JAVA_OPTIONS: " ".join((_COMPILES_FAST, *(f"-D{name}={value}" for name, value in _INTERPRETED.items())))
 }
 """The same, of one that also interprets plans."""
 _ON_SAIL: Final = Where(SAIL, memory="2g")
@@ -97,7 +90,7 @@ class Engines:
             except PipelineError as error:
                 pytest.skip(str(error))
             self._spark = self._at_end.enter_context(session.session(_ON_SPARK, local))
-            for name, value in (session.SMALL | INTERPRETED).items():
+            for name, value in session.SMALL.items():
                 self._spark.conf.set(name, value)
         return self._spark
 

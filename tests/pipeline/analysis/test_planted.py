@@ -207,7 +207,6 @@ def test_names_that_share_a_token_and_tokens_without_a_name(planted: Planted, sp
 
 
 @pytest.mark.engines(SPARK)
-@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("name", ["holes in what recorders wrote", "more segments than a word holds"])
 def test_spark_finds_every_fault_and_no_other(spark: "SparkSession", tmp_path: Path, name: str) -> None:
     made = make(tmp_path, spark, CASES[name])
@@ -224,7 +223,6 @@ def test_a_million_rows_exactly(spark: "SparkSession", tmp_path: Path, sort: str
 
 
 @pytest.mark.engines(SPARK)
-@pytest.mark.usefixtures("compiled")
 @pytest.mark.slow
 def test_many_rows_exactly_on_spark(spark: "SparkSession", tmp_path: Path) -> None:
     exactly(spark, tmp_path, hard(ROWS[SPARK], MIXED))
