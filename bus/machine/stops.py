@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Turns(NamedTuple):
-    """What the kernel has counted for the main thread: running and waiting for its turn together, in seconds,
+    """Counts of the kernel for the main thread: its time running and waiting for a turn, together, in seconds,
     and how often the process waited for its own memory to come from a disk."""
 
     had_s: float
