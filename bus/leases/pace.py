@@ -2,9 +2,12 @@
 
 A lease is lost without a fault where a process gets its turn later than the lease allows. So a candidate
 measures how late its own timers come, and how long brokers take to answer, and asks for a longer lease where
-these are slow: `FACTOR` times the worst of the last minutes is added to the shortest lease.
+these are slow: `FACTOR` times the worst of the last minutes is added to the shortest lease. A process
+that was stopped, or a machine that was paused, is no late one: a longer lease would only make its next stop
+worse.
 """
 
+from math import inf
 from typing import Final
 
 from bus.leases.wire import LEASE_MS, LEASE_MS_MAX, LEASE_MS_MIN, LEASE_REAL_TIME_MS
@@ -15,6 +18,8 @@ KEPT_S: Final = 600.0
 STARTING_S: Final = 5.0
 """A process that starts is late for reasons that pass: what it measures so early counts for `STARTED_S`."""
 STARTED_S: Final = 30.0
+STOPPED_S: Final = 0.25
+"""A stop that is shorter may be a paused virtual processor, which is lateness of its host."""
 _IDLE_S: Final = 0.005  # so late every machine is
 _STEP_S: Final = 10.0
 
@@ -50,6 +55,7 @@ class Pace:
         self._late, self._answers = Worst(), Worst()
         self._began_s: float | None = None
         self._real_time = False
+        self._stopped_s = -inf  # until then the process was stopped
         self.revise(lease_ms, most_ms)
 
     def revise(self, lease_ms: int | None, most_ms: int) -> None:
@@ -65,13 +71,26 @@ class Pace:
             return self._given_ms
         return LEASE_REAL_TIME_MS if self._real_time else LEASE_MS
 
-    def late(self, seconds: float, now: float) -> None:
-        """Note that a timer of this process came so late."""
-        self._note(self._late, seconds, now)
+    def late(self, seconds: float, now: float, stopped_s: float = 0.0) -> None:
+        """Note that a timer of this process came so late, and for how much of that time it was stopped."""
+        if stopped_s < STOPPED_S:
+            self._note(self._late, seconds, now)
+        else:
+            self._stopped_s = now
 
     def answered(self, seconds: float, now: float) -> None:
         """Note that a broker took so long to answer."""
-        self._note(self._answers, seconds, now)
+        if now - seconds > self._stopped_s:
+            self._note(self._answers, seconds, now)
+
+    def prioritize(self, real_time: bool) -> None:
+        """Note whether the process has real-time priority now."""
+        self._real_time = real_time
+
+    def is_starting(self, now: float) -> bool:
+        """Tell whether the lease is longer, and may be so for what was late only as the process started."""
+        began_s = now if self._began_s is None else self._began_s
+        return self.lease_ms > self.least_ms and now - began_s < STARTING_S + STARTED_S
 
     def _note(self, worst: Worst, seconds: float, now: float) -> None:
         """Note a measurement. One above the longest lease is a process that was frozen: a fault."""
@@ -80,12 +99,8 @@ class Pace:
         if _IDLE_S < seconds < self.most_ms / 1000:
             worst.note(seconds, now + (STARTED_S if now - self._began_s < STARTING_S else KEPT_S))
 
-    def judge(self, now: float, real_time: bool = False) -> int:
-        """Return the lease to ask for now, in ms. `late_s` is the lateness that it is made for.
-
-        `real_time`: the process has real-time priority now.
-        """
-        self._real_time = real_time
+    def judge(self, now: float) -> int:
+        """Return the lease to ask for now, in ms. `late_s` is the lateness that it is made for."""
         self.late_s = self._late.at(now) + self._answers.at(now)
         self.lease_ms = min(self.most_ms, self.least_ms + int(1000 * FACTOR * self.late_s))
         return self.lease_ms
