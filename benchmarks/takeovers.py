@@ -17,6 +17,7 @@ from benchmarks.command import Command, run_as_command
 from bus.leases.wire import LEASE_MS
 from tests.rigs.takeovers.faults import FAULTS
 from tests.rigs.takeovers.load import Outcome
+from tests.rigs.takeovers.rig import PROTOCOLS
 from tests.rigs.takeovers.trial import title, trial
 
 
@@ -30,6 +31,8 @@ class Setup(NamedTuple):
     @property
     def word(self) -> str:
         """The name of the setup on the command line."""
+        if self.medium in PROTOCOLS:
+            return self.medium
         return f"{self.medium}-{'parallel' if self.parallel else 'envelopes' if self.envelopes else 'plain'}"
 
 
@@ -40,6 +43,8 @@ SETUPS = (
     Setup("uart", True),
     Setup("uart", False),
     Setup("uart", True, True),
+    Setup("raw", False),
+    Setup("lines", False),
 )
 
 
@@ -51,7 +56,7 @@ def percentile(values: list[float], part: float) -> float:
 
 def table(results: dict[str, list[Outcome]]) -> str:
     """Return a text table with a line for each setup and fault."""
-    head = f"{'setup':22} {'fault':18} " + "   n   frames  lost twice  echo  p50 ms  p99 ms"
+    head = f"{'setup':22} {'fault':18} " + "   n   frames  lost given up twice  echo  p50 ms  p99 ms"
     lines = [head]
     for setup, outcomes in results.items():
         for fault in FAULTS:
@@ -60,20 +65,23 @@ def table(results: dict[str, list[Outcome]]) -> str:
                 waits = [outcome.wait_ms for outcome in some]
                 lines.append(
                     f"{setup:22} {fault:18} {len(some):4} {sum(o.sent for o in some):8} "
-                    f"{sum(o.lost for o in some):5} {sum(o.doubled for o in some):5} "
+                    f"{sum(o.lost for o in some):5} {sum(o.given_up for o in some):8} "
+                    f"{sum(o.doubled for o in some):5} "
                     f"{sum(o.strays for o in some):5} "
                     f"{percentile(waits, 0.5):7.0f} {percentile(waits, 0.99):7.0f}"
                 )
     return "\n".join(lines)
 
 
-def plan(count: int, seed: int, kinds: Sequence[str] = FAULTS) -> list[tuple[Setup, list[str]]]:
+def plan(
+    count: int, seed: int, kinds: Sequence[str], setups: Sequence[Setup]
+) -> list[tuple[Setup, list[str]]]:
     """Return the faults in a seeded order, spread evenly over the setups."""
     chance = random.Random(seed)
     faults = [kinds[number % len(kinds)] for number in range(count)]
     chance.shuffle(faults)
-    share = -(-count // len(SETUPS))
-    return [(setup, faults[n * share : (n + 1) * share]) for n, setup in enumerate(SETUPS)]
+    share = -(-count // len(setups))
+    return [(setup, faults[n * share : (n + 1) * share]) for n, setup in enumerate(setups)]
 
 
 def _say(line: str) -> None:
@@ -83,8 +91,10 @@ def _say(line: str) -> None:
 async def run(options: argparse.Namespace) -> dict[str, list[Outcome]]:
     results: dict[str, list[Outcome]] = {}
     say = _say if options.verbose else (lambda line: None)
-    for number, (setup, faults) in enumerate(plan(options.count, options.seed, options.fault or FAULTS)):
-        if faults and (not options.setup or setup.word in options.setup):
+    setups = [setup for setup in SETUPS if not options.setup or setup.word in options.setup]
+    planned = plan(options.count, options.seed, options.fault or FAULTS, setups)
+    for number, (setup, faults) in enumerate(planned):
+        if faults:
             rest = options.seed + number, options.rate, say, options.lease_ms, setup.parallel
             results[title(*setup)] = await trial(setup.medium, setup.envelopes, faults, *rest)
     return results

@@ -19,7 +19,7 @@ _NUMBERS = 64  # claims whose time of sending is remembered
 class BrokerView:
     """One broker as a candidate sees it: whether the broker can be reached, and its last grant."""
 
-    __slots__ = ("grant", "heard_s", "reach", "sent", "since_s", "until_s")
+    __slots__ = ("answered", "grant", "heard_s", "reach", "sent", "since_s", "until_s")
 
     def __init__(self, since_s: float = -inf) -> None:
         self.reach: Reach = "unknown"
@@ -27,6 +27,7 @@ class BrokerView:
         self.grant: Grant | None = None
         self.heard_s = self.until_s = -inf
         self.sent: dict[int, float] = {}
+        self.answered = 0  # the number of the last claim that was answered; claims count from 1
 
     def granted(self, now: float) -> bool:
         """Return whether this broker's lease to us still runs."""
@@ -45,8 +46,11 @@ class Candidate:
     """The state machine of one candidate: report each event to it, then act on the state that it returns.
 
     `order`: position in the list of gateways, 0 is the best. `brokers`: how many there are. The candidate is
-    `ready` while all links of the bridge are up. Ask `may_forward(now)` before sending. Times in seconds,
-    monotonic. The lease that it claims is `lease_ms`, or up to `most_ms` where its `pace` asks for that.
+    `ready` while all links of the bridge are up. It is `settling` from its start until a fault costs no more
+    than a lease: it is ready, each broker has answered or is out of reach, one candidate forwards, and what
+    was late only at the start makes the lease no longer. Ask `may_forward(now)` before sending. Times in
+    seconds, monotonic. The lease that it claims is `lease_ms`, or up to `most_ms` where its `pace` asks for
+    that.
     """
 
     def __init__(
@@ -57,19 +61,19 @@ class Candidate:
         order: int,
         brokers: int,
         name: str = "",
-        lease_ms: int = LEASE_MS,
+        lease_ms: int | None = LEASE_MS,
         most_ms: int = 0,
     ) -> None:
         self.tokens: Tokens = tuple(tokens)
         self.bridge, self.id, self.order, self.name = bridge, id, order, name
         self.pace = Pace(lease_ms, most_ms)
-        self.revise(lease_ms, most_ms)
         self._views = {number: BrokerView() for number in range(brokers)}
         self.state: State = "standby"
         self.cause = "started"
         self.until_s = -inf
         self.epoch = 0
         self.ready = False
+        self.settling = True
         self._number = 0
         self._started_s: float | None = None
 
@@ -78,10 +82,14 @@ class Candidate:
         """The brokers as this candidate sees them."""
         return list(self._views.values())
 
-    def revise(self, lease_ms: int, most_ms: int = 0) -> None:
+    def revise(self, lease_ms: int | None, most_ms: int = 0) -> None:
         """Claim leases of another length from the next claim on."""
-        self.heartbeat_ms = heartbeat_ms_of(lease_ms)
         self.pace.revise(lease_ms, most_ms)
+
+    @property
+    def heartbeat_ms(self) -> int:
+        """The time between two claims: a machine that is late sends claims more often than it says."""
+        return heartbeat_ms_of(self.pace.least_ms)
 
     @property
     def lease_s(self) -> float:
@@ -183,8 +191,9 @@ class Candidate:
             return self.state
         sent_s = view.sent.get(grant.number)
         view.grant, view.heard_s = grant, now
-        if sent_s is not None:
+        if sent_s is not None and grant.number != view.answered:  # else it tells of a change, unasked
             self.pace.answered(now - sent_s, now)
+        view.answered = grant.number
         view.until_s = -inf if sent_s is None or not grant.granted else sent_s + grant.lease_ms / 1000
         self.epoch = max(self.epoch, grant.epoch)
         if self.state == "fenced":
@@ -217,7 +226,13 @@ class Candidate:
             self._enter("active", "granted by all brokers that can be reached")
         if self.state == "active":
             self.until_s = max(grants, default=self.until_s)
+        self.settling = self.settling and not self._has_settled(now)
         return self.state
+
+    def _has_settled(self, now: float) -> bool:
+        told = all(view.grant is not None or view.reach in ("refused", "unreachable") for view in self.views)
+        known = told and (self.holding or self.other_acts)
+        return self.ready and known and not self.pace.is_starting(now)
 
     def _judge_holder(self, grants: list[float], now: float) -> None:
         if self._usurped(now):

@@ -1,7 +1,8 @@
 """Bridges with a bus and a trunk that carry any message."""
 
-from bridges.bridge import Bridge, Side
+from bridges.bridge import Bridge
 from bridges.policy import Policy
+from bridges.side import Side
 
 HELLO = b"hello"
 OWN = 0xB

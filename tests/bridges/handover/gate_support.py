@@ -4,8 +4,9 @@ import random
 from collections import Counter, deque
 from functools import partial
 
-from bridges.bridge import Bridge, Port, Side
+from bridges.bridge import Bridge
 from bridges.policy import Policy
+from bridges.side import Port, Side
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads

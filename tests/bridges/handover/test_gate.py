@@ -4,12 +4,13 @@ from collections import Counter
 
 import pytest
 
-from bridges.bridge import Bridge, Side
+from bridges.bridge import Bridge
 from bridges.front.hub import FrontHub
 from bridges.front.settings import Front
 from bridges.handover.entrance import Rank
 from bridges.handover.gate import private_origin
 from bridges.policy import Policy
+from bridges.side import Side
 from bus.hub import Hub
 from bus.patch import join
 from bus.renaming import Renaming
@@ -232,7 +233,7 @@ class Wire(World):
         self.old = Counter[bytes]()  # said more than the age before a takeover, and not yet heard then
 
     def age(self, copy: Copy) -> None:
-        copy.sides[1].revise(Policy(replay_s=self.replay_s))
+        copy.bridge.revise_side(copy.sides[1], Policy(replay_s=self.replay_s))
 
     def frame(self, side: int) -> bytes:
         self.number += 1

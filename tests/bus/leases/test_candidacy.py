@@ -288,3 +288,13 @@ async def test_a_broker_that_does_not_answer_is_called_again() -> None:
     for writer in calls:
         writer.close()
     server.close()
+
+
+def test_a_heartbeat_that_becomes_shorter_by_priority_is_not_taken_for_a_late_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bus.leases.candidacy.is_real_time", lambda: True)
+    loop, candidate = Loop(), Candidate((1,), "x", 5, 0, 0, "a", None, 2000)
+    Candidacy(candidate, [], Told(), list, lambda *_, **__: None).open(loop)  # type: ignore[arg-type]
+    loop.run(1.0)
+    assert candidate.pace.judge(loop.now) == candidate.pace.least_ms == 100

@@ -150,9 +150,14 @@ bridges:
     join:
       - {{bus: plant, trunk: {envelopes}}}
       - {far}
-        trunk: {envelopes}
         segment: field
+        {kind}
 """
+PROTOCOLS = {
+    "raw": "raw: {root: motor, receive: [2], send: [1], on_doubt: go on}",
+    "lines": "lines: {receive: motor/2, send: motor/1, on_doubt: go on}",
+}
+"""What the far sides of some setups speak. Without a broker they go on, as TMQ does."""
 
 
 class Rig:
@@ -165,10 +170,16 @@ class Rig:
         self.failover = "parallel" if parallel else "leased"
         self.door, self.bus, self.brokers = free_port(), free_port(), [free_port(), free_port()]
         self.can_port = free_port()
-        self.line = Line(directory, 3) if medium == "uart" else None
+        self.line = self._line()
         self.links = {name: Relays(*map(Relay, self.near())) for name in _GATEWAYS}
         self.broker_relays = {name: [Relay(port) for port in self.brokers] for name in _GATEWAYS}
         self.programs: dict[str, Program] = {}
+
+    def _line(self) -> Line | None:
+        """Return the serial line of the setup. A device that speaks lines has wires to each gateway."""
+        if self.medium == "lines":
+            return Line(self.directory, 3, b"\n", split=True)
+        return Line(self.directory, 3) if self.medium == "uart" else None
 
     def near(self) -> list[int]:
         """Return the ports that a gateway dials by its link; the last is the one of the bus."""
@@ -177,7 +188,9 @@ class Rig:
     def bridge(self, name: str, end: int) -> str:
         """Return the bridge as a gateway's file has it; it joins one end of the line, or the CAN bus."""
         trunk = str(self.envelopes).lower()
-        return BRIDGE.format(far=self.far(end), envelopes=trunk, failover=self.failover)
+        speaks = PROTOCOLS.get(self.medium)
+        kind = f"trunk: {trunk}" if speaks is None else f"protocol: {{{speaks}}}"
+        return BRIDGE.format(far=self.far(end), envelopes=trunk, kind=kind, failover=self.failover)
 
     def far(self, end: int) -> str:
         if self.line is not None:
