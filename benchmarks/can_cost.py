@@ -27,6 +27,7 @@ from bridges.media.can.socketcan import FD_BYTES, pack_frame
 from bus.machine.wake_hook import WakefulLoop
 
 _WARM_S = 0.5
+_IDLE = 10  # looks that bring nothing, before no more is to come
 _STAMP = Struct("@qq").pack(1, 1)
 _NANOSECONDS = 35  # SO_TIMESTAMPNS
 
@@ -178,8 +179,12 @@ class Trial:
             with contextlib.suppress(BlockingIOError):
                 self.ends[0].send(frame)
             sent += 1
-        time.sleep(0.05)
-        return sent, came + self.drain()
+        idle = 0
+        while idle < _IDLE:  # what waits for room needs the confirmations
+            time.sleep(0.005)
+            some = self.drain()
+            came, idle = came + some, 0 if some else idle + 1
+        return sent, came
 
     def close(self) -> None:
         self.process.kill()

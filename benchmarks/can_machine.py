@@ -3,8 +3,7 @@
 It boots the virtual machine of the tests. There cangen makes the frames, candump writes down what is on both
 buses, and the forwarding one of two redundant gateways is killed (-9) every `--kill` seconds. First it
 measures how many frames a second cangen to candump keeps there. Without `--rate` it then looks for what the
-gateways keep, from half of that downwards by halves, and takes it, or half of it with kills. All share one
-emulated processor.
+gateways keep, up to half of that, and takes it, or half of it with kills. All share one emulated processor.
 """
 
 import asyncio
@@ -23,6 +22,7 @@ from tests.kernel import machine
 
 _FRAMES = 20_000
 _RUNG_S = 6.0
+_FIRST = 50.0
 _BOOT_S = 600.0
 _BACK_MS = 50
 _QUIET_S = 3.0
@@ -120,7 +120,7 @@ async def kept(place: Path) -> float:
 class Machine(Gateways):
     """Three gateways between the buses of this machine, where each question takes long."""
 
-    ask_s = 2.0
+    ask_s, answer_s = 2.0, 30.0
 
     def command(self, *run: str) -> list[str]:
         return [sys.executable, "-m", "buscoupler", *run]
@@ -150,6 +150,13 @@ class Machine(Gateways):
             await still(near, away)
             return account(near, away, _THERE), account(away, near, _BACK)
 
+    async def kept(self, aim: float) -> float:
+        """Return the highest rate up to `aim`, of those that double, at which nothing was lost."""
+        kept, rate = 0.0, _FIRST
+        while kept < aim and said(rate, *await self.load(rate, _RUNG_S), self):
+            kept, rate = rate, min(2 * rate, aim)
+        return kept or _FIRST
+
 
 def said(rate: float, flow: Flow, back: Flow, gateways: Gateways) -> bool:
     """Print what became of all frames; return whether nothing that somebody could hear was lost, and nothing
@@ -170,9 +177,7 @@ async def inside(rate: float, seconds: float, every_s: float) -> int:
         try:
             await gateways.start("far", "a", "b")
             await gateways.ready()
-            chosen = rate or most / 2
-            while not said(chosen, *await gateways.load(chosen, _RUNG_S), gateways) and not rate:
-                chosen /= 2
+            chosen = rate or await gateways.kept(most / 2)
             chosen /= 1 if rate or not every_s else 2  # a gateway that starts takes the processor, too
             killer = asyncio.ensure_future(gateways.kill(every_s))
             used_s = gateways.used_s()

@@ -13,7 +13,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from appliance.status.client import ask, status_socket
+from appliance.status.client import ANSWER_S, ask, status_socket
 from bridges.media.can.socketcan import pack_frame, unpack_frame
 from tests.helpers.ports import free_port
 
@@ -115,10 +115,10 @@ class Gateways(ABC):
     """Three gateways, each a process: two that stand in for each other, and the far one.
 
     `unheard` has the times, on the clock of the machine, when one was killed and the other not ready yet; a
-    gateway is asked every `ask_s` seconds whether it is.
+    gateway is asked every `ask_s` seconds whether it is, and has `answer_s` to say so.
     """
 
-    ask_s = 0.02
+    ask_s, answer_s = 0.02, ANSWER_S
 
     def __init__(self, place: Path, near: str, away: str) -> None:
         self.place, self.file = place, place / "tunnel.yaml"
@@ -149,7 +149,7 @@ class Gateways(ABC):
     async def candidate(self, name: str) -> dict[str, Any]:
         """Return what the status of a gateway says of its part in the failover; nothing if there is none."""
         with contextlib.suppress(OSError, ValueError):
-            status = await asyncio.to_thread(ask, self._sockets(name) / status_socket(()))
+            status = await asyncio.to_thread(ask, self._sockets(name) / status_socket(()), self.answer_s)
             if status["pid"] == self.processes[name].pid:
                 return next(iter(status["candidates"]), {})
         return {}

@@ -1,4 +1,4 @@
-"""What a tap with `wire: true` records of a side with a protocol: what was on the wire, both ways."""
+"""What a tap with `wire: true` records of a side: what was on the wire, both ways."""
 
 import asyncio
 from pathlib import Path

@@ -99,7 +99,9 @@ class CanPipe(OpenPipe):
         if self._lately >= _BUSY_FRAMES and not is_talk:
             self._is_gathering = True
             self._loop.remove_reader(fd)
-            self._go_on(now_s, self._lately)
+            self._note_rate(now_s - self._since_s, self._lately)
+            self._since_s = now_s
+            self._look_later(now_s + _GATHER_S / 2)
         return None
 
     def _go_on(self, now_s: float, frames: int) -> None:
@@ -119,7 +121,7 @@ class CanPipe(OpenPipe):
         """Read when frames have gathered, at times that all buses share; or earlier, to refill the driver."""
         due_s = now_s + self._half_s
         if not self._outbound.waits:
-            due_s = ((now_s + _GATHER_S / 2) // _GATHER_S + 1) * _GATHER_S
+            due_s = (now_s // _GATHER_S + 1) * _GATHER_S
         self._again = self._loop.call_at(due_s, self._on_readable)
 
     def _refill_soon(self) -> None:

@@ -9,8 +9,8 @@ from math import inf
 from typing import Any, NamedTuple
 
 from bridges.items import CanFrame
+from bridges.media.can.echo import is_same
 from bridges.media.can.port import BusPort, Port
-from bridges.media.can.receive import is_same
 from bridges.media.can.shared import Shared
 from bridges.media.can.socketcan import pack_frame
 from bridges.media.can.voice import Voice
