@@ -53,8 +53,9 @@ def documented_in(path: Path) -> Iterator[Text]:
 
 def is_public(node: ast.stmt, folder: str) -> bool:
     """Return whether a statement of a module makes a class or a function that others use."""
-    named = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-    return named and node.name[0] != "_" and node.name not in FACES.get(folder, ())
+    if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    return node.name[0] != "_" and node.name not in FACES.get(folder, ())
 
 
 def needs_verb(node: Documented) -> bool:
