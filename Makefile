@@ -5,8 +5,8 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 # Debian packages: the interpreter's venv module for everything; foreign SP peers for the tests;
 # libnanomsg, nats-server and OpenSSL for the comparison in `make bench`.
-TEST_PACKAGES := nanomsg-utils nng-utils qemu-system-arm firmware-microbit-micropython linux-image-amd64 qemu-system-x86 busybox-static kmod iproute2 can-utils tshark socat ser2net gpsd python3-gps libmodbus-dev gcc libc6-dev zsh fish man-db groff mandoc mosquitto mosquitto-clients systemd chromium prometheus pipx
-BENCH_PACKAGES := $(TEST_PACKAGES) libnanomsg5 nats-server libssl-dev openssl keepalived
+TEST_PACKAGES := nanomsg-utils nng-utils qemu-system-arm firmware-microbit-micropython linux-image-amd64 qemu-system-x86 busybox-static kmod iproute2 can-utils tshark socat ser2net gpsd python3-gps libmodbus-dev gcc libc6-dev libssl-dev zsh fish man-db groff mandoc mosquitto mosquitto-clients systemd chromium prometheus pipx
+BENCH_PACKAGES := $(TEST_PACKAGES) libnanomsg5 nats-server openssl keepalived
 
 define install
 	@missing=$$(for p in $(1); do dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \

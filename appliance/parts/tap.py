@@ -198,6 +198,8 @@ def described(part: Joined) -> dict[str, Any]:
 
 def _described_side(segment: str, side: Side) -> dict[str, Any]:
     found: dict[str, Any] = {"segment": segment, **dict(_front(side))}
+    if side.medium is not None and (side.medium.listens or any(side.medium.lets_in())):
+        found["listens"] = True
     for name, lists in (("allow", side.allowed), ("deny", side.denied)):
         every = {name: lists.both, f"{name}_in": lists.inward, f"{name}_out": lists.outward}
         found |= {key: [list(tokens(names)) for names in some] for key, some in every.items() if some}

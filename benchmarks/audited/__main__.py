@@ -91,7 +91,7 @@ def judged(plant: Plant, doors: dict[str, Door]) -> list[str]:
     drops = truth.dropped(found["ledger"], where)
     return [
         *truth.accused(found["findings"], by_key, where, doors),
-        *truth.missed(found, by_key, known, doors, drops),
+        *truth.missed(found, by_key, known - truth.in_queues(doors, plant.killed_s), doors, drops),
     ]
 
 

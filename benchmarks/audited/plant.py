@@ -31,6 +31,7 @@ class Plant:
         example = Installed(ROOT / "examples/medium-mqtt", directory / "installed")
         self._environment = example.environment if name == "mqtt" else None
         self.gateways: dict[str, Process] = {}
+        self.killed_s: list[float] = []
 
     @property
     def has_leases(self) -> bool:
@@ -54,6 +55,7 @@ class Plant:
             process.send_signal(signal.SIGSTOP)
             await asyncio.sleep(_FROZEN_S)
             return process.send_signal(signal.SIGCONT)
+        self.killed_s.append(asyncio.get_running_loop().time())
         process.kill()
         await process.communicate()
         await asyncio.sleep(_AWAY_S)

@@ -103,6 +103,13 @@ def dropped(ledger: Iterable[Mapping[str, Any]], where: Mapping[str, str]) -> Co
     return found
 
 
+def in_queues(doors: Doors, killed_s: Sequence[float]) -> set[bytes]:
+    """Return the frames that may have died in the queue of a gateway that was killed: it had handed them on,
+    and nothing knows how many had left. The audit says that its run ends without a last row."""
+    said = ((data, at_s) for door in doors.values() for data, (at_s, _) in door.said.items())
+    return {data for data, at_s in said if any(0 <= kill_s - at_s <= _AROUND_S for kill_s in killed_s)}
+
+
 def missed(
     found: Mapping[str, Any],
     content: Mapping[int, bytes],
