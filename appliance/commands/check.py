@@ -90,13 +90,14 @@ def run(options: argparse.Namespace) -> int:
         return 1
     if options.gateway is not None and not options.here:
         options.fail("--gateway needs --here")
-    findings = [f for file in options.files for f in findings_of(file, options.here, options.gateway)]
+    found = [(file, findings_of(file, options.here, options.gateway)) for file in options.files]
+    findings = [finding for _, some in found for finding in some]
     if options.json:
         print(json.dumps([finding._asdict() for finding in findings]))
     else:
         for finding in findings:
             print(finding)
-        for name in (STDIN if file == "-" else file for file in options.files):
-            if not any(finding.file == name and finding.level != "note" for finding in findings):
-                print(f"{name}: ok")
+        for file, some in found:  # whose findings may be in files that it names, such as a database
+            if all(finding.level == "note" for finding in some):
+                print(f"{STDIN if file == '-' else file}: ok")
     return int(any(finding.level == "error" for finding in findings))

@@ -100,3 +100,40 @@ def test_what_is_right_on_standard_input() -> None:
 @pytest.mark.parametrize("path", sorted(ROOT.glob("topologies/*.yaml")), ids=lambda path: path.stem)
 def test_no_shipped_topology_warns(path: Path) -> None:
     assert [finding for finding in check(load(path)) if finding.level in ("error", "warning")] == []
+
+
+HEAD = 'VERSION ""\nNS_ :\nBS_:\nBU_: ECU\n'
+DATABASES = {
+    "syntax": (HEAD + 'BO_ 256 E: 8 ECU\n SG_ A : 0|16@1+ (1,0 [0|1] "" X\n', "Invalid syntax at line 6"),
+    "identifier": (HEAD + "BO_ 4096 E: 8 ECU\n", "more than 11 bits in message E"),
+    "twice": (HEAD + "BO_ 256 E: 8 ECU\n\nBO_ 256 F: 8 ECU\n", "F has the identifier of E"),
+    "outside": (
+        HEAD + 'BO_ 256 E: 1 ECU\n SG_ A : 0|16@1+ (1,0) [0|1] "" X\n',
+        "lies outside of the 1 bytes",
+    ),
+    "overlap": (
+        HEAD + 'BO_ 256 E: 8 ECU\n SG_ A : 0|16@1+ (1,0) [0|1] "" X\n SG_ B : 8|16@1+ (1,0) [0|1] "" X\n',
+        "A and B overlap",
+    ),
+    "noise": ("\x00\x01 no database \xff", "no DBC"),
+    "empty": ("", "no DBC"),
+    "missing": (None, "cannot be read: No such file"),
+}
+
+
+@pytest.mark.parametrize("name", DATABASES)
+def test_each_fault_of_a_database_is_one_line_and_the_topology_is_not_called_ok(
+    name: str, tmp_path: Path, capsys: Out
+) -> None:
+    pytest.importorskip("cantools")
+    text, words = DATABASES[name]
+    if text is not None:
+        (tmp_path / "e.dbc").write_text(text)
+    side = "{can: {channel: can0, bitrate: 500000}, protocol: {dbc: {file: e.dbc, root: e}}}"
+    file = tmp_path / "t.yaml"
+    head = "name: t\ngateways: {gw: {}}\nbuses: {p: {on: gw}}\n"
+    file.write_text(f"{head}bridges: {{b: {{on: gw, join: [bus: p, {side}]}}}}\n")
+    main(["check", str(file)])
+    lines = [line for line in capsys.readouterr().out.splitlines() if ": note: " not in line]
+    assert len(lines) == 1, lines
+    assert words in lines[0]
