@@ -55,6 +55,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="run for some time, print what crossed each link, and stop: status 0 if something did, else 1",
     )  # fmt: skip
     parser.add_argument("--seconds", type=above_zero, metavar="N", help="with --test: run for N seconds (10)")
+    parser.add_argument(
+        "--real-time", action="store_true",
+        help="real-time priority for the event loop, if the system allows it: leases can be shorter",
+    )  # fmt: skip
     parser.set_defaults(fail=parser.error)
 
 
@@ -81,8 +85,14 @@ def run(options: argparse.Namespace) -> int:
     service = WithResponders(appliance, *responders)
     if options.test:
         seconds = options.seconds or TEST_S
-        return serve(service, announce, lambda: say_outcome(appliance.hubs(), appliance.rows()), seconds)
-    return serve(service, announce, lambda: say_ledger(appliance.hubs()))
+        return serve(
+            service,
+            announce,
+            lambda: say_outcome(appliance.hubs(), appliance.rows()),
+            seconds,
+            options.real_time,
+        )
+    return serve(service, announce, lambda: say_ledger(appliance.hubs()), real_time=options.real_time)
 
 
 def prepared(options: argparse.Namespace) -> tuple[Appliance, Path]:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from appliance.explain.hop import Exit, Hop, gained
 from appliance.parts.bridge import BridgePart
 from appliance.parts.bus import BusPart
-from bridges.bridge import Port
+from bridges.side import Port
 from bus.hub import Link, Pipe, chain, counts_of
 from bus.ledger import Stats
 from bus.patch import is_patch

@@ -9,7 +9,8 @@ from typing import Final
 from appliance.explain.arrival import Arrival, Part
 from appliance.explain.hop import Hop
 from appliance.parts.site import Entry
-from bridges.bridge import Bridge, Side
+from bridges.bridge import Bridge
+from bridges.side import Side
 from bus.hub import Hub, Pipe, Tap, chain
 from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads

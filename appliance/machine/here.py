@@ -6,14 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from appliance.local.places import runtime_directory
 from appliance.machine.inspection import disk_of, is_here, lacking_room, trouble
+from appliance.machine.turns import lease_words, worst_s
 from appliance.status.client import status_socket
 from bus.machine.permissions import distrust
 from bus.needs import Directory, Room, Secret
 from bus.schema import Where
 from bus.urls import IPC_PATH_BYTES_MAX
 from topologies.checks.needs import needs_of
-from topologies.findings import Finding, error, warning
+from topologies.findings import Finding, error, note, warning
 from topologies.model import Topology, gateway_named
+from topologies.resolved.brokers import lease_bounds
 from topologies.wiring.segments import wired
 
 
@@ -51,13 +53,23 @@ def _lacking(topology: Topology, gateway: str) -> Iterator[Finding]:
         yield warning(here.where, f"{text}: choose shorter names, or a --run-directory")
     if os.path.lexists(runtime_directory()) and (why := distrust(runtime_directory())):
         yield error(here.where, f"{runtime_directory()} {why}")
-    needs = list(needs_of(wired(topology), gateway))
+    wiring = wired(topology)
+    if wiring.leases(gateway):
+        yield _pace(topology, here.where)
+    needs = list(needs_of(wiring, gateway))
     yield from _crowded([(where, need) for where, need in needs if isinstance(need, Room)])
     for where, need in ((here.where, Directory(str(runtime_directory()))), *needs):
         text = "" if isinstance(need, Room) else trouble(need)
         if text and text not in told:
             told.add(text)
             yield (warning if isinstance(need, Secret) else error)(where, text)
+
+
+def _pace(topology: Topology, where: Where) -> Finding:
+    """Return what the scheduler of this machine allows: the lease that it keeps."""
+    lease_ms, most_ms = lease_bounds(topology)
+    long, text = lease_words(lease_ms, most_ms, worst_s())
+    return (warning if long else note)(where, text)
 
 
 def _crowded(placed: Sequence[tuple[Where, Room]]) -> Iterator[Finding]:

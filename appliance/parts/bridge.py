@@ -18,11 +18,12 @@ from appliance.parts.side import door_of, medium_plan, policy_of, replay_s
 from appliance.parts.site import BasePart, Entry, Revision, Site
 from appliance.status.rows import LinkRow
 from appliance.status.view import Beside
-from bridges.bridge import Bridge, Side
+from bridges.bridge import Bridge
 from bridges.handover.entrance import Rank
 from bridges.handover.gate import Gate
 from bridges.handover.window import spanning
 from bridges.policy import Policy
+from bridges.side import Side
 from bus.errors import LinkError
 from bus.hub import Hub, Link
 from bus.report import Reporter
@@ -188,7 +189,7 @@ class BridgePart(BasePart):
             policy = policy_of(resolved)
             side = self._add(resolved, policy) if place is None else old[place].side
             if side.policy != policy:
-                side.revise(policy)
+                self.hub.revise_side(side, policy)
             row = LinkRow(self.hub, side.row(end.link.name), end.link, (f"{self.id}/{number}",))
             before = None if place is None else old[place]
             door = door_of(side, resolved.side.front, None if before is None else before.door)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable
 
-from bridges.bridge import Side
+from bridges.side import Side
 from bus.hub import Pipe
 from bus.quantity.quantity import Quantity
 from bus.quantity.readings import Readings

@@ -5,13 +5,13 @@ from typing import Any
 
 from appliance.parts.bus import LIMITS
 from appliance.parts.changes import Plan
-from bridges.bridge import Side
 from bridges.front.hub import FrontHub
 from bridges.front.settings import Front
 from bridges.holdoff import STEP_S
 from bridges.media import shedding
 from bridges.media.medium import Medium
 from bridges.policy import Policy
+from bridges.side import Side
 from bus.hub import Hub, Link
 from bus.keys import Keyring, ring_of
 from bus.schema import settings_of

@@ -12,9 +12,9 @@ from appliance.parts.changes import Change
 from appliance.parts.device import DevicePart, Joined
 from appliance.parts.site import Revision, Site
 from appliance.status.rows import LinkRow
-from bridges.bridge import Port
 from bridges.items import Items
 from bridges.media.wire import WireTap, wire_of
+from bridges.side import Port
 from bus.hub import Hub, Link, Pipe, State
 from bus.patch import is_patch
 from capture.schema import ANY, Direction

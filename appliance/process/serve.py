@@ -10,6 +10,7 @@ from typing import Protocol
 from appliance.process import notify
 from appliance.process.interrupts import STOPS
 from bus.hub import Hub
+from bus.machine.real_time import RealTime
 from bus.machine.wake_hook import WakefulLoop
 
 DRAIN_S = 1.0
@@ -50,11 +51,13 @@ def serve(
     announce: Callable[[], None],
     farewell: Callable[[], int] = int,
     limit_s: float | None = None,
+    real_time: bool = False,
 ) -> int:
     """Run a service: open, announce, wait for a signal of `STOPS`, drain within a bound, close.
 
     The service manager is told. `farewell` is called before the service closes and returns the exit status;
-    by default that is 0. With `limit_s` the service stops by itself after that time.
+    by default that is 0. With `limit_s` the service stops by itself after that time. `real_time`: its loop
+    has real-time priority once it runs, if the system allows that.
 
     Raises `LinkError` for a service that can never open.
     """
@@ -62,16 +65,21 @@ def serve(
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with asyncio.Runner(loop_factory=WakefulLoop) as runner:
-        return runner.run(_serve(service, announce, farewell, limit_s))
+        return runner.run(_serve(service, announce, farewell, limit_s, real_time))
 
 
 async def _serve(
-    service: Served, announce: Callable[[], None], farewell: Callable[[], int], limit_s: float | None
+    service: Served,
+    announce: Callable[[], None],
+    farewell: Callable[[], int],
+    limit_s: float | None,
+    real_time: bool,
 ) -> int:
     loop = asyncio.get_running_loop()
     stop = Stop(loop)
     service.open(loop)
     heart = notify.Heart(loop)
+    priority = RealTime(loop) if real_time else None
     try:
         announce()
         await service.opened()
@@ -83,6 +91,8 @@ async def _serve(
         await drain(service)
         return farewell()
     finally:
+        if priority is not None:
+            priority.close()
         heart.close()
         service.close()
         gc.unfreeze()

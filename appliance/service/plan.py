@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from bus.errors import TopologyError
+from bus.leases.wire import LEASE_MS
 from bus.needs import (
     Certificate,
     Device,
@@ -44,6 +45,7 @@ class Plan:
     `command` runs it, `file` is the topology. `devices` are paths below /dev that it may open, `directories`
     those that it may write to, `secrets` the files below /etc/NAME that only its group may read. `families`
     are address families beside those of every gateway. `low_ports`: it listens below 1024.
+    `real_time`: it renews or grants leases, so it must have its turn in time on a busy machine.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Plan:
     secrets: tuple[str, ...]
     families: tuple[str, ...]
     low_ports: bool
+    real_time: bool
     watchdog_s: int
 
 
@@ -63,7 +66,8 @@ def plan_of(topology: Topology, gateway: str, name: str, command: Iterable[str],
     """Return the plan of a service. Raises `TopologyError` for a wrong name, or a path hidden from it."""
     if not _NAME.fullmatch(name):
         raise TopologyError(f'"{name}" is no name for a service: use a-z, 0-9 and -, at most 31 characters')
-    needs = [need for _, need in needs_of(wired(topology), gateway)]
+    wiring = wired(topology)
+    needs = [need for _, need in needs_of(wiring, gateway)]
     words = tuple(command)
     if not words[0].startswith("/"):
         raise TopologyError(f"{plain(words[0])}: write the program's path from the root directory on")
@@ -83,12 +87,13 @@ def plan_of(topology: Topology, gateway: str, name: str, command: Iterable[str],
         secrets=_each(path for path in _secrets(needs) if path.startswith(f"/etc/{name}/")),
         families=_each(need.family for need in needs if isinstance(need, Sockets)),
         low_ports=any(isinstance(need, Listening) and 0 < need.port < _PRIVILEGED_PORTS for need in needs),
+        real_time=wiring.leases(gateway),
         watchdog_s=max([_WATCHDOG_S, *(ceil(_LEASES * lease_s) for lease_s in _leases_s(topology))]),
     )
 
 
 def _leases_s(topology: Topology) -> Iterator[float]:
-    yield from (broker.lease_ms / 1000 for broker in topology.brokers.values())
+    yield from ((broker.lease_ms or LEASE_MS) / 1000 for broker in topology.brokers.values())
 
 
 def _each(words: Iterable[str]) -> tuple[str, ...]:

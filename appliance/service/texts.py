@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from appliance.service.plan import Plan
+from bus.machine.real_time import PRIORITY
 
 MARK: Final = "# Written by `buscoupler install`, from"
 """Begins the first line of each file: only such files are replaced and removed."""
@@ -53,14 +54,17 @@ def _words(plan: Plan) -> dict[str, str]:
     command = " ".join([path_text(program), *map(quoted, words)])
     file, gateway = quoted(plan.file), quoted(plan.gateway)
     capability = "CAP_NET_BIND_SERVICE" if plan.low_ports else ""
+    real_time = " --real-time" if plan.real_time else ""
     return {
         "name": plan.name,
         "what": f"gateway {plan.gateway} of {plan.topology}".replace("%", "%%"),
-        "start": f"{command} run {file} --gateway {gateway}",
+        "start": f"{command} run {file} --gateway {gateway}{real_time}",
         "reload": f"{command} reload {file} --gateway {gateway}",
         "watchdog": str(plan.watchdog_s),
         "families": " ".join(("AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK", *plan.families)),
         "capability": capability,
+        "real_time_limit": f"LimitRTPRIO={PRIORITY}\n" if plan.real_time else "",
+        "restrict_real_time": "no" if plan.real_time else "yes",
         "devices": "\n".join(_devices(plan)),
         "writable": "".join(f"ReadWritePaths=-{path_text(path)}\n" for path in _foreign(plan)),
     }
@@ -147,7 +151,7 @@ TimeoutStopSec=20
 OOMPolicy=continue
 LimitNOFILE=65536
 LimitCORE=0
-
+{real_time_limit}
 User={name}
 Group={name}
 UMask=0027
@@ -176,7 +180,7 @@ ProtectKernelTunables=yes
 RemoveIPC=yes
 RestrictAddressFamilies={families}
 RestrictNamespaces=yes
-RestrictRealtime=yes
+RestrictRealtime={restrict_real_time}
 RestrictSUIDSGID=yes
 LockPersonality=yes
 MemoryDenyWriteExecute=yes
@@ -184,7 +188,7 @@ SystemCallArchitectures=native
 SystemCallErrorNumber=EPERM
 SystemCallFilter=@system-service
 SystemCallFilter=~@privileged @resources
-# limits of open files, and the idle priority of a tap's writer
+# limits of open files, the idle priority of a tap's writer, and real-time priority of the event loop
 SystemCallFilter=prlimit64 setrlimit sched_setscheduler
 
 [Install]

@@ -13,7 +13,7 @@ from bus.vacancy import Filter
 from bus.wire.batch import Batch, from_payloads, payloads
 
 if TYPE_CHECKING:
-    from bridges.bridge import Side
+    from bridges.side import Side
 
 Step = Callable[[Batch, Refuse], Batch | None]
 """Returns the messages of a batch that go on, and counts the others."""

@@ -1,6 +1,7 @@
 """Failover of one bridge.
 
 The bridge has an `entrance`: a `gate`, which is open at one gateway, or one at which all forward in
-`parallel`. A `window` is what a standby has heard. `stamps` are those that all candidates put on alike, and
-`copies` those of frames that another candidate sent first.
+`parallel`. A `window` is what a standby has heard: the frames (`heard`), by the rules of the `sides`, and the
+`outcome` of earlier ones. `stamps` are those that all candidates put on alike, and `copies` those of frames
+that another candidate sent first.
 """

@@ -1,6 +1,6 @@
 """The gate of a bridge that several gateways run: open while this one may forward, else a window."""
 
-import secrets
+import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -9,12 +9,13 @@ from operator import itemgetter
 
 from bridges.forms import EnvelopedBatch, MixedBatch
 from bridges.handover.entrance import ALONE, GatedSide, KeyOf, Rank
+from bridges.handover.sides import SideRules
 from bridges.handover.stamps import Stamps
-from bridges.handover.window import AGE_S, Due, SideRules, Window
+from bridges.handover.window import AGE_S, Due, Window
 from bridges.rules import Seen
 from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
-from bus.wire.envelope import is_enveloped, take_apart
+from bus.wire.envelope import first_sequence, is_enveloped, take_apart
 
 LATE_S = 0.25  # what the other had queued, on a slow line, may come out for so long after our turn began
 _U32 = 0xFFFFFFFF
@@ -59,7 +60,7 @@ class Gate:
         self.forwarding, self.in_doubt = False, in_doubt
         self._sides, self._clock = tuple(sides), clock
         self._may_forward, self._on_lapse = may_forward, on_lapse
-        self._private, self._last = private_origin(origin, rank.number), secrets.randbits(32)
+        self._private, self._last = private_origin(origin, rank.number), first_sequence(time.time())
         others = (number for number in range(rank.of) if number != rank.number)
         self._others = tuple(private_origin(origin, number).to_bytes(4, "big") for number in others)
         self._stamps = self._stamps_for(sides, None)

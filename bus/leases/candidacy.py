@@ -10,6 +10,8 @@ from bus.events import RecordEvent
 from bus.keys import Keyring
 from bus.leases.candidate import Candidate, State
 from bus.leases.link import BrokerLink
+from bus.machine.real_time import is_real_time
+from bus.machine.stops import Turns, stopped_s, turns
 from bus.machine.wake_hook import WakefulLoop
 from bus.tmq.wire import Address
 from bus.transports.secure import Security
@@ -82,6 +84,7 @@ class Candidacy:
         self._looked_s = 0.0
         self._slept = False
         self._due_s: float | None = None  # of the next heartbeat
+        self._turns: Turns | None = None  # at the last one
         self._stood_s = 0.0  # so long this process had no turn, while it held the lease
         self._told_ms = 0  # the lease that the log has
         self._epoch = 0  # of the last takeover
@@ -111,7 +114,7 @@ class Candidacy:
     def revise(
         self,
         brokers: Sequence[Address],
-        lease_ms: int,
+        lease_ms: int | None,
         most_ms: int = 0,
         keys: Keyring | None = None,
         security: Securities = MappingProxyType({}),
@@ -156,8 +159,11 @@ class Candidacy:
     def _measure(self, now: float) -> None:
         """Note how late this heartbeat is, and say once by how much the lease grows for that."""
         pace = self.candidate.pace
+        before, self._turns = self._turns, turns()
         if self._due_s is not None:
-            pace.late(now - self._due_s, now)
+            late_s = now - self._due_s
+            pace.late(late_s, now, stopped_s(late_s, before, self._turns))
+        pace.prioritize(is_real_time())
         self._due_s = now + self.candidate.heartbeat_ms / 1000
         if pace.judge(now) >= 2 * max(self._told_ms, pace.least_ms):
             self._told_ms = pace.lease_ms

@@ -19,7 +19,7 @@ _NUMBERS = 64  # claims whose time of sending is remembered
 class BrokerView:
     """One broker as a candidate sees it: whether the broker can be reached, and its last grant."""
 
-    __slots__ = ("grant", "heard_s", "reach", "sent", "since_s", "until_s")
+    __slots__ = ("answered", "grant", "heard_s", "reach", "sent", "since_s", "until_s")
 
     def __init__(self, since_s: float = -inf) -> None:
         self.reach: Reach = "unknown"
@@ -27,6 +27,7 @@ class BrokerView:
         self.grant: Grant | None = None
         self.heard_s = self.until_s = -inf
         self.sent: dict[int, float] = {}
+        self.answered = 0  # the number of the last claim that was answered; claims count from 1
 
     def granted(self, now: float) -> bool:
         """Return whether this broker's lease to us still runs."""
@@ -57,13 +58,12 @@ class Candidate:
         order: int,
         brokers: int,
         name: str = "",
-        lease_ms: int = LEASE_MS,
+        lease_ms: int | None = LEASE_MS,
         most_ms: int = 0,
     ) -> None:
         self.tokens: Tokens = tuple(tokens)
         self.bridge, self.id, self.order, self.name = bridge, id, order, name
         self.pace = Pace(lease_ms, most_ms)
-        self.revise(lease_ms, most_ms)
         self._views = {number: BrokerView() for number in range(brokers)}
         self.state: State = "standby"
         self.cause = "started"
@@ -78,10 +78,14 @@ class Candidate:
         """The brokers as this candidate sees them."""
         return list(self._views.values())
 
-    def revise(self, lease_ms: int, most_ms: int = 0) -> None:
+    def revise(self, lease_ms: int | None, most_ms: int = 0) -> None:
         """Claim leases of another length from the next claim on."""
-        self.heartbeat_ms = heartbeat_ms_of(lease_ms)
         self.pace.revise(lease_ms, most_ms)
+
+    @property
+    def heartbeat_ms(self) -> int:
+        """The time between two claims: a machine that is late sends claims more often than it says."""
+        return heartbeat_ms_of(self.pace.least_ms)
 
     @property
     def lease_s(self) -> float:
@@ -183,8 +187,9 @@ class Candidate:
             return self.state
         sent_s = view.sent.get(grant.number)
         view.grant, view.heard_s = grant, now
-        if sent_s is not None:
+        if sent_s is not None and grant.number != view.answered:  # else it tells of a change, unasked
             self.pace.answered(now - sent_s, now)
+        view.answered = grant.number
         view.until_s = -inf if sent_s is None or not grant.granted else sent_s + grant.lease_ms / 1000
         self.epoch = max(self.epoch, grant.epoch)
         if self.state == "fenced":

@@ -2,12 +2,15 @@
 
 A lease is lost without a fault where a process gets its turn later than the lease allows. So a candidate
 measures how late its own timers come, and how long brokers take to answer, and asks for a longer lease where
-these are slow: `FACTOR` times the worst of the last minutes is added to the shortest lease.
+these are slow: `FACTOR` times the worst of the last minutes is added to the shortest lease. A process
+that was stopped, or a machine that was paused, is no late one: a longer lease would only make its next stop
+worse.
 """
 
+from math import inf
 from typing import Final
 
-from bus.leases.wire import LEASE_MS_MAX, LEASE_MS_MIN
+from bus.leases.wire import LEASE_MS, LEASE_MS_MAX, LEASE_MS_MIN, LEASE_REAL_TIME_MS
 
 FACTOR: Final = 8
 KEPT_S: Final = 600.0
@@ -15,6 +18,8 @@ KEPT_S: Final = 600.0
 STARTING_S: Final = 5.0
 """A process that starts is late for reasons that pass: what it measures so early counts for `STARTED_S`."""
 STARTED_S: Final = 30.0
+STOPPED_S: Final = 0.25
+"""A stop that is shorter may be a paused virtual processor, which is lateness of its host."""
 _IDLE_S: Final = 0.005  # so late every machine is
 _STEP_S: Final = 10.0
 
@@ -42,27 +47,45 @@ class Worst:
 class Pace:
     """The lease that a candidate asks for: `lease_ms`, or more on a machine that is late, up to `most_ms`.
 
-    Times are in seconds, monotonic.
+    Without `lease_ms` the shortest one is 250 ms, and 100 ms while the process has real-time priority. Times
+    are in seconds, monotonic.
     """
 
-    def __init__(self, lease_ms: int, most_ms: int) -> None:
+    def __init__(self, lease_ms: int | None, most_ms: int) -> None:
         self._late, self._answers = Worst(), Worst()
         self._began_s: float | None = None
+        self._real_time = False
+        self._stopped_s = -inf  # until then the process was stopped
         self.revise(lease_ms, most_ms)
 
-    def revise(self, lease_ms: int, most_ms: int) -> None:
+    def revise(self, lease_ms: int | None, most_ms: int) -> None:
         """Set other bounds."""
-        self.least_ms = min(max(LEASE_MS_MIN, lease_ms), LEASE_MS_MAX)
+        self._given_ms = None if lease_ms is None else min(max(LEASE_MS_MIN, lease_ms), LEASE_MS_MAX)
         self.most_ms = min(max(self.least_ms, most_ms), LEASE_MS_MAX)
         self.lease_ms, self.late_s = self.least_ms, 0.0
 
-    def late(self, seconds: float, now: float) -> None:
-        """Note that a timer of this process came so late."""
-        self._note(self._late, seconds, now)
+    @property
+    def least_ms(self) -> int:
+        """The lease of a machine that is on time."""
+        if self._given_ms is not None:
+            return self._given_ms
+        return LEASE_REAL_TIME_MS if self._real_time else LEASE_MS
+
+    def late(self, seconds: float, now: float, stopped_s: float = 0.0) -> None:
+        """Note that a timer of this process came so late, and for how much of that time it was stopped."""
+        if stopped_s < STOPPED_S:
+            self._note(self._late, seconds, now)
+        else:
+            self._stopped_s = now
 
     def answered(self, seconds: float, now: float) -> None:
         """Note that a broker took so long to answer."""
-        self._note(self._answers, seconds, now)
+        if now - seconds > self._stopped_s:
+            self._note(self._answers, seconds, now)
+
+    def prioritize(self, real_time: bool) -> None:
+        """Note whether the process has real-time priority now."""
+        self._real_time = real_time
 
     def _note(self, worst: Worst, seconds: float, now: float) -> None:
         """Note a measurement. One above the longest lease is a process that was frozen: a fault."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from bus.leases.wire import HEARTBEATS, LEASE_MAX_MS, LEASE_MS, LEASE_MS_MAX
+from bus.leases.wire import HEARTBEATS, LEASE_MAX_MS, LEASE_MS, LEASE_MS_MAX, LEASE_REAL_TIME_MS
 from bus.schema import Milliseconds, Range, Record
 
 
@@ -13,10 +13,10 @@ class BrokerSettings(Record):
 
     heartbeat_ms: Annotated[Milliseconds, "a peer that is silent for three of these counts as gone"] = 1000
     lease_ms: Annotated[
-        int,
-        Range(1, LEASE_MS_MAX),
-        f"how long a bridge may forward on one lease; it renews a lease {HEARTBEATS:g} times in this time",
-    ] = LEASE_MS
+        Annotated[int, Range(1, LEASE_MS_MAX)] | None,
+        f"how long a bridge may forward on one lease; it renews a lease {HEARTBEATS:g} times in this time; "
+        f"by default {LEASE_MS}, and {LEASE_REAL_TIME_MS} for a gateway with real-time priority",
+    ] = None
     lease_max_ms: Annotated[
         int,
         Range(1, LEASE_MS_MAX),
@@ -43,4 +43,4 @@ class BrokerSettings(Record):
     @property
     def most_ms(self) -> int:
         """The bound of all leases, in ms."""
-        return max(self.lease_ms, self.lease_max_ms)
+        return max(self.lease_ms or LEASE_MS, self.lease_max_ms)

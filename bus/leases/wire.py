@@ -16,6 +16,8 @@ VERSION = 1
 NAME_BYTES_MAX = 255
 ANOTHER = 0xFFFFFFFF  # in a grant, for the id of a holder that is not the receiver
 LEASE_MS = 250
+LEASE_REAL_TIME_MS = 100
+"""The shortest lease, by default, of a candidate with real-time priority: it has its turn at once."""
 LEASE_MAX_MS = 2000
 """The longest lease that a candidate on a machine that is late asks for, by default."""
 LEASE_MS_MIN, LEASE_MS_MAX = 10, 0xFFFF

@@ -55,6 +55,16 @@ class Parts(NamedTuple):
     is_frame: bool
 
 
+def first_sequence(unix_s: float) -> int:
+    """Return the sequence number with which an appliance begins that starts at a time: microseconds since
+    1970, modulo 2^32.
+
+    So the numbers of a restart follow those of the run before it, as long as that sent less than a million
+    messages a second, and come back after 71 minutes at the soonest.
+    """
+    return int(unix_s * 1_000_000) & _U32
+
+
 def is_enveloped(data: Buffer, start: int = 0, stop: int | None = None) -> bool:
     """Tell whether the message at `start`, which ends at `stop` or with `data`, begins with an envelope."""
     end = len(data) if stop is None else stop

@@ -9,8 +9,8 @@ import pytest
 from appliance.parts.bridge import BridgePart
 from appliance.parts.broker import BrokerPart
 from appliance.process.serve import drain
-from bridges.bridge import Side
 from bridges.media.tmq.link import TmqLink
+from bridges.side import Side
 from bus.hub import Hub
 from bus.ledger import Stats
 from bus.tmq import Client

@@ -1,20 +1,24 @@
 import asyncio
 import os
 from asyncio import get_running_loop
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridges.bridge import Bridge, Side
+from bridges.bridge import Bridge
+from bridges.handover.entrance import ALONE
 from bridges.ingress import only_frames
 from bridges.media.uart.codec import Decoder, encode
 from bridges.policy import Policy
+from bridges.side import Side
 from bus.hub import Hub
 from bus.patch import join
 from bus.wire.batch import from_payloads
 from bus.wire.envelope import Envelope, split, wrap
 from bus.wire.frame import is_frame, pack
+from bus.wire.timed import Agreement, wrap_timed
 from tests.bridges.support import FRAME, PtyPair, RecordingPipe, frame, recorder, say
 from tests.helpers.links import can_link, uart_link
 from tests.helpers.peers import until
@@ -239,8 +243,60 @@ def test_a_pipe_that_goes_leaves_its_counts() -> None:
     assert b.stats.balance() == 0
 
 
-def test_sequence_starts_at_random() -> None:
-    assert len({Bridge("b", 1).sequence for _ in range(8)}) > 1
+def test_numbers_begin_with_the_time_of_day_so_those_of_a_restart_follow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    times = iter(1_764_000_000 + after_s for after_s in (0, 0.001, 4000))
+    monkeypatch.setattr("bridges.inside.time.time", lambda: next(times))
+    first = [bridge_numbers() for _ in range(3)]
+    assert [(later - first[0]) % 2**32 for later in first] == [0, 1000, 4_000_000_000]
+
+
+def bridge_numbers() -> int:
+    bridge = Bridge("b", 1)
+    plain, trunk = bridge.side("plain"), bridge.side("trunk", Policy(trunk=True))
+    source, wire = recorder(plain), recorder(trunk)
+    say(plain, source, FRAME)
+    found = split(wire.messages[0])
+    assert found is not None
+    assert found[0] is not None
+    return found[0].sequence
+
+
+ENTRANCES: dict[str, Callable[[Bridge], object]] = {
+    "alone": lambda bridge: None,
+    "standby": lambda bridge: bridge.stand_by(lambda _: True),
+    "active": lambda bridge: bridge.stand_by(lambda _: True).resume(),
+    "parallel": lambda bridge: bridge.forward_beside_others(ALONE),
+}
+
+
+@pytest.mark.parametrize("opaque", [False, True])
+@pytest.mark.parametrize("entrance", ENTRANCES)
+def test_who_does_not_know_times_rejects_them_and_offers_and_hears_all_else(
+    entrance: str, opaque: bool
+) -> None:
+    """A new appliance on the trunk of an old one, which may be one of several gateways of its bridge."""
+    bridge, _ = make()
+    plain = bridge.side("plain", Policy(opaque=True))
+    trunk = bridge.side("trunk", Policy(trunk=True, opaque=opaque))
+    out, new = recorder(plain), recorder(trunk)
+    ENTRANCES[entrance](bridge)
+    end, stamped = Agreement(wants=True), [Envelope(7, number) for number in range(3)]
+    timed = [wrap_timed(FRAME, one, 5) for one in stamped]
+    offer = end.begin()
+    assert offer is not None
+    hello = wrap_timed(b"hello", Envelope(7, 9), 5)
+    say(trunk, new, offer, *timed, hello, wrap(FRAME, Envelope(7, 10)))
+    waits = 1 if entrance == "standby" else 0
+    told = {"malformed": 5} | ({"standby": waits} if waits else {})
+    assert rejected(trunk) == told
+    assert len(out.messages) == 1 - waits
+    assert [end.hear(message) for message in new.messages] == [(False, None)] * len(new.messages)
+    out.messages.clear()
+    say(trunk, new, *(end.leaving(message) for message in timed))  # what an end does that heard no offer
+    assert rejected(trunk)["malformed"] == 5
+    assert out.messages == ([] if waits else [FRAME] * 3)
 
 
 def test_sequence_wraps() -> None:

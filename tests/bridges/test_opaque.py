@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridges.bridge import Bridge, Side
+from bridges.bridge import Bridge
 from bridges.policy import Policy
+from bridges.side import Side
 from bus.balance import imbalances
 from bus.patch import join
 from bus.watch.watched import WatchedHub

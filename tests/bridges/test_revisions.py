@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Callable
 
-from bridges.bridge import Bridge, Side
+from bridges.bridge import Bridge
 from bridges.handover.gate import Gate
 from bridges.policy import Policy
+from bridges.side import Side
 from bus.wire.envelope import Envelope, split, wrap
 from bus.wire.frame import pack
 from tests.bridges.support import RecordingPipe, recorder, say
@@ -34,7 +35,7 @@ def test_rules_take_effect_with_the_next_batch_and_go_again() -> None:
         (Policy(deny_in=((7,),)), [A, B]),
         (Policy(), [A, B]),
     ):
-        b.revise(policy)
+        bridge.revise_side(b, policy)
         assert bridge.simple == (policy == Policy())
         say(a, from_a, A, B)
         assert heard(from_b) == passed
@@ -48,7 +49,7 @@ def test_rules_take_effect_with_the_next_batch_and_go_again() -> None:
 
 def test_a_side_becomes_a_trunk_and_plain_again() -> None:
     bridge, (a, b), (from_a, from_b) = made(Policy(), Policy())
-    b.revise(Policy(trunk=True))
+    bridge.revise_side(b, Policy(trunk=True))
     say(a, from_a, A)
     assert [split(message) for message in heard(from_b)] == [(Envelope(0xB, 42, 8), A)]
     say(b, from_b, wrap(B, Envelope(9, 9)), wrap(B, Envelope(9, 9)))
@@ -56,7 +57,7 @@ def test_a_side_becomes_a_trunk_and_plain_again() -> None:
     bridge.revise(0xC, ())
     say(a, from_a, A)
     assert [split(message) for message in heard(from_b)] == [(Envelope(0xC, 43, 8), A)]
-    b.revise(Policy())
+    bridge.revise_side(b, Policy())
     assert bridge.simple
     say(a, from_a, A)
     assert heard(from_b) == [A]
@@ -81,13 +82,13 @@ def test_sides_come_and_go_and_counts_of_a_name_go_on() -> None:
 
 
 async def test_what_is_held_back_goes_out_when_nobody_shares_the_trunk_any_more() -> None:
-    _, (a, b), (from_a, from_b) = made(Policy(), Policy(trunk=True, hold_s=60.0, hold_always=True))
+    bridge, (a, b), (from_a, from_b) = made(Policy(), Policy(trunk=True, hold_s=60.0, hold_always=True))
     say(a, from_a, A, B)
     assert heard(from_b) == []
     assert b.queued == 2
-    b.revise(Policy(trunk=True, hold_s=30.0, hold_always=True, deny=((7,),)))
+    bridge.revise_side(b, Policy(trunk=True, hold_s=30.0, hold_always=True, deny=((7,),)))
     assert b.queued == 2
-    b.revise(Policy(trunk=True))
+    bridge.revise_side(b, Policy(trunk=True))
     assert [found[1] for found in map(split, heard(from_b)) if found] == [A, B]
     assert b.queued == 0
     assert all(port.stats.balance() == 0 for port in b.ports)
@@ -141,7 +142,7 @@ def test_a_frame_that_was_due_only_on_a_side_that_has_gone_is_given_up() -> None
 def test_a_standby_stamps_what_it_heard_when_a_side_becomes_a_trunk() -> None:
     bridge, (a, b, _), (from_a, from_b, from_c), promote = standing_by(trunk=False)
     say(a, from_a, A)
-    b.revise(Policy(trunk=True))
+    bridge.revise_side(b, Policy(trunk=True))
     promote()
     assert heard(from_c) == [A]
     assert [found[1] for found in map(split, heard(from_b)) if found and found[0]] == [A]

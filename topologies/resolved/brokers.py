@@ -47,6 +47,13 @@ def resolved_broker(name: str, topology: Topology) -> ResolvedBroker:
     return ResolvedBroker(name, topology.name, spec, peers, keys, stamps)
 
 
+def lease_bounds(topology: Topology) -> tuple[int | None, int]:
+    """Return the shortest lease that its brokers name, None if none does, and the longest, in ms."""
+    brokers = topology.brokers.values()
+    shortest = min((one.lease_ms for one in brokers if one.lease_ms is not None), default=None)
+    return shortest, min((one.most_ms for one in brokers), default=0)
+
+
 class CandidateFacts(NamedTuple):
     """The facts that make a gateway's copy of a bridge a candidate.
 
@@ -63,7 +70,7 @@ class CandidateFacts(NamedTuple):
     brokers: tuple[str, ...]
     tls: tuple[tuple[str, Tls], ...]
     gateway: str
-    lease_ms: int
+    lease_ms: int | None
     lease_max_ms: int
     origin: int
     keys: KeyFiles
@@ -90,6 +97,7 @@ class Candidates:
         self._brokers = tuple(url for url, _ in places)
         self._tls = tuple((url, one) for url, one in places if one is not None)
         self._keys = stamped(topology.keys)
+        self._bounds = lease_bounds(topology)
         self._certificates = tuple(certificates(one) for _, one in self._tls)
 
     def facts(self, bridge: str) -> CandidateFacts | None:
@@ -114,8 +122,8 @@ class Candidates:
             brokers=self._brokers,
             tls=self._tls,
             gateway=gateway,
-            lease_ms=min((broker.lease_ms for broker in wiring.topology.brokers.values()), default=0),
-            lease_max_ms=min((broker.most_ms for broker in wiring.topology.brokers.values()), default=0),
+            lease_ms=self._bounds[0],
+            lease_max_ms=self._bounds[1],
             origin=origin,
             keys=self._keys,
             certificates=self._certificates,

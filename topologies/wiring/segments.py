@@ -70,6 +70,15 @@ class Wiring:
         groups = self.candidates.items()
         return {one for name, group in groups for one in (group if bridges[name].is_parallel else group[:1])}
 
+    def leases(self, gateway: str) -> bool:
+        """Return whether a gateway claims leases, or grants them."""
+        bridges = self.topology.bridges
+        claims = (
+            len(group) > 1 and not bridges[name].is_parallel and any(one.gateway == gateway for one in group)
+            for name, group in self.candidates.items()
+        )
+        return any(claims) or any(broker.on == gateway for broker in self.topology.brokers.values())
+
     def links(self, forwarding: Collection[Candidate]) -> list[Edge]:
         """Return the links between buses, and the links of the candidates that are `forwarding`."""
         return [edge for edge in self.edges if edge.candidate is None or edge.candidate in forwarding]

@@ -12,11 +12,14 @@ import pytest
 
 from appliance.commandline.cli import main
 from appliance.local.places import runtime_directory
+from appliance.machine import here
 from appliance.machine.here import find_lacking
+from appliance.machine.turns import worst_s
 from bus.errors import BusError
 from bus.needs import Device, Directory, Library, Listening, Lookup, Probe, Readable
 from tests.helpers.appliances import appliance_of
 from tests.helpers.certificates import own_tls
+from tests.helpers.ports import free_port
 from topologies.checks.checker import check
 from topologies.checks.needs import needs_of
 from topologies.loading.loader import loads
@@ -106,7 +109,7 @@ bridges: {x: {on: a, join: [{uart: /dev/null}, {tmq: {brokers: "tcp://127.0.0.1:
 
 def test_a_gateway_elsewhere_is_looked_for_only_if_it_is_wanted(taken: int) -> None:
     found = find_lacking(loads(WHOLE % taken), "far")
-    assert ["192.0.2.7 is no address of this machine" in one.text for one in found] == [True]
+    assert ["192.0.2.7 is no address of this machine" in one.text for one in found] == [True, False]
     assert found[0].level == "warning"
     (one,) = find_lacking(loads(WHOLE % taken), "nobody")
     assert 'no gateway "nobody"; known here: near, far' in one.text
@@ -272,3 +275,29 @@ def test_a_disk_that_its_captures_may_fill_is_a_warning(
 def test_a_directory_that_cannot_be_made_is_told_once() -> None:
     found = find_lacking(loads(ROOM.format("/proc/self/status", MB, MB)), None)
     assert [one.level for one in found] == ["error", "error"]
+
+
+@pytest.mark.parametrize(
+    ("late_s", "level", "words"),
+    [
+        (0.0002, "note", "0.2 ms late, so a lease lasts some 250 ms"),
+        (0.04, "warning", "some 570 ms: `run --real"),
+    ],
+)
+def test_it_says_how_long_a_lease_the_scheduler_allows(
+    late_s: float, level: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(here, "worst_s", lambda: late_s)
+    text = 'name: t\ngateways: {near: {address: 127.0.0.1}}\nbrokers: {m: {on: near, listen: "tcp://127.0.0.1:%d"}}\n'
+    (found,) = (one for one in find_lacking(loads(text % free_port()), "near") if "lease" in one.text)
+    assert found.level == level
+    assert words in found.text
+
+
+def test_a_gateway_without_leases_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(here, "worst_s", lambda: pytest.fail("measured"))
+    assert not find_lacking(loads("name: t\ngateways: {near: {address: 127.0.0.1}}\n"), "near")
+
+
+def test_the_latest_timer_is_measured() -> None:
+    assert worst_s(2) >= 0

@@ -296,7 +296,7 @@ def test_installing_again_changes_nothing_and_uninstalling_takes_all_back(
     assert "systemctl enable buscoupler" in said
     assert "udevadm control --reload" in said
     unit_text = (root / UNIT.lstrip("/")).read_text()
-    assert "ExecStart=/usr/bin/true run /etc/buscoupler/plant.yaml --gateway gw-a\n" in unit_text
+    assert "ExecStart=/usr/bin/true run /etc/buscoupler/plant.yaml --gateway gw-a --real-time\n" in unit_text
     assert main(words) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[:4]] == ["unchanged"] * 4
     assert main(["uninstall", "--root", str(root)]) == 0
@@ -350,6 +350,32 @@ def test_a_gateway_that_is_not_there_is_refused(
 def test_ports_below_1024_are_low_and_any_port_is_none(port: int, low: bool) -> None:
     text = TEXT.replace("127.0.0.1:80", f"127.0.0.1:{port}")
     assert plan("gw-b", text).low_ports is low
+
+
+CANDIDATES = """\
+name: plant
+gateways:
+  gw-a: {address: 10.0.0.1}
+  gw-b: {address: 10.0.0.2}
+  gw-c: {address: 10.0.0.3}
+  gw-d: {address: 10.0.0.4}
+brokers: {main: {on: gw-c, listen: "tcp://0.0.0.0:9942"}}
+buses:
+  shop: {on: gw-d, listen: ["tcp://0.0.0.0:5555"]}
+bridges:
+  pair:
+    on: [gw-a, gw-b]
+    pattern: [motor]
+    join: [{bus: shop}, {can: {channel: can0}}]
+"""
+
+
+@pytest.mark.parametrize(("gateway", "real_time"), [("gw-a", 1), ("gw-b", 1), ("gw-c", 1), ("gw-d", 0)])
+def test_who_claims_or_grants_leases_has_real_time_priority(gateway: str, real_time: bool) -> None:
+    lines = unit(gateway, CANDIDATES)
+    assert values(lines, "LimitRTPRIO") == ["1"] * real_time
+    assert values(lines, "RestrictRealtime") == ["no" if real_time else "yes"]
+    assert values(lines, "ExecStart")[0].endswith(" --real-time") == real_time
 
 
 @pytest.mark.parametrize(("lease_ms", "watchdog_s"), [(2500, 10), (2501, 11), (30_000, 120)])

@@ -6,10 +6,11 @@ from itertools import pairwise
 
 import pytest
 
-from bridges.bridge import Bridge, Side
+from bridges.bridge import Bridge
 from bridges.front.hub import FrontHub
 from bridges.front.settings import Front, Limit
 from bridges.policy import Policy
+from bridges.side import Side
 from bridges.simulate import I2cWire, run
 from bus.hub import Hub
 from bus.renaming import Renaming

@@ -2,8 +2,11 @@
 
 from zlib import crc32
 
+from bridges.handover.heard import BYTES, COUNT
+from bridges.handover.outcome import Lag
+from bridges.handover.sides import SideRules
 from bridges.handover.stamps import Stamps
-from bridges.handover.window import BYTES, COUNT, Due, Lag, SideRules, Window
+from bridges.handover.window import Due, Window
 from bridges.rules import Seen
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import pack

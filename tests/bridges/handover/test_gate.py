@@ -6,12 +6,13 @@ from functools import partial
 
 import pytest
 
-from bridges.bridge import Bridge, Port, Side
+from bridges.bridge import Bridge
 from bridges.front.hub import FrontHub
 from bridges.front.settings import Front
 from bridges.handover.entrance import Rank
 from bridges.handover.gate import private_origin
 from bridges.policy import Policy
+from bridges.side import Port, Side
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats
 from bus.patch import join
@@ -450,7 +451,7 @@ class Wire(World):
         self.old = Counter[bytes]()  # said more than the age before a takeover, and not yet heard then
 
     def age(self, copy: Copy) -> None:
-        copy.sides[1].revise(Policy(replay_s=self.replay_s))
+        copy.bridge.revise_side(copy.sides[1], Policy(replay_s=self.replay_s))
 
     def frame(self, side: int) -> bytes:
         self.number += 1

@@ -226,3 +226,16 @@ def test_the_broker_heard_last_names_who_forwards(first: int, then: int) -> None
         grant = Grant((1,), "x", acting=True, holder=holder, name=f"gw-{holder}")
         one.heard(broker, grant, 1.0 + broker)
         assert one.holder_name == f"gw-{holder}"
+
+
+def test_what_a_broker_tells_unasked_of_a_change_is_no_late_answer_and_lengthens_no_lease() -> None:
+    """It names the last claim again, which was answered at once and may be a heartbeat old."""
+    one = candidate()
+    one.revise(250, 2000)
+    granting(one, 1.0)
+    told = Grant((1,), "x", True, holder=5, epoch=1, lease_ms=250, number=1, name="a")
+    one.heard(0, told, 1.0625)
+    assert one.pace.judge(1.125) == one.pace.least_ms
+    number = one.claim(0, 1.125).number
+    one.heard(0, told._replace(number=number), 1.1875)  # an answer, and late
+    assert one.pace.judge(1.25) == one.pace.least_ms + 500

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from bus.leases.pace import FACTOR, KEPT_S, STARTED_S, STARTING_S, Pace, Worst
+from bus.leases.pace import FACTOR, KEPT_S, STARTED_S, STARTING_S, STOPPED_S, Pace, Worst
 from tests.bus.leases.failover_world import Desk, Gateway, World
 
 AT_S = STARTING_S + 1.0  # after the start
@@ -55,6 +55,31 @@ def test_bounds_that_are_equal_leave_the_lease_as_it_is() -> None:
     assert pace.judge(AT_S) == 250
 
 
+def test_without_a_length_in_the_file_real_time_priority_makes_leases_short_while_it_lasts() -> None:
+    pace = Pace(None, 2000)
+    pace.late(0.0, 0.0)
+    for real_time, lease_ms in ((False, 250), (True, 100), (False, 250), (True, 100)):
+        pace.prioritize(real_time)
+        assert pace.judge(AT_S) == pace.least_ms == lease_ms
+    pace.late(0.01, AT_S)
+    assert pace.judge(AT_S) == 100 + FACTOR * 10
+    given = Pace(300, 2000)
+    given.prioritize(True)
+    assert given.judge(AT_S) == 300
+
+
+@pytest.mark.parametrize(("stopped_s", "lease_ms"), [(0.0, 2000), (STOPPED_S - 0.01, 2000), (STOPPED_S, 250)])
+def test_a_stop_makes_no_lease_longer_nor_do_the_answers_that_waited_for_its_end(
+    stopped_s: float, lease_ms: int
+) -> None:
+    pace = settled()
+    pace.late(0.9, AT_S, stopped_s)
+    pace.answered(0.95, AT_S + 0.01)
+    assert pace.judge(AT_S + 0.01) == lease_ms
+    pace.answered(0.02, AT_S + 1.0)
+    assert pace.judge(AT_S + 1.0) == min(2000, lease_ms + FACTOR * 20)
+
+
 def test_the_worst_is_the_maximum_of_what_still_counts() -> None:
     chance = random.Random(5)
     worst, kept, now = Worst(), list[tuple[float, float]](), 0.0
@@ -102,8 +127,10 @@ def test_a_machine_that_is_known_to_be_late_keeps_its_lease_through_longer_stall
     world = busy(seed, 0.1, 20.0)
     stalls: list[Gateway | Desk] = [world.gateways[0], *world.desks]
     for stalled in stalls:
+        lease_s = world.gateways[0].candidate.lease_s
+        assert lease_s > 0.5
         stalled.process.frozen = True
-        world.run(0.6)
+        world.run(lease_s - 0.15)
         go_on(stalled)
         world.run(2.0)
     assert world.takeovers == 0

@@ -11,7 +11,8 @@ from bus.logs import Line
 from bus.names import Names
 from bus.tmq import wire as tmq
 from bus.values import LastValues
-from bus.wire.envelope import is_enveloped, message_bytes, split, take_apart, wrap
+from bus.wire import timed
+from bus.wire.envelope import Envelope, is_enveloped, message_bytes, split, take_apart, wrap
 from bus.wire.frame import PUB, Frame, frame_bytes, is_frame, pack, unpack
 from bus.wire.notation import pattern_of
 from bus.wire.pattern import Pattern
@@ -37,6 +38,25 @@ def _envelope(pieces: Pieces) -> object:
     again = parts.content if parts.envelope is None else wrap(parts.content, parts.envelope)
     assert again == data
     return parts, split(data), message_bytes(data), is_enveloped(data)
+
+
+def _timed(pieces: Pieces) -> object:
+    """Take a message with a time apart; its parts give the same bytes, and it is of no other kind."""
+    data = b"".join(pieces)
+    found, agreement = timed.take_apart_timed(data), timed.Agreement(wants=False)
+    if found is not None:
+        assert timed.wrap_timed(found.content, found.envelope, found.time_ms) == data
+        assert take_apart(data).envelope is None
+        assert take_apart(timed.untimed(data))[:2] == (found.envelope, found.content)
+    is_offer, answer = agreement.hear(data)
+    assert is_offer == (answer is not None) == (timed.offered(data) is not None)
+    assert not (is_offer and found)
+    return found, is_offer, agreement.leaving(data)
+
+
+def _timed_seeds() -> list[bytes]:
+    stamped = [timed.wrap_timed(frame, Envelope(1, 2), 3) for frame in (*FRAMES, b"", b"hello")]
+    return [*stamped, timed.offer()]
 
 
 def _shown(pieces: Pieces) -> object:
@@ -140,6 +160,7 @@ TARGETS: Final = (
         lambda: [*FRAMES, *STAMPED],
         whole=True,
     ),
+    Target("timed", "a message with a time, and an offer to take such", _timed, _timed_seeds, whole=True),
     Target(
         "shown",
         "a message as commands show it",

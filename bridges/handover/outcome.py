@@ -1,0 +1,56 @@
+"""The frames that came out lately: how long they took, and the last of each topic. Pure."""
+
+from bus.wire.frame import FRAME_BYTES_MIN, is_frame
+
+LAG_S = 2.0
+TOPICS = 16384
+
+
+class Lag:
+    """The largest lag noted in the last `LAG_S` to twice that."""
+
+    def __init__(self) -> None:
+        self._before_s = self._now_s = 0.0
+        self._until_s = 0.0
+
+    def note(self, lag_s: float, now: float) -> None:
+        self._turn(now)
+        self._now_s = max(self._now_s, lag_s)
+
+    def _turn(self, now: float) -> None:
+        if now >= self._until_s:
+            self._before_s = self._now_s if now < self._until_s + LAG_S else 0.0
+            self._now_s, self._until_s = 0.0, now + LAG_S
+
+    def most(self, now: float) -> float:
+        self._turn(now)
+        return max(self._before_s, self._now_s)
+
+
+class LastOut:
+    """The last frame that came out of each topic and side, by its place in the order of hearing."""
+
+    __slots__ = ("_last",)
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[int, bytes], int] = {}
+
+    def note(self, side: int, frame: bytes, number: int) -> None:
+        """Note that a frame came out on a side."""
+        if len(self._last) >= TOPICS:
+            self._last.clear()
+        key = side, _topic(frame)
+        self._last[key] = max(number, self._last.get(key, 0))
+
+    def is_overtaken(self, side: int, frame: bytes, number: int) -> bool:
+        """Tell whether a later frame of the same topic came out on a side."""
+        return number < self._last.get((side, _topic(frame)), 0)
+
+    def clear(self) -> None:
+        """Forget what came out."""
+        self._last.clear()
+
+
+def _topic(frame: bytes) -> bytes:
+    """Return the type and tokens of a frame: what it is about. Frames of one topic come in order."""
+    return frame[:1] + frame[FRAME_BYTES_MIN : FRAME_BYTES_MIN + 4 * frame[1]] if is_frame(frame) else frame

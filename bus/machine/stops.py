@@ -1,0 +1,40 @@
+"""Stops of this process: time in which it had no turn although no other program kept it from having one.
+
+A process that waits for a processor is late; one that was stopped (SIGSTOP, a paused machine) was not there.
+The kernel tells them apart: it counts how long the main thread ran, and how long it waited for its turn
+(/proc/PID/schedstat, proc_pid_schedstat(5)).
+"""
+
+import os
+import resource
+from typing import NamedTuple
+
+
+class Turns(NamedTuple):
+    """What the kernel has counted for the main thread: running and waiting for its turn together, in seconds,
+    and how often the process waited for its own memory to come from a disk."""
+
+    had_s: float
+    faults: int
+
+
+def turns() -> Turns | None:
+    """Return the counts up to now; None where the kernel does not count."""
+    try:
+        file = os.open("/proc/self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        ran, waited, _ = os.read(file, 100).split()
+    except (OSError, ValueError):
+        return None
+    finally:
+        os.close(file)
+    return Turns((int(ran) + int(waited)) / 1e9, resource.getrusage(resource.RUSAGE_SELF).ru_majflt)
+
+
+def stopped_s(late_s: float, before: Turns | None, now: Turns | None) -> float:
+    """Return how much of a lateness, in seconds, the turns between two looks do not explain; 0 in doubt."""
+    if before is None or now is None or before.faults != now.faults:
+        return 0.0
+    return max(0.0, late_s - (now.had_s - before.had_s))
