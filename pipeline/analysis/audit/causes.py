@@ -69,7 +69,7 @@ def with_needed(
 
 
 class Asked(NamedTuple):
-    """What to ask of episodes: times of which nobody knows (`unseen` holes, what was `dark` or `absent`),
+    """Questions about episodes: times of which nobody knows (`unseen` holes, what was `dark` or `absent`),
     times of `silent` bridges and `paused` segments, each with the fault patterns that `needed` them, and what
     filters kept out (`filtered`)."""
 
