@@ -4,9 +4,9 @@ BIN := .venv/bin
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 # Debian packages: the interpreter's venv module for everything; foreign SP peers for the tests;
-# libnanomsg, nats-server, OpenSSL and a compiler for the comparison in `make bench`.
-TEST_PACKAGES := nanomsg-utils nng-utils qemu-system-arm firmware-microbit-micropython linux-image-amd64 qemu-system-x86 busybox-static kmod iproute2 can-utils tshark socat ser2net zsh fish man-db groff mandoc mosquitto mosquitto-clients systemd chromium prometheus pipx
-BENCH_PACKAGES := $(TEST_PACKAGES) libnanomsg5 nats-server gcc libc6-dev libssl-dev openssl
+# libnanomsg, nats-server and OpenSSL for the comparison in `make bench`.
+TEST_PACKAGES := nanomsg-utils nng-utils qemu-system-arm firmware-microbit-micropython linux-image-amd64 qemu-system-x86 busybox-static kmod iproute2 can-utils tshark socat ser2net gpsd python3-gps libmodbus-dev gcc libc6-dev libssl-dev zsh fish man-db groff mandoc mosquitto mosquitto-clients systemd chromium prometheus pipx
+BENCH_PACKAGES := $(TEST_PACKAGES) libnanomsg5 nats-server openssl keepalived
 
 define install
 	@missing=$$(for p in $(1); do dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
@@ -51,7 +51,11 @@ chaos: .venv/dev
 FAULTS ?= 1000
 takeovers: .venv/dev
 	$(BIN)/python -m tests.chaos.drill --count $(FAULTS)
+	$(BIN)/python -m tests.chaos.starts
+	$(BIN)/python -m tests.chaos.oneway
+	$(BIN)/python -m benchmarks.takeovers --setup raw --setup lines --count 64
 
+# Each shipped topology as processes: what the audit says of killed and of frozen gateways is what was heard.
 heard: .venv/dev
 	$(BIN)/python -m benchmarks.audited --fault kill
 	$(BIN)/python -m benchmarks.audited --fault freeze

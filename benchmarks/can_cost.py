@@ -19,15 +19,15 @@ from pathlib import Path
 from struct import Struct
 from typing import Any, NamedTuple
 
+from benchmarks.can_pairs import MARK, MARKED, Bus, install, roomy
 from benchmarks.command import Command, run_as_command
 from bridges.items import FD, SWITCH
 from bridges.media.can.codec import frame_seconds
 from bridges.media.can.socketcan import FD_BYTES, pack_frame
+from bus.machine.wake_hook import WakefulLoop
 
-_OWN = 5  # the byte of a frame, unused by the kernel, that marks our own where there is no MSG_CONFIRM
-_CONFIRM = int(socket.MSG_CONFIRM)
-_SNDBUFFORCE = 32  # asm-generic/socket.h; not in `socket`
 _WARM_S = 0.5
+_IDLE = 10  # looks that bring nothing, before no more is to come
 _STAMP = Struct("@qq").pack(1, 1)
 _NANOSECONDS = 35  # SO_TIMESTAMPNS
 
@@ -59,7 +59,7 @@ LOADS = (
 
 
 class _Marked:
-    """A socket pair's end as a raw CAN socket: `recvmsg` tells our own frames, and when frames came."""
+    """A socket pair's end as a raw CAN socket for python-can: `recvmsg` tells when frames came."""
 
     def __init__(self, descriptor: int) -> None:
         made = socket.socket(fileno=descriptor)
@@ -68,9 +68,7 @@ class _Marked:
         self._notes = [(socket.SOL_SOCKET, _NANOSECONDS, _STAMP)]
 
     def recvmsg(self, size: int, room: int, flags: int = 0) -> tuple[bytes, list[Any], int, None]:
-        raw, notes, _, _ = self._receive(size, 0, flags)
-        own = len(raw) > _OWN and raw[_OWN] & 0x80
-        return raw, notes if flags else self._notes, _CONFIRM if own else 0, None
+        return self._receive(size)[0], self._notes, 0, None
 
     def setsockopt(self, *_: Any) -> None:
         """Take any option of a CAN socket."""
@@ -79,25 +77,13 @@ class _Marked:
         return 0
 
 
-class _Bus:
-    """python-can's SocketcanBus, as far as the link uses it."""
-
-    def __init__(self, descriptor: int) -> None:
-        self.channel, self.socket = "pair", _Marked(descriptor)
-
-    def shutdown(self) -> None:
-        self.socket.close()
-
-
 def serve(descriptors: list[int]) -> None:
     """Be the gateway between two sockets, until it is killed."""
-    import can
-
     from bridges.bridge import Bridge
     from bridges.media.can.medium import Can
     from bridges.protocols.raw.protocol import Raw
 
-    vars(can)["Bus"] = lambda channel, **_: _Bus(int(channel))
+    install(lambda channel, **_: Bus(socket.socket(fileno=int(channel))))
 
     async def run() -> None:
         loop, bridge = asyncio.get_running_loop(), Bridge("cost", 1)
@@ -108,7 +94,8 @@ def serve(descriptors: list[int]) -> None:
             links[-1].open(bridge.side(f"can{number}"), loop)
         await asyncio.Event().wait()
 
-    asyncio.run(run())
+    with asyncio.Runner(loop_factory=WakefulLoop) as runner:
+        runner.run(run())
 
 
 def serve_python_can(descriptors: list[int]) -> None:
@@ -147,8 +134,8 @@ class Trial:
     def __init__(self, server: str) -> None:
         pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)]
         for end in (one for pair in pairs for one in pair):
-            with contextlib.suppress(OSError):
-                end.setsockopt(socket.SOL_SOCKET, _SNDBUFFORCE, 1 << 24)
+            roomy(end)
+            end.setblocking(True)
         self.ends = [ours for ours, _ in pairs]
         self._echoes = server == "ours"
         numbers = [theirs.fileno() for _, theirs in pairs]
@@ -176,7 +163,7 @@ class Trial:
                 raw = bytearray(self.ends[1].recv(FD_BYTES))
                 count += 1
                 if self._echoes:
-                    raw[_OWN] |= 0x80
+                    raw[MARKED] |= MARK
                     self.ends[1].send(raw)
         return count
 
@@ -192,8 +179,12 @@ class Trial:
             with contextlib.suppress(BlockingIOError):
                 self.ends[0].send(frame)
             sent += 1
-        time.sleep(0.05)
-        return sent, came + self.drain()
+        idle = 0
+        while idle < _IDLE:  # what waits for room needs the confirmations
+            time.sleep(0.005)
+            some = self.drain()
+            came, idle = came + some, 0 if some else idle + 1
+        return sent, came
 
     def close(self) -> None:
         self.process.kill()

@@ -12,11 +12,12 @@ import sys
 import threading
 import tty
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from statistics import median
 from typing import Any, NamedTuple
 
+from benchmarks.can_pairs import wire
 from benchmarks.channels import CHANNELS, Channel, at
 from benchmarks.command import run_as_command
 from benchmarks.plan import Plan, plan
@@ -68,8 +69,7 @@ LINES = {
     "trunk": "- {{bus: {bus}}}\n      - {{url: {{address: 'tcp://127.0.0.1:{port}', mode: {mode}}}, "
     "trunk: true}}",
     "uart": "- {{bus: {bus}}}\n      - {{uart: {{port: {line}, baud: 3000000}}}}",
-    "can": "- {{bus: {bus}}}\n      - {{can: {{channel: 239.74.163.2, interface: udp_multicast, "
-    "node: {node}, options: {{port: {port}}}}}}}",
+    "can": "- {{bus: {bus}}}\n      - {{can: {{channel: can0, fd: true, node: {node}}}}}",
 }
 WAYS = (
     Way("tcp", "raw device, tcp", TCP),
@@ -77,7 +77,7 @@ WAYS = (
     Way("bridge", "two buses, a bridge between them", BEHIND, sides="bridge"),
     Way("trunk", "two buses, two bridges, a trunk between them", BEHIND, sides="trunk"),
     Way("uart", "the same with a UART of 3 Mbaud (pseudo-terminals)", BEHIND, sides="uart"),
-    Way("can", "the same with CAN (frames over UDP multicast)", BEHIND, sides="can"),
+    Way("can", "the same with CAN FD (frames on a socket pair)", BEHIND, sides="can"),
     *(
         Way(name, f"100 a second beside a stream at {share:g} of the device's rate", OTHERS, share=share)
         for name, share in SHARES.items()
@@ -161,7 +161,10 @@ def bridged(sides: str, outlet: int, lines: Sequence[str]) -> System:
         file.write_text(
             f"name: bench\ngateways: {{gw: {{address: 127.0.0.1}}}}\nbuses:\n{buses}bridges:\n{bridges}"
         )
-        return [str(COMMAND), "run", str(file), "--run-directory", str(CACHE / "run")]
+        program = [str(COMMAND)]
+        if sides == "can":
+            program = [sys.executable, "-m", "benchmarks.can_pairs", str(CACHE)]
+        return [*program, "run", str(file), "--run-directory", str(CACHE / "run")]
 
     return System("ours", "buscoupler run", "sp", command, str)
 
@@ -183,7 +186,9 @@ def _trips(way: Way, protocol: str, device: Running, seconds: float, rate: float
 def _measured(way: Way, system: System, seconds: float, rate: Callable[[], float]) -> dict[str, float]:
     if way.sides:
         outlet = free_port()
-        with serial_line() as lines, started(bridged(way.sides, outlet, lines)) as device:
+        (CACHE / "can0").unlink(missing_ok=True)
+        joined = wire(CACHE / "can0") if way.sides == "can" else nullcontext()
+        with joined, serial_line() as lines, started(bridged(way.sides, outlet, lines)) as device:
             return generate("roundtrip", device.port, "sp", seconds, device.pid, outlet)
     if way.channel is not None:
         path = way.channel.url.removeprefix("ipc://") if way.channel is IPC else ""

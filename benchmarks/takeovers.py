@@ -8,8 +8,10 @@ import argparse
 import asyncio
 import json
 import random
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import NamedTuple
 
@@ -17,6 +19,7 @@ from benchmarks.command import Command, run_as_command
 from bus.leases.wire import LEASE_MS
 from tests.rigs.takeovers.faults import FAULTS
 from tests.rigs.takeovers.load import Outcome
+from tests.rigs.takeovers.rig import PROTOCOLS
 from tests.rigs.takeovers.trial import title, trial
 
 
@@ -30,6 +33,8 @@ class Setup(NamedTuple):
     @property
     def word(self) -> str:
         """The name of the setup on the command line."""
+        if self.medium in PROTOCOLS:
+            return self.medium
         return f"{self.medium}-{'parallel' if self.parallel else 'envelopes' if self.envelopes else 'plain'}"
 
 
@@ -40,6 +45,8 @@ SETUPS = (
     Setup("uart", True),
     Setup("uart", False),
     Setup("uart", True, True),
+    Setup("raw", False),
+    Setup("lines", False),
 )
 
 
@@ -51,7 +58,7 @@ def percentile(values: list[float], part: float) -> float:
 
 def table(results: dict[str, list[Outcome]]) -> str:
     """Return a text table with a line for each setup and fault."""
-    head = f"{'setup':22} {'fault':18} " + "   n   frames  lost twice  echo  p50 ms  p99 ms"
+    head = f"{'setup':22} {'fault':18} " + "   n   frames  lost given up twice  echo  p50 ms  p99 ms"
     lines = [head]
     for setup, outcomes in results.items():
         for fault in FAULTS:
@@ -60,20 +67,36 @@ def table(results: dict[str, list[Outcome]]) -> str:
                 waits = [outcome.wait_ms for outcome in some]
                 lines.append(
                     f"{setup:22} {fault:18} {len(some):4} {sum(o.sent for o in some):8} "
-                    f"{sum(o.lost for o in some):5} {sum(o.doubled for o in some):5} "
+                    f"{sum(o.lost for o in some):5} {sum(o.given_up for o in some):8} "
+                    f"{sum(o.doubled for o in some):5} "
                     f"{sum(o.strays for o in some):5} "
                     f"{percentile(waits, 0.5):7.0f} {percentile(waits, 0.99):7.0f}"
                 )
     return "\n".join(lines)
 
 
-def plan(count: int, seed: int, kinds: Sequence[str] = FAULTS) -> list[tuple[Setup, list[str]]]:
+def plan(
+    count: int, seed: int, kinds: Sequence[str], setups: Sequence[Setup]
+) -> list[tuple[Setup, list[str]]]:
     """Return the faults in a seeded order, spread evenly over the setups."""
     chance = random.Random(seed)
     faults = [kinds[number % len(kinds)] for number in range(count)]
     chance.shuffle(faults)
-    share = -(-count // len(SETUPS))
-    return [(setup, faults[n * share : (n + 1) * share]) for n, setup in enumerate(SETUPS)]
+    share = -(-count // len(setups))
+    return [(setup, faults[n * share : (n + 1) * share]) for n, setup in enumerate(setups)]
+
+
+@contextmanager
+def hogs(count: int) -> Iterator[None]:
+    """Run programs that never wait, with ordinary priority, beside the block."""
+    words = ["chrt", "--other", "0", sys.executable, "-c", "while True: pass"]
+    programs = [subprocess.Popen(words) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for program in programs:
+            program.kill()
+            program.wait()
 
 
 def _say(line: str) -> None:
@@ -83,9 +106,12 @@ def _say(line: str) -> None:
 async def run(options: argparse.Namespace) -> dict[str, list[Outcome]]:
     results: dict[str, list[Outcome]] = {}
     say = _say if options.verbose else (lambda line: None)
-    for number, (setup, faults) in enumerate(plan(options.count, options.seed, options.fault or FAULTS)):
-        if faults and (not options.setup or setup.word in options.setup):
-            rest = options.seed + number, options.rate, say, options.lease_ms, setup.parallel
+    setups = [setup for setup in SETUPS if not options.setup or setup.word in options.setup]
+    planned = plan(options.count, options.seed, options.fault or FAULTS, setups)
+    for number, (setup, faults) in enumerate(planned):
+        if faults:
+            lease_ms = None if options.real_time else options.lease_ms
+            rest = options.seed + number, options.rate, say, lease_ms, setup.parallel
             results[title(*setup)] = await trial(setup.medium, setup.envelopes, faults, *rest)
     return results
 
@@ -96,6 +122,12 @@ def main() -> int:
     parser.add_seed()
     parser.add_argument("--rate", type=float, default=200, help="frames a second each way (200)")
     parser.add_argument("--lease-ms", type=int, default=LEASE_MS, help=f"duration of a lease ({LEASE_MS})")
+    parser.add_argument(
+        "--real-time",
+        action="store_true",
+        help="all programs with real-time priority, and the leases of that",
+    )
+    parser.add_argument("--hogs", type=int, default=0, help="programs that never wait, beside all that (0)")
     parser.add_argument("--short", action="store_true", help="only eight faults")
     parser.add_argument(
         "--setup",
@@ -110,7 +142,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.short:
         options.count = 8
-    results = asyncio.run(run(options))
+    with hogs(options.hogs):
+        results = asyncio.run(run(options))
     print(
         json.dumps({s: [asdict(o) for o in r] for s, r in results.items()})
         if options.json

@@ -5,7 +5,7 @@ CAN frames (`frames`), runs of bytes as they came (`bytes`), datagrams (`datagra
 device that is asked for its registers, and its answers (`registers`).
 """
 
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from bus.wire.identifier import ERROR, EXTENDED, IDENTIFIER, KINDS, REMOTE, STANDARD_MAX
 
@@ -17,7 +17,6 @@ __all__ = [
     "KINDS",
     "LENGTH",
     "OWN",
-    "RECORDED",
     "REMOTE",
     "STANDARD_MAX",
     "STATE",
@@ -31,8 +30,6 @@ __all__ = [
 ]
 
 Items = Literal["frames", "bytes", "datagrams", "registers"]
-RECORDED: Final[frozenset[Items]] = frozenset({"frames", "bytes", "datagrams"})
-"""The items that a tap with `wire: true` records."""
 
 FD, OWN, SWITCH, STATE = 1, 2, 4, 8
 """Marks of a CAN frame. `FD`: it has the CAN FD format. `OWN`: this socket sent it. `SWITCH`: its data have
@@ -75,6 +72,10 @@ class Request(NamedTuple):
     read_bytes: int = 0
     write: bytes = b""
     is_word: bool = False
+
+    def on_wire(self) -> bytes:
+        """Return what is written to the chip: its address, the register, and the data of a write."""
+        return bytes((self.target, self.register)) + self.write
 
 
 class Answer(NamedTuple):

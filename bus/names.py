@@ -10,7 +10,7 @@ from typing import Final
 
 from bus import asking, events, logs
 from bus.watch import canaries
-from bus.wire.identifier import identifier_word
+from bus.wire.identifier import identifier_word, is_identifier
 from bus.wire.notation import names_in, names_in_or_none, written
 from bus.wire.pattern import hexadecimal, token
 
@@ -101,6 +101,6 @@ class Names:
         words = list(map(self.word, some := tuple(tokens)))
         for root in self._roots:
             place = len(root)
-            if len(some) > place and some[:place] == root:
+            if len(some) > place and some[:place] == root and is_identifier(some[place]):
                 words[place] = identifier_word(some[place])
         return "/".join(words) or "/"

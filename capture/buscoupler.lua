@@ -10,6 +10,7 @@ local FRAME_MIN, ENVELOPE_BYTES, HEADER_BYTES, DATA_MAX = 4, 12, 24, 2048
 local RESERVED = { "buscoupler", "event", "link", "loop", "lease", "takeover", "late", "drop", "log", "warning", "error",
     "critical", "values", "ask", "value", "end", '"buscoupler/loop"', "traffic", "alert" }
 local names = {}
+local roots = {} -- patterns behind which there are identifiers of CAN frames, as lists of tokens
 
 local function xor16(a, b)
     local result, place = 0, 1
@@ -32,9 +33,19 @@ local function token_of(name)
     return h - h % 65536 + xor16(h % 65536, math.floor(h / 65536))
 end
 
+-- Remember a pattern behind which there are identifiers: `car/0x` in a list of names says it.
+local function learn_root(pattern)
+    local root = {}
+    for part in pattern:gmatch("[^/]+") do
+        root[#root + 1] = tonumber(part) and tonumber(part) % 4294967296 or token_of(part:match('^"(.*)"$') or part)
+    end
+    roots[table.concat(root, "/")] = root
+end
+
 -- Remember one part of a pattern, as it is written: in quotes where it is no plain name.
 local function learn(word)
     local name = word:match('^"(.*)"$') or word
+    if name:match("/0x$") then return learn_root(name:sub(1, -4)) end
     if name == word and (word == "" or word:match("^%d+$") or word:match("^0[xX]%x+$")) then return end
     local known = names[token_of(name)]
     if known == nil then
@@ -62,6 +73,25 @@ local function shown(token)
     return names[token] or string.format("0x%08x", token)
 end
 
+-- Identifier of a CAN frame as it is written (bus/wire/identifier.py), nil where the number is none.
+local function identifier(number)
+    local kind, id = math.floor(number / 536870912), number % 536870912
+    local extended, remote = kind >= 4, math.floor(kind / 2) % 2 == 1
+    if kind % 2 == 1 or not extended and id > 0x7ff then return nil end
+    return string.format("0x%03x%s%s", id, extended and "x" or "", remote and "r" or "")
+end
+
+-- Identifiers in a list of tokens, by their place: behind each root is one.
+local function identifiers(tokens)
+    local found = {}
+    for _, root in pairs(roots) do
+        local same = #tokens > #root
+        for place, token in ipairs(root) do same = same and tokens[place] == token end
+        if same then found[#root + 1] = identifier(tokens[#root + 1]) end
+    end
+    return found
+end
+
 -- TMQ frame, with or without an envelope ------------------------------------------------------------------------
 
 local tmq = Proto("tmq", "TMQ frame")
@@ -77,6 +107,7 @@ local f = {
     size = ProtoField.uint16("tmq.size", "Data length"),
     token = ProtoField.uint32("tmq.token", "Token", base.HEX),
     name = ProtoField.string("tmq.name", "Name"),
+    can_id = ProtoField.string("tmq.can_id", "CAN identifier"),
     pattern = ProtoField.string("tmq.pattern", "Pattern"),
     data = ProtoField.bytes("tmq.data", "Data"),
     text = ProtoField.string("tmq.text", "Data as text"),
@@ -141,15 +172,21 @@ local function dissect_frame(tvb, tree)
     for _, flag in ipairs({ f.pub, f.sub, f.cache, f.remove, f.broker, f.bridge }) do kind:add(flag, tvb(0, 1)) end
     tree:add(f.tokens, tvb(1, 1))
     tree:add(f.size, tvb(2, 2))
-    local words = {}
+    local words, tokens = {}, {}
+    for number = 0, count - 1 do tokens[number + 1] = tvb(FRAME_MIN + 4 * number, 4):uint() end
+    local ids = identifiers(tokens)
     for number = 0, count - 1 do
         local place = tvb(FRAME_MIN + 4 * number, 4)
         local item, name = tree:add(f.token, place), names[place:uint()]
-        if name then
+        local id = ids[number + 1]
+        if id then
+            item:append_text(" (" .. id .. ")")
+            item:add(f.can_id, place, id):set_generated()
+        elseif name then
             item:append_text(" (" .. name .. ")")
             item:add(f.name, place, name):set_generated()
         end
-        words[#words + 1] = shown(place:uint())
+        words[#words + 1] = id or shown(place:uint())
     end
     local pattern = count > 0 and table.concat(words, "/") or "/"
     tree:add(f.pattern, tvb(FRAME_MIN, 4 * count), pattern):set_generated()
@@ -206,12 +243,36 @@ local c = {
     peer = ProtoField.string("buscoupler.peer", "Peer"),
     reason = ProtoField.string("buscoupler.reason", "Reason"),
     names = ProtoField.string("buscoupler.names", "Names"),
+    items = ProtoField.string("buscoupler.wire.items", "Items"),
+    can_id = ProtoField.string("buscoupler.wire.can_id", "CAN identifier"),
+    data = ProtoField.bytes("buscoupler.wire.data", "Data"),
+    text = ProtoField.string("buscoupler.wire.text", "Data as text"),
 }
 captured.fields = {}
 for _, field in pairs(c) do table.insert(captured.fields, field) end
 -- version, kind, dir, verdict, boot u64, cap_seq u64, count u32; then a length and the peer's name
 local HEAD = { { c.version, 1 }, { c.kind, 1 }, { c.dir, 1 }, { c.verdict, 1 }, { c.boot, 8 }, { c.cap_seq, 8 },
     { c.count, 4 } }
+
+-- An item on a wire, behind what it is and a colon; its summary.
+local function dissect_item(tvb, branch)
+    local items = tvb:raw():match("^(%l+):")
+    if items == nil then return "item of no kind" end
+    branch:add(c.items, tvb(0, #items))
+    local item = tvb:len() > #items + 1 and tvb(#items + 1):tvb() or nil
+    if item == nil then return items .. ": 0 bytes" end
+    local id, size = nil, item:len()
+    if items == "frames" and size >= 8 then -- can_frame or canfd_frame, little-endian here
+        id, size = identifier(item(0, 4):le_uint()), math.min(item(4, 1):uint(), size - 8)
+        if id then branch:add(c.can_id, item(0, 4), id) end
+        item = size > 0 and item(8, size):tvb() or nil
+    end
+    if item then
+        branch:add(c.data, item())
+        if item:raw():match("^[%g%s]+$") then branch:add(c.text, item()) end
+    end
+    return string.format("%s: %s%u bytes", items, id and id .. " " or "", size)
+end
 
 function captured.dissector(tvb, pinfo, tree)
     if tvb:len() <= HEADER_BYTES or tvb(0, 1):uint() ~= 1 then return 0 end
@@ -233,6 +294,8 @@ function captured.dissector(tvb, pinfo, tree)
         branch:add(c.names, tvb(start))
         learn_lines(tvb(start):raw())
         pinfo.cols.info = "names of tokens"
+    elseif tvb(1, 1):uint() == 7 then
+        pinfo.cols.info = dissect_item(tvb(start):tvb(), branch)
     else
         branch:add(c.reason, tvb(start))
         pinfo.cols.info = string.format("%s: %u messages", tvb(start):string(), tvb(20, 4):uint())

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from bus.machine.scratch import Scratch
+
 _MEANT: Final = frozenset("[]{}*?")
 _DECODED: Final = re.compile(r"\\|%[0-9A-Fa-f]{2}")
 
@@ -30,7 +32,7 @@ def plainly(path: str) -> Iterator[str]:
     if "://" in path or is_plain(os.path.abspath(path)):
         yield path
         return
-    with tempfile.TemporaryDirectory(prefix="buscoupler-", dir=_directory()) as made:
+    with Scratch(place=_directory()) as made:
         link = Path(made, "path")
         link.symlink_to(os.path.abspath(path))
         yield str(link)

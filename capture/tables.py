@@ -4,7 +4,6 @@ A plain table is a directory, or a prefix of an object store, that is laid out a
 is the same with a Delta log, which says what files it has.
 """
 
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 from pyarrow.parquet import ParquetFile
 
+from bus.machine.scratch import Scratch
 from bus.names import lines_of, texts
 from capture import names, parquet, ranges
 from capture.files import FILE_SUFFIX, NAMES, CaptureError, finished, name_of, opened
@@ -76,7 +76,7 @@ def load(days: Path, table: Table) -> Iterator[Loaded]:
 def _load(table: Table, place: str, there: dict[str, int], new: list[Path]) -> Loaded:
     held = ranges.together(_ranges_of(table.store, name) for name in there)
     added, parts, bad = list[Path](), 0, list[str]()
-    with tempfile.TemporaryDirectory(prefix="buscoupler-") as aside:
+    with Scratch() as aside:
         for path in new:
             try:
                 found, mine = wanted(path, held, Path(aside))
@@ -141,7 +141,7 @@ def add_names(paths: Iterable[Path], store: Store) -> None:
         old = _lines(store, f"{NAMES}/{path.name}") if path.name in there else []
         new = [line for line in lines_of(texts(names.read(path))) if line not in set(old)]
         if new:
-            with tempfile.TemporaryDirectory(prefix="buscoupler-") as aside:
+            with Scratch() as aside:
                 joined = Path(aside, path.name)
                 joined.write_text("".join(f"{line}\n" for line in [*old, *new]), encoding="utf-8")
                 store.put(joined, f"{NAMES}/{path.name}")

@@ -4,7 +4,6 @@ import asyncio
 import random
 import socket
 import sys
-import tempfile
 from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from bridges.media.can.link import CanLink
 from bridges.media.can.medium import Can
 from bridges.media.uart.link import UartLink
 from bridges.media.uart.medium import Uart
+from bus.machine.scratch import Scratch
 
 PARTS = ("plant", "office", "coupler")
 STOP_S = 5.0
@@ -160,6 +160,6 @@ async def _last_words(process: Process) -> str:
     return f"ledger of {ledger.strip()}" if ledger else output.decode(errors="replace").strip()
 
 
-def directory() -> "tempfile.TemporaryDirectory[str]":
+def directory() -> Scratch:
     """Make a temporary directory with a short path, because the paths of local sockets are limited."""
-    return tempfile.TemporaryDirectory(prefix="bc-", dir="/tmp")
+    return Scratch(place="/tmp", prefix="bc-")

@@ -192,8 +192,9 @@ def _directory(need: Directory) -> str:
 def lacking_room(needs: Sequence[Room]) -> str:
     """Return why directories on one disk cannot grow as much as their settings let them; "" if they can."""
     there = os.statvfs(_existing(needs[0].path))
-    room = there.f_bavail * there.f_frsize + sum(_held_bytes(path) for path in {need.path for need in needs})
-    wanted = sum(need.size_bytes for need in needs)
+    room, wanted = there.f_bavail * there.f_frsize, sum(need.size_bytes for need in needs)
+    if wanted > room:  # what is there already may take long to count
+        room += sum(_held_bytes(path) for path in {need.path for need in needs})
     if wanted <= room:
         return ""
     keys = " and ".join(dict.fromkeys(f"{need.key} of {need.path}" for need in needs))
@@ -212,12 +213,15 @@ def _existing(path: str) -> Path:
 
 
 def _held_bytes(path: str) -> int:
-    """Return the bytes of the files in a directory, of at most `_FILES_MAX`."""
-    total = 0
-    for file in islice(Path(path).rglob("*"), _FILES_MAX):
-        with suppress(OSError):
-            total += file.lstat().st_blocks * 512
-    return total
+    """Return the bytes of the files in a directory, of at most `_FILES_MAX`. One with two names, as in the
+    spool of an upload, counts once."""
+    found = dict[int, int]()
+    files = (os.path.join(place, name) for place, _, names in os.walk(path) for name in names)
+    for file in islice(files, _FILES_MAX):
+        with suppress(OSError):  # files, and directories, come and go
+            its = os.lstat(file)
+            found[its.st_ino] = its.st_blocks * 512
+    return sum(found.values())
 
 
 def _sockets(need: Sockets) -> str:

@@ -1,4 +1,4 @@
-"""How late a process of this machine has its turn, and the lease that a gateway keeps here."""
+"""The lateness of a process of this machine, and the lease that a gateway keeps here."""
 
 import time
 from typing import Final

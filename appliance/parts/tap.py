@@ -178,12 +178,12 @@ def _seen(part: Joined, wires: bool) -> Seen:
 
 
 def _wires(part: BridgePart) -> Iterator[tuple[str, Listened]]:
-    """Yield the wires of the sides with a protocol, by the names of the sides."""
+    """Yield the wires that can be recorded, by the names of their sides."""
     for leg in part.legs:
         medium, wire = leg.resolved.medium, wire_of(leg.end.link)
-        if medium is None or medium.protocol is None or wire is None or not medium.medium.shows_items:
-            continue
-        yield leg.side.name, Listened(wire, leg.end.link.name, medium.medium.items[0])
+        items = None if medium is None else medium.medium.wire_items(medium.protocol is not None)
+        if wire is not None and items is not None:
+            yield leg.side.name, Listened(wire, leg.end.link.name, items)
 
 
 def described(part: Joined) -> dict[str, Any]:
@@ -198,6 +198,8 @@ def described(part: Joined) -> dict[str, Any]:
 
 def _described_side(segment: str, side: Side) -> dict[str, Any]:
     found: dict[str, Any] = {"segment": segment, **dict(_front(side))}
+    if side.medium is not None and (side.medium.listens or any(side.medium.lets_in())):
+        found["listens"] = True
     for name, lists in (("allow", side.allowed), ("deny", side.denied)):
         every = {name: lists.both, f"{name}_in": lists.inward, f"{name}_out": lists.outward}
         found |= {key: [list(tokens(names)) for names in some] for key, some in every.items() if some}

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from appliance.status.ledger import Parted
-from appliance.status.words import is_in_trouble, noise, short, state_word
+from appliance.status.words import is_in_trouble, noise, role_word, short, state_word
 from bus.ledger import Stats
 from topologies.picture.svg import Mark, State
 from topologies.wiring.ids import gateway_id
@@ -75,7 +75,9 @@ def _of_parts(status: Status) -> Iterator[tuple[str, Mark]]:
 
 def _role(role: Mapping[str, Any], state: State) -> Mark:
     if not role["ready"]:
-        return Mark("bad" if state == "bad" else "wait", f"{role['role']}, not ready")
+        return Mark("bad" if state == "bad" else "wait", role_word(role))
+    if role.get("settling"):
+        return Mark("wait", role_word(role), _epoch(role))
     return Mark("ok" if role["role"] in ("active", "parallel") else "ready", role["role"], _epoch(role))
 
 

@@ -67,8 +67,8 @@ _BROKER = {
 _ROLE = {
     "bridge": _TEXT, "part": Maybe(_TEXT), "lease": Maybe(_TEXT), "pattern": Maybe([_NUMBER]),
     "name": Maybe(_TEXT), "role": _TEXT,
-    "ready": _YES, "cause": _TEXT, "epoch": _NUMBER, "holder": _TEXT, "takeovers": _NUMBER,
-    "brokers": Maybe([_TEXT]), "lease_ms": Maybe(_NUMBER), "late_ms": Maybe(_NUMBER),
+    "ready": _YES, "settling": Maybe(_YES), "cause": _TEXT, "epoch": _NUMBER, "holder": _TEXT,
+    "takeovers": _NUMBER, "brokers": Maybe([_TEXT]), "lease_ms": Maybe(_NUMBER), "late_ms": Maybe(_NUMBER),
     "takeovers_without_fault": Maybe(_NUMBER), "leases_lost_late": Maybe(_NUMBER),
 }  # fmt: skip
 _EVENT = {"time_ns": _NUMBER, "kind": _TEXT, "source": _TEXT, "cause": _TEXT, "counts": _COUNTS}
@@ -148,7 +148,8 @@ KEYS: Final[Mapping[str, Key]] = {
     "candidates": Key(
         [_ROLE],
         "each failover group that this gateway is in: `bridge`, `lease` (the group, if it has one), "
-        "`role` (`active`, `standby`, `parallel`), `ready`, `cause`, `epoch`, `holder`, `takeovers`, "
+        "`role` (`active`, `standby`, `parallel`), `ready`, `settling` "
+        "([after a start](failover.md#the-first-seconds)), `cause`, `epoch`, `holder`, `takeovers`, "
         "`brokers`; `lease_ms` that it claims, "
         "grown by `late_ms` of this machine and the brokers; `takeovers_without_fault` and "
         "`leases_lost_late` ([late](failover.md#late))",

@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import Any
 
 from appliance.status.ledger import Parted, reasons
-from appliance.status.words import counted, fault, state_word, title, unlisted, worded
+from appliance.status.words import counted, fault, role_word, state_word, title, unlisted, worded
 from bus.text import plain_lines
 
 Status = dict[str, Any]
@@ -141,7 +141,7 @@ def roles(status: Status) -> Iterator[str]:
     """Yield the role of this gateway in each of its failover groups."""
     for one in status["candidates"]:
         holder = one["holder"] or "nobody"
-        role = one["role"] if one["ready"] else f"{one['role']}, not ready"
+        role = role_word(one)
         counts = f"epoch {one['epoch']}, holder {holder}, takeovers {one['takeovers']}"
         if one["role"] == "parallel":
             yield f"  bridge {one['bridge']}: {role}: {one['cause']}"

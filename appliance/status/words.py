@@ -72,6 +72,13 @@ def unlisted(status: Row) -> int:
     return int(sum(beyond) + status.get("more_values", 0))
 
 
+def role_word(role: Row) -> str:
+    """Return the role of a gateway in a failover group, and what is to be known of it."""
+    if not role["ready"]:
+        return f"{role['role']}, not ready"
+    return f"{role['role']}, settling" if role.get("settling") else str(role["role"])
+
+
 def troubles(status: Row) -> Iterator[str]:
     """Yield a line for each reason why a gateway is not ready: none if it is.
 

@@ -7,7 +7,7 @@ const set = (element, text) => { if (element.textContent !== text) element.textC
 const attribute = (element, name, value) => { if (element.getAttribute(name) !== value) element.setAttribute(name, value); };
 const SIGNS = { ok: "●", ready: "◐", wait: "◌", bad: "▲", idle: "○" };
 const STATES = { "": "idle", up: "ok", opening: "wait", active: "ok", standby: "ready" };
-const stateOf = (word) => STATES[word] ?? (/not ready|opening|warning|passive/.test(word) ? "wait" : "bad");
+const stateOf = (word) => STATES[word] ?? (/not ready|settling|opening|warning|passive/.test(word) ? "wait" : "bad");
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
 // ---- tables: rows of cells, of which only those change that differ

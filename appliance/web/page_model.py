@@ -11,6 +11,7 @@ from appliance.status.words import (
     fault,
     filtered,
     lost,
+    role_word,
     short,
     state_word,
     title,
@@ -132,7 +133,7 @@ def _roles(status: Status) -> Iterator[dict[str, Any]]:
     for one in status["candidates"]:
         nobody = "all" if one["role"] == "parallel" else "nobody"
         yield {
-            "bridge": one["bridge"], "role": one["role"] if one["ready"] else f"{one['role']}, not ready",
+            "bridge": one["bridge"], "role": role_word(one),
             "holder": one["holder"] or nobody, "epoch": one["epoch"], "takeovers": one["takeovers"],
             "cause": one["cause"],
         }  # fmt: skip

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.relayed`: what passes between a serial line and TCP: its cost, and how late it comes.
+"""`python -m benchmarks.relayed`: what passes between a line and TCP: its cost, and how late it comes.
 
-A pseudo-terminal stands for a line of 3 Mbaud. A frame is written when it is due, at a share of what the line
-carries, and is there when its last byte is.
+A pseudo-terminal stands for a line of 3 Mbaud, a socket of CAN frames for a bus. A frame is written when
+it is due, at a share of what the line carries, and is there when its last byte is.
 """
 
 import json
@@ -42,7 +42,7 @@ def measure(load: LineLoad, gateway: Gateway, repeat: int, seconds: float) -> Sa
     if reason := gateway.missing():
         return Sample(load.name, gateway.name, repeat, {}, reason)
     try:
-        with TemporaryDirectory(prefix="relayed-") as name, end_of(load) as end:
+        with TemporaryDirectory(prefix="relayed-") as name, end_of(load, Path(name)) as end:
             values = _measured(load, gateway, seconds, Path(name), end)
     except (BenchError, OSError, subprocess.TimeoutExpired) as error:
         return Sample(load.name, gateway.name, repeat, {}, str(error))
@@ -59,8 +59,9 @@ def _measured(
 
     form = gateway.form(load.size)
     with started(System(f"relayed-{gateway.name}", gateway.label, gateway.wire, command, str)) as running:
-        ends = [f"{end.kind}:{end.fd}", f"{gateway.wire}:{running.port}"]
-        return _generated(load, form, ends, running.pid, seconds, directory, end.fd)
+        fd = end.open()
+        ends = [f"{end.kind}:{fd}", f"{gateway.wire}:{running.port}"]
+        return _generated(load, form, ends, running.pid, seconds, directory, fd)
 
 
 def _generated(
@@ -69,7 +70,7 @@ def _generated(
     sides = (form.line, form.tcp) if load.to_tcp else (form.tcp, form.line)
     file = directory / "frames"
     file.write_bytes(b"".join(sides[0]))
-    size_out = 1 if ends[0].startswith("dg") and not load.to_tcp else len(sides[1][0])
+    size_out = 1 if ends[0].startswith("cn") and not load.to_tcp else len(sides[1][0])
     words = [*(ends if load.to_tcp else ends[::-1]), str(file), len(sides[0][0]), size_out]
     command = [
         str(build("relayed/load")),

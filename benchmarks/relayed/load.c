@@ -1,9 +1,10 @@
 /* The load on a gateway between a line and TCP: paced frames into one end, what comes out of the other; one JSON line.
  *
  * usage: load IN OUT FRAMES IN_BYTES OUT_BYTES RATE TICK_S SECONDS PID
- * IN and OUT are fd:NUMBER (inherited), dg:NUMBER for datagrams, tcp:PORT, or sp:PORT of 127.0.0.1. FRAMES is a file of frames of IN_BYTES, which
+ * IN and OUT are fd:NUMBER (inherited), cn:NUMBER for a socket of CAN frames, which return to their sender with the
+ * mark of benchmarks/can_pairs.py, tcp:PORT, or sp:PORT of 127.0.0.1. FRAMES is a file of frames of IN_BYTES, which
  * are written in turn, RATE of them a second: each alone when it is due, or all that are due in one write at each
- * TICK_S. Each must come out as OUT_BYTES, 1 for datagrams, and is there when its last byte is; the time counts from the write.
+ * TICK_S. Each must come out as OUT_BYTES, 1 for CAN frames, and is there when its last byte is; the time counts from the write.
  * PID is the gateway, whose processor time is told for the measured time.
  */
 #include "measure.h"
@@ -17,6 +18,7 @@ enum { READ = 64 << 10 };
 
 static uint8_t area[READ];
 static int whole_reads;  // each read is a frame, and counts as one byte
+static int whole_writes;  // each write is a frame
 
 /* Seconds of processor time of a process and all its threads, exact: the ticks of /proc are 10 ms. */
 static double clock_s(int pid) {
@@ -28,7 +30,7 @@ static double clock_s(int pid) {
 
 static int open_end(const char *text) {
     int number = atoi(strchr(text, ':') + 1), fd = number;
-    if (strncmp(text, "fd", 2) && strncmp(text, "dg", 2)) fd = connect_local(number);
+    if (strncmp(text, "fd", 2) && strncmp(text, "cn", 2)) fd = connect_local(number);
     if (!strncmp(text, "sp", 2)) {
         uint8_t hello[8] = {0, 'S', 'P', 0, 0, 0x70, 0, 0}, answer[8];
         if (write(fd, hello, 8) != 8 || recv(fd, answer, 8, MSG_WAITALL) != 8) die("the handshake");
@@ -40,7 +42,10 @@ static int open_end(const char *text) {
 static size_t read_some(int fd) {
     ssize_t n = read(fd, area, sizeof area);
     if (n < 0 && errno != EAGAIN && errno != EINTR) die("read");
-    return n > 0 ? whole_reads ? 1 : n : 0;
+    if (n < 6 || !whole_reads) return n > 0 ? n : 0;
+    area[5] |= 0x80;
+    if (write(fd, area, n) < 0) die("write");
+    return 1;
 }
 
 /* Wait until `fd` is readable, or `full` is writable if it is one. Return whether `fd` may be readable. */
@@ -75,7 +80,7 @@ int main(int argc, char **argv) {
     prctl(PR_SET_TIMERSLACK, 1000);
     int in = open_end(argv[1]), out = open_end(argv[2]), pid = atoi(argv[9]);
     size_t in_bytes = atoi(argv[4]), out_bytes = atoi(argv[5]);
-    whole_reads = !strncmp(argv[2], "dg", 2);
+    whole_writes = !strncmp(argv[1], "cn", 2), whole_reads = !strncmp(argv[2], "cn", 2);
     double rate = atof(argv[6]), tick = atof(argv[7]), seconds = atof(argv[8]);
     FILE *f = fopen(argv[3], "r");
     uint8_t *frames = malloc(1 << 20);
@@ -93,13 +98,15 @@ int main(int argc, char **argv) {
             size_t at = (sent + 1) % cycle, some = (size_t)((t - start) * rate + 1e-6) + 1 - sent;
             if (some > cycle - at) some = cycle - at;
             if (some > total - sent) some = total - sent;
+            if (whole_writes && some) some = 1;
             ssize_t n = some ? write(in, frames + at * in_bytes + begun, some * in_bytes - begun) : 0;
             if (n < 0 && errno != EAGAIN) die("write");
             size_t done = (begun + (n > 0 ? n : 0)) / in_bytes;
             if (sent <= warm && sent + done > warm) cpu = clock_s(pid);
             if (n < 0 || done < some) full = in, late++;
             for (begun = (begun + (n > 0 ? n : 0)) % in_bytes; done; done--) due[sent++] = now();
-            if (full < 0) while (next <= t) next += tick;
+            int behind = whole_writes && sent < (size_t)((t - start) * rate + 1e-6) + 1;
+            if (full < 0 && !behind) while (next <= t) next += tick;
         }
         if (wait_for(out, full, sent == total || full >= 0 ? 0.01 : next - now())) {
             came += read_some(out), last = t = now();

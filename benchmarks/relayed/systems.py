@@ -1,6 +1,7 @@
 """The compared gateways between a serial line and TCP: ours with frames and with bytes, and ser2net."""
 
 import shutil
+import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -8,7 +9,9 @@ from typing import Literal, NamedTuple
 
 from benchmarks.formats import frame_of
 from benchmarks.systems import COMMAND
+from bridges.items import EXTENDED, FD, SWITCH
 from bridges.media.can import codec as can
+from bridges.media.can.socketcan import pack_frame
 from bridges.media.uart.codec import encode
 from bus.wire.batch import from_payloads
 
@@ -29,8 +32,8 @@ bridges:
       - {line}{spoken}
 """
 UART = 'uart: {{port: "{path}", baud: {baud}}}'
-CAN = "can: {{channel: {group}, interface: udp_multicast, fd: true, node: 1}}"
-GROUP = "239.74.163.12"
+CHANNEL = "can0"
+CAN = "can: {{channel: {channel}, fd: true, node: 1}}"
 BYTES_TCP = (
     "tcp: {{host: 127.0.0.1, port: {port}, mode: listen}}\n"
     "        protocol: {{bytes: {{receive: down, send: up, silence_ms: 0}}}}"
@@ -94,18 +97,11 @@ def framed(size: int) -> Form:
 
 
 def in_can(size: int) -> Form:
-    """Return frames as datagrams of python-can, of one CAN frame each, and in the framing of a bus."""
-    from can import Message
-    from can.interfaces.udp_multicast.utils import pack_message
-
-    def datagram(number: int, frame: bytes) -> bytes:
-        (data,) = can.segment(frame, number, fd=True)
-        identifier = can.can_id(can.SUBJECT_DEFAULT, 2)
-        return pack_message(Message(arbitration_id=identifier, is_extended_id=True, is_fd=True, data=data))
-
+    """Return frames as those of CAN, one each, and in the framing of a bus."""
+    identifier = can.can_id(can.SUBJECT_DEFAULT, 2) | EXTENDED
     frames = [frame_of(size, n) for n in range(FRAMES)]
-    coded = [datagram(n, frame) for n, frame in enumerate(frames)]
-    assert len({len(one) for one in coded}) == 1
+    parts = [can.segment(frame, n, fd=True) for n, frame in enumerate(frames)]
+    coded = [pack_frame((identifier, data, FD | SWITCH)) for (data,) in parts]
     return Form(coded, [from_payloads([frame]).keep() for frame in frames])
 
 
@@ -131,9 +127,12 @@ def _ours(tcp: str, spoken: str, line: str = UART) -> Callable[[Place], list[str
         file = place.directory / "line.yaml"
         side = tcp.format(port=place.port)
         bus = place.spare if tcp != BUS else place.port
-        line_side = line.format(path=place.path, baud=BAUD, group=GROUP)
+        line_side = line.format(path=place.path, baud=BAUD, channel=CHANNEL)
         file.write_text(TOPOLOGY.format(bus=bus, tcp=side, line=line_side, spoken=spoken))
-        return [str(COMMAND), "run", str(file), "--run-directory", str(place.directory)]
+        program = [str(COMMAND)]
+        if line is CAN:
+            program = [sys.executable, "-m", "benchmarks.can_pairs", str(place.directory)]
+        return [*program, "run", str(file), "--run-directory", str(place.directory)]
 
     return command
 
@@ -153,7 +152,7 @@ def _missing() -> str:
 
 
 def _no_can() -> str:
-    return "" if find_spec("can") and find_spec("msgpack") else "python-can is missing"
+    return "" if find_spec("can") else "python-can is missing"
 
 
 BUS = "bus: shop"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from bridges.items import RECORDED, Items
+from bridges.items import Items
 from bus.confined import Confined
 from bus.kinds import load
 from bus.needs import Need
@@ -94,11 +94,15 @@ class Medium(Record):
     that, as the process stood still, is not read. `seal_bytes` are what a signature adds to a message, and
     `clock_s` by how much clocks may differ then; 0 if they are not asked for. `items` are those that a
     protocol may read and write here; `SPEAKS` names the class of its links with a protocol, as `LINK` does.
+    `tmq_items` are those on the wire of a side with TMQ, None if a tap cannot record them, for the reason
+    `unrecorded`.
     """
 
     LINK: ClassVar[str]
     SPEAKS: ClassVar[str] = ""
     items: ClassVar[tuple[Items, ...]] = ()
+    tmq_items: ClassVar[Items | None] = None
+    unrecorded: ClassVar[str] = "it shows no wire"
     key: ClassVar[str]
     help: ClassVar[str]
     words: ClassVar[tuple[Word, ...]] = ()
@@ -122,10 +126,9 @@ class Medium(Record):
         """Return why the settings do not go with a protocol (`spoken`), or without one; "" if they do."""
         return ""
 
-    @property
-    def shows_items(self) -> bool:
-        """Whether a tap can record the items that a protocol reads and writes here."""
-        return not RECORDED.isdisjoint(self.items)
+    def wire_items(self, spoken: bool) -> Items | None:
+        """Return the items that a tap with `wire: true` records, with a protocol (`spoken`) or with TMQ."""
+        return (self.items[0] if self.items else None) if spoken else self.tmq_items
 
     @property
     def device(self) -> str:

@@ -5,7 +5,7 @@ Pure: time is an argument, in seconds. docs/policies.md explains the policies to
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from itertools import count
+from itertools import count, repeat
 from math import inf
 from typing import Literal, NamedTuple, get_args
 
@@ -140,8 +140,14 @@ class ShedQueue:
     def put(self, now: float, messages: Sequence[bytes]) -> None:
         """Queue the messages. Drop new or waiting ones, as the policy says, if there is no room."""
         self.expire(now)
-        for message in messages:
-            self._put(now, message)
+        size = sum(map(len, messages))
+        if self._conflate or self._is_full(len(messages), size) or not (self._empty or all(messages)):
+            for message in messages:
+                self._put(now, message)
+            return
+        self._waiting.update(zip(self._numbers, zip(repeat(now), messages, strict=False), strict=False))
+        self._stats.queued += len(messages)
+        self._stats.queued_bytes += size
 
     def _put(self, now: float, message: bytes) -> None:
         size, bound = len(message), self.shed.queue_bytes
@@ -193,8 +199,9 @@ class ShedQueue:
         Returns None if no message waits, or if the rate does not allow one yet. `ahead_s` is how long the
         bytes in the driver still take; it is added to the message's age. `settle`: see `expire`.
         """
-        self.expire(now + ahead_s, settle)
-        if not self.ready(now):
+        if self.shed.age_s is not None:
+            self.expire(now + ahead_s, settle)
+        if not self._waiting or now < self._next_s:
             return None
         if self.shed.rate is not None:
             self._next_s = (self._next_s if now - self._next_s <= _LATE_S else now) + 1 / self.shed.rate

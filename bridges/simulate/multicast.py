@@ -59,7 +59,8 @@ class MulticastWire(Wire):
 class MulticastEnd(WireEnd):
     """A host with one interface. `unplug()` removes its carrier until `plug()`.
 
-    With `clogged = True` its interface sends nothing, and its program's datagrams wait.
+    With `clogged = True` its interface sends nothing, and its program's datagrams wait. It hears nothing of
+    the hosts in `deaf_to`.
     """
 
     def __init__(self, wire: MulticastWire, name: str, number: int) -> None:
@@ -67,6 +68,7 @@ class MulticastEnd(WireEnd):
         self.wire = wire
         self.interface = Interface(number, name, wire.mtu, IPv4Address(f"10.0.0.{number}"))
         self.sockets: _SimulatedSockets | None = None
+        self.deaf_to = set[MulticastEnd]()
         self._path = Path["_Letter"](wire, name, self._arrive, lambda letter: letter[0], self._bend)
 
     def open(self, loop: AbstractEventLoop) -> Sockets:
@@ -94,7 +96,7 @@ class MulticastEnd(WireEnd):
         if self.sockets and self.plugged:
             if sender == self.sockets.own:
                 self._arrive((datagram, sender))  # it never leaves the host, so no fault can hit it
-            else:
+            elif all(end.sockets is None or sender != end.sockets.own for end in self.deaf_to):
                 self._path.carry(loop, (datagram, sender))
 
     def _bend(self, letter: "_Letter") -> "_Letter":

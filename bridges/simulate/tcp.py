@@ -27,7 +27,8 @@ class TcpWire(Wire):
 
     TCP retransmits after `loss`: each lost segment delays the data behind it by 0.2 s. TCP hides duplication,
     reordering and corruption, so these faults do not exist here. With `stuck = True` nothing passes, and the
-    connections end after `patience_s`, as by keepalive, or by `age_s` of a bus's links. `reset()` ends all.
+    connections end after `patience_s`, as by keepalive, or by `age_s` of a bus's links. So they do while one
+    direction is `cut()`: what comes the other way arrives, and is not confirmed. `reset()` ends all.
     """
 
     has = frozenset({"loss", "delay_s", "jitter_s"})
@@ -46,6 +47,7 @@ class TcpWire(Wire):
         self.clients: list[TcpEnd] = []
         self.on_peer: OnPeer | None = None
         self.connections: list[_Connection] = []
+        self._unreached = set[TcpEnd]()
 
     def listen(self, **options: Any) -> ListenLink:
         """Return the listening link of a bus: the real one, except for its sockets.
@@ -73,6 +75,20 @@ class TcpWire(Wire):
     def _on_stuck(self) -> None:
         for connection in tuple(self.connections):
             connection.go_on()
+
+    def cut(self, end: "TcpEnd", cut: bool = True) -> None:
+        """Let nothing through to an end, or let it through again: a partition in one direction."""
+        (self._unreached.add if cut else self._unreached.discard)(end)
+        self._on_stuck()
+
+    def reaches(self, end: "TcpEnd") -> bool:
+        """Tell whether anything comes through to an end."""
+        return not self.stuck and end not in self._unreached
+
+    @property
+    def severed(self) -> bool:
+        """Whether nobody can connect: that takes both directions."""
+        return self.stuck or bool(self._unreached)
 
     def halt(self) -> None:
         """Leave all connections half open: nothing passes any more, and they end after `patience_s`."""
@@ -112,8 +128,8 @@ class TcpEnd(WireEnd):
     async def connect(self, loop: AbstractEventLoop) -> socket.socket:
         """Connect to the listener; return the socket. Raises `OSError`: refused, unreachable or timed out."""
         wire = self.wire
-        await asyncio.sleep(2 * wire.delay_s() if not wire.stuck else _CONNECT_S)
-        if wire.stuck:
+        await asyncio.sleep(2 * wire.delay_s() if not wire.severed else _CONNECT_S)
+        if wire.severed:
             raise trouble(errno.ETIMEDOUT)
         if not self.plugged or not wire.server.plugged:
             raise trouble(errno.EHOSTUNREACH)
@@ -147,14 +163,13 @@ class _Connection:
         self._timer: TimerHandle | None = None
         self._closed = False
 
-    @property
-    def dead(self) -> bool:
-        """Whether nothing passes this connection."""
-        return self.halted or self.wire.stuck
+    def blocks(self, end: TcpEnd) -> bool:
+        """Tell whether nothing gets through to an end of this connection."""
+        return self.halted or end.clogged or not self.wire.reaches(end)
 
     def go_on(self) -> None:
-        """Adapt to an end or wire that was clogged, stuck or set free."""
-        if not self.dead:
+        """Adapt to an end or wire that was clogged, stuck, cut or set free."""
+        if not self.halted and all(map(self.wire.reaches, self.ends)):
             cancel(self._timer)
             self._timer = None
         elif self._timer is None:
@@ -193,7 +208,7 @@ class _Direction:
         """Write the bytes that have arrived to the receiver, and read from the sender when none are left."""
         if self._closed:
             return
-        blocked = self._connection.dead or self._receiver.clogged
+        blocked = self._connection.blocks(self._receiver)
         self._watch(
             bool(self._unread) and not blocked, not (self._unread or self._carrying or self._over or blocked)
         )
@@ -245,7 +260,7 @@ class _Direction:
         if self._closed:
             return
         self._unread += data
-        if self._connection.dead or self._receiver.clogged or self._writes:
+        if self._connection.blocks(self._receiver) or self._writes:
             return self.go_on()
         self._on_writable()
 

@@ -46,8 +46,11 @@ class Candidate:
     """The state machine of one candidate: report each event to it, then act on the state that it returns.
 
     `order`: position in the list of gateways, 0 is the best. `brokers`: how many there are. The candidate is
-    `ready` while all links of the bridge are up. Ask `may_forward(now)` before sending. Times in seconds,
-    monotonic. The lease that it claims is `lease_ms`, or up to `most_ms` where its `pace` asks for that.
+    `ready` while all links of the bridge are up. It is `settling` from its start until a fault costs no more
+    than a lease: it is ready, each broker has answered or is out of reach, one candidate forwards, and what
+    was late only at the start makes the lease no longer. Ask `may_forward(now)` before sending. Times in
+    seconds, monotonic. The lease that it claims is `lease_ms`, or up to `most_ms` where its `pace` asks for
+    that.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class Candidate:
         self.until_s = -inf
         self.epoch = 0
         self.ready = False
+        self.settling = True
         self._number = 0
         self._started_s: float | None = None
 
@@ -222,7 +226,13 @@ class Candidate:
             self._enter("active", "granted by all brokers that can be reached")
         if self.state == "active":
             self.until_s = max(grants, default=self.until_s)
+        self.settling = self.settling and not self._has_settled(now)
         return self.state
+
+    def _has_settled(self, now: float) -> bool:
+        told = all(view.grant is not None or view.reach in ("refused", "unreachable") for view in self.views)
+        known = told and (self.holding or self.other_acts)
+        return self.ready and known and not self.pace.is_starting(now)
 
     def _judge_holder(self, grants: list[float], now: float) -> None:
         if self._usurped(now):

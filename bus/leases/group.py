@@ -82,11 +82,12 @@ class Member:
     rival: Rival | None = None
 
     def heard(self, claim: Claim, now: float, lease_s: float) -> None:
-        """Note a claim of this candidate, which renews its lease by `lease_s`."""
+        """Note a claim of a candidate, which renews its lease by `lease_s`. Silence for one is a break."""
+        is_back = not self.live(now)
         self.claim, self.heard_s, self.lease_s = claim, now, lease_s
         if not claim.ready:
             self.ready_s = None
-        elif self.ready_s is None:
+        elif self.ready_s is None or is_back:
             self.ready_s = now
 
     def live(self, now: float) -> bool:

@@ -87,6 +87,11 @@ class Pace:
         """Note whether the process has real-time priority now."""
         self._real_time = real_time
 
+    def is_starting(self, now: float) -> bool:
+        """Tell whether the lease is longer, and may be so for what was late only as the process started."""
+        began_s = now if self._began_s is None else self._began_s
+        return self.lease_ms > self.least_ms and now - began_s < STARTING_S + STARTED_S
+
     def _note(self, worst: Worst, seconds: float, now: float) -> None:
         """Note a measurement. One above the longest lease is a process that was frozen: a fault."""
         if self._began_s is None:

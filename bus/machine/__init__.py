@@ -1,7 +1,8 @@
 """The machine below: its files, threads, addresses and ports, and bounds of waiting for them.
 
-`files` reads text that users wrote, and `permissions` are those of files. `aside` does in a thread what may
-block, which `touch` notes. `addresses` knows our own, `holders` finds who has a port or a device,
-`wake_hook` notices when a process stood still, `stops` tells whether it was late or stopped, and `real_time`
-gives the event loop its turn at once.
+`files` reads text that users wrote, and `permissions` are those of files; `scratch` makes temporary
+directories. `aside` does in a thread what may block, which `touch` notes. `addresses` knows our own, `groups`
+keeps those of others away, `holders` finds who has a port or a device, `wake_hook` notices when a process
+stood still, `stops` tells whether it was late or stopped, and `real_time` gives the event loop its turn at
+once.
 """

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Turns(NamedTuple):
-    """What the kernel has counted for the main thread: running and waiting for its turn together, in seconds,
+    """Counts of the kernel for the main thread: seconds running and waiting for a turn, together,
     and how often the process waited for its own memory to come from a disk."""
 
     had_s: float

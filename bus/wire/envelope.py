@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from bus.errors import FrameError
 from bus.wire.batch import Buffer
-from bus.wire.frame import FRAME_BYTES_MAX, frame_bytes, is_frame
+from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MAX, FRAME_BYTES_MIN, frame_bytes, is_frame
 
 MAGIC = 0xE1
 MARK = 0xF0
@@ -113,6 +113,15 @@ def message_bytes(data: Buffer, start: int = 0, stop: int | None = None) -> int:
             return 0
     found = inner + frame_bytes(data, inner)
     return found - start if inner < found <= end else 0
+
+
+def is_whole(message: Buffer) -> bool:
+    """Tell whether `message` is one whole frame, or envelope and frame, as its own header has it."""
+    size = len(message)
+    if size >= FRAME_BYTES_MIN and message[2] < MARK:  # `message_bytes` inlined for the most frequent kind
+        announced = message[2] << 8 | message[3]
+        return announced <= DATA_BYTES_MAX and FRAME_BYTES_MIN + 4 * message[1] + announced == size
+    return 0 < message_bytes(message) == size
 
 
 def layout(data: Buffer, start: int) -> tuple[int, ...]:

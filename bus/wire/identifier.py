@@ -29,10 +29,15 @@ class Identifier(int):
     __repr__ = __str__
 
 
+def is_identifier(number: int) -> bool:
+    """Tell whether a token is the identifier of a frame: a standard or an extended one, of no error frame."""
+    return not number & ERROR and (number & IDENTIFIER <= STANDARD_MAX or bool(number & EXTENDED))
+
+
 def identifier_word(number: int) -> str:
     """Return a token as `identifier_in` or a plain number reads it: `0x123`; of no identifier all digits."""
     identifier = number & IDENTIFIER
-    if number & ERROR or identifier > (IDENTIFIER if number & EXTENDED else STANDARD_MAX):
+    if not is_identifier(number):
         return hexadecimal(int(number))
     return f"{identifier:#05x}{'x' if number & EXTENDED else ''}{'r' if number & REMOTE else ''}"
 

@@ -64,7 +64,7 @@ class TapSpec(RecorderSpec):
         tuple[TapName, ...], Length(1, 64), Single(), "the buses and bridges of that gateway to record"
     ]
     pattern: Annotated[Names, "only frames that start with this are recorded"] = ()
-    wire: Annotated[bool, "record what is on the wires of sides with a protocol, too"] = False
+    wire: Annotated[bool, "record what is on the wires of sides, too"] = False
 
     def __post_init__(self) -> None:
         if len(set(self.tap)) != len(self.tap):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from os.path import normpath
 from typing import Annotated, ClassVar
 
-from bus.needs import Directory, Need, Readable, Secret
+from bus.needs import Directory, Need, Readable, Room, Secret
 from bus.schema import Bytes, Check, Path, Seconds
 from devices.device import CAPTURE_LIBRARIES, DeviceSpec
 
@@ -64,6 +64,7 @@ class UploadSpec(DeviceSpec):
     def needs(self) -> Iterator[Need]:
         yield from CAPTURE_LIBRARIES
         yield Directory(self.upload)
+        yield Room(self.upload, self.spool_bytes, "spool_bytes")
         if self.credentials is not None:
             yield Readable(self.credentials)
             yield Secret(self.credentials)

@@ -12,7 +12,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ from struct import unpack
 from types import MappingProxyType
 from typing import Any, Final
 
+from bus.machine.scratch import Scratch
 from pipeline.engine.jars import cache_directory, class_path, needed, spark_home
 from pipeline.engine.java import MODULE_OPTIONS, Java
 from pipeline.errors import PipelineError
@@ -61,11 +61,14 @@ class Jvm:
         `managed`: see `pipeline.engine.jars.needed`. `conf`: settings of the user's. `collector`: of garbage.
         Raises `PipelineError` if there is no Spark."""
         words = command(java, [*options(memory, managed), *collector], quick, record, conf)
-        self._directory = tempfile.TemporaryDirectory(prefix="buscoupler-spark-")
+        self._directory = Scratch("spark-")
         self._info = Path(self._directory.name) / "gateway"
         self.log = Path(self._directory.name) / "spark.log"
         told = {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._info)}
-        self.process = started(words, self.log, told, stdin=subprocess.PIPE, preexec_fn=_ignore_interrupts)
+        kept = [self._directory.descriptor]
+        self.process = started(
+            words, self.log, told, stdin=subprocess.PIPE, pass_fds=kept, preexec_fn=_ignore_interrupts
+        )
 
     def connect(self) -> str:
         """Wait until it listens, and let pyspark find it by the environment. Returns "". Raises
@@ -86,7 +89,7 @@ class Jvm:
         if self.process.stdin:
             self.process.stdin.close()
         end(self.process, START_S)
-        self._directory.cleanup()
+        self._directory.close()
 
 
 def prepare() -> None:

@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
@@ -20,6 +19,7 @@ from types import MappingProxyType
 from typing import Final
 
 from bus.extras import lacking
+from bus.machine.scratch import Scratch
 from pipeline.engine import jars
 from pipeline.engine.jvm import last_words
 from pipeline.errors import PipelineError
@@ -48,7 +48,7 @@ class Sail:
         if not installed():
             raise PipelineError(lacking("Sail", "pysail", "engines" if jars.installed() else "sail"))
         most = size_bytes(memory)
-        self._directory = tempfile.TemporaryDirectory(prefix="buscoupler-sail-")
+        self._directory = Scratch("sail-")
         self._log = Path(self._directory.name) / "log"
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
@@ -56,6 +56,7 @@ class Sail:
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
                 env={**environment(most, self._directory.name), **store},
                 start_new_session=True,  # Ctrl-C is ours
+                pass_fds=[self._directory.descriptor],
             )  # fmt: skip
 
     def connect(self) -> str:
@@ -77,7 +78,7 @@ class Sail:
         """End it; it holds nothing that is needed. Idempotent."""
         self.process.kill()
         self.process.communicate()
-        self._directory.cleanup()
+        self._directory.close()
 
 
 def environment(memory_bytes: int, directory: str) -> dict[str, str]:

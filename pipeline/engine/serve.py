@@ -10,13 +10,13 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from bus.machine.permissions import make_private, write_secret
+from bus.machine.scratch import Scratch
 from pipeline.engine import java
 from pipeline.engine.jvm import PARALLEL, START_S, end, last_words, options, started, until
 from pipeline.engine.server import TOKEN, directory, token_file
@@ -40,7 +40,7 @@ def serve(port: int, memory: str, rehearsal: str) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):  # neither may leave Java behind
         signal.signal(number, signal.default_int_handler)
     with suppress(KeyboardInterrupt), ExitStack() as at_end:
-        name = at_end.enter_context(tempfile.TemporaryDirectory(prefix="buscoupler-serve-"))
+        name = at_end.enter_context(Scratch("serve-"))
         log = Path(name) / "spark.log"
         server = at_end.enter_context(running(port, memory, log))
         tell(f"give jobs --remote '{url(port)}' (or set SPARK_REMOTE to it); Ctrl-C ends it")

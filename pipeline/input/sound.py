@@ -1,11 +1,11 @@
 """The look at the files of a local capture before an engine reads them: its errors name no file."""
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from bus.machine.scratch import Scratch
 from capture import files
 from capture.files import CaptureError
 from capture.schema import META_GATEWAY, Kind
@@ -166,7 +166,7 @@ def version_by_url(url: str, found: stored.Listing) -> str:
 def without(directory: Path, bad: list[Bad]) -> Iterator[Path]:
     """Yield a directory with links to all files of a capture but those."""
     left_out = {one.path for one in bad}
-    with tempfile.TemporaryDirectory(prefix="buscoupler-") as made:
+    with Scratch() as made:
         for path in (path for path in files.listed(directory) if path not in left_out):
             link = Path(made, *path.absolute().parts[-3:])
             link.parent.mkdir(parents=True, exist_ok=True)

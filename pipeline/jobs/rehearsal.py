@@ -2,10 +2,10 @@
 
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from bus.machine.scratch import Scratch
 from pipeline import cache, jobs
 from pipeline.engine import java, resident, session
 from pipeline.engine.choice import Where
@@ -50,14 +50,14 @@ def archive_classes(memory: str) -> int:
 
 
 def _record(jvm: Jvm) -> None:
-    with tempfile.TemporaryDirectory() as name, session.session(Where(), jvm) as spark:
+    with Scratch() as name, session.session(Where(), jvm) as spark:
         touch(spark, Path(name) / "capture")
         read(spark, root(f"{name}/capture")).write.parquet(f"{name}/out")
 
 
 def warm_server(url: str) -> None:
     """Run the jobs some times on a Connect server, whose Java compiles what it does often."""
-    with tempfile.TemporaryDirectory() as name, session.session(Where(remote=url)) as spark:
+    with Scratch() as name, session.session(Where(remote=url)) as spark:
         for _ in range(_ROUNDS):
             touch(spark, Path(name) / "capture")
 
@@ -75,7 +75,7 @@ def touch(spark: "SparkSession", directory: Path) -> None:
 
 def warm_resident() -> None:
     """Run the jobs once on the Spark that the environment names."""
-    with tempfile.TemporaryDirectory() as name, resident.session_in() as spark:
+    with Scratch() as name, resident.session_in() as spark:
         for key, value in session.SMALL.items():
             spark.conf.set(key, value)
         touch(spark, Path(name) / "capture")

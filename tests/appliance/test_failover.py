@@ -26,6 +26,7 @@ from topologies.loading.loader import loads
         ("can", True, False, ["kill", "freeze", "broker and bridge"]),
         ("uart", False, False, ["kill", "partition", "link down"]),
         ("can", True, True, ["kill", "freeze"]),
+        ("raw", False, False, ["kill"]),
     ],
 )
 async def test_takeovers_of_real_processes_lose_and_double_nothing(

@@ -1,4 +1,4 @@
-"""What a tap with `wire: true` records of a side with a protocol: what was on the wire, both ways."""
+"""What a tap with `wire: true` records of a side: what was on the wire, both ways."""
 
 import asyncio
 from pathlib import Path
@@ -17,24 +17,12 @@ from capture.pcapng import Packet
 from capture.reader import read
 from capture.schema import Direction, Kind
 from devices.child import settle
+from tests.appliance.wires import TEXT
 from tests.helpers.appliances import appliance_of, reloaded
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_channel
 from topologies.loading.loader import loads
 
-TEXT = """\
-name: t
-gateways: {{gw: {{status: {{serve: false}}}}}}
-buses: {{p: {{on: gw}}}}
-bridges:
-  b:
-    on: gw
-    join:
-      - bus: p
-      - can: {{channel: {0}, interface: virtual{1}}}
-        protocol: {{raw: {{root: car, send: all}}}}
-devices: {{recorder: {{on: gw, tap: b, directory: "{2}", yields: false, wire: {3}}}}}
-"""
 IN = can.Message(arbitration_id=0x18FEF100, data=b"\x01\x02")
 
 

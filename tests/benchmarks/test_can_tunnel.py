@@ -1,6 +1,6 @@
 """What the tunnel over CAN counts."""
 
-from benchmarks.can_tunnel import Flow
+from benchmarks.tunnel import Flow
 from bridges.media.can.socketcan import pack_frame
 
 

@@ -16,7 +16,7 @@ from bridges.handover.stamps import Stamps
 from bridges.holdoff import HoldOff
 from bridges.items import CanFrame
 from bridges.media.can.codec import Reassembler, can_id, segment
-from bridges.media.can.receive import take_echo
+from bridges.media.can.echo import take_echo
 from bridges.media.multicast.pipe import drain
 from bridges.media.uart.codec import encode
 from bridges.media.uart.echo import EchoCanceller

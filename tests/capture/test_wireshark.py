@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from bridges.items import FD
+from bridges.media.can.socketcan import pack_frame
 from bus.names import RESERVED, Names
 from bus.wire.batch import from_payloads
 from bus.wire.envelope import Envelope, wrap
@@ -91,6 +93,52 @@ def test_tokens_are_shown_by_the_names_in_the_capture_and_else_in_hex(tmp_path: 
     assert "fridge\n" in first["buscoupler"]["buscoupler.names"]
     words = ["fridge", "témp", "\u6e29\u5ea6", "\U0001f321", '"7"', '"a/b"', "a b", *["|".join(TWINS)] * 2]
     assert [shown(layers) for layers in frames] == [*(f"{word}/0x5be18fe5" for word in words), "/"]
+
+
+IDS = (0x0, 0x181, 0x7FF, 0x800, 0x98FEF100, 0x9FFFFFFF, 0x40000123, 0xC0000001, 0x20000004)
+"""Standard, extended and remote identifiers, a number that is none, and one of an error frame."""
+
+
+def test_identifiers_behind_a_raw_root_are_shown_as_everywhere_else(tmp_path: Path) -> None:
+    known = ["car", "my car", "engine", "/0x", "car/0x", "my car/2/0x"]
+    roots: tuple[tuple[str | int, ...], ...] = ((), ("car",), ("my car", 2), ("engine",))
+    for number, names in enumerate((known[:3] + known[4:], known)):  # without a root for all, and with it
+        tokens = [Pattern(*root, one, *more) for root in roots for one in IDS for more in ((), (1,))]
+        _, *frames = dissected(written(tmp_path / f"{number}.pcapng", names, *tokens))
+        assert list(map(shown, frames)) == [Names(names).show(one) for one in tokens]
+    (frame,) = dissected(tmp_path / "0.pcapng", "-Y", 'tmq.can_id == "0x18fef100x" && tmq.name == "car"')[:1]
+    assert "0x98fef100" in json.dumps(frame["tmq"])
+
+
+def test_items_on_wires_are_shown_by_what_they_are(tmp_path: Path) -> None:
+    items = {
+        "frames": [pack_frame((0x123, b"\x01\x02", 0)), pack_frame((0x98FEF100, bytes(12), FD)), b"short"],
+        "bytes": [b"$GPGGA\r\n", b"\0\1", b""],
+        "registers": [b"\x48\x00\x19"],
+    }
+    path, writer = tmp_path / "w.pcapng", Writer()
+    rows = [
+        row(n, f"{name}:".encode() + one, kind=7)
+        for name, some in items.items()
+        for n, one in enumerate(some)
+    ]
+    path.write_bytes(writer.head() + b"".join(map(writer.blocks, rows)))
+    command = [
+        "tshark",
+        "-X",
+        f"lua_script:{DISSECTOR}",
+        "-r",
+        str(path),
+        "-T",
+        "fields",
+        "-e",
+        "_ws.col.Info",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=True)
+    assert done.stdout.splitlines() == [
+        "frames: 0x123 2 bytes", "frames: 0x18fef100x 12 bytes", "frames: 5 bytes",
+        "bytes: 8 bytes", "bytes: 2 bytes", "bytes: 0 bytes", "registers: 3 bytes",
+    ]  # fmt: skip
 
 
 def test_reserved_names_are_built_in(tmp_path: Path) -> None:

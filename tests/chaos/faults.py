@@ -19,6 +19,7 @@ _MACHINES = (*_GATEWAYS, "apps")
 _MEDIA = ("can", "lan", "line")
 _ENDS = ("gw-a can", "gw-b can", "apps can", "gw-a lan", "gw-b lan", "apps lan", "gw-c line", "apps line")
 _PORTS = ("gw-a can", "gw-b can", "apps can")
+_WAYS = tuple(f"{one} {other}" for one in _GATEWAYS for other in _GATEWAYS if one != other)
 _PAIRS = tuple(f"{one} {other}" for n, one in enumerate(_MACHINES) for other in _MACHINES[n + 1 :])
 _SPENT = {"descriptors": errno.EMFILE, "memory": errno.ENOMEM}
 
@@ -49,6 +50,7 @@ TARGETS: dict[str, Sequence[str]] = {
     "unplug": _ENDS,
     "clog": _ENDS,
     "partition": (*_PAIRS, *_MACHINES),
+    "one-way": (*_WAYS, "gw-a gw-b lan", "gw-b gw-a lan"),
     "half-open": _PAIRS,
     "reset": _PAIRS,
     "freeze": _GATEWAYS,
@@ -111,6 +113,7 @@ class Trouble:
             "unplug": (lambda f: self._plug(f, False), lambda f: self._plug(f, True)),
             "clog": (lambda f: self._clog(f, True), lambda f: self._clog(f, False)),
             "partition": (lambda f: self._part(f, True), lambda f: self._part(f, False)),
+            "one-way": (lambda f: self._cut(f, True), lambda f: self._cut(f, False)),
             "half-open": (lambda f: self._each(f, lambda wire: wire.halt()), _nothing),
             "reset": (lambda f: self._each(f, lambda wire: wire.reset()), _nothing),
             "freeze": (lambda f: self._at(f).freeze(True), lambda f: self._at(f).freeze(False)),
@@ -151,6 +154,10 @@ class Trouble:
     def _part(self, fault: Fault, stuck: bool) -> None:
         for wire in self._tcp(fault):
             wire.stuck = stuck
+
+    def _cut(self, fault: Fault, cut: bool) -> None:
+        source, sink, *lan = fault.target.split()
+        (self._plant.deafen if lan else self._plant.cut)(source, sink, cut)
 
     def _each(self, fault: Fault, act: Callable[[TcpWire], None]) -> None:
         for wire in self._tcp(fault):

@@ -84,7 +84,7 @@ class Host:
         self.check()
         wire = self.network.wire(self.address, address[0])
         for pause_s in _SYN_S:
-            if not wire.stuck and not self.network.hosts[address[0]].off:
+            if not wire.severed and not self.network.hosts[address[0]].off:
                 await asyncio.sleep(2 * wire.delay_s())
                 self.check()
                 return self.join(sock, address)
@@ -94,7 +94,7 @@ class Host:
     def join(self, sock: socket.socket, address: Address) -> None:
         """Connect `sock` at once. Raises `OSError`."""
         server, wire = self.network.hosts[address[0]], self.network.wire(self.address, address[0])
-        if wire.stuck or server.off:
+        if wire.severed or server.off:
             raise trouble(errno.EHOSTUNREACH)
         if address[1] not in server.listeners:
             raise trouble(errno.ECONNREFUSED)

@@ -208,6 +208,20 @@ class Plant:
         self.machine(name).devices["ttyS0"] = lambda: _with_close(SerialPort(end, loop))
         self.ends[end.name] = end
 
+    def cut(self, source: str, sink: str, cut: bool) -> None:
+        """Let nothing on streams come from one machine to another, or let it come again."""
+        network, one, other = self.network, self.machine(source).address, self.machine(sink).address
+        dialled, taken = network.wire(one, other), network.wire(other, one)
+        dialled.cut(dialled.server, cut)
+        taken.cut(network.ends[other, one], cut)
+
+    def deafen(self, source: str, sink: str, deaf: bool) -> None:
+        """Let one machine hear nothing of what another sends to the multicast group, or let it hear again."""
+        end, other = self.ends[f"{sink} lan"], self.ends[f"{source} lan"]
+        assert isinstance(end, MulticastEnd)
+        assert isinstance(other, MulticastEnd)
+        (end.deaf_to.add if deaf else end.deaf_to.discard)(other)
+
     def close(self) -> None:
         for program in self.programs.values():
             program.kill()

@@ -46,7 +46,7 @@ class Station(Pipe):
         self.broken = self.remembered = self.strange = 0
         self.digest = hashlib.sha256()
         self._number, self._next, self._seen = number, 0, Seen()
-        self._envelopes = Random(number).getrandbits(32) if enveloped else 0
+        self._envelopes = Random(f"envelopes {number}").getrandbits(32) if enveloped else 0
         self.hub.attach(self)
 
     def open(self, loop: AbstractEventLoop) -> None:

@@ -65,21 +65,29 @@ class Drill(Faults[[Program, Program, str], None]):
     def run(self, faults: list[tuple[str, str]]) -> list[Outcome]:
         """Cause faults, of a kind and to who forwards for a bridge, one after another."""
         with self.plant.network.installed():
-            for program in self.plant.programs.values():
-                program.start()
-            self._apps.call_soon(self._open)
+            self.start()
             for kind, bridge in faults:
                 self._fault(kind, bridge)
-            self._count_again()
-            for station in self.stations.values():
-                station.close()
-            self.plant.close()
+            self.finish()
         return self.outcomes
 
-    def _open(self) -> None:
+    def start(self, load_s: float = 1.0) -> None:
+        """Start all programs and stations, and the load `load_s` later."""
+        for program in self.plant.programs.values():
+            program.start()
+        self._apps.call_soon(self._open, load_s)
+
+    def finish(self) -> None:
+        """Count the frames that came twice or back, and close everything."""
+        self._count_again()
+        for station in self.stations.values():
+            station.close()
+        self.plant.close()
+
+    def _open(self, load_s: float) -> None:
         for station in self.stations.values():
             station.open(self._apps)
-        self._apps.call_later(1.0, self._say)
+        self._apps.call_later(load_s, self._say)
 
     def _say(self) -> None:
         for word, name in BRIDGES.items():
@@ -119,13 +127,17 @@ class Drill(Faults[[Program, Program, str], None]):
             for bridge in BRIDGES
         )
 
-    def _fault(self, kind: str, bridge: str) -> None:
+    def calm(self, kind: str) -> None:
+        """Wait until a fault may come; the frames from shortly before it on will be counted."""
         while True:
             self._until(self._is_calm, f"calm before {kind}")
             self._said.clear()  # what is on its way when the fault comes counts too
             self._go(self.chance.uniform(0.05, 0.3))
             if self._is_calm():
                 break
+
+    def _fault(self, kind: str, bridge: str) -> None:
+        self.calm(kind)
         active = next(one for one in self._gateways if self._forwards(one, bridge))
         other = next(one for one in self._gateways if one is not active)
         self._acts[kind](active, other, bridge)

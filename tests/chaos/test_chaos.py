@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -47,6 +48,33 @@ def test_what_one_long_fault_holds_up_in_the_ring_of_trunks_does_not_come_twice(
     (told,) = map(json.loads, ran.stdout.splitlines())
     assert told["frames"] > 0
     assert told["failures"] == []
+
+
+def told_by(module: str, *more: str) -> list[dict[str, Any]]:
+    """Run a module of the chaos; return what its lines tell."""
+    command = [sys.executable, "-m", f"tests.chaos.{module}", *more]
+    ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment(), check=True)
+    return [json.loads(one) for one in ran.stdout.splitlines()]
+
+
+@pytest.mark.timeout(300)
+def test_a_freeze_soon_after_the_start_costs_a_lease_once_the_gateways_have_settled() -> None:
+    told = told_by("starts", "--at", "0.05", "--at", "0.5")
+    assert [one["settling"] for one in told] == [4, 4, 0, 0]
+    # a lease of 250 ms, at most a heartbeat of it gone, and up to 60 ms to settle; before that, a start more
+    assert all(one["wait_ms"] < 320 for one in told)
+    assert not any(one["doubled"] for one in told)
+    assert not any(one["lost"] for one in told if not one["settling"])
+
+
+@pytest.mark.timeout(300)
+def test_a_link_cut_in_one_direction_or_flapping_loses_and_doubles_nothing() -> None:
+    """One of each kind, and a gateway that hears no broker at all; `make takeovers` has them all."""
+    chosen = [option for number in (2, 7, 15, 18) for option in ("--cut", str(number))]
+    told = told_by("oneway", "--held", "0.7", "--rate", "20", *chosen)
+    assert {one["cut"].split()[0] for one in told} == {"trunk", "broker", "brokers", "medium"}
+    assert all(one["sent"] for one in told)
+    assert not [one for one in told if one["lost"] or one["doubled"] or one["echoed"]]
 
 
 def test_the_shortest_list_has_only_what_is_needed() -> None:

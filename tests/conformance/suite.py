@@ -13,12 +13,14 @@ from inspect import signature
 import pytest
 
 from bridges import simulate
+from bridges.media.wire import wire_of
 from bus.hub import Pipe
 from bus.wire.batch import Batch
 from bus.wire.frame import TOKENS_MAX, pack
 from tests.bridges.support import frame
 from tests.conformance.pair import Maker, Pair, Side
 from tests.helpers.peers import until
+from tests.helpers.wires import Heard
 
 Scenario = Callable[[Maker, Pair], Awaitable[None]]
 CLOGGED = "test_a_clogged_peer_stalls_nobody_and_each_drop_is_counted"
@@ -79,6 +81,24 @@ async def cross(maker: Maker, source: Side, sink: Side, messages: list[bytes]) -
         due = start + min(len(messages), first + maker.window)
         await until(lambda due=due: len(sink.heard.messages) >= due)  # type: ignore[misc]
     assert sink.heard.messages[start:] == messages
+
+
+@conformance
+async def test_a_tap_of_the_wire_hears_both_ways_where_the_medium_shows_it(maker: Maker, pair: Pair) -> None:
+    found = [side for side in (pair.near, pair.far) if wire_of(side.link) is not None]
+    if not found or maker.name.removeprefix("simulated-").startswith("i2c"):  # whose mailboxes are polled
+        return
+    heard = Heard()
+    wire = wire_of(found[0].link)
+    assert wire is not None
+    wire.tap(heard)
+    for source, sink in ((pair.near, pair.far), (pair.far, pair.near)):
+        await cross(maker, source, sink, [maker.make(maker.tokens_min * 4 + 20, 5)])
+    await until(lambda: bool(heard.came and heard.went))
+    wire.untap(heard)
+    before = heard.came, heard.went
+    await cross(maker, pair.near, pair.far, [maker.make(maker.tokens_min * 4 + 20, 6)])
+    assert (heard.came, heard.went) == before
 
 
 @conformance

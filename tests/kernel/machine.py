@@ -27,6 +27,8 @@ from tests.kernel.freight import REPOSITORY, Freight, python_files
 
 IN_GUEST = "BUSCOUPLER_GUEST"
 """The variable that is set in the environment of every command in the machine, and nowhere else."""
+WIRE_LOG = "BUSCOUPLER_WIRE_LOG"
+"""The variable with the path of a log of candump that a tap has recorded, for the tests in the machine."""
 STUB_TARGETS = (0x20, 0x21, 0x42)
 PROGRAMS = {
     "qemu-system-x86_64": "qemu-system-x86",

@@ -4,6 +4,7 @@ Each test there is one test here.
 """
 
 import ast
+import asyncio
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
@@ -11,8 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
+import can
 import pytest
 
+from bus.wire.frame import PUB, pack
+from bus.wire.pattern import Pattern
+from tests.appliance.wires import exported
 from tests.conformance.makers import MAKERS
 from tests.kernel import machine
 from tests.kernel.freight import REPOSITORY
@@ -76,6 +81,22 @@ def read_report(path: Path) -> dict[tuple[str, str], Outcome]:
     return outcomes
 
 
+def recorded(directory: Path) -> Path:
+    """Return a log of frames of all kinds that a tap of the wire has recorded on this machine."""
+    kinds: tuple[dict[str, bool], ...] = (
+        {"is_extended_id": False},
+        {"is_extended_id": True},
+        {"is_extended_id": False, "is_fd": True, "bitrate_switch": True},
+        {"is_extended_id": True, "is_fd": True},
+    )
+    came = [
+        can.Message(arbitration_id=n, data=bytes(range(n, n + n % 9)), **kinds[n % 4]) for n in range(100)
+    ]
+    came.append(can.Message(arbitration_id=0x7FF, is_extended_id=False, is_remote_frame=True, dlc=4))
+    went = [pack(PUB, Pattern("car", 0x400 + n), bytes(n)) for n in (0, 1, 8, 12, 64)]
+    return asyncio.run(exported(directory, came, went))
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     if reason := machine.missing():
@@ -84,6 +105,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     report = share / "report.xml"
     suites = [str(path.relative_to(REPOSITORY)) for path in SUITES]
     pytest_ = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--junitxml={report}"]
+    log = recorded(tmp_path_factory.mktemp("wire"))
+    pytest_ = ["env", f"{machine.WIRE_LOG}={log}", *pytest_]
     result = machine.run([*pytest_, "--timeout=150", "--durations=8", "-k", ONLY, *suites], share, MACHINE_S)
     return Run(result, read_report(report))
 

@@ -36,8 +36,7 @@ class Wire:
     def __init__(self, path: Path, loop: AbstractEventLoop, hear: Callable[[bytes], None]) -> None:
         self._loop, self._hear = loop, hear
         self.lost = 0
-        self.speaker = 0  # the process that spoke last
-        self._members: dict[socket.socket, int] = {}
+        self._members: set[socket.socket] = set()
         self._door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._door.bind(str(path))
         self._door.listen(16)
@@ -49,8 +48,7 @@ class Wire:
 
     def _enter(self) -> None:
         member = _packets(self._door.accept()[0])
-        process = member.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-        self._members[member] = int.from_bytes(process[:4], sys.byteorder)
+        self._members.add(member)
         self._loop.add_reader(member, self._take, member)
 
     def _take(self, member: socket.socket) -> None:
@@ -63,9 +61,8 @@ class Wire:
                 raw = b""
             if not raw:
                 self._loop.remove_reader(member)
-                del self._members[member]
+                self._members.discard(member)
                 return member.close()
-            self.speaker = self._members[member]
             self.say(raw, member)
             self._hear(raw)
 

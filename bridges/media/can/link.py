@@ -1,6 +1,8 @@
 """A link over a CAN bus: Cyphal/CAN transfers on any python-can interface (docs/wire/can.md)."""
 
+import os
 import random
+import socket
 from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -29,6 +31,7 @@ from bridges.media.shedding import Shed
 from bridges.protocols.selection import FILTERS_MAX
 from bus.errors import LinkError
 from bus.hub import Hub, Link
+from bus.machine.groups import hear_own
 from bus.noise import Ear
 
 if TYPE_CHECKING:
@@ -145,6 +148,9 @@ class CanBus(DeviceLink[D]):
         elif self.options.interface == "slcan":
             prepare_slcan(bus, self.options.bitrate, self.options.data_bitrate)
         else:
+            if self.options.interface == "udp_multicast":
+                with socket.socket(fileno=os.dup(bus.fileno())) as same:
+                    hear_own(same)
             put_source(bus)
 
     def _port(self, bus: "BusABC") -> Port:

@@ -44,6 +44,7 @@ class Can(Medium):
     LINK: ClassVar = "bridges.media.can.link:CanLink"
     SPEAKS: ClassVar = "bridges.media.can.spoken:CanSpoken"
     items: ClassVar = ("frames",)
+    tmq_items: ClassVar = "frames"
     key: ClassVar = "can"
     signs: ClassVar = True
     seal_bytes: ClassVar = SEAL_BYTES

@@ -1,9 +1,10 @@
 """The pipe of an open CAN bus: it sends and receives frames, and reacts to the controller's states."""
 
 import logging
-from asyncio import Handle
+from asyncio import Handle, TimerHandle
+from collections.abc import Sequence
 
-from bridges.items import IDENTIFIER, CanFrame
+from bridges.items import IDENTIFIER, OWN, CanFrame
 from bridges.media.can.medium import Can
 from bridges.media.can.port import BusPort, Port
 from bridges.media.can.receive import Reader
@@ -23,7 +24,8 @@ _NEVER_BLOCKS = ("socketcan", "udp_multicast", "virtual")
 _STATE_S = 1.0
 _BUSY_FRAMES, _BUSY_S = 16, 0.004
 """So many frames in so short a time are a stream, of at least half of a bus of 500 kbit/s."""
-_GATHER_S = 0.001
+_GATHER_S = 0.002
+_REFILL_S = 0.0001  # the least time in which the driver's frames are let go down to half
 _STREAM_FRAMES = 3  # that go on coming while they gather, each time
 
 
@@ -42,10 +44,13 @@ class CanPipe(OpenPipe):
         super().__init__(context)
         self._bus, self._port, self._restarter = shared.bus, port, restarter
         self._fd = port.fileno()
+        self._is_well = False  # the last read brought frames, and nothing else
         self._reader: Reader | None = None
         self._again: Handle | None = None
         self._asking: Handle | None = None
         self._is_gathering, self._since_s, self._lately = False, 0.0, 0
+        self._half_s = _GATHER_S  # in which half of what the driver may hold was sent, at the last rate
+        self._half = shared.in_flight / 2
         self._outbound: Outbound = _sender_of(shared.options)(shared, port, voice, self._loop, self._gone)
         self._inbound: Inbound = voice.hearing(self._outbound.confirm, self._on_error)
 
@@ -74,33 +79,62 @@ class CanPipe(OpenPipe):
         elif more:
             self._again = self._loop.call_soon(self._on_readable)
         elif self._port.confirms and self._fd is not None:
-            self._pace(self._fd, len(frames))
+            self._pace(self._fd, frames)
 
-    def _pace(self, fd: int, frames: int) -> None:
+    def _pace(self, fd: int, frames: Sequence[CanFrame]) -> None:
         """Let the frames of a stream gather before they are read; a lone one is read at once.
 
-        A wake-up costs several times as much as a frame. While messages wait for room in the driver
-        nothing gathers, as each confirmation makes room.
+        A wake-up costs several times as much as a frame. While messages wait for room in the driver,
+        confirmations gather until it is half empty. Where others speak and we do, nothing gathers: that may
+        be a dialogue.
         """
+        now_s, is_talk = self._loop.time(), False
+        if not all(frame[2] & OWN for frame in frames):
+            is_talk, self._outbound.spoken = self._outbound.spoken, False
         if self._is_gathering:
-            if frames >= _STREAM_FRAMES and not self._outbound.waits:
-                self._again = self._loop.call_later(_GATHER_S, self._on_readable)
-            else:
-                self._listen()
-            return
-        now_s = self._loop.time()
-        if now_s - self._since_s > _BUSY_S:
+            return self._go_on(now_s, 0 if is_talk else len(frames))
+        if is_talk or now_s - self._since_s > _BUSY_S:
             self._since_s, self._lately = now_s, 0
-        self._lately += frames
-        if self._lately >= _BUSY_FRAMES and not self._outbound.waits:
+        self._lately += len(frames)
+        if self._lately >= _BUSY_FRAMES and not is_talk:
             self._is_gathering = True
             self._loop.remove_reader(fd)
-            self._again = self._loop.call_later(_GATHER_S, self._on_readable)
+            self._note_rate(now_s - self._since_s, self._lately)
+            self._since_s = now_s
+            self._look_later(now_s + _GATHER_S / 2)
+        return None
+
+    def _go_on(self, now_s: float, frames: int) -> None:
+        """Go on gathering if so many frames since the last look are a stream."""
+        self._note_rate(now_s - self._since_s, frames)
+        self._since_s = now_s
+        if frames >= _STREAM_FRAMES:
+            self._look_later(now_s)
+        else:
+            self._listen()
+
+    def _note_rate(self, passed_s: float, frames: int) -> None:
+        half_s = passed_s * self._half / max(1, frames)
+        self._half_s = min(_GATHER_S, max(_REFILL_S, half_s))
+
+    def _look_later(self, now_s: float) -> None:
+        """Read when frames have gathered, at times that all buses share; or earlier, to refill the driver."""
+        due_s = now_s + self._half_s
+        if not self._outbound.waits:
+            due_s = (now_s // _GATHER_S + 1) * _GATHER_S
+        self._again = self._loop.call_at(due_s, self._on_readable)
+
+    def _refill_soon(self) -> None:
+        """Read earlier than was meant, because messages wait for room in the driver now."""
+        due_s = self._loop.time() + self._half_s
+        if isinstance(self._again, TimerHandle) and due_s < self._again.when():
+            self._again.cancel()
+            self._again = self._loop.call_at(due_s, self._on_readable)
 
     def _listen(self) -> None:
         """Read the next frame as soon as it comes."""
-        if self._is_gathering and not self._closed and self._fd is not None:
-            self._is_gathering, self._lately = False, 0
+        self._is_gathering, self._lately = False, 0
+        if not self._closed and self._fd is not None:
             self._loop.add_reader(self._fd, self._on_readable)
 
     def _on_arrivals(self, frames: list[CanFrame], lost: int, unreadable: int) -> None:
@@ -113,9 +147,11 @@ class CanPipe(OpenPipe):
 
     def _note(self, frames: int, unreadable: int) -> None:
         """Count what is no CAN frame: in bytes where the interface reads bytes, else by unreadable inputs."""
+        was_well, self._is_well = self._is_well, frames > 0 and not unreadable
         heard = self._port.take_heard()
         if heard is None:
-            return self._heard(unreadable, frames, unreadable)
+            # the watch over what comes knows, if nothing has changed
+            return None if was_well and self._is_well else self._heard(unreadable, frames, unreadable)
         self.stats.reject("unreadable", heard.noise_lines)
         self.stats.noise_bytes += heard.noise_bytes
         return self._heard(heard.size, frames, heard.noise_bytes)
@@ -181,7 +217,7 @@ class CanPipe(OpenPipe):
     def _put(self, batch: Batch) -> None:
         self._outbound.put(payloads(batch))
         if self._is_gathering and self._outbound.waits:
-            self._listen()
+            self._refill_soon()
 
     def purge(self, reason: str) -> list[bytes]:
         """Drop waiting messages, also a partly sent one, and return them. Frames in the driver stay."""

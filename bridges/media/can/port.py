@@ -6,12 +6,12 @@ import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from struct import Struct
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from bridges.items import ERROR, EXTENDED, FD, IDENTIFIER, OWN, REMOTE, STATE, SWITCH, CanFrame
+from bridges.items import ERROR, EXTENDED, FD, IDENTIFIER, REMOTE, STATE, SWITCH, CanFrame
+from bridges.media.can.inbox import DONTWAIT, SO_RXQ_OVFL, Arrived, OneByOne
 from bridges.media.can.slcan import BufferedLine, socket_of
-from bridges.media.can.socketcan import FD_BYTES, pack_frame, unpack_frame
+from bridges.media.can.socketcan import pack_frame
 from bridges.media.can.source import Heard, source_of
 from bridges.media.can.state import FILTER, State
 from bus.errors import words_of
@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 
 FRAMES = 256  # read in one wake-up
 _RECEIVE_BYTES = 1 << 20
-_SO_RCVBUFFORCE, _SO_RXQ_OVFL, _SO_TIMESTAMPNS = 33, 40, 35  # asm-generic/socket.h; not in `socket`
+_SO_RCVBUFFORCE, _SO_TIMESTAMPNS = 33, 35  # asm-generic/socket.h; not in `socket`
 _SOL_CAN_RAW, _CAN_RAW_ERR_FILTER, _CAN_RAW_RECV_OWN_MSGS, _CAN_RAW_FD_FRAMES = 101, 2, 4, 5
-_CONFIRM, _DONTWAIT = int(socket.MSG_CONFIRM), int(socket.MSG_DONTWAIT)  # an IntFlag takes 1 us for an `&`
-_COUNTER = Struct("=I")
 _ARPHRD_CAN, _IFF_UP = 280, 1
 _NET = Path("/sys/class/net")
 
@@ -61,14 +59,33 @@ class Port(Protocol):
     def close(self) -> None: ...
 
 
+class Inbox(Protocol):
+    """The reading half of a raw CAN socket. `slots`: the most frames that one `read` returns."""
+
+    slots: ClassVar[int]
+
+    def read(self) -> Arrived: ...
+
+
+def inbox_of(sock: Any) -> Inbox:
+    """Return what reads many frames at once, or one after the other if that is not possible here."""
+    with contextlib.suppress(ImportError, AttributeError):  # a small Python, a C library without `recvmmsg`
+        if isinstance(sock, socket.socket):
+            from bridges.media.can.many import Many
+
+            return Many(sock)
+    return OneByOne(sock)
+
+
 class SocketPort:
-    """A raw SocketCAN socket. python-can opens it, but we use it directly, at 3 us a frame."""
+    """A raw SocketCAN socket. python-can opens it, but we use it directly."""
 
     confirms = True
     is_alone = False  # without an acknowledgement, nothing is confirmed
 
     def __init__(self, bus: Any) -> None:
         self._bus, self._socket = bus, bus.socket
+        self._inbox = inbox_of(bus.socket)
         self._interface = str(getattr(bus, "channel", ""))
         self._dropped = self.overruns = 0
 
@@ -77,36 +94,34 @@ class SocketPort:
 
     def read(self, unreadable: Callable[[], bool]) -> Arrivals:
         frames: list[CanFrame] = []
-        receive, confirm, at_once = self._socket.recvmsg, _CONFIRM, _DONTWAIT
-        for _ in range(FRAMES):
+        for _ in range(FRAMES // self._inbox.slots):
             try:
-                raw, notes, flags, _ = receive(FD_BYTES, 64, at_once)
+                some, dropped = self._inbox.read()
             except (BlockingIOError, InterruptedError):
                 return frames, False, ""
             except OSError as error:
                 return frames, False, f"lost: {words_of(error)}"
-            if notes:
-                self._note(notes)
-            frame = unpack_frame(raw, OWN if flags & confirm else 0)
-            if frame is not None:
-                frames.append(frame)
-            elif unreadable():
-                return frames, False, "lost: unreadable"
+            if dropped is not None:
+                self._note(dropped)
+            before = len(frames)
+            frames += [frame for frame in some if frame is not None]
+            for _ in range(before + len(some) - len(frames)):
+                if unreadable():
+                    return frames, False, "lost: unreadable"
+            if len(some) < self._inbox.slots:
+                return frames, False, ""
         return frames, True, ""
 
     def take_heard(self) -> None:
         """Return None: the kernel gives frames only."""
 
-    def _note(self, notes: list[tuple[int, int, bytes]]) -> None:
+    def _note(self, dropped: int) -> None:
         """Count lost frames: each frame comes with the number that the kernel has dropped so far."""
-        for level, kind, value in notes:
-            if level == socket.SOL_SOCKET and kind == _SO_RXQ_OVFL and len(value) == _COUNTER.size:
-                dropped = int(_COUNTER.unpack(value)[0])
-                self.overruns += (dropped - self._dropped) & 0xFFFFFFFF
-                self._dropped = dropped
+        self.overruns += (dropped - self._dropped) & 0xFFFFFFFF
+        self._dropped = dropped
 
     def write(self, frame: CanFrame) -> None:
-        self._socket.send(pack_frame(frame), _DONTWAIT)
+        self._socket.send(pack_frame(frame), DONTWAIT)
 
     def state(self) -> State:
         """Return `bus-off` if the interface is up without carrier: can_bus_off() takes the carrier away."""
@@ -159,7 +174,7 @@ def prepare(sock: socket.socket) -> None:
         raise OSError(number, os.strerror(number))
     widen(sock)
     for level, option, value in (
-        (socket.SOL_SOCKET, _SO_RXQ_OVFL, 1),
+        (socket.SOL_SOCKET, SO_RXQ_OVFL, 1),
         (socket.SOL_SOCKET, _SO_TIMESTAMPNS, 0),
         (_SOL_CAN_RAW, _CAN_RAW_ERR_FILTER, FILTER),
         (_SOL_CAN_RAW, _CAN_RAW_RECV_OWN_MSGS, 1),

@@ -2,7 +2,6 @@
 descriptor."""
 
 from asyncio import AbstractEventLoop
-from collections import deque
 from collections.abc import Callable
 from threading import Event, Thread
 from time import thread_time
@@ -17,22 +16,6 @@ _READ_S = 0.05
 _SPIN_S = 0.02  # of processor time in a read that gave nothing: the driver did not wait
 _SPINS_MAX = 50  # in a row
 _REST_S = 0.2  # after each
-
-
-def take_echo(own: deque[CanFrame], frame: CanFrame) -> bool:
-    """Return whether a frame is in the list of sent ones. If so, remove it and all before it."""
-    if own and is_same(own[0], frame):
-        own.popleft()
-        return True
-    place = next((n for n, one in enumerate(own) if is_same(one, frame)), -1)
-    for _ in range(place + 1):
-        own.popleft()
-    return place >= 0
-
-
-def is_same(one: CanFrame, other: CanFrame) -> bool:
-    """Tell whether two frames have the same identifier and data: drivers do not keep all marks."""
-    return one[0] == other[0] and one[1] == other[1]
 
 
 class Reader:

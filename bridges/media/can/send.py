@@ -9,15 +9,15 @@ from math import inf
 from typing import Any, NamedTuple
 
 from bridges.items import CanFrame
+from bridges.media.can.echo import is_same
 from bridges.media.can.port import BusPort, Port
-from bridges.media.can.receive import is_same
 from bridges.media.can.shared import Shared
 from bridges.media.can.socketcan import pack_frame
 from bridges.media.can.voice import Voice
 from bridges.media.shedding import Shed, ShedQueue
 from bus.errors import words_of
 from bus.vacancy import NO_PEER
-from bus.wire.envelope import message_bytes
+from bus.wire.envelope import is_whole
 
 _FRAMES = 256  # sent in one turn of the loop
 _RETRY_MIN_S, _RETRY_MAX_S = 0.001, 0.05
@@ -53,6 +53,7 @@ class Outbound:
         self._stats, self._own = shared.stats, shared.own
         self._queue = ShedQueue(shared.stats, shared.shed)
         self._closed = self.held = False
+        self.spoken = False  # something was written since it was last set to False
         self._tending: Handle | None = None
         self._pacing: Handle | None = None
 
@@ -76,7 +77,7 @@ class Outbound:
 
         The receiver needs that length to remove the padding.
         """
-        whole = [message for message in messages if message and message_bytes(message) == len(message)]
+        whole = [message for message in messages if is_whole(message)]
         if len(whole) < len(messages):
             self._stats.drop("malformed", len(messages) - len(whole))
         if self._port.is_alone:
@@ -92,9 +93,8 @@ class Outbound:
             self._said.extend((now_s, frame) for frame in frames)
             self.pump()
 
-    def _next(self) -> _Next | None:
+    def _next(self, now_s: float) -> _Next | None:
         """Return the next frames to write. If the rate allows none yet, schedule `pump` for when it does."""
-        now_s = self._loop.time()
         while self._said:
             came_s, frame = self._said.popleft()
             if now_s - came_s <= self._age_s:
@@ -197,25 +197,32 @@ class DirectSender(Outbound):
         return bool(self._pending or self._queue)
 
     def pump(self) -> None:
+        if not (self._pending or self._queue or self._said):
+            return
         if self._handle is not None or self.held or self._closed:
             return
-        self._refuse_stale()
+        now_s = self._loop.time()
+        if self._pending:
+            self._refuse_stale(now_s)
+        flight, most, write = self._flight, self._shared.in_flight, self._port.write
         for _ in range(_FRAMES):
-            if len(self._flight) >= self._shared.in_flight or not (self._pending or self._begin()):
+            if len(flight) >= most:
+                return
+            if not self._pending and not ((self._queue or self._said) and self._begin(now_s)):
                 return
             try:
-                self._port.write(self._pending[0])
+                write(self._pending[0])
             except OSError as error:
-                return self._blocked(error)
-            self._written()
+                return self._blocked(error, now_s)
+            self._written(now_s)
         self._handle = self._loop.call_soon(self._again)
 
     def _again(self) -> None:
         self._handle = None
         self.pump()
 
-    def _begin(self) -> bool:
-        found = self._next()
+    def _begin(self, now_s: float) -> bool:
+        found = self._next(now_s)
         if found is None:
             self._taken = None
             return False
@@ -224,13 +231,14 @@ class DirectSender(Outbound):
         self._pending.extend(frames)
         return True
 
-    def _refuse_stale(self) -> None:
+    def _refuse_stale(self, now_s: float) -> None:
         """Drop a message if it waited too long for one of its frames to be written."""
-        if self._pending and self._loop.time() - self._fresh_s > self._age_s:
+        if now_s - self._fresh_s > self._age_s:
             self._give_up_pending(self._queue.shed.old)
 
-    def _written(self) -> None:
-        self._fresh_s = self._moved_s = self._loop.time()
+    def _written(self, now_s: float) -> None:
+        self._fresh_s = self._moved_s = now_s
+        self.spoken = True
         self._blocked_s, self._pause_s, self._taken = None, _RETRY_MIN_S, None
         frame = self._pending.popleft()
         size = 0 if self._pending else len(self._message)
@@ -262,12 +270,11 @@ class DirectSender(Outbound):
             self._handle.cancel()
             self._handle = None
 
-    def _blocked(self, error: OSError) -> None:
-        now = self._loop.time()
+    def _blocked(self, error: OSError, now_s: float) -> None:
         if self._blocked_s is None:
-            self._blocked_s = now
+            self._blocked_s = now_s
         # SocketCAN reports a lost device itself. Opening it again would only queue more late frames.
-        stalled = not self._port.confirms and now - self._blocked_s > _STALL_S
+        stalled = not self._port.confirms and now_s - self._blocked_s > _STALL_S
         if error.errno not in _TRANSIENT or stalled:
             return self._on_lost(f"cannot send: {words_of(error)}")
         self._give_back()
@@ -283,11 +290,13 @@ class DirectSender(Outbound):
             self._pending.clear()
 
     def _tend(self) -> None:
-        still_s = self._loop.time() - self._moved_s
+        now_s = self._loop.time()
+        still_s = now_s - self._moved_s
         controller_works = self._shared.bus.state in ("error-active", "unknown")
         if self._flight and still_s > max(_CONFIRM_S, self._age_s) and controller_works:
             self.forget("unconfirmed")
-        self._refuse_stale()
+        if self._pending:
+            self._refuse_stale(now_s)
         self.pump()
 
     def forget(self, reason: str) -> None:
@@ -338,7 +347,7 @@ class ThreadSender(Outbound):
     def pump(self) -> None:
         if self._busy or self.held or self._closed:
             return
-        found = self._next()
+        found = self._next(self._loop.time())
         if found is None:
             return
         self._busy, self._size = True, len(found.message)

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bridges.items import ERROR, FD, OWN, CanFrame
 from bridges.media.can.codec import subject_mask
+from bridges.media.can.echo import take_echo
 from bridges.media.can.link import CanBus
 from bridges.media.can.medium import Can
 from bridges.media.can.pipe import CanPipe
 from bridges.media.can.port import shut_down
-from bridges.media.can.receive import take_echo
 from bridges.media.can.shared import Shared
-from bridges.media.can.socketcan import pack_frame
 from bridges.media.can.voice import Inbound, OnFrame, Voice
 from bridges.media.device import Alarm, OpenPipe, PipeContext
 from bridges.media.shedding import Shed
@@ -147,21 +146,15 @@ class TranslatedInbound(Inbound):
     ) -> None:
         super().__init__(shared, on_confirmed, on_error)
         self._translator, self._subjects, self._errors = translator, subjects, errors
-        self._wire = shared.wire
 
     def _messages(self, now: float, frames: list[CanFrame]) -> list[bytes]:
         kept = self._taken(frames)
-        if self._wire.hears:
-            self._tell(kept, frames)
         return self._translator.take(kept, now) if kept else []
 
-    def _tell(self, kept: list[CanFrame], frames: list[CanFrame]) -> None:
-        """Show a tap what others sent, and what the driver confirms as ours."""
-        own = [pack_frame(frame) for frame in frames if frame[2] & OWN and not frame[0] & ERROR]
-        if own:
-            self._wire.tell(own, True)
-        if kept:
-            self._wire.tell([pack_frame(frame) for frame in kept])
+    def _is_shown(self, frame: CanFrame) -> bool:
+        if frame[0] & ERROR:
+            return self._errors
+        return bool(frame[2] & OWN) or not (self._subjects and is_tmq(frame[0], self._subjects))
 
     def _taken(self, frames: list[CanFrame]) -> list[CanFrame]:
         """Return the frames that others sent."""

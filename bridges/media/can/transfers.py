@@ -18,7 +18,7 @@ from bridges.media.can.codec import (
     padding,
     segment,
 )
-from bridges.media.can.receive import take_echo
+from bridges.media.can.echo import take_echo
 from bridges.media.can.shared import Shared
 from bridges.media.can.strangers import Strangers, strange
 from bridges.media.can.subjects import (

@@ -3,10 +3,13 @@
 `transfers` says messages as Cyphal transfers, `spoken` by the translator of a protocol.
 """
 
+from collections import deque
 from collections.abc import Callable
 
-from bridges.items import CanFrame
+from bridges.items import ERROR, OWN, CanFrame
+from bridges.media.can.echo import take_echo
 from bridges.media.can.shared import Shared
+from bridges.media.can.socketcan import pack_frame
 from bridges.protocols.translator import Sent
 
 FAULTS_MAX = 1000
@@ -22,7 +25,7 @@ class Inbound:
     """
 
     def __init__(self, shared: Shared, on_confirmed: OnFrame, on_error: OnFrame) -> None:
-        self._stats, self._own = shared.stats, shared.own
+        self._stats, self._own, self._wire = shared.stats, shared.own, shared.wire
         self._on_confirmed, self._on_error = on_confirmed, on_error
         self._faults = 0
         self.unreadable = 0  # since it was last set to 0
@@ -37,7 +40,26 @@ class Inbound:
     def messages(self, now: float, frames: list[CanFrame]) -> list[bytes]:
         """Return the messages that `frames` complete, in order."""
         self._faults = 0 if frames else self._faults
+        if frames and self._wire.hears:
+            self._show(frames)
         return self._messages(now, frames)
+
+    def _show(self, frames: list[CanFrame]) -> None:
+        """Show a tap what others sent, and what the driver confirms as ours."""
+        echoes = deque(self._own)  # of frames that were shown when the driver took them
+        shown = [frame for frame in frames if self._is_shown(frame)]
+        own = [pack_frame(frame) for frame in shown if frame[2] & OWN]
+        others = [
+            frame for frame in shown if not frame[2] & OWN and not (echoes and take_echo(echoes, frame))
+        ]
+        if own:
+            self._wire.tell(own, True)
+        if others:
+            self._wire.tell([pack_frame(frame) for frame in others])
+
+    def _is_shown(self, frame: CanFrame) -> bool:
+        """Return whether a tap of the wire records a frame."""
+        return not frame[0] & ERROR
 
     def _messages(self, now: float, frames: list[CanFrame]) -> list[bytes]:
         raise NotImplementedError

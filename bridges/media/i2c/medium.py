@@ -35,6 +35,7 @@ class I2c(Medium):
     LINK: ClassVar = "bridges.media.i2c.link:I2cLink"
     SPEAKS: ClassVar = "bridges.media.i2c.spoken:I2cSpoken"
     items: ClassVar = ("registers",)
+    unrecorded: ClassVar = "its mailboxes are polled all the time"
     key: ClassVar = "i2c"
     help: ClassVar = "an I2C bus"
     words: ClassVar = (

@@ -162,7 +162,8 @@ class I2cSpokenPipe(OpenPipe):
         self._translator, self._told = opened.translator, ""
         self._outgoing = Outgoing(self.stats, shed, opened.translator)
         self._worker = Worker(self._loop, opened.adapter, self._on_answers, self._on_gone)
-        self._open = 0  # transfers that the worker has
+        self._open = 0  # transfers that the worker has,
+        self._asked: Request | None = None  # and the last one
         self._alarm = Alarm(self._turn)
 
     @property
@@ -179,6 +180,8 @@ class I2cSpokenPipe(OpenPipe):
 
     def _on_answers(self, answers: Sequence[Answer]) -> None:
         self._open -= len(answers)
+        if self._wire.hears:
+            self._show(answers)
         if not self._closed:
             self._publish(self._translator.take(answers, self._loop.time()))
             self._note(len(answers))
@@ -196,7 +199,16 @@ class I2cSpokenPipe(OpenPipe):
             self._loop.call_soon(self._refuse, Answer(request.token, b"", FAULTS["bus"]))
         else:
             self._open += 1
+            self._asked = request
+            if self._wire.hears:
+                self._wire.tell((request.on_wire(),), True)
             self._worker.ask(request)
+
+    def _show(self, answers: Sequence[Answer]) -> None:
+        """Show a tap what was read: the address of the chip, the register, and the data."""
+        for asked in (self._asked,) if self._asked is not None else ():
+            read = [one.data for one in answers if one.data and one.token == asked.token]
+            self._wire.tell([asked.on_wire()[:2] + data for data in read])
 
     def _refuse(self, answer: Answer) -> None:
         self._open += 1

@@ -29,6 +29,7 @@ class Multicast(Medium):
 
     LINK: ClassVar = "bridges.media.multicast.link:MulticastLink"
     key: ClassVar = "multicast"
+    tmq_items: ClassVar = "datagrams"
     signs: ClassVar = True
     seal_bytes: ClassVar = SEAL_BYTES
     clock_s: ClassVar = CLOCK_S

@@ -4,6 +4,7 @@ import errno
 import math
 import socket
 from asyncio import TimerHandle
+from collections.abc import Callable
 from typing import Any
 
 from bridges.media.device import OpenPipe, PipeContext, cancel
@@ -101,6 +102,8 @@ class MulticastPipe(OpenPipe):
         if echoes:
             self.stats.reject("echo", echoes)
         self._count_overflow()
+        if datagrams and self._wire.hears:
+            self._wire.tell([bytes(datagram) for datagram, _ in datagrams])
         good = datagrams if self._seals is None else opened(datagrams, self._seals)
         batch = self._decoder.feed(good, self._loop.time())
         noise, self._decoder.noise = self._decoder.noise, 0
@@ -109,6 +112,16 @@ class MulticastPipe(OpenPipe):
             self._expiry = self._loop.call_later(TIMEOUT_S, self._expire)
         if batch is not None:
             self._hub.publish(batch, self)
+
+    @property
+    def _send_one(self) -> Callable[[bytes], int]:
+        """The call that sends a datagram; while a tap hears, it is shown too."""
+        return self._send_shown if self._wire.hears else self._sockets.sender.send
+
+    def _send_shown(self, datagram: bytes) -> int:
+        size = self._sockets.sender.send(datagram)
+        self._wire.tell((datagram,), True)
+        return size
 
     def _count_overflow(self) -> None:
         overflowed = self._sockets.overflowed()
@@ -152,7 +165,7 @@ class MulticastPipe(OpenPipe):
             try:
                 if self._repeat:
                     self._repeat_first()
-                self._outbox.transmit(self._sockets.sender.send)
+                self._outbox.transmit(self._send_one)
             except OSError as error:
                 if not self._may_go_on(error):
                     return
@@ -172,7 +185,7 @@ class MulticastPipe(OpenPipe):
 
     def _repeat_first(self) -> None:
         with self._sockets.unheard_here():
-            self._outbox.transmit_first(self._sockets.sender.send)
+            self._outbox.transmit_first(self._send_one)
         self._repeat = False
 
     def _may_go_on(self, error: OSError) -> bool:

@@ -13,13 +13,13 @@ from pathlib import Path
 from bridges.media.multicast.interfaces import Interface, Watch, find
 from bridges.media.multicast.medium import Multicast
 from bridges.media.rtnetlink import Address
+from bus.machine.groups import hear_own
 
 HEADER_BYTES = {4: 20 + 8, 6: 40 + 8}
 """The bytes of the IP and UDP headers, by IP version."""
 _RECEIVE_BYTES = 4 * 1024 * 1024
 _SEND_BYTES = 1024 * 1024
 # Linux's names that `socket` does not have (in.h, in6.h, socket.h); the numbers are the kernel's interface.
-_IP_MULTICAST_ALL = 49
 _IP_RECVERR = 11
 _IPV6_RECVERR = 25
 _SO_RCVBUFFORCE = 33
@@ -102,7 +102,7 @@ def _join(sock: socket.socket, group: Address, port: int, interface: Interface) 
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     _receive_buffer(sock)
     if isinstance(group, IPv4Address):
-        sock.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
+        hear_own(sock)
         sock.bind((str(group), port))
         request = struct.pack("=4s4si", group.packed, bytes(4), interface.index)
         return sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, request)

@@ -30,6 +30,7 @@ class Sp(Medium):
     """An address outside this file: another appliance, or any SP bus."""
 
     key: ClassVar = "url"
+    unrecorded: ClassVar = "`tshark -i any` records its connections"
     opaque: ClassVar = True
     signs: ClassVar = True
     help: ClassVar = "an address outside this file"

@@ -22,6 +22,7 @@ class Tcp(Medium):
     LINK: ClassVar = "bridges.media.tcp.link:tcp_link"
     SPEAKS: ClassVar = "bridges.media.tcp.spoken:tcp_spoken"
     items: ClassVar = ("bytes",)
+    unrecorded: ClassVar = "`tshark -i any` records its connections"
     key: ClassVar = "tcp"
     help: ClassVar = "a TCP stream"
     words: ClassVar = (

@@ -23,6 +23,7 @@ class Tmq(Medium):
 
     LINK: ClassVar = "bridges.media.tmq.link:TmqLink"
     key: ClassVar = "tmq"
+    unrecorded: ClassVar = "`tshark -i any` records its connections"
     help: ClassVar = "the clients of TMQ brokers"
     words: ClassVar = (
         Word(

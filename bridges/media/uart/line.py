@@ -105,6 +105,8 @@ class SerialPipe(OpenPipe):
             data = self._port.read()
         except OSError as error:
             return self._gone(after(_lost(error), self._said))
+        if data and self._wire.hears:
+            self._wire.tell((data,))
         messages = self._hear(data)
         self._note(data)
         if self._seals is not None:
@@ -122,6 +124,13 @@ class SerialPipe(OpenPipe):
         self.stats.noise_bytes += noise_bytes
         self._said = b"" if found else (self._said + data)[-_SAID_BYTES:]
         self._heard(len(data), found, noise_bytes, self._said)
+
+    def _write_out(self, data: bytes) -> int:
+        """Write to the port. Return how many bytes it took. Raises its `OSError`."""
+        count = self._port.write(data)
+        if count and self._wire.hears:
+            self._wire.tell((data[:count],), True)
+        return count
 
     def _lose(self, error: OSError) -> None:
         """End the pipe because writing failed, once what the other end said before is read."""

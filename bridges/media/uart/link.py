@@ -94,7 +94,7 @@ class UartPipe(SerialPipe):
             if not chunk:
                 return self._idle()
             try:
-                count = self._port.write(chunk)
+                count = self._write_out(chunk)
             except OSError as error:
                 return self._lose(error)
             self._written(count)

@@ -55,6 +55,7 @@ class Uart(Medium):
     LINK: ClassVar = "bridges.media.uart.link:uart_link"
     SPEAKS: ClassVar = "bridges.media.uart.spoken:UartSpoken"
     items: ClassVar = ("bytes",)
+    tmq_items: ClassVar = "bytes"
     key: ClassVar = "uart"
     signs: ClassVar = True
     seal_bytes: ClassVar = SEAL_BYTES

@@ -101,7 +101,7 @@ class Rs485Pipe(SerialPipe):
     def _write(self) -> bool:
         """Write what is left of the current message. Return whether the driver accepted all of it."""
         try:
-            count = self._port.write(self._left)
+            count = self._write_out(self._left)
         except OSError as error:
             self._lose(error)
             return False

@@ -19,6 +19,7 @@ class Udp(Medium):
     LINK: ClassVar = "bridges.media.udp.link:udp_link"
     SPEAKS: ClassVar = "bridges.media.udp.link:UdpLink"
     items: ClassVar = ("datagrams",)
+    tmq_items: ClassVar = "datagrams"
     key: ClassVar = "udp"
     help: ClassVar = "a peer over UDP, or a broadcast address"
     words: ClassVar = (

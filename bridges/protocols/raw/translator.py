@@ -18,7 +18,7 @@ from bridges.items import (
 from bridges.protocols.protocol import tokens_of
 from bridges.protocols.raw.protocol import Raw
 from bridges.protocols.translator import Sent, Translator, Wire
-from bus.wire.frame import PUB, pack, unpack
+from bus.wire.frame import FRAME_BYTES_MIN, PUB, pack, unpack
 
 BRS, ESI, FDF = 1, 2, 4
 """The flags of an FD frame in its third token, those of `canfd_frame` in linux/can.h; that token of a classic
@@ -47,7 +47,7 @@ class RawTranslator(Translator[CanFrame]):
         self._sends, self._spares = bool(record.send), record.spares_sent
         self._tokens = {one: tokens_of(names) for one, names in record.named_ids.items()}
         self._heads: dict[tuple[int, int, int], bytes] = {}
-        self._allowed: dict[int, bool] = {}
+        self._leaving: dict[bytes, tuple[int, int] | str] = {}
 
     def receive(self, items: Sequence[CanFrame], now_s: float) -> list[bytes]:
         heads, found = self._heads, list[bytes]()
@@ -100,28 +100,34 @@ class RawTranslator(Translator[CanFrame]):
         return b""
 
     def send(self, message: bytes, now_s: float) -> Sent[CanFrame]:
-        kind, tokens, data = unpack(message)
-        identifier, flags = self._names.parted(tokens)
-        if kind != PUB or identifier < 0 or not self._may_send(identifier):
-            return Sent(why=NOT_SENT)
-        if flags is None:
-            flags = FDF | BRS if len(data) > 8 and not identifier & REMOTE else 0
-        if not is_frame(identifier, flags, len(data)):
-            return Sent(why="oversize" if len(data) > 64 else "malformed")
-        marks = flags
-        if flags & FDF:
-            marks = FD | (SWITCH if flags & BRS else 0) | (STATE if flags & ESI else 0)
-        return Sent(((identifier, data, marks),))
+        head = message[: FRAME_BYTES_MIN + 4 * message[1]]
+        form = self._leaving.get(head)
+        if form is None:
+            form = self._learn_leaving(head, message)
+        if isinstance(form, str):
+            return Sent(why=form)
+        return Sent(((form[0], message[len(head) :], form[1]),))
 
-    def _may_send(self, identifier: int) -> bool:
-        verdict = self._allowed.get(identifier)
-        if verdict is None:
-            if len(self._allowed) >= _HEADS:
-                self._allowed.clear()
-            verdict = self._allowed[identifier] = (
-                self._sends and not identifier & ERROR and identifier in self._sent
-            )
-        return verdict
+    def _learn_leaving(self, head: bytes, message: bytes) -> tuple[int, int] | str:
+        """Remember the identifier and marks of frames whose messages begin so; or why they do not leave."""
+        if len(self._leaving) >= _HEADS:
+            self._leaving.clear()
+        kind, tokens, data = unpack(message)
+        found = self._leaving[head] = self._form(kind, tokens, len(data))
+        return found
+
+    def _form(self, kind: int, tokens: tuple[int, ...], size: int) -> tuple[int, int] | str:
+        identifier, flags = self._names.parted(tokens)
+        sends = self._sends and not identifier & ERROR and identifier in self._sent
+        if kind != PUB or identifier < 0 or not sends:
+            return NOT_SENT
+        if flags is None:
+            flags = FDF | BRS if size > 8 and not identifier & REMOTE else 0
+        if not is_frame(identifier, flags, size):
+            return "oversize" if size > 64 else "malformed"
+        if not flags & FDF:
+            return identifier, flags
+        return identifier, FD | (SWITCH if flags & BRS else 0) | (STATE if flags & ESI else 0)
 
 
 def _most(marks: int) -> int:

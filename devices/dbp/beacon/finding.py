@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from bus.errors import LinkError, words_of
+from bus.machine.groups import hear_own
 from devices.dbp import ports
 from devices.dbp.beacon.interfaces import interfaces
 from devices.dbp.beacon.sending import GROUP
@@ -88,6 +89,7 @@ def _listen(port: int, addresses: list[str]) -> socket.socket:
         sock.setblocking(False)
         for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):  # others share a port by one of the two
             sock.setsockopt(socket.SOL_SOCKET, option, 1)
+        hear_own(sock)
         sock.bind(("", port))
     except OSError:
         sock.close()

@@ -21,6 +21,7 @@ UPSTREAM: Final = "upstream"
 LOST: Final = "lost"
 DUPLICATE: Final = "duplicate"
 NOT_CAPTURED: Final = "not captured"  # a fault, or none: a recorder had a hole there
+NOBODY: Final = "nobody"  # a fault of nobody's: a side that listens had no peer
 RECORDER: Final = "recorder"
 
 Routes = Mapping[tuple[str, int], frozenset[str]]

@@ -117,6 +117,7 @@ def audit(
     both = labels.agreement(judged.groups, named)
     compared = translated.translated(entries if inside is entries else told(inside, entries), span.is_bounded)
     summary = labels.without_taken_back(labels.summary(judged.groups), named)
+    summary = labels.with_nobody(summary, named, listening(at))
     found = judged.findings
     if refused := thinned.refused(inside):
         summary, gone = thinned.without(summary, labels.SUMMARY, refused, all_ways(taken, at))
@@ -137,6 +138,17 @@ def audit(
         ),
         local_table(spark, comparison.TRANSLATED, compared),
     )
+
+
+def listening(at: Places) -> set[tuple[str, str]]:
+    """Return the bridges and segments where sides wait for who dials them."""
+    return {
+        (name, side["segment"])
+        for hubs in at.topologies
+        for name, hub in hubs.items()
+        for side in hub.get("sides", ())
+        if side.get("listens")
+    }
 
 
 def all_ways(taken: "list[Row]", at: Places) -> ways.Ways:

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from bus.vacancy import NO_PEER
 from capture.schema import Direction
 from pipeline.analysis.audit.explain import (
     AT_SENDER,
@@ -15,6 +16,7 @@ from pipeline.analysis.audit.explain import (
     IN_BRIDGE,
     LOST,
     NO_BRIDGE,
+    NOBODY,
     NOT_CAPTURED,
     NOT_RECORDED,
     ON_THE_WAY,
@@ -185,6 +187,28 @@ def without_taken_back(
         back[place] -= gone
         if one["count"] > gone:
             found.append((*{**one, "count": one["count"] - gone}.values(),))
+    return found
+
+
+def with_nobody(
+    rows: Iterable[tuple[Any, ...]],
+    ledger: Iterable[Mapping[str, Any]],
+    listening: Collection[tuple[str, str]],
+) -> list[tuple[Any, ...]]:
+    """Tell apart, in the rows of `SUMMARY`, the copies that had nobody to go to, and that nobody lost: by its
+    ledger the bridge had no peer on a segment where it listens. `listening` are hubs and segments."""
+    there = Counter[tuple[str, str, str]]()
+    for row in ledger:
+        if row["reason"] == NO_PEER and row["dir"] == Direction.TX and (row["hub"], row["bus"]) in listening:
+            there[row["gateway"], row["hub"], row["bus"]] += row["count"]
+    found = []
+    for one in (dict(zip(SUMMARY, row, strict=True)) for row in rows):
+        place = one["gateway"], one["hub"], one["segment"]
+        is_asked = one["kind"] == LOST and one["stage"] == IN_BRIDGE
+        count = min(one["count"], there[place]) if is_asked else 0
+        there[place] -= count
+        shares = {one["kind"]: one["count"] - count, NOBODY: count}
+        found += [(*{**one, "kind": kind, "count": n}.values(),) for kind, n in shares.items() if n]
     return found
 
 

@@ -14,7 +14,7 @@ from bus.vacancy import NO_PEER
 from capture.schema import Direction
 from pipeline.analysis.audit import comparison
 from pipeline.analysis.audit.coverage import CLOCK, LEFT_OUT, NO_ROWS, NOT_ASKED, UNFOLLOWED, said
-from pipeline.analysis.audit.explain import AT_SENDER, LOST, NOT_CAPTURED, NOT_RECORDED, UPSTREAM
+from pipeline.analysis.audit.explain import AT_SENDER, LOST, NOBODY, NOT_CAPTURED, NOT_RECORDED, UPSTREAM
 
 Row = Any  # of a table: a mapping, or a row of pyspark
 Tables = Mapping[str, Sequence[Row]]
@@ -48,13 +48,14 @@ def judge(tables: Tables) -> Verdict:
     near, absent = _unsure(tables["summary"])
     beyond = tables.get("coverage", ())
     unknown = {row["what"] for row in beyond}
-    excused = sum(row["count"] for row in tables["summary"]) - faults.total() - near - absent.total()
+    nobody = sum(row["count"] for row in tables["summary"] if row["kind"] == NOBODY)
+    excused = sum(row["count"] for row in tables["summary"]) - faults.total() - near - absent.total() - nobody
     rejected = _rejects(tables["ledger"])
     missed = sum(row["missed"] + row["holes"] for row in tables["capture"])
     unintended = sum(count for reason, count in dropped.items() if kind_of(reason) != "policy")
     (totals,) = tables["totals"]
     is_blind = not faults and not totals["crossed"]
-    is_whole = not (excused or unknown & _LACKING)
+    is_whole = not (excused or nobody or unknown & _LACKING)
     sides = tables.get("translated", ())
     mute = comparison.faults(sides)
     parts = [_head(totals, faults, is_whole and not mute, bool(missed)), _dropped(dropped, unintended)]
@@ -62,6 +63,8 @@ def judge(tables: Tables) -> Verdict:
     parts += comparison.said(sides)
     if excused:
         parts.append(f"so {excused:,} copies are missing further on")
+    if nobody:
+        parts.append(f"{nobody:,} copies had nobody to go to: no peer had dialled")
     if rejected:
         parts.append(f"{rejected.total():,} inputs rejected ({_listed(rejected)})")
     if missed:
@@ -153,7 +156,7 @@ def _unsure(summary: Sequence[Row]) -> tuple[int, Counter[str]]:
 def _faults(tables: Tables) -> Counter[str]:
     """Count the faults by kind, without losses that a policy of the sending bridge intended."""
     intended = _intended(tables)
-    judged = [row for row in tables["summary"] if row["kind"] != NOT_CAPTURED]
+    judged = [row for row in tables["summary"] if row["kind"] not in (NOT_CAPTURED, NOBODY)]
     rest = [row for row in judged if not _is_excused(row, intended)]
     if len(rest) < len(judged) and all(row["stage"] == UPSTREAM for row in rest):
         rest = []  # these are the same frames, further on

@@ -222,7 +222,7 @@ def test_a_secret_that_others_can_read_is_a_warning(tmp_path: Path, place: str) 
     own_tls(tmp_path)
     (tmp_path / "own.pem").chmod(0o644)
     bus = "{p: {on: a, listen: {url: 'tls+tcp://127.0.0.1:0', tls: {cert_file: %s}}}}"
-    upload = "{u: {on: a, upload: /tmp, to: 's3://b/c', credentials: %s}}"
+    upload = "{u: {on: a, upload: /tmp/caps, to: 's3://b/c', credentials: %s}}"
     text = f"{place}: {bus if place == 'buses' else upload}" % (tmp_path / "own.pem")
     topology = loads(f"name: t\ngateways: {{a: {{}}}}\n{text}\n")
     (found,) = find_lacking(topology, None)
@@ -269,6 +269,24 @@ def test_a_disk_that_its_captures_may_fill_is_a_warning(
     found = find_lacking(loads(ROOM.format(tmp_path, one * MB, two * MB)), None)
     assert [(one.level, one.line, "the disk has room for" in one.text) for one in found] == (
         [("warning", line, True)] if line else []
+    )
+
+
+@pytest.mark.parametrize(("spool", "is_told"), [(4, False), (5, True)])
+def test_what_waits_to_be_uploaded_is_kept_too(
+    spool: int, is_told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """10 MB are free, and 2 MB are in a file of the recorder that waits: one file with two names."""
+    (tmp_path / "one" / "upload").mkdir(parents=True)
+    (tmp_path / "one" / "a.parquet").write_bytes(bytes(2 * MB))
+    os.link(tmp_path / "one" / "a.parquet", tmp_path / "one" / "upload" / "a.parquet")
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=10 * MB // 4096 + 1, f_frsize=4096))
+    line = "  up: {{on: a, upload: {0}/one, to: 's3://plant/all', spool_bytes: {3}}}\n"
+    text = (ROOM + line).format(tmp_path, 6 * MB, 2 * MB, spool * MB)
+    assert [one.text.partition(": ")[0] for one in find_lacking(loads(text), None)] == (
+        [f"keep_bytes of {tmp_path}/one and keep_bytes of {tmp_path}/two and spool_bytes of {tmp_path}/one"]
+        if is_told
+        else []
     )
 
 

@@ -89,12 +89,15 @@ def test_a_part_that_is_not_up_says_so(state: str, mark: Mark) -> None:
         ("standby", True, "up", Mark("ready", "standby", ("epoch 3",))),
         ("standby", False, "up", Mark("wait", "standby, not ready")),
         ("standby", False, "waiting", Mark("bad", "standby, not ready")),
+        ("standby, settling", True, "up", Mark("wait", "standby, settling", ("epoch 3",))),
     ],
 )
 def test_a_bridge_that_others_may_run_too_tells_its_role(
     role: str, ready: bool, state: str, mark: Mark
 ) -> None:
-    candidate = {"bridge": "x", "part": "bridge x", "role": role, "ready": ready, "epoch": 3}
+    word, _, settling = role.partition(", ")
+    candidate = {"bridge": "x", "part": "bridge x", "role": word, "ready": ready, "epoch": 3}
+    candidate |= {"settling": True} if settling else {}
     assert mark_of(part("bridge", "x", state), candidates=[candidate]) == mark
     assert mark_of(part("bus", "x"), candidates=[candidate]).word == ""
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from appliance.status.words import counted, fault, short, state_word, title, troubles
+from appliance.status.terminal import roles
+from appliance.status.words import counted, fault, role_word, short, state_word, title, troubles
 
 
 @pytest.mark.parametrize(
@@ -107,3 +108,20 @@ def test_a_standby_is_ready_unless_it_could_not_take_over() -> None:
 )
 def test_a_link_that_is_down_has_a_fault_at_the_latest_after_a_while(row: dict[str, Any], told: str) -> None:
     assert fault(row) == told
+
+
+@pytest.mark.parametrize(
+    ("row", "word"),
+    [
+        ({"ready": True}, "standby"),
+        ({"ready": True, "settling": False}, "standby"),
+        ({"ready": True, "settling": True}, "standby, settling"),
+        ({"ready": False, "settling": True}, "standby, not ready"),
+    ],
+)
+def test_a_role_says_whether_the_gateway_could_take_over_and_has_settled(
+    row: dict[str, Any], word: str
+) -> None:
+    role = {"role": "standby", "bridge": "x", "epoch": 0, "holder": "", "takeovers": 0, "cause": "c", **row}
+    assert role_word(role) == word
+    assert next(roles({"candidates": [role]})).startswith(f"  bridge x: {word}, ")

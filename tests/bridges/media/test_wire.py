@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -17,19 +17,7 @@ from tests.bridges.protocols.spoken_support import message
 from tests.bridges.support import MESSAGE
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_port
-
-
-class Heard:
-    """What a tap heard, as one run of bytes each way."""
-
-    def __init__(self) -> None:
-        self.came = self.went = b""
-
-    def __call__(self, items: Sequence[bytes], is_sent: bool) -> None:
-        if is_sent:
-            self.went += b"".join(items)
-        else:
-            self.came += b"".join(items)
+from tests.helpers.wires import Heard
 
 
 @pytest.fixture(params=list(KINDS))

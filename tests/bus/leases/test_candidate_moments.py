@@ -239,3 +239,39 @@ def test_what_a_broker_tells_unasked_of_a_change_is_no_late_answer_and_lengthens
     number = one.claim(0, 1.125).number
     one.heard(0, told._replace(number=number), 1.1875)  # an answer, and late
     assert one.pace.judge(1.25) == one.pace.least_ms + 500
+
+
+def test_a_candidate_settles_once_a_fault_costs_no_more_than_a_lease() -> None:
+    one = Candidate((1,), "x", 5, 0, 2, "a", most_ms=2000)
+    told = [one.settling]
+    steps: list[Callable[[], object]] = [
+        lambda: one.reached(0, "up", 1.0),
+        lambda: one.links(True),
+        lambda: granting(one, 1.0),  # the other broker is not known yet
+        lambda: one.reached(1, "refused", 1.0625),
+        lambda: one.links(False),  # later that is another state
+        lambda: one.judge(1.125),
+    ]
+    for step in steps:
+        step()
+        told.append(one.settling)
+    assert told == [True, True, True, True, False, False, False]
+
+
+def test_a_standby_settles_once_another_forwards() -> None:
+    one = candidate()
+    telling(one, 1.0, acting=False)
+    assert one.settling
+    telling(one, 1.0625)
+    assert not one.settling
+
+
+def test_a_candidate_settles_when_what_was_late_at_its_start_counts_no_more() -> None:
+    one = Candidate((1,), "x", 5, 0, 1, "a", most_ms=2000)
+    one.links(True)
+    one.reached(0, "up", 0.0)
+    one.pace.late(0.25, 1.0)
+    for at_s, settling in ((2.0, True), (20.0, True), (32.0, False)):
+        one.pace.judge(at_s)
+        granting(one, at_s)
+        assert one.settling == settling

@@ -41,6 +41,11 @@ def acting(*others: Claim, epoch: int = 5, order: int = 1) -> Group:
     return group
 
 
+def beats(since: float, until: float) -> list[float]:
+    """Return the times of heartbeats from one moment to another."""
+    return [since + step * LEASE_S / 4 for step in range(1, round((until - since) * 4 / LEASE_S) + 1)]
+
+
 def test_a_candidate_lives_for_a_lease_and_is_fit_while_it_is_ready() -> None:
     member = Member("a", claim(1), 1.0)
     assert member.resigned_s == -inf
@@ -227,10 +232,24 @@ def test_a_holder_is_asked_to_resign_when_a_better_one_was_ready_for_the_hold_do
 ) -> None:
     group = acting(claim(6, order))
     group.terms.hold_down_s = 2.0
-    hear(group, claim(5, 1, 5, holding=True), now)
-    hear(group, claim(6, order), now)
+    for at in beats(1.0, now):
+        hear(group, claim(5, 1, 5, holding=True), at)
+        hear(group, claim(6, order), at)
     found = answers(group, now)
     assert (found[5].please_resign, found[6].please_resign) == (asked, False)
+
+
+@pytest.mark.parametrize(("silent_s", "asked"), [(0.1875, True), (0.25, False), (1.5, False)])
+def test_one_that_was_silent_for_a_lease_has_not_been_ready_without_a_break(
+    silent_s: float, asked: bool
+) -> None:
+    again = 1.0 + silent_s
+    group = acting(claim(6, 0))
+    group.terms.hold_down_s = silent_s / 2
+    for at in beats(1.0, again):
+        hear(group, claim(5, 1, 5, holding=True), at)
+    hear(group, claim(6, 0), again)
+    assert answers(group, again)[5].please_resign == asked
 
 
 @pytest.mark.parametrize(("flags", "asked"), [({"ready": True}, True), ({"ready": False}, False)])

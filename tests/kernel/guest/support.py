@@ -11,6 +11,7 @@ from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,15 @@ from tests.helpers.peers import until
 PATIENCE_S = 40.0
 """Ten times the usual limit, because the machine is emulated."""
 _forks = multiprocessing.get_context("forkserver")
-_forks.set_forkserver_preload([__name__, "bridges.media.i2c.mailbox_target"])
+_forks.set_forkserver_preload(
+    [
+        __name__,
+        "bridges.media.i2c.mailbox_target",
+        "bridges.media.can.spoken",
+        "bridges.protocols.raw.translator",
+        "bridges.bridge",
+    ]
+)
 
 
 def ip(*words: str) -> None:
@@ -39,6 +48,13 @@ def attach_pair(queue_frames: int = 10, restart_ms: int = 100) -> None:
         ip("link", "set", name, "type", "can", "bitrate", "500000", "restart-ms", str(restart_ms))
         ip("link", "set", name, "txqueuelen", str(queue_frames))
         ip("link", "set", name, "up")
+
+
+def second_bus() -> None:
+    """Make vcan1, if it is not there."""
+    if not Path("/sys/class/net/vcan1").exists():
+        ip("link", "add", "vcan1", "type", "vcan")
+        ip("link", "set", "vcan1", "mtu", "72", "up")
 
 
 @contextmanager
@@ -69,8 +85,8 @@ async def program(*command: str, **options: Any) -> AsyncIterator[Process]:
 
 
 @asynccontextmanager
-async def python(module: str, *arguments: str) -> AsyncIterator[None]:
-    """Run `tests.kernel.guest.MODULE` in a process; yield once it says that it is ready.
+async def python(module: str, *arguments: str) -> AsyncIterator[BaseProcess]:
+    """Run `tests.kernel.guest.MODULE` in a process; yield that once it says that it is ready.
 
     It is forked from one that has imported what these programs import: in emulation, that takes seconds.
     """
@@ -80,7 +96,7 @@ async def python(module: str, *arguments: str) -> AsyncIterator[None]:
     outside.close()
     try:
         assert await get_running_loop().run_in_executor(None, os.read, inside.fileno(), 6) == b"ready\n"
-        yield
+        yield process
     finally:
         process.kill()
         process.join(PATIENCE_S)

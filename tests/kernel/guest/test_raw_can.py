@@ -1,10 +1,13 @@
 """Raw frames on the kernel's CAN: cangen, cansend, canplayer and candump at both ends of a tunnel."""
 
 import asyncio
+import os
 from asyncio import StreamReader, get_running_loop
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
+from signal import SIGUSR1
 from typing import Any
 
 import pytest
@@ -17,7 +20,17 @@ from bus.patch import join
 from tests.bridges.protocols.spoken_support import message, told
 from tests.bridges.support import recorder, say
 from tests.helpers.peers import until
-from tests.kernel.guest.support import PATIENCE_S, attach_pair, candump, cansend, ip, program
+from tests.kernel.guest.support import (
+    PATIENCE_S,
+    attach_pair,
+    candump,
+    cansend,
+    ip,
+    program,
+    python,
+    second_bus,
+)
+from tests.kernel.machine import WIRE_LOG
 
 TUNNEL = Raw(root=("car",), send=("all",))
 SENT = (
@@ -45,9 +58,7 @@ def raw_link(hub: Hub, channel: str, record: Raw = TUNNEL, **options: Any) -> It
 @asynccontextmanager
 async def tunnel() -> AsyncIterator[tuple[Any, Any]]:
     """A tunnel from vcan0 to vcan1, which it makes."""
-    if not Path("/sys/class/net/vcan1").exists():
-        ip("link", "add", "vcan1", "type", "vcan")
-        ip("link", "set", "vcan1", "mtu", "72", "up")
+    second_bus()
     near, far = Hub("near"), Hub("far")
     patch, _ = join(near, far)
     with raw_link(near, "vcan0") as a, raw_link(far, "vcan1") as b:
@@ -88,6 +99,57 @@ async def test_what_cangen_makes_crosses_in_order_once(tmp_path: Path) -> None:
         assert await lines(there, 100) == before[:100]
         await until(lambda: b.stats.sent == count + 100, PATIENCE_S)
         assert a.stats.rejected == b.stats.rejected == b.stats.dropped == {}
+
+
+def with_mark(frame: str) -> str:
+    """Return a frame as this kernel has it, which marks each FD frame as such (CANFD_FDF, 4)."""
+    identifier, fd, rest = frame.partition("##")
+    return f"{identifier}##{int(rest[0], 16) | 4:X}{rest[1:]}" if fd else frame
+
+
+async def test_canplayer_plays_what_a_tap_of_the_wire_recorded() -> None:
+    recorded = [line.split() for line in Path(os.environ[WIRE_LOG]).read_text().splitlines()]
+    async with tunnel() as (a, b), candump("vcan0") as here, candump("vcan1") as there:
+        words = ("canplayer", "-t", "-I", os.environ[WIRE_LOG], f"vcan0={recorded[0][1]}")
+        async with program(*words) as player:
+            assert await asyncio.wait_for(player.wait(), PATIENCE_S) == 0
+        frames = [with_mark(frame) for _, _, frame in recorded]
+        assert await lines(here, len(frames)) == frames
+        assert await lines(there, len(frames)) == frames
+        assert a.stats.rejected == b.stats.rejected == b.stats.dropped == {}
+
+
+async def test_a_standby_sends_what_a_killed_gateway_had_not_sent() -> None:
+    """Of two gateways between the buses the one that forwards is killed, and later the other told to."""
+    second_bus()
+    there, back = ("123", 150), ("523", 30)
+    gateway = "raw_gateway", "vcan0", "vcan1"
+    async with (
+        candump("vcan0") as near, candump("vcan1") as away,
+        python(*gateway) as active, python(*gateway) as standby,
+    ):  # fmt: skip
+        os.kill(active.pid or 0, SIGUSR1)
+        async with generated("vcan0", 2, *there) as one, generated("vcan1", 10, *back) as other:
+            heard = [*await lines(away, 50)]
+            active.kill()
+            sent = [*await lines(near, 80)]
+            os.kill(standby.pid or 0, SIGUSR1)
+            sent += await lines(near, 180 - len(sent))
+            heard += await lines(away, 180 - len(heard))
+            assert await one.wait() == await other.wait() == 0
+        for channel, stream in (("vcan0", near), ("vcan1", away)):
+            await cansend(channel, "700#")  # nothing comes behind what was counted
+            assert await lines(stream, 1) == ["700#"]
+    for identifier, count in (there, back):
+        wanted = [f"{identifier}#{n.to_bytes(8, 'little').hex().upper()}" for n in range(count)]
+        assert [one for one in sent if one.startswith(identifier)] == wanted
+        assert [one for one in heard if one.startswith(identifier)] == wanted
+
+
+def generated(channel: str, gap_ms: int, identifier: str, count: int) -> AbstractAsyncContextManager[Process]:
+    """Run cangen, which numbers its frames."""
+    words = "-g", str(gap_ms), "-I", identifier, "-L", "8", "-D", "i", "-n", str(count)
+    return program("cangen", channel, *words)
 
 
 async def test_the_kernel_filters_by_lists() -> None:

@@ -102,9 +102,14 @@ def _abort(writer: StreamWriter) -> None:
 
 
 class Line:
-    """A serial line on which all ends hear each other, in whole frames, made of pseudo-terminals."""
+    """A serial line on which all ends hear each other, in whole frames, made of pseudo-terminals.
 
-    def __init__(self, directory: Path, ends: int) -> None:
+    `end` is the byte that ends a frame. With `split`, only the last end hears the others, and they hear it: a
+    device whose wires lead to several gateways.
+    """
+
+    def __init__(self, directory: Path, ends: int, end: bytes = b"\0", split: bool = False) -> None:
+        self._end, self._split = end, split
         self.paths = [directory / f"line{number}" for number in range(ends)]
         self._masters: list[int] = []
         self._slaves: list[int] = []
@@ -127,11 +132,16 @@ class Line:
     def _on_readable(self, number: int) -> None:
         with contextlib.suppress(OSError):
             data = self._rest[number] + os.read(self._masters[number], 65536)
-            whole, zero, self._rest[number] = data.rpartition(b"\0")
-            for other in range(len(self._masters)):
-                if other != number and zero:
-                    self._waiting[other].append((time.monotonic(), whole + zero))
-                    self._write(other)
+            whole, end, self._rest[number] = data.rpartition(self._end)
+            for other in self._hearers(number) if end else ():
+                self._waiting[other].append((time.monotonic(), whole + end))
+                self._write(other)
+
+    def _hearers(self, number: int) -> list[int]:
+        last = len(self._masters) - 1
+        if self._split and number != last:
+            return [last]
+        return [other for other in range(len(self._masters)) if other != number]
 
     def _write(self, number: int) -> None:
         """Write waiting data. An end that does not read it within 0.5 s loses it, as in an overrun."""

@@ -2,29 +2,41 @@
 
 import asyncio
 import random
+from math import inf
 from struct import Struct
+from typing import Final
 
 from bridges.media.can.link import CanLink
 from bridges.media.can.medium import Can
 from bridges.media.uart.link import UartLink
 from bridges.media.uart.medium import Uart
+from bridges.protocols.lines.protocol import Lines
+from bridges.protocols.raw.protocol import Raw
 from bus.hub import Hub, Link, Pipe
 from bus.ledger import Stats
+from bus.schema import pattern_in
+from bus.transports.links import make_link
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import Envelope, split, wrap
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from tests.rigs.takeovers.rig import Rig
 
-BODY = Struct(">Id")
+BODY = Struct(">I")
 PATTERN = Pattern("motor")
+WINDOWS_S: Final = {"raw": 0.1, "lines": 0.0}
+"""What a standby sends at a takeover of frames that go to devices: on CAN those of `age_ms`, which is 100; of
+what went to a device by another gateway's wire it hears nothing."""
 
 
 class Notes:
-    """It notes what an application at one end has sent, and when it received each number."""
+    """It notes what an application at one end has sent, and when it received each number.
 
-    def __init__(self, token: int) -> None:
-        self.token = token
+    Of what it sends, a takeover may give up what is older than `window_s` and was not sent before the fault.
+    """
+
+    def __init__(self, token: int, window_s: float = inf) -> None:
+        self.token, self.window_s = token, window_s
         self.sent: list[float] = []
         self.heard: dict[int, list[float]] = {}
         self.remembered = 0  # copies that a receiver drops because it remembers their keys
@@ -48,8 +60,8 @@ class Notes:
 class Station(Notes, Pipe):
     """An application on a link. It sends numbered frames, and notes when it received each number."""
 
-    def __init__(self, token: int, link: Link, envelopes: bool) -> None:
-        super().__init__(token)
+    def __init__(self, token: int, link: Link, envelopes: bool, window_s: float = inf) -> None:
+        super().__init__(token, window_s)
         self.name, self.stats = "station", Stats()
         self.hub, self.end = Hub(), link
         self.keys: set[int] = set()
@@ -59,10 +71,18 @@ class Station(Notes, Pipe):
 
     def say(self) -> None:
         now = asyncio.get_running_loop().time()
-        frame = pack(PUB, (*PATTERN, self.token), BODY.pack(len(self.sent), now) + b"." * 28)
+        frame = pack(PUB, (*PATTERN, self.token), self.body(len(self.sent)))
         message = wrap(frame, Envelope(self._origin, len(self.sent))) if self._envelopes else frame
         self.sent.append(now)
         self.hub.publish(from_payloads([message]), self)
+
+    def body(self, number: int) -> bytes:
+        """Return the data of a frame."""
+        return BODY.pack(number) + b"." * 36
+
+    def number(self, data: bytes) -> int:
+        """Return the number in the data of a frame."""
+        return int(BODY.unpack_from(data)[0])
 
     def send(self, batch: Batch) -> None:
         now = asyncio.get_running_loop().time()
@@ -84,16 +104,41 @@ class Station(Notes, Pipe):
 
     def take(self, token: int, data: bytes, now: float) -> None:
         """Note a frame of one of the two senders."""
-        self.note(token, BODY.unpack_from(data)[0], now)
+        self.note(token, self.number(data), now)
 
     def close(self) -> None:
         """Close the link."""
         self.end.close()
 
 
+class Plain(Station):
+    """A station whose data fit a frame of CAN and a line of text."""
+
+    def body(self, number: int) -> bytes:
+        return b"%08d" % number
+
+    def number(self, data: bytes) -> int:
+        return int(data)
+
+
+def near_station(rig: Rig) -> Station:
+    """Return the station on the bus."""
+    kind = Plain if rig.medium in WINDOWS_S else Station
+    window_s = WINDOWS_S.get(rig.medium, inf)
+    return kind(1, make_link(f"tcp://127.0.0.1:{rig.door}", "dial"), False, window_s)
+
+
+def far_station(rig: Rig) -> Station:
+    """Return the station at the other end."""
+    return (Plain if rig.medium in WINDOWS_S else Station)(2, far_link(rig), rig.envelopes)
+
+
 def far_link(rig: Rig) -> Link:
+    if rig.line is not None and rig.medium == "lines":
+        port = Uart(port=str(rig.line.paths[2]), baud=921600, exclusive=False)
+        return port.speaking(Lines(receive=pattern_in("motor/1"), send=pattern_in("motor/2")))
     if rig.line is not None:
         return UartLink(Uart(port=str(rig.line.paths[2]), baud=921600, exclusive=False))
     options = {"port": rig.can_port, "hop_limit": 0}
     can = Can(interface="udp_multicast", channel="239.74.163.58", node=99, fd=True, options=options)
-    return CanLink(can)
+    return can.speaking(Raw(root=PATTERN, receive=(1,), send=(2,))) if rig.medium == "raw" else CanLink(can)

@@ -9,12 +9,11 @@ from math import inf
 from pathlib import Path
 
 from bus.leases.wire import LEASE_MS
-from bus.transports.links import make_link
 from tests.helpers.peers import until
 from tests.rigs.takeovers.faults import Faults
 from tests.rigs.takeovers.load import Load, Outcome
-from tests.rigs.takeovers.rig import FORWARDING, Program, Rig
-from tests.rigs.takeovers.stations import Station, far_link
+from tests.rigs.takeovers.rig import FORWARDING, PROTOCOLS, Program, Rig
+from tests.rigs.takeovers.stations import far_station, near_station
 
 _AFTER_S = 0.3
 """The time after a fault in which a frame may be late for it."""
@@ -35,12 +34,12 @@ class Trial(Faults[[Program, Program], Awaitable[None]]):
         active = rig.active()
         assert active is not None
         other = rig.other(active)
-        note, self.over_s = "", inf
+        note, self.over_s, begun_s = "", inf, asyncio.get_running_loop().time()
         try:
             await self.acts[fault](active, other)
         except TimeoutError as error:
             note = str(error)
-        outcome = await self.load.account(fault, marks, self.over_s)
+        outcome = await self.load.account(fault, marks, self.over_s, begun_s)
         outcome.note = note
         return outcome
 
@@ -138,10 +137,13 @@ async def trial(
     seed: int,
     rate: float,
     say: Callable[[str], None],
-    lease_ms: int = LEASE_MS,
+    lease_ms: int | None = LEASE_MS,
     parallel: bool = False,
 ) -> list[Outcome]:
-    """Run `faults` one after another on one rig. `parallel`: both gateways forward at once."""
+    """Run `faults` one after another on one rig. `parallel`: both gateways forward at once.
+
+    Without `lease_ms` all programs have real-time priority, and the leases that they keep so.
+    """
     name = title(medium, envelopes, parallel)
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory() as directory:
@@ -149,8 +151,7 @@ async def trial(
         near = far = None
         try:
             await rig.open()
-            near = Station(1, make_link(f"tcp://127.0.0.1:{rig.door}", "dial"), False)
-            far = Station(2, far_link(rig), envelopes)
+            near, far = near_station(rig), far_station(rig)
             await until(lambda: len(near.hub.pipes) == len(far.hub.pipes) == 2, what="the stations' links")
             load = Load(near, far, rate)
             load.start()
@@ -183,10 +184,13 @@ def latest_words(rig: Rig) -> str:
 
 
 def title(medium: str, envelopes: bool, parallel: bool = False) -> str:
+    if medium in PROTOCOLS:
+        return f"TCP to {medium}"
     return f"TCP to {medium.upper()}, " + ("parallel" if parallel else "envelopes" if envelopes else "plain")
 
 
 def _brief(o: Outcome) -> str:
-    extra = "".join(f", {word} {n}" for word, n in (("remembered", o.remembered), ("echoed", o.strays)) if n)
+    others = ("remembered", o.remembered), ("echoed", o.strays), ("given up", o.given_up)
+    extra = "".join(f", {word} {n}" for word, n in others if n)
     counts = f"{o.fault:18} lost {o.lost}, doubled {o.doubled} of {o.sent}, {o.wait_ms:.0f} ms"
     return f"{counts}{extra} {o.note} {', '.join(o.missing[:4])}"

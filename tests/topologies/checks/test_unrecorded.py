@@ -1,13 +1,12 @@
-"""Taps of wires that have no wire to record: a warning, on every medium that takes a protocol and for TMQ."""
+"""Taps of wires that have no wire to record: a warning with the reason, on every medium, with TMQ and not."""
 
 import pytest
 
-from bridges.items import RECORDED
 from bridges.media import MEDIA
 from tests.topologies.support import GATEWAY, warnings
 
 REGISTERS = "{registers: {registers: [{target: 0x48, register: 0, type: u16, pattern: t}]}}"
-SIDES = {
+SPOKEN = {
     "can": "can: {channel: can0}, protocol: raw",
     "uart": "uart: {port: /dev/ttyX}, protocol: nmea",
     "tcp": "tcp: {host: 127.0.0.1, port: 5}, protocol: nmea",
@@ -16,8 +15,13 @@ SIDES = {
 }
 TMQ = {
     "can": "can: {channel: can0}",
+    "uart": "uart: {port: /dev/ttyX}",
+    "tcp": "tcp: {host: 127.0.0.1, port: 5}",
+    "udp": "udp: {host: 127.0.0.1, port: 5}",
+    "i2c": "i2c: {bus: 1, targets: [0x42]}",
     "multicast": "multicast: {group: 239.1.1.1, port: 9, interface: eth0}",
-    "bus": "bus: q",
+    "url": "url: tcp://127.0.0.1:5",
+    "tmq": "tmq: {brokers: [tcp://127.0.0.1:5]}",
 }
 FILE = """buses: {{p: {{on: gw}}, q: {{on: gw}}}}
 bridges: {{b: {{on: gw, join: [bus: p, {{{0}}}]}}}}
@@ -30,19 +34,27 @@ def told(side: str, taps: str = "p, b", more: str = ", wire: true") -> list[str]
     return [one for one in found if "wire has no effect" in one]
 
 
-def test_every_medium_that_takes_a_protocol_is_here() -> None:
-    assert {key for key, kind in MEDIA.known() if kind.items} == SIDES.keys()
+def test_every_medium_is_here() -> None:
+    kinds = {key: kind for key, kind in MEDIA.known() if key in MEDIA.ours()}
+    assert kinds.keys() == TMQ.keys()
+    assert {key for key, kind in kinds.items() if kind.items} == SPOKEN.keys()
 
 
-@pytest.mark.parametrize("key", SIDES)
-def test_a_side_with_a_protocol_whose_items_are_recorded_is_enough(key: str) -> None:
-    kind = dict(MEDIA.known())[key]
-    assert (told(SIDES[key]) == []) == RECORDED.issuperset(kind.items)
-    (text,) = told(SIDES[key], "p")  # no bridge at all
+@pytest.mark.parametrize("key", SPOKEN)
+def test_a_side_with_a_protocol_is_enough(key: str) -> None:
+    assert told(SPOKEN[key]) == []
+    (text,) = told(SPOKEN[key], "p")  # no bridge at all
     assert text.startswith("wire has no effect in tap recorder: on gw none of p is a bridge")
 
 
 @pytest.mark.parametrize("key", TMQ)
-def test_sides_that_speak_tmq_have_no_items(key: str) -> None:
-    assert len(told(TMQ[key])) == 1
+def test_a_side_with_tmq_is_enough_or_the_reason_is_told(key: str) -> None:
+    kind = dict(MEDIA.known())[key]
+    found = told(TMQ[key])
+    assert bool(found) == (kind.tmq_items is None)
+    assert all(one.endswith(f"; {key}: {kind.unrecorded}") for one in found), found
     assert told(TMQ[key], more="") == []
+
+
+def test_a_bus_has_no_wire() -> None:
+    assert len(told("bus: q")) == 1

@@ -12,9 +12,9 @@ from can.interfaces.virtual import VirtualBus
 
 from bridges.items import FD, CanFrame
 from bridges.media.can.codec import can_id, segment
+from bridges.media.can.echo import take_echo
 from bridges.media.can.link import CanLink
 from bridges.media.can.port import shut_down
-from bridges.media.can.receive import take_echo
 from bus.balance import imbalances
 from bus.errors import LinkError
 from bus.hub import Hub

@@ -416,6 +416,23 @@ async def test_the_fault_of_a_link_says_what_to_do() -> None:
     link.close()
 
 
+async def test_a_dialogue_never_gathers(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bridges.media.can.pipe._BUSY_S", 60.0)
+    hub, asked = Hub(), [pack(PUB, (number,), b"") for number in range(40)]
+    heard = recorder(hub)
+    with link_on(hub) as link:
+        await until(lambda: link.state == "up")
+        for number, message in enumerate(asked):
+            say(hub, heard, message)
+            await until(lambda: link.stats.sent > number)  # noqa: B023
+            for data in segment(message, number):
+                kernel.put(pack_frame((EXTENDED | can_id(0x1234, 9), data, 0)))
+            await until(lambda: len(heard.messages) > number)  # noqa: B023
+            assert isinstance(link.pipe, CanPipe)
+            assert not link.pipe._is_gathering  # noqa: SLF001
+    assert heard.messages == asked
+
+
 async def test_a_stream_gathers_and_a_lone_frame_is_read_at_once(
     kernel: Kernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -427,7 +444,7 @@ async def test_a_stream_gathers_and_a_lone_frame_is_read_at_once(
         for data in segment(message, number)
     ]
     monkeypatch.setattr("bridges.media.can.pipe._BUSY_S", 60.0)  # a hurried machine is no less busy
-    monkeypatch.setattr("bridges.media.can.pipe._GATHER_S", 0.05)
+    monkeypatch.setattr("bridges.media.can.pipe._GATHER_S", 0.1)
     with link_on(hub) as link:
         await until(lambda: link.state == "up")
         loop = get_running_loop()

@@ -86,3 +86,16 @@ def test_targets_are_of_tmq_alone() -> None:
     with pytest.raises(InvalidTopology, match="leave targets out"):
         loads(text % f"i2c: {{bus: 1, targets: [0x42]}}, {table}")
     assert loads(text % f"i2c: {{bus: 1}}, {table}")
+
+
+async def test_a_tap_of_the_wire_hears_requests_and_what_was_read(blocks: bool) -> None:
+    memory, came, went = FaultyAdapter([0x48], blocks=blocks), set[bytes](), set[bytes]()
+    memory.targets[0x48].memory[0x10:0x14] = bytes([1, 2, 3, 4])
+    with opened(memory) as (link, ear):
+        link.wire_tap.tap(lambda items, is_sent: (went if is_sent else came).update(items))
+        await until(lambda: "a" in last(ear))
+        ear.say(message("c/set", b"7"))
+        await until(lambda: b"\x48\x14\0\7" in went)
+        await until(lambda: {b"\x48\x10\1\2", b"\x48\x12\3\4"} <= came)
+        assert {b"\x48\x10", b"\x48\x12", b"\x50\0"} <= went
+        assert not any(item[0] == 0x50 for item in came)

@@ -92,6 +92,13 @@ def test_a_full_queue_that_others_notice_is_a_fault() -> None:
     assert outcome(judge(tables)) == ("red", 1)
 
 
+def test_copies_that_had_nobody_to_go_to_are_told_and_no_fault() -> None:
+    verdict = judge(audited(summary=[lost("in bridge", 79, "nobody")], ledger=dropped(**{"no peer": 80})))
+    assert outcome(verdict) == ("green", 0)
+    assert "79 copies had nobody to go to" in verdict.text
+    assert "every segment" not in verdict.text
+
+
 def test_frames_that_stay_on_their_segment_are_not_said_to_have_crossed() -> None:
     verdict = judge(audited(totals=[{"frames": 4001, "crossed": 1000}]))
     assert outcome(verdict) == ("green", 0)

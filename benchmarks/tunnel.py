@@ -1,0 +1,195 @@
+"""What the two tunnels over CAN have in common: the gateways as processes, and the account of each frame."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from abc import ABC, abstractmethod
+from asyncio.subprocess import DEVNULL, Process
+from bisect import bisect
+from collections import Counter
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from appliance.status.client import ANSWER_S, ask, status_socket
+from bridges.media.can.socketcan import pack_frame, unpack_frame
+from tests.helpers.ports import free_port
+
+TOPOLOGY = """
+name: tunnel
+gateways: {{a: {{address: 127.0.0.1}}, b: {{address: 127.0.0.1}}, far: {{address: 127.0.0.1}}}}
+brokers: {{x: {{on: far, listen: "tcp://127.0.0.1:{0}"}}}}
+buses: {{road: {{on: far, listen: {{url: "tcp://127.0.0.1:{1}", trunk: true}}}}}}
+bridges:
+  near:
+    on: [a, b]
+    join:
+      - bus: road
+        trunk: true
+      - can: {{channel: {2}, age_ms: 5000, queue_bytes: 4194304}}
+        protocol: {{raw: {{root: car, receive: "0x000-0x3ff", send: "0x400-0x7ff"}}}}
+  end:
+    on: far
+    join:
+      - bus: road
+        trunk: true
+      - can: {{channel: {3}, age_ms: 5000, queue_bytes: 4194304}}
+        protocol: {{raw: {{root: car, receive: "0x400-0x7ff", send: "0x000-0x3ff"}}}}
+"""
+_ABSENT_S = 2.0  # of a killed gateway
+_EARLY_S = 0.2  # before a kill: what the gateway that is not ready heard by then, it does not trust (`blind`)
+Spans = list[tuple[float, float]]
+"""Times, from and to."""
+
+
+class Flow:
+    """Frames in one direction, numbered, under 97 identifiers from `first` on."""
+
+    def __init__(self, first: int) -> None:
+        self._first = first
+        self.begin()
+
+    def begin(self) -> None:
+        """Count from now on."""
+        self.sent = self.late = self.echoed = self._next = 0
+        self.counts = Counter[int]()
+        self._batches: list[tuple[float, int]] = []
+
+    def frame(self, now_s: float = 0.0) -> bytes:
+        """Return the next frame, which is sent at a time in seconds."""
+        raw = pack_frame((self._first + self.sent % 97, self.sent.to_bytes(8, "big"), 0))
+        self.say(now_s)
+        return raw
+
+    def say(self, now_s: float) -> None:
+        """Note that the next frame was sent at a time in seconds."""
+        if not self._batches or now_s > self._batches[-1][0]:
+            self._batches.append((now_s, self.sent))
+        self.sent += 1
+
+    def hear(self, raw: bytes) -> None:
+        """Note a frame that a gateway has sent; one of the other direction is an echo."""
+        frame = unpack_frame(raw)
+        if frame is None or not self._first <= frame[0] < self._first + 0x400:
+            self.echoed += 1
+            return
+        self.take(int.from_bytes(frame[1], "big"))
+
+    def take(self, number: int) -> None:
+        """Note that a frame came out."""
+        self.counts[number] += 1
+        self.late += number < self._next
+        self._next = max(self._next, number + 1)
+
+    def lost(self) -> list[float]:
+        """Return when each frame was sent that nobody heard."""
+        starts = [number for _, number in self._batches]
+        missing = (number for number in range(self.sent) if number not in self.counts)
+        return [self._batches[bisect(starts, number) - 1][0] for number in missing]
+
+    @property
+    def doubled(self) -> int:
+        return sum(self.counts.values()) - len(self.counts)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing was doubled, out of order or echoed."""
+        return not self.late and not self.echoed and not self.doubled
+
+    def words(self, unheard: Spans) -> str:
+        """Return the counts; those lost in the times of `unheard` apart."""
+        lost = self.lost()
+        alone = sum(1 for at in lost if is_in(unheard, at))
+        counts = f"{self.sent} sent, {len(lost) - alone} lost, {alone} unheard, {self.doubled} doubled"
+        return f"{counts}, {self.late - self.doubled} out of order, {self.echoed} echoed"
+
+
+def is_in(spans: Spans, at: float) -> bool:
+    """Tell whether a time is in one of these spans."""
+    return any(first <= at <= last for first, last in spans)
+
+
+class Gateways(ABC):
+    """Three gateways, each a process: two that stand in for each other, and the far one.
+
+    `unheard` has the times, on the clock of the machine, when one was killed and the other not ready yet; a
+    gateway is asked every `ask_s` seconds whether it is, and has `answer_s` to say so.
+    """
+
+    ask_s, answer_s = 0.02, ANSWER_S
+
+    def __init__(self, place: Path, near: str, away: str) -> None:
+        self.place, self.file = place, place / "tunnel.yaml"
+        self.file.write_text(TOPOLOGY.format(free_port(), free_port(), near, away))
+        self.processes: dict[str, Process] = {}
+        self.takeovers = 0
+        self.unheard: Spans = []
+        self.set_up: set[str] = set()
+        self._watching = set[asyncio.Task[None]]()
+
+    @abstractmethod
+    def command(self, *run: str) -> list[str]:
+        """Return the command that runs the program with these words."""
+
+    async def start(self, *names: str) -> None:
+        """Run gateways."""
+        for name in names:
+            run = "run", str(self.file), "--gateway", name, "--run-directory", str(self._sockets(name))
+            made = await asyncio.create_subprocess_exec(*self.command(*run), stdout=DEVNULL, stderr=DEVNULL)
+            self.processes[name] = made
+            watch = asyncio.ensure_future(self._watch(name, made))
+            self._watching.add(watch)
+            watch.add_done_callback(self._watching.discard)
+
+    def _sockets(self, gateway: str) -> Path:
+        return self.place / f"run-{gateway}"
+
+    async def candidate(self, name: str) -> dict[str, Any]:
+        """Return what the status of a gateway says of its part in the failover; nothing if there is none."""
+        with contextlib.suppress(OSError, ValueError):
+            status = await asyncio.to_thread(ask, self._sockets(name) / status_socket(()), self.answer_s)
+            if status["pid"] == self.processes[name].pid:
+                return next(iter(status["candidates"]), {})
+        return {}
+
+    async def _watch(self, name: str, process: Process) -> None:
+        """Note when a gateway is ready to take over."""
+        while process.returncode is None and name not in self.set_up and name != "far":
+            if (await self.candidate(name)).get("ready"):
+                self.set_up.add(name)
+                if self.unheard and self.unheard[-1][1] == inf:  # somebody listens from now on
+                    self.unheard[-1] = self.unheard[-1][0], time.monotonic()
+            await asyncio.sleep(self.ask_s)
+
+    async def kill(self, every_s: float) -> None:
+        """Kill the gateway that forwards, again and again, and start it anew."""
+        while every_s:
+            await asyncio.sleep(every_s - _ABSENT_S)
+            roles = {name: (await self.candidate(name)).get("role") for name in ("a", "b")}
+            name = next((one for one, role in roles.items() if role in ("active", "orphan")), "a")
+            self.set_up.discard(name)
+            if not self.set_up:
+                self.unheard.append((time.monotonic() - _EARLY_S, inf))
+            self.processes[name].send_signal(signal.SIGKILL)
+            await self.processes[name].wait()
+            self.takeovers += 1
+            await asyncio.sleep(_ABSENT_S)
+            await self.start(name)
+
+    def used_s(self) -> float:
+        """Return the processor's time that the gateways have used, in seconds."""
+        ticks = 0
+        for one in (one for one in self.processes.values() if one.returncode is None):
+            fields = Path(f"/proc/{one.pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def close(self) -> None:
+        """End all of them."""
+        for watch in self._watching:
+            watch.cancel()
+        for one in self.processes.values():
+            if one.returncode is None:
+                one.kill()

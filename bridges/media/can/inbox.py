@@ -1,0 +1,42 @@
+"""Reading a raw CAN socket one frame at a time, where `recvmmsg` cannot be called: without `ctypes`."""
+
+import socket
+from collections.abc import Sequence
+from struct import Struct
+from typing import Any, ClassVar, NamedTuple
+
+from bridges.items import OWN, CanFrame
+from bridges.media.can.socketcan import FD_BYTES, unpack_frame
+
+CONFIRM, DONTWAIT = int(socket.MSG_CONFIRM), int(socket.MSG_DONTWAIT)  # an IntFlag takes 1 us for an `&`
+NOTE_BYTES = 64
+SO_RXQ_OVFL = 40  # asm-generic/socket.h; not in `socket`
+_COUNTER = Struct("=I")
+
+
+class Arrived(NamedTuple):
+    """The frames of one call, None for each that cannot be read, and how many the kernel has dropped so far.
+
+    The latter is None while the kernel does not tell it.
+    """
+
+    frames: Sequence[CanFrame | None]
+    dropped: int | None = None
+
+
+class OneByOne:
+    """An inbox that asks for one frame after the other."""
+
+    slots: ClassVar[int] = 1
+
+    def __init__(self, sock: Any) -> None:
+        self._receive = sock.recvmsg
+
+    def read(self) -> Arrived:
+        """Return the next frame. Raises `OSError`: EAGAIN if there is none."""
+        raw, notes, flags, _ = self._receive(FD_BYTES, NOTE_BYTES, DONTWAIT)
+        dropped = None
+        for level, kind, value in notes:
+            if level == socket.SOL_SOCKET and kind == SO_RXQ_OVFL and len(value) == _COUNTER.size:
+                (dropped,) = _COUNTER.unpack(value)
+        return Arrived((unpack_frame(raw, OWN if flags & CONFIRM else 0),), dropped)

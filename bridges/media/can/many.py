@@ -1,0 +1,98 @@
+"""Reading a raw CAN socket: many frames by one call of `recvmmsg`, which Python's `socket` does not have.
+
+Over buffers that are made once, a call costs about as much as two of `recvmsg`, and a frame little more.
+"""
+
+import ctypes
+import os
+import socket
+import sys
+from ctypes import c_int, c_size_t, c_uint, c_void_p
+from struct import Struct
+from typing import Any, ClassVar, Literal
+
+from bridges.items import OWN
+from bridges.media.can.inbox import CONFIRM, DONTWAIT, NOTE_BYTES, SO_RXQ_OVFL, Arrived
+from bridges.media.can.socketcan import FD_BYTES, unpack_frames
+
+SLOTS = 64
+_NOTE = Struct("@NiiI")  # struct cmsghdr, and the count of SO_RXQ_OVFL
+
+
+class _Vector(ctypes.Structure):
+    """struct iovec."""
+
+    _fields_ = (("base", c_void_p), ("size", c_size_t))
+
+
+class _Header(ctypes.Structure):
+    """struct mmsghdr (recvmmsg(2)), flat."""
+
+    _fields_ = (
+        ("name", c_void_p),
+        ("name_bytes", c_uint),
+        ("vectors", c_void_p),
+        ("vector_count", c_size_t),
+        ("notes", c_void_p),
+        ("note_bytes", c_size_t),
+        ("flags", c_int),
+        ("_padding", c_uint * (sys.maxsize >> 32 & 1)),  # on 64 bits struct msghdr is aligned to 8
+        ("size", c_uint),
+    )
+
+
+def _column(headers: bytearray, field: Any, form: Literal["I", "N"]) -> memoryview:
+    """Return a field of all headers, as numbers of 4 bytes, or as those of a size."""
+    numbers: memoryview = memoryview(headers).cast(form)  # type: ignore[arg-type]  # typeshed lacks N
+    return numbers[field.offset // numbers.itemsize :: ctypes.sizeof(_Header) // numbers.itemsize]
+
+
+class Many:
+    """An inbox of `SLOTS` places, filled by one call."""
+
+    slots: ClassVar[int] = SLOTS
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._fd = sock.fileno()
+        self._call = ctypes.CDLL(None, use_errno=True).recvmmsg
+        self._call.argtypes = (c_int, c_void_p, c_uint, c_int, c_void_p)
+        self._data, self._notes = bytearray(SLOTS * FD_BYTES), bytearray(SLOTS * NOTE_BYTES)
+        self._vectors = (_Vector * SLOTS)()
+        self._headers = bytearray(SLOTS * ctypes.sizeof(_Header))
+        self._lay_out()
+        self._fresh = bytes(self._headers)
+        self._sizes = _column(self._headers, _Header.size, "I")
+        self._flags = _column(self._headers, _Header.flags, "I")
+        self._note_sizes = _column(self._headers, _Header.note_bytes, "N")
+
+    def _lay_out(self) -> None:
+        headers = (_Header * SLOTS).from_buffer(self._headers)
+        data, notes = map(_address, (self._data, self._notes))
+        for n, (vector, header) in enumerate(zip(self._vectors, headers, strict=True)):
+            vector.base, vector.size = data + n * FD_BYTES, FD_BYTES
+            header.vectors, header.vector_count = ctypes.addressof(vector), 1
+            header.notes, header.note_bytes = notes + n * NOTE_BYTES, NOTE_BYTES
+        self._place = ctypes.addressof(headers)
+
+    def read(self) -> Arrived:
+        """Return what has come, up to `SLOTS` frames. Raises `OSError`: EAGAIN if there are none."""
+        self._headers[:] = self._fresh
+        count = self._call(self._fd, self._place, SLOTS, DONTWAIT, None)
+        if count < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        frames = unpack_frames(self._data, self._sizes[:count].tolist(), self._marks(count))
+        return Arrived(frames, self._dropped(count - 1) if self._note_sizes[count - 1] else None)
+
+    def _marks(self, count: int) -> list[int]:
+        """Return `OWN` for each frame that this socket sent, 0 for others."""
+        return [OWN if flags & CONFIRM else 0 for flags in self._flags[:count].tolist()]
+
+    def _dropped(self, slot: int) -> int | None:
+        """Return the count in the first note of a slot: no other is asked for."""
+        _, level, kind, count = _NOTE.unpack_from(self._notes, slot * NOTE_BYTES)
+        return int(count) if (level, kind) == (socket.SOL_SOCKET, SO_RXQ_OVFL) else None
+
+
+def _address(buffer: bytearray) -> int:
+    return ctypes.addressof((ctypes.c_char * len(buffer)).from_buffer(buffer))
