@@ -18,11 +18,9 @@ from pipeline.cache import release
 from pipeline.engine.choice import SAIL
 from pipeline.input import read as capture
 from pipeline.input.span import WHOLE, Span
-from tests.pipeline.analysis.audit.test_coverage import carried
-from tests.pipeline.analysis.audit.test_failover_copies import stood_in
-from tests.pipeline.analysis.audit.test_filtered import bridge, refiltered
-from tests.pipeline.analysis.audit.test_replays import Plant
 from tests.pipeline.analysis.hand_made import Capture
+from tests.pipeline.analysis.stand_ins import stood_in
+from tests.pipeline.analysis.standby import Plant
 from tests.rigs.planted import HEARTBEAT, START_NS, generate, plan_of
 from tests.rigs.planted.exact import hard
 
@@ -44,20 +42,11 @@ CUT_NS: Final = START_NS + 2_345_678_901
 PARTS: Final = [(name, WHOLE) for name in PLANS] + [(HARD, Span(CUT_NS, None)), (HARD, Span(None, CUT_NS))]
 
 
-def killed() -> Capture:
-    made = Capture(killed=("gw-a",))
-    carried(made, range(40), "gw-a")
-    carried(made, range(40, 60), "gw-b", is_recorded=False)
-    return made
-
-
 HAND_MADE: Final[dict[str, Callable[[], Capture]]] = {
     "a standby that sent again": lambda: Plant(has_rows=True).made,
     "a standby in an older capture": lambda: Plant(has_rows=False).made,
     "equal readings of a standby": lambda: Plant(has_rows=False, equal=7).made,
     "a stand-in with another envelope": lambda: stood_in(range(10, 20), heard_twice=3),
-    "filters that changed": lambda: refiltered([bridge(), bridge(deny_out=[[5]])], (False, True)),
-    "a gateway that was killed": killed,
 }
 
 
