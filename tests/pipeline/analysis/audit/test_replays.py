@@ -12,7 +12,7 @@ from capture.schema import Verdict
 from pipeline.analysis.audit.findings import audit
 from pipeline.engine.choice import SAIL
 from tests.pipeline.analysis.hand_made import RX, TX, Capture, frame
-from tests.pipeline.analysis.standby import CAN, FRAMES, HALL, LINE, TAKEN_OVER, Plant
+from tests.pipeline.analysis.standby import CAN, FRAMES, HALL, LINE, STEP_MS, TAKEN_OVER, Plant
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
