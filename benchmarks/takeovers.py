@@ -8,8 +8,10 @@ import argparse
 import asyncio
 import json
 import random
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import NamedTuple
 
@@ -84,6 +86,19 @@ def plan(
     return [(setup, faults[n * share : (n + 1) * share]) for n, setup in enumerate(setups)]
 
 
+@contextmanager
+def hogs(count: int) -> Iterator[None]:
+    """Run programs that never wait, with ordinary priority, beside the block."""
+    words = ["chrt", "--other", "0", sys.executable, "-c", "while True: pass"]
+    programs = [subprocess.Popen(words) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for program in programs:
+            program.kill()
+            program.wait()
+
+
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
@@ -95,7 +110,8 @@ async def run(options: argparse.Namespace) -> dict[str, list[Outcome]]:
     planned = plan(options.count, options.seed, options.fault or FAULTS, setups)
     for number, (setup, faults) in enumerate(planned):
         if faults:
-            rest = options.seed + number, options.rate, say, options.lease_ms, setup.parallel
+            lease_ms = None if options.real_time else options.lease_ms
+            rest = options.seed + number, options.rate, say, lease_ms, setup.parallel
             results[title(*setup)] = await trial(setup.medium, setup.envelopes, faults, *rest)
     return results
 
@@ -106,6 +122,12 @@ def main() -> int:
     parser.add_seed()
     parser.add_argument("--rate", type=float, default=200, help="frames a second each way (200)")
     parser.add_argument("--lease-ms", type=int, default=LEASE_MS, help=f"duration of a lease ({LEASE_MS})")
+    parser.add_argument(
+        "--real-time",
+        action="store_true",
+        help="all programs with real-time priority, and the leases of that",
+    )
+    parser.add_argument("--hogs", type=int, default=0, help="programs that never wait, beside all that (0)")
     parser.add_argument("--short", action="store_true", help="only eight faults")
     parser.add_argument(
         "--setup",
@@ -120,7 +142,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.short:
         options.count = 8
-    results = asyncio.run(run(options))
+    with hogs(options.hogs):
+        results = asyncio.run(run(options))
     print(
         json.dumps({s: [asdict(o) for o in r] for s, r in results.items()})
         if options.json

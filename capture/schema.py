@@ -30,7 +30,8 @@ Hubs = Mapping[str, Mapping[str, Any]]
 
 Each has the `gateways` that may run it. A bus that hears other buses by trunks has `trunks`, their names. A
 bridge has the `pattern` of what it carries, and its `sides`: a `segment`, and lists of patterns `allow`,
-`deny`, `allow_in`, `deny_in`, `allow_out`, `deny_out`. Patterns are lists of tokens."""
+`deny`, `allow_in`, `deny_in`, `allow_out`, `deny_out`; `listens` where it waits to be dialled. Patterns are
+lists of tokens."""
 
 DATE: Final = "date"  # partitions of the path, so not in the file: date=YYYY-MM-DD, in UTC
 GATEWAY: Final = "gateway"  # gateway=NAME

@@ -3,7 +3,9 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -25,53 +27,63 @@ FACES = {"appliance/commands": {"arguments", "run"}, "pipeline/jobs": {"argument
 """Functions that the modules of a folder have in common: the record that takes them says what they do."""
 
 
-def documented(package: str) -> Iterator[tuple[str, Documented, str]]:
-    """Yield the place, the node and the docstring of each module, class and function; "" if it has none."""
-    for path in modules(package):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, Documented):
-                line = getattr(node, "lineno", 1)
-                yield f"{path.relative_to(ROOT)}:{line}", node, ast.get_docstring(node) or ""
+class Text(NamedTuple):
+    """A docstring, "" for none: where it is, and what it is of."""
+
+    at: str
+    text: str
+    is_public: bool
+    needs_verb: bool
 
 
-def is_value(node: Documented) -> bool:
-    """Return whether a function is read like an attribute, so that its docstring names what it is."""
-    return not isinstance(node, ast.Module) and any(
+@cache
+def documented(package: str) -> tuple[Text, ...]:
+    """Return the docstring of each module, class and function of a package. Each module is read once."""
+    return tuple(found for path in modules(package) for found in documented_in(path))
+
+
+def documented_in(path: Path) -> Iterator[Text]:
+    tree, place = ast.parse(path.read_text()), path.relative_to(ROOT)
+    public = {id(node) for node in tree.body if is_public(node, str(place.parent))}
+    for node in ast.walk(tree):
+        if isinstance(node, Documented):
+            line, text = getattr(node, "lineno", 1), ast.get_docstring(node) or ""
+            yield Text(f"{place}:{line}", text, id(node) in public, needs_verb(node))
+
+
+def is_public(node: ast.stmt, folder: str) -> bool:
+    """Return whether a statement of a module makes a class or a function that others use."""
+    if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    return node.name[0] != "_" and node.name not in FACES.get(folder, ())
+
+
+def needs_verb(node: Documented) -> bool:
+    """Return whether it is a function, and not one that is read like an attribute."""
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not any(
         ast.unparse(mark).endswith(("property", "property()")) for mark in node.decorator_list
     )
 
 
-def verbless(node: Documented, text: str) -> bool:
+def is_verbless(found: Text) -> bool:
     """Return whether the docstring of a function begins with something else than an imperative."""
-    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or is_value(node):
-        return False
-    return bool(NO_VERB.match(text)) and text.split()[0] not in VERBS
+    return found.needs_verb and bool(NO_VERB.match(found.text)) and found.text.split()[0] not in VERBS
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)
 def test_a_docstring_names_its_subject(package: str) -> None:
-    assert [f"{at}: {text[:60]}" for at, _, text in documented(package) if NO_SUBJECT.match(text)] == []
+    wrong = [found for found in documented(package) if NO_SUBJECT.match(found.text)]
+    assert [f"{found.at}: {found.text[:60]}" for found in wrong] == []
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)
 def test_a_function_s_docstring_begins_with_an_imperative(package: str) -> None:
-    assert [f"{at}: {text[:60]}" for at, node, text in documented(package) if verbless(node, text)] == []
-
-
-def public(tree: ast.Module, path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the names of public classes and functions of a module, with their docstrings."""
-    face = FACES.get(str(path.parent.relative_to(ROOT)), set[str]())
-    for node in tree.body:
-        if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        if node.name[0] != "_" and node.name not in face:
-            yield f"{path.relative_to(ROOT)}: {node.name}", ast.get_docstring(node) or ""
+    assert [f"{one.at}: {one.text[:60]}" for one in documented(package) if is_verbless(one)] == []
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)
 def test_what_is_public_has_a_docstring(package: str) -> None:
-    found = [one for path in modules(package) for one in public(ast.parse(path.read_text()), path)]
-    assert [name for name, text in found if not text] == []
+    assert [found.at for found in documented(package) if found.is_public and not found.text] == []
 
 
 def test_what_has_no_subject_and_no_verb_is_seen() -> None:
@@ -81,5 +93,8 @@ def test_what_has_no_subject_and_no_verb_is_seen() -> None:
     (function,) = ast.parse("def f() -> None: ...").body
     assert isinstance(function, ast.FunctionDef)
     bad = ("Returns a frame.", "Packed frames.", "Sending of a frame.", "The frame.", "Frames, packed.")
-    assert all(verbless(function, text) for text in bad)
-    assert not any(verbless(function, text) for text in ("Return a frame.", "Pass it on.", "Feed a decoder."))
+    assert all(is_verbless(Text("", text, True, needs_verb(function))) for text in bad)
+    assert not any(
+        is_verbless(Text("", text, True, needs_verb(function)))
+        for text in ("Return a frame.", "Pass it on.", "Feed a decoder.")
+    )

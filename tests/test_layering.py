@@ -41,7 +41,7 @@ def nodes(tree: ast.AST, late: bool = False, typed: bool = False) -> Iterator[tu
     """Yield the statements of a tree (imports are in no expression), whether each is in another one, and
     whether only a type checker sees it."""
     for node in ast.iter_child_nodes(tree):
-        if not isinstance(node, ast.expr):
+        if isinstance(node, ast.stmt | ast.excepthandler | ast.match_case):
             only_typed = typed or is_for_types(node)
             yield node, late, only_typed
             yield from nodes(node, True, only_typed)
@@ -60,6 +60,13 @@ def every_name(path: Path) -> frozenset[tuple[str, bool, bool]]:
     return frozenset(found)
 
 
+@cache
+def strings(path: Path) -> frozenset[str]:
+    """Strings in a module."""
+    found = (node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant))
+    return frozenset(value for value in found if isinstance(value, str))
+
+
 def names(path: Path, deep: bool = True, types: bool = False) -> frozenset[str]:
     """Dotted names that a module imports. `deep`: also late, within functions. `types`: also those that only
     a type checker sees."""
@@ -73,10 +80,7 @@ def named(path: Path) -> set[str]:
     Without those that the record of a medium or a device names as its link or its service: these
     modules import the record.
     """
-    found = set[str]()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found.add(node.value.partition(":")[0])
+    found = {text.partition(":")[0] for text in strings(path)}
     records = (
         "bridges/media/*/medium.py",
         "bridges/protocols/*/protocol.py",

@@ -219,7 +219,7 @@ def _front(side: Side) -> Iterator[tuple[str, Any]]:
         yield "renamed", True
     if (strip := front.renaming.strip) and isinstance(strip, int):
         yield "strip", strip
-    elif front.renaming:
+    if front.renaming:
         yield "names", [[list(one), list(other)] for one, other in front.renaming.pairs()]
     if front.opaque is not None:
         yield "opaque", list(tokens(front.opaque))

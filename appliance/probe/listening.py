@@ -49,11 +49,12 @@ def listened(device: str, seconds: float, say: Say) -> Heard:
 
     `say(text)` tells what is being done. Raises `BusError` if the device cannot be opened.
     """
-    if "/" in device:
-        return _serial(device, seconds, say)
+    if "/" in device or os.path.exists(device):
+        return _serial(os.path.abspath(device), seconds, say)
     if not _INTERFACE.fullmatch(device):
         raise BusError(
-            f"{device}: name a serial line, as /dev/ttyUSB0, or an interface of SocketCAN, as can0"
+            f"{device}: name a serial line, as /dev/ttyUSB0, or an interface of SocketCAN, as can0; "
+            "others are not listened to (docs/my-device.md has what to write)"
         )
     return _can(device, seconds, say)
 

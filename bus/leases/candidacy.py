@@ -10,6 +10,7 @@ from bus.events import RecordEvent
 from bus.keys import Keyring
 from bus.leases.candidate import Candidate, State
 from bus.leases.link import BrokerLink
+from bus.leases.pace import STOPPED_S
 from bus.machine.real_time import is_real_time
 from bus.machine.stops import Turns, stopped_s, turns
 from bus.machine.wake_hook import WakefulLoop
@@ -163,16 +164,21 @@ class Candidacy:
         The next one is due after `pause_s`, whatever priority is found now.
         """
         pace = self.candidate.pace
-        before, self._turns = self._turns, turns()
-        if self._due_s is not None:
-            late_s = now - self._due_s
-            pace.late(late_s, now, stopped_s(late_s, before, self._turns))
+        self._note_late(now)
         pace.prioritize(is_real_time())
         self._due_s = now + pause_s
         if pace.judge(now) >= 2 * max(self._told_ms, pace.least_ms):
             self._told_ms = pace.lease_ms
             words = f"this machine or a broker is late by up to {1000 * pace.late_s:.0f} ms, so the lease is"
             log.info("%s: %s %d ms instead of %d", self._name, words, pace.lease_ms, pace.least_ms)
+
+    def _note_late(self, now: float) -> None:
+        """Note once how late the heartbeat is that is due."""
+        before, self._turns = self._turns, turns()
+        if self._due_s is not None:
+            late_s = now - self._due_s
+            self.candidate.pace.late(late_s, now, stopped_s(late_s, before, self._turns))
+            self._due_s = None
 
     def _claim(self, resign: bool = False) -> None:
         for link in self._links:
@@ -225,6 +231,8 @@ class Candidacy:
         """Close the gate before anything leaves, if the loop slept through the end of the lease."""
         now = self._now()
         self._look_at_time(now)
+        if self._due_s is not None and now - self._due_s >= STOPPED_S:
+            self._note_late(now)  # before the answers are read that came meanwhile
         if self.candidate.holding and now >= self.candidate.until_s:
             self.judge()
 

@@ -84,8 +84,9 @@ class Attention:
         self._use, self._last_s, self._rehearsed = use, now_s, False
         self._busy = True
 
-    def look(self, now_s: float) -> str:
-        """Return "busy", "tidy" (a command has just ended), "rehearse" (once), "idle" or "end".
+    def look(self, now_s: float, has_room: bool) -> str:
+        """Return "busy", "tidy" (a command has just ended), "rehearse" (once, and only where the machine
+        `has_room`), "idle" or "end".
 
         At "end" the lock is held: a command that comes now waits until we have gone.
         """
@@ -97,13 +98,18 @@ class Attention:
             return "tidy"
         if now_s - self._last_s > IDLE_S:
             return "end"
-        if not self._rehearsed and now_s - self._last_s > _SETTLED_S:
+        if has_room and not self._rehearsed and now_s - self._last_s > _SETTLED_S:
             self._rehearsed = True
             return "rehearse"
         return "idle"
 
     def let_in(self) -> None:
         fcntl.flock(self._use, fcntl.LOCK_UN)
+
+
+def has_room() -> bool:
+    """Return whether less runs on this machine than it has processors."""
+    return os.getloadavg()[0] < len(os.sched_getaffinity(0))
 
 
 def watch(jvm: Jvm, gateway: Any, use: BinaryIO, told: Path, rehearsal: str) -> None:
@@ -113,7 +119,7 @@ def watch(jvm: Jvm, gateway: Any, use: BinaryIO, told: Path, rehearsal: str) -> 
     rehearsing: subprocess.Popen[bytes] | None = None
     newest = 0
     while jvm.process.poll() is None and told.exists():
-        what = attention.look(time.monotonic())
+        what = attention.look(time.monotonic(), has_room())
         if what == "end":
             return
         if what == "tidy":

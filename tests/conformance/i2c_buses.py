@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bridges.media.i2c.adapter import open_adapter
+from bridges.media.i2c.mailbox_segments import CONTROLLER_CTL
 from bridges.media.i2c.mailbox_target import Target
 from bridges.media.i2c.memory import MemoryAdapter
 from bridges.simulate import I2cTarget
@@ -95,8 +96,9 @@ class StubMemory:
             return
         target, adapter = self.targets[_STUB], self._adapter
         # the control byte first: a new one means that the other bytes are complete
-        ctl = adapter.read_i2c_block_data(_STUB, 0x1F, 1)
-        target.put(0, bytes([*adapter.read_i2c_block_data(_STUB, 0, 0x1F), *ctl]))
+        ctl = adapter.read_i2c_block_data(_STUB, CONTROLLER_CTL, 1)
+        if ctl[0] != target.memory[CONTROLLER_CTL]:
+            target.put(0, bytes([*adapter.read_i2c_block_data(_STUB, 0, CONTROLLER_CTL), *ctl]))
         for message in target.poll(self._loop.time()):
             self.on_message(_STUB, message)
         self._die_in_time(target)
@@ -159,6 +161,7 @@ MAKERS = [
         partial(i2c_stub, clogged=True),
         window=8,
         token_step=17,  # in emulation each takes seconds; above, all are tried
+        share=0.25,
         left_out=I2C_LEFT_OUT,
         missing=no_stub,
     ),

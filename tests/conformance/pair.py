@@ -131,8 +131,9 @@ class Maker:
     """A maker of pairs of one link. `mtu`: the largest frame that crosses in one piece; `window`: how many
     messages can be in flight at once where nothing slows the sender; `make(size, seed)`: a frame that it can
     carry, with `tokens_min` tokens at least; `token_step`: of the numbers of tokens, every how many is tried
-    (17 leads to 255); `sizes(size)`: a message of that size; `left_out`: tests that do not apply, and why;
-    `missing`: why this machine cannot run it, "" if it can.
+    (17 leads to 255); `share`: which part of the messages in a row is enough; `sizes(size)`: a message of
+    that size; `left_out`: tests that do not apply, and why; `missing`: why this machine cannot run it, "" if
+    it can.
     """
 
     name: str
@@ -144,6 +145,7 @@ class Maker:
     make: Callable[..., bytes] = frame
     tokens_min: int = 0
     token_step: int = 1
+    share: float = 1.0
     sizes: Callable[[int], bytes] = frame
     left_out: dict[str, str] = field(default_factory=dict)
     missing: Callable[[], str] = lambda: ""

@@ -103,11 +103,12 @@ async def test_a_tap_of_the_wire_hears_both_ways_where_the_medium_shows_it(maker
 
 @conformance
 async def test_order_is_kept_both_ways(maker: Maker, pair: Pair) -> None:
-    messages = [maker.make(4 + (seed * 37) % 200, seed) for seed in range(120)]
+    count = int(120 * maker.share)
+    messages = [maker.make(4 + (seed * 37) % 200, seed) for seed in range(count)]
     await cross(maker, pair.near, pair.far, messages)
     await cross(maker, pair.far, pair.near, messages[::-1])
-    await until(lambda: pair.near.count("sent") == pair.far.count("sent") == 120)
-    assert pair.near.count("received") == pair.far.count("received") == 120
+    await until(lambda: pair.near.count("sent") == pair.far.count("sent") == count)
+    assert pair.near.count("received") == pair.far.count("received") == count
     assert not pair.near.reasons("dropped")
     assert not pair.far.reasons("dropped")
 
@@ -136,16 +137,18 @@ async def test_each_pipe_names_its_link(maker: Maker, pair: Pair) -> None:
 
 @conformance
 async def test_equal_frames_in_a_row_all_arrive(maker: Maker, pair: Pair) -> None:
-    await cross(maker, pair.near, pair.far, [maker.make(20)] * 100)
-    await cross(maker, pair.far, pair.near, [maker.make(20)] * 100)
+    messages = [maker.make(20)] * int(100 * maker.share)
+    await cross(maker, pair.near, pair.far, messages)
+    await cross(maker, pair.far, pair.near, messages)
 
 
 @conformance
 async def test_nothing_is_echoed(maker: Maker, pair: Pair) -> None:
-    for seed in range(20):
+    count = int(20 * maker.share)
+    for seed in range(count):
         await cross(maker, pair.near, pair.far, [maker.make(30, seed)])
         await cross(maker, pair.far, pair.near, [maker.make(30, seed)])  # the same bytes, and not an echo
-    assert len(pair.near.heard.messages) == len(pair.far.heard.messages) == 20
+    assert len(pair.near.heard.messages) == len(pair.far.heard.messages) == count
 
 
 @conformance

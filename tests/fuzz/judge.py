@@ -111,12 +111,16 @@ _CHARACTERS: Final = (
 )
 
 
-def families(target: Target, size: int) -> Iterator[tuple[bytes, bytes]]:
+def families(target: Target, size: int, grown_bytes: int = sys.maxsize) -> Iterator[tuple[bytes, bytes]]:
     """Yield pairs of inputs, of about `size` and twice as many bytes.
 
-    They are a seed or an odd character, repeated, or one message that grows.
+    They are a seed or an odd character, repeated, or one message that grows: to `size` parts, or as many as
+    are in `grown_bytes`.
     """
-    yield from zip(target.grown(size), target.grown(2 * size), strict=True)
+    parts = size
+    while any(len(data) > grown_bytes for data in target.grown(2 * parts)):
+        parts //= 2
+    yield from zip(target.grown(parts), target.grown(2 * parts), strict=True)
     for unit in (*target.seeds(), *_CHARACTERS):
         times = max(1, size // max(1, len(unit)))
         yield unit * times, unit * (2 * times)

@@ -38,7 +38,7 @@ def test_the_work_is_linear_in_the_input(target: Target) -> None:
     for once, twice in families(target, 2048):
         few, many = lines_of(target, [once]), lines_of(target, [twice])
         assert many <= 3 * few + 2000, (once[:40], few, many)
-    for once, twice in () if target.whole else families(target, 512):
+    for once, twice in () if target.whole else families(target, 512, 16_384):
         few, many = lines_of(target, in_bytes(once)), lines_of(target, in_bytes(twice))
         assert many <= 3 * few + 2000, (once[:40], "byte by byte", few, many)
 

@@ -40,8 +40,13 @@ def is_slow(nodeid: str) -> bool:
 
 @cache
 def _is_slow(function: str) -> bool:
-    whole = tuple(name for name in slow() if name.endswith(("/", ".py")))
-    return function in slow() or function.startswith(whole)
+    return function in slow() or function.startswith(_whole())
+
+
+@cache
+def _whole() -> tuple[str, ...]:
+    """Return the folders and modules that are left out as a whole."""
+    return tuple(name for name in slow() if name.endswith(("/", ".py")))
 
 
 @cache

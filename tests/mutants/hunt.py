@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from functools import cache
-from itertools import repeat
+from itertools import accumulate, repeat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,7 +41,9 @@ class Mutant(NamedTuple):
         return f"{self.module}: {self.site.words}"
 
 
+@cache
 def mutants_of(module: str) -> list[Mutant]:
+    """Return all changes of a module."""
     return [Mutant(module, site) for site in sites(ast.parse((ROOT / module).read_text()))]
 
 
@@ -105,21 +107,20 @@ def _sources() -> list[Path]:
 
 
 @cache
-def _text(file: Path) -> str:
-    return file.read_text()
-
-
-@cache
-def _words(file: Path) -> frozenset[str]:
-    return frozenset(re.findall(r"\w+", _text(file)))
+def _named(file: Path) -> frozenset[str]:
+    """Return the dotted names of the product in a file, and of what it imports from its packages."""
+    text, found = file.read_text(), set[str]()
+    for name in re.findall(rf"\b(?:{'|'.join(MAY_IMPORT)})(?:\.\w+)+", text):
+        found.update(accumulate(name.split("."), "{}.{}".format))
+    for package, names in re.findall(r"\bfrom ([\w.]+) import (\([^)]*\)|.*)", text):
+        found.update(f"{package}.{name}" for name in re.findall(r"\w+", names))
+    return frozenset(found)
 
 
 def _importing(module: str, files: list[Path]) -> set[Path]:
     """Return those of the files that import a module."""
-    parent, name = ".".join(Path(module).parent.parts), Path(module).stem
-    found = re.compile(rf"\b{re.escape(parent)}(\.| import \(?[\w\s,]*\b){name}\b")
-    perhaps = (file for file in files if name in _words(file) and parent in _text(file))
-    return {file for file in perhaps if found.search(_text(file))}
+    name = ".".join(Path(module).with_suffix("").parts)
+    return {file for file in files if name in _named(file)}
 
 
 class Red(Exception):

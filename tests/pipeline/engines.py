@@ -36,9 +36,21 @@ BOTH: Final = [
 QUICK: Final = ("--engine", SAIL) if find_spec("pysail") else ()
 """Words of a command, for the engine that starts at once."""
 
+_INTERPRETED: Final = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Settings by which Spark interprets plans instead of compiling them: of few rows that costs less."""
+_JAVA_OPTIONS: Final = "JDK_JAVA_OPTIONS"  # which Java itself reads
+_COMPILES_FAST: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+SHORT_LIVED: Final = {_JAVA_OPTIONS: _COMPILES_FAST}
+"""The environment of a Java that runs for seconds: it compiles fast rather than well."""
+SHORT_LIVED_INTERPRETED: Final = {
+    _JAVA_OPTIONS: " ".join((_COMPILES_FAST, *(f"-D{name}={value}" for name, value in _INTERPRETED.items())))
+}
+"""The same, of one that also interprets plans."""
 _ON_SAIL: Final = Where(SAIL, memory="2g")
 _ON_SPARK: Final = Where(master="local[2]", memory="3g")
-_JAVA_OPTIONS: Final = "JDK_JAVA_OPTIONS"  # which Java itself reads
 
 
 def asked_for(wanted: tuple[str, ...]) -> list[str]:

@@ -16,6 +16,8 @@ CUT_OFF: Final = "ends without a last row"
 CLOCK: Final = "clock stepped"
 DRIFT: Final = "clock drifted"
 UNFOLLOWED: Final = "names not followed"
+UNKNOWABLE: Final = "names that nobody can follow"
+"""By the topology, whatever a capture has: a healthy plant is not Amber for it."""
 
 
 def said(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -27,7 +29,7 @@ def said(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
             names = _named([row["name"] for row in some])
             last = max((row["first_ns"] or 0 for row in some), default=0)
             yield words.format(names=names, n=sum(row["n"] or 0 for row in some), at=clock(last))
-    for row in (row for row in found if row["what"] == UNFOLLOWED):
+    for row in (row for row in found if row["what"] in (UNFOLLOWED, UNKNOWABLE)):
         yield f"what passed between {row['name']}"
     for row in (row for row in found if row["what"] == CLOCK):
         yield f"the clock of {row['name']} stepped by {row['n'] / 1e9:+,.1f} s at {clock(row['first_ns'])}"

@@ -13,10 +13,12 @@ from pipeline.analysis.audit.coverage import (
     NOT_ASKED,
     RECORDING,
     UNFOLLOWED,
+    UNKNOWABLE,
 )
 from pipeline.analysis.audit.dark import is_open, known
 from pipeline.analysis.shared import inventory
 from pipeline.analysis.shared.drifts import Drift
+from pipeline.analysis.shared.sides import STRIPPED
 from pipeline.analysis.shared.steps import Step
 
 if TYPE_CHECKING:
@@ -48,9 +50,14 @@ def coverage(
     files: list[Gap] = [(LEFT_OUT, "", None, None, left_out)] if left_out else []
     clocks = ((CLOCK, one.gateway, one.was_ns, one.at_ns, one.by_ns) for one in stepped)
     drifts = ((DRIFT, one.gateway, one.points[0][0], one.points[-1][0], one.by_ns) for one in drifted)
-    cut = ((UNFOLLOWED, f"{segment} and {hub} is not known ({one.why})", None, None, None)
-           for (hub, segment), one in sorted((cuts or {}).items()) if one.why)  # fmt: skip
-    return [*files, *found, *_ends(inventory.runs(taken)), *clocks, *drifts, *cut]
+    return [*files, *found, *_ends(inventory.runs(taken)), *clocks, *drifts, *_unfollowed(cuts or {})]
+
+
+def _unfollowed(cuts: "Cuts") -> Iterator[Gap]:
+    for (hub, segment), cut in sorted(cuts.items()):
+        if cut.why:
+            what = UNKNOWABLE if cut.why == STRIPPED else UNFOLLOWED
+            yield what, f"{segment} and {hub} is not known ({cut.why})", None, None, None
 
 
 def _missing(taken: "Sequence[Row]", topologies: Sequence[Hubs]) -> list[str]:

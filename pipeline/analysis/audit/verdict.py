@@ -13,7 +13,7 @@ from bus.reasons import kind_of
 from bus.vacancy import NO_PEER
 from capture.schema import Direction
 from pipeline.analysis.audit import comparison
-from pipeline.analysis.audit.coverage import CLOCK, LEFT_OUT, NO_ROWS, NOT_ASKED, UNFOLLOWED, said
+from pipeline.analysis.audit.coverage import CLOCK, LEFT_OUT, NO_ROWS, NOT_ASKED, UNFOLLOWED, UNKNOWABLE, said
 from pipeline.analysis.audit.explain import AT_SENDER, LOST, NOBODY, NOT_CAPTURED, NOT_RECORDED, UPSTREAM
 
 Row = Any  # of a table: a mapping, or a row of pyspark
@@ -55,7 +55,7 @@ def judge(tables: Tables) -> Verdict:
     unintended = sum(count for reason, count in dropped.items() if kind_of(reason) != "policy")
     (totals,) = tables["totals"]
     is_blind = not faults and not totals["crossed"]
-    is_whole = not (excused or nobody or unknown & _LACKING)
+    is_whole = not (excused or nobody or unknown & {*_LACKING, UNKNOWABLE})
     sides = tables.get("translated", ())
     mute = comparison.faults(sides)
     parts = [_head(totals, faults, is_whole and not mute, bool(missed)), _dropped(dropped, unintended)]

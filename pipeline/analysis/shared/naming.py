@@ -3,7 +3,8 @@
 A segment and the inside of a bridge are *spaces* of names, and each side of a bridge leads from one to the
 other. All frames get the names that they have in one of the spaces that are joined. A frame that has no name
 on the way there keeps the one that it has, with a mark, so that it is no other's. Sides whose names lead in a
-circle to other names are not followed.
+circle to other names are not followed. Tokens that a side strips by their number are gone for all: it is
+followed unless filters, or names on the way, need them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,8 +15,8 @@ from pyspark.sql import functions as F
 
 from bus.wire.frame import PUB
 from capture.schema import Hubs
-from pipeline.analysis.shared.places import FILTERS
-from pipeline.analysis.shared.sides import Cut, Cuts, Place, divided, told
+from pipeline.analysis.shared.places import FILTERS, patterns
+from pipeline.analysis.shared.sides import STRIPPED, Cut, Cuts, Place, divided, told
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -32,10 +33,11 @@ Tokens = tuple[int, ...]
 
 class Names(NamedTuple):
     """The names on a wire and inside a bridge: beginnings on either side, and the pattern of opaque
-    messages."""
+    messages. On the wire `skip` tokens stand before a beginning, which nobody knows inside."""
 
     pairs: tuple[tuple[Tokens, Tokens], ...]
     opaque: Tokens = ()
+    skip: int = 0
 
     def growth(self) -> int:
         return max((abs(len(new) - len(old)) for old, new in self.pairs), default=0)
@@ -58,6 +60,11 @@ class Step(NamedTuple):
     def undoes(self, other: "Step") -> bool:
         return self.names == other.names and self.inward != other.inward
 
+    @property
+    def guesses(self) -> bool:
+        """Whether tokens would have to be put back that nobody knows."""
+        return bool(self.names.skip) and not self.inward
+
 
 Steps = tuple[Step, ...]
 
@@ -71,12 +78,35 @@ class Naming(NamedTuple):
 
 def learn(versions: "Iterable[Version]", cut: Cuts) -> Naming:
     """Learn from topologies how frames are named at each hub, but for those sides that are `cut`."""
+    known = list(versions)
     edges = {
-        place: _names(some[0]) for place, some in told(versions).items() if place not in cut
+        place: _names(some[0]) for place, some in told(known).items() if place not in cut
     }  # fmt: skip
     if not any(edges.values()):
         return Naming({}, {})
     found: dict[Place, Cut] = {}
+    filtering = {name for one in known for name, hub in one.hubs.items() if any(patterns({name: hub}))}
+    steps = _steps(edges)
+    while lossy := _lossy(steps, filtering):
+        gone = [place for place, names in edges.items() if names in lossy]
+        found |= {place: divided(place, "", STRIPPED, alone=False) for place in gone}
+        edges = {place: names for place, names in edges.items() if place not in found}
+        steps = _steps(edges)
+    for place, names in edges.items():
+        if names and (why := _odd(place, names, steps)):
+            found[place] = divided(place, "", why, alone=False)
+    return Naming({name: its for name, its in steps.items() if its}, found)
+
+
+def _lossy(steps: Mapping[str, Steps], filtering: Iterable[str]) -> set[Names]:
+    """Find the names that strip tokens by their number where these are needed: to put them back, or for the
+    filters of hubs, which tell frames apart by them."""
+    back = {step.names for its in steps.values() for step in its if step.guesses}
+    return back | {step.names for hub in filtering for step in steps.get(hub, ()) if step.names.skip}
+
+
+def _steps(edges: "Edges") -> dict[str, Steps]:
+    """Find the steps of names from each space, for those that are joined to one of them."""
     steps: dict[str, Steps] = {}
     spaces = sorted({name for place in edges for name in place})
     while spaces:
@@ -84,17 +114,15 @@ def learn(versions: "Iterable[Version]", cut: Cuts) -> Naming:
         its = min((_walked(one, edges) for one in sorted(whole)), key=_cost)
         steps |= its
         spaces = [one for one in spaces if one not in whole]
-    for place, names in edges.items():
-        if names and (why := _odd(place, names, steps)):
-            found[place] = divided(place, "", why, alone=False)
-    return Naming({name: its for name, its in steps.items() if its}, found)
+    return steps
 
 
 def _names(front: Mapping[str, Any]) -> Names | None:
     if not front.keys() & {"names", "opaque"}:
         return None
     pairs = front.get("names", [[[], []]])
-    return Names(tuple((tuple(one), tuple(other)) for one, other in pairs), tuple(front.get("opaque", ())))
+    made = tuple((tuple(one), tuple(other)) for one, other in pairs)
+    return Names(made, tuple(front.get("opaque", ())), front.get("strip", 0))
 
 
 Edges = Mapping[Place, Names | None]
@@ -150,11 +178,10 @@ def _reduced(steps: Sequence[Step]) -> Steps:
     return tuple(found)
 
 
-def _cost(found: Mapping[str, Steps]) -> tuple[int, int]:
+def _cost(found: Mapping[str, Steps]) -> tuple[int, int, int]:
     every = [step for steps in found.values() for step in steps]
-    return sum(bool(step.names.opaque) and not step.inward for step in every), sum(
-        step.names.growth() for step in every
-    )
+    opaque = sum(bool(step.names.opaque) and not step.inward for step in every)
+    return sum(step.guesses for step in every), opaque, sum(step.names.growth() for step in every)
 
 
 def _odd(place: Place, names: Names, steps: Mapping[str, Steps]) -> str:
@@ -196,6 +223,8 @@ def _renamed(tokens: "Column", steps: Steps) -> "tuple[Column, Column | None]":
 def _changed(tokens: "Column", step: Step) -> "Column":
     made = F.when(tokens.isNull(), tokens)
     pairs = step.pairs
+    if step.names.skip:
+        return _stripped(made, tokens, step)
     for old, new in pairs:
         result = F.concat(_array(new), F.slice(tokens, len(old) + 1, 255)) if old or new else tokens
         longer = [other for _, other in pairs if len(other) > len(new) and other[: len(new)] == new]
@@ -203,6 +232,17 @@ def _changed(tokens: "Column", step: Step) -> "Column":
             rest = other[len(new) :]
             result = F.when(_begins(tokens, old, rest), _marked(tokens, step.mark)).otherwise(result)
         made = made.when(_begins(tokens, (), old), result)
+    return made.otherwise(_marked(tokens, step.mark))
+
+
+def _stripped(made: "Column", tokens: "Column", step: Step) -> "Column":
+    """Return `made` with the cases of tokens that lose the first ones, whatever they are."""
+    skip = step.names.skip
+    is_marked = F.coalesce(F.try_element_at(tokens, F.lit(1)), F.lit(0)) >= F.lit(1 << _MARK_BIT)
+    made = made.when(is_marked | (F.size(tokens) < skip), _marked(tokens, step.mark))
+    for old, new in step.pairs:
+        rest = F.concat(_array(new), F.slice(tokens, skip + len(old) + 1, 255))
+        made = made.when(_begins(tokens, (0,) * skip, old), rest)
     return made.otherwise(_marked(tokens, step.mark))
 
 

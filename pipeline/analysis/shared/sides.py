@@ -24,7 +24,7 @@ Place = tuple[str, str]
 
 IN, OUT = Direction.RX, Direction.TX
 _TOLD: Final = ("protocol", "same", "renamed", "strip", "names", "opaque")
-STRIPPED: Final = "strip by a number of tokens: which were there, nobody knows"
+STRIPPED: Final = "strip by a number of tokens, and others tell frames apart by them"
 UNTOLD: Final = "an older capture tells that it renames, and not how"
 CHANGED: Final = "its names or its protocol changed meanwhile"
 
@@ -86,7 +86,7 @@ def divided(place: Place, protocol: str, why: str, alone: bool) -> Cut:
 def _reasons(some: list[Mapping[str, Any]]) -> Iterator[tuple[str, bool]]:
     front = some[0]
     yield CHANGED, len(some) > 1
-    yield STRIPPED, "strip" in front
+    yield STRIPPED, "strip" in front and "names" not in front
     yield UNTOLD, "renamed" in front and not front.keys() & {"names", "opaque", "strip"}
 
 
@@ -112,9 +112,10 @@ def _named(row: "Row", found: Cuts) -> "Row":
 
 
 def in_topology(hubs: Hubs, found: Cuts) -> Hubs:
-    """Return a topology in which each cut side is two, one for each direction."""
-    if not found:
-        return hubs
+    """Return a topology in which each cut side is two, one for each direction.
+
+    A side that strips tokens by their number lets nothing out.
+    """
     return {name: {**hub, "sides": [*_sides(name, hub, found)]} for name, hub in hubs.items()}
 
 
@@ -122,8 +123,10 @@ def _sides(name: str, hub: Mapping[str, Any], found: Cuts) -> Iterator[Mapping[s
     for side in hub.get("sides", ()):
         cut = found.get((name, side["segment"]))
         if cut is None or cut.inward == cut.outward:
-            yield {**side, "segment": side["segment"] if cut is None else cut.inward}
+            one_way = {"only": "in"} if "strip" in side else {}
+            yield {**side, "segment": side["segment"] if cut is None else cut.inward, **one_way}
         else:
             wire = side["segment"]
             yield {**side, "segment": cut.inward, "only": "in", "wire": wire}
-            yield {**side, "segment": cut.outward, "only": "out", "wire": wire}
+            if "strip" not in side:
+                yield {**side, "segment": cut.outward, "only": "out", "wire": wire}

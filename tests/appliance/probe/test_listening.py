@@ -48,6 +48,14 @@ def test_the_protocol_of_a_line_is_proposed(sensor: PtyPair, capsys: Out) -> Non
     assert "Traceback" not in said.err
 
 
+def test_a_serial_line_is_found_by_a_relative_path_too(
+    sensor: PtyPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(sensor.path.parent)
+    heard = listened(sensor.path.name, 0.05, lambda _: None)
+    assert (heard.protocol, heard.medium.device) == ("lines", str(sensor.path))
+
+
 def test_nothing_is_sent_and_the_line_is_left_as_it_was(sensor: PtyPair) -> None:
     slave = os.open(sensor.path, os.O_RDWR | os.O_NOCTTY)
     try:

@@ -1,8 +1,6 @@
 """Two copies of a bridge between media that both hear: one dies at any moment, each frame crosses once."""
 
-import random
-from collections import Counter, deque
-from functools import partial
+from collections import Counter
 
 import pytest
 
@@ -12,216 +10,15 @@ from bridges.front.settings import Front
 from bridges.handover.entrance import Rank
 from bridges.handover.gate import private_origin
 from bridges.policy import Policy
-from bridges.side import Port, Side
-from bus.hub import Hub, Pipe
-from bus.ledger import Stats
+from bridges.side import Side
+from bus.hub import Hub
 from bus.patch import join
 from bus.renaming import Renaming
-from bus.wire.batch import Batch, from_payloads, payloads
-from bus.wire.envelope import Envelope, take_apart, wrap
+from bus.wire.batch import from_payloads
+from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import pack, unpack
+from tests.bridges.handover.gate_support import SETUPS, Clock, Copy, Medium, Station, World, come_in
 from tests.bridges.support import recorder
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
-
-class Medium:
-    """A medium on which all ends hear all others, in order, but each end at its own time."""
-
-    def __init__(self) -> None:
-        self.ends: dict[str, End] = {}
-
-    def join(self, name: str, hub: Hub) -> "End":
-        end = self.ends[name] = End(name, hub, self)
-        hub.attach(end)
-        return end
-
-    def carry(self, message: bytes, sender: "End") -> None:
-        for end in self.ends.values():
-            if end is not sender:
-                end.coming.append(message)
-
-
-class End(Pipe):
-    """A pipe on a medium; `hear` receives the next message. A `slow` pipe sends only on `move`."""
-
-    def __init__(self, name: str, hub: Hub, medium: Medium) -> None:
-        self.name, self.hub, self.medium, self.stats = name, hub, medium, Stats()
-        self.coming: deque[bytes] = deque()
-        self.waiting: deque[bytes] = deque()
-        self.slow = False
-
-    def send(self, batch: Batch) -> None:
-        self.stats.offered += batch.count
-        self.stats.queued += batch.count
-        self.waiting += payloads(batch)
-        if not self.slow:
-            self.move(batch.count)
-
-    def move(self, count: int) -> None:
-        for _ in range(min(count, len(self.waiting))):
-            self.stats.queued -= 1
-            self.stats.sent += 1
-            self.medium.carry(self.waiting.popleft(), self)
-
-    def purge(self, reason: str) -> list[bytes]:
-        messages = list(self.waiting)
-        self.waiting.clear()
-        self.stats.queued -= len(messages)
-        self.stats.drop(reason, len(messages))
-        return messages
-
-    def hear(self, count: int) -> None:
-        taken = [self.coming.popleft() for _ in range(min(count, len(self.coming)))]
-        if taken:
-            self.hub.publish(from_payloads(taken), self)
-
-    def close(self) -> None:
-        self.hub.detach(self)
-
-
-class Station(Hub):
-    """An application at the far end of a medium: it sends frames, and counts those it heard."""
-
-    def __init__(self, medium: Medium, trunk: bool, origin: int) -> None:
-        super().__init__("station")
-        self.trunk, self.origin = trunk, origin
-        self.said: Counter[bytes] = Counter()
-        self.heard: Counter[bytes] = Counter()
-        self.keys: list[tuple[int, int]] = []
-        self.remembers = False  # as an appliance does: it takes no key twice
-        self.end = medium.join("station", self)
-
-    def say(self, frame: bytes) -> None:
-        self.said[frame] += 1
-        envelope = Envelope(self.origin, sum(self.said.values()))
-        self.end.send(from_payloads([wrap(frame, envelope) if self.trunk else frame]))
-
-    def publish(self, batch: Batch, origin: object = None) -> None:
-        for message in payloads(batch):
-            envelope, content, _ = take_apart(message)
-            assert (envelope is not None) == self.trunk
-            if envelope is not None:
-                if self.remembers and (envelope[:2] in self.keys or envelope.origin == self.origin):
-                    continue
-                self.keys.append(envelope[:2])
-            self.heard[content] += 1
-
-
-class Copy:
-    """One gateway's copy of the bridge."""
-
-    def __init__(self, name: str, world: "World") -> None:
-        self.bridge = Bridge("x", 0xABCD, clock=world.clock, pattern=() if world.opaque else (7,))
-        self.sides: list[Side] = [
-            self.bridge.side(str(n), Policy(trunk=trunk, opaque=world.opaque))
-            for n, trunk in enumerate(world.trunks)
-        ]
-        self.may = False
-        self.gate = self.bridge.stand_by(lambda _: self.may)
-        doors = [world.door(number, side) for number, side in enumerate(self.sides)]
-        self.ends = [medium.join(name, door) for medium, door in zip(world.media, doors, strict=True)]
-        self.bridge.tap(partial(self._note, world.came))
-        self.bridge.tap_came(partial(self._note, world.came))
-        self.bridge.tap_sent(partial(self._note, world.left))
-
-    def _note(self, seen: "Counter[tuple[str, bytes]]", batch: Batch, where: Pipe | str | None) -> None:
-        """Count what a recorder of the bridge would, by the name of the side."""
-        side = where.side.name if isinstance(where, Port) else str(where)
-        seen.update((side, take_apart(message).content) for message in payloads(batch))
-
-    def promote(self) -> None:
-        self.may = True
-        self.gate.resume()
-
-    def balanced(self) -> bool:
-        ports = [port for side in self.sides for port in side.ports]
-        return self.gate.window.stats.balance() == 0 and all(
-            port.stats.balance() == 0
-            and port.inner.stats.received == port.stats.received + sum(port.stats.rejected.values())
-            for port in ports
-        )
-
-
-class World:
-    """`opaque`: the bridge joins buses, and half of what the stations say are no frames."""
-
-    def __init__(
-        self, trunks: tuple[bool, bool], seed: int, equal: bool, known: bool, opaque: bool = False
-    ) -> None:
-        self.clock, self.chance, self.trunks, self.equal = Clock(), random.Random(seed), trunks, equal
-        self.opaque = opaque
-        self.media = Medium(), Medium()
-        self.came, self.left = Counter[tuple[str, bytes]](), Counter[tuple[str, bytes]]()
-        self.stations = [
-            Station(m, t, 77 + n) for n, (m, t) in enumerate(zip(self.media, trunks, strict=True))
-        ]
-        self.copies = {name: Copy(name, self) for name in "ab"}
-        if known:
-            self.clock.now += 11.0
-        self.number = 0
-
-    def door(self, number: int, side: Side) -> Hub:
-        """Return the hub that the medium of a side joins."""
-        return side
-
-    def frame(self, side: int) -> bytes:
-        self.number += 1
-        data = str(self.chance.randrange(3) if self.equal else self.number).encode()
-        return b"%d:%b" % (side, data) if self.opaque and self.number % 2 else pack(1, (7, side), data)
-
-    def ends(self, who: str) -> list[End]:
-        return [medium.ends[who] for medium in self.media if who in medium.ends]
-
-    def churn(self, steps: int) -> None:
-        """Send frames, and let some of those in flight arrive at some ends."""
-        for _ in range(steps):
-            self.clock.now += self.chance.random() * 0.002
-            if self.chance.random() < 0.4:
-                side = self.chance.randrange(2)
-                self.stations[side].say(self.frame(side))
-            ends = [end for medium in self.media for end in medium.ends.values()]
-            self.chance.choice(ends).hear(self.chance.randint(1, 4))
-            assert all(copy.balanced() for copy in self.copies.values())
-
-    def drain(self, *names: str) -> None:
-        """Let all frames in flight to these ends arrive, in any order."""
-        while ends := [end for name in names for end in self.ends(name) if end.coming or end.waiting]:
-            end = self.chance.choice(ends)
-            end.hear(self.chance.randint(1, 3))
-            end.move(self.chance.randint(1, 3))
-
-    def die(self, who: str) -> None:
-        """Kill a copy: frames in flight to it are lost, but frames that it sent are not."""
-        del self.copies[who]
-        for medium in self.media:
-            medium.ends.pop(who, None)
-
-    def check(self) -> None:
-        self.drain("station", *self.copies)
-        self.drain("station", *self.copies)
-        for here, there in ((0, 1), (1, 0)):
-            assert self.stations[there].heard == self.stations[here].said
-        for station in self.stations:
-            assert len(set(station.keys)) == len(station.keys)
-
-    def check_rows(self) -> None:
-        """Check that who records has seen all come that has left, what was sent at a takeover too."""
-        for here, there in (("0", "1"), ("1", "0")):
-            left = Counter({content: n for (side, content), n in self.left.items() if side == there})
-            came = Counter({content: n for (side, content), n in self.came.items() if side == here})
-            assert left <= came
-
-
-SETUPS = [(True, True), (False, False), (True, False)]
 
 
 @pytest.mark.parametrize("equal", [False, True], ids=["numbered", "equal readings"])
@@ -280,27 +77,12 @@ def _three_takeovers(world: World) -> None:
         world.drain(standby)  # the settling time: the frames that the dead copy sent have arrived
         world.copies[standby].promote()
         world.churn(30)
-        _join(world, active)
+        come_in(world, active)
         active, standby = standby, active
     world.churn(100)
     world.check()
     world.check_rows()
     assert sum(world.stations[0].said.values()) > 50
-
-
-def _join(world: World, name: str) -> None:
-    """Add a copy that begins to listen; the frames it hears first have no counterpart.
-
-    Those with envelopes it may send again, so stations remember keys from now on.
-    """
-    for station in world.stations:
-        station.remembers = True
-    world.copies[name] = Copy(name, world)
-    world.churn(20)
-    world.drain(*world.copies)
-    world.drain(*world.copies)
-    world.copies[name].gate.blind(world.clock.now)
-    world.clock.now += 0.3
 
 
 @pytest.mark.parametrize("trunks", SETUPS, ids=["trunks", "plain", "mixed"])
@@ -478,7 +260,7 @@ def test_commands_come_in_order_once_and_none_comes_late(seed: int, replay_s: fl
         world.churn(150)
         world.take_over(active, standby, pause_s)
         world.churn(30)
-        _join(world, active)
+        come_in(world, active)
         world.age(world.copies[active])
         active, standby = standby, active
     world.drain("station", *world.copies)
@@ -491,87 +273,6 @@ def test_commands_come_in_order_once_and_none_comes_late(seed: int, replay_s: fl
         came = [frame for frame in wire.heard if unpack(frame).tokens[2] == topic]
         assert came == sorted(came, key=lambda frame: unpack(frame).data)
     assert all(copy.balanced() for copy in world.copies.values())
-
-
-class Trio(World):
-    """Three copies. Frames to a frozen copy wait."""
-
-    def __init__(self, trunks: tuple[bool, bool], seed: int, equal: bool, known: bool) -> None:
-        super().__init__(trunks, seed, equal, known)
-        self.copies["c"] = Copy("c", self)
-        self.frozen = set[str]()
-        self._slow_down()
-        self.clock.now += 11.0 * known
-
-    def _slow_down(self) -> None:
-        for copy in self.copies.values():
-            for end in copy.ends:
-                end.slow = True
-
-    def ends(self, who: str) -> list[End]:
-        return [] if who in self.frozen else super().ends(who)
-
-    def churn(self, steps: int) -> None:
-        for _ in range(steps):
-            self.clock.now += self.chance.random() * 0.002
-            if self.chance.random() < 0.25:
-                side = self.chance.randrange(2)
-                self.stations[side].say(self.frame(side))
-            for who in self.chance.choices(["station", *self.copies], k=3):
-                for end in self.ends(who):
-                    end.hear(self.chance.randint(1, 4))
-                    end.move(self.chance.randint(0, 3))
-            assert all(copy.balanced() for copy in self.copies.values())
-
-    def leave(self, who: str, fault: str) -> None:
-        """Make a copy stop forwarding."""
-        if fault == "dies":
-            return self.die(who)
-        self.copies[who].may = False
-        if fault == "freezes":
-            self.frozen.add(who)
-        else:
-            self.copies[who].gate.pause()
-            self.copies[who].gate.purge()
-
-    def come_back(self, who: str, fault: str) -> None:
-        if fault == "dies":
-            _join(self, who)
-            return self._slow_down()
-        if fault == "freezes":
-            self.frozen.discard(who)
-            self.copies[who].gate.purge()
-            self.drain(who)
-            self.drain(*self.copies)
-            self.copies[who].gate.pause()
-            for station in self.stations:
-                station.remembers = True
-            self.copies[who].gate.blind(self.clock.now)
-            self.clock.now += 0.3
-
-
-@pytest.mark.parametrize("equal", [False, True], ids=["numbered", "equal readings"])
-@pytest.mark.parametrize("trunks", SETUPS, ids=["trunks", "plain", "mixed"])
-@pytest.mark.parametrize("known", [True, False], ids=["known", "young"])
-@pytest.mark.parametrize("seed", range(6))
-def test_of_three_whichever_leaves_however_every_frame_crosses_once(
-    trunks: tuple[bool, bool], seed: int, equal: bool, known: bool
-) -> None:
-    world = Trio(trunks, seed, equal, known)
-    chance, active = world.chance, "a"
-    world.copies[active].promote()
-    for _ in range(4):
-        world.churn(chance.randint(5, 100))
-        fault = chance.choice(["dies", "freezes", "resigns"])
-        before, active = active, chance.choice([who for who in "abc" if who != active or fault == "resigns"])
-        world.leave(before, fault)
-        world.churn(chance.randint(0, 20))
-        world.drain(active)
-        world.copies[active].promote()
-        world.churn(chance.randint(5, 60))
-        world.come_back(before, fault)
-    world.churn(60)
-    world.check()
 
 
 @pytest.mark.parametrize("trunks", [(False, False), (True, False)], ids=["plain", "trunk, young"])

@@ -11,6 +11,7 @@ from bus.leases.candidacy import Candidacy
 from bus.leases.candidate import Candidate
 from bus.leases.link import BrokerLink
 from bus.leases.wire import Grant
+from bus.machine.stops import Turns
 from tests.bus.leases.failover_world import World
 from tests.helpers.peers import until
 
@@ -298,3 +299,18 @@ def test_a_heartbeat_that_becomes_shorter_by_priority_is_not_taken_for_a_late_on
     Candidacy(candidate, [], Told(), list, lambda *_, **__: None).open(loop)  # type: ignore[arg-type]
     loop.run(1.0)
     assert candidate.pace.judge(loop.now) == candidate.pace.least_ms == 100
+
+
+def test_answers_that_waited_while_the_process_was_stopped_make_no_lease_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bus.leases.candidacy.turns", lambda: Turns(5.0, 0))  # it never had one
+    loop, candidate = Loop(), Candidate((1,), "x", 5, 0, 0, "a", 250, 2000)
+    one = Candidacy(candidate, [], Told(), list, lambda *_, **__: None)
+    one.open(loop)  # type: ignore[arg-type]
+    loop.run(10.0)
+    loop.now += 1.5
+    one.on_wake()  # guards come before readers, and both before timers
+    candidate.pace.answered(1.45, loop.now)
+    loop.run(0.5)
+    assert candidate.pace.judge(loop.now) == 250

@@ -85,7 +85,7 @@ async def test_frames_of_every_kind_come_out_as_they_were() -> None:
 
 
 async def test_what_cangen_makes_crosses_in_order_once(tmp_path: Path) -> None:
-    count = 600
+    count = 300
     async with tunnel() as (a, b), candump("vcan0") as here, candump("vcan1") as there:
         words = ("cangen", "vcan0", "-g", "2", "-m", "-n", str(count))
         async with program(*words) as generator:

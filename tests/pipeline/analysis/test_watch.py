@@ -38,6 +38,7 @@ from tests.capture.recordings import Recording
 from tests.helpers import alone
 from tests.helpers.peers import wait
 from tests.pipeline.analysis.watches import SECONDS, options, run
+from tests.pipeline.engines import SHORT_LIVED
 from tests.rigs import planted
 
 if TYPE_CHECKING:
@@ -322,7 +323,7 @@ def kill_within_a_batch(output: Path, where: str, rule: str) -> None:
     """Start a watch as a user does, and kill its processes when its first batch has begun to write."""
     words = ["pipeline", "watch", where, "--output", str(output), "--seconds", str(SECONDS), "--alert", rule]
     process = subprocess.Popen(
-        [sys.executable, "-m", "buscoupler", *words], env=alone(), start_new_session=True
+        [sys.executable, "-m", "buscoupler", *words], env=alone() | SHORT_LIVED, start_new_session=True
     )
     try:
         wait((output / "rates/batch=0").exists, 100.0)

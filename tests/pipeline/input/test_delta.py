@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,17 +60,20 @@ def test_spark_counts_each_row_once(spark: "SparkSession", days: Path, table: Pa
     assert one.exceptAll(two).count() == two.exceptAll(one).count() == 0
 
 
+@cache
+def audited(path: Path, *where: str) -> dict[str, Any]:
+    """Return the tables of an audit as a command, which is asked once."""
+    words = [sys.executable, "-m", "buscoupler", "audit", str(path), "--json", "--quiet", *where]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=200, env=alone(), cwd=ROOT)
+    assert done.returncode == 1, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return {name: value for name, value in found.items() if name != "run"}
+
+
 @pytest.mark.timeout(300)  # as all that starts Spark by a command
 @pytest.mark.parametrize("where", BOTH)
 def test_a_command_has_the_same_answer(days: Path, table: Path, where: tuple[str, ...]) -> None:
-    def tables(path: Path) -> dict[str, Any]:
-        words = [sys.executable, "-m", "buscoupler", "audit", str(path), "--json", "--quiet", *where]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=200, env=alone(), cwd=ROOT)
-        assert done.returncode == 1, done.stderr
-        found: dict[str, Any] = json.loads(done.stdout)
-        return {name: value for name, value in found.items() if name != "run"}
-
-    assert tables(table) == tables(days)
+    assert audited(table, *where) == audited(days, *where)
 
 
 def test_a_table_cannot_be_followed(table: Path) -> None:

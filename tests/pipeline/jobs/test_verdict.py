@@ -11,7 +11,7 @@ import pytest
 
 from tests.helpers import alone
 from tests.helpers.ports import free_port
-from tests.pipeline.engines import BOTH
+from tests.pipeline.engines import BOTH, QUICK
 from tests.pipeline.processes import COMMAND
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -70,7 +70,7 @@ def test_what_a_policy_dropped_is_said_first(capture: Path, where: tuple[str, ..
 
 
 def test_the_first_line_is_the_verdict_and_the_second_says_what_counts_mean(capture: Path) -> None:
-    first, second, *_ = ran("audit", str(capture)).stdout.splitlines()
+    first, second, *_ = ran("audit", str(capture), *QUICK).stdout.splitlines()
     assert first.startswith(f"Amber: {SENT} frames entered, all handed on once")
     assert second.startswith("Frames, and messages that are no frames with them, count once")
 

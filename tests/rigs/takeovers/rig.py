@@ -29,12 +29,15 @@ FORWARDING = ("active", "orphan", "parallel")
 class Program:
     """A process of `buscoupler run FILE --gateway NAME`, and the state of its lease as its status says.
 
+    `real_time`: it asks for real-time priority.
+
     `unbalanced` names the links whose ledger did not balance at one of `looks`, whether a pipe was there or
     not.
     """
 
     file: Path
     gateway: str
+    real_time: bool = False
     said: list[str] = field(default_factory=list)
     state: str = ""
     ready: bool = False
@@ -53,6 +56,7 @@ class Program:
         begun = len(self.said)
         self.process = await asyncio.create_subprocess_exec(
             *COMMAND, str(self.file), "--gateway", self.gateway, "--run-directory", str(self._sockets),
+            *["--real-time"] * self.real_time,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         loop = asyncio.get_running_loop()
@@ -129,8 +133,8 @@ gateways:
   br-1: {{address: 127.0.0.1}}
   br-2: {{address: 127.0.0.1}}
 {gateways}brokers:
-  main: {{on: br-1, listen: "tcp://{host}:{brokers[0]}", lease_ms: {lease_ms}}}
-  spare: {{on: br-2, listen: "tcp://{host}:{brokers[1]}", lease_ms: {lease_ms}}}
+  main: {{on: br-1, listen: "tcp://{host}:{brokers[0]}"{lease}}}
+  spare: {{on: br-2, listen: "tcp://{host}:{brokers[1]}"{lease}}}
 buses:
   plant:
     on: hub
@@ -164,7 +168,12 @@ class Rig:
     """A hub with a bus, two brokers, and two gateways. Each gateway has its own relays to bus and brokers."""
 
     def __init__(
-        self, directory: Path, medium: str, envelopes: bool, lease_ms: int = LEASE_MS, parallel: bool = False
+        self,
+        directory: Path,
+        medium: str,
+        envelopes: bool,
+        lease_ms: int | None = LEASE_MS,
+        parallel: bool = False,
     ) -> None:
         self.directory, self.medium, self.envelopes, self.lease_ms = directory, medium, envelopes, lease_ms
         self.failover = "parallel" if parallel else "leased"
@@ -205,7 +214,8 @@ class Rig:
         if self.envelopes:
             listen.insert(0, f"      - tcp://{host}:{self.door}")
         ends = {"host": host, "brokers": brokers, "listen": "\n".join(listen)}
-        return SITE.format(**ends, gateways=gateways, lease_ms=self.lease_ms)
+        lease = "" if self.lease_ms is None else f", lease_ms: {self.lease_ms}"
+        return SITE.format(**ends, gateways=gateways, lease=lease)
 
     def _write(self, name: str, text: str) -> Path:
         file = self.directory / f"{name}.yaml"
@@ -225,11 +235,11 @@ class Rig:
             self.line.open()
         site = self._write("site", self._site("127.0.0.1", self.bus, self.brokers, ""))
         for name in ("hub", *BROKERS):
-            self.programs[name] = Program(site, name)
+            self.programs[name] = Program(site, name, self.lease_ms is None)
         for end, name in enumerate(_GATEWAYS):
             for relay in (*self.links[name].relays, *self.broker_relays[name]):
                 await relay.open()
-            self.programs[name] = Program(self._gateway(name, end), name)
+            self.programs[name] = Program(self._gateway(name, end), name, self.lease_ms is None)
         for names in (("hub", *BROKERS), _GATEWAYS):  # a relay closes like a broker of 2015 if there is none
             await asyncio.gather(*(self.programs[name].start() for name in names))
         await until(lambda: self.active() is not None and self.standby_ready(), what="the first lease")

@@ -137,10 +137,13 @@ async def trial(
     seed: int,
     rate: float,
     say: Callable[[str], None],
-    lease_ms: int = LEASE_MS,
+    lease_ms: int | None = LEASE_MS,
     parallel: bool = False,
 ) -> list[Outcome]:
-    """Run `faults` one after another on one rig. `parallel`: both gateways forward at once."""
+    """Run `faults` one after another on one rig. `parallel`: both gateways forward at once.
+
+    Without `lease_ms` all programs have real-time priority, and the leases that they keep so.
+    """
     name = title(medium, envelopes, parallel)
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory() as directory:

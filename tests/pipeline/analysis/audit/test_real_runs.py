@@ -253,12 +253,9 @@ def test_healthy_sides_are_green_and_a_forgotten_item_is_found(
         assert found.color == "red"
         assert "1 lost in translation in by raw at can virtual:" in found.text
         assert "(bridge untold-b of gw)" in found.text
-    elif kind == "strip":
-        assert found.color == "amber"
-        assert "what passed between bus strip and bridge strip-b is not known" in found.text
     else:
         assert (found.color, found.status) == ("green", 0), found.text
-    if kind in ("prefix", "unchanged", "limits"):
+    if kind in FRONTS:
         assert found.text.startswith(f"{3 * FRAMES} frames entered")
     is_translated = "1 side with a protocol was compared by counts" in found.text
     assert is_translated == (kind not in FRONTS)

@@ -15,6 +15,9 @@ from bus.wire.pattern import Pattern
 from capture.pcapng import Packet
 from capture.schema import Kind, Verdict
 from pipeline.analysis.audit.findings import audit
+from pipeline.analysis.shared.inventory import Version
+from pipeline.analysis.shared.naming import learn
+from pipeline.analysis.shared.sides import STRIPPED
 from pipeline.cache import release
 from pipeline.engine.choice import SAIL
 from tests.pipeline.analysis.hand_made import MS, RX, START_NS, TX, Capture, frame
@@ -159,6 +162,7 @@ class Front:
     told: dict[str, Any]
     inside: str
     lost_is_seen: bool = True
+    unseen: str = "amber"
 
 
 def pairs(**settings: Any) -> dict[str, Any]:
@@ -171,7 +175,8 @@ FRONTS = {
     "prefix": Front(pairs(prefix=("plant",)), "plant/hall/temp"),
     "strip": Front(pairs(strip=("hall",)), "temp"),
     "rename": Front(pairs(rename=((("hall", "temp"), ("hall", "t")),)), "hall/t"),
-    "strip a number": Front({"renamed": True, "strip": 1}, "temp", False),
+    "strip a number": Front({**pairs(prefix=("plant",)), "strip": 1}, "plant/temp"),
+    "strip a number, older": Front({"renamed": True, "strip": 1}, "temp", False, "green"),
     "an older capture": Front({"renamed": True}, "cold", False),
 }
 
@@ -200,8 +205,58 @@ def test_frames_are_followed_through_sides_that_rename(spark: "SparkSession", na
         assert found.color == ("red" if lost else "green"), found.text
         assert (f"{lost} missing on a segment" in found.text) == bool(lost)
     else:
-        assert found.color == "amber"
+        assert found.color == front.unseen, found.text
         assert "what passed between bus a and bridge a is not known" in found.text
+
+
+STRIP: dict[str, Any] = {"segment": BUS, "renamed": True, "strip": 1, "names": [[[], []]]}
+RENAMED: dict[str, Any] = {"segment": BUS, "renamed": True, "names": [[[], [1]]]}
+
+
+@pytest.mark.parametrize(
+    ("sides", "others", "cut"),
+    [
+        ([STRIP, {"segment": "can"}], {}, ""),
+        ([STRIP, {"segment": "can", "allow": [[5]]}], {}, ""),  # a filter inside, where tokens are gone
+        ([STRIP, {**STRIP, "segment": "bus c"}], {}, ""),  # both ways lead inside
+        ([STRIP, {"segment": "can"}], {"bridge y": [{"segment": BUS}, {"segment": "uart"}]}, ""),
+        ([STRIP, {"segment": "can"}], {"bridge y": [RENAMED, {"segment": "uart"}]}, ""),
+        ([STRIP, {"segment": "can"}], {"bridge y": [{"segment": BUS, "deny": [[5]]}]}, BRIDGE),
+        ([STRIP, {"segment": "can"}], {"bridge y": [STRIP, {"segment": "can"}]}, ""),  # side by side
+        # what one strips would have to be put back for the other
+        ([STRIP, {"segment": "can"}], {"bridge y": [{**STRIP, "strip": 2}, {"segment": "uart"}]}, "bridge y"),
+    ],
+)
+def test_a_number_of_tokens_is_followed_unless_somebody_needs_them(
+    sides: list[dict[str, Any]], others: dict[str, Any], cut: str
+) -> None:
+    hubs = {BRIDGE: {"sides": sides}, **{name: {"sides": its} for name, its in others.items()}}
+    found = learn([Version(GW, 0, hubs)], {})
+    assert found.cuts.keys() == ({(cut, BUS)} if cut else set())
+    assert all(one.why == STRIPPED for one in found.cuts.values())
+    assert not any(step.guesses for its in found.steps.values() for step in its)
+
+
+@pytest.mark.engines(SAIL)
+@pytest.mark.parametrize("lost", [0, 1])
+def test_two_names_that_become_one_are_followed_and_what_has_too_few_tokens_stays_out(
+    spark: "SparkSession", lost: int
+) -> None:
+    front = {**pairs(rename=((("temp",), ("t",)),), prefix=("p",)), "strip": 2}
+    made, ways = Plant(), [("hall/1/temp", "p/t"), ("yard/2/temp", "p/t"), ("hall/1", "p"), ("hall", "")]
+    ways.append(("hall/1/wet/x", "p/wet/x"))
+    for number, (name, inside) in enumerate(ways * 3):
+        at, data = 100.0 * number, str(number)
+        made.seen(at, GW, BUS, BUS, RX, frame(name, data))
+        if inside and number >= lost:
+            made.seen(at + 1, GW, BRIDGE, BUS, RX, frame(inside, data))
+            made.seen(at + 2, GW, BRIDGE, "can", TX, frame(inside, data))
+    made.summaries.clear()
+    made.counted(BRIDGE, BUS, RX, no_name=3)
+    told(made, {"segment": BUS, **front}, {"segment": "can"})
+    found = answered(made, spark)
+    assert found.color == ("red" if lost else "green"), found.text
+    assert ("of their copies, 1 missing on a segment" in found.text) == bool(lost)
 
 
 THINNED: dict[str, dict[str, Any]] = {

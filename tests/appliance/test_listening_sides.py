@@ -1,0 +1,31 @@
+"""What a capture says of sides that wait to be dialled."""
+
+import pytest
+
+from appliance.parts.bridge import BridgePart
+from appliance.parts.tap import described
+from tests.helpers.appliances import appliance_of
+from topologies.loading.loader import loads
+
+TEXT = """
+name: t
+gateways: {gw: {status: {serve: false}}}
+buses: {b: {on: gw}}
+bridges: {x: {on: gw, join: [{bus: b}, %s]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("side", "listens"),
+    [
+        ("{tcp: {host: 127.0.0.1, port: 1, mode: listen}}", True),
+        ("{tcp: {host: 127.0.0.1, port: 1}}", False),
+        ("{url: {address: 'tcp://127.0.0.1:0', mode: listen}}", True),
+        ("{url: 'tcp://127.0.0.1:1'}", False),
+        ("{uart: {port: /dev/ttyS9, baud: 9600}}", False),
+    ],
+)
+def test_a_side_that_waits_to_be_dialled_is_marked(side: str, listens: bool) -> None:
+    part = appliance_of(loads(TEXT % side), "gw").parts["bridge x"]
+    assert isinstance(part, BridgePart)
+    assert [one.get("listens", False) for one in described(part)["sides"]] == [False, listens]
