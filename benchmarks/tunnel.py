@@ -1,4 +1,4 @@
-"""What the two tunnels over CAN have in common: the gateways as processes, and the account of each frame."""
+"""The gateways of the tunnel over CAN as processes, and the account of each frame."""
 
 import asyncio
 import contextlib

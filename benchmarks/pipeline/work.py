@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from unittest.mock import patch
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 
@@ -33,7 +34,7 @@ def counted(spark: "SparkSession", act: Callable[[], object]) -> Work:
     from pyspark.sql.classic.dataframe import DataFrame
 
     collected = 0
-    collect = DataFrame.collect
+    collect, to_arrow = DataFrame.collect, DataFrame.toArrow
 
     def collecting(frame: DataFrame) -> list[Any]:
         nonlocal collected
@@ -41,8 +42,14 @@ def counted(spark: "SparkSession", act: Callable[[], object]) -> Work:
         collected += len(rows)
         return rows
 
+    def to_table(frame: DataFrame) -> "pa.Table":
+        nonlocal collected
+        table = to_arrow(frame)
+        collected += table.num_rows
+        return table
+
     before = _Stores(spark)
-    with patch.object(DataFrame, "collect", collecting):
+    with patch.object(DataFrame, "collect", collecting), patch.object(DataFrame, "toArrow", to_table):
         act()
     after = _Stores(spark)
     rows = sum(after.read[stage] for stage in after.read.keys() - before.read.keys())

@@ -4,7 +4,8 @@ A recorder had a hole or did not run, a bridge that the frame had to pass was si
 onto a segment. Each finds the episodes that it concerns; `marked` adds them up, one row an episode.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
@@ -26,15 +27,18 @@ _NONE: Final = {
     "paused": "array<string>", "filtered": "array<string>",
 }  # fmt: skip
 _NAMED: Final = {"fault_pattern": int, "first": str, "flow": int, "begun": int, "name": str}
+Needed = tuple[int, str, int, int, str]
+"""The values of `FAULT_PATTERN`, and the name of what its frames needed."""
 
 
 class Recorded(NamedTuple):
-    """A capture to look for causes in: all `rows`, their inventory (`taken`), places, and the clocks."""
+    """A capture to look for causes in: all `rows`, their inventory (`taken`), places, and by how much clocks
+    are `ahead`."""
 
     rows: "DataFrame"
     taken: "list[Row]"
     at: Places
-    ahead: Mapping[str, int]
+    ahead: Mapping[str, int] = MappingProxyType({})
 
     @property
     def end_ns(self) -> int:
@@ -64,25 +68,60 @@ def with_needed(
     ]
 
 
-def marked(
-    episode_rows: "DataFrame", numbered: "DataFrame", patterns: Sequence[FaultPattern], its: Recorded,
-    are_parallel: bool,
-) -> "DataFrame":  # fmt: skip
-    """Add `CIRCUMSTANCES` to episodes, and the `label` of what is alike in them and in `FAULT_PATTERN`.
+class Asked(NamedTuple):
+    """Questions about episodes: times of which nobody knows (`unseen` holes, what was `dark` or `absent`),
+    times of `silent` bridges and `paused` segments, each with the fault patterns that `needed` them, and what
+    filters kept out (`filtered`)."""
 
-    `are_parallel`: bridges stand beside each other, so pauses of segments are looked for.
-    """
-    unseen = _unseen(episode_rows, its)
-    joined = episode_rows if unseen is None else episode_rows.join(unseen, [*EPISODE], "left")
-    seen = joined if unseen is None else joined.where("unseen IS NULL")
-    found = [
-        _dark(seen, its),
-        _absent(seen, patterns, its),
-        _silent(seen, numbered, patterns, its),
-        _paused(seen, patterns, its) if are_parallel else None,
-        _filtered(seen, patterns, its),
-    ]
-    for one in (one for one in found if one is not None):
+    unseen: "DataFrame | None"
+    dark: Sequence[dark.Dark]
+    absent: Sequence[absent.Absence]
+    silent: "DataFrame | None"
+    needs_bridge: Collection[Needed]
+    paused: "DataFrame | None"
+    needs_segment: Collection[Needed]
+    filtered: Sequence[filtered.Kept]
+
+
+def asked(patterns: Sequence[FaultPattern], its: Recorded, are_parallel: bool) -> Asked:
+    """Find what to ask. `are_parallel`: bridges stand beside each other, so pauses of segments are looked
+    for."""
+    bridges = {(*one.key, bridge) for one in patterns for bridge in one.bridges()}
+    served = gaps.served(its.taken) if are_parallel else set()
+    segments = {(*one.key, segment) for one in patterns for segment in one.lost_between & served}
+    deaf = {gateway for one in patterns for gateway in one.deaf}
+    return Asked(
+        holes.holes(its.rows, its.taken, its.ahead),
+        list(dark.darkness(inventory.runs(its.taken), dark.known(its.at.topologies), its.ahead)),
+        list(absent.absences(its.taken, deaf, its.ahead)),
+        _silences(its, {row[-1] for row in bridges}),
+        bridges,
+        gaps.pauses(its.rows, {row[-1] for row in segments}, its.ahead, its.end_ns) if segments else None,
+        segments,
+        _kept_out(patterns, its),
+    )
+
+
+def _silences(its: Recorded, bridges: Collection[str]) -> "DataFrame | None":
+    has_events = events.are_recorded(its.taken)
+    return silent.silences(its.rows, bridges, its.ahead, its.end_ns, has_events) if bridges else None
+
+
+def _kept_out(patterns: Sequence[FaultPattern], its: Recorded) -> list[filtered.Kept]:
+    lost = [(one.key[1], one.key[-1], one.lost) for one in patterns if one.lost]
+    times = filtered.spells(its.at.versions, its.ahead)
+    return sorted(set(filtered.kept_out(lost, times, ways.shown(its.taken), its.at.filters)))
+
+
+def marked(
+    episode_rows: "DataFrame", numbered: "DataFrame", found: Asked, by_envelope: bool
+) -> "DataFrame":  # fmt: skip
+    """Add `CIRCUMSTANCES` to episodes, and the `label` of what is alike in them and in `FAULT_PATTERN`."""
+    joined = seen = episode_rows
+    if found.unseen is not None:
+        joined = episode_rows.join(absent.unseen(episode_rows, found.unseen), [*EPISODE], "left")
+        seen = joined.where("unseen IS NULL")
+    for one in _circumstances(seen, numbered, found, by_envelope):
         joined = joined.join(one, [*EPISODE], "left")
     missing = {name: F.lit(None).cast(kind) for name, kind in _NONE.items() if name not in joined.columns}
     whole = joined.withColumns(missing) if missing else joined
@@ -90,56 +129,25 @@ def marked(
     return cached(labelled) if len(missing) < len(_NONE) else labelled
 
 
-def _absent(episode_rows: "DataFrame", patterns: Sequence[FaultPattern], its: Recorded) -> "DataFrame | None":
-    deaf = {gateway for one in patterns for gateway in one.deaf}
-    if not deaf:
-        return None
-    return absent.absent(episode_rows, list(absent.absences(its.taken, deaf, its.ahead)))
+def _circumstances(
+    seen: "DataFrame", numbered: "DataFrame", found: Asked, by_envelope: bool
+) -> "Iterator[DataFrame]":
+    """Yield the episodes that each circumstance concerns."""
+    if found.dark:
+        yield dark.dark(seen, found.dark)
+    if found.absent:
+        yield absent.absent(seen, found.absent)
+    if found.silent is not None:
+        lost = _lost(seen, found.needs_bridge)
+        entered = silent.at_once(lost) if by_envelope else silent.entered(lost, numbered)
+        yield silent.guilty(entered, found.silent)
+    if found.paused is not None:
+        yield gaps.paused(_lost(seen, found.needs_segment), found.paused)
+    if found.filtered:
+        yield filtered.filtered(seen, found.filtered)
 
 
-def _dark(episode_rows: "DataFrame", its: Recorded) -> "DataFrame | None":
-    gateways = dark.known(its.at.topologies)
-    found = list(dark.darkness(inventory.runs(its.taken), gateways, its.ahead))
-    return dark.dark(episode_rows, found) if found else None
-
-
-def _unseen(episode_rows: "DataFrame", its: Recorded) -> "DataFrame | None":
-    found = holes.holes(its.rows, its.taken, its.ahead)
-    return None if found is None else absent.unseen(episode_rows, found)
-
-
-def _silent(
-    episode_rows: "DataFrame", numbered: "DataFrame", patterns: Sequence[FaultPattern], its: Recorded
-) -> "DataFrame | None":
-    needed = {(*one.key, bridge) for one in patterns for bridge in one.bridges()}
-    if not needed:
-        return None
-    lost = _lost(episode_rows, needed)
-    asked = silent.at_once(lost) if its.at.by_envelope else silent.entered(lost, numbered)
-    bridges = {row[-1] for row in needed}
-    has_events = events.are_recorded(its.taken)
-    return silent.guilty(asked, silent.silences(its.rows, bridges, its.ahead, its.end_ns, has_events))
-
-
-def _paused(episode_rows: "DataFrame", patterns: Sequence[FaultPattern], its: Recorded) -> "DataFrame | None":
-    segments = gaps.served(its.taken)
-    between = {(*one.key, segment) for one in patterns for segment in one.lost_between & segments}
-    if not between:
-        return None
-    names = {row[-1] for row in between}
-    return gaps.paused(_lost(episode_rows, between), gaps.pauses(its.rows, names, its.ahead, its.end_ns))
-
-
-def _filtered(
-    episode_rows: "DataFrame", patterns: Sequence[FaultPattern], its: Recorded
-) -> "DataFrame | None":
-    lost = [(one.key[1], one.key[-1], one.lost) for one in patterns if one.lost]
-    times = filtered.spells(its.at.versions, its.ahead)
-    found = set(filtered.kept_out(lost, times, ways.shown(its.taken), its.at.filters))
-    return filtered.filtered(episode_rows, sorted(found)) if found else None
-
-
-def _lost(episode_rows: "DataFrame", names: Collection[tuple[int | str, ...]]) -> "DataFrame":
+def _lost(episode_rows: "DataFrame", names: Collection[Needed]) -> "DataFrame":
     """Select the episodes that have one of these fault patterns, once for each `name` that belongs to it."""
     table = local_table(episode_rows.sparkSession, _NAMED, sorted(names))
     return episode_rows.join(F.broadcast(table), list(FAULT_PATTERN))

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 EPISODE: Final = ("key", "episode")
 """The columns that name an episode."""
 
+BY_CONTENT: Final = "content"
+BY_ENVELOPE: Final = "envelope"
+BOTH: Final = "content, envelope on trunks"
+"""How the rows of a frame were matched."""
+
 _LATE: Final = 1 << 60
 _OF_FRAME: Final = ("origin", "seq", "token", "flow", "begun")
 
@@ -130,5 +135,5 @@ def summarised(counts: "DataFrame", known: "Iterable[str]", span: Span = WHOLE) 
 
 def _matched(enveloped: "Column", every: "Column") -> "Column":
     """Say how the rows of a frame were matched: `enveloped` of `every` one of them have an envelope."""
-    found = F.when(enveloped == 0, F.lit("content")).when(enveloped == every, F.lit("envelope"))
-    return found.otherwise(F.lit("content, envelope on trunks"))
+    found = F.when(enveloped == 0, F.lit(BY_CONTENT)).when(enveloped == every, F.lit(BY_ENVELOPE))
+    return found.otherwise(F.lit(BOTH))

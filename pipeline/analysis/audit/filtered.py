@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from capture.schema import Hubs
 from pipeline.analysis.audit.episodes import EPISODE
+from pipeline.analysis.audit.labels import PatternKey
 from pipeline.analysis.audit.ways import Ways, of_flow, reached
 from pipeline.analysis.shared.courses import Course, courses
 from pipeline.analysis.shared.frames import local_table
@@ -63,6 +64,14 @@ def kept_out(
         for begin, end, hubs in found:
             for name in sorted({*segments} - reached(home, of_flow(others, hubs, patterns, begun))):
                 yield home, begun, name, begin, end
+
+
+def segments(found: Iterable[Kept], begun: PatternKey, at_ns: int) -> set[str]:
+    """Return the segments that frames of a fault pattern could not reach at a time."""
+    return {
+        name for home, its, name, begin, end in found
+        if (home, its) == (begun[1], begun[-1]) and begin - _SLACK_NS <= at_ns <= end + _SLACK_NS
+    }  # fmt: skip
 
 
 def filtered(episode_rows: "DataFrame", found: Collection[Kept]) -> "DataFrame":

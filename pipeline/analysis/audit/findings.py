@@ -7,13 +7,12 @@ pattern*, which is explained once (`pipeline.analysis.audit.explain`). What else
 (`causes`) corrects the explanation of those that it concerns.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from capture.schema import BRIDGE, Direction, Kind
+from capture.schema import Kind
 from pipeline.analysis.audit import (
     causes,
     comparison,
@@ -28,11 +27,10 @@ from pipeline.analysis.audit import (
     uncovered,
     ways,
 )
-from pipeline.analysis.audit.episodes import counted, numbered, summarised
-from pipeline.analysis.audit.explain import LOST, Seen, explain
-from pipeline.analysis.audit.labels import CIRCUMSTANCES, FAULT_PATTERN, FaultPattern, Group
+from pipeline.analysis.audit.explain import LOST
+from pipeline.analysis.audit.judgement import FINDING, Judged, judge
+from pipeline.analysis.audit.labels import FaultPattern
 from pipeline.analysis.shared import drifts, inventory, steps, sums, trunks
-from pipeline.analysis.shared.clocks import at_one_clock, clocks_of
 from pipeline.analysis.shared.drifts import Drift
 from pipeline.analysis.shared.expected import ENVELOPED_UNIT, Expected, kept, learn
 from pipeline.analysis.shared.frames import local_table
@@ -45,10 +43,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
 WINDOW_MS: Final = 2000
-
-_LABEL: Final = {"kind": str, "stage": str, "segment": str, "gateway": str, "hub": str, "count": int}
-_OF_FRAME: Final = {"matched": str, "origin": int, "seq": int, "token": int, "key": int, "episode": int}
-_FINDING: Final = {"ts_ns": int, **_LABEL, **_OF_FRAME, "last_ns": int}
 
 
 class Audit(NamedTuple):
@@ -77,14 +71,6 @@ class Clocks(NamedTuple):
     drifted: Sequence[Drift]
 
 
-class Judged(NamedTuple):
-    """The faults of suspects: their `patterns`, the `groups` of these, and the `findings` one by one."""
-
-    patterns: Sequence[FaultPattern]
-    groups: Sequence[Group]
-    findings: "DataFrame"
-
-
 def audit(
     rows: "DataFrame",
     window_ms: int = WINDOW_MS,
@@ -110,7 +96,7 @@ def audit(
     hearing = thinned.hubs(taken, at.segments) if thinned.refused(taken) else {}
     expected = learn(known, at.words, at.heard_in, is_due, hearing)
     wrong = sum(row["count"] for row in known) - sum(one.frames for one in expected.typical)
-    judged, moved = Judged([], [], local_table(spark, _FINDING, [])), 0
+    judged, moved = Judged([], [], local_table(spark, FINDING, [])), 0
     if wrong and moved_clocks is None and len({gateway for gateway, _ in at.hubs}) > 1:
         timed, clocks = in_step(rows, entries)
         if clocks.stepped or clocks.drifted:
@@ -123,9 +109,8 @@ def audit(
         of_frames = sums.with_key(rows, at)
         again = failover_copies.pairs(of_frames, frame_sums, expected, at, replays.are_recorded(taken))
         moved = 0 if again is None else again.where("was_whole AND inside").count()
-        picked = cached(suspects.picked(of_frames, frame_sums, expected, at, wrong, again))
-        its = causes.Recorded(rows, taken, at, clocks_of(picked, at))
-        judged = judge(picked.where("home IS NULL"), expected, its, window_ms * 1_000_000, span)
+        picked = suspects.picked(of_frames, frame_sums, expected, at, wrong, again)
+        judged = judge(picked, expected, causes.Recorded(rows, taken, at), window_ms * 1_000_000, span)
     inside = inventory.counted(span.select(rows)).collect() if span.is_bounded else entries
     ledger = inventory.ledger(inside)
     named = [dict(zip(inventory.LEDGER, row, strict=True)) for row in ledger]
@@ -191,77 +176,6 @@ def in_step(rows: "DataFrame", entries: "list[Row]") -> "tuple[DataFrame, Clocks
     timed = steps.corrected(rows, stepped, runs) if stepped else rows
     drifted = drifts.drifts(timed, runs)
     return drifts.corrected(timed, drifted) if drifted else timed, Clocks(stepped, drifted)
-
-
-def judge(
-    suspect: "DataFrame", expected: Expected, its: causes.Recorded, window_ns: int, span: Span
-) -> Judged:
-    """Find what is wrong with the rows of suspects."""
-    homes = {its.at.segments[home] for home, _ in expected.routes}
-    joins = replays.sides(its.taken, its.at)
-    if joins:  # worked out, for Sail's client takes no plan that is much deeper
-        suspect = cached(replays.with_entries(suspect, joins, its.at.by_envelope))
-    timed = at_one_clock(suspect, its.ahead, {"first_at": "first_ns", "last_at": "last_ns"})
-    in_episodes = numbered(timed, its.at, window_ns, span)
-    if joins:
-        in_episodes = replays.as_one(in_episodes)
-        in_episodes = cached(in_episodes) if span.is_bounded else in_episodes
-    episode_rows = cached(summarised(counted(in_episodes), homes, span))
-    explained = list(explanations(fault_patterns(episode_rows).collect(), expected, its.at))
-    known = causes.ways_of([one for one in explained if one.lost], its.taken, its.at)
-    patterns = causes.with_needed(explained, known, its.at)
-    are_parallel = any(map(ways.are_parallel, known.values()))
-    marked = causes.marked(episode_rows, in_episodes, patterns, its, are_parallel)
-    groups = labels.groups_of(grouped(marked).collect(), patterns)
-    return Judged(patterns, groups, findings(marked, groups))
-
-
-def fault_patterns(episode_rows: "DataFrame") -> "DataFrame":
-    """Reduce episodes to fault patterns, a few dozen as a rule: what each hub has `seen` of them, and how
-    many `episodes` are inside the span."""
-    return episode_rows.groupBy(*FAULT_PATTERN).agg(
-        F.first("seen").alias("seen"), F.count(F.when(F.col("inside"), 1)).alias("episodes")
-    )
-
-
-def explanations(found: "Iterable[Row]", expected: Expected, at: Places) -> "Iterable[FaultPattern]":
-    """Explain each fault pattern, from the rows of `fault_patterns`."""
-    name = at.segments
-    routes = {(name[h], flow): frozenset(name[s] for s in to) for (h, flow), to in expected.routes.items()}
-    for row in found:
-        counts = [Seen((one.gateway, one.hub), one.bus, one.dir, one.n) for one in row.seen]
-        found_out = explain(counts, row.first, row.flow, routes, at.paths, at.by_envelope)
-        key = tuple(row[name] for name in FAULT_PATTERN)
-        yield FaultPattern(key, row.episodes, *found_out, passed=passed(counts, found_out[0]))
-
-
-def passed(seen: "Iterable[Seen]", entered: int) -> frozenset[str]:
-    """Return the bridges that put as many frames onto a segment as entered: they did not keep them."""
-    put = Counter[tuple[str, str]]()
-    for one in seen:
-        if one.dir == Direction.TX and one.hub[1].startswith(BRIDGE):
-            put[one.hub[1], one.segment] += one.n
-    return frozenset(hub for (hub, _), count in put.items() if count >= entered)
-
-
-def grouped(marked: "DataFrame") -> "DataFrame":
-    """Group the episodes inside the span by fault pattern and circumstances, a few hundred as a rule."""
-    return (
-        marked.where("inside")
-        .groupBy("label", *FAULT_PATTERN, *CIRCUMSTANCES, "matched")
-        .agg(
-            F.count(F.lit(1)).alias("episodes"),
-            F.min("ts_ns").alias("first_ns"),
-            F.max("ts_ns").alias("last_ns"),
-        )
-    )
-
-
-def findings(marked: "DataFrame", groups: Iterable[Group]) -> "DataFrame":
-    """Make the findings that users read: one for each episode inside the span, and fault."""
-    table = {(group.label, *label): None for group in groups for label in group.labels()}
-    named = local_table(marked.sparkSession, {"label": int, **_LABEL}, list(table))
-    return marked.where("inside").join(F.broadcast(named), "label").select(*_FINDING)
 
 
 def totals(

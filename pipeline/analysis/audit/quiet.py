@@ -11,8 +11,9 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from pipeline.analysis.audit.episodes import EPISODE
+from pipeline.analysis.shared import frames
 from pipeline.analysis.shared.clocks import at_one_clock
-from pipeline.analysis.shared.service import BIN_NS, MISSED_LEAST
+from pipeline.analysis.shared.service import GAP_MS, MISSED_LEAST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,14 +24,20 @@ SLACK_NS: Final = 10_000_000
 """A frame that entered so shortly before a spell was still on its way when that began."""
 
 
-def spells(rows: "DataFrame", name: "Column", ahead: "Mapping[str, int]", end_ns: int) -> "DataFrame":
+def spells(
+    rows: "DataFrame",
+    name: "Column",
+    ahead: "Mapping[str, int]",
+    end_ns: int,
+    width_ns: int = GAP_MS * 1_000_000,
+) -> "DataFrame":
     """Find the times between rows of one `name`: `name`, `from_ns`, `to_ns`, and `last`.
 
     `last` is the gateway of the row before. The spell after the last row lasts until `end_ns`. Times are
-    those of one clock, and spells shorter than a bin are not all found.
+    those of one clock, and spells shorter than a bin of `width_ns` are not all found.
     """
     times = F.min("ts_ns").alias("first_ns"), F.max("ts_ns").alias("last_ns")
-    bins = rows.groupBy(name.alias("name"), "gateway", F.expr(f"ts_ns div {BIN_NS}").alias("bin")).agg(*times)
+    bins = rows.groupBy(name.alias("name"), "gateway", frames.bins(width_ns).alias("bin")).agg(*times)
     timed = at_one_clock(bins, ahead, {"first_at": "first_ns", "last_at": "last_ns"})
     in_time = Window.partitionBy("name").orderBy("first_at")
     so_far = in_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)

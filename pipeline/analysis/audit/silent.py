@@ -31,7 +31,7 @@ def silences(
     in charge until then.
     """
     of_bridges = frames(rows).where(on_bridge() & F.col("hub").isin(sorted(bridges)))
-    found = spells(of_bridges, F.col("hub"), ahead, end_ns)
+    found = spells(of_bridges, F.col("hub"), ahead, end_ns, *([BIN_NS] if has_events else []))
     is_long = is_pause(F.col("to_ns") - F.col("from_ns"), GAP_MS)
     if not has_events:
         return found.where(is_long)

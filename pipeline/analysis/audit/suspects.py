@@ -1,7 +1,7 @@
 """Suspects: frames whose sums are not typical. Their rows are looked at one by one, a few in a thousand.
 
 One pass selects them together with a sample of the frames without a fault, by which the gateways' clocks are
-compared. Its result is divided by key, so that nothing after it has to move rows again.
+compared.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -49,7 +49,7 @@ def picked(
     if wrong < BROADCAST_MOST:
         wanted = F.broadcast(wanted)
     found = _condensed(of_frames.join(wanted, "key"), at)
-    return (found if again is None else failover_copies.as_one(found, again)).repartition("key")
+    return found if again is None else failover_copies.as_one(found, again)
 
 
 def _is_in_sample(expected: Expected, at: Places) -> "Column":

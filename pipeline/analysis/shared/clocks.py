@@ -1,21 +1,30 @@
 """The clocks of gateways: how far each is ahead, from frames without a fault that crossed between them."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
+from itertools import product
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from capture.schema import BRIDGE
 from pipeline.analysis.shared import sums
 from pipeline.analysis.shared.frames import local_table
 from pipeline.analysis.shared.hops import wire_hops
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame
 
     from pipeline.analysis.shared.expected import Expected
     from pipeline.analysis.shared.places import Places
+
+Pair = tuple[str, str, int, int]
+"""Two gateways, the shortest time from one to the other as their clocks have it, and how often it was
+measured."""
+Mark = tuple[str, int]
+"""A gateway, and when it had a frame."""
 
 _AT_NS: Final = MappingProxyType({"at_ns": "ts_ns"})
 
@@ -37,7 +46,7 @@ def least(wires: "DataFrame") -> "DataFrame":
     )
 
 
-def offsets(pairs: "Iterable[Row]", gateways: Sequence[str]) -> dict[str, int | None]:
+def offsets(pairs: Iterable[Pair], gateways: Sequence[str]) -> dict[str, int | None]:
     """Compute how far each clock is ahead of the first gateway's, in ns; None if no frames went both ways.
 
     For two gateways that hear each other, the shortest times there and back are taken as equal: half of their
@@ -60,17 +69,41 @@ def offsets(pairs: "Iterable[Row]", gateways: Sequence[str]) -> dict[str, int | 
 
 def clocks_of(picked: "DataFrame", at: "Places") -> dict[str, int]:
     """Measure how far clocks are ahead, in ns, by the frames without a fault among those `picked`
-    (`pipeline.analysis.audit.suspects`).
-
-    Clocks that cannot be compared are left out, and so are all if there is one gateway only.
-    """
-    gateways = sorted({gateway for gateway, _ in at.hubs})
-    if len(gateways) < 2:
+    (`pipeline.analysis.audit.suspects`)."""
+    if len(_gateways(at)) < 2:
         return {}
     good = picked.where("home is not null")
     times = good.withColumns({"segment": F.col("bus"), "ts_ns": F.col("first_ns")})
-    found = offsets(least(wire_hops(times)).collect(), gateways)
+    return ahead_by(least(wire_hops(times)).collect(), at)
+
+
+def least_of(rows: Iterable[tuple[int, str, str, str, int, int]]) -> list[Pair]:
+    """Find what `least` does, in Python: of rows with the key of a frame, gateway, hub, bus, direction and
+    time."""
+    ends: dict[tuple[int, str], tuple[list[Mark], list[Mark]]] = defaultdict(lambda: ([], []))
+    for key, gateway, hub, bus, way, at_ns in rows:
+        if hub.startswith(BRIDGE):
+            ends[key, bus][way].append((gateway, at_ns))
+    times: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for heard, sent in ends.values():
+        for (one, from_ns), (other, to_ns) in product(sent, heard):
+            if one != other:
+                times[one, other].append(to_ns - from_ns)
+    return [(*names, min(found), len(found)) for names, found in times.items()]
+
+
+def ahead_by(pairs: Iterable[Pair], at: "Places") -> dict[str, int]:
+    """Compute how far clocks are ahead, in ns, by what was measured between each two.
+
+    Clocks that cannot be compared are left out, and so are all if there is one gateway only.
+    """
+    gateways = _gateways(at)
+    found = offsets(pairs, gateways) if len(gateways) > 1 else {}
     return {gateway: ahead for gateway, ahead in found.items() if ahead}
+
+
+def _gateways(at: "Places") -> list[str]:
+    return sorted({gateway for gateway, _ in at.hubs})
 
 
 def at_one_clock(

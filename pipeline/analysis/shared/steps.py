@@ -76,9 +76,13 @@ def _jumps(rows: "DataFrame") -> Iterator[Step]:
     is_back = f"from_ns < was_ns - {BACK_NS}"
     is_ahead = f"from_ns > was_ns + {AHEAD_NS} OR to_ns > from_ns + {BACK_NS}"
     some = bins.where(f"{is_back} OR {is_ahead}").orderBy("from_ns").limit(_BINS_MOST)
-    near = some.select(*_RUN, F.explode(F.array("before", "bin")).alias("bin"), F.col("bin").alias("its"))
-    each = numbers.join(F.broadcast(near.distinct()), [*_RUN, "bin"])
-    wanted = each.select(*_RUN, "its", "cap_seq", "ts_ns").collect()
+    both = ((row, number) for row in some.collect() for number in (row.before, row.bin))
+    places = {(*row[:2], number, row.bin) for row, number in both if number is not None}
+    if not places:
+        return
+    names = {"gateway": str, "boot": int, "bin": int, "its": int}
+    near = F.broadcast(local_table(rows.sparkSession, names, sorted(places)))
+    wanted = numbers.join(near, [*_RUN, "bin"]).select(*_RUN, "its", "cap_seq", "ts_ns").collect()
     found = set[Step]()
     for one, other in pairwise(sorted(map(tuple, wanted))):
         by_ns = other[-1] - one[-1]

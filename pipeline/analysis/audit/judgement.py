@@ -1,0 +1,183 @@
+"""The judgement of suspects: few are judged in Python (`few`, `marks`), many by plans (`episodes`, `causes`).
+
+What counts mean (`explain`) and the names of faults (`labels`) are the same for both.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pyspark.sql import functions as F
+
+from capture.schema import BRIDGE, Direction
+from pipeline.analysis.audit import causes, few, marks, replays, ways
+from pipeline.analysis.audit.episodes import counted, numbered, summarised
+from pipeline.analysis.audit.explain import Seen, explain
+from pipeline.analysis.audit.labels import (
+    CIRCUMSTANCES,
+    FAULT_PATTERN,
+    FaultPattern,
+    Group,
+    PatternKey,
+    groups_of,
+)
+from pipeline.analysis.shared.clocks import ahead_by, at_one_clock, clocks_of, least_of
+from pipeline.analysis.shared.expected import Expected
+from pipeline.analysis.shared.frames import local_table
+from pipeline.analysis.shared.places import Places
+from pipeline.cache import cached
+from pipeline.input.span import Span
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+_LABEL: Final = {"kind": str, "stage": str, "segment": str, "gateway": str, "hub": str, "count": int}
+_OF_FRAME: Final = {"matched": str, "origin": int, "seq": int, "token": int, "key": int, "episode": int}
+FINDING: Final = {"ts_ns": int, **_LABEL, **_OF_FRAME, "last_ns": int}
+_WIRE: Final = ("key", "gateway", "hub", "bus", "dir", "first_ns")
+
+Found = tuple[PatternKey, int, Sequence[Seen]]
+"""A fault pattern, how many episodes have it inside the span, and what each hub has seen of them."""
+
+
+class Judged(NamedTuple):
+    """The faults of suspects: their `patterns`, the `groups` of these, and the `findings` one by one."""
+
+    patterns: Sequence[FaultPattern]
+    groups: Sequence[Group]
+    findings: "DataFrame"
+
+
+def judge(
+    picked: "DataFrame", expected: Expected, its: causes.Recorded, window_ns: int, span: Span
+) -> Judged:
+    """Find what is wrong with the suspects among the rows that were `suspects.picked`."""
+    table = few.collected(picked)
+    judged = None if table is None else judge_few(table, expected, its, window_ns, span)
+    if judged is None:  # divided by key, so that nothing after it has to move rows again
+        judged = judge_many(cached(picked.repartition("key")), expected, its, window_ns, span)
+    return judged
+
+
+def judge_few(
+    picked: "pa.Table", expected: Expected, recorded: causes.Recorded, window_ns: int, span: Span
+) -> Judged | None:
+    """Judge in Python. None if more was the matter meanwhile than the driver holds."""
+    good = picked.filter(picked["home"].is_valid())
+    its = recorded._replace(ahead=ahead_by(least_of(few.values(good, _WIRE)), recorded.at))
+    sums = few.Sums({its.at.segments[home] for home, _ in expected.routes}, span)
+    joins = replays.sides(its.taken, its.at)
+    every = list[few.Episode]()
+    for rows in few.by_key(few.sights(picked, its.ahead)).values():
+        found = few.divided(few.with_entries(rows, joins, its.at.by_envelope), its.at, window_ns, span)
+        found = few.without_replays(found) if joins else found
+        every += [sums.of(number, some) for number, some in found.items() if some]
+    counts = Counter({one.pattern: 0 for one in every})
+    counts.update(one.pattern for one in every if one.inside)
+    patterns, asked = explained(((key, n, sums.seen[key[0]]) for key, n in counts.items()), expected, its)
+    circumstances = marks.marks(every, asked, its.at.by_envelope)
+    return None if circumstances is None else _labelled(every, circumstances, patterns, its)
+
+
+def _labelled(
+    every: Sequence[few.Episode], found: Sequence[marks.Marks], patterns: Sequence[FaultPattern],
+    its: causes.Recorded,
+) -> Judged:  # fmt: skip
+    """Name the faults of each episode inside the span, by the numbers of what is alike in episodes."""
+    known = {one.key: one for one in patterns}
+    groups: dict[tuple[PatternKey, marks.Marks], dict[str, list[few.Episode]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for one, its_own in zip(every, found, strict=True):
+        if one.inside:
+            groups[one.pattern, its_own][one.matched].append(one)
+    made, rows = list[Group](), list[tuple[Any, ...]]()
+    for number, ((key, its_own), by_match) in enumerate(groups.items()):
+        for matched, some in by_match.items():
+            times = [one.ts_ns for one in some]
+            group = Group(number, known[key], matched, len(some), min(times), max(times), *its_own)
+            made.append(group)
+            rows += [one.finding(label) for label in dict.fromkeys(group.labels()) for one in some]
+    return Judged(patterns, made, local_table(its.rows.sparkSession, FINDING, rows))
+
+
+def judge_many(
+    picked: "DataFrame", expected: Expected, recorded: causes.Recorded, window_ns: int, span: Span
+) -> Judged:
+    """Judge by plans."""
+    its = recorded._replace(ahead=clocks_of(picked, recorded.at))
+    suspect = picked.where("home IS NULL")
+    joins = replays.sides(its.taken, its.at)
+    if joins:  # worked out, for Sail's client takes no plan that is much deeper
+        suspect = cached(replays.with_entries(suspect, joins, its.at.by_envelope))
+    timed = at_one_clock(suspect, its.ahead, {"first_at": "first_ns", "last_at": "last_ns"})
+    in_episodes = numbered(timed, its.at, window_ns, span)
+    if joins:
+        in_episodes = replays.as_one(in_episodes)
+        in_episodes = cached(in_episodes) if span.is_bounded else in_episodes
+    homes = {its.at.segments[home] for home, _ in expected.routes}
+    episode_rows = cached(summarised(counted(in_episodes), homes, span))
+    patterns, asked = explained(fault_patterns(episode_rows), expected, its)
+    marked = causes.marked(episode_rows, in_episodes, asked, its.at.by_envelope)
+    groups = groups_of(grouped(marked).collect(), patterns)
+    return Judged(patterns, groups, findings(marked, groups))
+
+
+def fault_patterns(episode_rows: "DataFrame") -> Iterator[Found]:
+    """Reduce episodes to fault patterns, a few dozen as a rule."""
+    found = episode_rows.groupBy(*FAULT_PATTERN).agg(
+        F.first("seen").alias("seen"), F.count(F.when(F.col("inside"), 1)).alias("episodes")
+    )
+    for row in found.collect():
+        key = row.fault_pattern, row.first, row.flow, row.begun
+        yield key, row.episodes, [Seen((one.gateway, one.hub), one.bus, one.dir, one.n) for one in row.seen]
+
+
+def explained(
+    found: Iterable[Found], expected: Expected, its: causes.Recorded
+) -> tuple[list[FaultPattern], causes.Asked]:
+    """Explain each fault pattern, and find what to ask of its episodes."""
+    every = list(explanations(found, expected, its.at))
+    known = causes.ways_of([one for one in every if one.lost], its.taken, its.at)
+    patterns = causes.with_needed(every, known, its.at)
+    return patterns, causes.asked(patterns, its, any(map(ways.are_parallel, known.values())))
+
+
+def explanations(found: Iterable[Found], expected: Expected, at: Places) -> Iterator[FaultPattern]:
+    """Explain each fault pattern by its counts."""
+    name = at.segments
+    routes = {(name[h], flow): frozenset(name[s] for s in to) for (h, flow), to in expected.routes.items()}
+    for key, episodes, counts in found:
+        _, first, flow, _ = key
+        found_out = explain(counts, first, flow, routes, at.paths, at.by_envelope)
+        yield FaultPattern(key, episodes, *found_out, passed=passed(counts, found_out[0]))
+
+
+def passed(seen: Iterable[Seen], entered: int) -> frozenset[str]:
+    """Return the bridges that put as many frames onto a segment as entered: they did not keep them."""
+    put = Counter[tuple[str, str]]()
+    for one in seen:
+        if one.dir == Direction.TX and one.hub[1].startswith(BRIDGE):
+            put[one.hub[1], one.segment] += one.n
+    return frozenset(hub for (hub, _), count in put.items() if count >= entered)
+
+
+def grouped(marked: "DataFrame") -> "DataFrame":
+    """Group the episodes inside the span by fault pattern and circumstances, a few hundred as a rule."""
+    return (
+        marked.where("inside")
+        .groupBy("label", *FAULT_PATTERN, *CIRCUMSTANCES, "matched")
+        .agg(
+            F.count(F.lit(1)).alias("episodes"),
+            F.min("ts_ns").alias("first_ns"),
+            F.max("ts_ns").alias("last_ns"),
+        )
+    )
+
+
+def findings(marked: "DataFrame", groups: Iterable[Group]) -> "DataFrame":
+    """Make the findings that users read: one for each episode inside the span, and fault."""
+    table = {(group.label, *label): None for group in groups for label in group.labels()}
+    named = local_table(marked.sparkSession, {"label": int, **_LABEL}, list(table))
+    return marked.where("inside").join(F.broadcast(named), "label").select(*FINDING)

@@ -1,0 +1,137 @@
+"""The circumstances of few episodes, in Python: as `causes.marked` finds those of many by plans."""
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from capture.schema import Direction
+from pipeline.analysis.audit import dark, filtered
+from pipeline.analysis.audit.causes import Asked, Needed
+from pipeline.analysis.audit.few import Episode, collected, values
+from pipeline.analysis.audit.labels import PatternKey
+from pipeline.analysis.audit.quiet import SLACK_NS
+from pipeline.analysis.shared.service import BIN_NS, MISSED_LEAST
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Spell = tuple[int, int, str]
+"""From when, until when, and the gateway that was last before."""
+Spells = Mapping[str, Sequence[Spell]]
+Hit = tuple[int, str, str]
+"""When a spell began in which an episode needed something, what that is, and the gateway that was last."""
+Entered = Callable[[Episode], Iterator[tuple[int, int]]]
+"""The times in which frames of an episode needed something."""
+_NO_SPELL: Final = (0, -1 << 62, "")
+_HOLE: Final = ("unseen", "from_ns", "to_ns")
+_SPELL: Final = ("name", "from_ns", "to_ns", "last")
+
+
+class Marks(NamedTuple):
+    """The values of `pipeline.analysis.audit.labels.CIRCUMSTANCES` for an episode."""
+
+    unseen: str | None = None
+    dark: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    silent: tuple[str, ...] = ()
+    last: tuple[str, ...] = ()
+    paused: tuple[str, ...] = ()
+    filtered: tuple[str, ...] = ()
+
+
+def marks(every: Sequence[Episode], found: Asked, by_envelope: bool) -> list[Marks] | None:
+    """Find the circumstances of each episode. None if there are too many times to look at."""
+    unseen, silent, paused = map(_rows, (found.unseen, found.silent, found.paused), (_HOLE, _SPELL, _SPELL))
+    if unseen is None or silent is None or paused is None:
+        return None
+    holes = [min((name for name, begin, end in unseen if _is_near(one, begin, end)), default=None)
+             for one in every]  # fmt: skip
+    seen = [(number, one) for number, one in enumerate(every) if holes[number] is None]
+    entered = _at_once if by_envelope else _entered
+    guilty = _lost_in(_spells(silent), _asked(seen, found.needs_bridge, entered))
+    quiet = _lost_in(_spells(paused), _asked(seen, found.needs_segment, _all_along))
+    made = [Marks(unseen) for unseen in holes]
+    for number, one in seen:
+        its = sorted(guilty.get(number, ()))
+        made[number] = Marks(
+            None,
+            tuple(sorted({name for name, begin, end in found.dark if _is_near(one, begin, end)})),
+            tuple(sorted({name for name, begin, end in found.absent if _began_near(one, begin, end)})),
+            tuple(name for _, name, _ in its),
+            tuple(last for *_, last in its),
+            tuple(sorted({name for _, name, _ in quiet.get(number, ())})),
+            tuple(sorted(filtered.segments(found.filtered, one.pattern, one.from_at))),
+        )
+    return made
+
+
+def _rows(frame: "DataFrame | None", names: Sequence[str]) -> list[tuple[Any, ...]] | None:
+    """Collect times; none if there is no table, None if there are too many."""
+    if frame is None:
+        return []
+    table = collected(frame)
+    return None if table is None else list(values(table, names))
+
+
+def _is_near(one: Episode, begin_ns: int, end_ns: int) -> bool:
+    return one.to_at >= begin_ns - dark.SLACK_NS and one.from_at <= end_ns + dark.SLACK_NS
+
+
+def _began_near(one: Episode, begin_ns: int, end_ns: int) -> bool:
+    return begin_ns - dark.SLACK_NS <= one.from_at <= end_ns + dark.SLACK_NS
+
+
+def _spells(rows: Iterable[tuple[str, int, int, str]]) -> Spells:
+    found: dict[str, list[Spell]] = defaultdict(list)
+    for name, from_ns, to_ns, last in sorted(rows):
+        found[name].append((from_ns, to_ns, last))
+    return found
+
+
+def _asked(
+    seen: Iterable[tuple[int, Episode]], needed: Collection[Needed], entered: Entered
+) -> Iterator[tuple[int, str, int, int]]:
+    """Yield the numbers of episodes, a name of what each needed, and when it did: from, and until."""
+    names: dict[PatternKey, list[str]] = defaultdict(list)
+    for pattern, first, flow, begun, name in needed:
+        names[pattern, first, flow, begun].append(name)
+    for number, one in seen:
+        for name in names.get(one.pattern, ()):
+            for from_at, to_at in entered(one):
+                yield number, name, from_at, to_at
+
+
+def _all_along(one: Episode) -> Iterator[tuple[int, int]]:
+    yield one.from_at, one.to_at
+
+
+def _at_once(one: Episode) -> Iterator[tuple[int, int]]:
+    yield one.from_at, one.from_at
+
+
+def _entered(one: Episode) -> Iterator[tuple[int, int]]:
+    """Yield when frames of an episode entered, by the opener: as `silent.entered`."""
+    its: dict[int, int] = {}
+    for row in one.sights:
+        if row.dir == Direction.RX and (row.hub, row.bus) == one.opener:
+            number = row.first_at // BIN_NS
+            its[number] = min(its.get(number, row.first_at), row.first_at)
+    return ((at, at) for at in its.values())
+
+
+def _lost_in(spells: Spells, asked: Iterable[tuple[int, str, int, int]]) -> dict[int, set[Hit]]:
+    """Find the spells in which episodes needed something with enough others: as `quiet.lost_in`."""
+    begins = {name: [begin - SLACK_NS for begin, *_ in some] for name, some in spells.items()}
+    hits, many = list[tuple[int, Hit]](), Counter[tuple[str, int]]()
+    for number, name, from_at, to_at in asked:
+        place = bisect_right(begins.get(name, ()), to_at) - 1
+        begin, end, last = spells[name][place] if place >= 0 else _NO_SPELL
+        if end + SLACK_NS >= from_at:
+            hits.append((number, (begin, name, last)))
+            many[name, begin] += 1
+    found: dict[int, set[Hit]] = defaultdict(set)
+    for number, hit in hits:
+        if many[hit[1], hit[0]] >= MISSED_LEAST:
+            found[number].add(hit)
+    return found
