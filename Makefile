@@ -26,7 +26,7 @@ demo: .venv/demo
 # Hundreds of processes import what one of them has compiled. tests/helpers/rooms.py says who runs what, and when.
 test: .venv/dev .venv/hermes/bin/python
 	$(call install,$(TEST_PACKAGES))
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 4 --no-loadscope-reorder
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --no-loadscope-reorder
 
 # Most tests, in three minutes: tests/slow.txt names the others. Needs neither Java nor Debian packages.
 quick: .venv/quick

@@ -76,8 +76,8 @@ def wire(path: Path) -> Iterator[None]:
 
 
 def _carry(entrance: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        ends = [roomy(entrance.accept()[0]) for _ in range(2)]
+    with contextlib.suppress(OSError), contextlib.ExitStack() as opened:
+        ends = [opened.enter_context(roomy(entrance.accept()[0])) for _ in range(2)]
         while True:
             for end in select.select(ends, (), ())[0]:
                 raw = bytearray(end.recv(FD_BYTES))

@@ -20,6 +20,7 @@ from tests.topologies.support import said
 from topologies.writing import reference
 
 ARROW = [Library("pyarrow", "pyarrow", "capture"), Library("numpy", "numpy", "capture")]
+SPOOL = Room("/d", 1 << 30, "spool_bytes")
 TLS = Tls(ca_file="ca.pem", cert_file="own.pem")
 OWN = [Readable("ca.pem"), Readable("own.pem"), Certificate("own.pem", "own.pem"), Secret("own.pem")]
 
@@ -47,10 +48,10 @@ OWN = [Readable("ca.pem"), Readable("own.pem"), Certificate("own.pem", "own.pem"
             LogSpec(on="gw", log=("p",), directory="/d"),
             [*ARROW, Directory("/d"), Room("/d", 1 << 30, "keep_bytes")],
         ),
-        (UploadSpec(on="gw", upload="/d", to="/mnt"), [*ARROW, Directory("/d"), Directory("/mnt")]),
+        (UploadSpec(on="gw", upload="/d", to="/mnt"), [*ARROW, Directory("/d"), SPOOL, Directory("/mnt")]),
         (
             UploadSpec(on="gw", upload="/d", to="s3://b/p", credentials="/c"),
-            [*ARROW, Directory("/d"), Readable("/c"), Secret("/c")],
+            [*ARROW, Directory("/d"), SPOOL, Readable("/c"), Secret("/c")],
         ),
     ],
 )

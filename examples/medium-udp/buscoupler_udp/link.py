@@ -65,7 +65,9 @@ class UdpPipe(OpenPipe):
         messages, strange = list[bytes](), 0
         for _ in range(_READ_DATAGRAMS):
             try:
-                messages.append(decode(self._socket.recv(_READ_BYTES)))
+                datagram = self._socket.recv(_READ_BYTES)
+                self._wire.tell((datagram,))
+                messages.append(decode(datagram))
             except BlockingIOError:
                 break
             except ConnectionRefusedError:  # answer to an earlier datagram: the peer does not listen
@@ -91,8 +93,9 @@ class UdpPipe(OpenPipe):
     def _pump(self) -> None:
         """Send until the socket is full, the rate limit allows no more, or the queue is empty."""
         while (taken := self._queue.take(self._loop.time())) is not None:
+            datagram = encode(taken[1])
             try:
-                self._socket.send(encode(taken[1]))
+                self._socket.send(datagram)
             except BlockingIOError:
                 self._queue.put_back(*taken)
                 return self._wait(True)
@@ -103,6 +106,7 @@ class UdpPipe(OpenPipe):
                 return self._gone(f"lost: {words_of(error)}")
             else:
                 self._queue.settle(len(taken[1]))
+                self._wire.tell((datagram,), True)
         self._wait(False)
         if self._queue and self._timer is None:
             self._timer = self._loop.call_at(self._queue.ready_s(), self._on_time)

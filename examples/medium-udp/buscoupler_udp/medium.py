@@ -20,6 +20,7 @@ class Udp(Medium):
         Word("unicast", ("host", "port"), "unicast:HOST:PORT?local_port=9950", "one peer over UDP"),
     )
     deaf: ClassVar = True
+    tmq_items: ClassVar = "datagrams"
 
     host: Annotated[Host, "the peer"]
     port: Annotated[Port, "UDP port of the peer"]

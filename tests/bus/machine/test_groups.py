@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -50,11 +51,23 @@ LISTENERS: dict[str, Callable[[int], object]] = {
 }
 
 
+@contextmanager
+def looked_at(file: int) -> Iterator[socket.socket | None]:
+    """Yield a descriptor as a socket, None if it is none. The descriptor stays open."""
+    if not stat.S_ISSOCK(os.fstat(file).st_mode):
+        yield None
+        return
+    with socket.socket(fileno=os.dup(file)) as sock:
+        yield sock
+
+
 def joined(port: int) -> list[int]:
     """Return, for each socket of this process that is bound to a port, whether it hears all groups of it."""
     found = []
     for name in os.listdir("/proc/self/fd"):
-        with suppress(OSError, ValueError), socket.socket(fileno=os.dup(int(name))) as sock:
+        with suppress(OSError), looked_at(int(name)) as sock:
+            if sock is None:
+                continue
             if sock.type == socket.SOCK_DGRAM and sock.family in OPTIONS and sock.getsockname()[1] == port:
                 found.append(sock.getsockopt(*OPTIONS[sock.family]))
     return found
