@@ -67,7 +67,7 @@ class Host:
 
     def __init__(self, number: int, directory: Path, line: Path, every_s: float) -> None:
         self.number, self.name = number, f"bc-{secrets.token_hex(3)}-{number}"
-        self._cable = f"lan{number}"
+        self._cable = f"lan-{secrets.token_hex(3)}"  # the kernel removes those of a setting before later
         self._files = directory / f"host{number}"
         self._files.mkdir()
         self._programs: list[subprocess.Popen[bytes]] = []
