@@ -13,6 +13,8 @@ from typing import Final
 from bus.leases.wire import LEASE_MS, LEASE_MS_MAX, LEASE_MS_MIN, LEASE_REAL_TIME_MS
 
 FACTOR: Final = 8
+FACTOR_REAL_TIME: Final = 2
+"""With real-time priority lateness comes from our own work, and its worst hardly grows."""
 KEPT_S: Final = 600.0
 """So long a measurement counts."""
 STARTING_S: Final = 5.0
@@ -102,5 +104,6 @@ class Pace:
     def judge(self, now: float) -> int:
         """Return the lease to ask for now, in ms. `late_s` is the lateness that it is made for."""
         self.late_s = self._late.at(now) + self._answers.at(now)
-        self.lease_ms = min(self.most_ms, self.least_ms + int(1000 * FACTOR * self.late_s))
+        factor = FACTOR_REAL_TIME if self._real_time else FACTOR
+        self.lease_ms = min(self.most_ms, self.least_ms + int(1000 * factor * self.late_s))
         return self.lease_ms

@@ -7,7 +7,10 @@ The kernel tells them apart: it counts how long the main thread ran, and how lon
 
 import os
 import resource
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+FAULT_S: Final = 0.05
+"""So long a slow disk takes for a page of our memory, as a rule."""
 
 
 class Turns(NamedTuple):
@@ -34,7 +37,10 @@ def turns() -> Turns | None:
 
 
 def stopped_s(late_s: float, before: Turns | None, now: Turns | None) -> float:
-    """Return how much of a lateness, in seconds, the turns between two looks do not explain; 0 in doubt."""
-    if before is None or now is None or before.faults != now.faults:
+    """Return the part of a lateness, in seconds, that turns and faults between two looks do not explain.
+
+    It is 0 in doubt.
+    """
+    if before is None or now is None:
         return 0.0
-    return max(0.0, late_s - (now.had_s - before.had_s))
+    return max(0.0, late_s - (now.had_s - before.had_s) - FAULT_S * (now.faults - before.faults))

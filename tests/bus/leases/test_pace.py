@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from bus.leases.pace import FACTOR, KEPT_S, STARTED_S, STARTING_S, STOPPED_S, Pace, Worst
+from bus.leases.pace import FACTOR, FACTOR_REAL_TIME, KEPT_S, STARTED_S, STARTING_S, STOPPED_S, Pace, Worst
 from tests.bus.leases.failover_world import Desk, Gateway, World
 
 AT_S = STARTING_S + 1.0  # after the start
@@ -62,7 +62,7 @@ def test_without_a_length_in_the_file_real_time_priority_makes_leases_short_whil
         pace.prioritize(real_time)
         assert pace.judge(AT_S) == pace.least_ms == lease_ms
     pace.late(0.01, AT_S)
-    assert pace.judge(AT_S) == 100 + FACTOR * 10
+    assert pace.judge(AT_S) == 100 + FACTOR_REAL_TIME * 10
     given = Pace(300, 2000)
     given.prioritize(True)
     assert given.judge(AT_S) == 300

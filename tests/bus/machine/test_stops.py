@@ -39,7 +39,8 @@ late(wait)
     [
         (Turns(5.0, 1), Turns(5.2, 1), 0.8),
         (Turns(5.0, 1), Turns(6.5, 1), 0.0),
-        (Turns(5.0, 1), Turns(5.2, 2), 0.0),
+        (Turns(5.0, 1), Turns(5.2, 3), 0.7),
+        (Turns(5.0, 1), Turns(5.2, 21), 0.0),
         (None, Turns(5.2, 1), 0.0),
         (Turns(5.0, 1), None, 0.0),
     ],
