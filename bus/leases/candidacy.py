@@ -10,7 +10,6 @@ from bus.events import RecordEvent
 from bus.keys import Keyring
 from bus.leases.candidate import Candidate, State
 from bus.leases.link import BrokerLink
-from bus.leases.pace import STOPPED_S
 from bus.machine.real_time import is_real_time
 from bus.machine.stops import Turns, stopped_s, turns
 from bus.machine.wake_hook import WakefulLoop
@@ -231,7 +230,7 @@ class Candidacy:
         """Close the gate before anything leaves, if the loop slept through the end of the lease."""
         now = self._now()
         self._look_at_time(now)
-        if self._due_s is not None and now - self._due_s >= STOPPED_S:
+        if self._due_s is not None and now - self._due_s >= self.candidate.pace.stop_s:
             self._note_late(now)  # before the answers are read that came meanwhile
         if self.candidate.holding and now >= self.candidate.until_s:
             self.judge()

@@ -20,8 +20,6 @@ KEPT_S: Final = 600.0
 STARTING_S: Final = 5.0
 """A process that starts is late for reasons that pass: what it measures so early counts for `STARTED_S`."""
 STARTED_S: Final = 30.0
-STOPPED_S: Final = 0.25
-"""A stop that is shorter may be a paused virtual processor, which is lateness of its host."""
 _IDLE_S: Final = 0.005  # so late every machine is
 _STEP_S: Final = 10.0
 
@@ -73,9 +71,17 @@ class Pace:
             return self._given_ms
         return LEASE_REAL_TIME_MS if self._real_time else LEASE_MS
 
+    @property
+    def stop_s(self) -> float:
+        """The length of a stop that is a fault, in seconds, for then others have taken over.
+
+        A shorter one is lateness, such as that of a host that pauses a virtual processor.
+        """
+        return self.least_ms / 1000
+
     def late(self, seconds: float, now: float, stopped_s: float = 0.0) -> None:
         """Note that a timer of this process came so late, and for how much of that time it was stopped."""
-        if stopped_s < STOPPED_S:
+        if stopped_s < self.stop_s:
             self._note(self._late, seconds, now)
         else:
             self._stopped_s = now
