@@ -166,6 +166,7 @@ class Candidacy:
         self._note_late(now)
         pace.prioritize(is_real_time())
         self._due_s = now + pause_s
+        pace.expect(self._due_s)
         if pace.judge(now) >= 2 * max(self._told_ms, pace.least_ms):
             self._told_ms = pace.lease_ms
             words = f"this machine or a broker is late by up to {1000 * pace.late_s:.0f} ms, so the lease is"

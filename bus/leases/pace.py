@@ -56,6 +56,7 @@ class Pace:
         self._began_s: float | None = None
         self._real_time = False
         self._stopped_s = -inf  # until then the process was stopped
+        self._due_s = inf  # the next measurement
         self.revise(lease_ms, most_ms)
 
     def revise(self, lease_ms: int | None, most_ms: int) -> None:
@@ -87,9 +88,13 @@ class Pace:
             self._stopped_s = now
 
     def answered(self, seconds: float, now: float) -> None:
-        """Note that a broker took so long to answer."""
-        if now - seconds > self._stopped_s:
+        """Note that a broker took so long to answer, unless the answer waited for the end of a stop."""
+        if now - seconds > self._stopped_s and now - self._due_s < self.stop_s:
             self._note(self._answers, seconds, now)
+
+    def expect(self, due_s: float) -> None:
+        """Note when the next lateness is to be measured: until then a stop may be unknown."""
+        self._due_s = due_s
 
     def prioritize(self, real_time: bool) -> None:
         """Note whether the process has real-time priority now."""
