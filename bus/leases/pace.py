@@ -78,7 +78,7 @@ class Pace:
 
         A shorter one is lateness, such as that of a host that pauses a virtual processor.
         """
-        return self.least_ms / 1000
+        return max(LEASE_REAL_TIME_MS, self.least_ms) / 1000
 
     def late(self, seconds: float, now: float, stopped_s: float = 0.0) -> None:
         """Note that a timer of this process came so late, and for how much of that time it was stopped."""
