@@ -59,6 +59,8 @@ class Subjects:
 
         None if it is none, or its subject is no pattern's.
         """
+        if len(message) < COMPACT_BYTES:
+            return None
         _, hops, subject, origin, sequence = LAYOUT.unpack_from(message)
         found = self.of_number.get(subject & SUBJECT_MAX) if subject >= _SUBJECT_MARK else None
         frame = None if found is None else found.frame(message[COMPACT_BYTES:])
