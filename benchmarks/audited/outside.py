@@ -1,5 +1,7 @@
-"""Who speaks and listens at the doors of a plant: independent of the gateways, and connected again after each
-fault."""
+"""Programs at the doors of a plant, which speak and listen.
+
+They do not depend on the gateways, and connect again after each fault.
+"""
 
 import asyncio
 from collections import defaultdict
@@ -29,7 +31,7 @@ _GREETING_S: Final = 1.0
 
 
 class Door(BareEar):
-    """Who is at a door. `said` has when and with which pattern data were said, and `times` when they came."""
+    """A program at a door. `said`: when data were said, and with which pattern; `times`: when they came."""
 
     def __init__(self, name: str, link: Link) -> None:
         super().__init__(Hub(name))

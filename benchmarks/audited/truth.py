@@ -1,4 +1,4 @@
-"""What the audit says, frame by frame, beside what who was at the doors heard."""
+"""The findings of the audit, frame by frame, beside what the programs at the doors heard."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ _AROUND_S: Final = 3.0
 
 
 class AtDoor(Protocol):
-    """What is asked of who was at a door."""
+    """The part of a program at a door that is asked afterwards."""
 
     @property
     def said(self) -> Mapping[bytes, tuple[float, str]]:

@@ -156,9 +156,8 @@ class Window:
         self._number += 1
         self._note_out(noted.first, noted.frame, self._number)  # that may have been the copy
         if noted.due:
-            if (
-                not self._sides.trunks & bit
-            ):  # there a copy is known by its key, and may be held back for long
+            # On a trunk a copy is known by its key, and may be held back for long.
+            if not self._sides.trunks & bit:
                 self._lag.note(now - noted.heard_s, now)
             noted.due &= ~bit
             self._note_out(side, noted.frame, noted.number)

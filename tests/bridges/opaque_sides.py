@@ -15,13 +15,3 @@ def make(**options: object) -> Bridge:
 def bus_and_trunk(bridge: Bridge) -> tuple[Side, Side]:
     """Return the sides of a bus that has a trunk."""
     return bridge.side("plain", Policy(opaque=True)), bridge.side("trunk", Policy(trunk=True, opaque=True))
-
-
-def balanced(bridge: Bridge) -> bool:
-    ports = [port for side in bridge.sides for port in side.ports]
-    return all(
-        port.stats.balance() == 0
-        and port.inner.stats.offered == port.stats.sent
-        and port.inner.stats.received == port.stats.received + sum(port.stats.rejected.values())
-        for port in ports
-    )

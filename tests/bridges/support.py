@@ -7,6 +7,7 @@ import tty
 from collections.abc import Callable
 from pathlib import Path
 
+from bridges.bridge import Bridge
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
@@ -16,6 +17,17 @@ FRAME = bytes.fromhex("0202000511223344556677886" + "8656c6c6f")
 ENVELOPE = bytes.fromhex("e108f011a1b2c3d400000007")
 MESSAGE = ENVELOPE + FRAME
 SIZES = (4, 5, 7, 8, 11, 12, 13, 20, 59, 60, 61, 62, 63, 64, 65, 120, 124, 200, 255, 508, 1024, 2048, 3072)
+
+
+def balanced(bridge: Bridge) -> bool:
+    """Tell whether the ledgers of a bridge balance, those of its ports and those inside."""
+    ports = [port for side in bridge.sides for port in side.ports]
+    return all(
+        port.stats.balance() == 0
+        and port.inner.stats.offered == port.stats.sent
+        and port.inner.stats.received == port.stats.received + sum(port.stats.rejected.values())
+        for port in ports
+    )
 
 
 class RecordingPipe(Pipe):

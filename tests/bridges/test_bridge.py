@@ -19,7 +19,7 @@ from bus.wire.batch import from_payloads
 from bus.wire.envelope import Envelope, split, wrap
 from bus.wire.frame import is_frame, pack
 from bus.wire.timed import Agreement, wrap_timed
-from tests.bridges.support import FRAME, PtyPair, RecordingPipe, frame, recorder, say
+from tests.bridges.support import FRAME, PtyPair, RecordingPipe, balanced, frame, recorder, say
 from tests.helpers.links import can_link, uart_link
 from tests.helpers.peers import until
 from tests.helpers.ports import free_channel
@@ -37,16 +37,6 @@ class Clock:
 def make(**options: object) -> tuple[Bridge, Clock]:
     clock = Clock()
     return Bridge("b", 0xB, clock=clock, sequence=41, **options), clock  # type: ignore[arg-type]
-
-
-def balanced(bridge: Bridge) -> bool:
-    ports = [port for side in bridge.sides for port in side.ports]
-    return all(
-        port.stats.balance() == 0
-        and port.inner.stats.offered == port.stats.sent
-        and port.inner.stats.received == port.stats.received + sum(port.stats.rejected.values())
-        for port in ports
-    )
 
 
 def rejected(side: Side) -> dict[str, int]:

@@ -14,9 +14,9 @@ from bus.watch.watched import WatchedHub
 from bus.wire.batch import Batch, from_payloads
 from bus.wire.envelope import Envelope, take_apart, wrap
 from bus.wire.frame import is_frame, pack
-from tests.bridges.opaque_sides import HELLO, OWN, balanced, bus_and_trunk, make
+from tests.bridges.opaque_sides import HELLO, OWN, bus_and_trunk, make
 from tests.bridges.opaque_support import old_verdict
-from tests.bridges.support import FRAME, frame, recorder, say
+from tests.bridges.support import FRAME, balanced, frame, recorder, say
 
 LARGE = bytes(range(256)) * 4096
 

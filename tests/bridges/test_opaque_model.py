@@ -10,9 +10,9 @@ from bridges.policy import Policy
 from bus.patch import join
 from bus.wire.envelope import Envelope, is_enveloped, take_apart, wrap
 from bus.wire.frame import pack
-from tests.bridges.opaque_sides import HELLO, OWN, balanced, bus_and_trunk, make
+from tests.bridges.opaque_sides import HELLO, OWN, bus_and_trunk, make
 from tests.bridges.opaque_support import old_verdict
-from tests.bridges.support import FRAME, frame, recorder, say
+from tests.bridges.support import FRAME, balanced, frame, recorder, say
 
 anything = st.one_of(
     st.sampled_from([FRAME, frame(4), pack(0xE1, (7,)), HELLO, b"", bytes(4000)]),

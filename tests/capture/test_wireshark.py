@@ -27,22 +27,18 @@ ETHERNET = 1
 TWINS = ("axjgjz", "ziieqj")  # one token
 
 
-def dissected(path: Path, *words: str) -> list[dict[str, Any]]:
-    """Return the layers of each packet, by tshark's names."""
-    command = [
-        "tshark",
-        "-X",
-        f"lua_script:{DISSECTOR}",
-        "-r",
-        str(path),
-        "-T",
-        "json",
-        "--no-duplicate-keys",
-        *words,
-    ]
+def tshark(path: Path, form: str, *words: str) -> str:
+    """Return what tshark prints of a capture with our dissector, as `json` or `fields`."""
+    command = ["tshark", "-X", f"lua_script:{DISSECTOR}", "-r", str(path), "-T", form, *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=True)
     assert "Lua" not in done.stderr, done.stderr
-    return [packet["_source"]["layers"] for packet in json.loads(done.stdout)]
+    return done.stdout
+
+
+def dissected(path: Path, *words: str) -> list[dict[str, Any]]:
+    """Return the layers of each packet, by tshark's names."""
+    printed = tshark(path, "json", "--no-duplicate-keys", *words)
+    return [packet["_source"]["layers"] for packet in json.loads(printed)]
 
 
 def row(number: int, message: bytes, kind: int = 0, direction: int = 0) -> Packet:
@@ -123,19 +119,7 @@ def test_items_on_wires_are_shown_by_what_they_are(tmp_path: Path) -> None:
         for n, one in enumerate(some)
     ]
     path.write_bytes(writer.head() + b"".join(map(writer.blocks, rows)))
-    command = [
-        "tshark",
-        "-X",
-        f"lua_script:{DISSECTOR}",
-        "-r",
-        str(path),
-        "-T",
-        "fields",
-        "-e",
-        "_ws.col.Info",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=True)
-    assert done.stdout.splitlines() == [
+    assert tshark(path, "fields", "-e", "_ws.col.Info").splitlines() == [
         "frames: 0x123 2 bytes", "frames: 0x18fef100x 12 bytes", "frames: 5 bytes",
         "bytes: 8 bytes", "bytes: 2 bytes", "bytes: 0 bytes", "registers: 3 bytes",
     ]  # fmt: skip

@@ -206,7 +206,8 @@ class I2cSpokenPipe(OpenPipe):
 
     def _show(self, answers: Sequence[Answer]) -> None:
         """Show a tap what was read: the address of the chip, the register, and the data."""
-        for asked in (self._asked,) if self._asked is not None else ():
+        asked = self._asked
+        if asked is not None:
             read = [one.data for one in answers if one.data and one.token == asked.token]
             self._wire.tell([asked.on_wire()[:2] + data for data in read])
 

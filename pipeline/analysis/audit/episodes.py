@@ -23,7 +23,7 @@ EPISODE: Final = ("key", "episode")
 BY_CONTENT: Final = "content"
 BY_ENVELOPE: Final = "envelope"
 BOTH: Final = "content, envelope on trunks"
-"""How the rows of a frame were matched."""
+"""The ways by which rows are matched to a frame."""
 
 _LATE: Final = 1 << 60
 _OF_FRAME: Final = ("origin", "seq", "token", "flow", "begun")
