@@ -47,7 +47,7 @@ async def written(write: Callable[[bytes], int], data: bytes) -> None:
     left = memoryview(data)
     while left:
         try:
-            left = left[write(left[:65536]) :]
+            left = left[write(bytes(left[:65536])) :]
         except BlockingIOError:
             await asyncio.sleep(0)
 
