@@ -60,8 +60,8 @@ class Appended(NamedTuple):
 
 
 class Read(NamedTuple):
-    """A result of `read`: records, and the number after them. Of those in between, `damaged` are the numbers of
-    messages that cannot be read, and `gone` of those that are not kept any more."""
+    """A result of `read`: records, and the number after them. Of the messages in between, `damaged` cannot be
+    read, and `gone` are not kept any more."""
 
     records: list[Record]
     following: int
@@ -70,8 +70,8 @@ class Read(NamedTuple):
 
 
 class Backlog(NamedTuple):
-    """The messages that a consumer has not acknowledged, their bytes in the journal (shared out evenly within a
-    segment), and when the oldest was first journaled, in ms since 1970; None without any."""
+    """The messages that a consumer has not acknowledged, their bytes in the journal (shared out evenly within
+    a segment), and when the oldest was first journaled, in ms since 1970; None without any."""
 
     messages: int
     bytes: int
