@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from bridges.items import Items
+from bridges.protocols.endings import other_end
 from bridges.protocols.lines.places import DATA, groups_in, places_in, places_of, start_of
 from bridges.protocols.protocol import Problem, Protocol, Way
 from bus.needs import Library, Need
@@ -98,6 +99,9 @@ class Lines(Protocol):
     @property
     def noun(self) -> str:
         return "a line that matches" if self.matches and self.unmatched is None else "a line"
+
+    def guess(self, sample: bytes, guess: str) -> str:
+        return other_end(self.ending, sample, guess)
 
     @property
     def way(self) -> Way:

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from bridges.media.guess import of_bytes
+from bridges.media.guess import likeness, of_bytes
 from bridges.media.uart.codec import encode
 from bus.wire.frame import pack
 
@@ -35,6 +35,16 @@ def test_nothing_is_said_of_nothing_and_words_name_what_was_seen() -> None:
 
 def test_a_sentence_with_a_wrong_checksum_is_only_text() -> None:
     assert of_bytes([GGA.replace(b"*47", b"*48")] * 3).protocol == "lines"
+
+
+@pytest.mark.parametrize("odd", [0, 1])
+def test_text_with_a_parity_bit_is_known_and_the_end_of_its_lines_too(odd: int) -> None:
+    text = b"  12.5 kg\r  12.6 kg\r 112.7 kg\r"
+    found = of_bytes([bytes(byte | (byte.bit_count() % 2 ^ odd) << 7 for byte in text)])
+    assert (found.protocol, found.settings) == ("lines", {"delimiter": "\r"})
+    assert found.line == {"data_bits": 7, "parity": "EO"[odd]}
+    assert of_bytes([text]).line == {}
+    assert likeness(bytes([text[0] | 0x80]) + text[1:], "lines") == ""
 
 
 def test_noise_is_nothing_and_never_raises() -> None:
