@@ -6,7 +6,7 @@ Layout and meaning: docs/wire/durable.md. All numbers are big-endian. A record h
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from struct import Struct
+from struct import Struct, error
 from typing import Final
 from zlib import crc32
 
@@ -29,7 +29,7 @@ LONGEST_BYTES: Final = HEAD_BYTES + 24 + BODY_BYTES
 
 _MARK: Final = bytes((MAGIC,))
 _FIRST, _CHECKED_AT, _SECOND_AT = Struct(">BBHI"), 8, 12
-_SECOND, _ORIGIN, _ENDS = Struct(">QQ"), Struct(">QQ"), Struct(">Q")
+_CHECKED, _ORIGIN, _ENDS = Struct(">BBHIQQ"), Struct(">QQ"), Struct(">Q")
 _EXTRA_BYTES: Final = (0, 16, 8, 24)
 """Bytes between head and messages, by the flags."""
 _LONG_SHARE: Final = 4
@@ -113,13 +113,18 @@ def encode(
 
     Raises `RecordError`.
     """
-    made = list[Record]()
-    whole = bytes(data)
-    for start, end, count in cut(whole):
-        made.append(_packed(whole[start:end], count, number, time_ms, origin, ends))
-        number += count
-        if origin:
-            origin = origin[0], origin[1] + count
+    whole, made = bytes(data), list[Record]()
+    try:
+        size = len(whole) - LENGTH_BYTES
+        if 0 <= size == LENGTH.unpack_from(whole)[0] <= BODY_BYTES:
+            return [_packed(whole, 1, number, time_ms, origin, ends)]
+        for start, end, count in cut(whole):
+            made.append(_packed(whole[start:end], count, number, time_ms, origin, ends))
+            number += count
+            if origin:
+                origin = origin[0], origin[1] + count
+    except error as fault:
+        raise RecordError(f"no record can be made: {fault}") from None
     return made
 
 
@@ -127,10 +132,12 @@ def _packed(
     body: bytes, count: int, number: int, time_ms: int, origin: Origin | None, ends: int | None
 ) -> Record:
     flags = (ORIGIN_FLAG if origin else 0) | (0 if ends is None else ENDS_FLAG)
-    extra = (_ORIGIN.pack(*origin) if origin else b"") + (b"" if ends is None else _ENDS.pack(ends))
-    first = _FIRST.pack(MAGIC, flags, count, len(extra) + len(body))
-    rest = b"".join((_SECOND.pack(number, time_ms), extra, body))
-    encoded = b"".join((first, crc32(rest, crc32(first)).to_bytes(4), rest))
+    extra = b""
+    if flags:
+        extra = (_ORIGIN.pack(*origin) if origin else b"") + (b"" if ends is None else _ENDS.pack(ends))
+    head = _CHECKED.pack(MAGIC, flags, count, len(extra) + len(body), number, time_ms) + extra
+    check = crc32(body, crc32(head)).to_bytes(4)
+    encoded = b"".join((head[:_CHECKED_AT], check, head[_CHECKED_AT:], body))
     return Record(number, count, time_ms, origin, ends, encoded, HEAD_BYTES + len(extra))
 
 
