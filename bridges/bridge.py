@@ -45,6 +45,10 @@ class Bridge(Inside):
         self.settle()
         return made
 
+    def others(self, side: Side) -> tuple[Side, ...]:
+        """Return all sides but this one."""
+        return tuple(other for other in self.sides if other is not side)
+
     def revise_side(self, side: Side, policy: Policy) -> None:
         """Make a side judge by another policy from the next batch on."""
         side.take(policy)
@@ -52,7 +56,7 @@ class Bridge(Inside):
 
     def remove(self, side: Side) -> None:
         """Forget a side whose links are closed. It is no error if it is not there."""
-        self.sides = tuple(other for other in self.sides if other is not side)
+        self.sides = self.others(side)
         self.settle()
 
     def revise(self, origin: int, pattern: Iterable[int | str]) -> None:

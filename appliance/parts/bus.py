@@ -49,7 +49,7 @@ class BusPart(BasePart):
         if not resolved.trunked:
             return WatchedHub(self.name)
         bridge = Bridge(self.name, self.origin(resolved.origin))
-        bridge.side("plain", Policy(opaque=True))
+        bridge.side("plain", Policy(opaque=True, late=True))
         bridge.side("trunk", Policy(trunk=True, opaque=True))
         return bridge
 

@@ -1,0 +1,33 @@
+"""The settings of a durable trunk in a topology."""
+
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
+
+from bus.schema import Bytes, Key, Length, Name, Path, Patterns, Range, Record, Single
+
+ENDS_MAX: Final = 63
+"""So many ends may keep one journal: each has a bit in its records."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Durable(Record):
+    """The journal that a bus keeps for the other ends of a trunk."""
+
+    SHORT = "directory"
+    directory: Annotated[Path, "where the journal is; one for all durable trunks of a bus"]
+    pattern: Annotated[Patterns, "keep only frames of these patterns; the rest is live only"] = ()
+    bytes: Annotated[Bytes, "size of the journal; its oldest records make room, and are counted"] = 1 << 30
+    age_h: Annotated[float, Range(0.01, 8760), "what is older is dropped, in hours"] = 72.0
+    catch_up: Annotated[float, Range(0.01, 1), "share of the time that the backlog takes of the trunk"] = 0.5
+    order: Annotated[
+        Literal["lanes", "fifo"], "`fifo`: new messages wait for those that were kept; else they go first"
+    ] = "lanes"
+    sync_ms: Annotated[int, Range(1, 10_000), "messages of so long are synced together"] = 10
+    ends: Annotated[
+        tuple[Name, ...],
+        Length(1, ENDS_MAX),
+        Single(),
+        "the gateways for which it keeps, others get live traffic; by default the one that the address dials, "
+        "or all that dial it in this file",
+        Key("for"),
+    ] = ()
