@@ -45,10 +45,6 @@ class Bridge(Inside):
         self.settle()
         return made
 
-    def others(self, side: Side) -> tuple[Side, ...]:
-        """Return all sides but this one."""
-        return tuple(other for other in self.sides if other is not side)
-
     def revise_side(self, side: Side, policy: Policy) -> None:
         """Make a side judge by another policy from the next batch on."""
         side.take(policy)
@@ -56,7 +52,7 @@ class Bridge(Inside):
 
     def remove(self, side: Side) -> None:
         """Forget a side whose links are closed. It is no error if it is not there."""
-        self.sides = self.others(side)
+        self.sides = tuple(other for other in self.sides if other is not side)
         self.settle()
 
     def revise(self, origin: int, pattern: Iterable[int | str]) -> None:
@@ -68,6 +64,7 @@ class Bridge(Inside):
         """Make all sides judge by the present rules, from the next batch on."""
         self.simple = not self.core_rule and all(side.plain for side in self.sides)
         self.stamps = any(side.trunk for side in self.sides)
+        self.prompt_sides = sum(not side.late for side in self.sides)
         for number, side in enumerate(self.sides):
             side.settle(number)
         if self.gate is not None:

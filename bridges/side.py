@@ -70,7 +70,7 @@ class Side(Hub):
         self.inward, self.outward = Rules(self.bridge.core_rule, self._in), Rules(self._out)
         self.lets_out_opaque = self.opaque and self.outward.opaque
         self._watches = self.opaque and not self.inward.opaque
-        self._lets_in_late = all(other.late for other in self.bridge.others(self))
+        self._lets_in_late = self.bridge.prompt_sides == (0 if self.late else 1)
         self._admission = self._admitting(self.bridge.seen)
         for port in self.ports:
             port.admission = self._admitting(port.keys)

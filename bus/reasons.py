@@ -115,7 +115,9 @@ REJECTED: Final = (
     Reason("duplicate", "elsewhere", "the frame came before, another way"),
     Reason("standby", "elsewhere", "this gateway does not forward now: another one does"),
     Reason("heard", "elsewhere", "a standby saw the frame on both sides"),
-    Reason("late", "elsewhere", "just after a takeover: the other gateway still sent the frame; or it waited in a journal"),
+    Reason(
+        "late", "elsewhere", "after a takeover: the other gateway still sent it; or it waited in a journal"
+    ),
     Reason("repeat", "elsewhere", "CAN: a controller sent a frame again that was received before"),
     Reason("fragment repeated", "elsewhere", "multicast: the fragment came before"),
     Reason("foreign", "elsewhere", "CAN: the frame is not ours"),

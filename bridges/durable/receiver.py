@@ -46,8 +46,8 @@ class Taken(NamedTuple):
     known: int
 
     def identified(self, batch: Batch) -> list[tuple[Batch, Origin | None]]:
-        """Divide a batch that leaves while this one passes through the bus: runs of messages, and who numbered
-        the first of each; None for those that came from elsewhere."""
+        """Divide a batch that leaves while this one passes through the bus. Return runs of messages, and who
+        numbered the first of each; None for those that came from elsewhere."""
         if batch.count == len(self.numbers) and self._is_run():
             return [(batch, (self.journal, self.numbers[0]))]
         known = dict(zip(keys_of(self.batch), self.numbers, strict=False)) if self.batch is not None else {}
@@ -90,7 +90,7 @@ class Memory:
         return Taken(batch, carried.age_ms, journal, numbers, tuple(marks), record.count - len(numbers))
 
     def _add(self, mark: Mark) -> None:
-        """Remember numbers. Where they lie too scattered, the smallest gap between them is taken for settled."""
+        """Remember numbers. If they lie too scattered, the smallest gap between them counts as settled."""
         known = self.of(mark.journal)
         while not known.add(mark.first, mark.last, RANGES_MAX):
             known.close_smallest()

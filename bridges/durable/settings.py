@@ -27,7 +27,7 @@ class Durable(Record):
         tuple[Name, ...],
         Length(1, ENDS_MAX),
         Single(),
-        "the gateways for which it keeps, others get live traffic; by default the one that the address dials, "
-        "or all that dial it in this file",
+        "the gateways for which it keeps; others get live traffic. By default the one that it dials, or all "
+        "that dial it in this file",
         Key("for"),
     ] = ()
