@@ -121,7 +121,8 @@ class Side(Record):
     ] = None
     keys: OwnKeys = None
     late: Annotated[
-        bool, "what waited in the journal of a durable trunk for more than 2 s leaves here too (docs/durable.md)"
+        bool,
+        "what waited in the journal of a durable trunk for more than 2 s leaves here too (docs/durable.md)",
     ] = False
 
     def __post_init__(self) -> None:
