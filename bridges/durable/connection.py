@@ -99,10 +99,8 @@ class Connection:
         return self._end or self._attached
 
     def say(self, messages: list[bytes]) -> None:
-        """Send messages of the durable trunk. What the pipe drops of them would never come: it is closed."""
-        self._pipe.send(from_payloads(messages))
-        if self._end is not None and self._pipe.stats.dropped and not self._is_closed:
-            self._pipe.close()
+        """Send messages of the durable trunk."""
+        self._pipe.say(from_payloads(messages))
 
     def live(self, batch: Batch) -> bool:
         """Send messages that no journal has; return False if there is no room for them."""
@@ -136,7 +134,7 @@ class Connection:
     def _fail(self, why: str) -> None:
         cause = {"cause": f"{self._pipe.link}: {why}"}
         log.warning("%s: closed: %s", self._pipe.name, why, extra=cause)
-        self._pipe.stats.reject("malformed")
+        self._origin.stats.reject("malformed")
         self._pipe.close()
 
     def _pass_on(self, plain: list[bytes]) -> None:

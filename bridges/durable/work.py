@@ -51,7 +51,7 @@ class Opened(NamedTuple):
 
 
 class Worked(NamedTuple):
-    """What was done: the new records, what each end has lost so far by reason, and its backlog if looked at."""
+    """What was done: new records, losses of each end so far by reason, and backlogs if looked at."""
 
     records: list[Record]
     losses: Mapping[str, Mapping[str, int]]
