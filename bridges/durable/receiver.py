@@ -32,7 +32,7 @@ class Mark(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What a record brought: its new messages, None for none, and how old they are in ms.
+    """The outcome of a record: its new messages, None for none, and how old they are in ms.
 
     `journal` numbered them first, by `numbers`. `marks` are to be remembered before they are acknowledged.
     `known` messages had come before.

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
 from bus.schema import Bytes, Key, Length, Name, Path, Patterns, Range, Record, Single
+from bus.transports.options import STREAMS
+from bus.urls import split_url
 
 ENDS_MAX: Final = 63
 """So many ends may keep one journal: each has a bit in its records."""
@@ -31,3 +33,21 @@ class Durable(Record):
         "that dial it in this file",
         Key("for"),
     ] = ()
+
+    @property
+    def journal(self) -> tuple[object, ...]:
+        """The settings of the journal itself, which all durable trunks of a bus share."""
+        return self.directory, self.bytes, self.age_h, self.catch_up, self.order, self.sync_ms
+
+
+def check_durable(url: str, trunk: bool, durable: Durable | None) -> None:
+    """Raise ValueError for a journal where no end could acknowledge anything."""
+    if durable is None:
+        return
+    scheme = split_url(url).scheme
+    if not trunk:
+        raise ValueError(
+            "durable has no effect here: only appliances acknowledge, so write trunk: true beside it"
+        )
+    if scheme not in STREAMS:
+        raise ValueError(f"durable has no effect here: on {scheme}:// nobody can be told from another")

@@ -35,7 +35,7 @@ class Told(NamedTuple):
 
 
 class EndState(NamedTuple):
-    """What a journal knows of an end when it is opened: its bit in records, what it has, and what is kept."""
+    """The state of an end in a journal that was opened: its bit in records, what it has, and what is kept."""
 
     bit: int
     acknowledged: RangeSet
@@ -51,7 +51,7 @@ class Opened(NamedTuple):
 
 
 class Worked(NamedTuple):
-    """What was done: new records, losses of each end so far by reason, and backlogs if looked at."""
+    """The outcome of work: new records, the losses of each end so far by reason, backlogs if looked at."""
 
     records: list[Record]
     losses: Mapping[str, Mapping[str, int]]

@@ -363,7 +363,7 @@ class StreamPipe(Pipe):
         return leaves
 
     def say(self, batch: Batch) -> None:
-        """Send messages of the connection itself, which no ledger counts and nothing drops before it closes."""
+        """Send messages of the connection itself, which no ledger counts, and nothing drops but its end."""
         if not self.closed:
             self._say(batch.keep() if self._encode is None else self._encode(batch)[0])
 

@@ -59,6 +59,10 @@ class Gateway:
         """Say messages as a program of the bus."""
         self.plain.publish(from_payloads(messages), None)
 
+    async def hears(self, count: int) -> None:
+        """Wait until the program has heard so many messages."""
+        await until(lambda: len(self.heard.messages) >= count, what=f"{count} messages")
+
     async def is_open(self) -> None:
         house = self.house
         assert house is not None

@@ -44,7 +44,7 @@ async def test_what_is_said_while_the_end_is_away_comes_when_it_is_back_and_once
         a.say(*(reading(500 * outage + number) for number in range(500)))
         listening = b.listen(listening.url)
         expected = 500 * (outage + 1)
-        await until(lambda expected=expected: len(b.heard.messages) >= expected, what="the backlog")
+        await b.hears(expected)
     assert b.heard.messages == [reading(number) for number in range(2000)]
     await until(lambda: a.end("gw-b").files.queued == 0, what="the acknowledgement")
     stats, files = account(a, link)
