@@ -2,6 +2,7 @@
 
 import socket
 from asyncio import get_running_loop
+from typing import Any
 
 import pytest
 
@@ -48,7 +49,7 @@ async def test_a_receiver_of_gps_sends_its_sentences_to_a_port_and_a_display_hea
     host = "127.255.255.255" if broadcast else "127.0.0.1"
     medium = Udp(host=host, port=near if broadcast else far, own_port=near, broadcast=broadcast)
     record = Nmea(root=("gps",)) if broadcast else Lines(receive=("gps",), send={"panel": "{data}\r\n"})
-    link = medium.speaking(record)
+    link: Any = medium.speaking(record)
     link.open(hub, get_running_loop())
     await until(lambda: link.state == "up")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as device:
