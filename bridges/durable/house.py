@@ -301,8 +301,8 @@ class House:
         end.gave_up(backlog.others, FOR_OTHERS)
         return self.catch_up(end)
 
-    def close(self) -> None:
-        """Write what waits, and close the journal. Idempotent."""
+    def close(self, wait: bool = False) -> None:
+        """Write what waits, and close the journal; with `wait`, return when that is done. Idempotent."""
         thread, found = self._thread, self._opened
         self._thread = self._opened = None
         for timer in self._timers.values():
@@ -314,7 +314,7 @@ class House:
             thread.submit(found.journal.close)
         for one in self._offered:
             one.settle(found is not None)
-        thread.shutdown(wait=False)
+        thread.shutdown(wait)
 
 
 def _work(found: Opened, offered: list[Offered], told: list[Told]) -> Callable[[], Worked]:
