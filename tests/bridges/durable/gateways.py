@@ -1,6 +1,7 @@
 """Gateways with a durable trunk, in one process: a bus each, whose links meet over TCP."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from bridges.bridge import Bridge
@@ -17,6 +18,8 @@ from bus.wire.batch import from_payloads
 from tests.bridges.support import RecordingPipe
 from tests.bus.journal.disk import Disk
 from tests.helpers.peers import until
+
+Make = Callable[..., "Gateway"]
 
 
 class Gateway:
@@ -70,17 +73,17 @@ class Gateway:
         assert house is not None
         await until(lambda: house.memory is not None, what="the journal")
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Stop; return when the journal is closed."""
         for link in self.links:
             link.close()
         if self.house is not None:
-            await asyncio.to_thread(self.house.close, True)
+            self.house.close(wait=True)
 
-    async def kill(self, disk: Disk) -> None:
+    def kill(self, disk: Disk) -> None:
         """End as a process that is killed: what its thread has not written is not written."""
         disk.kill()
-        await self.close()
+        self.close()
 
 
 def account(gateway: Gateway, link: BusLink) -> tuple[Stats, Stats]:
