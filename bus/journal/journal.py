@@ -239,6 +239,10 @@ class Journal:
         """The numbers of other journals that are taken for known although they never came (`Memory`)."""
         return self._memory.assumed
 
+    def all_known(self) -> dict[int, RangeSet]:
+        """Return the numbers of all other journals that this one had, as they are now."""
+        return {int(name, 16): held.copy() for name, held in self._received.sets.items()}
+
     # -- reading
 
     def read(self, number: int, most_bytes: int, until: int = U64_MAX) -> Read:
