@@ -241,7 +241,7 @@ class Journal:
 
     def all_known(self) -> dict[int, RangeSet]:
         """Return the numbers of all other journals that this one had, as they are now."""
-        return {int(name, 16): held.copy() for name, held in self._received.sets.items()}
+        return self._memory.all_known()
 
     # -- reading
 

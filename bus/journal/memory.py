@@ -1,6 +1,7 @@
 """The memory of a journal: which numbers of other journals came, so that each message comes once."""
 
 import os
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -12,6 +13,7 @@ RANGES_MAX: Final = 256
 """Ranges of numbers that are remembered of one journal."""
 JOURNALS_MAX: Final = 1024
 """Journals that are remembered: then the one that was known first is forgotten."""
+_NAME: Final = re.compile("[0-9a-f]{16}")
 
 
 class Memory:
@@ -25,6 +27,7 @@ class Memory:
     def open(self) -> None:
         """Read what is noted. Raises `OSError`."""
         self._notes.open()
+        self._notes.remove([name for name in self._notes.sets if not _NAME.fullmatch(name)])
 
     def add(self, journal: int, first: int, last: int) -> None:
         """Remember numbers of a journal; `sync` puts them on disk. Raises `OSError`."""
@@ -44,6 +47,10 @@ class Memory:
     def known(self, journal: int) -> RangeSet:
         """Return the numbers of a journal that came: a set to read, not to change."""
         return self._notes.sets.get(f"{journal:016x}") or RangeSet()
+
+    def all_known(self) -> dict[int, RangeSet]:
+        """Return the numbers of all journals that came, as they are now."""
+        return {int(name, 16): held.copy() for name, held in self._notes.sets.items()}
 
     def sync(self) -> None:
         """Put all on disk. Raises `OSError`."""
