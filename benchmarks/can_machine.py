@@ -3,23 +3,32 @@
 It boots the virtual machine of the tests. There cangen makes the frames, candump writes down what is on both
 buses, and the forwarding one of two redundant gateways is killed (-9) every `--kill` seconds. First it
 measures how many frames a second cangen to candump keeps there. Without `--rate` it then looks for what the
-gateways keep, up to half of that, and takes it, or half of it with kills. All share one emulated processor.
+gateways keep, up to half of that, and takes it, or half of it with kills. All share two emulated processors,
+where an import takes a gateway a minute and more: so each gateway is forked from a process that has made all
+imports, which are found by running the gateways on this machine first.
 """
 
 import asyncio
+import multiprocessing
 import os
+import re
+import subprocess
 import sys
 import tempfile
 import time
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from benchmarks.command import Command, run_as_command
 from benchmarks.tunnel import Flow, Gateways, is_in
 from tests.kernel import machine
 
+_MODULES = "BUSCOUPLER_MODULES"  # the path of a file that names them
+_LOOK_S = 12
+_forks = multiprocessing.get_context("forkserver")
 _FRAMES = 20_000
 _RUNG_S = 6.0
 _FIRST = 50.0
@@ -59,6 +68,18 @@ async def running(*command: str, output: Path | None = None) -> AsyncIterator[Pr
             if process.returncode is None:
                 process.kill()
             await process.wait()
+
+
+def imported(place: Path) -> list[str]:
+    """Run a gateway of each kind on this machine, and return the modules that they import."""
+    found = dict[str, None]()
+    gateways = Machine(place, *_BUSES)
+    for name in ("far", "a"):
+        words = "run", str(gateways.file), "--gateway", name, "--run-directory", str(place / name)
+        command = ["timeout", "-s", "INT", str(_LOOK_S), sys.executable, "-X", "importtime", "-m"]
+        ended = subprocess.run([*command, "buscoupler", *words], capture_output=True, text=True, check=False)
+        found |= dict.fromkeys(re.findall(r"^import time:.*\| +([\w.]+)$", ended.stderr, re.MULTILINE))
+    return [name for name in found if "__main__" not in name]
 
 
 def listeners(bus: str) -> int:
@@ -117,13 +138,46 @@ async def kept(place: Path) -> float:
         return _FRAMES / (time.monotonic() - began_s)
 
 
+class Forked:
+    """A process that was forked, as `Started` has it."""
+
+    def __init__(self, process: BaseProcess) -> None:
+        self._process = process
+        self.pid, self.kill = process.pid or 0, process.kill
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    async def wait(self) -> None:
+        await asyncio.to_thread(self._process.join)
+
+
+def program(log: str, words: list[str]) -> None:
+    """Run the program in a process that was forked."""
+    from appliance.commandline.cli import main as run
+
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    sys.exit(run(words))
+
+
 class Machine(Gateways):
     """Three gateways between the buses of this machine, where each question takes long."""
 
     ask_s, answer_s = 2.0, 30.0
+    broker = ", lease_ms: 2000, lease_max_ms: 8000"
 
-    def command(self, *run: str) -> list[str]:
-        return [sys.executable, "-m", "buscoupler", *run]
+    async def run(self, *words: str) -> Forked:
+        log = str(self.place / f"{words[3]}.log")
+        process = _forks.Process(target=program, args=(log, list(words)), daemon=True)
+        await asyncio.to_thread(process.start)
+        return Forked(process)
+
+    def logs(self) -> str:
+        """Return the end of what each gateway said."""
+        return "\n".join(f"{log.name}: {log.read_text()[-1500:]}" for log in self.place.glob("*.log"))
 
     async def ready(self) -> None:
         """Wait until one gateway forwards, the other one could, and a frame has crossed."""
@@ -175,8 +229,10 @@ async def inside(rate: float, seconds: float, every_s: float) -> int:
         print(f"cangen to candump keeps {most:.0f} frames/s", flush=True)
         gateways = Machine(Path(place), *_BUSES)
         try:
+            began_s = time.monotonic()
             await gateways.start("far", "a", "b")
             await gateways.ready()
+            print(f"the gateways are ready after {time.monotonic() - began_s:.0f} s", flush=True)
             chosen = rate or await gateways.kept(most / 2)
             chosen /= 1 if rate or not every_s else 2  # a gateway that starts takes the processor, too
             killer = asyncio.ensure_future(gateways.kill(every_s))
@@ -188,6 +244,9 @@ async def inside(rate: float, seconds: float, every_s: float) -> int:
                 print(f"{used_us:.0f} us of processor a frame, of three gateways")
             print(f"{gateways.takeovers} takeovers; {chosen / most:.0%} of what cangen to candump keeps")
             return 0 if said(chosen, *flows, gateways) else 1
+        except TimeoutError:
+            print(f"not ready in {_BOOT_S:.0f} s:\n{gateways.logs()}")
+            return 1
         finally:
             gateways.close()
 
@@ -200,13 +259,17 @@ def main() -> int:
     parser.add_argument("--kill", type=float, default=0.0, help="seconds from one kill -9 to the next")
     options = parser.parse_args()
     if machine.IN_GUEST in os.environ:
+        _forks.set_forkserver_preload(Path(os.environ[_MODULES]).read_text().split())
         return asyncio.run(inside(options.rate, options.seconds, options.kill))
     if reason := machine.missing():
         print(reason, file=sys.stderr)
         return 2
     words = "--seconds", str(options.seconds), "--rate", str(options.rate), "--kill", str(options.kill)
     with tempfile.TemporaryDirectory(prefix="machine-") as share:
-        command = [sys.executable, "-m", "benchmarks.can_machine", *words]
+        modules = Path(share) / "modules"
+        with tempfile.TemporaryDirectory() as place:
+            modules.write_text("\n".join(imported(Path(place))))
+        command = ["env", f"{_MODULES}={modules}", sys.executable, "-m", "benchmarks.can_machine", *words]
         result = machine.run(command, Path(share), options.seconds + 2 * _BOOT_S, cpus=2)
     print(result.output or result.console)
     return 1 if result.status is None else result.status

@@ -59,13 +59,11 @@ def likeness(sample: bytes, spoken: str = "tmq") -> str:
     found = of_bytes([sample])
     if found.protocol == "" or found.share < _SURE:
         return ""
-    if found.line:
-        return f"{found.words}: `{', '.join(f'{key}: {value}' for key, value in found.line.items())}`"
-    if found.protocol == spoken:
-        return ""
-    if found.protocol == "tmq":
+    if found.protocol == "tmq" != spoken:
         return f"{found.words}: leave `protocol` out"
-    return f"{found.words}: `protocol: {found.protocol}`"
+    fitting = [f"{key}: {value}" for key, value in found.line.items()]
+    fitting += [f"protocol: {found.protocol}"] if found.protocol != spoken else []
+    return f"{found.words}: `{', '.join(fitting)}`" if fitting else ""
 
 
 def _tmq(_: Sequence[bytes], data: bytes) -> Guess | None:

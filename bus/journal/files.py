@@ -6,7 +6,9 @@ A test gives `Files` of its own, such as a disk that forgets at a power cut what
 import fcntl
 import os
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
+
+_BLOCK_BYTES: Final = 64 * 1024
 
 
 class Files(Protocol):
@@ -135,7 +137,10 @@ def read_all(files: Files, path: str, most_bytes: int) -> bytes | None:
         file = files.open(path)
     except FileNotFoundError:
         return None
+    data = bytearray()
     try:
-        return files.pread(file, most_bytes, 0)
+        while block := files.pread(file, min(_BLOCK_BYTES, most_bytes - len(data)), len(data)):
+            data += block
     finally:
         files.close(file)
+    return bytes(data)

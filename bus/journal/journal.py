@@ -18,7 +18,7 @@ from bus.errors import words_of
 from bus.journal.errors import JournalError, JournalFull
 from bus.journal.files import Files, SystemFiles
 from bus.journal.identity import Identity, Trunk, identify
-from bus.journal.notes import Notes
+from bus.journal.notes import ACKNOWLEDGED, COUNTS, GONE, RECEIVED, Notes
 from bus.journal.ranges import U64_MAX, Range, RangeSet
 from bus.journal.reading import Reader
 from bus.journal.record import Origin, Record, encode
@@ -34,9 +34,9 @@ RANGES_MAX: Final = 4096
 """Ranges of numbers that are remembered of one consumer, or of one other journal."""
 JOURNALS_MAX: Final = 4096
 """Other journals that are remembered."""
-_SEGMENT_BYTES: Final = 256 * 1024, 8 << 20
+SEGMENT_BYTES: Final = 256 * 1024, 8 << 20
+"""The least and the most bytes of a segment."""
 _SEGMENTS: Final = 64
-_GONE: Final = ""
 _RUNNING: Final = "running_s"
 Policy = Literal["oldest", "newest"]
 
@@ -105,8 +105,7 @@ class Journal:
         self._files, self._clock, self._wall = files or SystemFiles(), clock, wall
         self._lock: int | None = None
         notes = (
-            Notes(self._files, os.path.join(directory, name))
-            for name in ("acknowledged", "received", "counts")
+            Notes(self._files, os.path.join(directory, name)) for name in (ACKNOWLEDGED, RECEIVED, COUNTS)
         )
         self._acknowledged, self._received, self._counts = notes
         self._began_s = self._base_s = 0
@@ -173,14 +172,14 @@ class Journal:
             last.last = end.last
             for journal, first, until in end.origins:
                 self._note(journal, first, until)
-            if end.is_whole and end.last >= max(known, last.first) and last.size < self.segment_bytes // 2:
-                self._store.resume()
+            is_sound = end.is_whole and end.last >= max(known, last.first)
+            self._store.settle(is_sound and last.size < self.segment_bytes // 2)
             known = max(known, end.last)
         self.next = known + 1
 
     def _begin_consumers(self) -> None:
         sets = self._acknowledged.sets
-        self._acknowledged.remove([name for name in sets if name != _GONE and name not in self._names])
+        self._acknowledged.remove([name for name in sets if name != GONE and name not in self._names])
         for name in self._names:
             self.add(name)
         self._acknowledged.sync()
@@ -209,7 +208,7 @@ class Journal:
     @property
     def segment_bytes(self) -> int:
         """The bytes at which a segment is ended; one call of `append` may go beyond."""
-        least, most = _SEGMENT_BYTES
+        least, most = SEGMENT_BYTES
         return min(max(self.bytes_max // _SEGMENTS, least), most)
 
     def append(self, groups: Sequence[Group]) -> Appended:
@@ -219,7 +218,7 @@ class Journal:
         that are no messages.
         """
         number, records = self.next, list[Record]()
-        for group in groups:
+        for group in _joined(groups):
             records += encode(group.data, number, group.time_ms, group.origin, group.ends)
             number = records[-1].last + 1 if records else number
         if records:
@@ -290,6 +289,10 @@ class Journal:
         """Return the numbers of another journal that this one had: a set to read, not to change."""
         return self._received.sets.get(f"{journal:016x}") or RangeSet()
 
+    def all_known(self) -> dict[int, RangeSet]:
+        """Return the numbers of all other journals that this one had, as they are now."""
+        return {int(name, 16): held.copy() for name, held in self._received.sets.items()}
+
     # -- reading
 
     def read(self, number: int, most_bytes: int, until: int = U64_MAX) -> Read:
@@ -299,12 +302,12 @@ class Journal:
         records, following = self._reader.read(number, most_bytes, min(until, self.next))
         damaged = gone = 0
         for first, last in _between(number, records, following):
-            lost = self._of(_GONE).missing(first, last)
+            lost = self._of(GONE).missing(first, last)
             missing = sum(stop - start + 1 for start, stop in lost)
             damaged, gone = damaged + missing, gone + last - first + 1 - missing
             for start, stop in lost:
                 self._lose(start, stop, DAMAGED)
-                self._acknowledged.add(_GONE, start, stop)
+                self._acknowledged.add(GONE, start, stop)
         return Read(records, following, damaged, gone)
 
     def _lose(self, first: int, last: int, reason: str) -> None:
@@ -356,8 +359,8 @@ class Journal:
             self._remove(segment)
 
     def _remove(self, segment: Segment) -> None:
-        self._acknowledged.add(_GONE, 0, 0)
-        self._acknowledged.add(_GONE, segment.first, segment.last)
+        self._acknowledged.add(GONE, 0, 0)
+        self._acknowledged.add(GONE, segment.first, segment.last)
         self._sync_notes()
         self._store.remove(segment)
 
@@ -376,7 +379,7 @@ class Journal:
             self._names.append(consumer)
         if consumer not in self._acknowledged.sets:
             segments = self._store.segments
-            for first, last in ((0, (segments[0].first if segments else self.next) - 1), *self._of(_GONE)):
+            for first, last in ((0, (segments[0].first if segments else self.next) - 1), *self._of(GONE)):
                 self._acknowledged.add(consumer, first, last)
         self.index(consumer)
         self._acknowledged.write()
@@ -434,6 +437,21 @@ class Journal:
         if self.running_s > self._counts.of(_RUNNING).count:
             self._counts.add(_RUNNING, 1, self.running_s)
             self._counts.write()
+
+
+def _joined(groups: Sequence[Group]) -> list[Group]:
+    """Return the same messages in fewer groups: what begins here at one time, for the same ends, is one."""
+    made, parts = list[Group](), list[list[Buffer]]()
+    for group in groups:
+        if made and group.origin is None and made[-1][1:] == group[1:]:
+            parts[-1].append(group.data)
+        else:
+            made.append(group)
+            parts.append([group.data])
+    return [
+        group if len(some) == 1 else group._replace(data=b"".join(some))
+        for group, some in zip(made, parts, strict=True)
+    ]
 
 
 def _between(number: int, records: list[Record], following: int) -> list[Range]:

@@ -1,18 +1,24 @@
 """Notes: named sets of numbers in a file that only grows, until it is written anew.
 
-Each entry is a line, `CRC FIRST LAST "NAME"`, behind its newline, so that a torn one spoils no other. What an
-entry says is added to the set of its name; a count of `n` is the set of the numbers from 1 to `n`.
+Each entry is a line, `CRC FIRST LAST "NAME"`, behind its newline, so that a torn one spoils no other, and
+each is written twice, so that a damaged one costs nothing. The set of a name has the numbers of all its
+entries; a count of `n` is the set of the numbers from 1 to `n`.
 """
 
 import json
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 from zlib import crc32
 
 from bus.journal.files import Files, read_all, replace
 from bus.journal.ranges import U64_MAX, RangeSet
 
+ACKNOWLEDGED, RECEIVED, COUNTS = "acknowledged", "received", "counts"
+"""The files of a journal: what consumers have, what other journals sent, and what was counted."""
+GONE: Final = ""
+"""The name, among those of consumers, of the numbers that are not kept any more."""
 GROWN_BYTES: Final = 64 * 1024
 BYTES_MAX: Final = 64 << 20
 _ENTRY: Final = re.compile(rb'([0-9a-f]{8}) ([0-9]{1,20}) ([0-9]{1,20}) ("[ -~]*")')
@@ -23,23 +29,36 @@ def _entry(name: str, first: int, last: int) -> bytes:
     return b"\n%08x %b" % (crc32(text), text)
 
 
+@lru_cache(maxsize=256)
+def _name(quoted: bytes) -> str:
+    return str(json.loads(quoted))
+
+
+def _parse_entry(line: bytes) -> tuple[str, int, int] | None:
+    """Return the name and the range of an entry; None if it is damaged."""
+    match = _ENTRY.fullmatch(line)
+    if not match or int(match[1], 16) != crc32(line[9:]):
+        return None
+    try:
+        name, first, last = _name(match[4]), int(match[2]), int(match[3])
+    except ValueError:
+        return None
+    return (name, first, last) if first <= last <= U64_MAX else None
+
+
 def parse(data: bytes) -> tuple[dict[str, RangeSet], int]:
-    """Return the sets in a file by name, and how many lines are damaged. Pure."""
+    """Return the sets in a file by name, and how many lines are damaged."""
     found, damaged = dict[str, RangeSet](), 0
     for line in data.split(b"\n"):
         if not line:
             continue
-        match = _ENTRY.fullmatch(line)
-        first, last = (int(match[2]), int(match[3])) if match else (1, 0)
-        if not match or not first <= last <= U64_MAX or int(match[1], 16) != crc32(line[9:]):
+        if entry := _parse_entry(line):
+            name, first, last = entry
+            if name not in found:
+                found[name] = RangeSet()
+            found[name].add(first, last)
+        else:
             damaged += 1
-            continue
-        try:
-            name = json.loads(match[4])
-        except ValueError:
-            damaged += 1
-            continue
-        found.setdefault(name, RangeSet()).add(first, last)
     return found, damaged
 
 
@@ -67,10 +86,14 @@ class Notes:
             self._rewrite()
         else:
             self._file = self._files.open(self._path)
+            self._files.sync(self._file)  # a process that was killed may have synced less than is read
 
     def of(self, name: str) -> RangeSet:
         """Return the set of a name, which is made if it is missing."""
-        return self.sets.setdefault(name, RangeSet())
+        held = self.sets.get(name)
+        if held is None:
+            held = self.sets[name] = RangeSet()
+        return held
 
     def add(self, name: str, first: int, last: int, most: int = 0) -> bool:
         """Add numbers to the set of a name, as `RangeSet.add` does; note the range that they are now in."""
@@ -87,7 +110,7 @@ class Notes:
         """Append what is new. Raises `OSError`: the next call writes it again."""
         if not self._new and self._file is not None:
             return
-        data = b"".join(self._new)
+        data = 2 * b"".join(self._new)
         if self._file is None or self._size + len(data) > max(GROWN_BYTES, 2 * self._compact_bytes):
             self._rewrite()
             return
@@ -115,6 +138,7 @@ class Notes:
     def _rewrite(self) -> None:
         self.close()
         data = b"".join(_entry(name, *one) for name, held in self.sets.items() for one in held)
+        data += data
         replace(self._files, self._path, data)
         self._file = self._files.open(self._path)
         self._size = self._compact_bytes = len(data)

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from typing import Final, NamedTuple
 
 from bus.journal.ranges import U64_MAX
-from bus.journal.record import Record
+from bus.journal.record import LONGEST_BYTES, Record
 from bus.journal.segment import START, Segment, parse, resume, skim
 from bus.journal.store import Store
 
@@ -54,7 +54,7 @@ class Reader:
         """Return the records of one block, the number after them, and the place behind them."""
         segment, offset = place
         high, left = min(segment.last, until - 1), segment.size - offset
-        size = max(BLOCK_BYTES, most_bytes)
+        size = max(BLOCK_BYTES, most_bytes + LONGEST_BYTES)
         data = self._store.block(segment, offset, size)
         found = parse(data, number, high, left, most_bytes)
         if found.needs_bytes and not found.records:
@@ -99,8 +99,9 @@ class Reader:
         """Return the place of the last record of a segment that is at or before a number, by heads alone."""
         at = bisect_right(segment.marks, number, key=lambda mark: mark[0]) - 1
         begins, offset = segment.marks[at] if at >= 0 else (None, START)
-        while number <= segment.last and offset < segment.size:
-            data = self._store.block(segment, offset, _SKIM_BYTES)
+        end = segment.marks[at + 1][1] if at + 1 < len(segment.marks) else segment.size
+        while begins != number <= segment.last and offset < end:
+            data = self._store.block(segment, offset, min(_SKIM_BYTES, end - offset))
             moved, begins = skim(data, number, begins)
             if not moved:
                 break

@@ -6,7 +6,7 @@ Layout and meaning: docs/wire/durable.md. All numbers are big-endian. A record h
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from struct import Struct
+from struct import Struct, error
 from typing import Final
 from zlib import crc32
 
@@ -29,10 +29,20 @@ LONGEST_BYTES: Final = HEAD_BYTES + 24 + BODY_BYTES
 
 _MARK: Final = bytes((MAGIC,))
 _FIRST, _CHECKED_AT, _SECOND_AT = Struct(">BBHI"), 8, 12
-_SECOND, _ORIGIN, _ENDS = Struct(">QQ"), Struct(">QQ"), Struct(">Q")
+_CHECKED, _ORIGIN, _ENDS = Struct(">BBHIQQ"), Struct(">QQ"), Struct(">Q")
 _EXTRA_BYTES: Final = (0, 16, 8, 24)
 """Bytes between head and messages, by the flags."""
 _LONG_SHARE: Final = 4
+
+
+class NotWholeError(RecordError):
+    """A record of which the last bytes are not there; `size` is how many it has, as far as is known."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__("a record that is not whole")
+        self.size = size
+
+
 Origin = tuple[int, int]
 """A journal, and the number of a message in it."""
 
@@ -103,13 +113,18 @@ def encode(
 
     Raises `RecordError`.
     """
-    made = list[Record]()
-    whole = bytes(data)
-    for start, end, count in cut(whole):
-        made.append(_packed(whole[start:end], count, number, time_ms, origin, ends))
-        number += count
-        if origin:
-            origin = origin[0], origin[1] + count
+    whole, made = bytes(data), list[Record]()
+    try:
+        size = len(whole) - LENGTH_BYTES
+        if 0 <= size == LENGTH.unpack_from(whole)[0] <= BODY_BYTES:
+            return [_packed(whole, 1, number, time_ms, origin, ends)]
+        for start, end, count in cut(whole):
+            made.append(_packed(whole[start:end], count, number, time_ms, origin, ends))
+            number += count
+            if origin:
+                origin = origin[0], origin[1] + count
+    except error as fault:
+        raise RecordError(f"no record can be made: {fault}") from None
     return made
 
 
@@ -117,34 +132,42 @@ def _packed(
     body: bytes, count: int, number: int, time_ms: int, origin: Origin | None, ends: int | None
 ) -> Record:
     flags = (ORIGIN_FLAG if origin else 0) | (0 if ends is None else ENDS_FLAG)
-    extra = (_ORIGIN.pack(*origin) if origin else b"") + (b"" if ends is None else _ENDS.pack(ends))
-    first = _FIRST.pack(MAGIC, flags, count, len(extra) + len(body))
-    rest = b"".join((_SECOND.pack(number, time_ms), extra, body))
-    encoded = b"".join((first, crc32(rest, crc32(first)).to_bytes(4), rest))
+    extra = b""
+    if flags:
+        extra = (_ORIGIN.pack(*origin) if origin else b"") + (b"" if ends is None else _ENDS.pack(ends))
+    head = _CHECKED.pack(MAGIC, flags, count, len(extra) + len(body), number, time_ms) + extra
+    check = crc32(body, crc32(head)).to_bytes(4)
+    encoded = b"".join((head[:_CHECKED_AT], check, head[_CHECKED_AT:], body))
     return Record(number, count, time_ms, origin, ends, encoded, HEAD_BYTES + len(extra))
 
 
 def measure(data: Buffer, at: int = 0) -> int:
-    """Return the bytes of the record that begins at `at`, by its first 8 bytes. Raises `RecordError`."""
-    if len(data) - at < _FIRST.size:
-        raise RecordError("a record that ends within its head")
-    magic, flags, count, length = _FIRST.unpack_from(data, at)
-    if magic != MAGIC or flags > 3 or not count:
-        raise RecordError("no head of a record")
-    least = _EXTRA_BYTES[flags] + count * LENGTH_BYTES
-    if length < least or (count > 1 and length > _EXTRA_BYTES[flags] + BODY_BYTES):
-        raise RecordError(f"a record of {count} messages in {length} bytes")
+    """Return the bytes of the record that begins at `at`, by its head. Raises `RecordError`."""
+    if len(data) - at < HEAD_BYTES:
+        raise NotWholeError(HEAD_BYTES)
+    magic, flags, count, length, _, _, _ = HEAD.unpack_from(data, at)
+    _check_head(magic, flags, count, length)
     return HEAD_BYTES + int(length)
 
 
-def peek(data: Buffer, at: int = 0) -> Record:
+def _check_head(magic: int, flags: int, count: int, length: int) -> None:
+    if magic != MAGIC or flags > 3 or not count:
+        raise RecordError("no head of a record")
+    extra = _EXTRA_BYTES[flags]
+    if length < extra + count * LENGTH_BYTES or (count > 1 and length > extra + BODY_BYTES):
+        raise RecordError(f"a record of {count} messages in {length} bytes")
+
+
+def peek(data: bytes, at: int = 0) -> Record:
     """Return the record that begins at `at`, all but its messages checked. Raises `RecordError`."""
-    end = at + measure(data, at)
-    if end > len(data):
-        raise RecordError("a record that is not whole")
-    encoded = bytes(data[at:end])
-    _, flags, count, _, check, number, time_ms = HEAD.unpack_from(encoded)
-    if crc32(memoryview(encoded)[_SECOND_AT:], crc32(encoded[:_CHECKED_AT])) != check:
+    if len(data) - at < HEAD_BYTES:
+        raise NotWholeError(HEAD_BYTES)
+    magic, flags, count, length, check, number, time_ms = HEAD.unpack_from(data, at)
+    _check_head(magic, flags, count, length)
+    encoded = data[at : at + HEAD_BYTES + length]
+    if len(encoded) < HEAD_BYTES + length:
+        raise NotWholeError(HEAD_BYTES + length)
+    if crc32(encoded[_SECOND_AT:], crc32(encoded[:_CHECKED_AT])) != check:
         raise RecordError("a record with a wrong checksum")
     if not number or number + count - 1 > U64_MAX:
         raise RecordError(f"a record whose first number is {number}")
@@ -163,7 +186,7 @@ def _origin(encoded: bytes, count: int) -> Origin:
     return journal, number
 
 
-def decode(data: Buffer, at: int = 0) -> Record:
+def decode(data: bytes, at: int = 0) -> Record:
     """Return the record that begins at `at`, its messages checked as well. Raises `RecordError`."""
     record = peek(data, at)
     messages = record.messages

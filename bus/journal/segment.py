@@ -12,7 +12,7 @@ from zlib import crc32
 
 from bus.journal.errors import RecordError
 from bus.journal.ranges import U64_MAX
-from bus.journal.record import HEAD, HEAD_BYTES, Record, find, measure, part, peek
+from bus.journal.record import HEAD, HEAD_BYTES, NotWholeError, Record, find, measure, part, peek
 from bus.wire.batch import Buffer
 
 MAGIC: Final = b"BCJRNL"
@@ -89,32 +89,32 @@ class Parsed(NamedTuple):
     is_damaged: bool = False
 
 
-def parse(data: Buffer, low: int, high: int, left: int, most_bytes: int) -> Parsed:
+def parse(data: bytes, low: int, high: int, left: int, most_bytes: int) -> Parsed:
     """Return the records in `data` with numbers from `low` to `high`: at least one, and no more than come to
     `most_bytes`. `left` are the bytes of the segment from the beginning of `data` on.
 
     Numbers go up: a record that does not is passed over, and one that does in part is cut.
     """
-    records, at, stop = list[Record](), 0, len(data)
-    while at < min(stop, most_bytes) and low <= high:
+    records, at, stop = list[Record](), 0, min(len(data), most_bytes)
+    while at < stop and low <= high:
         try:
-            if at + HEAD_BYTES > stop < left:
-                break
-            size = measure(data, at)
-            if stop < at + size <= left:
-                return Parsed(records, at, low, size)
             record = peek(data, at)
+        except NotWholeError as error:
+            needs = error.size if at + error.size <= left else 0
+            return Parsed(records, at, low, needs, is_damaged=not needs)
         except RecordError:
             return Parsed(records, at, low, is_damaged=True)
-        if record.number < low or record.last > high:
-            if record.last < low or record.number > high:
-                at += size
+        end, last = at + len(record.encoded), record.last
+        if record.number < low or last > high:
+            if last < low or record.number > high:
+                at = end
                 continue
             record = part(record, low, high)
+            last = record.last
         records.append(record)
-        if record.last == high:  # the rest of it may be asked for later
+        if last == high:  # the rest of it may be asked for later
             return Parsed(records, at, high + 1)
-        at, low = at + size, record.last + 1
+        at, low = end, last + 1
     return Parsed(records, at, low)
 
 

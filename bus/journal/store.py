@@ -13,9 +13,12 @@ PAGE_BYTES: Final = 4096
 
 
 class Store:
-    """The segments of a directory, oldest first. `strange` says of files why they are none of these."""
+    """The segments of a directory, oldest first, that are of `journal` (None: of any, to read only).
 
-    def __init__(self, files: Files, directory: str, journal: int) -> None:
+    `strange` says of files what is wrong with them.
+    """
+
+    def __init__(self, files: Files, directory: str, journal: int | None) -> None:
         self._files, self._directory, self._journal = files, directory, journal
         self._file: int | None = None
         self._is_new = False
@@ -34,7 +37,7 @@ class Store:
 
     def _look(self, name: str, first: int, size: int, running_s: int) -> Segment | None:
         head = parse_head(read_all(self._files, self._path(name), START) or b"")
-        if head and head.journal != self._journal:
+        if head and self._journal not in (None, head.journal):
             self.strange.append(f"{name} is of another journal ({head.journal:016x}): it is not read")
         elif head and head.first != first:
             self.strange.append(f"{name} is a copy of {name_of(head.first)}: it is not read")
@@ -58,9 +61,14 @@ class Store:
         """The segment that is appended to."""
         return self.segments[-1] if self._file is not None and not self._is_new else None
 
-    def resume(self) -> None:
-        """Append to the last segment, which is whole. Raises `OSError`."""
+    def settle(self, goes_on: bool) -> None:
+        """Put the last segment on disk, of which a process that was killed may have synced less than is read;
+        if `goes_on`, it is appended to. Raises `OSError`."""
         self._file = self._files.open(self._path(name_of(self.segments[-1].first)))
+        self._files.sync(self._file)
+        self._files.sync_directory(self._directory)
+        if not goes_on:
+            self.end()
 
     def append(self, first: int, last: int, data: bytes, running_s: int) -> None:
         """Append records with the numbers from `first` to `last`, and sync. Raises `OSError`: nothing is
@@ -68,7 +76,7 @@ class Store:
         offset = self.segments[-1].size if self.active else START
         try:
             if self._file is None:
-                self._begin(Head(self._journal, first, running_s))
+                self._begin(first, running_s)
             assert self._file is not None
             self._files.pwrite(self._file, data, offset)
         except OSError:
@@ -77,7 +85,9 @@ class Store:
         self._sync(offset)
         self._grown(first, last, offset, len(data), running_s)
 
-    def _begin(self, head: Head) -> None:
+    def _begin(self, first: int, running_s: int) -> None:
+        assert self._journal is not None
+        head = Head(self._journal, first, running_s)
         self.segments = [one for one in self.segments if one.first < head.first]
         self._file, self._is_new = self._files.open(self._path(name_of(head.first)), create=True), True
         self._files.pwrite(self._file, pack_head(head), 0)
@@ -156,11 +166,12 @@ class Store:
         except OSError as error:
             if error.errno != EIO:
                 raise
-        parts = list[bytes]()
-        for at in range(offset, offset + size, PAGE_BYTES):
-            part = min(PAGE_BYTES, offset + size - at)
+        parts, at, end = list[bytes](), offset, offset + size
+        while at < end:
+            part = min(PAGE_BYTES - at % PAGE_BYTES, end - at)
             try:
                 parts.append(self._files.pread(file, part, at).ljust(part, b"\0"))
             except OSError:
                 parts.append(bytes(part))
+            at += part
         return b"".join(parts)

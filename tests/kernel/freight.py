@@ -18,7 +18,7 @@ from tests.helpers import ROOT
 
 REPOSITORY = ROOT
 DISTRIBUTIONS = (
-    *("pytest", "pytest-asyncio", "pytest-timeout", "python-can", "smbus2"),
+    *("buscoupler", "pytest", "pytest-asyncio", "pytest-timeout", "python-can", "smbus2"),
     *("pycyphal2", "pynng", "websockets", "h11", "prometheus-client", "msgpack", "PyYAML", "psutil"),
 )
 """Distributions that run in the guest, with their requirements; those not installed are left out."""

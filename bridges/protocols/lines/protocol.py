@@ -117,7 +117,7 @@ class Lines(Protocol):
         if self.matches:
             yield from self._wrong_expressions()
         for names, template in self.templates.items():
-            if not template.encode("latin-1", "replace").endswith(self.ending):
+            if not template.encode("latin-1", "replace").endswith((self.ending, *LINE_ENDS)):
                 text = f"send: the template of {text_of(names)} ends no line: add its end, in double quotes"
                 yield Problem(text, is_error=False)
 

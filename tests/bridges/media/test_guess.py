@@ -53,3 +53,13 @@ def test_noise_is_nothing_and_never_raises() -> None:
     assert guesses.count("") >= 198
     assert of_bytes([b"{" * 5000 + b"\n"] * 3).protocol in ("", "lines")
     assert of_bytes([json.dumps(None).encode()]).protocol == ""
+
+
+def test_all_that_is_to_be_set_is_said() -> None:
+    text = b"  12.5 kg\r\n  12.6 kg\r\n" * 2
+    seven = bytes(byte | byte.bit_count() % 2 << 7 for byte in text)
+    assert likeness(seven).endswith("7 bits and even parity: `data_bits: 7, parity: E, protocol: lines`")
+    assert likeness(seven, "lines").endswith("7 bits and even parity: `data_bits: 7, parity: E`")
+    assert likeness(text, "lines") == ""
+    assert likeness(INPUTS["tmq"][0], "tmq") == ""
+    assert likeness(INPUTS["tmq"][0], "lines").endswith("leave `protocol` out")
