@@ -87,6 +87,10 @@ class Side(Hub):
         return not (self.trunk or self._in or self._out)
 
     @property
+    def holds(self) -> bool:
+        return self.bridge.holds
+
+    @property
     def ports(self) -> "tuple[Port, ...]":
         """The ports of this side, one for each attached pipe, in order."""
         return tuple(self._ports.values())

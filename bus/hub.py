@@ -177,6 +177,11 @@ class Hub:
         """
         return self._accounts.read(self.passed)
 
+    @property
+    def holds(self) -> bool:
+        """Whether messages that were published here may still wait to be passed on."""
+        return False
+
     def tap(self, tap: Tap) -> None:
         """Call `tap` with every batch that is published from now on."""
         self.taps += (tap,)

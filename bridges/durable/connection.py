@@ -29,6 +29,8 @@ log = logging.getLogger("buscoupler.bridges")
 
 ROOM_BYTES: Final = 1 << 18
 """Bytes that wait for an end in its connection, at most; the rest waits in the journal."""
+HOLD_S: Final = 0.05
+"""Between two looks whether the bus still holds messages back."""
 HELLO_S: Final = 1.0
 """An end that has not said hello for so long is plain."""
 
@@ -43,6 +45,10 @@ class Place(Protocol):
     @property
     def keeps(self) -> bool:
         """Whether the link keeps what its ends miss, and can now."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether the link is to keep what its ends miss, and its journal is not open yet."""
 
     @property
     def hello(self) -> Hello:
@@ -71,11 +77,19 @@ class Connection:
 
     def begin(self) -> None:
         """Say hello, if we keep for somebody who may be there; else the peer is a plain one for now."""
-        if not self._place.keeps:
+        if not (self._place.keeps or self._place.waits):
             return self._be_plain()
-        self._say_hello()
+        if self._place.keeps:
+            self._say_hello()
         self._timer = self._place.loop.call_later(HELLO_S, self._be_plain)
         return None
+
+    def journal_opened(self) -> None:
+        """Begin again: with a hello, or where it is too late for one, with a new connection."""
+        if self._is_plain or self._has_said_hello:
+            return self._pipe.close("its journal has opened")
+        self._say_hello()
+        return None if self._far is None else self._answer(self._far)
 
     def _say_hello(self) -> None:
         if not self._has_said_hello:
@@ -158,6 +172,10 @@ class Connection:
         if self._far is not None:
             raise DurableError("a second hello came")
         self._far = far
+        if self._is_plain or not self._place.waits:  # else the answer comes with the journal
+            self._answer(far)
+
+    def _answer(self, far: Hello) -> None:
         self._say_hello()
         if far.journal:
             self.say([have(far.journal, list(self._place.memory.of(far.journal)))])
@@ -181,12 +199,20 @@ class Connection:
 
     def _receive(self, far: Hello, carried: Carried) -> None:
         """Give the new messages of a record to the bus, and acknowledge it once it is kept."""
-        house = self._place.house
         taken = self._place.memory.take(far.journal, carried)
         self._origin.stats.reject("duplicate", taken.known)
         if taken.batch is not None:
             self._publish(taken, taken.batch)
-        if house is None or house.memory is None:
+        self._settle(taken)
+
+    def _settle(self, taken: Taken) -> None:
+        """Acknowledge a record, but not while the bus holds messages: they would end with this process."""
+        house, holds = self._place.house, self._place.hub.holds
+        if house is not None:
+            house.held(taken, holds)
+        if holds:
+            self._place.loop.call_later(HOLD_S, self._settle, taken)
+        elif house is None or house.memory is None:
             self._acknowledge(taken.marks)
         else:
             house.tell(Told(taken.marks, self._acknowledge))

@@ -55,6 +55,11 @@ class Door(Hub):
         return bool(self._ends) and self.hello.journal != 0
 
     @property
+    def waits(self) -> bool:
+        """Whether the link is to keep what its ends miss, and its journal is not open yet."""
+        return bool(self._ends) and self.hello.journal == 0
+
+    @property
     def memory(self) -> Memory:
         """The numbers that came here: on disk, if there is a journal and it is open."""
         kept = None if self.house is None else self.house.memory
@@ -80,6 +85,12 @@ class Door(Hub):
             self.hub.keep(f"{link}{JOURNAL}", end.files)
             self.hub.attach(end)
             house.enter(end)
+        if self.waits and house is not None:
+            house.when_open(self._journal_opened)
+
+    def _journal_opened(self) -> None:
+        for connection in list(self._connections.values()):
+            connection.journal_opened()
 
     def strike(self, link: str) -> None:
         for end in self._ends.values():

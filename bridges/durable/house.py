@@ -65,6 +65,8 @@ class House:
         self._offered, self._told = list[Offered](), list[Told]()
         self._pending_bytes = 0
         self._passing: Taken | None = None
+        self._held = list[Taken]()
+        self._when_open = list[Callable[[], None]]()
         self._timers = dict[str, TimerHandle]()
         self._is_committing = False
         self._last_commit_s = float("-inf")
@@ -88,9 +90,16 @@ class House:
 
     def _run(self, work: Callable[[], T], done: "Callable[[Future[T]], None]") -> None:
         """Do work in the thread, then call `done` with the outcome, unless the house has closed meanwhile."""
+
+        def finished(future: "Future[T]") -> None:
+            read = not future.cancelled() and (
+                future.exception() or True
+            )  # an error that nobody reads is logged
+            if read and self._thread is not None:
+                done(future)
+
         if self._thread is not None:
-            future = self._loop.run_in_executor(self._thread, work)
-            future.add_done_callback(lambda one: None if self._thread is None else done(one))
+            self._loop.run_in_executor(self._thread, work).add_done_callback(finished)
 
     def _later(self, name: str, delay_s: float, call: Callable[[], None]) -> None:
         self._timers[name] = self._loop.call_later(delay_s, call)
@@ -118,6 +127,8 @@ class House:
         self._losses, self.fault = found.journal.losses, ""
         for end in self._ends.values():
             self._begin(end, found)
+        for call in self._when_open:
+            call()
         self._tick()
         return self._pump()
 
@@ -149,6 +160,10 @@ class House:
             for reason, count in worked.losses.get(name, {}).items():
                 end.gave_up(count - before.get(reason, 0), reason)
         self._losses = worked.losses
+
+    def when_open(self, call: Callable[[], None]) -> None:
+        """Call a function when the journal has opened, if it has not."""
+        self._when_open.append(call)
 
     def enter(self, end: End) -> None:
         """Keep for an end whose link has opened."""
@@ -184,15 +199,22 @@ class House:
     def _identified(self, batch: Batch, end: End) -> list[Offered]:
         """Return a batch with who numbered it first: another journal, if it is passing through the bus."""
         batch.keep()
-        taken = self._passing
-        if taken is None:
-            return [Offered(batch, (end,), None, self.now_ms)]
-        time_ms = self.now_ms - taken.age_ms
-        return [Offered(part, (end,), origin, time_ms) for part, origin in taken.identified(batch)]
+        for taken in self._held if self._passing is None else (self._passing,):
+            parts = taken.identified(batch)
+            if self._passing is not None or any(origin for _, origin in parts):
+                time_ms = self.now_ms - taken.age_ms
+                return [Offered(part, (end,), origin, time_ms) for part, origin in parts]
+        return [Offered(batch, (end,), None, self.now_ms)]
 
     def passing(self, taken: Taken | None) -> None:
         """Say which messages of another journal pass through the bus now, in this very call."""
         self._passing = taken
+
+    def held(self, taken: Taken, is_held: bool) -> None:
+        """Say whether the bus may hold messages of another journal back, and pass them later."""
+        self._held = [one for one in self._held if one is not taken]
+        if is_held:
+            self._held.append(taken)
 
     def tell(self, told: Told) -> None:
         """Remember numbers, and acknowledge them when this is on disk."""
@@ -301,8 +323,8 @@ class House:
         end.gave_up(backlog.others, FOR_OTHERS)
         return self.catch_up(end)
 
-    def close(self) -> None:
-        """Write what waits, and close the journal. Idempotent."""
+    def close(self, wait: bool = False) -> None:
+        """Write what waits, and close the journal; with `wait`, return when that is done. Idempotent."""
         thread, found = self._thread, self._opened
         self._thread = self._opened = None
         for timer in self._timers.values():
@@ -314,7 +336,7 @@ class House:
             thread.submit(found.journal.close)
         for one in self._offered:
             one.settle(found is not None)
-        thread.shutdown(wait=False)
+        thread.shutdown(wait)
 
 
 def _work(found: Opened, offered: list[Offered], told: list[Told]) -> Callable[[], Worked]:

@@ -48,10 +48,14 @@ class Taken(NamedTuple):
     def identified(self, batch: Batch) -> list[tuple[Batch, Origin | None]]:
         """Divide a batch that leaves while this one passes through the bus. Return runs of messages, and who
         numbered the first of each; None for those that came from elsewhere."""
-        if batch.count == len(self.numbers) and self._is_run():
+        if batch.count == len(self.numbers) and self._is_run() and self._is_like(batch):
             return [(batch, (self.journal, self.numbers[0]))]
         known = dict(zip(keys_of(self.batch), self.numbers, strict=False)) if self.batch is not None else {}
         return [(one, self._origin(known.get(key))) for one, key in singles(batch)]
+
+    def _is_like(self, batch: Batch) -> bool:
+        """Tell whether a batch begins as this one."""
+        return self.batch is not None and next(keys_of(batch)) == next(keys_of(self.batch))
 
     def _is_run(self) -> bool:
         return self.numbers[-1] - self.numbers[0] + 1 == len(self.numbers)

@@ -1,7 +1,10 @@
 """Gateways with a durable trunk, in one process: a bus each, whose links meet over TCP."""
 
 import asyncio
-from pathlib import Path
+import time
+from collections.abc import Callable
+from random import Random
+from typing import Any
 
 from bridges.bridge import Bridge
 from bridges.durable.door import JOURNAL, Door
@@ -10,20 +13,31 @@ from bridges.durable.house import House
 from bridges.durable.settings import Durable
 from bridges.durable.wire import EndName
 from bridges.policy import Policy
+from bus.journal.files import Files
 from bus.ledger import Stats
 from bus.transports.links import BusLink, bus_link
 from bus.wire.batch import from_payloads
 from tests.bridges.support import RecordingPipe
+from tests.bus.journal.disk import Disk
 from tests.helpers.peers import until
+
+Make = Callable[..., "Gateway"]
 
 
 class Gateway:
     """A gateway with one bus: programs on its plain side, and links to others on its trunk side.
 
-    `heard` is a program. `directory` None: it keeps no journal. `ends` are those that the house keeps for.
+    `heard` is a program. `files` None: it keeps no journal; its house keeps one for `ends`.
     """
 
-    def __init__(self, name: str, directory: Path | None, *ends: str, **settings: object) -> None:
+    def __init__(
+        self,
+        name: str,
+        files: Files | None,
+        *ends: str,
+        unix_s: Callable[[], float] = time.time,
+        **settings: Any,
+    ) -> None:
         self.name, self.loop = EndName("plant", name, "shop"), asyncio.get_running_loop()
         self.bridge = Bridge("shop", sum(map(ord, name)) << 8)
         self.plain = self.bridge.side("plain", Policy(opaque=True, late=True))
@@ -31,9 +45,9 @@ class Gateway:
         self.heard = RecordingPipe("program")
         self.plain.attach(self.heard)
         self.house: House | None = None
-        if directory is not None:
-            durable = Durable(directory=str(directory), sync_ms=1, **settings)  # type: ignore[arg-type]
-            self.house = House(self.name, durable, ends)
+        if files is not None:
+            durable = Durable(directory=f"/{name}", sync_ms=1, **settings)
+            self.house = House(self.name, durable, ends, unix_s=unix_s, files=files)
             self.house.open(self.loop)
         self.links = list[BusLink]()
 
@@ -68,13 +82,22 @@ class Gateway:
         assert house is not None
         await until(lambda: house.memory is not None, what="the journal")
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Stop; return when the journal is closed."""
         for link in self.links:
             link.close()
         if self.house is not None:
-            self.house.close()
-        await asyncio.sleep(0)
+            self.house.close(wait=True)
+
+    def kill(self, disk: Disk) -> None:
+        """End as a process that is killed: what its thread has not written is not written."""
+        disk.kill()
+        self.close()
+
+
+def disk() -> Disk:
+    """Return an empty disk."""
+    return Disk(Random(1))
 
 
 def account(gateway: Gateway, link: BusLink) -> tuple[Stats, Stats]:
