@@ -15,7 +15,8 @@ from bridges.media.uart.link import UartLink
 from bridges.media.uart.medium import Uart
 from bridges.simulate import SerialLine, run
 from bus.errors import LinkError
-from bus.hub import Hub
+from bus.hub import Hub, Pipe
+from bus.wire.batch import Batch
 from bus.wire.frame import pack
 from tests.bridges.support import FRAME, MESSAGE, SIZES, PtyPair, frame, recorder, say
 from tests.helpers.links import uart_link
@@ -361,6 +362,10 @@ def test_a_busy_line_is_read_once_in_a_time_and_a_lone_message_at_once(gather_ms
     """The line gives 256 bytes at a time, every 0.9 ms."""
     times, counts = list[float](), list[int]()
 
+    def note(batch: Batch, _: Pipe | None) -> None:
+        times.append(get_running_loop().time())
+        counts.append(batch.count)
+
     async def scenario() -> None:
         loop, line, hub, far = get_running_loop(), SerialLine(3_000_000), Hub(), Hub()
         near, end = line.link("near"), line.link("far", gather_ms=gather_ms)
@@ -368,7 +373,7 @@ def test_a_busy_line_is_read_once_in_a_time_and_a_lone_message_at_once(gather_ms
         end.open(far, loop)
         await until(lambda: bool(hub.pipes and far.pipes))
         await asyncio.sleep(1.0)
-        far.taps += (lambda batch, _: (times.append(loop.time()), counts.append(batch.count)),)  # type: ignore[func-returns-value]
+        far.taps += (note,)
         begun_s = loop.time()
         say(hub, None, MESSAGE)
         await until(lambda: counts == [1])
