@@ -246,14 +246,14 @@ class House:
         self._pump()
 
     def _pump(self) -> None:
-        """Begin a commit, if there is something for it, the thread is free, and the last was not just now."""
-        if self._is_committing or self._opened is None or not (self._offered or self._told):
-            return
-        wait_s = self._last_commit_s + self.settings.sync_ms / 1000 - self._clock()
-        if wait_s <= 0:
-            self._commit()
-        elif "commit" not in self._timers:
-            self._later("commit", wait_s, self._commit)
+        """Plan a commit, if there is something for it, the thread is free, and the last was not just now.
+
+        It never begins at once: other ends are offered the same batch next, and it is to be journaled once.
+        """
+        is_planned = self._is_committing or "commit" in self._timers
+        if self._opened is not None and not is_planned and (self._offered or self._told):
+            wait_s = self._last_commit_s + self.settings.sync_ms / 1000 - self._clock()
+            self._later("commit", max(0.0, wait_s), self._commit)
 
     def _commit(self) -> None:
         self._timers.pop("commit", None)
