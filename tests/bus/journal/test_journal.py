@@ -301,6 +301,18 @@ def test_what_is_remembered_survives_a_power_cut() -> None:
     assert list(journal.known(6)) == [(3, 3)]
 
 
+def test_what_was_appended_is_remembered_without_another_sync() -> None:
+    files = disk()
+    journal = opened(files)
+    append(journal, numbered(3), origin=(5, 1))
+    steps = files.steps
+    append(journal, numbered(3), origin=(5, 4))
+    journal.remember([(5, 1, 6)])
+    assert files.steps == steps + 2  # written and synced
+    files.cut()
+    assert list(opened(files).known(5)) == [(1, 6)]
+
+
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bus.journal.memory.RANGES_MAX", 5)
     monkeypatch.setattr("bus.journal.memory.JOURNALS_MAX", 3)
