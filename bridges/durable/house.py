@@ -51,8 +51,8 @@ class House:
     """The journal of one bus, and its ends.
 
     `name` is that of this end; `gateways` are those for which the journal is kept. `fault` says why it takes
-    no messages now, "" if it does. `memory` is there once it is open. `backlogs` are what is kept for each
-    gateway, as of the last look.
+    no messages now, "" if it does; until it has opened, they wait. `memory` is there once it is open.
+    `backlogs` are what is kept for each gateway, as of the last look.
     """
 
     _loop: AbstractEventLoop
@@ -67,7 +67,7 @@ class House:
         files: Files | None = None,
     ) -> None:
         self.name, self.settings, self.gateways = name, settings, tuple(gateways)
-        self.fault = "not open yet"
+        self.fault = ""
         self.memory: Memory | None = None
         self.backlogs: Mapping[str, Backlog] = {}
         self._ends: dict[str, End] = {}
