@@ -103,8 +103,6 @@ class Model:
         """Do something while some operations of the disk fail, or it is full."""
         operations = ("open", "pwrite", "truncate", "sync", "rename", "unlink", "sync_directory")
         self.disk.fails = set(self.random.sample(operations, self.random.randrange(1, 4)))
-        if "sync" in self.disk.fails:  # both fail, and a kill: what only the cache has would look like kept
-            self.disk.fails.discard("truncate")
         before = self.journal.next
         try:
             self.random.choice([self.append, self.append, self.acknowledge, self.remember])()
