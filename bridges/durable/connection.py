@@ -67,6 +67,9 @@ class Place(Protocol):
     def end_of(self, name: EndName) -> End | None:
         """Return the end for which this link keeps and that is called so."""
 
+    def plain(self, is_plain: bool) -> None:
+        """Note that whom the link dials is there, or is not any more, as a plain peer."""
+
 
 class Connection:
     """One connection. Until it is known who is there, nothing is sent but our hello.
@@ -87,8 +90,14 @@ class Connection:
             return self._be_plain()
         if self._place.keeps:
             self._say_hello()
-        self._timer = self._place.loop.call_later(HELLO_S, self._be_plain)
+        self._timer = self._place.loop.call_later(HELLO_S, self._has_waited)
         return None
+
+    def _has_waited(self) -> None:
+        if self._far is None:
+            self._be_plain()
+        else:
+            self._answer(self._far)
 
     def journal_opened(self) -> None:
         """Begin again: with a hello, or where it is too late for one, with a new connection."""
@@ -105,9 +114,14 @@ class Connection:
     def _be_plain(self) -> None:
         self._end_wait()
         if not (self._is_plain or self._is_closed):
-            self._is_plain = True
+            self._note_plain(True)
             self._place.hub.attach(self._attached)
             self._place.hub.welcome(self._attached)
+
+    def _note_plain(self, is_plain: bool) -> None:
+        self._is_plain = is_plain
+        if not self._pipe.accepted:
+            self._place.plain(is_plain)
 
     def _end_wait(self) -> None:
         if self._timer is not None:
@@ -204,8 +218,7 @@ class Connection:
         if end is None:
             return self._be_plain()
         self._end_wait()
-        if self._is_plain:
-            self._place.hub.detach(self._attached)
+        self._leave_hub()
         self._end = end
         return end.join(self)
 
@@ -261,7 +274,11 @@ class Connection:
         """Forget the connection: what was not acknowledged comes again on the next one."""
         self._end_wait()
         self._is_closed = True
-        if self._is_plain:
-            self._place.hub.detach(self._attached)
+        self._leave_hub()
         if self._end is not None:
             self._end.leave(self)
+
+    def _leave_hub(self) -> None:
+        if self._is_plain:
+            self._note_plain(False)
+            self._place.hub.detach(self._attached)

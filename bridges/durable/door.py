@@ -70,7 +70,8 @@ class Door(Hub):
     @property
     def waits(self) -> bool:
         """Whether the link is to keep what its ends miss, and its journal is not open yet."""
-        return bool(self._ends) and self.hello.journal == 0
+        house = self.house
+        return house is not None and bool(self._ends) and not (house.journal_id or house.fault)
 
     @property
     def memory(self) -> Memory:
@@ -98,6 +99,11 @@ class Door(Hub):
         """Return the end for which this link keeps and that is called so."""
         return self._ends.get(name.gateway)
 
+    def plain(self, is_plain: bool) -> None:
+        """Note that whom the link dials is there, or is not any more, as a plain peer."""
+        for end in self._ends.values():
+            end.is_plain = is_plain
+
     def enlist(self, link: str, reason: str, filter: Filter | None = None) -> None:
         """Enlist a link. The ends for which it keeps are pipes from now on, whether they are there or not."""
         self.hub.enlist(link, reason, filter)
@@ -108,7 +114,7 @@ class Door(Hub):
             self.hub.keep(f"{link}{JOURNAL}", end.files)
             self.hub.attach(end)
             house.enter(end)
-        if self.waits and house is not None:
+        if house is not None and not house.journal_id:
             house.when_open(self._journal_opened)
 
     def _journal_opened(self) -> None:

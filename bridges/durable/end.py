@@ -12,6 +12,8 @@ from bus.wire.batch import Batch
 
 KEPT: Final = "kept"
 """The reason of messages that are in the journal when its link closes."""
+PLAIN: Final = "plain peer"
+"""The reason of messages for an end that acknowledges nothing, and has them by a pipe of its own."""
 FOR_OTHERS: Final = "for others"
 """The reason of messages that were found in the journal, and are not for this end."""
 
@@ -45,7 +47,8 @@ class End(Pipe):
     """One other end, at `gateway`. `stats` count up to the journal, `files` from there: sent is acknowledged.
 
     `sender` is there once the journal is open, and `line` while the end is connected. `is_reading`: a part of
-    its backlog is on the way from the disk. `has_plain` tells whether its link has a plain peer.
+    its backlog is on the way from the disk. `is_plain`: the end is there, but acknowledges nothing, and hears
+    by a pipe of its own. `has_plain` tells whether its link has a plain peer at all.
     """
 
     takes_late = True
@@ -62,7 +65,7 @@ class End(Pipe):
         self.stats, self.files = Stats(), Stats()
         self.sender: Sender | None = None
         self.line: Line | None = None
-        self.is_reading = False
+        self.is_reading = self.is_plain = False
         self._sieve, self._offer, self._has_plain = sieve, offer, has_plain
 
     @property
@@ -94,6 +97,8 @@ class End(Pipe):
     def send(self, batch: Batch) -> None:
         """Offer to the journal what is to be kept; send the rest to the end, if it is there."""
         self.stats.offered += batch.count
+        if self.is_plain:
+            return self.stats.drop(PLAIN, batch.count)
         kept, rest = self._sieve.divided(batch)
         if rest is not None:
             self._live(rest)
@@ -101,6 +106,7 @@ class End(Pipe):
             self.stats.queued += kept.count
             self.stats.queued_bytes += len(kept.data)
             self._offer(self, kept)
+        return None
 
     def _live(self, batch: Batch) -> None:
         if self.line is None:

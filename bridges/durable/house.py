@@ -45,7 +45,6 @@ AGAIN_S: Final = 1.0
 TICK_S: Final = 1.0
 PENDING_BYTES_MAX: Final = 16 << 20
 """Bytes that wait for the thread; more are live only."""
-NOT_OPEN: Final = "not open yet"
 _ROOM_S: Final = 0.02  # between two looks whether a connection has room
 
 
@@ -53,9 +52,9 @@ class House:
     """The journal of one bus, and its ends.
 
     `name` is that of this end; `gateways` are those for which the journal is kept. `fault` says why the last
-    messages were not taken, "" if they were; `losses` counts such times after it was open. `memory` is there
-    once it is open. `backlogs` are what is kept for each gateway, as of the last look, and `declines` how
-    they get less.
+    messages were not taken, "" if they were; until it has opened, they wait. `losses` counts such times after
+    it was open. `memory` is there once it is open. `backlogs` are what is kept for each gateway, as of the
+    last look, and `declines` how they get less.
     """
 
     _loop: AbstractEventLoop
@@ -70,8 +69,8 @@ class House:
         files: Files | None = None,
     ) -> None:
         self.name, self.settings, self.gateways = name, settings, tuple(gateways)
-        self.fault, self.losses = NOT_OPEN, 0
-        self._takes = False
+        self.fault, self.losses = "", 0
+        self._takes = True
         self.memory: Memory | None = None
         self.backlogs: Mapping[str, Backlog] = {}
         self.declines = {one: Decline() for one in self.gateways}
@@ -159,7 +158,7 @@ class House:
         """Note why the journal takes nothing, and say so once; what waits for it is live only."""
         if fault != self.fault:
             log.error("bus %s: no journal, so messages are live only: %s", self.name.bus, fault)
-            self.losses += not self.fault
+            self.losses += self._opened is not None and not self.fault
         self.fault, self._takes = fault, False
         offered, self._offered, self._pending_bytes = self._offered, [], 0
         for one in offered:

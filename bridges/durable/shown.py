@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from bridges.durable.end import End
-from bridges.durable.house import NOT_OPEN, House
+from bridges.durable.house import House
 from bus.hub import State
 from bus.journal.journal import Backlog
 
@@ -23,8 +23,9 @@ class ShownJournal:
     @property
     def state(self) -> State:
         """The state: opening, up, or waiting for the next attempt to open it or to write."""
-        fault = self._house.fault
-        return "up" if not fault else "opening" if fault == NOT_OPEN else "waiting"
+        if self._house.fault:
+            return "waiting"
+        return "up" if self._house.journal_id else "opening"
 
     @property
     def fault(self) -> str:
