@@ -11,6 +11,7 @@ was dead and the other one was not ready yet is counted apart: nobody listened. 
 import asyncio
 import sys
 import tempfile
+from asyncio.subprocess import DEVNULL, Process
 from pathlib import Path
 
 from benchmarks.command import Command, run_as_command
@@ -32,8 +33,9 @@ class Trial(Gateways):
         self.near = Wire(place / "near", loop, self.back.hear)
         self.away = Wire(place / "away", loop, self.there.hear)
 
-    def command(self, *run: str) -> list[str]:
-        return [sys.executable, "-m", "tests.rigs.can_wire", str(self.place), *run]
+    async def run(self, *words: str) -> Process:
+        command = sys.executable, "-m", "tests.rigs.can_wire", str(self.place), *words
+        return await asyncio.create_subprocess_exec(*command, stdout=DEVNULL, stderr=DEVNULL)
 
     async def ready(self) -> None:
         """Wait until a frame crosses both ways."""

@@ -3,15 +3,13 @@
 import asyncio
 import contextlib
 import os
-import signal
 import time
 from abc import ABC, abstractmethod
-from asyncio.subprocess import DEVNULL, Process
 from bisect import bisect
 from collections import Counter
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from appliance.status.client import ANSWER_S, ask, status_socket
 from bridges.media.can.socketcan import pack_frame, unpack_frame
@@ -20,7 +18,7 @@ from tests.helpers.ports import free_port
 TOPOLOGY = """
 name: tunnel
 gateways: {{a: {{address: 127.0.0.1}}, b: {{address: 127.0.0.1}}, far: {{address: 127.0.0.1}}}}
-brokers: {{x: {{on: far, listen: "tcp://127.0.0.1:{0}"}}}}
+brokers: {{x: {{on: far, listen: "tcp://127.0.0.1:{0}"{4}}}}}
 buses: {{road: {{on: far, listen: {{url: "tcp://127.0.0.1:{1}", trunk: true}}}}}}
 bridges:
   near:
@@ -111,34 +109,46 @@ def is_in(spans: Spans, at: float) -> bool:
     return any(first <= at <= last for first, last in spans)
 
 
+class Started(Protocol):
+    """A process of a gateway; `returncode` is None while it runs."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def returncode(self) -> int | None: ...
+    def kill(self) -> None: ...
+    async def wait(self) -> object: ...
+
+
 class Gateways(ABC):
     """Three gateways, each a process: two that stand in for each other, and the far one.
 
     `unheard` has the times, on the clock of the machine, when one was killed and the other not ready yet; a
-    gateway is asked every `ask_s` seconds whether it is, and has `answer_s` to say so.
+    gateway is asked every `ask_s` seconds whether it is, and has `answer_s` to say so. The broker has the
+    settings `broker`.
     """
 
     ask_s, answer_s = 0.02, ANSWER_S
+    broker = ""
 
     def __init__(self, place: Path, near: str, away: str) -> None:
         self.place, self.file = place, place / "tunnel.yaml"
-        self.file.write_text(TOPOLOGY.format(free_port(), free_port(), near, away))
-        self.processes: dict[str, Process] = {}
+        self.file.write_text(TOPOLOGY.format(free_port(), free_port(), near, away, self.broker))
+        self.processes: dict[str, Started] = {}
         self.takeovers = 0
         self.unheard: Spans = []
         self.set_up: set[str] = set()
         self._watching = set[asyncio.Task[None]]()
 
     @abstractmethod
-    def command(self, *run: str) -> list[str]:
-        """Return the command that runs the program with these words."""
+    async def run(self, *words: str) -> Started:
+        """Start the program with these words."""
 
     async def start(self, *names: str) -> None:
         """Run gateways."""
         for name in names:
-            run = "run", str(self.file), "--gateway", name, "--run-directory", str(self._sockets(name))
-            made = await asyncio.create_subprocess_exec(*self.command(*run), stdout=DEVNULL, stderr=DEVNULL)
-            self.processes[name] = made
+            words = str(self.file), "--gateway", name, "--run-directory", str(self._sockets(name))
+            self.processes[name] = made = await self.run("run", *words)
             watch = asyncio.ensure_future(self._watch(name, made))
             self._watching.add(watch)
             watch.add_done_callback(self._watching.discard)
@@ -154,7 +164,7 @@ class Gateways(ABC):
                 return next(iter(status["candidates"]), {})
         return {}
 
-    async def _watch(self, name: str, process: Process) -> None:
+    async def _watch(self, name: str, process: Started) -> None:
         """Note when a gateway is ready to take over."""
         while process.returncode is None and name not in self.set_up and name != "far":
             if (await self.candidate(name)).get("ready"):
@@ -172,7 +182,7 @@ class Gateways(ABC):
             self.set_up.discard(name)
             if not self.set_up:
                 self.unheard.append((time.monotonic() - _EARLY_S, inf))
-            self.processes[name].send_signal(signal.SIGKILL)
+            self.processes[name].kill()
             await self.processes[name].wait()
             self.takeovers += 1
             await asyncio.sleep(_ABSENT_S)

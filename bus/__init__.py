@@ -4,7 +4,8 @@
 `accounts` those of all links, with what each misses without a pipe (`vacancy`), and `balance` checks them;
 `transports` makes its links, `client` is the application's socket. `watch` finds loops and cuts them; `patch`
 joins two hubs of a process. `serving` listens for foreign clients, within bounds: `tmq`, which has clients
-and brokers, stands on it. `leases` chooses which gateway forwards, `embedded` is for microcontrollers.
+and brokers, stands on it. `leases` chooses which gateway forwards, `journal` keeps messages on disk,
+`embedded` is for microcontrollers.
 `machine` has files, threads, addresses and their holders. `schema` and `kinds` describe records that a file
 configures, `urls` takes addresses apart, `needs` are those of links, `confined` says which wires end here,
 `names` shows tokens by name, `keys` are what gateways sign with, `extras` says what to install, `text` makes

@@ -13,7 +13,7 @@ KINDS: Final[Mapping[str, str]] = {
     "loop": "what was sent came back, and a pipe was cut",
     "lease": "a candidate got, lost or gave back its lease, or cannot be chosen",
     "takeover": "a candidate began to forward",
-    "late": "a gateway lost its lease without a fault: it was late, not dead",
+    "late": "a gateway lost its lease without a fault: it was late or stopped, not dead",
     "drop": "messages were dropped that nobody intended, by reason",
 }
 """The kinds of events that gateways publish. Programs may publish events of other kinds: any text."""

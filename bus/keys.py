@@ -6,8 +6,6 @@ holds several keys, so that they can be changed one gateway at a time: the first
 
 import os
 from collections.abc import Iterable, Sequence
-from hmac import compare_digest, digest
-from secrets import token_bytes
 
 from bus.errors import LinkError, words_of
 from bus.machine.files import NoText, read_bytes, text_of
@@ -26,7 +24,7 @@ def new_key(path: str) -> str:
 
     Return the key's name. Raises `LinkError`.
     """
-    secret = token_bytes(SECRET_BYTES)
+    secret = os.urandom(SECRET_BYTES)
     try:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(file, "w") as out:
@@ -72,7 +70,13 @@ def _secret(path: str, data: bytes) -> bytes:
 
 def tag(secret: bytes, *parts: bytes) -> bytes:
     """Return HMAC-SHA-256 of the concatenated parts, cut to 8 bytes (RFC 2104, section 5)."""
-    return digest(secret, b"".join(parts), "sha256")[:TAG_BYTES]
+    return _digest(secret, b"".join(parts))[:TAG_BYTES]
+
+
+def _digest(secret: bytes, data: bytes) -> bytes:
+    import hmac  # late: it loads OpenSSL, and many gateways have no keys
+
+    return hmac.digest(secret, data, "sha256")
 
 
 def ring_of(paths: Sequence[str]) -> "Keyring | None":
@@ -97,7 +101,7 @@ class Keyring:
         `purpose` is, for example, a word and the nonces of both ends of a connection.
         """
         words = b"".join(len(part).to_bytes(2, "big") + part for part in purpose)
-        return Keyring(digest(secret, words, "sha256") for secret in self._secrets)
+        return Keyring(_digest(secret, words) for secret in self._secrets)
 
     def singles(self) -> "tuple[Keyring, ...]":
         """Return each key as a ring of its own, in order."""
@@ -114,4 +118,6 @@ class Keyring:
 
     def verify(self, found: bytes, *parts: bytes) -> bool:
         """Tell whether `found` is the tag of the parts by any of the keys, in constant time."""
+        from hmac import compare_digest
+
         return any(compare_digest(tag(secret, *parts), found) for secret in self._secrets)

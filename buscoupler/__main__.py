@@ -20,6 +20,9 @@ def main(arguments: list[str] | None = None) -> int:
     except ImportError as error:
         print(f"buscoupler: {error}", file=sys.stderr)
         return 1
+    from bus.machine.late import import_asyncio
+
+    import_asyncio()
     from appliance.commandline.cli import main as command
 
     try:

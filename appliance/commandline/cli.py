@@ -11,6 +11,7 @@ from appliance.commandline.parsing import Parser
 from appliance.commandline.table import COMMANDS, Command
 from appliance.log import output as log
 from appliance.process import interrupts, streams
+from appliance.version import version
 from bus.errors import BusError, words_of
 from bus.extras import lacking
 from bus.machine import permissions
@@ -41,9 +42,7 @@ class Version(argparse.Action):
     """The option `--version`. It looks the version up on demand only: that takes longer than all imports."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from importlib.metadata import version
-
-        print(f"buscoupler {version('buscoupler')}")
+        print(f"buscoupler {version()}")
         parser.exit()
 
 

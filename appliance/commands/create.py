@@ -106,7 +106,8 @@ def _listened(devices: Iterable[str]) -> Iterator[Joined]:
     for device in devices:
         heard = listened(device, LISTEN_S, lambda text: print(text, file=sys.stderr))
         print(heard.words, file=sys.stderr)
-        yield Joined(heard.medium, heard.protocol if _stands_alone(heard.protocol) else "", heard.words)
+        protocol = heard.protocol if _stands_alone(heard.protocol) else ""
+        yield Joined(heard.medium, protocol, heard.words, heard.settings)
 
 
 def _stands_alone(protocol: str) -> bool:

@@ -1,7 +1,7 @@
 """The candidate that a bridge sends to all brokers, where several gateways stand in for each other."""
 
-import secrets
 from collections.abc import Mapping
+from random import SystemRandom
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -46,7 +46,7 @@ def candidate_of(facts: CandidateFacts) -> Candidate:
     return Candidate(
         Pattern(*facts.pattern),
         facts.lease,
-        id=1 + secrets.randbelow(ANOTHER - 1),
+        id=SystemRandom().randrange(1, ANOTHER),
         order=facts.on,
         brokers=len(facts.brokers),
         name=facts.gateway,

@@ -1,10 +1,10 @@
 """The base of all parts: the site that they are built for, and the links that they open."""
 
-import secrets
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from random import SystemRandom
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from appliance.parts.changes import Change
@@ -101,7 +101,7 @@ class BasePart:
 
     def __init__(self, name: str, site: Site, hub: Hub) -> None:
         self.name, self.site, self.hub = name, site, hub
-        self._drawn = secrets.randbits(32)
+        self._drawn = SystemRandom().getrandbits(32)
         self._missing: list[tuple[Hub, str]] = []  # links that could not be opened, and their hubs
 
     @property

@@ -11,9 +11,9 @@ import select
 import socket
 import termios
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from bridges.items import ERROR, EXTENDED, IDENTIFIER
 from bridges.media.can.medium import Can
@@ -33,11 +33,13 @@ _IDS_SHOWN: Final = 16
 
 
 class Heard(NamedTuple):
-    """The finding at a device: its record, the name of the protocol ("" for TMQ or none), and words."""
+    """The finding at a device: its record, the name of the protocol ("" for TMQ or none), words, and the
+    settings of the protocol."""
 
     medium: Medium
     protocol: str
     words: str
+    settings: Mapping[str, Any] = {}
 
 
 _INTERFACE = re.compile(r"[\w.-]{1,15}")
@@ -75,7 +77,8 @@ def _serial(path: str, seconds: float, say: Say) -> Heard:
     except termios.error as error:
         raise BusError(f"{path} is no serial line: {error.args[-1]}") from error
     words = f"{path}: {best.words} at {best_rate} baud" if best.share > 0 else f"{path}: {best.words}"
-    return Heard(Uart(port=path, baud=best_rate), best.protocol.replace("tmq", ""), words)
+    medium = Uart(port=path, baud=best_rate, **best.line)
+    return Heard(medium, best.protocol.replace("tmq", ""), words, best.settings)
 
 
 @contextmanager

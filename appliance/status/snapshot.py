@@ -4,7 +4,6 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +11,7 @@ from appliance.status.rates import Rate, RowKey
 from appliance.status.rows import LinkRow
 from appliance.status.shape import VERSION
 from appliance.status.view import Beside, Sampled, ShownPart, View
+from appliance.version import version
 from bus.hub import Hub, LinkView, Pipe, chain
 from bus.ledger import Account, Stats
 from bus.names import Names
@@ -56,7 +56,7 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
         "time_ns": time.time_ns(),
         "started_ns": view.started_ns,
         "pid": os.getpid(),
-        "product": _product(),
+        "product": version(),
         "program": view.program,
         "topology": view.name,
         "gateway": view.gateway,
@@ -78,13 +78,6 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
         "events": [event._asdict() for event in sampled.events],
     }
     return found | ({} if around.drawing is None else {"drawing": around.drawing})
-
-
-@cache
-def _product() -> str:
-    from importlib.metadata import version  # late: it takes a while
-
-    return version("buscoupler")
 
 
 def _claims(reports: Iterable[Report]) -> dict[str, int]:

@@ -152,7 +152,9 @@ def _failover(status: Status) -> Iterator[Metric]:
     epoch = GaugeMetricFamily("buscoupler_lease_epoch", "Epoch of the lease that it knows.", labels=_ROLE)
     took = CounterMetricFamily("buscoupler_takeovers", "Times that it began to forward.", labels=_ROLE)
     calm = CounterMetricFamily(
-        "buscoupler_takeovers_without_fault", "Those after a gateway that was late, not dead.", labels=_ROLE
+        "buscoupler_takeovers_without_fault",
+        "Those after one that was late or stopped, not dead.",
+        labels=_ROLE,
     )
     lease = GaugeMetricFamily("buscoupler_lease_milliseconds", "Length of the lease it claims.", labels=_ROLE)
     for one in status["candidates"]:

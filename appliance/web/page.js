@@ -74,8 +74,12 @@ let drawn = null, things = new Map(), marks = new Map(), room = 0;
 async function draw(which) {
   drawn = which;
   const narrow = NARROW.matches;
-  const answer = await fetch(narrow ? "topology.svg?narrow" : "topology.svg");
-  const parsed = new DOMParser().parseFromString(await answer.text(), "image/svg+xml");
+  let answer, text;
+  try {
+    answer = await fetch(narrow ? "topology.svg?narrow" : "topology.svg");
+    text = await answer.text();
+  } catch { drawn = null; return; }  // the connection was lost: the next status asks again
+  const parsed = new DOMParser().parseFromString(text, "image/svg+xml");
   if (narrow !== NARROW.matches) return;  // the window has changed, and another picture is on its way
   if (!answer.ok || parsed.querySelector("parsererror")) { drawn = null; return; }
   const picture = document.importNode(parsed.documentElement, true);

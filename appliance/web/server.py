@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable
 from http import HTTPStatus
 from importlib import import_module
-from ssl import SSLContext
 from typing import TYPE_CHECKING, Final
 
 from appliance.status.view import View
@@ -21,6 +20,8 @@ from bus.transports.seats import Seat
 from bus.transports.sockets import Acceptor
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from appliance.web.exchange import Exchange
 
 CONNECTIONS: Final = 64
@@ -35,7 +36,7 @@ _WAITING_BYTES: Final = 256 * 1024
 class Server:
     """The HTTP server of one page. `counts` and `refused` are shown in the status."""
 
-    def __init__(self, view: View, guard: Guard, security: SSLContext | None = None) -> None:
+    def __init__(self, view: View, guard: Guard, security: "SSLContext | None" = None) -> None:
         self._view, self._guard = view, guard
         self._requests = 0
         self._stream: Stream | None = None

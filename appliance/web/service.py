@@ -4,8 +4,7 @@ import errno
 import logging
 import socket
 from asyncio import AbstractEventLoop
-from ssl import SSLContext
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from appliance.status.rows import LinkRow, waiting_rows
 from appliance.status.view import View
@@ -20,6 +19,9 @@ from bus.transports.secure import context
 from bus.transports.sockets import Acceptor
 from topologies.model.status import StatusSpec, place_of
 
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
 log = logging.getLogger("buscoupler")
 
 
@@ -31,7 +33,7 @@ class Prepared(NamedTuple):
 
     spec: StatusSpec
     token: str = ""
-    secure: SSLContext | None = None
+    secure: "SSLContext | None" = None
     trouble: str = ""
 
 

@@ -2,7 +2,6 @@
 
 import logging
 import random
-import secrets
 import time
 from asyncio import AbstractEventLoop, Future, Handle, TimerHandle
 from collections.abc import Callable
@@ -205,7 +204,7 @@ class DeviceLink(Wired, Generic[D]):
         self._standstill, self.held_s = Standstill(self._woke), held_s
 
     def _make_seals(self, keys: Keyring, clock: Callable[[], float]) -> Seals:
-        purpose, sender = self.name.partition(":")[0], secrets.randbits(32)
+        purpose, sender = self.name.partition(":")[0], random.SystemRandom().getrandbits(32)
         return Seals(keys, purpose, sender, clock, self.stats.rejected, self._tell, _elapsed_s)
 
     def _tell(self, reason: str) -> None:

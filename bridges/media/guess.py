@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from bridges.media.uart.codec import Decoder
 
@@ -18,17 +18,22 @@ _CHAIN_MIN: Final = 3
 _RTU_BYTES_MIN, _RTU_BYTES_MAX = 4, 256
 _SAMPLE_BYTES: Final = 4096
 _SURE: Final = 0.5
+_PARITY_BYTES_MIN: Final = 24
+_LOW_BITS: Final = bytes(byte & 0x7F for byte in range(256))
 
 
 class Guess(NamedTuple):
     """A guess at what input is: the name of a `protocol`, "" if none fits, and `words` for people.
 
-    `share` is how much of the input that explains, 0 to 1.
+    `share` is how much of the input that explains, 0 to 1. `settings` are those of the protocol that it
+    needs, and `line` those of the serial line.
     """
 
     protocol: str
     share: float
     words: str
+    settings: Mapping[str, Any] = {}
+    line: Mapping[str, Any] = {}
 
 
 NOTHING: Final = Guess("", 0.0, "nothing that is known here")
@@ -52,11 +57,13 @@ def of_bytes(chunks: Sequence[bytes]) -> Guess:
 def likeness(sample: bytes, spoken: str = "tmq") -> str:
     """Return what input looks like, with the setting for it; "" if that is unknown, or what is `spoken`."""
     found = of_bytes([sample])
-    if found.protocol in ("", spoken) or found.share < _SURE:
+    if found.protocol == "" or found.share < _SURE:
         return ""
-    if found.protocol == "tmq":
+    if found.protocol == "tmq" != spoken:
         return f"{found.words}: leave `protocol` out"
-    return f"{found.words}: `protocol: {found.protocol}`"
+    fitting = [f"{key}: {value}" for key, value in found.line.items()]
+    fitting += [f"protocol: {found.protocol}"] if found.protocol != spoken else []
+    return f"{found.words}: `{', '.join(fitting)}`" if fitting else ""
 
 
 def _tmq(_: Sequence[bytes], data: bytes) -> Guess | None:
@@ -102,9 +109,24 @@ def _lines(_: Sequence[bytes], data: bytes) -> Guess | None:
     share = 1 - len(data.translate(None, _TEXT)) / len(data)
     if share < _READABLE or not _ENDS.search(data):
         return None
-    shown = next((line for line in data.split(b"\n")[1:-1] if line.strip()), data.split(b"\n")[0])
+    lines = _ENDS.split(data)
+    shown = next((line for line in lines[1:-1] if line.strip()), lines[0])
     text = shown.strip().decode("ascii", "replace")[:40]
-    return Guess("lines", 0.9 * share, f"lines of text ({json.dumps(text)})")
+    settings = {} if b"\n" in data else {"delimiter": "\r"}
+    ends = " that end with CR" if settings else ""
+    return Guess("lines", 0.9 * share, f"lines of text ({json.dumps(text)}){ends}", settings)
+
+
+def _seven(chunks: Sequence[bytes], data: bytes) -> Guess | None:
+    """Judge whether the highest bit of each byte is a parity bit: many scales send text so."""
+    odd = sum(byte.bit_count() % 2 for byte in data)
+    if len(data) < _PARITY_BYTES_MIN or 0 < odd < len(data):
+        return None
+    found = _lines(chunks, data.translate(_LOW_BITS))
+    if found is None:
+        return None
+    words = f"{found.words}, with 7 bits and {'odd' if odd else 'even'} parity"
+    return found._replace(words=words, line={"data_bits": 7, "parity": "O" if odd else "E"})
 
 
 def _modbus(chunks: Sequence[bytes], _: bytes) -> Guess | None:
@@ -155,5 +177,5 @@ def _chain(data: bytes, mark: int) -> int:
 
 
 _ASKED: Final[tuple[Callable[[Sequence[bytes], bytes], Guess | None], ...]] = (
-    _tmq, _nmea, _jsonl, _lines, _modbus, _slip, _marked,
+    _tmq, _nmea, _jsonl, _seven, _lines, _modbus, _slip, _marked,
 )  # fmt: skip

@@ -54,7 +54,10 @@ def unix_s(loop_time: Callable[[], float], now_s: float) -> float:
 def ear_of(protocol: Spoken, doubts: str = "") -> Ear:
     """Return the ear of a stream whose devices speak `protocol`. `doubts`: the settings that may be wrong."""
     guess = f"another protocol, or {doubts}" if doubts else "another protocol"
-    likely = partial(likeness, spoken=protocol.key)
+
+    def likely(sample: bytes) -> str:
+        return likeness(sample, spoken=protocol.key) or protocol.guess(sample, guess)
+
     return Ear(most=UNHEARD_BYTES, guess=guess, noun=protocol.noun, likeness=likely)
 
 

@@ -2,9 +2,10 @@
 
 A protocol turns the items of a wire (`bridges/items.py`) into TMQ frames, and frames into items. `protocol`
 has the base class of their records, `translator` that of what does the work, without I/O; `values` has the
-settings of values, `delimited` cuts bytes at a delimiter, and `selection` has sets of CAN identifiers. For
-devices that are asked, `asking` has the settings, `asker` asks, and `commands` are what is written. Another
-distribution can add a protocol with an entry point of `buscoupler.protocols` (docs/add-a-protocol.md).
+settings of values, `delimited` cuts bytes at a delimiter, `endings` guesses at others, and `selection` has
+sets of CAN identifiers. For devices that are asked, `asking` has the settings, `asker` asks, and `commands`
+are what is written. Another distribution can add a protocol with an entry point of `buscoupler.protocols`
+(docs/add-a-protocol.md).
 """
 
 from typing import TYPE_CHECKING

@@ -25,7 +25,7 @@ class Outcome(NamedTuple):
     """The outcome of a request: the data that were read, or `fault`, a reason of rejects.
 
     `refused`: the device itself refused, in these words, with this `code`. `unsure`: nobody knows whether a
-    write was done.
+    write was done. `instead`: what came in place of the answer, for people.
     """
 
     data: bytes = b""
@@ -33,6 +33,7 @@ class Outcome(NamedTuple):
     refused: str = ""
     unsure: bool = False
     code: int = 0
+    instead: str = ""
 
 
 class Line(Protocol[I]):
@@ -133,9 +134,11 @@ class Asker(Translator[T], Generic[T, P]):
         """Return the device that was asked."""
         raise NotImplementedError
 
-    def _words(self, device: Device, fault: str) -> str:
-        """Return what is wrong with a device whose last answer has this fault."""
-        return "does not answer" if fault == "no answer" else f"answers wrongly: {fault}"
+    def _words(self, device: Device, outcome: Outcome) -> str:
+        """Return what is wrong with a device whose last request had this outcome."""
+        if outcome.instead:
+            return f"does not answer; {outcome.instead}"
+        return "does not answer" if outcome.fault == "no answer" else f"answers wrongly: {outcome.fault}"
 
     def receive(self, items: Sequence[T], now_s: float) -> list[bytes]:
         found = list[bytes]()
@@ -266,7 +269,7 @@ class Asker(Translator[T], Generic[T, P]):
             return
         device.missed(now_s)
         if device.misses >= SILENT:
-            self._trouble(device, f"{device.name} {self._words(device, outcome.fault)}")
+            self._trouble(device, f"{device.name} {self._words(device, outcome)}")
 
     def _refuse(self, poll: P, outcome: Outcome, now_s: float) -> None:
         """Ask for refused values less and less often, and tell so."""

@@ -117,6 +117,10 @@ class Protocol(Record):
         """The name of the unit that a device says, such as "a line", in the words of noise that has none."""
         return "a frame"
 
+    def guess(self, sample: bytes, guess: str) -> str:
+        """Return what may be wrong with input of which nothing is understood, by its last bytes."""
+        return guess
+
     @property
     def way(self) -> Way:
         """The patterns that enter and leave."""

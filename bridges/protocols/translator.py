@@ -3,7 +3,7 @@
 Times are seconds on a monotonic clock, and arguments. A translator never raises because of what came in.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from math import inf
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
@@ -135,6 +135,11 @@ class Translator(Generic[T]):
         turn = self.turn(now_s)
         self.wire.stats.said += len(turn.items)
         return turn
+
+    def misfit(self, identifiers: Collection[int]) -> str:
+        """Return what may be wrong, in a few words, where none of the frames with these identifiers is
+        understood. For protocols of CAN."""
+        return "another protocol"
 
     def end(self, now_s: float) -> list[bytes]:
         """Return the frames in what is left, as no more comes; count the rest."""

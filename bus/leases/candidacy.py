@@ -48,8 +48,8 @@ class Candidacy:
     It keeps a `link` to each of the `brokers`. `links_down()` names the links of the bridge that are not up.
     `record(kind, source, cause, level, **counts)` gets each event. `bridge` is the bridge's own name, if the
     lease has another. With `keys`, claims are signed and grants must be. `takeovers` counts how often this
-    candidate began to forward, `without_fault` how often the one before it was late and not dead, and
-    `losses` how often this one lost the lease so. `security` has the TLS settings of brokers that use TLS.
+    candidate began to forward, `without_fault` how often the one before it was late or stopped and not dead,
+    and `losses` how often this one lost it so. `security` has the TLS settings of brokers that use TLS.
     """
 
     def __init__(
@@ -83,9 +83,9 @@ class Candidacy:
         self._up_s: float | None = None
         self._looked_s = 0.0
         self._slept = False
-        self._due_s: float | None = None  # of the next heartbeat
         self._turns: Turns | None = None  # at the last one
-        self._stood_s = 0.0  # so long this process had no turn, while it held the lease
+        self._stood_s = 0.0  # so long this process had no turn, while it held the lease,
+        self._stopped = False  # and whether that was a stop
         self._told_ms = 0  # the lease that the log has
         self._epoch = 0  # of the last takeover
         self._other_acted = False  # since we last began to forward
@@ -165,8 +165,7 @@ class Candidacy:
         pace = self.candidate.pace
         self._note_late(now)
         pace.prioritize(is_real_time())
-        self._due_s = now + pause_s
-        pace.expect(self._due_s)
+        pace.expect(now + pause_s)
         if pace.judge(now) >= 2 * max(self._told_ms, pace.least_ms):
             self._told_ms = pace.lease_ms
             words = f"this machine or a broker is late by up to {1000 * pace.late_s:.0f} ms, so the lease is"
@@ -174,11 +173,12 @@ class Candidacy:
 
     def _note_late(self, now: float) -> None:
         """Note once how late the heartbeat is that is due."""
-        before, self._turns = self._turns, turns()
-        if self._due_s is not None:
-            late_s = now - self._due_s
-            self.candidate.pace.late(late_s, now, stopped_s(late_s, before, self._turns))
-            self._due_s = None
+        pace, before = self.candidate.pace, self._turns
+        self._turns = turns()
+        if (late_s := pace.overdue_s(now)) >= 0:
+            gone_s = stopped_s(late_s, before, self._turns)
+            self._stopped = self._stopped or gone_s >= pace.stop_s
+            pace.late(late_s, now, gone_s)
 
     def _claim(self, resign: bool = False) -> None:
         for link in self._links:
@@ -231,7 +231,7 @@ class Candidacy:
         """Close the gate before anything leaves, if the loop slept through the end of the lease."""
         now = self._now()
         self._look_at_time(now)
-        if self._due_s is not None and now - self._due_s >= self.candidate.pace.stop_s:
+        if self.candidate.pace.overdue_s(now) >= self.candidate.pace.stop_s:
             self._note_late(now)  # before the answers are read that came meanwhile
         if self.candidate.holding and now >= self.candidate.until_s:
             self.judge()
@@ -266,19 +266,21 @@ class Candidacy:
         self._claim()
 
     def _tell_late(self) -> None:
-        """Record that this process lost the lease without a fault, if it had no turn for so long."""
-        stood_s, self._stood_s = self._stood_s, 0.0
+        """Record that this process lost the lease by lateness or a stop, if it had no turn for so long."""
+        stood_s, stopped = self._stood_s, self._stopped
+        self._stood_s, self._stopped = 0.0, False
         if stood_s + self.candidate.heartbeat_ms / 1000 < self.candidate.lease_s:
             return
         self.losses += 1
         ms, lease_ms = int(1000 * stood_s), self.candidate.pace.lease_ms
-        words = "this process was late, not dead: it had no turn for longer than its lease allows"
+        what = "stopped, or its machine was paused" if stopped else "late, not dead: it had no turn"
+        words = f"this process was {what}, for longer than its lease allows"
         self._record("late", self._name, words, logging.WARNING, stood_ms=ms, lease_ms=lease_ms)
 
     def _tell_without_fault(self) -> None:
         self._late_told = True
         self.without_fault += 1
-        words = "the gateway before this one was late, not dead: a takeover without a fault"
+        words = "the gateway before this one was late or stopped, not dead: it is back"
         self._record("late", self._name, words, logging.INFO, epoch=self.candidate.epoch)
 
     def _stop(self, purge: bool) -> None:
@@ -323,7 +325,8 @@ class Candidacy:
             self.takeovers += 1
             changed_hands = self._other_acted or self.candidate.epoch > 1
             level = logging.WARNING if changed_hands and not self.candidate.orderly else logging.INFO
-            self._other_acted, self._late_told, self._stood_s = False, False, 0.0
+            self._other_acted, self._late_told = False, False
+            self._stood_s, self._stopped = 0.0, False
             self._record(
                 "takeover", self._name, self.candidate.cause, level,
                 epoch=self.candidate.epoch, replayed=count, stale=stale,

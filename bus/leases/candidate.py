@@ -140,7 +140,7 @@ class Candidate:
 
     @property
     def other_was_late(self) -> bool:
-        """Whether a broker that grants us the lease says that the one before us was late, not dead."""
+        """Whether a broker that grants us the lease says that the one before us was late or stopped."""
         return any(view.grant.granted and view.grant.late for view in self.views if view.grant is not None)
 
     @property

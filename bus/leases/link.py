@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 import logging
+import os
 import random
-import secrets
 import socket
 from asyncio import AbstractEventLoop, Task
 from collections.abc import Callable
@@ -132,12 +132,12 @@ class BrokerLink:
     def _begin(self, connection: Connection) -> None:
         """Greet the broker, and claim the lease, or ask for the nonce with which claims are signed."""
         self._candidate.reached(self._number, "up", self._loop.time())  # the next line may close it
-        connection.say(pack_hello(Hello(secrets.randbits(32), _SILENCE_MS)))
+        connection.say(pack_hello(Hello(random.SystemRandom().getrandbits(32), _SILENCE_MS)))
         self._session = None
         if self._keys is None:
             self.claim()
         else:
-            self._nonce = secrets.token_bytes(NONCE_BYTES)
+            self._nonce = os.urandom(NONCE_BYTES)
             connection.say(pack_ask(self._nonce))
 
     def claim(self, resign: bool = False) -> None:

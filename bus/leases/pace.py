@@ -55,7 +55,7 @@ class Pace:
         self._late, self._answers = Worst(), Worst()
         self._began_s: float | None = None
         self._real_time = False
-        self._stopped_s = -inf  # until then the process was stopped
+        self._stood_s = -inf  # until then the process had no turn for long
         self._due_s = inf  # the next measurement
         self.revise(lease_ms, most_ms)
 
@@ -82,19 +82,24 @@ class Pace:
 
     def late(self, seconds: float, now: float, stopped_s: float = 0.0) -> None:
         """Note that a timer of this process came so late, and for how much of that time it was stopped."""
+        self._due_s = inf
+        if seconds >= self.stop_s:
+            self._stood_s = now
         if stopped_s < self.stop_s:
             self._note(self._late, seconds, now)
-        else:
-            self._stopped_s = now
 
     def answered(self, seconds: float, now: float) -> None:
-        """Note that a broker took so long to answer, unless the answer waited for the end of a stop."""
-        if now - seconds > self._stopped_s and now - self._due_s < self.stop_s:
+        """Note that a broker took so long to answer, unless the answer waited for this process."""
+        if now - seconds > self._stood_s and self.overdue_s(now) < self.stop_s:
             self._note(self._answers, seconds, now)
 
     def expect(self, due_s: float) -> None:
-        """Note when the next lateness is to be measured: until then a stop may be unknown."""
+        """Note when the next timer is due, whose lateness is to be measured."""
         self._due_s = due_s
+
+    def overdue_s(self, now: float) -> float:
+        """Return for how long a timer has been due whose lateness is not noted; below 0 if none is."""
+        return now - self._due_s
 
     def prioritize(self, real_time: bool) -> None:
         """Note whether the process has real-time priority now."""

@@ -3,7 +3,7 @@
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Hashable, Iterable, Mapping
 from math import inf
-from secrets import token_bytes
+from os import urandom
 from types import MappingProxyType
 from typing import Any
 
@@ -44,7 +44,7 @@ class LeasingBroker:
         **options: Any,
     ) -> None:
         self.table = LeaseTable(settings.most_ms, on_reject=self._on_reject)
-        self._notary = Notary(keys, token_bytes, _asks(tls))
+        self._notary = Notary(keys, urandom, _asks(tls))
         self.broker = Broker(
             listen,
             peers,

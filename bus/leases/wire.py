@@ -65,7 +65,8 @@ class Grant(NamedTuple):
     `granted`: the receiver is the holder; all other candidates get `ANOTHER` for its id. `number` is that of
     the last claim from the receiver. `acting`: the holder has said that it forwards. `alone`: no earlier
     lease can still run. `orderly`: the last holder that forwarded gave the lease up, or there was none.
-    `late`: it lost the lease by silence, and is back: it was late, not dead. Older brokers never say these.
+    `late`: it lost the lease by silence, and is back: it was late or stopped, not dead. Older brokers never
+    say these.
     """
 
     tokens: Tokens

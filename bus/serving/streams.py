@@ -6,13 +6,15 @@ from asyncio import AbstractEventLoop, Future, StreamReader, StreamReaderProtoco
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from ssl import SSLContext
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from bus.transports.chores import queues_of
 from bus.transports.refusals import Answer, Refusals, alerted, unanswered
 from bus.transports.seats import FULL, ROOM, Seat, Seats, host_of
 from bus.transports.sockets import Acceptor
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 log = logging.getLogger("buscoupler.bus")
 
@@ -39,7 +41,7 @@ class StreamListener:
         serve: Serve,
         most: Callable[[], int],
         reject: Callable[[str], object],
-        tls: SSLContext | None = None,
+        tls: "SSLContext | None" = None,
         handshake_s: float = 5.0,
         read_bytes: int = 1 << 16,
         seats: Seats | None = None,

@@ -5,6 +5,7 @@ what lies between its sockets and its messages there: `secure` is TLS, `websocke
 `signing` that of a trunk with keys. Its peers are a `stream` each, with a `framing`, a `backlog` of what
 waits, and `gathering` under load; the `budget` bounds what all of them hold. `sockets` accepts and connects,
 `binding` waits for an address that is not there yet, `seats` says how many may stay, `refusals` tells the
-others why, `peers` says which may join, and `chores` when costly work is done for them. `nng` has inproc, on
+others why, `peers` says which may join, `chores` when costly work is done for them, and
+`portion` how much one read may bring. `nng` has inproc, on
 `nng_socket`; `options` are those of a link.
 """

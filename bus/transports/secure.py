@@ -5,27 +5,31 @@ does not expect, and a write that is not done need not be repeated with the same
 """
 
 import socket
-import ssl
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from ssl import SSLContext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bus.errors import LinkError, words_of
 from bus.machine.files import pem
+from bus.machine.late import Late
 from bus.machine.touch import touching
 from bus.transports.options import Tls
 from bus.transports.sockets import CLOSED_BY_PEER
 from bus.urls import split_url
 from bus.wire.batch import Buffer
 
+if TYPE_CHECKING:
+    import ssl
+else:
+    ssl = Late("ssl")
+
 _PIECE_BYTES = 64 * 1024  # encrypted at once: so much may wait for a peer beyond the bound of its queue
 SCRATCH_BYTES = 256 * 1024
 
 
-def context(url: str, tls: Tls, listens: bool) -> SSLContext:
+def context(url: str, tls: Tls, listens: bool) -> "ssl.SSLContext":
     """Return the TLS context of all connections of a link. Raises `LinkError` for unusable files."""
-    made = SSLContext(ssl.PROTOCOL_TLS_SERVER if listens else ssl.PROTOCOL_TLS_CLIENT)
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if listens else ssl.PROTOCOL_TLS_CLIENT)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     made.options |= ssl.OP_NO_RENEGOTIATION
     if listens:
@@ -45,7 +49,7 @@ def context(url: str, tls: Tls, listens: bool) -> SSLContext:
     return made
 
 
-def load_own(made: SSLContext, tls: Tls) -> None:
+def load_own(made: "ssl.SSLContext", tls: Tls) -> None:
     """Load the own certificate of TLS settings, if they name one. Raises `OSError`. It may block."""
     if not tls.cert_file:
         return
@@ -53,7 +57,7 @@ def load_own(made: SSLContext, tls: Tls) -> None:
         made.load_cert_chain(pem(tls.cert_file), tls.key_file and pem(tls.key_file), password=lambda: b"")
 
 
-def load_authority(made: SSLContext, tls: Tls) -> None:
+def load_authority(made: "ssl.SSLContext", tls: Tls) -> None:
     """Require certificates that the authority of TLS settings signed. Raises `OSError`. It may block."""
     made.verify_mode = ssl.CERT_REQUIRED
     if not tls.ca_file:
@@ -120,7 +124,12 @@ class SecureSocket:
     )
 
     def __init__(
-        self, sock: socket.socket, secure: SSLContext, listens: bool, name: str | None, scratch: memoryview
+        self,
+        sock: socket.socket,
+        secure: "ssl.SSLContext",
+        listens: bool,
+        name: str | None,
+        scratch: memoryview,
     ) -> None:
         self._socket, self._scratch = sock, scratch
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()

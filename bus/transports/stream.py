@@ -5,6 +5,7 @@ from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from time import thread_time
 from typing import Any, NamedTuple
 
 from bus.errors import words_of
@@ -18,10 +19,12 @@ from bus.transports.chores import queues_of
 from bus.transports.framing import Framing, Toil
 from bus.transports.gathering import WAIT_S, Gathering
 from bus.transports.peers import Identity
+from bus.transports.portion import LEAST_BYTES, Portion
 from bus.transports.secure import SecureSocket
 from bus.transports.sockets import CLOSED_BY_PEER
 from bus.wire.batch import Batch, Buffer
 from bus.wire.handshake import Handshake
+from bus.wire.sp import SCRATCH_BYTES
 
 _SAID_BYTES = 256
 _PARTIAL_BYTES = 16 * 1024  # fewer, of a message that is not whole, are not charged
@@ -78,6 +81,7 @@ class StreamPipe(Pipe):
         "_on_drained",
         "_on_ready",
         "_partial_bytes",
+        "_portion",
         "_queue",
         "_queue_bytes",
         "_queues",
@@ -126,6 +130,7 @@ class StreamPipe(Pipe):
         self._timer: TimerHandle | None = None
         self._host, self._is_paused, self._toil = host, False, framing.toil
         self._looks_away = False
+        self._portion = Portion(SCRATCH_BYTES)
         self._reader: Callable[[], object] = self.read
 
     @property
@@ -277,8 +282,9 @@ class StreamPipe(Pipe):
 
     def read(self) -> None:
         """Read once, and hand on whole messages."""
+        buffer, most_bytes = self.decoder.buffer(), self._portion.size_bytes
         try:
-            read_bytes = self._socket.recv_into(self.decoder.buffer())
+            read_bytes = self._socket.recv_into(buffer if len(buffer) <= most_bytes else buffer[:most_bytes])
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
@@ -291,7 +297,8 @@ class StreamPipe(Pipe):
 
     def _take(self, read_bytes: int) -> None:
         """Hand on the messages that are whole with the last read."""
-        decoder = self.decoder
+        decoder, is_much = self.decoder, read_bytes >= LEAST_BYTES
+        began_s = thread_time() if is_much else 0.0
         batch = decoder.feed(read_bytes)
         partial_bytes = decoder.waiting
         if partial_bytes > _PARTIAL_BYTES or self._partial_bytes:
@@ -303,10 +310,15 @@ class StreamPipe(Pipe):
         if decoder.fault:
             self.stats.reject(self._framing.lost)
             return self.close(decoder.fault)
-        if self._toil is not None:
-            self._pace(self._toil(decoder))
+        if is_much:
+            self._portion.note(read_bytes, thread_time() - began_s)
+        if is_much or self._toil is not None:
+            self._pace(self._toil_of(decoder))
         if self._gathering.note(read_bytes, batch.count if batch else 0):
             self._look_away()
+
+    def _toil_of(self, decoder: Any) -> Toil:
+        return (self._toil and self._toil(decoder)) or ("busy" if self._portion.is_costly else "")
 
     def _look_away(self) -> None:
         """Read nothing for a moment, while messages gather. Others have their turns meanwhile."""

@@ -13,7 +13,7 @@ from bus.wire.pattern import Pattern
 from tests.helpers import ROOT
 
 PAGE = (ROOT / "docs/wire/values.md").read_text()
-HEX = re.compile(r"^((?:[0-9a-f]{2} )+) ", re.MULTILINE)
+HEX = re.compile(r"^((?:[0-9a-f]{2,8} )+) ", re.MULTILINE)
 EXAMPLES = [
     bytes.fromhex("".join(HEX.findall(block))) for block in re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
 ]

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-_BUFFER_BYTES = 1 << 24
+_BUFFER_BYTES = 1 << 26  # some 3 s of 20,000 frames/s, of which each takes a kilobyte of the kernel's memory
 _SNDBUFFORCE = 32  # asm-generic/socket.h; not in `socket`
 _RECEIVE_BYTES = 256
 _TURN = 256

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any, NamedTuple
 
@@ -17,11 +17,13 @@ _PLAIN = re.compile(r"[A-Za-z0-9_/][A-Za-z0-9_./+-]*")
 
 
 class Joined(NamedTuple):
-    """A medium that the bridge joins, the name of what its devices speak ("": TMQ), and a comment."""
+    """A medium that the bridge joins, the name of what its devices speak ("": TMQ), a comment, and the
+    settings of the protocol."""
 
     medium: Medium
     protocol: str = ""
     remark: str = ""
+    settings: Mapping[str, Any] = {}
 
 
 class New(NamedTuple):
@@ -58,7 +60,8 @@ def _side(one: Joined) -> Iterator[str]:
         yield f"      # {plain(one.remark)}"
     yield f"      - {one.medium.key}: {_mapping(one.medium)}"
     if one.protocol:
-        yield f"        protocol: {one.protocol}"
+        pairs = ", ".join(f"{key}: {_value(value)}" for key, value in one.settings.items())
+        yield f"        protocol: {f'{{{one.protocol}: {{{pairs}}}}}' if pairs else one.protocol}"
 
 
 def _mapping(record: Any) -> str:

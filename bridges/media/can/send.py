@@ -19,7 +19,7 @@ from bus.errors import words_of
 from bus.vacancy import NO_PEER
 from bus.wire.envelope import is_whole
 
-_FRAMES = 256  # sent in one turn of the loop
+_FRAMES = 64  # sent in one turn of the loop
 _RETRY_MIN_S, _RETRY_MAX_S = 0.001, 0.05
 _STALL_S = 5.0
 _CONFIRM_S = 1.0

@@ -12,6 +12,7 @@ from bridges.media.can.medium import Can
 from bridges.media.can.pipe import CanPipe
 from bridges.media.can.port import shut_down
 from bridges.media.can.shared import Shared
+from bridges.media.can.strangers import Strangers
 from bridges.media.can.voice import Inbound, OnFrame, Voice
 from bridges.media.device import Alarm, OpenPipe, PipeContext
 from bridges.media.shedding import Shed
@@ -53,6 +54,7 @@ class CanSpoken(CanBus[Conversation]):
     ) -> None:
         self.protocol, self._may_act, self._subjects, self._names = protocol, may_act, subjects, names
         super().__init__(options, shed=shed, **rest)
+        self.strangers = Strangers(self.name, "", subjects, protocol.way.inward != (), protocol.noun)
 
     def _filters(self) -> list[dict[str, Any]] | None:
         filters = self.protocol.filters()
@@ -67,18 +69,26 @@ class CanSpoken(CanBus[Conversation]):
         translator = self.protocol.translator(wire)
         return Conversation(self._open_bus(), translator)
 
+    def close(self) -> None:
+        super().close()
+        self.strangers.close()
+
     def _release(self, device: Conversation) -> None:
         shut_down(device.bus)
 
     def _make_pipe(self, device: Conversation, context: PipeContext) -> OpenPipe:
         port = self._port(device.bus)
-        voice = TranslatedVoice(self._shared, device.translator, self._subjects, self.protocol.hears_errors)
+        self.strangers.open(self._loop, device.translator.misfit)
+        voice = TranslatedVoice(
+            self._shared, device.translator, self._subjects, self.protocol.hears_errors, self.strangers
+        )
         return CanSpokenPipe(self._shared, port, voice, self._restarter(), context)
 
     @property
     def condition(self) -> str:
         """The words of the translator, or the state of the controller, with its counters if it has errors."""
         said = self.pipe.condition if isinstance(self.pipe, CanSpokenPipe) else ""
+        said = said or (self.strangers.words if self.state == "up" else "")
         state, bus = super().condition, self.bus
         if state in ("error-active", "unknown"):
             return said or state
@@ -91,9 +101,14 @@ class TranslatedVoice(Voice):
     """The voice of a translator, within what the bus can carry."""
 
     def __init__(
-        self, shared: Shared, translator: Translator[CanFrame], subjects: tuple[int, ...], errors: bool
+        self,
+        shared: Shared,
+        translator: Translator[CanFrame],
+        subjects: tuple[int, ...],
+        errors: bool,
+        strangers: Strangers,
     ) -> None:
-        self.translator = translator
+        self.translator, self._strangers = translator, strangers
         self._shared, self._subjects, self._errors = shared, subjects, errors
         self._fd = shared.options.sends_fd
 
@@ -120,7 +135,13 @@ class TranslatedVoice(Voice):
 
     def hearing(self, on_confirmed: OnFrame, on_error: OnFrame) -> "TranslatedInbound":
         return TranslatedInbound(
-            self._shared, self.translator, self._subjects, self._errors, on_confirmed, on_error
+            self._shared,
+            self.translator,
+            self._subjects,
+            self._errors,
+            self._strangers,
+            on_confirmed,
+            on_error,
         )
 
 
@@ -141,15 +162,22 @@ class TranslatedInbound(Inbound):
         translator: Translator[CanFrame],
         subjects: tuple[int, ...],
         errors: bool,
+        strangers: Strangers,
         on_confirmed: OnFrame,
         on_error: OnFrame,
     ) -> None:
         super().__init__(shared, on_confirmed, on_error)
         self._translator, self._subjects, self._errors = translator, subjects, errors
+        self._strangers = strangers
 
     def _messages(self, now: float, frames: list[CanFrame]) -> list[bytes]:
         kept = self._taken(frames)
-        return self._translator.take(kept, now) if kept else []
+        if not kept:
+            return []
+        messages = self._translator.take(kept, now)
+        if self._strangers.is_waiting:
+            self._strangers.hear((one[0] for one in kept if not one[0] & ERROR), self._translator.found)
+        return messages
 
     def _is_shown(self, frame: CanFrame) -> bool:
         if frame[0] & ERROR:

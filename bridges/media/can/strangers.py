@@ -1,12 +1,13 @@
-"""Frames of others on a CAN bus of TMQ, told as a state while nobody says a TMQ message.
+"""Frames on a CAN bus that nobody here understands, told as a state while nobody says anything else.
 
-Most interfaces bring all frames. The kernel's filter of SocketCAN keeps those of others away, so a thread
-looks at them once in a while, through a socket of its own that only reads.
+On a bus of TMQ these are frames of others. Most interfaces bring all frames. The kernel's filter of SocketCAN
+keeps those of others away, so a thread looks at them once in a while, through a socket of its own that only
+reads.
 """
 
 import socket
 from asyncio import AbstractEventLoop, Future, TimerHandle
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from struct import Struct
 from time import monotonic
@@ -32,16 +33,32 @@ _KIND: Final = EXTENDED | REMOTE | SERVICE | RESERVED  # of these, a message of 
 _FILTER: Final = Struct("=II")
 
 
+Advice = Callable[[Collection[int]], str]
+
+
+def raw_advice(_: Collection[int]) -> str:
+    """Return what is missing where a bus has ordinary frames."""
+    return "`protocol: raw`"
+
+
 class Strangers:
     """The watch over frames of others, from one opening of a bus to the next.
 
     It tells them once, as the condition `words`, if no message has come since the bus was opened. `looks_at`
     is the interface that has to be looked at, "" where all frames come anyway. `is_wanted` is False where a
-    protocol reads the frames of others already.
+    protocol reads the frames of others already. `noun` is what none of them is.
     """
 
-    def __init__(self, name: str, looks_at: str, subjects: Sequence[int], is_wanted: bool = True) -> None:
-        ear = Ear("CAN frames", few=2, sure=1 << 62, noun="a TMQ frame", likeness=self._likeness)
+    def __init__(
+        self,
+        name: str,
+        looks_at: str,
+        subjects: Sequence[int],
+        is_wanted: bool = True,
+        noun: str = "a TMQ frame",
+    ) -> None:
+        ear = Ear("CAN frames", few=2, sure=1 << 62, noun=noun, likeness=self._likeness)
+        self._advise: Advice = raw_advice
         self._input = InputWatch(name, ear)
         self._looks_at, self._subjects = looks_at, subjects
         self._ids = set[int]()
@@ -58,9 +75,10 @@ class Strangers:
         """Whether another look is planned."""
         return self._timer is not None
 
-    def open(self, loop: AbstractEventLoop) -> None:
-        """Begin, or begin again after a loss."""
+    def open(self, loop: AbstractEventLoop, advise: Advice = raw_advice) -> None:
+        """Begin, or begin again after a loss. `advise` says, by their identifiers, what may be missing."""
         self.close()
+        self._advise = advise
         if not self.is_wanted:
             return
         self._loop, self.is_waiting = loop, True
@@ -97,7 +115,7 @@ class Strangers:
         shown = ", ".join(map(identifier_word, sorted(self._ids)[:_SHOWN]))
         more = ", ..." if len(self._ids) > _SHOWN else ""
         count = f"at least {IDS_MAX}" if len(self._ids) == IDS_MAX else str(len(self._ids))
-        return f"{count} other ids ({shown}{more}): `protocol: raw`"
+        return f"{count} other ids ({shown}{more}): {self._advise(self._ids)}"
 
     def _look(self) -> None:
         self._timer = None

@@ -4,10 +4,11 @@ import errno
 import math
 import socket
 from asyncio import TimerHandle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from bridges.media.device import OpenPipe, PipeContext, cancel
+from bridges.media.intake import FULL, Received, Turns
 from bridges.media.multicast.datagram import Decoder, Encoder, opened
 from bridges.media.multicast.fragments import TIMEOUT_S
 from bridges.media.multicast.interfaces import lost
@@ -76,6 +77,7 @@ class MulticastPipe(OpenPipe):
             else ShedOutbox(self._encoder, self.stats, shed, self._loop.time)
         )
         self._decoder = Decoder(self.stats.rejected)
+        self._turns = Turns(self._loop, self._decoded, self._publish, self._lose)
         self._view = memoryview(bytearray(_READ_BYTES))
         self._overflowed = 0
         self._expiry: TimerHandle | None = None
@@ -104,14 +106,22 @@ class MulticastPipe(OpenPipe):
         self._count_overflow()
         if datagrams and self._wire.hears:
             self._wire.tell([bytes(datagram) for datagram, _ in datagrams])
+        return self._turns.hear(datagrams)
+
+    def _decoded(self, datagrams: Sequence[Received]) -> Batch | None:
         good = datagrams if self._seals is None else opened(datagrams, self._seals)
         batch = self._decoder.feed(good, self._loop.time())
         noise, self._decoder.noise = self._decoder.noise, 0
         self._heard(len(datagrams), len(datagrams) - noise, noise)
         if self._expiry is None and self._decoder.reassembly.unfinished:
             self._expiry = self._loop.call_later(TIMEOUT_S, self._expire)
-        if batch is not None:
-            self._hub.publish(batch, self)
+        return batch
+
+    def _publish(self, batch: Batch) -> None:
+        self._hub.publish(batch, self)
+
+    def _lose(self, count: int) -> None:
+        self.stats.reject(FULL, count)
 
     @property
     def _send_one(self) -> Callable[[bytes], int]:
@@ -233,5 +243,6 @@ class MulticastPipe(OpenPipe):
         loop.remove_writer(sockets.sender)
         cancel(self._expiry, self._retry, self._pacing)
         self._outbox.purge("closed")
+        self.stats.reject("closed", self._turns.end())
         self._decoder.reassembly.expire(math.inf)
         sockets.close()

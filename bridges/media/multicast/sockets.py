@@ -2,13 +2,13 @@
 
 import contextlib
 import errno
-import secrets
 import socket
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, ip_address
 from pathlib import Path
+from random import SystemRandom
 
 from bridges.media.multicast.interfaces import Interface, Watch, find
 from bridges.media.multicast.medium import Multicast
@@ -67,7 +67,8 @@ class Sockets:
 
     def stamp(self) -> tuple[int, int]:
         """Return a random origin and first sequence number for the envelopes that fragments need."""
-        return secrets.randbits(32), secrets.randbits(32)
+        chance = SystemRandom()
+        return chance.getrandbits(32), chance.getrandbits(32)
 
     def close(self) -> None:
         for part in (self.receiver, self.sender, self.watch):

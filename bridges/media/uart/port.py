@@ -22,8 +22,7 @@ from bridges.media.uart.rfc2217 import IAC, Client, escape
 from bus.machine.holders import holding_words
 from bus.text import after
 
-_READ_BYTES = 65536
-_TTY_BYTES = 4096  # that a tty holds for its reader
+_READ_BYTES = 4096  # in one turn of the loop; no tty holds more for its reader
 _CONNECT_S = 5.0
 _SEND_BUFFER_BYTES = 8192  # small: the server's line is slow, and messages should wait in our queue
 _SUSPENDED_BYTES = 1 << 20
@@ -115,7 +114,7 @@ class DevicePort:
     def read(self) -> bytes:
         """Return what has arrived; nothing if another program took it, which is not the end of a tty."""
         try:
-            data = os.read(self._fd, _TTY_BYTES)
+            data = os.read(self._fd, _READ_BYTES)
         except (BlockingIOError, InterruptedError):
             return b""
         if not data and has_ended(self._fd):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from bridges.media.device import Alarm, OpenPipe, PipeContext, cancel
+from bridges.media.intake import FULL, Received, Turns
 from bridges.media.shedding import Shed, ShedQueue, fitting
 from bridges.protocols.translator import Translator
 from bus.errors import words_of
@@ -44,6 +45,7 @@ class UdpPipe(OpenPipe):
         self._timer: TimerHandle | None = None
         self._alarm = Alarm(self._turn)
         self._waiting = False  # for room in the socket
+        self._turns = Turns(self._loop, self._decoded, self._publish_batch, self._lose)
 
     @property
     def condition(self) -> str:
@@ -62,17 +64,27 @@ class UdpPipe(OpenPipe):
             return self._gone(f"lost: {words_of(error)}")
         if datagrams:
             if self._wire.hears:
-                self._wire.tell(datagrams)
-            self._publish(self._translator.take(datagrams, self._loop.time()))
-            self._note(len(datagrams))
-            self._go_on()
+                self._wire.tell([datagram for datagram, _ in datagrams])
+            self._turns.hear(datagrams)
         return None
 
-    def _read(self) -> list[bytes]:
-        found = list[bytes]()
+    def _decoded(self, datagrams: Sequence[Received]) -> Batch | None:
+        messages = self._translator.take([datagram for datagram, _ in datagrams], self._loop.time())
+        self._note(len(datagrams))
+        self._loop.call_soon(self._go_on)
+        return from_payloads(messages) if messages else None
+
+    def _publish_batch(self, batch: Batch) -> None:
+        self._hub.publish(batch, self)
+
+    def _lose(self, count: int) -> None:
+        self.stats.reject(FULL, count)
+
+    def _read(self) -> list[Received]:
+        found = list[Received]()
         for _ in range(_READ_DATAGRAMS):
             try:
-                datagram = self._socket.recv(_READ_BYTES)
+                datagram, sender = self._socket.recvfrom(_READ_BYTES)
             except BlockingIOError:
                 break
             except ConnectionRefusedError:  # answer to an earlier datagram: the peer does not listen
@@ -81,7 +93,7 @@ class UdpPipe(OpenPipe):
                 self._own.remove(datagram)
                 self.stats.reject("echo")
                 continue
-            found.append(datagram)
+            found.append((datagram, sender))
         return found
 
     def _publish(self, messages: Sequence[bytes]) -> None:
@@ -189,7 +201,7 @@ class UdpPipe(OpenPipe):
         cancel(self._timer)
         self._loop.remove_reader(self._socket)
         self._loop.remove_writer(self._socket)
-        self.stats.reject("closed", len(self._translator.end(self._loop.time())))
+        self.stats.reject("closed", self._turns.end() + len(self._translator.end(self._loop.time())))
         if self._message:
             self._queue.settle(len(self._message), "closed")
         self._queue.clear("closed")

@@ -36,7 +36,9 @@ class Inward:
         tokens_of: Callable[[Message, int], tuple[int, ...]],
         taker_of: Callable[[int, Message | None], Taker | None],
     ) -> None:
+        messages = list(messages)
         self._index, self._manner, self._reject = Index(messages), manner, reject
+        self._extended = {pgn_of(one.id) for one in messages if one.is_extended and not one.is_j1939}
         self._tokens_of, self._other = tokens_of, taker_of
         self._takers = dict[int, Taker]()
         self._stations = dict[tuple[str, int], Station]()
@@ -63,6 +65,10 @@ class Inward:
                 self.found += 1
                 found += taker(data, now_s)
         return found
+
+    def fits_as_j1939(self, identifiers: Iterable[int]) -> bool:
+        """Tell whether one of these would be known if the extended messages were those of J1939."""
+        return any(one & EXTENDED and pgn_of(one) in self._extended for one in identifiers)
 
     def turn(self, now_s: float) -> list[bytes]:
         """Return the frames that had to wait until now, and forget transports that ended in silence."""

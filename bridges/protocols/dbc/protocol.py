@@ -9,6 +9,7 @@ from bridges.protocols.dbc.checks import problems
 from bridges.protocols.dbc.database import Unreadable, read
 from bridges.protocols.dbc.fills import chosen_for
 from bridges.protocols.dbc.index import filters_of, selection_of
+from bridges.protocols.dbc.j1939.pgn import NULL
 from bridges.protocols.dbc.layout import Database, Message
 from bridges.protocols.dbc.wanted import Wanted
 from bridges.protocols.protocol import Claim, Cycle, Problem, Protocol, Way
@@ -88,6 +89,10 @@ class Dbc(Protocol):
             raise ValueError("address and name go together: by both an address is claimed")
         if not self.sends and (self.initial or self.fill or self.cycle or self.address is not None):
             raise ValueError("initial, fill, cycle and address are of messages that are sent: add send or as")
+
+    @property
+    def noun(self) -> str:
+        return f"a message of {self.file}"
 
     @property
     def sends(self) -> bool:
@@ -212,6 +217,14 @@ class Dbc(Protocol):
             named = {"send": self.send, "receive": self.receive or ()}
             found = problems(database, named, self.sender, self.wanted(database))
             yield from (Problem(plain(f"{self.file}: {text}"), is_error) for text, is_error in found)
+            yield from self._unmarked(database)
+
+    def _unmarked(self, database: Database) -> Iterator[Problem]:
+        """Yield a warning for messages of J1939 by their looks, in a database that does not say so."""
+        names = [one.name for one in database.messages.values() if one.is_extended and one.id & 0xFF == NULL]
+        if names and self.j1939 is None and not any(one.is_j1939 for one in database.messages.values()):
+            text = f"{names[0]} has the source 254, as databases of J1939 have: add j1939: true, or false"
+            yield Problem(plain(f"{self.file}: {text}"), is_error=False)
 
     def label(self) -> str:
         return f"dbc {self.file}"

@@ -1,6 +1,6 @@
 """The translator of CAN messages that a database describes."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import inf
 
 from bridges.items import CanFrame
@@ -50,6 +50,11 @@ class DbcTranslator(Translator[CanFrame]):
         self._inward.found = 0
         self._arm()
         return found
+
+    def misfit(self, identifiers: Collection[int]) -> str:
+        if self._inward.fits_as_j1939(identifiers):
+            return "J1939: `j1939: true`"
+        return "another database"
 
     def send(self, message: bytes, now_s: float) -> Sent[CanFrame]:
         sent = self._outward.send(message, now_s)

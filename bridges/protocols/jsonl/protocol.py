@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from bridges.items import Items
+from bridges.protocols.endings import without_end
 from bridges.protocols.protocol import Protocol, Way
 from bus.schema import AnyText, Names, PatternKey, Range, pattern_in
 
@@ -57,6 +58,9 @@ class JsonLines(Protocol):
     @property
     def noun(self) -> str:
         return "a line of JSON"
+
+    def guess(self, sample: bytes, guess: str) -> str:
+        return without_end([b"\n"], sample, guess)
 
     @property
     def way(self) -> Way:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from bridges.items import Items
+from bridges.protocols.endings import other_end
 from bridges.protocols.lines.places import DATA, groups_in, places_in, places_of, start_of
 from bridges.protocols.protocol import Problem, Protocol, Way
 from bus.needs import Library, Need
@@ -99,6 +100,9 @@ class Lines(Protocol):
     def noun(self) -> str:
         return "a line that matches" if self.matches and self.unmatched is None else "a line"
 
+    def guess(self, sample: bytes, guess: str) -> str:
+        return other_end(self.ending, sample, guess)
+
     @property
     def way(self) -> Way:
         inward = [*map(start_of, self.matches.values())] or [self.receive]
@@ -113,7 +117,7 @@ class Lines(Protocol):
         if self.matches:
             yield from self._wrong_expressions()
         for names, template in self.templates.items():
-            if not template.encode("latin-1", "replace").endswith(self.ending):
+            if not template.encode("latin-1", "replace").endswith((self.ending, *LINE_ENDS)):
                 text = f"send: the template of {text_of(names)} ends no line: add its end, in double quotes"
                 yield Problem(text, is_error=False)
 

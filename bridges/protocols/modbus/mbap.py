@@ -9,12 +9,16 @@ from struct import Struct
 from typing import Final
 
 from bridges.protocols.asker import Outcome
-from bridges.protocols.modbus.pdu import PDU_BYTES_MAX, Ask, outcome_of
+from bridges.protocols.modbus.pdu import PDU_BYTES_MAX, Ask, answered_by, outcome_of
 
 HEADER: Final = Struct(">HHHB")
 """Transaction, protocol (0), length of what follows, unit."""
 _BEFORE = HEADER.size - 1  # bytes that the length does not count
 _LATE_MAX: Final = 64
+_INSTEAD: Final = {
+    "late answer": "answers to earlier requests come",
+    "transaction": "answers with another transaction number come",
+}
 
 
 class Mbap:
@@ -30,6 +34,7 @@ class Mbap:
         self._reject, self._broken = reject, broken
         self._came = bytearray()
         self._ask, self._number = Ask(0, b"\0"), 0
+        self._instead = ""
         self._end_s = inf
         self._unanswered: dict[int, None] = {}
 
@@ -37,7 +42,7 @@ class Mbap:
         """Begin a request: return its frame, which is sent now."""
         self._number = self._number % 0xFFFF + 1
         self._unanswered.pop(self._number, None)
-        self._ask, self.is_open, self._end_s = ask, True, now_s + timeout_s
+        self._ask, self.is_open, self._end_s, self._instead = ask, True, now_s + timeout_s, ""
         return HEADER.pack(self._number, 0, 1 + len(ask.pdu), ask.device) + ask.pdu
 
     @property
@@ -66,10 +71,12 @@ class Mbap:
         size = HEADER.size + len(pdu)
         if not self.is_open or number != self._number:
             reason = "late answer" if number in self._unanswered else "transaction"
+            self._instead = _INSTEAD[reason]
             self._unanswered.pop(number, None)
             self._reject("unasked" if reason == "transaction" and not self.is_open else reason, size)
             return None
         if unit != self._ask.device:
+            self._instead = answered_by(unit)
             self._reject("other device", size)
             return None
         self.is_open = False
@@ -101,4 +108,4 @@ class Mbap:
         self._unanswered[self._number] = None
         if len(self._unanswered) > _LATE_MAX:
             del self._unanswered[next(iter(self._unanswered))]
-        return Outcome(fault=fault)
+        return Outcome(fault=fault, instead=self._instead)

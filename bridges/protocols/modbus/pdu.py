@@ -82,6 +82,11 @@ def length_of(start: bytes) -> int:
     return -1
 
 
+def answered_by(device: int) -> str:
+    """Return the words for an answer of another device than the one that was asked."""
+    return f"device {device} does in its place"
+
+
 def outcome_of(ask: Ask, pdu: bytes) -> Outcome:
     """Judge what came as the answer to a request: whole, of the same device, and intact."""
     function = ask.pdu[0]

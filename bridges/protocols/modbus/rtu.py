@@ -9,7 +9,7 @@ from math import inf
 from typing import Final
 
 from bridges.protocols.asker import Outcome
-from bridges.protocols.modbus.pdu import Ask, length_of, outcome_of
+from bridges.protocols.modbus.pdu import Ask, answered_by, length_of, outcome_of
 
 SILENCE_CHARACTERS: Final = 3.5
 SILENCE_S: Final = 0.00175  # the least, above 19,200 bits/s
@@ -69,13 +69,14 @@ class Rtu:
         self._ask = Ask(0, b"\0")
         self._sent = b""
         self._stripped = False
+        self._instead = ""
         self._end_s = inf
 
     def ask(self, ask: Ask, now_s: float, timeout_s: float, late_s: float) -> bytes:
         """Begin a request: return its frame, which is sent now."""
         self._ask, self._sent, self._late_s = ask, framed(ask.device, ask.pdu), late_s
         self._came.clear()
-        self._stripped, self.is_open = False, True
+        self._stripped, self._instead, self.is_open = False, "", True
         line_s = self._byte_s * (len(self._sent) * (1 + self._echoes) + ask.answer_bytes + 3)
         self._end_s = now_s + timeout_s + line_s
         return self._sent
@@ -143,10 +144,16 @@ class Rtu:
             return "crc"
         if len(came) > need:
             return "extra bytes"
-        return "" if came[0] == self._ask.device else "other device"
+        if came[0] == self._ask.device:
+            return ""
+        self._instead = answered_by(came[0])
+        return "other device"
 
     def _close(self, fault: str, now_s: float) -> Outcome:
-        outcome = Outcome(fault=fault) if fault else outcome_of(self._ask, bytes(self._came[1:-2]))
+        if fault:
+            outcome = Outcome(fault=fault, instead=self._instead)
+        else:
+            outcome = outcome_of(self._ask, bytes(self._came[1:-2]))
         self.is_open, self.free_s = False, max(now_s, self.heard_s + self._silence_s)
         if outcome.fault:
             self._reject(outcome.fault, len(self._came))

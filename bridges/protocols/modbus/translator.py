@@ -139,9 +139,9 @@ class ModbusTranslator(Asker[bytes, Request]):
         if outcome.fault or not device.in_doubt(now_s):
             super()._note(device, outcome, now_s)
 
-    def _words(self, device: Device, fault: str) -> str:
+    def _words(self, device: Device, outcome: Outcome) -> str:
         assert isinstance(device, Unit)
-        return "answers late, or one request behind" if device.behind else super()._words(device, fault)
+        return "answers late, or one request behind" if device.behind else super()._words(device, outcome)
 
     def _refuse(self, poll: Request, outcome: Outcome, now_s: float) -> None:
         if outcome.code not in _ILLEGAL or len(parts := apart(poll.block)) < 2:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from bridges.items import Items
+from bridges.protocols.endings import without_end
 from bridges.protocols.protocol import Protocol, Way
 from bus.schema import Length, Names, Range
 from bus.wire.frame import TOKENS_MAX
@@ -46,6 +47,9 @@ class Nmea(Protocol):
     @property
     def noun(self) -> str:
         return "a sentence"
+
+    def guess(self, sample: bytes, guess: str) -> str:
+        return without_end([b"\n", b"\r"], sample, guess)
 
     @property
     def way(self) -> Way:

@@ -105,6 +105,10 @@ class Raw(Protocol):
         return tuple(named.get(one) or (*self.root, one) for one in singles)
 
     @property
+    def noun(self) -> str:
+        return "one of `receive`"
+
+    @property
     def same(self) -> str:
         ids = (f"{int(one):#x}={text_of(names)}" for one, names in sorted(self.named_ids.items()))
         return " ".join((text_of(self.root), *ids))

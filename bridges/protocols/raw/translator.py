@@ -1,6 +1,6 @@
 """The translator of raw CAN frames. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from bridges.items import (
     ERROR,
@@ -97,7 +97,11 @@ class RawTranslator(Translator[CanFrame]):
             return self._head(identifier, marks & _MARKS, len(data)) + data
         else:
             self.reject(ANOTHER_SENDER)
+            self.found += 1  # it is understood, so no noise
         return b""
+
+    def misfit(self, identifiers: Collection[int]) -> str:
+        return "is one missing in `receive`"
 
     def send(self, message: bytes, now_s: float) -> Sent[CanFrame]:
         head = message[: FRAME_BYTES_MIN + 4 * message[1]]

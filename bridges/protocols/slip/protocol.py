@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from bridges.items import Items
+from bridges.protocols.endings import without_end
 from bridges.protocols.protocol import Protocol, Way
 from bus.schema import Names, Range
 from bus.wire.frame import DATA_BYTES_MAX
@@ -27,6 +28,9 @@ class Slip(Protocol):
     @property
     def noun(self) -> str:
         return "a packet"
+
+    def guess(self, sample: bytes, guess: str) -> str:
+        return without_end([b"\xc0"], sample, guess)
 
     @property
     def way(self) -> Way:

@@ -11,6 +11,8 @@ import pytest
 
 from appliance.commandline.cli import main
 from appliance.probe.listening import listened
+from bridges.media.uart.medium import Uart
+from bridges.protocols.lines.protocol import Lines
 from bus.errors import BusError
 from tests.bridges.support import PtyPair
 from topologies.loading.loader import loads
@@ -81,3 +83,20 @@ def test_nothing_is_sent_and_the_line_is_left_as_it_was(sensor: PtyPair) -> None
 def test_what_cannot_be_listened_to_is_said_in_one_line(device: str, words: str) -> None:
     with pytest.raises(BusError, match=words):
         listened(device, 0.01, lambda _: None)
+
+
+def test_a_scale_with_parity_and_lines_that_end_with_cr_is_proposed_as_it_is(
+    tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = PtyPair(tmp_path / "tty")
+    text = b"  12.5 kg\r  12.6 kg\r"
+    said = bytes(byte | byte.bit_count() % 2 << 7 for byte in text) * 20
+    heard = lambda *_: [said]  # noqa: E731 (a terminal has no parity: this is what a port of 8 bits reads)
+    monkeypatch.setattr("appliance.probe.listening._heard", heard)
+    assert main(["create", "-", "--gateway", "gw", "--yes", "--listen-to", str(line.path)]) == 0
+    line.close()
+    (side,) = [
+        one for one in loads(capsys.readouterr().out).bridges["media"].at("gw") if one.medium is not None
+    ]
+    assert side.protocol == Lines(delimiter="\r")
+    assert side.medium == Uart(port=str(line.path), baud=115200, data_bits=7, parity="E")

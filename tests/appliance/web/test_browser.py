@@ -45,6 +45,12 @@ buses:
   left: {{on: gw-a, listen: "tcp://127.0.0.1:{2}", dial: "tcp://127.0.0.1:{3}"}}
   right: {{on: gw-b, listen: "tcp://127.0.0.1:{3}"}}
 """
+LOSE_THE_NEXT_ANSWER = """(() => {
+  const asked = fetch;
+  window.fetch = () => { window.fetch = asked; return Promise.reject(new TypeError("lost")); };
+  document.querySelector("#picture").replaceChildren();
+  drawn = null;
+})()"""
 HOSTILE = "<img src=x onerror=alert(1)>"
 STATE = "document.querySelector('[data-id=\"{}\"]')?.classList.contains('{}')"
 
@@ -170,6 +176,8 @@ def turned(url: str, nodes: int) -> None:
         page.until("document.querySelector('#picture svg').viewBox.baseVal.width > 700")
         page.size(390, 844)
         page.until("document.querySelector('#picture svg').viewBox.baseVal.width < 400")
+        page.run(LOSE_THE_NEXT_ANSWER)
+        page.until("document.querySelector('#picture svg') !== null")
 
 
 async def test_a_thousand_pipes_and_many_links_do_not_make_a_frame_long() -> None:

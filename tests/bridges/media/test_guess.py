@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from bridges.media.guess import of_bytes
+from bridges.media.guess import likeness, of_bytes
 from bridges.media.uart.codec import encode
 from bus.wire.frame import pack
 
@@ -37,9 +37,29 @@ def test_a_sentence_with_a_wrong_checksum_is_only_text() -> None:
     assert of_bytes([GGA.replace(b"*47", b"*48")] * 3).protocol == "lines"
 
 
+@pytest.mark.parametrize("odd", [0, 1])
+def test_text_with_a_parity_bit_is_known_and_the_end_of_its_lines_too(odd: int) -> None:
+    text = b"  12.5 kg\r  12.6 kg\r 112.7 kg\r"
+    found = of_bytes([bytes(byte | (byte.bit_count() % 2 ^ odd) << 7 for byte in text)])
+    assert (found.protocol, found.settings) == ("lines", {"delimiter": "\r"})
+    assert found.line == {"data_bits": 7, "parity": "EO"[odd]}
+    assert of_bytes([text]).line == {}
+    assert likeness(bytes([text[0] | 0x80]) + text[1:], "lines") == ""
+
+
 def test_noise_is_nothing_and_never_raises() -> None:
     source = random.Random(5)
     guesses = [of_bytes([source.randbytes(600)]).protocol for _ in range(200)]
     assert guesses.count("") >= 198
     assert of_bytes([b"{" * 5000 + b"\n"] * 3).protocol in ("", "lines")
     assert of_bytes([json.dumps(None).encode()]).protocol == ""
+
+
+def test_all_that_is_to_be_set_is_said() -> None:
+    text = b"  12.5 kg\r\n  12.6 kg\r\n" * 2
+    seven = bytes(byte | byte.bit_count() % 2 << 7 for byte in text)
+    assert likeness(seven).endswith("7 bits and even parity: `data_bits: 7, parity: E, protocol: lines`")
+    assert likeness(seven, "lines").endswith("7 bits and even parity: `data_bits: 7, parity: E`")
+    assert likeness(text, "lines") == ""
+    assert likeness(INPUTS["tmq"][0], "tmq") == ""
+    assert likeness(INPUTS["tmq"][0], "lines").endswith("leave `protocol` out")

@@ -260,7 +260,7 @@ def test_keys_change_while_messages_pass() -> None:
 
 
 def test_the_page_has_the_bytes() -> None:
-    page = (ROOT / "docs" / "wire" / "signed.md").read_text().replace("| ", "")
+    page = (ROOT / "docs" / "wire" / "signed.md").read_text().replace(" ", "").replace("|", "")
     seals = Seals(Keyring((bytes(range(32)),)), "uart", 0x5EED0001, lambda: NOW_S, {})
     message = bytes.fromhex("e108f011a1b2c3d4000000070202000511223344556677" + "8868656c6c6f")
-    assert seals.seal(message).hex(" ") in page
+    assert seals.seal(message).hex() in page

@@ -163,6 +163,7 @@ def test_check_tells_a_wrong_expression_and_a_template_that_ends_no_line() -> No
     assert not half.is_error
     assert "the template of a/b ends no line" in half.text
     assert list(Lines(match="x", send={"a": "{data}\r\n"}).problems()) == []
+    assert list(Lines(delimiter=">", send={"obd/ask": "{data}\r"}).problems()) == []  # an ELM327
 
 
 def test_the_way_is_the_part_of_each_pattern_that_is_fixed() -> None:

@@ -6,6 +6,7 @@ import random
 import pytest
 
 from bus.leases.pace import FACTOR, FACTOR_REAL_TIME, KEPT_S, STARTED_S, STARTING_S, Pace, Worst
+from bus.machine.stops import Turns
 from tests.bus.leases.failover_world import Desk, Gateway, World
 
 AT_S = STARTING_S + 1.0  # after the start
@@ -151,8 +152,15 @@ def test_a_gateway_that_freezes_is_replaced_within_the_lease_that_its_machine_ha
     world.gateways[0].process.thaw()
 
 
-def test_a_takeover_without_a_fault_is_counted_and_told_on_both_sides() -> None:
+@pytest.mark.parametrize(
+    ("runs", "words"), [(False, "was stopped, or its machine was paused"), (True, "was late, not dead")]
+)
+def test_a_takeover_without_a_fault_is_counted_and_told_on_both_sides(
+    monkeypatch: pytest.MonkeyPatch, runs: bool, words: str
+) -> None:
+    """The kernel says that the process ran or waited for its turn meanwhile, or that it did neither."""
     world = World(3)
+    monkeypatch.setattr("bus.leases.candidacy.turns", lambda: Turns(world.now if runs else 5.0, 0))
     world.run(1.0)
     world.log.clear()
     world.gateways[0].process.frozen = True
@@ -163,7 +171,8 @@ def test_a_takeover_without_a_fault_is_counted_and_told_on_both_sides() -> None:
     assert [gateway.candidacy.losses for gateway in world.gateways] == [1, 0]
     late = [(who, cause) for _, who, kind, cause, _ in world.log if kind == "late"]
     assert {who for who, _ in late} == {"g0", "g1"}
-    assert all("late, not dead" in cause for _, cause in late)
+    told = {"g0": words, "g1": "was late or stopped, not dead"}
+    assert all(told[who] in cause for who, cause in late)
     assert world.takeovers == 1
 
 

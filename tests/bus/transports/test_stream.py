@@ -14,11 +14,14 @@ import pytest
 from bus.errors import LinkError
 from bus.hub import Hub
 from bus.machine.wake_hook import WakefulLoop
+from bus.transports import stream
+from bus.transports.chores import TURN_S
 from bus.transports.framing import sp_framing
 from bus.transports.links import make_link
+from bus.transports.portion import BEGIN_BYTES
 from bus.transports.stream import Bounds, Calls, StreamPipe
 from bus.transports.tcp import DialLink, ListenLink, parse
-from bus.wire.batch import from_payloads
+from bus.wire.batch import Batch, from_payloads
 from bus.wire.sp import HANDSHAKE
 from tests.helpers.peers import Ear, SpPeer, until
 
@@ -390,3 +393,26 @@ async def test_a_name_that_cannot_be_looked_up_is_told_and_tried_again(
     assert link.state == "waiting"
     assert caplog.text.count("will go on trying") == 1
     link.close()
+
+
+async def test_a_read_of_many_small_messages_is_one_turn_of_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    spent_s, turns = 0.0, list[float]()
+
+    def hear(batch: Batch, pipe: StreamPipe) -> None:
+        nonlocal spent_s
+        spent_s += 10e-6 * batch.count
+        turns.append(10e-6 * batch.count)
+
+    monkeypatch.setattr(stream, "thread_time", lambda: spent_s)
+    near, far = socket.socketpair()
+    near.setblocking(False)
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+    pipe = StreamPipe(near, "peer", sp_framing(1 << 20), Bounds(1 << 20), Calls(hear, lambda _: None))
+    pipe.start(asyncio.get_running_loop(), 5.0)
+    sending = to_thread(far.sendall, HANDSHAKE + from_payloads([b"tiny"] * 40_000).keep())
+    with closing(far):
+        await sending
+        await until(lambda: sum(turns) >= 0.4 - 1e-9)
+        pipe.close()
+    assert max(turns) <= 10e-6 * BEGIN_BYTES / 12
+    assert max(turns[1:]) <= 2 * TURN_S

@@ -10,6 +10,7 @@ from tests.fuzz.targets import (
     crossing,
     files,
     frames,
+    journals,
     media,
     messages,
     services,
@@ -35,6 +36,7 @@ TARGETS: Final[dict[str, Target]] = {
         texts,
         files,
         crossing,
+        journals,
     )
     for target in part.TARGETS
 }

@@ -56,6 +56,11 @@ class Adapter:
         if self._echoes and heard:
             os.write(self._line.master, heard)
 
+    @property
+    def joined(self) -> bool:
+        """Whether what it says is heard."""
+        return self._line.master >= 0
+
     def say(self, data: bytes) -> None:
         os.write(self._line.master, data)
 
@@ -93,6 +98,11 @@ class Server:
             if not self._scheme and (b"open" in data or b"rawmode" in data):
                 writer.write(b"< ok >")
         writer.close()
+
+    @property
+    def joined(self) -> bool:
+        """Whether what it says is heard: the kernel accepts a client before the server does."""
+        return bool(self._clients)
 
     def say(self, data: bytes) -> None:
         for client in self._clients:

@@ -34,7 +34,7 @@ async def opened(far: Adapter | Server, interface: str, hub: Hub) -> AsyncIterat
     link = can_link(interface, far.channel, 1, options=options, retry_min_s=0.01, retry_max_s=0.02)
     link.open(hub, get_running_loop())
     try:
-        await until(lambda: link.state == "up")
+        await until(lambda: link.state == "up" and far.joined)
         yield link
     finally:
         link.close()
@@ -60,7 +60,7 @@ async def test_a_far_end_that_goes_is_noticed_and_found_again(
         assert process_time() - began_s < 2
         assert link.fault.startswith("lost: ") or link.state == "waiting"
         await far.come()
-        await until(lambda: link.state == "up")
+        await until(lambda: link.state == "up" and far.joined)
         for data in segment(frame(30), 8):
             far.send((IDENTIFIER, data))
         await until(lambda: heard.messages == [MESSAGE, frame(30)])

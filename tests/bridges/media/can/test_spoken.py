@@ -131,7 +131,7 @@ async def test_nothing_is_repeated_after_a_bus_off(kernel: Kernel) -> None:
         say(hub, None, *(message(f"car/{n}", b"old") for n in range(5)))
         kernel.bus_off()
         await until(lambda: link.condition == "bus-off")
-        assert link.stats.dropped == {"bus off": 2}
+        assert link.stats.dropped["bus off"] == 2
         await until(lambda: link.stats.dropped.get("stale") == 3)
         kernel.running = True
         kernel.restart()

@@ -4,6 +4,7 @@ import logging
 from asyncio import get_running_loop
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import can
@@ -12,8 +13,11 @@ import pytest
 from bridges.items import ERROR, EXTENDED, FD, REMOTE
 from bridges.media.can import strangers
 from bridges.media.can.codec import can_id
+from bridges.media.can.medium import Can
 from bridges.media.can.socketcan import pack_frame
 from bridges.media.can.strangers import IDS_MAX, Strangers, look, strange
+from bridges.protocols.dbc.protocol import Dbc
+from bridges.protocols.raw.protocol import Raw
 from bus.hub import Hub
 from bus.wire.batch import from_payloads
 from tests.bridges.support import MESSAGE
@@ -183,3 +187,61 @@ async def test_an_interface_that_cannot_be_opened_is_looked_at_again(
         await until(lambda count=count: len(looked) == count and watch.is_due)  # type: ignore[misc]
     watch.close()
     assert not watch.is_due
+
+
+TRUCK = """VERSION ""
+BU_: ECU
+BO_ 256 Engine: 8 ECU
+ SG_ Speed : 0|16@1+ (1,0) [0|0] "" ECU
+BO_ 2364540158 EEC1: 8 ECU
+ SG_ EngineSpeed : 24|16@1+ (0.125,0) [0|8031.875] "rpm" ECU
+"""
+EEC1 = 0x0CF00400
+
+
+@pytest.mark.parametrize(
+    ("settings", "frame", "words"),
+    [
+        ({}, (0x200, False), "none a message of {file}: 1 other ids (0x200): another database?"),
+        ({}, (EEC1, True), "none a message of {file}: 1 other ids (0xcf00400x): J1939: `j1939: true`?"),
+        ({"j1939": True}, (EEC1 ^ 0x100, True), "another database?"),
+        ({"j1939": True}, (EEC1, True), ""),
+        ({}, (0x100, False), ""),
+        ({"receive": ()}, (0x200, False), ""),
+        (None, (0x200, False), "none one of `receive`: 1 other ids (0x200): is one missing in `receive`?"),
+        (None, (0x100, False), ""),
+        (None, (0x300, False), ""),
+    ],
+)
+async def test_a_protocol_that_understands_no_frame_says_so(
+    clock: Callable[[float], None],
+    tmp_path: Path,
+    settings: dict[str, Any] | None,
+    frame: tuple[int, bool],
+    words: str,
+) -> None:
+    file = tmp_path / "truck.dbc"
+    file.write_text(TRUCK)
+    record = Raw(receive=(0x100,), send=(0x300,)) if settings is None else Dbc(file=str(file), **settings)
+    channel = free_channel()
+    medium = Can(channel=channel, interface="virtual", queue_bytes=1 << 20)
+    link: Any = medium.speaking(record)
+    with can.Bus(channel=channel, interface="virtual") as device, closing(link):
+        link.open(Hub(), get_running_loop())
+        await until(lambda: link.state == "up")
+        for _ in range(3):
+            device.send(can.Message(arbitration_id=frame[0], data=bytes(8), is_extended_id=frame[1]))
+        await until(lambda: link.stats.items == 3)
+        clock(4.0)
+        if words:
+            await until(lambda: link.condition.endswith("?"))
+        assert link.condition.endswith(words.format(file=file) or "unknown")
+
+
+def test_a_database_of_j1939_that_does_not_say_so_is_a_warning(tmp_path: Path) -> None:
+    file = tmp_path / "truck.dbc"
+    file.write_text(TRUCK)
+    (told,) = Dbc(file=str(file)).problems()
+    assert "EEC1 has the source 254" in told.text
+    assert not told.is_error
+    assert [list(Dbc(file=str(file), j1939=one).problems()) for one in (True, False)] == [[], []]

@@ -192,7 +192,22 @@ def test_a_fault_of_a_device_is_counted_and_becomes_no_value(tcp: bool, say: Say
     assert line.values == []
     assert line.rejected[reason] > 0
     assert line.master.condition or line.master.over
+    is_silent = set(line.rejected) <= {"no answer", *(() if tcp else ("echo",))}
+    assert is_silent == (line.master.condition == "device 1 does not answer")
     assert len(line.requests) < 60
+
+
+@FRAMINGS
+def test_a_device_that_answers_for_another_is_named_in_one_line_and_the_others_are_read(tcp: bool) -> None:
+    class Other(Device):
+        def say(self, asked: bytes, answer: bytes) -> Said:
+            return other_device(self, asked, answer)
+
+    rows = (row(1, "a", device=1, poll_ms=100), row(2, "b", device=2, poll_ms=100))
+    line = bench(Modbus(registers=rows), Other(1, tcp=tcp), Device(2, tcp=tcp)).run(10)
+    assert line.master.condition == "device 1 does not answer; device 9 does in its place"
+    assert not line.of("a")
+    assert len(line.of("b")) > 50
 
 
 @FRAMINGS

@@ -20,7 +20,7 @@ from tests.helpers import ROOT
 
 PAGE = (ROOT / "docs/wire/dbp.md").read_text()
 BLOCK = re.compile(r"^```text\n(.*?)^```", re.MULTILINE | re.DOTALL)
-HEX = re.compile(r"^((?:[0-9a-f]{2} )+) ", re.MULTILINE)
+HEX = re.compile(r"^((?:(?:[0-9a-f]{2})+ )+) ", re.MULTILINE)
 EXAMPLES = [[bytes.fromhex(line) for line in HEX.findall(block)] for block in BLOCK.findall(PAGE)]
 ROW = re.compile(r"^\| `([^`]+)` \| ((?:[0-9a-f]{2} ?)+) \|", re.MULTILINE)
 WALL_S = 1795387285.25

@@ -15,7 +15,7 @@ from tests.helpers import ROOT
 def test_the_page_s_example() -> None:
     page = (ROOT / "docs/wire/proxy.md").read_text()
     (example,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
-    lines = re.findall(r"^((?:[0-9a-f]{2} )+) ", example, re.MULTILINE)
+    lines = re.findall(r"^((?:(?:[0-9a-f]{2})+ )+) ", example, re.MULTILINE)
     frame = wire.pack_offer({"fridge": {"interfaces": ["router"], "via": ["5f"]}})
     assert frame == bytes.fromhex("".join(lines))
 

@@ -30,7 +30,7 @@ from tests.helpers import ROOT
 PAGE = (ROOT / "docs/wire/syndication.md").read_text()
 RANGE = re.compile(r"^\| ([0-9a-f]{2}) to ([0-9a-f]{2}) \|.*\| (\w+) \|$", re.MULTILINE)
 BLOCK = re.compile(r"^```text\n(.*?)^```", re.MULTILINE | re.DOTALL)
-HEX = re.compile(r"^((?:[0-9a-f]{2} )+) ", re.MULTILINE)
+HEX = re.compile(r"^((?:(?:[0-9a-f]{2})+ )+) ", re.MULTILINE)
 EXAMPLES = [b"".join(map(bytes.fromhex, HEX.findall(block))) for block in BLOCK.findall(PAGE)]
 pack = msgpack.packb
 

@@ -1,0 +1,156 @@
+"""Datagrams of many senders: they take turns, nobody's flood costs others theirs, and turns are short."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridges.media import intake
+from bridges.media.intake import Intake, Received, Turns
+from bus.transports.chores import TURN_S
+from bus.transports.portion import BEGIN_BYTES
+from bus.wire.batch import Batch, from_payloads, payloads
+
+FLOOD, HONEST = ("192.0.2.1", 9), ("192.0.2.2", 9)
+
+
+def said(sender: tuple[str, int], count: int, size: int = 1000) -> list[Received]:
+    return [(number.to_bytes(4, "big") + bytes(size - 4), sender) for number in range(count)]
+
+
+def test_a_flood_of_one_host_delays_nobody_by_more_than_a_turn() -> None:
+    waiting = Intake()
+    waiting.put(said(FLOOD, 1000))
+    waiting.put(said(HONEST, 1))
+    assert HONEST in [sender for _, sender in waiting.take(2000)]
+
+
+def test_many_addresses_of_one_host_have_one_share_together() -> None:
+    waiting = Intake()
+    for port in range(100):
+        waiting.put(said((FLOOD[0], port), 10))
+    waiting.put(said(HONEST, 10))
+    assert Counter(sender for _, sender in waiting.take(20_000))[HONEST] == 10
+
+
+def test_senders_of_one_host_take_turns_and_each_keeps_its_order() -> None:
+    waiting, one, other = Intake(), ("192.0.2.1", 1), ("192.0.2.1", 2)
+    waiting.put(said(one, 5) + said(other, 5))
+    heard = waiting.take(10_000)
+    assert {sender for _, sender in heard[:2]} == {one, other}
+    for sender in (one, other):
+        assert [item for item in heard if item[1] == sender] == said(sender, 5)
+
+
+def test_without_room_the_one_with_most_loses() -> None:
+    waiting = Intake(most_bytes=100_000)
+    assert waiting.put(said(HONEST, 5)) == 0
+    lost = waiting.put(said(FLOOD, 1000))
+    assert 1000 - lost + 5 == len(waiting)
+    assert waiting.put(said(HONEST, 5)) > 0
+    assert Counter(sender for _, sender in waiting.take(1 << 30))[HONEST] == 10
+    assert not waiting
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(1, 300)),
+            st.integers(1, 2000),
+        ),
+        max_size=60,
+    )
+)
+def test_no_datagram_is_lost_uncounted(steps: list[Any]) -> None:
+    waiting, put, gone = Intake(most_bytes=5000), 0, 0
+    for step in steps:
+        if isinstance(step, int):
+            gone += len(waiting.take(step))
+        else:
+            host, port, size = step
+            gone += waiting.put([(bytes(size), (f"192.0.2.{host}", port))])
+            put += 1
+        assert put == gone + len(waiting)
+    assert len(waiting.take(1 << 30)) == put - gone
+    assert not waiting
+
+
+class Loop:
+    """A loop that runs what is called soon, one call a turn, and a clock of the processor that work moves."""
+
+    def __init__(self) -> None:
+        self.soon: list[Callable[[], object]] = []
+        self.spent_s = 0.0
+
+    def call_soon(self, call: Callable[[], object]) -> None:
+        self.soon.append(call)
+
+    def turn(self) -> float:
+        """Run a turn. Return what it took."""
+        before_s = self.spent_s
+        self.soon.pop(0)()
+        return self.spent_s - before_s
+
+
+@pytest.fixture
+def loop(monkeypatch: pytest.MonkeyPatch) -> Loop:
+    made = Loop()
+    monkeypatch.setattr(intake, "thread_time", lambda: made.spent_s)
+    return made
+
+
+class Hall:
+    """Turns whose messages of 8 bytes each take 10 us, as with a bridge that judges each."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop, self.heard, self.lost = loop, list[bytes](), 0
+        self.turns = Turns(loop, self._decode, self._publish, self._lose)  # type: ignore[arg-type]
+
+    def _decode(self, received: Sequence[Received]) -> Batch:
+        pieces = [data[at : at + 8] for data, _ in received for at in range(0, len(data), 8)]
+        return from_payloads(pieces)
+
+    def _publish(self, batch: Batch) -> None:
+        self._loop.spent_s += 10e-6 * batch.count
+        self.heard += payloads(batch)
+
+    def _lose(self, count: int) -> None:
+        self.lost += count
+
+
+@pytest.mark.parametrize("size", [1400, 65_000], ids=["usual datagrams", "the longest datagrams"])
+def test_turns_are_short_whatever_comes_and_nothing_is_lost(loop: Loop, size: int) -> None:
+    hall = Hall(loop)
+    sent = [bytes([n % 256]) * (size // 8 * 8) for n in range(100)]
+    hall.turns.hear([(data, FLOOD) for data in sent])
+    turns = []
+    while loop.soon:
+        turns.append(loop.turn())
+    assert b"".join(hall.heard) == b"".join(sent)
+    assert hall.lost == 0
+    assert max(turns[5:]) <= 5 * TURN_S
+    assert max(turns) <= 10e-6 * (BEGIN_BYTES + size) / 8
+
+
+def test_little_is_handled_at_once_and_in_order_with_what_waits(loop: Loop) -> None:
+    hall = Hall(loop)
+    hall.turns.hear([(b"at once!", HONEST)])
+    assert hall.heard == [b"at once!"]
+    assert not loop.soon
+    hall.turns.hear([(bytes(64_000), HONEST)])
+    hall.turns.hear([(b"and last", HONEST)])
+    while loop.soon:
+        loop.turn()
+    assert hall.heard[-1] == b"and last"
+
+
+def test_what_waits_at_the_end_is_told(loop: Loop) -> None:
+    hall = Hall(loop)
+    hall.turns.hear(said(FLOOD, 100))
+    assert hall.turns.end() > 50
+    while loop.soon:
+        loop.turn()
+    assert len(hall.heard) < 100 * 1000 // 8
