@@ -64,6 +64,7 @@ class Bridge(Inside):
         """Make all sides judge by the present rules, from the next batch on."""
         self.simple = not self.core_rule and all(side.plain for side in self.sides)
         self.stamps = any(side.trunk for side in self.sides)
+        self.prompt_sides = sum(not side.late for side in self.sides)
         for number, side in enumerate(self.sides):
             side.settle(number)
         if self.gate is not None:

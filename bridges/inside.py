@@ -59,6 +59,8 @@ class Inside(WatchedHub):
         """Whether there are plain sides only and no filter: frames pass as they came, a batch at a time."""
         self.stamps = False
         """Whether some side is a trunk: frames that enter without an envelope are given one."""
+        self.prompt_sides = 0
+        """The sides by which nothing leaves that waited in a journal."""
         self.sent_taps: tuple[Tap, ...] = ()
         """Taps that see every batch a port hands to its pipe, after all policies."""
         self.came_taps: tuple[CameTap, ...] = ()

@@ -13,6 +13,7 @@ from bridges.judge import Verdicts
 from bridges.policy import Policy
 from bridges.rules import Rule, Rules, Seen, Source
 from bus.hub import Hub, Pipe, chain, without
+from bus.lateness import LATE, late_ms
 from bus.ledger import Stats
 from bus.vacancy import Filter
 from bus.wire.batch import Batch, payloads
@@ -46,7 +47,7 @@ class Side(Hub):
         """Take over a policy. Messages that are held back continue to wait."""
         self.policy, self.trunk, self.opaque, self.deaf = policy, policy.trunk, policy.opaque, policy.deaf
         self.replay_s, self.stops_in_doubt = policy.replay_s, policy.stops_in_doubt
-        self.anew = policy.anew
+        self.anew, self.late = policy.anew, policy.late
         judge = policy.judge
         self._verdicts = None if judge is None else (Verdicts(judge.enters), Verdicts(judge.leaves))
         self._in = Rule([*policy.allow, *policy.allow_in], [*policy.deny, *policy.deny_in])
@@ -69,9 +70,11 @@ class Side(Hub):
         self.inward, self.outward = Rules(self.bridge.core_rule, self._in), Rules(self._out)
         self.lets_out_opaque = self.opaque and self.outward.opaque
         self._watches = self.opaque and not self.inward.opaque
+        self._lets_in_late = self.bridge.prompt_sides == (0 if self.late else 1)
         self._admission = self._admitting(self.bridge.seen)
         for port in self.ports:
             port.admission = self._admitting(port.keys)
+            port.settle()
 
     def _admitting(self, keys: Source | Seen) -> Admission:
         """Return the admission rules for messages from one source of keys."""
@@ -82,6 +85,10 @@ class Side(Hub):
     def plain(self) -> bool:
         """Whether every frame passes this side unchanged."""
         return not (self.trunk or self._in or self._out)
+
+    @property
+    def holds(self) -> bool:
+        return self.bridge.holds
 
     @property
     def ports(self) -> "tuple[Port, ...]":
@@ -152,6 +159,8 @@ class Side(Hub):
         if self.hold is not None:
             self.hold.hear(batch)
         gate = self.bridge.gate
+        if gate is not None and late_ms() and not self._lets_in_late:  # a takeover would send it anywhere
+            return stats.reject(LATE, batch.count)
         entering = batch if gate is None else gate.enter(self.number, batch, stats)
         admission = self._admission if port is None else port.admission
         admitted = None if entering is None else self.bridge.admit(entering, admission, stats)
@@ -250,7 +259,7 @@ class Port(Pipe):
     `keys` are those of the messages that it brought, and `admission` are the rules for these messages.
     """
 
-    __slots__ = ("admission", "inner", "keys", "link", "name", "side", "stats")
+    __slots__ = ("_is_prompt", "admission", "inner", "keys", "link", "name", "side", "stats")
 
     inner: Pipe
 
@@ -261,6 +270,11 @@ class Port(Pipe):
         self.inner = pipe
         self.stats = Stats()
         self.side = side
+        self.settle()
+
+    def settle(self) -> None:
+        """Do as the present policy of the side says."""
+        self._is_prompt = not (self.side.late or self.inner.takes_late)
 
     def send(self, batch: Batch, since_s: float | None = None) -> None:
         """Send the messages that the side lets out.
@@ -270,6 +284,8 @@ class Port(Pipe):
         self.stats.offered += batch.count
         side = self.side
         bridge = side.bridge
+        if self._is_prompt and late_ms():
+            return self.stats.drop(LATE, batch.count)
         out: Batch | None = batch
         if type(batch) is not Batch or not bridge.simple:
             out = leaving(batch, side.trunk, side.lets_out_opaque, side.outward, self.stats)

@@ -19,7 +19,8 @@ class Pipe(Protocol):
     `link` is the name of the link that made the pipe, under which its counts are added up; it stays the same
     for all peers that connect there. `inner` is the pipe that this one wraps, if any. `accepted`: the peer
     connected to us, as anybody may. `is_leaf`: it leads to a part of this process that forwards nothing.
-    Derive from this class: it has defaults for these four and for `purge`.
+    `takes_late`: it knows the age of what it gets (`bus.lateness`).
+    Derive from this class: it has defaults for these five and for `purge`.
     """
 
     __slots__ = ("__weakref__",)
@@ -30,6 +31,7 @@ class Pipe(Protocol):
     inner: "Pipe | None" = None
     accepted: bool = False
     is_leaf: bool = False
+    takes_late: bool = False
 
     def send(self, batch: Batch) -> None:
         """Count `batch` as offered. Then send it, queue it (`batch.keep()`), or drop and count it."""
@@ -174,6 +176,11 @@ class Hub:
         Do not call it from within a `send` or a `publish`: a batch is then half counted.
         """
         return self._accounts.read(self.passed)
+
+    @property
+    def holds(self) -> bool:
+        """Whether messages that were published here may still wait to be passed on."""
+        return False
 
     def tap(self, tap: Tap) -> None:
         """Call `tap` with every batch that is published from now on."""

@@ -8,6 +8,8 @@ from bus.wire.batch import Batch
 class _Half(Pipe):
     """A pipe on one hub, half of a patch: its twin publishes every batch on the other hub."""
 
+    takes_late = True
+
     __slots__ = ("_hub", "_twin", "link", "name", "stats")
 
     def __init__(self, name: str, link: str, hub: Hub) -> None:

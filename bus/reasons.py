@@ -35,6 +35,7 @@ DROPPED: Final = (
         "no name", "policy", "`prefix`, `strip` and `rename` of the side have no name for the frame there"
     ),
     Reason("limit", "policy", "`limits`: more frames of the pattern than may pass in a second"),
+    Reason("late", "policy", "it waited in a journal, and what is sent here must not come late (`late`)"),
     Reason("conflated", "policy", "`policy: conflate`: a later frame of the pattern took its place"),
     Reason("shed", "policy", "`shed`: more than its `queue_bytes` would wait"),
     Reason("aged out", "policy", "`shed`: the message waited longer than its `age_ms`"),
@@ -114,7 +115,9 @@ REJECTED: Final = (
     Reason("duplicate", "elsewhere", "the frame came before, another way"),
     Reason("standby", "elsewhere", "this gateway does not forward now: another one does"),
     Reason("heard", "elsewhere", "a standby saw the frame on both sides"),
-    Reason("late", "elsewhere", "just after a takeover: the other gateway still sent the frame"),
+    Reason(
+        "late", "elsewhere", "after a takeover: the other gateway still sent it; or it waited in a journal"
+    ),
     Reason("repeat", "elsewhere", "CAN: a controller sent a frame again that was received before"),
     Reason("fragment repeated", "elsewhere", "multicast: the fragment came before"),
     Reason("foreign", "elsewhere", "CAN: the frame is not ours"),

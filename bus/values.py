@@ -63,12 +63,15 @@ class LastValues:
     def __len__(self) -> int:
         return len(self._all)
 
-    def take(self, messages: Iterable[bytes], now_s: float) -> None:
-        """Remember the messages that are values."""
+    def take(self, messages: Iterable[bytes], at_s: float) -> None:
+        """Remember the messages that are values, unless there are newer ones of their patterns."""
         known = self._all
         for key, message in keyed(messages):
-            old = known.pop(key, None)
-            known[key] = Value(message, now_s)
+            old = known.get(key)
+            if old is not None and old.at_s > at_s:
+                continue
+            known.pop(key, None)
+            known[key] = Value(message, at_s)
             self.bytes += len(message) - (len(old.frame) if old is not None else 0)
             while self.bytes > self.values_bytes or len(known) > self.values:
                 self.bytes -= len(known.pop(next(iter(known))).frame)

@@ -9,6 +9,10 @@ from appliance.parts.greeting import Greeter
 from appliance.parts.site import BasePart, Entry, Revision, Site
 from appliance.status.rows import LinkRow
 from bridges.bridge import Bridge
+from bridges.durable.door import Door
+from bridges.durable.house import House
+from bridges.durable.sifting import Sieve
+from bridges.durable.wire import EndName
 from bridges.guard import GuardedHub
 from bridges.policy import Policy
 from bus.hub import Hub, Link
@@ -20,8 +24,9 @@ from bus.urls import BEACON, split_url
 from bus.watch.watched import WatchedHub
 from devices.dbp.beacon.sending import Announcement, announcement
 from topologies.model import BusSpec, Listen
-from topologies.resolved.buses import BusAddress, Mode, ResolvedBus, place_of
+from topologies.resolved.buses import BusAddress, ResolvedBus, place_of
 from topologies.resolved.files import paths_of
+from topologies.wiring.durable import Mode
 
 LIMITS = frozenset({"queue_bytes", "message_bytes", "origins", "keys", "age_s"})
 
@@ -30,10 +35,12 @@ class BusPart(BasePart):
     """A bus: a plain hub; or, where a trunk reaches it, a bridge with a plain side and a trunk side."""
 
     kind = "bus"
+    _loop: AbstractEventLoop
 
     def __init__(self, resolved: ResolvedBus, site: Site) -> None:
         super().__init__(resolved.name, site, WatchedHub(resolved.name))
         self.resolved = resolved
+        self._house = self._make_house(resolved)
         self.hub = self._make_hub(resolved)
         self._ends = Draft[BusLink]([], self._plans(resolved)).ends
         self._failed: list[LinkRow] = []
@@ -49,9 +56,16 @@ class BusPart(BasePart):
         if not resolved.trunked:
             return WatchedHub(self.name)
         bridge = Bridge(self.name, self.origin(resolved.origin))
-        bridge.side("plain", Policy(opaque=True))
+        bridge.side("plain", Policy(opaque=True, late=True))
         bridge.side("trunk", Policy(trunk=True, opaque=True))
         return bridge
+
+    def _make_house(self, resolved: ResolvedBus) -> House | None:
+        journal = resolved.journal
+        return None if journal is None else House(self._end_name(resolved), journal.durable, journal.gateways)
+
+    def _end_name(self, resolved: ResolvedBus) -> EndName:
+        return EndName(resolved.system, self.site.gateway, resolved.name)
 
     def _plans(self, resolved: ResolvedBus) -> list[Plan[BusLink]]:
         """Return the links of the bus: for its addresses, and for other processes of the gateway."""
@@ -87,9 +101,14 @@ class BusPart(BasePart):
         """Return where a pipe joins: on the trunk side if it is a `trunk` and there is one."""
         return self.hub.sides[1] if trunk and isinstance(self.hub, Bridge) else self.plain
 
-    def _hub_of(self, end: End[BusLink]) -> Hub:
-        """Return where the pipes of a link join: behind a guard, if its address has a list of peers."""
-        hub, peers = self.hub_for(end.plan.settings["trunk"]), end.plan.settings["peers"]
+    def _hub_of(self, end: End[BusLink], loop: AbstractEventLoop) -> Hub:
+        """Return where the pipes of a link join: on a trunk behind a door, and behind a guard, if its address
+        has a list of peers."""
+        settings = end.plan.settings
+        hub, peers = self.hub_for(settings["trunk"]), settings["peers"]
+        if settings["trunk"] and isinstance(self.hub, Bridge):
+            name, sieve = self._end_name(self.resolved), Sieve(settings["kept"])
+            hub = Door(hub, name, loop, self._house, settings["keeps_for"], sieve)
         return GuardedHub(hub, peers) if peers else hub
 
     @property
@@ -107,13 +126,16 @@ class BusPart(BasePart):
         return [self._greeter] if self._greeter.urls else []
 
     def start(self, loop: AbstractEventLoop) -> list[Change]:
+        self._loop = loop
         return self._open(self._ends, loop)
 
     def _open(self, ends: list[End[BusLink]], loop: AbstractEventLoop) -> list[Change]:
         self.forgive()
+        if self._house is not None:
+            self._house.open(loop)
         failed, self._failed = list[Change](), []
         for end in list(ends):
-            trouble = self.attempt(end.plan.place, end.link, self._hub_of(end), loop)
+            trouble = self.attempt(end.plan.place, end.link, self._hub_of(end, loop), loop)
             if trouble:
                 self._ends = [other for other in self._ends if other is not end]
                 self._failed.append(self._row(end, trouble[0].detail))
@@ -153,13 +175,16 @@ class BusPart(BasePart):
 
     def _settle(self, resolved: ResolvedBus, draft: Draft[BusLink]) -> None:
         draft.close()
+        if resolved.journal != self.resolved.journal:  # then all trunks are opened anew
+            self._close_house()
+            self._house = self._make_house(resolved)
         self.resolved, self._ends = resolved, draft.ends
         origin = self.origin(resolved.origin)
         if resolved.trunked != isinstance(self.hub, Bridge):
             old, self.hub = self.hub, self._make_hub(resolved)
             self.hub.inherit(old, _inside if isinstance(self.hub, Bridge) else _outside)
             for end in draft.staying():
-                end.link.rehome(self._hub_of(end))
+                end.link.rehome(self._hub_of(end, self._loop))
         elif isinstance(self.hub, Bridge) and self.hub.origin != origin:
             self.hub.revise(origin, ())
 
@@ -167,6 +192,11 @@ class BusPart(BasePart):
         self._announcer.close()
         self._greeter.close()
         super().close()
+        self._close_house()
+
+    def _close_house(self) -> None:
+        if self._house is not None:
+            self._house.close()
 
 
 def _inside(link: str) -> str:

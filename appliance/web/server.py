@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import sys
 from asyncio import AbstractEventLoop, StreamReader, StreamWriter
 from collections import Counter
 from collections.abc import Callable
@@ -80,7 +81,8 @@ class Server:
 
     async def _talk(self, reader: StreamReader, writer: StreamWriter, seat: Seat) -> None:
         """Answer one request after another."""
-        await asyncio.to_thread(import_module, "appliance.web.exchange")
+        if "appliance.web.exchange" not in sys.modules:
+            await asyncio.to_thread(import_module, "appliance.web.exchange")
         from appliance.web.exchange import Exchange  # late: many gateways are never asked
 
         exchange = Exchange()

@@ -16,6 +16,8 @@ from bus.wire.sp import walk
 
 Received = tuple[bytes, Hashable]
 """A datagram and the address of its sender: a tuple that begins with the host, or only a host."""
+Waits = tuple[bytes | Batch, Hashable]
+"""What waits of a sender: a datagram, or the rest of the messages of one."""
 
 FULL: Final = "input full"
 """The reason of datagrams that find no room among those of their sender."""
@@ -23,6 +25,7 @@ WAITING_BYTES: Final = 8 << 20
 _EACH_BYTES: Final = 256  # of memory, beside the bytes of a datagram
 _GROUPS: Final = 256  # of hosts, and in each of senders: so that nobody makes us search long
 _LITTLE_BYTES: Final = 2048  # of one wake-up, that are handled without a look at the clock
+_LONG_BYTES: Final = 4096  # of a datagram that is handled alone
 _PIECE: Final = 256  # messages
 
 
@@ -33,26 +36,27 @@ class _Waiting:
 
     def __init__(self, number: int) -> None:
         self.number, self.held_bytes = number, 0
-        self.senders: dict[int, deque[Received]] = {}
+        self.senders: dict[int, deque[Waits]] = {}
 
-    def put(self, received: Received) -> None:
-        self.senders.setdefault(hash(received[1]) % _GROUPS, deque()).append(received)
-        self.held_bytes += _EACH_BYTES + len(received[0])
+    def put(self, one: Waits, first: bool = False) -> None:
+        waiting = self.senders.setdefault(hash(one[1]) % _GROUPS, deque())
+        waiting.appendleft(one) if first else waiting.append(one)
+        self.held_bytes += cost_of(one)
 
-    def take(self) -> Received:
+    def take(self) -> Waits:
         """Return the next datagram of the next sender, who is then the last."""
         sender = next(iter(self.senders))
         waiting = self.senders.pop(sender)
-        received = waiting.popleft()
+        one = waiting.popleft()
         if waiting:
             self.senders[sender] = waiting
-        self.held_bytes -= _EACH_BYTES + len(received[0])
-        return received
+        self.held_bytes -= cost_of(one)
+        return one
 
     def drop(self) -> None:
         """Drop the newest datagram of the sender with most."""
         sender = max(self.senders, key=lambda one: len(self.senders[one]))
-        self.held_bytes -= _EACH_BYTES + len(self.senders[sender].pop()[0])
+        self.held_bytes -= cost_of(self.senders[sender].pop())
         if not self.senders[sender]:
             del self.senders[sender]
 
@@ -74,19 +78,35 @@ class Intake:
         """Let datagrams wait. Return how many were dropped for it, of these or of others."""
         dropped = 0
         for one in received:
-            sender = one[1]
-            host = sender[0] if isinstance(sender, tuple) else sender
-            number = hash(host) % _GROUPS
-            group = self._groups.get(number)
-            if group is None:
-                group = self._groups[number] = _Waiting(number)
-            group.put(one)
-            self._count += 1
-            self._held_bytes += _EACH_BYTES + len(one[0])
+            group = self._group(one[1])
+            if self._held_bytes > self._most_bytes - cost_of(one) and self._is_full_of(group):
+                dropped += 1
+                continue
+            self._add(group, one)
             while self._held_bytes > self._most_bytes:
                 self._drop(group)
                 dropped += 1
         return dropped
+
+    def put_back(self, rest: Waits) -> None:
+        """Let the rest of a datagram wait, before all else of its sender, who has had a turn."""
+        self._add(self._group(rest[1]), rest, first=True)
+
+    def _group(self, sender: Hashable) -> _Waiting:
+        number = hash(sender[0] if isinstance(sender, tuple) else sender) % _GROUPS
+        group = self._groups.get(number)
+        if group is None:
+            group = self._groups[number] = _Waiting(number)
+        return group
+
+    def _add(self, group: _Waiting, one: Waits, first: bool = False) -> None:
+        group.put(one, first)
+        self._count += 1
+        self._held_bytes += cost_of(one)
+
+    def _is_full_of(self, group: _Waiting) -> bool:
+        """Tell whether one sender of a group has most, and so would lose what comes from the group."""
+        return len(group.senders) == 1 and group.held_bytes * len(self._groups) >= self._held_bytes
 
     def _drop(self, newest: _Waiting) -> None:
         share_bytes = self._held_bytes // len(self._groups)
@@ -100,20 +120,31 @@ class Intake:
         if not fullest.senders:
             del self._groups[fullest.number]
 
-    def take(self, size_bytes: int) -> list[Received]:
-        """Return the next datagrams, of so many bytes or just above; none if none wait."""
-        taken, taken_bytes = list[Received](), 0
+    def take(self, size_bytes: int) -> list[Waits]:
+        """Return what is next, of so many bytes or just above; nothing if nothing waits."""
+        taken, taken_bytes = list[Waits](), 0
         while self._count and taken_bytes < size_bytes:
             number = next(iter(self._groups))
             group = self._groups.pop(number)
-            received = group.take()
+            one = group.take()
             if group.senders:
                 self._groups[number] = group
             self._count -= 1
-            self._held_bytes -= _EACH_BYTES + len(received[0])
-            taken.append(received)
-            taken_bytes += len(received[0])
+            self._held_bytes -= cost_of(one)
+            taken.append(one)
+            taken_bytes += size_of(one)
         return taken
+
+
+def size_of(one: Waits) -> int:
+    """Return the bytes of what waits."""
+    content = one[0]
+    return len(content.data) if isinstance(content, Batch) else len(content)
+
+
+def cost_of(one: Waits) -> int:
+    """Return the bytes of memory that what waits takes."""
+    return _EACH_BYTES + size_of(one)
 
 
 class Turns:
@@ -133,12 +164,11 @@ class Turns:
     ) -> None:
         self._loop, self._decode, self._publish, self._lose = loop, decode, publish, lose
         self._intake, self._portion = Intake(), Portion(most_bytes)
-        self._rest: Batch | None = None
         self._expected = False
 
     def hear(self, received: Sequence[Received]) -> None:
         """Take datagrams that have just come."""
-        if self._rest is None and not self._intake and _bytes_of(received) <= _LITTLE_BYTES:
+        if not self._intake and sum(map(size_of, received)) <= _LITTLE_BYTES:
             return self._tell(self._decode(received))
         if lost := self._intake.put(received):
             self._lose(lost)
@@ -151,37 +181,37 @@ class Turns:
     def _turn(self) -> None:
         self._expected = False
         began_s = thread_time()
-        size_bytes = self._piece(self._rest) if self._rest is not None else self._decoded()
-        self._portion.note(size_bytes, thread_time() - began_s)
-        if (self._rest is not None or self._intake) and not self._expected:
+        taken = self._intake.take(self._portion.size_bytes)
+        self._handle(taken)
+        self._portion.note(sum(map(size_of, taken)), thread_time() - began_s)
+        if self._intake and not self._expected:
             self._expected = True
             self._loop.call_soon(self._turn)
 
-    def _decoded(self) -> int:
-        """Handle the next datagrams. Return their bytes."""
-        taken = self._intake.take(self._portion.size_bytes)
-        batch = self._decode(taken)
-        if batch is not None and len(taken) == 1 and batch.count > 2 * _PIECE:
-            return self._piece(batch)  # one datagram may hold thousands of messages
-        self._tell(batch)
-        return _bytes_of(taken)
+    def _handle(self, taken: list[Waits]) -> None:
+        short = list[Received]()
+        for content, sender in taken:
+            if isinstance(content, Batch):
+                self._piece(content, sender)
+            elif len(content) < _LONG_BYTES:
+                short.append((content, sender))
+            elif (batch := self._decode([(content, sender)])) is not None:
+                self._piece(batch, sender)
+        if short:
+            self._tell(self._decode(short))
 
-    def _piece(self, batch: Batch) -> int:
-        """Publish the first messages of a batch, and keep the rest. Return the bytes that were published."""
-        data = batch.keep()
-        count, end = walk(
-            data, 0, len(data), max(_PIECE, batch.count * self._portion.size_bytes // len(data))
-        )
-        self._rest = Batch(data[end:], batch.count - count) if count < batch.count else None
-        self._publish(Batch(data[:end], count))
-        return end
+    def _piece(self, batch: Batch, sender: Hashable) -> None:
+        """Publish the first messages of a batch. The rest waits: one datagram may hold thousands."""
+        size_bytes = self._portion.size_bytes
+        if len(batch.data) > size_bytes and batch.count > _PIECE:
+            data = batch.keep()
+            count, end = walk(data, 0, len(data), max(_PIECE, batch.count * size_bytes // len(data)))
+            if count < batch.count:
+                self._intake.put_back((Batch(data[end:], batch.count - count), sender))
+                batch = Batch(data[:end], count)
+        self._publish(batch)
 
     def end(self) -> int:
-        """Forget what waits. Return how many datagrams that were, a datagram that has begun among them."""
-        waiting = len(self._intake) + (self._rest is not None)
-        self._intake, self._rest = Intake(), None
+        """Forget what waits. Return how many datagrams that were, those that have begun among them."""
+        waiting, self._intake = len(self._intake), Intake()
         return waiting
-
-
-def _bytes_of(received: Iterable[Received]) -> int:
-    return sum(len(datagram) for datagram, _ in received)

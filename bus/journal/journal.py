@@ -289,6 +289,10 @@ class Journal:
         """Return the numbers of another journal that this one had: a set to read, not to change."""
         return self._received.sets.get(f"{journal:016x}") or RangeSet()
 
+    def all_known(self) -> dict[int, RangeSet]:
+        """Return the numbers of all other journals that this one had, as they are now."""
+        return {int(name, 16): held.copy() for name, held in self._received.sets.items()}
+
     # -- reading
 
     def read(self, number: int, most_bytes: int, until: int = U64_MAX) -> Read:

@@ -11,6 +11,7 @@ from bus.urls import split_url
 from bus.wire.envelope import ENVELOPE_BYTES
 
 Mode = Literal["listen", "dial"]
+_RECORD_BYTES = 128  # around a message in a record of a durable trunk (docs/wire/durable.md)
 
 
 class BusLink(Link, Protocol):
@@ -57,7 +58,7 @@ def bus_link(
     """
     if trunk:
         queue_bytes = (queue_bytes or QUEUE_BYTES) + ENVELOPE_BYTES
-        message_bytes = (message_bytes or MESSAGE_BYTES) + ENVELOPE_BYTES
+        message_bytes = (message_bytes or MESSAGE_BYTES) + ENVELOPE_BYTES + _RECORD_BYTES
     if make is None and url.startswith("inproc:"):
         queue_bytes, keys, wary, age_s = None, None, False, 0.0  # it never leaves the process
     given = {"queue_bytes": queue_bytes, "message_bytes": message_bytes, "tls": tls, "keys": keys, **retry}

@@ -362,6 +362,11 @@ class StreamPipe(Pipe):
             self._say(answer)
         return leaves
 
+    def say(self, batch: Batch) -> None:
+        """Send messages of the connection itself, which no ledger counts, and nothing drops but its end."""
+        if not self.closed:
+            self._say(batch.keep() if self._encode is None else self._encode(batch)[0])
+
     def _say(self, data: bytes) -> None:
         """Send bytes of no message, now or later."""
         self._gathering.spoken, written = True, 0

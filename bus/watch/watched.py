@@ -99,6 +99,10 @@ class WatchedHub(Hub):
         self._histories.pop(pipe, None)
         self.cuts = tuple(cut for cut in self.cuts if cut.pipe is not pipe)
 
+    @property
+    def holds(self) -> bool:
+        return self._case is not None
+
     def let_go(self) -> None:
         """Forward all messages that are held back."""
         if self._case is not None:

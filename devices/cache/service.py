@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from bus.asking import Question, is_about_values, read
+from bus.lateness import late_ms
 from bus.report import Report
 from bus.values import LastValues
 from devices.cache.answering import Answering
@@ -30,8 +31,7 @@ class _BusCache:
 
     def hear(self, messages: list[bytes]) -> None:
         """Keep the values of messages from the bus, and answer the questions among them."""
-        now_s = time.monotonic()
-        self.values.take(messages, now_s)
+        self.values.take(messages, time.monotonic() - late_ms() / 1000)
         for message in messages:
             if is_about_values(message):
                 question = read(message)

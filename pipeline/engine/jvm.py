@@ -6,7 +6,6 @@ where one was made (`buscoupler warm`).
 """
 
 import gc
-import hashlib
 import logging
 import os
 import signal
@@ -22,7 +21,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from bus.machine.scratch import Scratch
-from pipeline.engine.jars import cache_directory, class_path, needed, spark_home
+from pipeline.engine.archives import in_use
+from pipeline.engine.jars import class_path, spark_home
 from pipeline.engine.java import MODULE_OPTIONS, Java
 from pipeline.errors import PipelineError
 
@@ -32,12 +32,6 @@ PARALLEL: Final = ("-XX:+UseParallelGC",)
 # At each full collection. The parallel collector does not enlarge the heap with these: it collects for ever.
 GIVES_BACK: Final = ("-XX:+UseG1GC", "-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=30")
 _LOG4J: Final = Path(__file__).parent / "conf" / "log4j2.properties"
-
-
-def archive(java: Java) -> Path:
-    """Return the path of the class archive for this Java and this Spark, whether it has been made or not."""
-    text = "\n".join([str(java.home), java.version, *map(str, needed())])
-    return cache_directory() / f"spark-{hashlib.sha256(text.encode()).hexdigest()[:16]}.jsa"
 
 
 class Jvm:
@@ -139,7 +133,7 @@ def command(
         words += ["-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m"]
     if record is not None:
         words.append(f"-XX:ArchiveClassesAtExit={record}")
-    elif (made := archive(java)).exists():
+    elif (made := in_use(java)) is not None:
         words.append(f"-XX:SharedArchiveFile={made}")
     given = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
     return [*words, "org.apache.spark.deploy.SparkSubmit", *given, "pyspark-shell"]

@@ -15,8 +15,9 @@ from typing import Any, BinaryIO, Final
 
 from bus.machine.permissions import write_secret
 from pipeline.engine import java
+from pipeline.engine.archives import archive, store
 from pipeline.engine.jars import unsign
-from pipeline.engine.jvm import GIVES_BACK, START_S, Jvm, archive, point_to
+from pipeline.engine.jvm import GIVES_BACK, START_S, Jvm, point_to
 from pipeline.engine.server import LOCK, SERVER, USE, Server, load, took
 
 IDLE_S: Final = 600.0
@@ -167,7 +168,7 @@ def java_of(memory: str) -> Iterator[Jvm]:
     finally:
         jvm.close()
         if partial is not None and partial.exists():
-            partial.replace(target)
+            store(partial, target)
 
 
 def can_archive() -> bool:

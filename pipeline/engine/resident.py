@@ -20,16 +20,8 @@ from typing import TYPE_CHECKING, Final
 from bus.machine.permissions import make_private
 from pipeline import cache
 from pipeline.engine import java
-from pipeline.engine.jvm import (
-    START_S,
-    archive,
-    forget_gateway,
-    last_words,
-    point_to,
-    prepare,
-    same_interrupts,
-    until,
-)
+from pipeline.engine.archives import archive
+from pipeline.engine.jvm import START_S, forget_gateway, last_words, point_to, prepare, same_interrupts, until
 from pipeline.engine.server import LOG, USE, Server, directory, load, stop, took
 from pipeline.errors import PipelineError
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final
 from bus.machine.scratch import Scratch
 from pipeline import cache, jobs
 from pipeline.engine import java, resident, session
+from pipeline.engine.archives import archive, store
 from pipeline.engine.choice import Where
 from pipeline.engine.jars import cache_directory, unsign
-from pipeline.engine.jvm import Jvm, archive
+from pipeline.engine.jvm import Jvm
 from pipeline.errors import PipelineError
 from pipeline.input import sample
 from pipeline.input.read import read, root
@@ -42,7 +43,7 @@ def archive_classes(memory: str) -> int:
             raise PipelineError(
                 "Java made no class archive: there may be no room for it, or it does not support them"
             )
-        partial.replace(target)
+        store(partial, target)
     finally:
         partial.unlink(missing_ok=True)
     tell(f"{target} ({target.stat().st_size / 1e6:.0f} MB): Spark starts faster from now on")

@@ -10,6 +10,7 @@ from topologies.checks.addresses import find_misplaced
 from topologies.checks.budgets import find_overloads
 from topologies.checks.confined import find_confined
 from topologies.checks.cycles import find_cycles
+from topologies.checks.durable import find_unkept
 from topologies.checks.exclusive import find_conflicts
 from topologies.checks.failover import find_gaps
 from topologies.checks.keys import find_unkeyed
@@ -53,6 +54,7 @@ def check_wired(wiring: Wiring) -> list[Finding]:
         *_shared_plain(wiring),
         *find_unequal_limits(topology),
         *find_unkeyed(wiring),
+        *find_unkept(wiring),
         *_colliding_tokens(topology),
         *_beyond_policies(wiring),
         *_unmatched(wiring),

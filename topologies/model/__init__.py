@@ -8,7 +8,7 @@ Patterns stay as written, text or numbers; `bus.wire.pattern.Pattern(*names)` ma
 
 from topologies.model.addresses import Address, BrokerAddress, Dial, Listen
 from topologies.model.bridges import BridgeSpec, Filter, Rate, Shed, Side
-from topologies.model.buses import BrokerSpec, BusSpec
+from topologies.model.buses import BrokerSpec, BusSpec, Trunk
 from topologies.model.status import PLAIN, StatusSpec
 from topologies.model.topology import (
     Candidate,
@@ -44,6 +44,7 @@ __all__ = [
     "Spec",
     "StatusSpec",
     "Topology",
+    "Trunk",
     "candidates_of",
     "gateway_here",
     "gateway_named",

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
+from bridges.durable.settings import Durable, check_durable
 from bus.schema import (
     BrokerListenUrl,
     Bytes,
@@ -52,8 +53,13 @@ class Address(Record):
         "default 4000 where trunks form a ring, else never (docs/wire/envelope.md)",
     ] = None
 
+    durable: Annotated[
+        Durable | None, "keep in a journal what the other end of this trunk misses (docs/durable.md)"
+    ] = None
+
     def __post_init__(self) -> None:
         check_age(self.url, self.trunk, self.age_ms)
+        check_durable(self.url, self.trunk, self.durable)
         check_limits(self.url, self.queue_bytes, self.message_bytes)
         check_keys(self.url, self.trunk, self.keys)
 
@@ -86,6 +92,8 @@ class Listen(Address):
         check_tls(self.url, self.tls, listens=True)
         check_origins(self.url, self.origins)
         check_peers(self.url, self.tls, self.peers or ())
+        if self.durable and any(peer.send is not None or peer.hear is not None for peer in self.peers or ()):
+            raise ValueError("durable with send or hear of peers: give durable a pattern instead")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

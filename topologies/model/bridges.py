@@ -120,6 +120,10 @@ class Side(Record):
         Names | None, "messages of a bus that are no frames are frames of this pattern in the bridge"
     ] = None
     keys: OwnKeys = None
+    late: Annotated[
+        bool,
+        "what waited in the journal of a durable trunk for more than 2 s leaves here too (docs/durable.md)",
+    ] = False
 
     def __post_init__(self) -> None:
         if self.bus is None and self.medium is None:
@@ -130,6 +134,8 @@ class Side(Record):
             raise ValueError("a bus is signed at its addresses: give the keys to these")
         if self.shed and self.bus:
             raise ValueError("nothing waits for a bus: give the shed policy to the side that is slow")
+        if self.late and self.bus:
+            raise ValueError("late has no effect here: what is late goes to a bus anyway")
         if self.refresh_ms is not None and self.unchanged is None:
             raise ValueError("refresh_ms has no effect here: write unchanged: drop beside it")
         if self.opaque is not None and self.medium is not None and not self.medium.opaque:

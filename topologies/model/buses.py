@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
+from bridges.durable.settings import Durable
 from bus.leases.settings import BrokerSettings
 from bus.schema import (
     BusName,
@@ -34,25 +35,29 @@ class BrokerSpec(BrokerSettings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Trunk(Record):
+    """A bus of this file that a bus joins."""
+
+    SHORT = "bus"
+    bus: Annotated[BusName, "the bus: one of the two dials the trunk address of the other, with its `tls`"]
+    durable: Annotated[Durable | None, "keep in a journal what that bus misses (docs/durable.md)"] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BusSpec(Record):
     """A bus, which sends every message to all peers except its sender."""
 
     on: Annotated[GatewayName, "the gateway that runs it"]
     listen: Annotated[tuple[Listen, ...], Length(0, 64), Single(), "its addresses"] = ()
     dial: Annotated[tuple[Dial, ...], Length(0, 64), Single(), "other buses to join into one"] = ()
-    trunks: Annotated[
-        tuple[BusName, ...],
-        Length(0, 1024),
-        Single(),
-        "buses of this file to join: of two, one dials the trunk address of the other, with its `tls`",
-    ] = ()
+    trunks: Annotated[tuple[Trunk, ...], Length(0, 1024), Single(), "buses of this file to join"] = ()
     queue_bytes: Annotated[Bytes, "bound of the queue to each peer"] = QUEUE_BYTES
     message_bytes: Annotated[
         Bytes, "longest message accepted, without its envelope; a longer one ends the connection"
     ] = MESSAGE_BYTES
 
     def __post_init__(self) -> None:
-        if len(set(self.trunks)) != len(self.trunks):
+        if len({trunk.bus for trunk in self.trunks}) != len(self.trunks):
             raise ValueError("the same bus is listed twice in trunks")
         links: tuple[Address | BusSpec, ...] = (self, *self.listen, *self.dial)
         for link in links:

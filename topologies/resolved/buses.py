@@ -3,20 +3,28 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
+from bridges.durable.settings import Durable
+from bus.schema import Patterns
 from bus.transports.options import Tls
 from bus.transports.peers import Peer
 from topologies.model import Address, BusSpec, Dial, Listen
 from topologies.resolved.files import KeyFiles, Stamp, certificates, stamped
 from topologies.resolved.ground import Ground
+from topologies.wiring.durable import Keeping, Mode, keepings
 from topologies.wiring.graph import both_ways, reached, ways_of
 from topologies.wiring.ids import link_between
 from topologies.wiring.keys import keys_of
 from topologies.wiring.reach import dials_of, has_trunk, listen_at
 from topologies.wiring.segments import Wiring
 
-Mode = Literal["listen", "dial"]
+
+@dataclass(frozen=True, slots=True)
+class Journaled:
+    """The journal of a bus: its settings, and the gateways for which it is kept."""
+
+    durable: Durable
+    gateways: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +32,8 @@ class BusAddress:
     """An address of a bus with everything that a link there needs; `address` is its URL.
 
     `peers` may join there, None for everybody. `age_s` is that of `StreamOptions`. The stamps in
-    `certificates` and `keys` differ once a file has been renewed.
+    `certificates` and `keys` differ once a file has been renewed. What matches `kept` goes into the `journal`
+    of the bus for the gateways of `keeps_for`.
     """
 
     trunk: bool
@@ -37,6 +46,9 @@ class BusAddress:
     keys: KeyFiles = ()
     peers: tuple[Peer, ...] | None = None
     age_s: float = 0.0
+    keeps_for: tuple[str, ...] = ()
+    kept: Patterns = ()
+    journal: "Journaled | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +80,7 @@ class ResolvedBus:
     `system` is the name of the topology. `trunked`: whether the bus has a trunk, and so a side for each
     kind of peer. `origin` is its origin in envelopes, None for one of its own choice. `limits` are
     `queue_bytes` and `message_bytes`. `joined` are its lines to other buses, and `trunks` the buses that
-    hear what it hears.
+    hear what it hears. `journal` is kept for its durable trunks, None without any.
     """
 
     name: str
@@ -80,6 +92,7 @@ class ResolvedBus:
     links: tuple[BusEnd, ...]
     joined: tuple[BusLine, ...]
     trunks: tuple[str, ...]
+    journal: Journaled | None = None
 
 
 class Buses:
@@ -104,18 +117,26 @@ class Buses:
             tuple(self._ends(name, spec)),
             tuple(self._joined.get(name, ())),
             tuple(sorted(reached(title, self._ways) - {title})),
+            _journal(keepings(ground.topology, name)),
         )
 
     def _ends(self, name: str, spec: BusSpec) -> Iterator[BusEnd]:
         topology = self._ground.topology
+        all_kept = keepings(topology, name)
+        kept = {place_of(one.mode, one.address): one for one in all_kept}
+        journal = _journal(all_kept)
         for listen in spec.listen:
-            yield BusEnd(place_of("listen", listen), "listen", self._at(name, spec, listen))
+            place = place_of("listen", listen)
+            yield BusEnd(place, "listen", self._at(name, spec, listen, kept.get(place), journal))
         for dial in dials_of(topology, name):
             found = listen_at(topology, dial.url, spec.on)
             bus, far = ("", "") if found is None else (found[0], place_of("listen", found[1]))
-            yield BusEnd(place_of("dial", dial), "dial", self._at(name, spec, dial), bus, far)
+            place = place_of("dial", dial)
+            yield BusEnd(place, "dial", self._at(name, spec, dial, kept.get(place), journal), bus, far)
 
-    def _at(self, name: str, spec: BusSpec, address: Address) -> BusAddress:
+    def _at(
+        self, name: str, spec: BusSpec, address: Address, kept: Keeping | None, journal: Journaled | None
+    ) -> BusAddress:
         """Return one of the bus's own addresses."""
         origins, peers = (address.origins, address.peers) if isinstance(address, Listen) else ((), None)
         return BusAddress(
@@ -128,7 +149,15 @@ class Buses:
             stamped(keys_of(self._ground.topology, address)),
             peers,
             self._ground.age_s(f"bus {name}", address.trunk, address.age_ms),
+            () if kept is None else kept.gateways,
+            () if kept is None else kept.durable.pattern,
+            journal if address.trunk else None,
         )
+
+
+def _journal(kept: list[Keeping]) -> Journaled | None:
+    gateways = tuple(dict.fromkeys(gateway for one in kept for gateway in one.gateways))
+    return Journaled(kept[0].durable, gateways) if kept else None
 
 
 def place_of(mode: Mode, address: Address) -> str:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from bridges.durable.settings import Durable
 from bridges.media.medium import Medium
 from bus.transports.options import Tls
 from bus.urls import (
@@ -37,20 +38,22 @@ def trunks_of(topology: Topology, bus: str) -> dict[str, Dial | None]:
     """
     spec, names = topology.buses[bus], list(topology.buses)
     found = {}
-    for other in spec.trunks:
-        back = bus in topology.buses[other].trunks and _trunk_to(topology, other, bus)
-        dial = _trunk_to(topology, bus, other)
+    for trunk in spec.trunks:
+        other, theirs = trunk.bus, topology.buses[trunk.bus].trunks
+        back = any(one.bus == bus for one in theirs) and _trunk_to(topology, other, bus)
+        dial = _trunk_to(topology, bus, other, trunk.durable)
         if bus == other or not back or (dial and names.index(bus) < names.index(other)):
             found[other] = dial
     return found
 
 
-def _trunk_to(topology: Topology, bus: str, other: str) -> Dial | None:
+def _trunk_to(topology: Topology, bus: str, other: str, durable: Durable | None = None) -> Dial | None:
     spec = topology.buses[bus]
     found = address_of(topology, other, spec.on, trunk=True)
     if not found:
         return None
-    return Dial(url=found[0], trunk=True, tls=found[1].tls, keys=found[1].keys, where=spec.where)
+    tls, keys = found[1].tls, found[1].keys
+    return Dial(url=found[0], trunk=True, tls=tls, keys=keys, durable=durable, where=spec.where)
 
 
 def dials_of(topology: Topology, bus: str) -> tuple[Dial, ...]:

@@ -7,7 +7,12 @@ import logging
 import sys
 from importlib import import_module
 from types import ModuleType
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
+
+from bridges.media.selecting import unbound
+
+if TYPE_CHECKING:
+    from can import BusABC
 
 _FORMATS: Final = "can.io"
 
@@ -32,3 +37,15 @@ def python_can() -> ModuleType:
     finally:
         if sys.modules.get(_FORMATS) is stand_in:
             del sys.modules[_FORMATS]
+
+
+def open_bus(interface: str, **settings: Any) -> "BusABC":
+    """Open a bus of python-can, which works with many descriptors too. Raises what its driver raises."""
+    can = python_can()
+    package, _ = can.interfaces.BACKENDS[interface]
+    import_module(package)
+    for library in (package, "serial"):
+        unbound(library)
+    # ignore_config: settings come from the topology, not from configuration files in the home directory
+    bus: BusABC = can.Bus(interface=interface, ignore_config=True, **settings)
+    return bus

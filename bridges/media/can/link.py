@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bridges.items import EXTENDED, CanFrame
 from bridges.media.can.codec import RESERVED, SERVICE, can_id, subject_mask
-from bridges.media.can.library import python_can
+from bridges.media.can.library import open_bus, python_can
 from bridges.media.can.listening import trouble
 from bridges.media.can.medium import LISTENING, Can
 from bridges.media.can.pipe import CanPipe
@@ -123,13 +123,10 @@ class CanBus(DeviceLink[D]):
         channel, interface = str(self.options.channel), self.options.interface
         if self.options.listen_only and interface == "socketcan" and (why := trouble(channel)):
             raise OSError(why)
-        # ignore_config: settings come from the topology, not from configuration files in the home directory
         if interface == "socketcand":
             connect_once()
         try:
-            bus: BusABC = python_can().Bus(
-                channel=channel, interface=interface, ignore_config=True, **self._bus_arguments()
-            )
+            bus = open_bus(interface, channel=channel, **self._bus_arguments())
             self._prepare_or_close(bus)
         except OSError as error:
             raise OSError(explained(error, channel)) from error

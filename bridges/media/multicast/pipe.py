@@ -24,7 +24,7 @@ from bus.wire.batch import Batch, payloads
 
 DATAGRAM_BYTES_MIN = 64
 _READ_BYTES = 65536
-_READ_DATAGRAMS = 128  # in one wake-up
+_READ_DATAGRAMS = 1024  # in one wake-up: faster than most can say them
 _FULL_INTERFACE_S = 0.002  # pause; the kernel does not report when the interface's queue has room
 
 # The interface is lost. Any other error concerns one datagram.
@@ -40,7 +40,7 @@ _LOST = {
 
 
 def drain(sock: socket.socket, view: memoryview, own: tuple[Any, ...]) -> tuple[list[tuple[bytes, Any]], int]:
-    """Read up to 128 datagrams. Return those of others with their senders, and the number of our own."""
+    """Read up to 1,024 datagrams. Return those of others with their senders, and the number of our own."""
     read, found, echoes = sock.recvfrom_into, list[tuple[bytes, Any]](), 0
     append = found.append
     try:

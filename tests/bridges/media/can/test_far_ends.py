@@ -1,8 +1,10 @@
 """Each interface of python-can that runs here: a far end that goes is noticed, told, and dialled again."""
 
+import os
+import resource
 from asyncio import get_running_loop
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from time import process_time
 from typing import Any
 
@@ -13,11 +15,13 @@ from bridges.media.can.link import CanLink
 from bridges.media.can.source import UNFRAMED_BYTES
 from bus.hub import Hub
 from tests.bridges.media.can.far_ends import FAR_ENDS, Adapter, Server
-from tests.bridges.support import MESSAGE, PtyPair, frame, recorder
+from tests.bridges.support import MESSAGE, PtyPair, frame, recorder, say
 from tests.helpers.links import can_link
 from tests.helpers.peers import until
+from tests.helpers.ports import free_port
 
 IDENTIFIER = can_id(0x1234, 9)
+FD_SETSIZE = 1024
 
 
 @pytest.fixture(params=list(FAR_ENDS))
@@ -83,3 +87,50 @@ async def test_noise_is_counted_and_told_until_frames_come(
         await until(lambda: heard.messages == [MESSAGE])
         await until(lambda: "none a frame" not in link.condition)
     assert "Traceback" not in caplog.text
+
+
+@contextmanager
+def many_descriptors() -> Iterator[None]:
+    """Have so many files open that the next descriptors are above those that `select.select` takes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(2 * FD_SETSIZE, hard), hard))
+    taken = [os.open(os.devnull, os.O_RDONLY)]
+    try:
+        while taken[-1] < FD_SETSIZE:
+            taken.append(os.dup(taken[0]))
+        yield
+    finally:
+        for number in taken:
+            os.close(number)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+async def test_it_works_when_many_files_are_open(
+    far: Adapter | Server, request: pytest.FixtureRequest
+) -> None:
+    hub = Hub()
+    heard = recorder(hub)
+    with many_descriptors():
+        async with opened(far, interface_of(request), hub) as link:
+            for data in segment(MESSAGE, 7):
+                far.send((IDENTIFIER, data))
+            await until(lambda: heard.messages == [MESSAGE])
+            say(hub, heard, frame(30))
+            await until(lambda: link.stats.sent == 1)
+            assert link.losses == 0
+
+
+async def test_two_by_multicast_hear_each_other_when_many_files_are_open() -> None:
+    near, distant, options = Hub(), Hub(), {"port": free_port(), "hop_limit": 0}
+    mine, theirs = recorder(near), recorder(distant)
+    with many_descriptors(), ExitStack() as stack:
+        links = [can_link("udp_multicast", "239.74.163.2", node, fd=True, options=options) for node in (1, 2)]
+        for link, hub in zip(links, (near, distant), strict=True):
+            link.open(hub, get_running_loop())
+            stack.callback(link.close)
+        await until(lambda: all(link.state == "up" for link in links))
+        say(near, mine, MESSAGE)
+        await until(lambda: theirs.messages == [MESSAGE])
+        say(distant, theirs, frame(30))
+        await until(lambda: mine.messages == [frame(30)])
+        assert [link.losses for link in links] == [0, 0]

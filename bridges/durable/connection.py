@@ -1,0 +1,244 @@
+"""One connection of a trunk: whether a durable end is at it, and what comes by it."""
+
+import logging
+from asyncio import AbstractEventLoop, TimerHandle
+from typing import Final, Protocol
+
+from bridges.durable.end import End
+from bridges.durable.house import House
+from bridges.durable.receiver import Mark, Memory, Taken
+from bridges.durable.wire import (
+    Carried,
+    DurableError,
+    EndName,
+    Have,
+    Hello,
+    begins_durable,
+    have,
+    hello,
+    is_durable,
+    parse,
+)
+from bridges.durable.work import Told
+from bus.hub import Hub, Pipe
+from bus.lateness import LATE_MS, passing_late
+from bus.transports.stream import StreamPipe
+from bus.wire.batch import Batch, from_payloads, payloads
+
+log = logging.getLogger("buscoupler.bridges")
+
+ROOM_BYTES: Final = 1 << 18
+"""Bytes that wait for an end in its connection, at most; the rest waits in the journal."""
+HOLD_S: Final = 0.05
+"""Between two looks whether the bus still holds messages back."""
+HELLO_S: Final = 1.0
+"""An end that has not said hello for so long is plain."""
+
+
+class Place(Protocol):
+    """The place of a connection: the link that it belongs to, and the side of the bus behind it."""
+
+    hub: Hub
+    loop: AbstractEventLoop
+    house: House | None
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the link keeps what its ends miss, and can now."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether the link is to keep what its ends miss, and its journal is not open yet."""
+
+    @property
+    def hello(self) -> Hello:
+        """The hello of this end."""
+
+    @property
+    def memory(self) -> Memory:
+        """The numbers that came here."""
+
+    def end_of(self, name: EndName) -> End | None:
+        """Return the end for which this link keeps and that is called so."""
+
+
+class Connection:
+    """One connection. Until it is known who is there, nothing is sent but our hello.
+
+    A plain peer's pipe is attached to the side. That of an end is not: its `End` is.
+    """
+
+    def __init__(self, place: Place, pipe: StreamPipe, attached: Pipe) -> None:
+        self._place, self._pipe, self._attached = place, pipe, attached
+        self._timer: TimerHandle | None = None
+        self._end: End | None = None
+        self._far: Hello | None = None
+        self._has_said_hello = self._is_plain = self._is_closed = False
+
+    def begin(self) -> None:
+        """Say hello, if we keep for somebody who may be there; else the peer is a plain one for now."""
+        if not (self._place.keeps or self._place.waits):
+            return self._be_plain()
+        if self._place.keeps:
+            self._say_hello()
+        self._timer = self._place.loop.call_later(HELLO_S, self._be_plain)
+        return None
+
+    def journal_opened(self) -> None:
+        """Begin again: with a hello, or where it is too late for one, with a new connection."""
+        if self._is_plain or self._has_said_hello:
+            return self._pipe.close("its journal has opened")
+        self._say_hello()
+        return None if self._far is None else self._answer(self._far)
+
+    def _say_hello(self) -> None:
+        if not self._has_said_hello:
+            self._has_said_hello = True
+            self.say([hello(self._place.hello)])
+
+    def _be_plain(self) -> None:
+        self._end_wait()
+        if not (self._is_plain or self._is_closed):
+            self._is_plain = True
+            self._place.hub.attach(self._attached)
+            self._place.hub.welcome(self._attached)
+
+    def _end_wait(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    @property
+    def _origin(self) -> Pipe:
+        return self._end or self._attached
+
+    def say(self, messages: list[bytes]) -> None:
+        """Send messages of the durable trunk."""
+        self._pipe.say(from_payloads(messages))
+
+    def live(self, batch: Batch) -> bool:
+        """Send messages that no journal has; return False if there is no room for them."""
+        has_room = self._pipe.has_room(len(batch.data))
+        if has_room:
+            self._pipe.send(batch)
+        return has_room
+
+    @property
+    def room_bytes(self) -> int:
+        """The bytes that are sent or queued now; more would make new messages wait, or be dropped."""
+        return 0 if self._pipe.closed else max(0, ROOM_BYTES - self._pipe.queued_bytes)
+
+    def hear(self, batch: Batch) -> None:
+        """Take what came: messages of the durable trunk, and others, which go to the bus."""
+        if self._far is None and not begins_durable(batch):
+            self._be_plain()
+            return self._place.hub.publish(batch, self._origin)
+        plain = list[bytes]()
+        for message in payloads(batch):
+            if not is_durable(message):
+                plain.append(message)
+                continue
+            self._pass_on(plain)
+            try:
+                self._take(message)
+            except DurableError as error:
+                return self._fail(str(error))
+        return self._pass_on(plain)
+
+    def _fail(self, why: str) -> None:
+        cause = {"cause": f"{self._pipe.link}: {why}"}
+        log.warning("%s: closed: %s", self._pipe.name, why, extra=cause)
+        self._origin.stats.reject("malformed")
+        self._pipe.close()
+
+    def _pass_on(self, plain: list[bytes]) -> None:
+        if plain:
+            self._place.hub.publish(from_payloads(plain), self._origin)
+            plain.clear()
+
+    def _take(self, message: bytes) -> None:
+        said = parse(message)
+        if isinstance(said, Hello):
+            self._meet(said)
+        elif self._far is None:
+            raise DurableError("a message of a durable trunk came before its hello")
+        elif isinstance(said, Have):
+            self._note(said)
+        else:
+            self._receive(self._far, said)
+
+    def _meet(self, far: Hello) -> None:
+        """Answer a hello: say what we have of its journal, and join the end that it is."""
+        if self._far is not None:
+            raise DurableError("a second hello came")
+        self._far = far
+        if self._is_plain or not self._place.waits:  # else the answer comes with the journal
+            self._answer(far)
+
+    def _answer(self, far: Hello) -> None:
+        self._say_hello()
+        if far.journal:
+            self.say([have(far.journal, list(self._place.memory.of(far.journal)))])
+        end = self._place.end_of(far.name) if self._place.keeps else None
+        if end is None:
+            return self._be_plain()
+        self._end_wait()
+        if self._is_plain:
+            self._place.hub.detach(self._attached)
+        self._end = end
+        return end.join(self)
+
+    def replaced(self) -> None:
+        """Close: the same end has come by another connection."""
+        self._pipe.close()
+
+    def _note(self, said: Have) -> None:
+        end, house = self._end, self._place.house
+        if end is not None and house is not None and said.journal == house.journal_id:
+            house.heard(end, said.ranges)
+
+    def _receive(self, far: Hello, carried: Carried) -> None:
+        """Give the new messages of a record to the bus, and acknowledge it once it is kept."""
+        taken = self._place.memory.take(far.journal, carried)
+        self._origin.stats.reject("duplicate", taken.known)
+        if taken.batch is not None:
+            self._publish(taken, taken.batch)
+        self._settle(taken)
+
+    def _settle(self, taken: Taken) -> None:
+        """Acknowledge a record, but not while the bus holds messages: they would end with this process."""
+        house, holds = self._place.house, self._place.hub.holds
+        if house is not None:
+            house.held(taken, holds)
+        if holds:
+            self._place.loop.call_later(HOLD_S, self._settle, taken)
+        elif house is None or house.memory is None:
+            self._acknowledge(taken.marks)
+        else:
+            house.tell(Told(taken.marks, self._acknowledge))
+
+    def _publish(self, taken: Taken, batch: Batch) -> None:
+        house = self._place.house
+        if house is not None:
+            house.passing(taken)
+        try:
+            with passing_late(taken.age_ms if taken.age_ms > LATE_MS else 0):
+                self._place.hub.publish(batch, self._origin)
+        finally:
+            if house is not None:
+                house.passing(None)
+
+    def _acknowledge(self, marks: tuple[Mark, ...]) -> None:
+        far = self._far
+        if far is not None and not self._is_closed:
+            own = [(mark.first, mark.last) for mark in marks if mark.journal == far.journal]
+            self.say([have(far.journal, own)])
+
+    def end(self) -> None:
+        """Forget the connection: what was not acknowledged comes again on the next one."""
+        self._end_wait()
+        self._is_closed = True
+        if self._is_plain:
+            self._place.hub.detach(self._attached)
+        if self._end is not None:
+            self._end.leave(self)

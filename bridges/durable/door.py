@@ -1,0 +1,135 @@
+"""The hub that a link of a trunk opens on, in front of the trunk side of a bus: it finds out who is there.
+
+An end that says hello, and for which the bus keeps a journal, is joined with its `End`. All others are plain
+peers; what they send as ends of a durable trunk is taken all the same.
+"""
+
+from asyncio import AbstractEventLoop
+from collections.abc import Sequence
+from typing import Final
+
+from bridges.durable.connection import Connection
+from bridges.durable.end import End
+from bridges.durable.house import House
+from bridges.durable.receiver import Memory
+from bridges.durable.sifting import KEEP_ALL, Sieve
+from bridges.durable.wire import EndName, Hello
+from bus.hub import Hub, Pipe, without
+from bus.ledger import Stats
+from bus.transports.stream import StreamPipe
+from bus.vacancy import Filter
+from bus.wire.batch import Batch
+
+JOURNAL: Final = " journal"
+"""The end of the name of the account of what is kept."""
+
+
+class Door(Hub):
+    """A hub between a link and `hub`, the trunk side of the bus that `name` names.
+
+    `house` keeps the journal of the bus, None without one; `ends` are the gateways for which this link keeps
+    what passes `sieve`. The accounts of `hub` include all pipes; this hub has none of its own.
+    """
+
+    __slots__ = ("_connections", "_ends", "_gateways", "_memory", "_name", "_sieve", "house", "hub", "loop")
+
+    def __init__(
+        self,
+        hub: Hub,
+        name: EndName,
+        loop: AbstractEventLoop,
+        house: House | None = None,
+        ends: Sequence[str] = (),
+        sieve: Sieve = KEEP_ALL,
+    ) -> None:
+        super().__init__(hub.name)
+        self.hub, self.loop, self.house = hub, loop, house
+        self._name, self._gateways, self._sieve = name, tuple(ends), sieve
+        self._memory = Memory(0, {})
+        self._ends: dict[str, End] = {}
+        self._connections: dict[Pipe, Connection] = {}
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the link keeps what its ends miss, and can now."""
+        return bool(self._ends) and self.hello.journal != 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether the link is to keep what its ends miss, and its journal is not open yet."""
+        return bool(self._ends) and self.hello.journal == 0
+
+    @property
+    def memory(self) -> Memory:
+        """The numbers that came here: on disk, if there is a journal and it is open."""
+        kept = None if self.house is None else self.house.memory
+        return self._memory if kept is None else kept
+
+    @property
+    def hello(self) -> Hello:
+        """The hello of this end."""
+        journal = 0 if self.house is None else self.house.journal_id
+        return Hello(self._name, journal, bool(journal))
+
+    def end_of(self, name: EndName) -> End | None:
+        """Return the end for which this link keeps and that is called so."""
+        return self._ends.get(name.gateway)
+
+    def enlist(self, link: str, reason: str, filter: Filter | None = None) -> None:
+        """Enlist a link. The ends for which it keeps are pipes from now on, whether they are there or not."""
+        self.hub.enlist(link, reason, filter)
+        house = self.house
+        for gateway in self._gateways if house is not None else ():
+            assert house is not None
+            end = self._ends[gateway] = End(gateway, link, self._sieve, house.offer)
+            self.hub.keep(f"{link}{JOURNAL}", end.files)
+            self.hub.attach(end)
+            house.enter(end)
+        if self.waits and house is not None:
+            house.when_open(self._journal_opened)
+
+    def _journal_opened(self) -> None:
+        for connection in list(self._connections.values()):
+            connection.journal_opened()
+
+    def strike(self, link: str) -> None:
+        for end in self._ends.values():
+            self.hub.detach(end)
+            if self.house is not None:
+                self.house.leave(end)
+        self._ends = {}
+        self.hub.strike(link)
+
+    def row(self, link: str) -> str:
+        return self.hub.row(link)
+
+    def keep(self, link: str, stats: Stats) -> None:
+        """Add counts of no pipe to the accounts of the hub behind."""
+        self.hub.keep(link, stats)
+
+    def attach(self, pipe: Pipe) -> None:
+        """Find out who is at a new pipe; at a link that keeps nothing it is a plain peer at once."""
+        self.pipes += (pipe,)
+        stream = pipe if isinstance(pipe, StreamPipe) else pipe.inner
+        assert isinstance(stream, StreamPipe)
+        connection = self._connections[pipe] = Connection(self, stream, pipe)
+        connection.begin()
+
+    def detach(self, pipe: Pipe) -> None:
+        """Detach a pipe. It is no error if it is not attached."""
+        self.pipes = without(self.pipes, pipe)
+        connection = self._connections.pop(pipe, None)
+        if connection is not None:
+            connection.end()
+
+    def welcome(self, pipe: Pipe) -> None:
+        """Greet nobody: a connection greets its peer once it knows that it is a plain one."""
+
+    def give(self, pipe: Pipe, batch: Batch) -> None:
+        self.hub.give(pipe, batch)
+
+    def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
+        """Take what came by a pipe."""
+        connection = None if origin is None else self._connections.get(origin)
+        if connection is not None:
+            connection.hear(batch)

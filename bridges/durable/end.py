@@ -1,0 +1,133 @@
+"""The pipe of a bus to one other end of a durable trunk, which is there whether the end is or not."""
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from bridges.durable.sender import Sender
+from bridges.durable.sifting import Sieve
+from bus.hub import Pipe
+from bus.ledger import Stats
+from bus.vacancy import NO_PEER
+from bus.wire.batch import Batch
+
+KEPT: Final = "kept"
+"""The reason of messages that are in the journal when its link closes."""
+FOR_OTHERS: Final = "for others"
+"""The reason of messages that were found in the journal, and are not for this end."""
+
+
+class Line(Protocol):
+    """The connection to an end that is there."""
+
+    @property
+    def room_bytes(self) -> int:
+        """The bytes that are sent or queued now; more would make new messages wait, or be dropped."""
+
+    def say(self, messages: list[bytes]) -> None:
+        """Send messages of the durable trunk."""
+
+    def live(self, batch: Batch) -> bool:
+        """Send messages that no journal has; return False if there is no room for them."""
+
+    def replaced(self) -> None:
+        """Close: the same end has come by another connection."""
+
+
+class End(Pipe):
+    """One other end, at `gateway`. `stats` count up to the journal, `files` from there: sent is acknowledged.
+
+    `sender` is there once the journal is open, and `line` while the end is connected. `is_reading`: a part of
+    its backlog is on the way from the disk.
+    """
+
+    takes_late = True
+
+    def __init__(self, gateway: str, link: str, sieve: Sieve, offer: "Callable[[End, Batch], None]") -> None:
+        self.name, self.link, self.gateway = f"{link} for {gateway}", link, gateway
+        self.stats, self.files = Stats(), Stats()
+        self.sender: Sender | None = None
+        self.line: Line | None = None
+        self.is_reading = False
+        self._sieve, self._offer = sieve, offer
+
+    def begin(self, sender: Sender, found: int) -> None:
+        """Begin with an open journal, in which `found` messages are kept for the end."""
+        self.sender = sender
+        self.files.offered += found
+        self.files.queued += found
+
+    def join(self, line: Line) -> None:
+        """Note that the end is there, by this connection; an earlier one is closed."""
+        if self.line is not None:
+            self.line.replaced()
+        self.line = line
+
+    def leave(self, line: Line) -> None:
+        """Note that a connection has closed: what was not acknowledged goes out on the next one."""
+        if self.line is line:
+            self.line = None
+            if self.sender is not None:
+                self.sender.end()
+
+    def send(self, batch: Batch) -> None:
+        """Offer to the journal what is to be kept; send the rest to the end, if it is there."""
+        self.stats.offered += batch.count
+        kept, rest = self._sieve.divided(batch)
+        if rest is not None:
+            self._live(rest)
+        if kept is not None:
+            self.stats.queued += kept.count
+            self.stats.queued_bytes += len(kept.data)
+            self._offer(self, kept)
+
+    def _live(self, batch: Batch) -> None:
+        if self.line is None:
+            self.stats.drop(NO_PEER, batch.count)
+        elif self.line.live(batch):
+            self._count(batch)
+        else:
+            self.stats.drop("queue full", batch.count)
+
+    def _count(self, batch: Batch) -> None:
+        self.stats.sent += batch.count
+        self.stats.sent_bytes += len(batch.data)
+
+    def settle(self, batch: Batch, is_kept: bool) -> None:
+        """Note that the journal has messages, or that it could not take them: these are live only."""
+        self.stats.queued -= batch.count
+        self.stats.queued_bytes -= len(batch.data)
+        if not is_kept:
+            return self._live(batch)
+        self._count(batch)
+        self.files.offered += batch.count
+        self.files.queued += batch.count
+        return None
+
+    def acknowledged(self, count: int) -> None:
+        """Count messages that the end has."""
+        count = min(count, self.files.queued)
+        self.files.queued -= count
+        self.files.sent += count
+
+    def gave_up(self, count: int, reason: str) -> None:
+        """Count messages that are in the journal no more."""
+        count = min(count, self.files.queued)
+        self.files.queued -= count
+        self.files.drop(reason, count)
+
+    def say(self, messages: list[bytes]) -> None:
+        """Send messages of the durable trunk, if the end is there."""
+        if self.line is not None and messages:
+            self.line.say(messages)
+
+    @property
+    def room_bytes(self) -> int:
+        """The bytes that the connection takes now."""
+        return 0 if self.line is None else self.line.room_bytes
+
+    def purge(self, reason: str) -> list[bytes]:
+        """Take nothing back: what waits is in the journal."""
+        return []
+
+    def close(self) -> None:
+        """Do nothing: an end is detached when its link closes."""

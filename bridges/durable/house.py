@@ -1,0 +1,345 @@
+"""The journal of a bus on an event loop: written and read in one thread, and its ends hear of the outcome.
+
+Messages gather while the thread works, so one sync is for all of them. A journal that cannot be opened or
+written is a state: messages are live only meanwhile, and the next attempt follows.
+"""
+
+import logging
+import time
+from asyncio import AbstractEventLoop, Future, TimerHandle
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Final, TypeVar
+
+from bridges.durable.end import FOR_OTHERS, KEPT, End
+from bridges.durable.receiver import Memory, Taken
+from bridges.durable.sender import Sender
+from bridges.durable.settings import Durable
+from bridges.durable.wire import EndName
+from bridges.durable.work import Offered, Opened, Told, Worked, groups_of, kept_of, looked, opened, written
+from bus.errors import words_of
+from bus.journal.files import Files
+from bus.journal.journal import Backlog, Journal, Read
+from bus.journal.ranges import Range
+from bus.journal.record import Record
+from bus.wire.batch import Batch
+
+T = TypeVar("T")
+log = logging.getLogger("buscoupler.bridges")
+
+AGAIN_S: Final = 1.0
+TICK_S: Final = 1.0
+PENDING_BYTES_MAX: Final = 16 << 20
+"""Bytes that wait for the thread; more are live only."""
+_ROOM_S: Final = 0.02  # between two looks whether a connection has room
+
+
+class House:
+    """The journal of one bus, and its ends.
+
+    `name` is that of this end; `gateways` are those for which the journal is kept. `fault` says why it takes
+    no messages now, "" if it does. `memory` is there once it is open. `backlogs` are what is kept for each
+    gateway, as of the last look.
+    """
+
+    _loop: AbstractEventLoop
+
+    def __init__(
+        self,
+        name: EndName,
+        settings: Durable,
+        gateways: Sequence[str],
+        clock: Callable[[], float] = time.monotonic,
+        unix_s: Callable[[], float] = time.time,
+        files: Files | None = None,
+    ) -> None:
+        self.name, self.settings, self.gateways = name, settings, tuple(gateways)
+        self.fault = "not open yet"
+        self.memory: Memory | None = None
+        self.backlogs: Mapping[str, Backlog] = {}
+        self._ends: dict[str, End] = {}
+        self._clock, self._unix_s, self._files = clock, unix_s, files
+        self._opened: Opened | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self._offered, self._told = list[Offered](), list[Told]()
+        self._pending_bytes = 0
+        self._passing: Taken | None = None
+        self._held = list[Taken]()
+        self._when_open = list[Callable[[], None]]()
+        self._timers = dict[str, TimerHandle]()
+        self._is_committing = False
+        self._last_commit_s = float("-inf")
+        self._losses: Mapping[str, Mapping[str, int]] = {}
+
+    @property
+    def now_ms(self) -> int:
+        """The time of day, in ms since 1970."""
+        return int(self._unix_s() * 1000)
+
+    @property
+    def journal_id(self) -> int:
+        """The id of the journal; 0 while it is not open."""
+        return 0 if self._opened is None else self._opened.journal.id
+
+    def open(self, loop: AbstractEventLoop) -> None:
+        """Open the journal in the thread. Idempotent."""
+        if self._thread is None:
+            self._loop, self._thread = loop, ThreadPoolExecutor(1, "journal")
+            self._try()
+
+    def _run(self, work: Callable[[], T], done: "Callable[[Future[T]], None]") -> None:
+        """Do work in the thread, then call `done` with the outcome, unless the house has closed meanwhile."""
+
+        def finished(future: "Future[T]") -> None:
+            read = not future.cancelled() and (
+                future.exception() or True
+            )  # an error that nobody reads is logged
+            if read and self._thread is not None:
+                done(future)
+
+        if self._thread is not None:
+            self._loop.run_in_executor(self._thread, work).add_done_callback(finished)
+
+    def _later(self, name: str, delay_s: float, call: Callable[[], None]) -> None:
+        self._timers[name] = self._loop.call_later(delay_s, call)
+
+    def _try(self) -> None:
+        settings = self.settings
+        journal = Journal(
+            settings.directory,
+            self.name,
+            settings.bytes,
+            int(settings.age_h * 3600),
+            self.gateways,
+            files=self._files,
+            clock=self._clock,
+            wall=self._unix_s,
+        )
+        self._run(partial(opened, journal, self.gateways), self._on_open)
+
+    def _on_open(self, future: "Future[Opened]") -> None:
+        error = future.exception()
+        if error is not None:
+            return self._fail(words_of(error), self._try)
+        found = self._opened = future.result()
+        self.memory = Memory(found.journal.id, found.known)
+        self._losses, self.fault = found.journal.losses, ""
+        for end in self._ends.values():
+            self._begin(end, found)
+        for call in self._when_open:
+            call()
+        self._tick()
+        return self._pump()
+
+    def _fail(self, fault: str, again: Callable[[], None]) -> None:
+        """Note why the journal takes nothing, and say so once; what waits for it is live only."""
+        if fault != self.fault:
+            log.error("bus %s: no journal, so messages are live only: %s", self.name.bus, fault)
+        self.fault = fault
+        offered, self._offered, self._pending_bytes = self._offered, [], 0
+        for one in offered:
+            one.settle(False)
+        self._later("again", AGAIN_S, again)
+
+    def _tick(self) -> None:
+        """Have the journal drop what is too old, and look at what it keeps."""
+        if self._opened is not None:
+            self._run(partial(looked, self._opened.journal, self.gateways), self._ticked)
+
+    def _ticked(self, future: "Future[Worked]") -> None:
+        if not future.exception():
+            self.backlogs = future.result().backlogs
+            self._note(future.result())
+        self._later("tick", TICK_S, self._tick)
+
+    def _note(self, worked: Worked) -> None:
+        """Count what ends have lost since the last look."""
+        for name, end in self._ends.items():
+            before = self._losses.get(name, {})
+            for reason, count in worked.losses.get(name, {}).items():
+                end.gave_up(count - before.get(reason, 0), reason)
+        self._losses = worked.losses
+
+    def when_open(self, call: Callable[[], None]) -> None:
+        """Call a function when the journal has opened, if it has not."""
+        self._when_open.append(call)
+
+    def enter(self, end: End) -> None:
+        """Keep for an end whose link has opened."""
+        self._ends[end.gateway] = end
+        if self._opened is not None:
+            self._begin(end, self._opened)
+
+    def _begin(self, end: End, found: Opened) -> None:
+        settings, state = self.settings, found.ends[end.gateway]
+        sender = Sender(state.acknowledged, found.journal.next, settings.catch_up, settings.order == "fifo")
+        end.begin(sender, state.kept)
+
+    def leave(self, end: End) -> None:
+        """Forget an end whose link has closed. What is kept for it stays in the journal."""
+        if self._ends.get(end.gateway) is end:
+            del self._ends[end.gateway]
+        end.gave_up(end.files.queued, KEPT)
+
+    # What goes into the journal.
+
+    def offer(self, end: End, batch: Batch) -> None:
+        """Take messages that an end is due. A batch that several are due is journaled once."""
+        if self.fault or self._pending_bytes + len(batch.data) > PENDING_BYTES_MAX:
+            return end.settle(batch, False)
+        last = self._offered[-1] if self._offered else None
+        if last is not None and last.batch is batch:
+            self._offered[-1] = last._replace(ends=(*last.ends, end))
+            return None
+        self._offered += self._identified(batch, end)
+        self._pending_bytes += len(batch.data)
+        return self._pump()
+
+    def _identified(self, batch: Batch, end: End) -> list[Offered]:
+        """Return a batch with who numbered it first: another journal, if it is passing through the bus."""
+        batch.keep()
+        for taken in self._held if self._passing is None else (self._passing,):
+            parts = taken.identified(batch)
+            if self._passing is not None or any(origin for _, origin in parts):
+                time_ms = self.now_ms - taken.age_ms
+                return [Offered(part, (end,), origin, time_ms) for part, origin in parts]
+        return [Offered(batch, (end,), None, self.now_ms)]
+
+    def passing(self, taken: Taken | None) -> None:
+        """Say which messages of another journal pass through the bus now, in this very call."""
+        self._passing = taken
+
+    def held(self, taken: Taken, is_held: bool) -> None:
+        """Say whether the bus may hold messages of another journal back, and pass them later."""
+        self._held = [one for one in self._held if one is not taken]
+        if is_held:
+            self._held.append(taken)
+
+    def tell(self, told: Told) -> None:
+        """Remember numbers, and acknowledge them when this is on disk."""
+        self._told.append(told)
+        self._pump()
+
+    def _pump(self) -> None:
+        """Begin a commit, if there is something for it, the thread is free, and the last was not just now."""
+        if self._is_committing or self._opened is None or not (self._offered or self._told):
+            return
+        wait_s = self._last_commit_s + self.settings.sync_ms / 1000 - self._clock()
+        if wait_s <= 0:
+            self._commit()
+        elif "commit" not in self._timers:
+            self._later("commit", wait_s, self._commit)
+
+    def _commit(self) -> None:
+        self._timers.pop("commit", None)
+        found = self._opened
+        if found is None or self._is_committing:
+            return
+        offered, told = self._offered, self._told
+        self._offered, self._told, self._pending_bytes = [], [], 0
+        self._is_committing, self._last_commit_s = True, self._clock()
+        self._run(_work(found, offered, told), partial(self._committed, offered, told))
+
+    def _committed(self, offered: list[Offered], told: list[Told], future: "Future[Worked]") -> None:
+        self._is_committing = False
+        error = future.exception()
+        if error is not None:
+            self._told = told + self._told  # nothing of it is acknowledged
+            for one in offered:
+                one.settle(False)
+            return self._fail(words_of(error), self._recover)
+        worked = future.result()
+        for one in offered:
+            one.settle(True)
+        self._note(worked)
+        self._send(worked.records)
+        for news in told:
+            news.acknowledge(news.marks)
+        return self._pump()
+
+    def _recover(self) -> None:
+        """Try to write again; the next commit tells whether that works."""
+        self.fault = ""
+        self._pump()
+
+    def _send(self, records: list[Record]) -> None:
+        """Give new records to the ends that are connected."""
+        found = self._opened
+        if found is None or not records:
+            return
+        for name, end in self._ends.items():
+            if end.sender is not None:
+                kept = kept_of(records, found.ends[name].bit)
+                end.say(list(end.sender.committed(kept, self.now_ms, end.room_bytes)))
+                self.catch_up(end)
+
+    # What comes out of it.
+
+    def heard(self, end: End, ranges: Sequence[Range]) -> None:
+        """Take what an end says that it has: the first time on a connection, this begins the exchange."""
+        found, sender = self._opened, end.sender
+        if found is None or sender is None:
+            return
+        end.acknowledged(sender.heard(ranges, self._clock()) if sender.is_up else sender.begin(ranges))
+        work = partial(found.journal.acknowledge, end.gateway, list(sender.acknowledged))
+        self._run(work, self._acknowledged)
+        self.catch_up(end)
+
+    def _acknowledged(self, future: "Future[int]") -> None:
+        if error := future.exception():
+            log.warning("bus %s: an acknowledgement is not noted: %s", self.name.bus, words_of(error))
+
+    def catch_up(self, end: End) -> None:
+        """Read on for an end that is connected and lags behind, when its pace allows."""
+        wait_s = None if end.sender is None or end.is_reading else end.sender.wait_s(self._clock())
+        if wait_s is not None:
+            end.is_reading = True
+            self._later(f"read {end.gateway}", wait_s, partial(self._read, end))
+
+    def _read(self, end: End) -> None:
+        found, sender = self._opened, end.sender
+        if found is None or sender is None or not sender.is_up:
+            end.is_reading = False
+            return
+        size = min(sender.chunk_bytes, end.room_bytes)
+        if not size:
+            return self._later(f"read {end.gateway}", _ROOM_S, partial(self._read, end))
+        work = partial(found.journal.read, sender.first_missing(), size, sender.following)
+        return self._run(work, partial(self._have_read, end, sender))
+
+    def _have_read(self, end: End, sender: Sender, future: "Future[Read]") -> None:
+        end.is_reading = False
+        found = self._opened
+        if found is None or sender is not end.sender or not sender.is_up:
+            return
+        if error := future.exception():
+            log.error("bus %s: the journal cannot be read: %s", self.name.bus, words_of(error))
+            return self._later(f"read {end.gateway}", AGAIN_S, partial(self.catch_up, end))
+        read = future.result()
+        kept = kept_of(read.records, found.ends[end.gateway].bit)
+        backlog = sender.read(kept, read.following, self.now_ms, self._clock())
+        end.say(backlog.messages)
+        end.gave_up(backlog.others, FOR_OTHERS)
+        return self.catch_up(end)
+
+    def close(self, wait: bool = False) -> None:
+        """Write what waits, and close the journal; with `wait`, return when that is done. Idempotent."""
+        thread, found = self._thread, self._opened
+        self._thread = self._opened = None
+        for timer in self._timers.values():
+            timer.cancel()
+        if thread is None:
+            return
+        if found is not None:
+            thread.submit(_work(found, self._offered, self._told))
+            thread.submit(found.journal.close)
+        for one in self._offered:
+            one.settle(found is not None)
+        thread.shutdown(wait)
+
+
+def _work(found: Opened, offered: list[Offered], told: list[Told]) -> Callable[[], Worked]:
+    """Return the call that writes."""
+    marks = [mark for one in told for mark in one.marks]
+    return partial(written, found.journal, groups_of(offered, found.ends), marks)

@@ -1,0 +1,165 @@
+"""The receiving half of a durable trunk: which messages of a record are new here. Pure.
+
+It knows messages by the journal that numbered them first, and their number there, over all hops.
+"""
+
+from collections.abc import Iterator, Sequence
+from struct import Struct
+from typing import Final, NamedTuple
+
+from bridges.durable.wire import Carried, DurableError
+from bus.journal.errors import RecordError
+from bus.journal.ranges import RangeSet
+from bus.journal.record import Origin, Record, decode
+from bus.lateness import LATE_MS
+from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, Buffer, from_payloads, payloads
+from bus.wire.envelope import ENVELOPE_BYTES, is_enveloped
+
+JOURNALS_MAX: Final = 1024
+"""So many journals of others are remembered; the one that was silent for longest is forgotten first."""
+RANGES_MAX: Final = 4096
+_KEY: Final = Struct(">II")
+_KEY_AT: Final = 4
+_U32: Final = 0xFFFFFFFF
+
+
+class Mark(NamedTuple):
+    """Numbers of a journal that are settled here, from `first` to `last`."""
+
+    journal: int
+    first: int
+    last: int
+
+
+class Taken(NamedTuple):
+    """The outcome of a record: its new messages, None for none, and how old they are in ms.
+
+    `journal` numbered them first, by `numbers`. `marks` are to be remembered before they are acknowledged.
+    `known` messages had come before.
+    """
+
+    batch: Batch | None
+    age_ms: int
+    journal: int
+    numbers: Sequence[int]
+    marks: tuple[Mark, ...]
+    known: int
+
+    def identified(self, batch: Batch) -> list[tuple[Batch, Origin | None]]:
+        """Divide a batch that leaves while this one passes through the bus. Return runs of messages, and who
+        numbered the first of each; None for those that came from elsewhere."""
+        if batch.count == len(self.numbers) and self._is_run() and self._is_like(batch):
+            return [(batch, (self.journal, self.numbers[0]))]
+        known = dict(zip(keys_of(self.batch), self.numbers, strict=False)) if self.batch is not None else {}
+        return [(one, self._origin(known.get(key))) for one, key in singles(batch)]
+
+    def _is_like(self, batch: Batch) -> bool:
+        """Tell whether a batch begins as this one."""
+        return self.batch is not None and next(keys_of(batch)) == next(keys_of(self.batch))
+
+    def _is_run(self) -> bool:
+        return self.numbers[-1] - self.numbers[0] + 1 == len(self.numbers)
+
+    def _origin(self, number: int | None) -> Origin | None:
+        return None if number is None else (self.journal, number)
+
+
+class Memory:
+    """The numbers of other journals that came here; those of the journal `own` are ours."""
+
+    def __init__(self, own: int, known: dict[int, RangeSet]) -> None:
+        self.own, self._known = own, known
+
+    def of(self, journal: int) -> RangeSet:
+        """Return the numbers of a journal that are settled here."""
+        found = self._known.pop(journal, None) or RangeSet()
+        self._known[journal] = found  # the one heard last stands last
+        while len(self._known) > JOURNALS_MAX:
+            del self._known[next(iter(self._known))]
+        return found
+
+    def take(self, sender: int, carried: Carried) -> Taken:
+        """Take a record of the journal `sender`. Raises `DurableError` for one that is damaged."""
+        record = _decoded(carried)
+        journal, first = record.identity(sender)
+        numbers = self._new(journal, first, record.count)
+        marks = [Mark(sender, carried.since, record.last)]
+        if record.origin is not None and numbers:
+            marks.append(Mark(journal, first, first + record.count - 1))
+        for mark in marks:
+            self._add(mark)
+        batch = _chosen(record, numbers, first)
+        if batch is not None and carried.age_ms > LATE_MS:
+            batch = rekeyed(batch, journal, numbers)
+        return Taken(batch, carried.age_ms, journal, numbers, tuple(marks), record.count - len(numbers))
+
+    def _add(self, mark: Mark) -> None:
+        """Remember numbers. If they lie too scattered, the smallest gap between them counts as settled."""
+        known = self.of(mark.journal)
+        while not known.add(mark.first, mark.last, RANGES_MAX):
+            known.close_smallest()
+
+    def _new(self, journal: int, first: int, count: int) -> Sequence[int]:
+        if journal == self.own:
+            return ()
+        last = first + count - 1
+        missing = self.of(journal).missing(first, last)
+        if missing == [(first, last)]:
+            return range(first, last + 1)
+        return [number for start, stop in missing for number in range(start, stop + 1)]
+
+
+def _decoded(carried: Carried) -> Record:
+    try:
+        record = decode(carried.record)
+    except RecordError as error:
+        raise DurableError(f"a record is damaged: {error}") from None
+    if not 0 < carried.since <= record.number:
+        raise DurableError("a record is out of place")
+    return record
+
+
+def _chosen(record: Record, numbers: Sequence[int], first: int) -> Batch | None:
+    """Return the messages of a record with these numbers, of which `first` is that of its first message."""
+    batch = Batch(record.messages, record.count)
+    if len(numbers) == record.count:
+        return batch
+    bodies = payloads(batch) if numbers else []
+    return from_payloads(bodies[number - first] for number in numbers) if numbers else None
+
+
+def rekeyed(batch: Batch, journal: int, numbers: Sequence[int]) -> Batch:
+    """Return messages with keys in their envelopes that are made of who numbered them first, and how.
+
+    An envelope's own key is good for 10 s only, and may come back.
+    """
+    data, origin = bytearray(batch.data), (journal >> 32 ^ journal) & _U32
+    for (start, stop), number in zip(bounds(data, batch.count), numbers, strict=True):
+        if is_enveloped(data, start, stop):
+            _KEY.pack_into(data, start + _KEY_AT, origin, number & _U32)
+    return Batch(bytes(data), batch.count)
+
+
+def bounds(data: Buffer, count: int) -> Iterator[tuple[int, int]]:
+    """Yield where each message of a batch begins and ends, without its length."""
+    position = 0
+    for _ in range(count):
+        start = position + LENGTH_BYTES
+        position = start + LENGTH.unpack_from(data, position)[0]
+        yield start, position
+
+
+def _key(data: Buffer, start: int, stop: int) -> bytes:
+    return bytes(data[start + _KEY_AT : start + ENVELOPE_BYTES]) if is_enveloped(data, start, stop) else b""
+
+
+def keys_of(batch: Batch) -> Iterator[bytes]:
+    """Yield origin and sequence of each message, as bytes; b"" without an envelope."""
+    return (_key(batch.data, start, stop) for start, stop in bounds(batch.data, batch.count))
+
+
+def singles(batch: Batch) -> Iterator[tuple[Batch, bytes]]:
+    """Yield each message of a batch alone, with its key."""
+    data = batch.keep()
+    for start, stop in bounds(data, batch.count):
+        yield Batch(data[start - LENGTH_BYTES : stop], 1), _key(data, start, stop)

@@ -1,0 +1,138 @@
+"""The sending half of one end of a durable trunk: what of a journal goes to it, and when. Pure.
+
+Its journal is read by others: `Sender` says from where, and gets the records. Numbers are those of messages.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from bridges.durable.pace import Pace
+from bridges.durable.wire import BACKLOG, LIVE, carried
+from bus.journal.ranges import Range, RangeSet
+
+
+class Kept(NamedTuple):
+    """A record of the journal: its bytes, its first and its last number, and when it was first journaled.
+
+    `is_due`: it is for this end.
+    """
+
+    record: bytes
+    first: int
+    last: int
+    time_ms: int
+    is_due: bool = True
+
+
+class Backlog(NamedTuple):
+    """A part of the backlog: the messages that carry it, and how many of the journal's were left out because
+    they were found at the start and are for other ends."""
+
+    messages: list[bytes]
+    others: int
+
+
+class Sender:
+    """The state of one end: what it gets of a journal.
+
+    `acknowledged` are the numbers that it has, or that were never for it. `following` is the number of the
+    journal's next message. `share` of the time is the backlog's; with `is_fifo` new messages wait for it.
+    While `is_up` the end is connected, and has said what it has.
+    """
+
+    def __init__(self, acknowledged: RangeSet, following: int, share: float, is_fifo: bool = False) -> None:
+        self.acknowledged, self.following = acknowledged, following
+        self._found_last = following - 1
+        self._share, self._is_fifo = 1.0 if is_fifo else share, is_fifo
+        self.end()
+
+    def begin(self, ranges: Iterable[Range]) -> int:
+        """Begin a connection with an end that has `ranges`. Return how many of them are new to us."""
+        self.end()
+        self.is_up = True
+        return self._gain(ranges)
+
+    def end(self) -> None:
+        """End a connection: what was not acknowledged is sent again on the next one."""
+        self.is_up = False
+        self._given = self.acknowledged.copy()  # and what was sent on this connection
+        self._pace, self._chunk_last = Pace(self._share), 0
+
+    def _gain(self, ranges: Iterable[Range]) -> int:
+        gained = 0
+        for first, last in ranges:
+            for start, stop in self.acknowledged.missing(max(1, first), min(last, self.following - 1)):
+                gained += stop - start + 1
+                self._skip(start, stop)
+        return gained
+
+    def heard(self, ranges: Iterable[Range], now_s: float) -> int:
+        """Take an acknowledgement; return of how many messages."""
+        gained = self._gain(ranges)
+        if self._chunk_last and self._chunk_last in self.acknowledged:
+            self._pace.done(now_s)
+            self._chunk_last = 0
+        return gained
+
+    def committed(self, records: Iterable[Kept], now_ms: int, room_bytes: int) -> Iterator[bytes]:
+        """Take new records; yield the messages that carry those of them that leave at once.
+
+        What `room_bytes` do not hold becomes backlog.
+        """
+        for kept in records:
+            waits = not self.is_up or (self._is_fifo and self.first_missing() < kept.first)
+            self.following = kept.last + 1
+            if not kept.is_due:
+                self._skip(kept.first, kept.last)
+            elif not waits and len(kept.record) <= room_bytes:
+                room_bytes -= len(kept.record)
+                yield self._give(LIVE, kept, now_ms)
+
+    def _give(self, lane: int, kept: Kept, now_ms: int) -> bytes:
+        self._given.add(kept.first, kept.last)
+        since = max(1, self._given.begin_of(kept.first))
+        return carried(lane, now_ms - kept.time_ms, since, kept.record)
+
+    def _skip(self, first: int, last: int) -> None:
+        """Note numbers that the end has, or that are not for it."""
+        self.acknowledged.add(first, last)
+        self._given.add(first, last)
+
+    def first_missing(self) -> int:
+        """Return the first number that the end was not given; `following` if there is none."""
+        return self._given.first_missing(1)
+
+    def wait_s(self, now_s: float) -> float | None:
+        """Return how long to wait before the backlog is read on; None if it is not before the next news."""
+        if not self.is_up or self.first_missing() >= self.following:
+            return None
+        return self._pace.wait_s(now_s)
+
+    @property
+    def chunk_bytes(self) -> int:
+        """The bytes to read of the backlog, from `first_missing` on."""
+        return self._pace.chunk_bytes
+
+    def read(self, records: Iterable[Kept], until: int, now_ms: int, now_s: float) -> Backlog:
+        """Take what was read of the backlog, up to before the number `until`.
+
+        Numbers in no record are not in the journal any more, or cannot be read: they are given up.
+        """
+        messages, others, at = list[bytes](), 0, self.first_missing()
+        for kept in records:
+            self._give_up(at, kept.first - 1)
+            at = kept.last + 1
+            if not kept.is_due:
+                others += self._given.count_missing(kept.first, min(kept.last, self._found_last))
+                self._skip(kept.first, kept.last)
+            elif not self._given.covers(kept.first, kept.last):
+                messages.append(self._give(BACKLOG, kept, now_ms))
+                self._chunk_last = kept.last
+        self._give_up(at, until - 1)
+        if messages:
+            self._pace.begin(now_s)
+        return Backlog(messages, others)
+
+    def _give_up(self, first: int, last: int) -> None:
+        for start, stop in self._given.missing(first, last):
+            self._skip(start, stop)

@@ -1,0 +1,53 @@
+"""The settings of a durable trunk in a topology."""
+
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
+
+from bus.schema import Bytes, Key, Length, Name, Path, Patterns, Range, Record, Single
+from bus.transports.options import STREAMS
+from bus.urls import split_url
+
+ENDS_MAX: Final = 63
+"""So many ends may keep one journal: each has a bit in its records."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Durable(Record):
+    """The journal that a bus keeps for the other ends of a trunk."""
+
+    SHORT = "directory"
+    directory: Annotated[Path, "where the journal is; one for all durable trunks of a bus"]
+    pattern: Annotated[Patterns, "keep only frames of these patterns; the rest is live only"] = ()
+    bytes: Annotated[Bytes, "size of the journal; its oldest records make room, and are counted"] = 1 << 30
+    age_h: Annotated[float, Range(0.01, 8760), "what is older is dropped, in hours"] = 72.0
+    catch_up: Annotated[float, Range(0.01, 1), "share of the time that the backlog takes of the trunk"] = 0.5
+    order: Annotated[
+        Literal["lanes", "fifo"], "`fifo`: new messages wait for those that were kept; else they go first"
+    ] = "lanes"
+    sync_ms: Annotated[int, Range(1, 10_000), "messages of so long are synced together"] = 10
+    ends: Annotated[
+        tuple[Name, ...],
+        Length(1, ENDS_MAX),
+        Single(),
+        "the gateways for which it keeps; others get live traffic. By default the one that it dials, or all "
+        "that dial it in this file",
+        Key("for"),
+    ] = ()
+
+    @property
+    def journal(self) -> tuple[object, ...]:
+        """The settings of the journal itself, which all durable trunks of a bus share."""
+        return self.directory, self.bytes, self.age_h, self.catch_up, self.order, self.sync_ms
+
+
+def check_durable(url: str, trunk: bool, durable: Durable | None) -> None:
+    """Raise ValueError for a journal where no end could acknowledge anything."""
+    if durable is None:
+        return
+    scheme = split_url(url).scheme
+    if not trunk:
+        raise ValueError(
+            "durable has no effect here: only appliances acknowledge, so write trunk: true beside it"
+        )
+    if scheme not in STREAMS:
+        raise ValueError(f"durable has no effect here: on {scheme}:// nobody can be told from another")

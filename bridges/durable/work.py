@@ -1,0 +1,122 @@
+"""The calls that a house makes in the thread of its journal, and what goes in and comes out. They block."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from bridges.durable.end import End
+from bridges.durable.receiver import Mark
+from bridges.durable.sender import Kept
+from bus.journal.journal import Backlog, Group, Journal
+from bus.journal.ranges import RangeSet
+from bus.journal.record import Origin, Record, without_ends
+from bus.wire.batch import Batch
+
+
+class Offered(NamedTuple):
+    """A batch for the journal: the ends that are due it, who numbered it first, if another journal did, and
+    when it was first journaled, in ms since 1970."""
+
+    batch: Batch
+    ends: tuple[End, ...]
+    origin: Origin | None
+    time_ms: int
+
+    def settle(self, is_kept: bool) -> None:
+        """Tell the ends whether the journal has the batch."""
+        for end in self.ends:
+            end.settle(self.batch, is_kept)
+
+
+class Told(NamedTuple):
+    """Numbers that are settled here, and the call that acknowledges them once this is on disk."""
+
+    marks: tuple[Mark, ...]
+    acknowledge: Callable[[tuple[Mark, ...]], None]
+
+
+class EndState(NamedTuple):
+    """The state of an end in a journal that was opened: its bit in records, what it has, and what is kept."""
+
+    bit: int
+    acknowledged: RangeSet
+    kept: int
+
+
+class Opened(NamedTuple):
+    """An open journal: its numbers of other journals, and its ends by their gateways."""
+
+    journal: Journal
+    known: dict[int, RangeSet]
+    ends: dict[str, EndState]
+
+
+class Worked(NamedTuple):
+    """The outcome of work: new records, the losses of each end so far by reason, backlogs if looked at."""
+
+    records: list[Record]
+    losses: Mapping[str, Mapping[str, int]]
+    backlogs: Mapping[str, Backlog]
+
+
+def opened(journal: Journal, gateways: Sequence[str]) -> Opened:
+    """Open a journal. Raises `JournalError`."""
+    journal.open()
+    ends = {one: _state_of(journal, one) for one in gateways}
+    return Opened(journal, journal.all_known(), ends)
+
+
+def _state_of(journal: Journal, name: str) -> EndState:
+    return EndState(journal.index(name), journal.acknowledged(name).copy(), journal.backlog(name).messages)
+
+
+def written(journal: Journal, groups: list[Group], marks: list[Mark]) -> Worked:
+    """Append messages, then remember what came: in this order nothing is acknowledged that is not on disk.
+
+    Raises `OSError`.
+    """
+    records = journal.append(groups).records if groups else []
+    if marks:
+        journal.remember(marks)
+    return Worked(records, journal.losses, {})
+
+
+def looked(journal: Journal, gateways: Sequence[str]) -> Worked:
+    """Drop what is too old, and look at what is kept. Raises `OSError`."""
+    journal.tick()
+    return Worked([], journal.losses, {one: journal.backlog(one) for one in gateways})
+
+
+_Like = tuple[int, Origin | None, int | None]
+"""The time, the origin and the ends of messages that may share a record."""
+
+
+def groups_of(offered: list[Offered], ends: Mapping[str, EndState]) -> list[Group]:
+    """Join batches for the same ends, so that their records are longer."""
+    found = list[tuple[_Like, list[Batch]]]()
+    for one in offered:
+        names = {end.gateway for end in one.ends}
+        bits = None if len(names) == len(ends) else sum(1 << ends[name].bit for name in names)
+        like = one.time_ms, one.origin, bits
+        if not found or one.origin is not None or found[-1][0] != like:
+            found.append((like, []))
+        found[-1][1].append(one.batch)
+    return [_group(batches, *like) for like, batches in found]
+
+
+def _group(batches: list[Batch], time_ms: int, origin: Origin | None, bits: int | None) -> Group:
+    data = b"".join(one.keep() for one in batches)
+    return Group(data, time_ms, origin, bits)
+
+
+def kept_of(records: list[Record], bit: int) -> list[Kept]:
+    """Return records as they go to the end with this bit."""
+    return [
+        Kept(
+            without_ends(one).encoded,
+            one.number,
+            one.last,
+            one.time_ms,
+            one.ends is None or bool(one.ends >> bit & 1),
+        )
+        for one in records
+    ]

@@ -1,0 +1,93 @@
+"""Gateways with a durable trunk, in one process: a bus each, whose links meet over TCP."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from bridges.bridge import Bridge
+from bridges.durable.door import JOURNAL, Door
+from bridges.durable.end import End
+from bridges.durable.house import House
+from bridges.durable.settings import Durable
+from bridges.durable.wire import EndName
+from bridges.policy import Policy
+from bus.journal.files import Files
+from bus.ledger import Stats
+from bus.transports.links import BusLink, bus_link
+from bus.wire.batch import from_payloads
+from tests.bridges.support import RecordingPipe
+from tests.bus.journal.disk import Disk
+from tests.helpers.peers import until
+
+Make = Callable[..., "Gateway"]
+
+
+class Gateway:
+    """A gateway with one bus: programs on its plain side, and links to others on its trunk side.
+
+    `heard` is a program. `files` None: it keeps no journal; its house keeps one for `ends`.
+    """
+
+    def __init__(self, name: str, files: Files | None, *ends: str, **settings: Any) -> None:
+        self.name, self.loop = EndName("plant", name, "shop"), asyncio.get_running_loop()
+        self.bridge = Bridge("shop", sum(map(ord, name)) << 8)
+        self.plain = self.bridge.side("plain", Policy(opaque=True, late=True))
+        self.trunk = self.bridge.side("trunk", Policy(trunk=True, opaque=True))
+        self.heard = RecordingPipe("program")
+        self.plain.attach(self.heard)
+        self.house: House | None = None
+        if files is not None:
+            durable = Durable(directory=f"/{name}", sync_ms=1, **settings)
+            self.house = House(self.name, durable, ends, files=files)
+            self.house.open(self.loop)
+        self.links = list[BusLink]()
+
+    def listen(self, url: str = "tcp://127.0.0.1:0", *ends: str) -> BusLink:
+        """Listen, and keep for `ends`."""
+        return self._open(bus_link(url, "listen", trunk=True), ends)
+
+    def dial(self, url: str, *ends: str) -> BusLink:
+        """Dial, and keep for `ends`."""
+        return self._open(bus_link(url, "dial", trunk=True, retry_min_s=0.01, retry_max_s=0.02), ends)
+
+    def _open(self, link: BusLink, ends: tuple[str, ...]) -> BusLink:
+        link.open(Door(self.trunk, self.name, self.loop, self.house, ends), self.loop)
+        self.links.append(link)
+        return link
+
+    def end(self, gateway: str) -> End:
+        """Return the end that the bus keeps for."""
+        pipes = (port.inner for port in self.trunk.ports)
+        return next(pipe for pipe in pipes if isinstance(pipe, End) and pipe.gateway == gateway)
+
+    def say(self, *messages: bytes) -> None:
+        """Say messages as a program of the bus."""
+        self.plain.publish(from_payloads(messages), None)
+
+    async def hears(self, count: int) -> None:
+        """Wait until the program has heard so many messages."""
+        await until(lambda: len(self.heard.messages) >= count, what=f"{count} messages")
+
+    async def is_open(self) -> None:
+        house = self.house
+        assert house is not None
+        await until(lambda: house.memory is not None, what="the journal")
+
+    def close(self) -> None:
+        """Stop; return when the journal is closed."""
+        for link in self.links:
+            link.close()
+        if self.house is not None:
+            self.house.close(wait=True)
+
+    def kill(self, disk: Disk) -> None:
+        """End as a process that is killed: what its thread has not written is not written."""
+        disk.kill()
+        self.close()
+
+
+def account(gateway: Gateway, link: BusLink) -> tuple[Stats, Stats]:
+    """Return the counts of a link, and those of what its journal keeps."""
+    accounts = gateway.bridge.accounts()
+    row = gateway.trunk.row(link.name)
+    return accounts[row].stats, accounts[f"{row}{JOURNAL}"].stats

@@ -1,0 +1,134 @@
+"""Two gateways with a durable trunk: what is said while the other end is away comes when it is back, once."""
+
+from random import Random
+
+import pytest
+
+from bus.wire.frame import pack
+from tests.bridges.durable.gateways import Gateway, Make, account
+from tests.bus.journal.disk import Disk
+from tests.helpers.peers import until
+from tests.helpers.ports import free_port
+
+
+def disk() -> Disk:
+    return Disk(Random(1))
+
+
+def reading(number: int) -> bytes:
+    return pack(1, (7, 8), b"%d" % number)
+
+
+async def test_what_is_said_while_the_end_is_there_comes_at_once(make: Make) -> None:
+    a, b = make("gw-a", disk(), "gw-b"), make("gw-b", disk())
+    await a.is_open()
+    await b.is_open()
+    listening = b.listen()
+    link = a.dial(listening.url, "gw-b")
+    await until(lambda: a.end("gw-b").line is not None, what="the end")
+    for number in range(20):
+        a.say(reading(number))
+    await until(lambda: len(b.heard.messages) == 20, what="the readings")
+    assert b.heard.messages == [reading(number) for number in range(20)]
+    await until(lambda: a.end("gw-b").files.sent == 20, what="the acknowledgement")
+    stats, files = account(a, link)
+    assert (stats.offered, stats.sent, stats.balance()) == (20, 20, 0)
+    assert (files.offered, files.sent, files.queued, files.balance()) == (20, 20, 0, 0)
+
+
+async def test_what_is_said_while_the_end_is_away_comes_when_it_is_back_and_once(make: Make) -> None:
+    a, b = make("gw-a", disk(), "gw-b"), make("gw-b", disk())
+    await a.is_open()
+    await b.is_open()
+    listening = b.listen(f"tcp://127.0.0.1:{free_port()}")
+    link = a.dial(listening.url, "gw-b")
+    a.say(*(reading(number) for number in range(500)))
+    await until(lambda: len(b.heard.messages) == 500, what="the readings")
+    for outage in range(1, 4):
+        listening.close()
+        await until(lambda: a.end("gw-b").line is None, what="the loss")
+        a.say(*(reading(500 * outage + number) for number in range(500)))
+        listening = b.listen(listening.url)
+        expected = 500 * (outage + 1)
+        await b.hears(expected)
+    assert b.heard.messages == [reading(number) for number in range(2000)]
+    await until(lambda: a.end("gw-b").files.queued == 0, what="the acknowledgement")
+    stats, files = account(a, link)
+    assert (stats.balance(), files.balance(), files.sent) == (0, 0, 2000)
+
+
+class Chain:
+    """Three gateways in a row, of which the first two are killed and come back; the last one hears."""
+
+    def __init__(self, make: Make, order: str) -> None:
+        self._make, self._order = make, order
+        self.disks = {"gw-a": disk(), "gw-b": disk()}
+        self.far = make("gw-c", disk())
+        self._far_url = self.far.listen().url
+        self._middle_url = f"tcp://127.0.0.1:{free_port()}"
+        self.up = dict[str, Gateway]()
+
+    async def start(self, name: str) -> None:
+        """Start a gateway that is not up."""
+        ends = {"gw-a": "gw-b", "gw-b": "gw-c"}
+        made = self.up[name] = self._make(name, self.disks[name], ends[name], order=self._order)
+        await made.is_open()
+        if name == "gw-b":
+            made.listen(self._middle_url)
+            made.dial(self._far_url, "gw-c")
+        else:
+            made.dial(self._middle_url, "gw-b")
+
+    def kill(self, name: str) -> None:
+        self.up.pop(name).kill(self.disks[name])
+
+    async def say(self, *messages: bytes) -> None:
+        """Say messages at the first gateway, and wait until they are on its disk."""
+        first = self.up["gw-a"]
+        first.say(*messages)
+        await until(lambda: not first.end("gw-b").stats.queued, what="the journal")
+
+
+@pytest.mark.parametrize("order", ["lanes", "fifo"])
+@pytest.mark.parametrize("seed", range(3))
+async def test_kills_of_two_gateways_in_a_row_lose_nothing_and_double_nothing(
+    make: Make, seed: int, order: str
+) -> None:
+    """Every third reading is the same one: a value that stays is no duplicate of itself."""
+    chance, chain, said = Random(seed), Chain(make, order), list[bytes]()
+    await chain.start("gw-b")
+    await chain.start("gw-a")
+    for number in range(60):
+        messages = [
+            reading(0 if chance.random() < 0.3 else 1000 * number + k) for k in range(chance.randrange(1, 40))
+        ]
+        await chain.say(*messages)
+        said += messages
+        if number % 3 == 2:
+            name = chance.choice(["gw-a", "gw-b"])
+            chain.kill(name)
+            await chain.start(name)
+    await chain.far.hears(len(said))
+    await until(lambda: not chain.up["gw-a"].end("gw-b").files.queued, what="the acknowledgement")
+    heard = chain.far.heard.messages
+    assert sorted(heard) == sorted(said)
+    assert order == "lanes" or heard == said
+
+
+async def test_a_journal_that_opens_late_is_used_from_then_on(make: Make) -> None:
+    """Its directory is there only after a while: messages are live until then, and told so once."""
+    broken = disk()
+    broken.fails = {"open"}
+    a, b = make("gw-a", broken, "gw-b"), make("gw-b", disk())
+    await b.is_open()
+    listening = b.listen()
+    a.dial(listening.url, "gw-b")
+    await until(lambda: a.house is not None and "cannot be opened" in a.house.fault, what="the fault")
+    await until(lambda: any(port.inner.link == listening.url for port in a.trunk.ports), what="the link")
+    broken.fails = set()
+    await a.is_open()
+    await until(lambda: a.end("gw-b").line is not None, what="the end")
+    a.say(reading(1))
+    await b.hears(1)
+    await until(lambda: a.end("gw-b").files.sent == 1, what="the acknowledgement")
+    assert b.heard.messages == [reading(1)]
