@@ -161,7 +161,7 @@ def java_of(memory: str) -> Iterator[Jvm]:
     does, so that the next start is faster."""
     found = java.find()
     target = archive(found)
-    partial = target.with_suffix(f".{os.getpid()}.tmp") if not target.exists() and can_archive() else None
+    partial = target.with_suffix(f".{os.getpid()}.tmp") if not target.exists() and _can_archive() else None
     jvm = Jvm(found, memory, quick=True, record=partial, collector=GIVES_BACK)
     try:
         yield jvm
@@ -171,7 +171,7 @@ def java_of(memory: str) -> Iterator[Jvm]:
             store(partial, target)
 
 
-def can_archive() -> bool:
+def _can_archive() -> bool:
     """Make ready for an archive. False if there is no place for it: Spark starts without."""
     try:
         unsign()

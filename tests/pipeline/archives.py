@@ -8,7 +8,8 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from pipeline.engine import java, jvm, keeper
+from pipeline.engine import jars, java
+from pipeline.engine.archives import archive, store
 from pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
@@ -22,9 +23,12 @@ _BEAN: Final = "com.sun.management:type=DiagnosticCommand"
 def is_due() -> bool:
     """Return whether there is no archive yet, and one can be written."""
     try:
-        return not jvm.archive(java.find()).exists() and keeper.can_archive()
-    except PipelineError:
+        if archive(java.find()).exists():
+            return False
+        jars.unsign()
+    except (PipelineError, OSError):
         return False
+    return True
 
 
 def write(spark: "SparkSession") -> None:
@@ -32,13 +36,13 @@ def write(spark: "SparkSession") -> None:
     none."""
     from py4j.protocol import Py4JError
 
-    target = jvm.archive(java.find())
+    target = archive(java.find())
     partial = target.with_suffix(f".{os.getpid()}.tmp")
     gateway = spark.sparkContext._gateway  # noqa: SLF001 (pyspark has no other way to its Java)
     with suppress(Py4JError):
         _invoke(gateway, "vmCds", "dynamic_dump", str(partial))
     if partial.exists():
-        partial.replace(target)
+        store(partial, target)
 
 
 def _invoke(gateway: Any, command: str, *words: str) -> None:
