@@ -18,7 +18,7 @@ from typing import Final
 from bus.machine.permissions import make_private, write_secret
 from bus.machine.scratch import Scratch
 from pipeline.engine import java
-from pipeline.engine.jvm import PARALLEL, START_S, end, last_words, options, started, until
+from pipeline.engine.jvm import PARALLEL, START_S, archived, end, last_words, options, started, until
 from pipeline.engine.server import TOKEN, directory, token_file
 from pipeline.engine.session import ALWAYS, QUIET, for_local
 from pipeline.errors import PipelineError
@@ -73,6 +73,7 @@ def command(port: int, memory: str) -> list[str]:
         found.program,
         *options(memory),
         *PARALLEL,
+        *archived(found),
         "org.apache.spark.deploy.SparkSubmit",
         "--master",
         "local[*]",

@@ -30,7 +30,7 @@ pytest.importorskip("pysail")
 
 from pipeline.engine import choice, java, serve
 from pipeline.engine.jars import spark_home
-from pipeline.engine.jvm import options, until
+from pipeline.engine.jvm import archived, options, until
 from tests.pipeline.engines import QUICK, SHORT_LIVED_INTERPRETED
 from tests.pipeline.every_job import Answers, without_all_but
 from tests.pipeline.processes import PLAN, on_sail, several, tables, there
@@ -139,8 +139,9 @@ def daemon(tmp_path: Path, name: str, *words: str) -> "Iterator[subprocess.Popen
     environment["SPARK_SCALA_VERSION"] = scala  # spark-class says so else, and workers ask for it
     with (tmp_path / name).open("wb") as log:
         process = subprocess.Popen(
-            [found.program, *options("512m"), *words], stdout=log, stderr=log, env=environment, cwd=tmp_path
-        )
+            [found.program, *options("512m"), *archived(found), *words],
+            stdout=log, stderr=log, env=environment, cwd=tmp_path,
+        )  # fmt: skip
     try:
         yield process
     finally:
