@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
+import psutil
 import pytest
 
 from tests.helpers import ROOT, alone, s3
@@ -66,7 +67,7 @@ def due(directory: Path) -> Answers:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_server_that_is_ended_leaves_no_java(number: signal.Signals) -> None:
+def test_a_server_that_is_ended_leaves_no_process(number: signal.Signals) -> None:
     pytest.importorskip("grpc")
     port = free_port()
     words = ["-m", "buscoupler", "pipeline", "serve", "--port", str(port), "--memory", "1g"]
@@ -76,6 +77,8 @@ def test_a_server_that_is_ended_leaves_no_java(number: signal.Signals) -> None:
         process.send_signal(number)
         assert process.wait(60) == 0
         assert not serve.listening(port, 0.5)
+        left = (" ".join(one.info["cmdline"] or ()) for one in psutil.process_iter(["cmdline"]))
+        assert not [words for words in left if f"localhost:{port}/" in words], "its rehearsal"
     finally:
         process.kill()
 
