@@ -2,6 +2,7 @@
 
 import logging
 from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from bridges.durable.end import End
@@ -21,6 +22,7 @@ from bridges.durable.wire import (
 )
 from bridges.durable.work import Told
 from bus.hub import Hub, Pipe
+from bus.journal.ranges import RangeSet
 from bus.lateness import LATE_MS, passing_late
 from bus.transports.stream import StreamPipe
 from bus.wire.batch import Batch, from_payloads, payloads
@@ -228,11 +230,11 @@ class Connection:
             if house is not None:
                 house.passing(None)
 
-    def _acknowledge(self, marks: tuple[Mark, ...]) -> None:
+    def _acknowledge(self, marks: Sequence[Mark]) -> None:
         far = self._far
         if far is not None and not self._is_closed:
-            own = [(mark.first, mark.last) for mark in marks if mark.journal == far.journal]
-            self.say([have(far.journal, own)])
+            own = RangeSet((mark.first, mark.last) for mark in marks if mark.journal == far.journal)
+            self.say([have(far.journal, list(own))])
 
     def end(self) -> None:
         """Forget the connection: what was not acknowledged comes again on the next one."""

@@ -13,11 +13,23 @@ from functools import partial
 from typing import Final, TypeVar
 
 from bridges.durable.end import FOR_OTHERS, KEPT, End
-from bridges.durable.receiver import Memory, Taken
+from bridges.durable.receiver import Mark, Memory, Taken
 from bridges.durable.sender import Sender
 from bridges.durable.settings import Durable
 from bridges.durable.wire import EndName
-from bridges.durable.work import Offered, Opened, Told, Worked, groups_of, kept_of, looked, opened, written
+from bridges.durable.work import (
+    Acknowledge,
+    Acknowledged,
+    Offered,
+    Opened,
+    Told,
+    Worked,
+    groups_of,
+    kept_of,
+    looked,
+    opened,
+    written,
+)
 from bus.errors import words_of
 from bus.journal.files import Files
 from bus.journal.journal import Backlog, Journal, Read
@@ -66,6 +78,7 @@ class House:
         self._pending_bytes = 0
         self._passing: Taken | None = None
         self._held = list[Taken]()
+        self._news = set[str]()
         self._when_open = list[Callable[[], None]]()
         self._timers = dict[str, TimerHandle]()
         self._is_committing = False
@@ -145,10 +158,21 @@ class House:
     def _tick(self) -> None:
         """Have the journal drop what is too old, and look at what it keeps."""
         if self._opened is not None:
-            self._run(partial(looked, self._opened.journal, self.gateways), self._ticked)
+            work = partial(looked, self._opened.journal, self._take_news(), self.gateways)
+            self._run(work, self._ticked)
+
+    def _take_news(self) -> Acknowledged:
+        """Return what ends have acknowledged, of those from whom there is news since the last call."""
+        news, self._news = self._news, set()
+        senders = ((name, end.sender) for name, end in self._ends.items() if name in news)
+        return {name: list(sender.acknowledged) for name, sender in senders if sender is not None}
 
     def _ticked(self, future: "Future[Worked]") -> None:
-        if not future.exception():
+        if error := future.exception():
+            log.warning(
+                "bus %s: the journal cannot note what is acknowledged: %s", self.name.bus, words_of(error)
+            )
+        else:
             self.backlogs = future.result().backlogs
             self._note(future.result())
         self._later("tick", TICK_S, self._tick)
@@ -222,14 +246,14 @@ class House:
         self._pump()
 
     def _pump(self) -> None:
-        """Begin a commit, if there is something for it, the thread is free, and the last was not just now."""
-        if self._is_committing or self._opened is None or not (self._offered or self._told):
-            return
-        wait_s = self._last_commit_s + self.settings.sync_ms / 1000 - self._clock()
-        if wait_s <= 0:
-            self._commit()
-        elif "commit" not in self._timers:
-            self._later("commit", wait_s, self._commit)
+        """Plan a commit, if there is something for it, the thread is free, and the last was not just now.
+
+        It never begins at once: other ends are offered the same batch next, and it is to be journaled once.
+        """
+        is_planned = self._is_committing or "commit" in self._timers
+        if self._opened is not None and not is_planned and (self._offered or self._told):
+            wait_s = self._last_commit_s + self.settings.sync_ms / 1000 - self._clock()
+            self._later("commit", max(0.0, wait_s), self._commit)
 
     def _commit(self) -> None:
         self._timers.pop("commit", None)
@@ -239,7 +263,12 @@ class House:
         offered, told = self._offered, self._told
         self._offered, self._told, self._pending_bytes = [], [], 0
         self._is_committing, self._last_commit_s = True, self._clock()
-        self._run(_work(found, offered, told), partial(self._committed, offered, told))
+        self._run(self._work(found, offered, told), partial(self._committed, offered, told))
+
+    def _work(self, found: Opened, offered: list[Offered], told: list[Told]) -> Callable[[], Worked]:
+        """Return the call that writes."""
+        marks = [mark for one in told for mark in one.marks]
+        return partial(written, found.journal, self._take_news(), groups_of(offered, found.ends), marks)
 
     def _committed(self, offered: list[Offered], told: list[Told], future: "Future[Worked]") -> None:
         self._is_committing = False
@@ -254,8 +283,8 @@ class House:
             one.settle(True)
         self._note(worked)
         self._send(worked.records)
-        for news in told:
-            news.acknowledge(news.marks)
+        for acknowledge, marks in _by_call(told).items():
+            acknowledge(marks)
         return self._pump()
 
     def _recover(self) -> None:
@@ -282,13 +311,8 @@ class House:
         if found is None or sender is None:
             return
         end.acknowledged(sender.heard(ranges, self._clock()) if sender.is_up else sender.begin(ranges))
-        work = partial(found.journal.acknowledge, end.gateway, list(sender.acknowledged))
-        self._run(work, self._acknowledged)
+        self._news.add(end.gateway)
         self.catch_up(end)
-
-    def _acknowledged(self, future: "Future[int]") -> None:
-        if error := future.exception():
-            log.warning("bus %s: an acknowledgement is not noted: %s", self.name.bus, words_of(error))
 
     def catch_up(self, end: End) -> None:
         """Read on for an end that is connected and lags behind, when its pace allows."""
@@ -332,14 +356,16 @@ class House:
         if thread is None:
             return
         if found is not None:
-            thread.submit(_work(found, self._offered, self._told))
+            thread.submit(self._work(found, self._offered, self._told))
             thread.submit(found.journal.close)
         for one in self._offered:
             one.settle(found is not None)
         thread.shutdown(wait)
 
 
-def _work(found: Opened, offered: list[Offered], told: list[Told]) -> Callable[[], Worked]:
-    """Return the call that writes."""
-    marks = [mark for one in told for mark in one.marks]
-    return partial(written, found.journal, groups_of(offered, found.ends), marks)
+def _by_call(told: list[Told]) -> "dict[Acknowledge, list[Mark]]":
+    """Return what is settled by the call that acknowledges it."""
+    found = dict[Acknowledge, list[Mark]]()
+    for one in told:
+        found.setdefault(one.acknowledge, []).extend(one.marks)
+    return found

@@ -71,15 +71,28 @@ class Cutter:
 class DelimitedTranslator(Translator[bytes]):
     """A translator of what stands between delimiters. Derive from it, and override `_frames`.
 
-    A run above `longest_bytes` is counted as `oversize`, one without an end as `unfinished`.
+    A run above `longest_bytes` is counted as `oversize`, one without an end as `unfinished`. The end of a
+    datagram ends a run, too.
     """
 
     def __init__(self, wire: Wire, delimiter: bytes, longest_bytes: int) -> None:
         super().__init__(wire)
-        self._cutter = Cutter(delimiter, longest_bytes)
+        self._delimiter, self._cutter = delimiter, Cutter(delimiter, longest_bytes)
 
     def receive(self, items: Sequence[bytes], now_s: float) -> list[bytes]:
-        runs = self._cutter.feed(b"".join(items))
+        if self.wire.items == "datagrams":
+            return [message for item in items for message in self._datagram(item)]
+        return self._cut(b"".join(items))
+
+    def _datagram(self, item: bytes) -> list[bytes]:
+        """Return the frames of one datagram, which is noise if it has none."""
+        noise, found = self.noise, self.found
+        messages = self._cut(item if item.endswith(self._delimiter) else item + self._delimiter)
+        self.noise = noise + (self.found == found)
+        return messages
+
+    def _cut(self, data: bytes) -> list[bytes]:
+        runs = self._cutter.feed(data)
         self._count_over()
         return [message for run in runs for message in self._frames(run)]
 

@@ -12,70 +12,30 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from bus.errors import words_of
+from bus.journal.consumers import DAMAGED, EXPIRED, FULL, Consumers
 from bus.journal.errors import JournalError, JournalFull
 from bus.journal.files import Files, SystemFiles
+from bus.journal.groups import Appended, Backlog, Group, Read, between, encoded
 from bus.journal.identity import Identity, Trunk, identify
-from bus.journal.notes import ACKNOWLEDGED, COUNTS, GONE, RECEIVED, Notes
+from bus.journal.memory import Memory
 from bus.journal.ranges import U64_MAX, Range, RangeSet
 from bus.journal.reading import Reader
-from bus.journal.record import Origin, Record, encode
+from bus.journal.record import Record
 from bus.journal.scan import ending
 from bus.journal.segment import START, Segment, first_of
 from bus.journal.store import Store
-from bus.wire.batch import Buffer
 
-FULL, EXPIRED, DAMAGED = "journal full", "expired", "damaged"
-"""Why a consumer does not get a message."""
-ENDS_MAX: Final = 64
-RANGES_MAX: Final = 4096
-"""Ranges of numbers that are remembered of one consumer, or of one other journal."""
-JOURNALS_MAX: Final = 4096
-"""Other journals that are remembered."""
+__all__ = ["DAMAGED", "EXPIRED", "FULL", "Appended", "Backlog", "Group", "Journal", "Read"]
+
 SEGMENT_BYTES: Final = 256 * 1024, 8 << 20
 """The least and the most bytes of a segment."""
+WRITE_S: Final = 0.1
+"""Acknowledgements are written that often: a process that is killed sends again what came later."""
 _SEGMENTS: Final = 64
-_RUNNING: Final = "running_s"
 Policy = Literal["oldest", "newest"]
-
-
-class Group(NamedTuple):
-    """Messages to append: a batch's bytes, and when they were first journaled (ms since 1970). `origin` is
-    the journal and the number that the first of them got elsewhere, None for those that begin here. `ends`
-    has one bit for each consumer that is due them (`Journal.index`); None: all are."""
-
-    data: Buffer
-    time_ms: int
-    origin: Origin | None = None
-    ends: int | None = None
-
-
-class Appended(NamedTuple):
-    """A result of `append`: the number of the first message, and its records."""
-
-    first: int
-    records: list[Record]
-
-
-class Read(NamedTuple):
-    """A result of `read`: records, and the number after them. Of the messages in between, `damaged` cannot be
-    read, and `gone` are not kept any more."""
-
-    records: list[Record]
-    following: int
-    damaged: int
-    gone: int
-
-
-class Backlog(NamedTuple):
-    """The messages that a consumer has not acknowledged, their bytes in the journal (shared out evenly within
-    a segment), and when the oldest was first journaled, in ms since 1970; None without any."""
-
-    messages: int
-    bytes: int
-    oldest_ms: int | None
 
 
 class Journal:
@@ -101,16 +61,15 @@ class Journal:
     ) -> None:
         self.directory, self._made_for = directory, made_for
         self.bytes_max, self.age_s, self.policy = bytes_max, age_s, policy
-        self._names = list(dict.fromkeys(consumers))
         self._files, self._clock, self._wall = files or SystemFiles(), clock, wall
         self._lock: int | None = None
-        notes = (
-            Notes(self._files, os.path.join(directory, name)) for name in (ACKNOWLEDGED, RECEIVED, COUNTS)
-        )
-        self._acknowledged, self._received, self._counts = notes
-        self._began_s = self._base_s = 0
-        self._oldest = dict[int, int | None]()
         self.id = 0
+        self._consumers = Consumers(self._files, directory, consumers)
+        self._memory = Memory(self._files, directory)
+        self._begin_reading()
+        self._began_s = self._base_s = 0
+        self._written_s = 0.0
+        self._oldest = dict[int, int | None]()
         self.refused = 0
         self.next = 1
         """The number of the next message."""
@@ -151,54 +110,52 @@ class Journal:
         self.id = identity.id
 
     def _find(self) -> None:
-        for notes in (self._acknowledged, self._received, self._counts):
-            notes.open()
-        self._began_s, self._base_s = int(self._clock()), self._counts.of(_RUNNING).count
-        self._store = Store(self._files, self.directory, self.id)
+        self._consumers.open()
+        self._memory.open()
+        self._began_s, self._base_s = int(self._clock()), self._consumers.running_s
+        self._begin_reading()
         self._store.open(self._base_s)
-        self._reader = Reader(self._store)
         self._end()
-        self._begin_consumers()
-        for segment in list(self._store.segments):
-            self._remove_if_done(segment)
+        self._consumers.begin(self._first)
+        self._remove_done(list(self._store.segments))
+
+    def _begin_reading(self) -> None:
+        self._store = Store(self._files, self.directory, self.id)
+        self._reader = Reader(self._store)
+
+    @property
+    def _first(self) -> int:
+        """The number of the first message that is kept."""
+        return self._store.segments[0].first if self._store.segments else self.next
 
     def _end(self) -> None:
         """Find the next number, and what the last segment has of other journals."""
-        known = max(held.last for held in (RangeSet([(0, 0)]), *self._acknowledged.sets.values()))
-        segments = self._store.segments
-        if segments:
-            last = segments[-1]
+        known = self._consumers.highest
+        if self._store.segments:
+            last = self._store.segments[-1]
             end = ending(self._store, last)
             last.last = end.last
             for journal, first, until in end.origins:
-                self._note(journal, first, until)
+                self._memory.add(journal, first, until)
             is_sound = end.is_whole and end.last >= max(known, last.first)
             self._store.settle(is_sound and last.size < self.segment_bytes // 2)
             known = max(known, end.last)
         self.next = known + 1
 
-    def _begin_consumers(self) -> None:
-        sets = self._acknowledged.sets
-        self._acknowledged.remove([name for name in sets if name != GONE and name not in self._names])
-        for name in self._names:
-            self.add(name)
-        self._acknowledged.sync()
-        self._counts.sync()
-
     def close(self) -> None:
         """Put all on disk, and let others have the journal. Raises `OSError`; it is closed all the same."""
         try:
             if self._lock is not None:
-                self._note_running()
-                self._sync_notes()
+                self._consumers.note(self.running_s)
+                self._consumers.sync()
+                self._memory.sync()
         finally:
             self._release()
 
     def _release(self) -> None:
-        if hasattr(self, "_store"):
-            self._store.end()
-        for notes in (self._acknowledged, self._received, self._counts):
-            notes.close()
+        self._store.end()
+        self._consumers.close()
+        self._memory.close()
         if self._lock is not None:
             self._files.close(self._lock)
             self._lock = None
@@ -217,35 +174,32 @@ class Journal:
         Raises `OSError` or `JournalFull`: none of them is in the journal then. Raises `RecordError` for data
         that are no messages.
         """
-        number, records = self.next, list[Record]()
-        for group in _joined(groups):
-            records += encode(group.data, number, group.time_ms, group.origin, group.ends)
-            number = records[-1].last + 1 if records else number
+        first, records = self.next, encoded(groups, self.next)
         if records:
-            data = b"".join(record.encoded for record in records)
-            self._make_room(len(data), number - self.next)
+            data, last = b"".join(record.encoded for record in records), records[-1].last
+            self._make_room(len(data), last - first + 1)
             self._end_segment_if_due()
             if not self._store.active:
-                self._received.sync()  # the next start looks for what is not noted in the last segment only
-            self._store.append(self.next, number - 1, data, self.running_s)
-        first, self.next = self.next, number
-        self._appended(records)
+                self._memory.sync()  # the next start looks for what is not noted in the last segment only
+            self._store.append(first, last, data, self.running_s)
+            self.next = last + 1
+            self._appended(records)
         return Appended(first, records)
 
     def _appended(self, records: list[Record]) -> None:
         for record in records:
             if record.origin:
                 journal, first = record.origin
-                self._note(journal, first, first + record.count - 1)
+                self._memory.add(journal, first, first + record.count - 1)
             if record.ends is not None:
                 self._settle(record)
 
     def _settle(self, record: Record) -> None:
         """Note for whom a record is not."""
         assert record.ends is not None
-        for name in self._names:
-            if not record.ends >> self.index(name) & 1:
-                self._acknowledged.add(name, record.number, record.last)
+        for name in self._consumers.names:
+            if not record.ends >> self._consumers.index(name) & 1:
+                self._consumers.acknowledge(name, record.number, record.last)
 
     def _make_room(self, size: int, count: int) -> None:
         new = size + START
@@ -274,24 +228,20 @@ class Journal:
         """Remember, on disk, numbers of other journals: each a journal, the first and the last.
 
         Raises `OSError`: do not acknowledge them; the next call tries again."""
-        for journal, first, last in ranges:
-            self._note(journal, first, last)
-        self._received.sync()
-
-    def _note(self, journal: int, first: int, last: int) -> None:
-        name, sets = f"{journal:016x}", self._received.sets
-        if name not in sets and len(sets) >= JOURNALS_MAX:
-            self._received.remove([next(iter(sets))])
-        while not self._received.add(name, first, last, RANGES_MAX):
-            sets[name].close_smallest()
+        self._memory.remember(ranges)
 
     def known(self, journal: int) -> RangeSet:
         """Return the numbers of another journal that this one had: a set to read, not to change."""
-        return self._received.sets.get(f"{journal:016x}") or RangeSet()
+        return self._memory.known(journal)
+
+    @property
+    def assumed(self) -> int:
+        """The numbers of other journals that are taken for known although they never came (`Memory`)."""
+        return self._memory.assumed
 
     def all_known(self) -> dict[int, RangeSet]:
         """Return the numbers of all other journals that this one had, as they are now."""
-        return {int(name, 16): held.copy() for name, held in self._received.sets.items()}
+        return self._memory.all_known()
 
     # -- reading
 
@@ -301,30 +251,18 @@ class Journal:
         Damaged messages are counted in `losses`, and given up. Raises `OSError`."""
         records, following = self._reader.read(number, most_bytes, min(until, self.next))
         damaged = gone = 0
-        for first, last in _between(number, records, following):
-            lost = self._of(GONE).missing(first, last)
+        for first, last in between(number, records, following):
+            lost = self._consumers.gone.missing(first, last)
             missing = sum(stop - start + 1 for start, stop in lost)
             damaged, gone = damaged + missing, gone + last - first + 1 - missing
             for start, stop in lost:
-                self._lose(start, stop, DAMAGED)
-                self._acknowledged.add(GONE, start, stop)
+                self._consumers.lose(start, stop, DAMAGED)
         return Read(records, following, damaged, gone)
-
-    def _lose(self, first: int, last: int, reason: str) -> None:
-        """Count, and note, that consumers do not get the messages with these numbers."""
-        for name in self._names:
-            if count := self._of(name).count_missing(first, last):
-                key = f"{reason}/{name}"
-                self._counts.add(key, 1, self._counts.of(key).count + count)
-                self._acknowledged.add(name, first, last)
 
     @property
     def losses(self) -> dict[str, dict[str, int]]:
         """The messages that each consumer did not get, by reason, since the journal was made."""
-        return {
-            name: {reason: self._counts.of(f"{reason}/{name}").count for reason in (FULL, EXPIRED, DAMAGED)}
-            for name in self._names
-        }
+        return self._consumers.losses
 
     # -- giving up
 
@@ -332,80 +270,58 @@ class Journal:
         """Note that a consumer has the numbers in `ranges`; return how many of them are new.
 
         Segments that all have are removed. Raises `OSError`: what is noted is noted."""
-        before = self._of(consumer).count
-        touched = list[Range]()
+        held = self._consumers.of(consumer)
+        before, touched = held.count, list[Range]()
         for first, last in ranges:
             low, high = max(first, 0), min(last, self.next - 1)
-            if low <= high and not self._of(consumer).covers(low, high):
-                self._acknowledged.add(consumer, low, high, RANGES_MAX)
+            if low <= high and not held.covers(low, high):
+                self._consumers.acknowledge(consumer, low, high)
                 touched.append((low, high))
-        self._acknowledged.write()
+        if self._clock() - self._written_s >= WRITE_S:
+            self._consumers.write()
+            self._written_s = self._clock()
         for low, high in touched:
-            for segment in list(self._store.overlapping(low, high)):
-                self._remove_if_done(segment)
-        return self._of(consumer).count - before
+            self._remove_done(list(self._store.overlapping(low, high)))
+        return held.count - before
 
     def acknowledged(self, consumer: str) -> RangeSet:
         """Return the numbers that a consumer has, or does not get any more: a set to read, not to change."""
-        return self._of(consumer)
+        return self._consumers.of(consumer)
 
-    def _of(self, name: str) -> RangeSet:
-        return self._acknowledged.of(name)
-
-    def _remove_if_done(self, segment: Segment) -> None:
-        if segment is self._store.active or segment.last < segment.first:
-            return
-        if all(self._of(name).covers(segment.first, segment.last) for name in self._names):
-            self._remove(segment)
+    def _remove_done(self, segments: Iterable[Segment]) -> None:
+        """Remove those segments that all consumers have, but for the one that is written."""
+        for segment in segments:
+            is_closed = segment is not self._store.active and segment.first <= segment.last
+            if is_closed and self._consumers.have(segment.first, segment.last):
+                self._remove(segment)
 
     def _remove(self, segment: Segment) -> None:
-        self._acknowledged.add(GONE, 0, 0)
-        self._acknowledged.add(GONE, segment.first, segment.last)
-        self._sync_notes()
+        self._memory.sync()
+        self._consumers.give_up(segment.first, segment.last)
         self._store.remove(segment)
 
     def _drop(self, segment: Segment, reason: str) -> None:
         """Remove a segment that some consumers have not acknowledged."""
-        self._lose(segment.first, segment.last, reason)
+        self._consumers.lose(segment.first, segment.last, reason)
         self._remove(segment)
-
-    def _sync_notes(self) -> None:
-        for notes in (self._received, self._acknowledged, self._counts):
-            notes.sync()
 
     def add(self, consumer: str) -> None:
         """Begin to keep for another consumer, from the oldest message that is kept. Raises `OSError`."""
-        if consumer not in self._names:
-            self._names.append(consumer)
-        if consumer not in self._acknowledged.sets:
-            segments = self._store.segments
-            for first, last in ((0, (segments[0].first if segments else self.next) - 1), *self._of(GONE)):
-                self._acknowledged.add(consumer, first, last)
-        self.index(consumer)
-        self._acknowledged.write()
+        self._consumers.add(consumer, self._first)
+        self._consumers.sync()
 
     def forget(self, consumer: str) -> None:
         """Keep nothing any more for a consumer. Raises `OSError`."""
-        if consumer in self._names:
-            self._names.remove(consumer)
-        self._acknowledged.remove([consumer])
-        for segment in list(self._store.segments):
-            self._remove_if_done(segment)
+        self._consumers.forget(consumer)
+        self._remove_done(list(self._store.segments))
 
     def index(self, consumer: str) -> int:
         """Return the bit of a consumer in `ends`, which stays the same over restarts."""
-        key = f"end/{consumer}"
-        if key not in self._counts.sets:
-            taken = {held.count - 1 for name, held in self._counts.sets.items() if name.startswith("end/")}
-            free = [at for at in range(ENDS_MAX) if at not in taken]
-            if not free:
-                raise JournalError(f"the journal {self.directory} has more than {ENDS_MAX} ends: {consumer}")
-            self._counts.add(key, 1, free[0] + 1)
-        return self._counts.of(key).count - 1
+        return self._consumers.index(consumer)
 
     def backlog(self, consumer: str) -> Backlog:
         """Return what a consumer has not acknowledged. Raises `OSError`."""
-        held = self._of(consumer)
+        held = self._consumers.of(consumer)
         messages = self.next - held.count
         if not messages:
             return Backlog(0, 0, None)
@@ -427,43 +343,11 @@ class Journal:
 
     def tick(self) -> None:
         """Drop what is too old, and note the time. Call it once in some seconds. Raises `OSError`."""
-        self._note_running()
+        self._consumers.note(self.running_s)
         while self.age_s and (segments := self._store.segments):
             if self.running_s - segments[0].end_s <= self.age_s:
                 break
             self._drop(segments[0], EXPIRED)
-
-    def _note_running(self) -> None:
-        if self.running_s > self._counts.of(_RUNNING).count:
-            self._counts.add(_RUNNING, 1, self.running_s)
-            self._counts.write()
-
-
-def _joined(groups: Sequence[Group]) -> list[Group]:
-    """Return the same messages in fewer groups: what begins here at one time, for the same ends, is one."""
-    made, parts = list[Group](), list[list[Buffer]]()
-    for group in groups:
-        if made and group.origin is None and made[-1][1:] == group[1:]:
-            parts[-1].append(group.data)
-        else:
-            made.append(group)
-            parts.append([group.data])
-    return [
-        group if len(some) == 1 else group._replace(data=b"".join(some))
-        for group, some in zip(made, parts, strict=True)
-    ]
-
-
-def _between(number: int, records: list[Record], following: int) -> list[Range]:
-    """Return the ranges of numbers, from `number` to before `following`, that are in none of the records."""
-    found = list[Range]()
-    for record in records:
-        if number < record.number:
-            found.append((number, record.number - 1))
-        number = record.last + 1
-    if number < following:
-        found.append((number, following - 1))
-    return found
 
 
 def _share(segment: Segment, held: RangeSet) -> int:

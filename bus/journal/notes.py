@@ -1,13 +1,13 @@
 """Notes: named sets of numbers in a file that only grows, until it is written anew.
 
-Each entry is a line, `CRC FIRST LAST "NAME"`, behind its newline, so that a torn one spoils no other, and
+Each entry is a line, `CRC FIRST LAST "NAME"`, behind two newlines, so that a torn one spoils no other, and
 each is written twice, so that a damaged one costs nothing. The set of a name has the numbers of all its
 entries; a count of `n` is the set of the numbers from 1 to `n`.
 """
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 from zlib import crc32
@@ -26,7 +26,7 @@ _ENTRY: Final = re.compile(rb'([0-9a-f]{8}) ([0-9]{1,20}) ([0-9]{1,20}) ("[ -~]*
 
 def _entry(name: str, first: int, last: int) -> bytes:
     text = f"{first} {last} {json.dumps(name)}".encode()
-    return b"\n%08x %b" % (crc32(text), text)
+    return b"\n\n%08x %b" % (crc32(text), text)
 
 
 @lru_cache(maxsize=256)
@@ -72,7 +72,7 @@ class Notes:
         self._files, self._path = files, path
         self._file: int | None = None
         self._size = self._compact_bytes = 0
-        self._new = list[bytes]()
+        self._new = dict[str, RangeSet]()
         self._is_synced = True
         self.sets = dict[str, RangeSet]()
         self.damaged = 0
@@ -102,7 +102,7 @@ class Notes:
             return True
         added = held.add(first, last, most)
         if added:
-            self._new.append(_entry(name, *held.range_of(first)))
+            self._new.setdefault(name, RangeSet()).add(first, last)
             self._is_synced = False
         return added
 
@@ -110,13 +110,20 @@ class Notes:
         """Append what is new. Raises `OSError`: the next call writes it again."""
         if not self._new and self._file is not None:
             return
-        data = 2 * b"".join(self._new)
+        data = 2 * b"".join(self._entries())
         if self._file is None or self._size + len(data) > max(GROWN_BYTES, 2 * self._compact_bytes):
             self._rewrite()
             return
         self._files.pwrite(self._file, data, self._size)
         self._size += len(data)
         self._new.clear()
+
+    def _entries(self) -> Iterator[bytes]:
+        """Yield an entry for each range that grew, with all that is in it now."""
+        for name, new in self._new.items():
+            held = self.of(name)
+            for one in dict.fromkeys(held.range_of(first) for first, _ in new):
+                yield _entry(name, *one)
 
     def sync(self) -> None:
         """Put all that is noted on disk. Raises `OSError`: the next call writes the whole file anew."""

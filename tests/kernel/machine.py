@@ -59,7 +59,7 @@ _BUSES = ("vcan", "can-raw", "kvaser_pci", "i2c-dev", "i2c-i801")
 _LATER = ("i2c-stub", "sch_tbf")
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 _MACHINE = (
-    *("-machine", "q35", "-m", "1G", "-nodefaults", "-no-user-config", "-display", "none"),
+    *("-machine", "q35", "-m", "1G", "-smp", "1", "-nodefaults", "-no-user-config", "-display", "none"),
     *("-serial", "stdio", "-no-reboot"),
     # A processor of few instructions: emulation does those of a newer one in nearly twice the time.
     *("-accel", "tcg", "-cpu", "qemu64"),
@@ -144,17 +144,18 @@ def missing() -> str:
     return ""
 
 
-def run(command: Sequence[str], share: Path, seconds: float = 300.0, cpus: int = 1) -> Result:
+def run(command: Sequence[str], share: Path, seconds: float = 300.0, more: str = "") -> Result:
     """Boot, run `command` in the guest in the repository's root, and shut down, within `seconds` in all.
 
     `share` is an absolute path to a directory that the guest can write under the same name. The guest
-    has one processor by default: the emulated controller sends in no time at any bitrate, so with two, frames
-    on `can0` overrun the four that the controller of `can1` holds. With one, the interrupt comes first.
+    has one processor: the emulated controller sends in no time at any bitrate, so with two, frames on `can0`
+    overrun the four that the controller of `can1` holds. With one, the interrupt comes first. `more` are
+    options of QEMU.
     It raises nothing: a machine that does not boot is a result without a status.
     """
     (share / "guest.sh").write_text(_script(command, share))
     with tempfile.TemporaryDirectory(prefix="machine-") as directory:
-        console = _boot(_qemu(Path(directory), share, cpus), seconds)
+        console = _boot([*_qemu(Path(directory), share), *more.split()], seconds)
     status = _read(share / "status").strip()
     return Result(int(status) if status else None, _read(share / "output"), console)
 
@@ -201,7 +202,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-def _qemu(directory: Path, share: Path, cpus: int) -> list[str]:
+def _qemu(directory: Path, share: Path) -> list[str]:
     """Make what the machine boots from in a directory. Returns the command that boots it."""
     image = kernel()
     assert image is not None
@@ -216,14 +217,7 @@ def _qemu(directory: Path, share: Path, cpus: int) -> list[str]:
         freight.pack(file, release, (*_SHARED, *_BUSES, *_LATER), programs.values(), init)
     return [
         *("qemu-system-x86_64", *_MACHINE, "-kernel", str(unpacked), "-initrd", str(first)),
-        *(
-            "-smp",
-            str(cpus),
-            "-append",
-            _QUIET,
-            "-virtfs",
-            f"local,path={share},mount_tag=share,security_model=none",
-        ),
+        *("-append", _QUIET, "-virtfs", f"local,path={share},mount_tag=share,security_model=none"),
     ]
 
 

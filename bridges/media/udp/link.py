@@ -43,7 +43,8 @@ class UdpLink(DeviceLink[Opened]):
 
     @property
     def ear(self) -> Ear:
-        return Ear("datagrams", "another program on this port", sure=32, few=4)
+        noun = "a frame" if self.protocol is None else self.protocol.noun
+        return Ear("datagrams", "another program on this port", sure=32, few=4, noun=noun)
 
     @property
     def condition(self) -> str:

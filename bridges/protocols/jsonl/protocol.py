@@ -20,7 +20,7 @@ class JsonLines(Protocol):
     MAKE: ClassVar = "bridges.protocols.jsonl.translator:JsonTranslator"
     key: ClassVar = "jsonl"
     help: ClassVar = "lines of JSON"
-    items: ClassVar[tuple[Items, ...]] = ("bytes",)
+    items: ClassVar[tuple[Items, ...]] = ("bytes", "datagrams")
 
     root: Annotated[Names, "pattern of a line that comes, or what the names of its members follow"] = (
         "json",

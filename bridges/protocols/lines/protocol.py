@@ -33,7 +33,7 @@ class Lines(Protocol):
     MAKE: ClassVar = "bridges.protocols.lines.translator:LinesTranslator"
     key: ClassVar = "lines"
     help: ClassVar = "lines of text"
-    items: ClassVar[tuple[Items, ...]] = ("bytes",)
+    items: ClassVar[tuple[Items, ...]] = ("bytes", "datagrams")
     named: ClassVar = True
 
     receive: Annotated[Names, "pattern of each line; may hold `{group}` of `match`"] = ("lines",)

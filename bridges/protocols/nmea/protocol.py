@@ -29,7 +29,7 @@ class Nmea(Protocol):
     MAKE: ClassVar = "bridges.protocols.nmea.translator:NmeaTranslator"
     key: ClassVar = "nmea"
     help: ClassVar = "sentences of NMEA 0183"
-    items: ClassVar[tuple[Items, ...]] = ("bytes",)
+    items: ClassVar[tuple[Items, ...]] = ("bytes", "datagrams")
 
     root: Annotated[Names, Length(0, TOKENS_MAX - 2), "what talker and type follow"] = ("nmea",)
     send: Annotated[

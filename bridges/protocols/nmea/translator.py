@@ -28,7 +28,7 @@ class NmeaTranslator(DelimitedTranslator):
         self._tokens: dict[tuple[str, str], tuple[int, ...]] = {}
 
     def receive(self, items: Sequence[bytes], now_s: float) -> list[bytes]:
-        return super().receive([b"".join(items).replace(b"\r", b"\n")], now_s)
+        return super().receive([item.replace(b"\r", b"\n") for item in items], now_s)
 
     def _frames(self, run: bytes) -> Iterable[bytes]:
         if not run:

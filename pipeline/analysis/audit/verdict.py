@@ -19,7 +19,8 @@ from pipeline.analysis.audit.explain import AT_SENDER, LOST, NOBODY, NOT_CAPTURE
 Row = Any  # of a table: a mapping, or a row of pyspark
 Tables = Mapping[str, Sequence[Row]]
 
-_FILTERS: Final = ("pattern", "event", "no frame")  # what these keep out was not handed on before
+_NO_NAME: Final = "no name"
+_FILTERS: Final = ("pattern", "event", "no frame", _NO_NAME)  # what these keep out was not handed on before
 _FAULTS: Final = {
     "lost": "missing on a segment", "duplicate": "doubled", "echo": "echoed to where they came from",
 }  # fmt: skip
@@ -65,6 +66,11 @@ def judge(tables: Tables) -> Verdict:
         parts.append(f"so {excused:,} copies are missing further on")
     if nobody:
         parts.append(f"{nobody:,} copies had nobody to go to: no peer had dialled")
+    if nameless := sum(row["count"] for row in tables["ledger"] if row["reason"] == _NO_NAME):
+        parts.append(
+            f"{nameless:,} stayed on their side because `prefix`, `strip` and `rename` have no name for them "
+            "beyond: `buscoupler explain` says at which side"
+        )
     if rejected:
         parts.append(f"{rejected.total():,} inputs rejected ({_listed(rejected)})")
     if missed:

@@ -1,7 +1,9 @@
 """Gateways with a durable trunk, in one process: a bus each, whose links meet over TCP."""
 
 import asyncio
+import time
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 from bridges.bridge import Bridge
@@ -28,7 +30,14 @@ class Gateway:
     `heard` is a program. `files` None: it keeps no journal; its house keeps one for `ends`.
     """
 
-    def __init__(self, name: str, files: Files | None, *ends: str, **settings: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        files: Files | None,
+        *ends: str,
+        unix_s: Callable[[], float] = time.time,
+        **settings: Any,
+    ) -> None:
         self.name, self.loop = EndName("plant", name, "shop"), asyncio.get_running_loop()
         self.bridge = Bridge("shop", sum(map(ord, name)) << 8)
         self.plain = self.bridge.side("plain", Policy(opaque=True, late=True))
@@ -38,7 +47,7 @@ class Gateway:
         self.house: House | None = None
         if files is not None:
             durable = Durable(directory=f"/{name}", sync_ms=1, **settings)
-            self.house = House(self.name, durable, ends, files=files)
+            self.house = House(self.name, durable, ends, unix_s=unix_s, files=files)
             self.house.open(self.loop)
         self.links = list[BusLink]()
 
@@ -55,10 +64,14 @@ class Gateway:
         self.links.append(link)
         return link
 
+    @property
+    def ends(self) -> list[End]:
+        """The ends that the bus keeps for."""
+        return [port.inner for port in self.trunk.ports if isinstance(port.inner, End)]
+
     def end(self, gateway: str) -> End:
-        """Return the end that the bus keeps for."""
-        pipes = (port.inner for port in self.trunk.ports)
-        return next(pipe for pipe in pipes if isinstance(pipe, End) and pipe.gateway == gateway)
+        """Return the end at a gateway."""
+        return next(end for end in self.ends if end.gateway == gateway)
 
     def say(self, *messages: bytes) -> None:
         """Say messages as a program of the bus."""
@@ -84,6 +97,11 @@ class Gateway:
         """End as a process that is killed: what its thread has not written is not written."""
         disk.kill()
         self.close()
+
+
+def disk() -> Disk:
+    """Return an empty disk."""
+    return Disk(Random(1))
 
 
 def account(gateway: Gateway, link: BusLink) -> tuple[Stats, Stats]:

@@ -5,14 +5,9 @@ from random import Random
 import pytest
 
 from bus.wire.frame import pack
-from tests.bridges.durable.gateways import Gateway, Make, account
-from tests.bus.journal.disk import Disk
+from tests.bridges.durable.gateways import Gateway, Make, account, disk
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
-
-
-def disk() -> Disk:
-    return Disk(Random(1))
 
 
 def reading(number: int) -> bytes:

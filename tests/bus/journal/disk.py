@@ -175,8 +175,9 @@ class Disk:
                 inode.pending.clear()  # the kernel takes the pages for clean
 
         self._step("sync", forget)
+        for offset, data in inode.pending:
+            change(inode.durable, offset, data)
         inode.pending.clear()
-        inode.durable[:] = inode.cache
 
     def close(self, file: int) -> None:
         self._open.pop(file, None)

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from bus.journal.journal import Group, Journal
+from bus.journal.journal import DAMAGED, Group, Journal
 from bus.journal.ranges import RangeSet
 from bus.wire.batch import Batch, from_payloads, payloads
 from tests.bus.journal.disk import Disk, Stopped
@@ -24,6 +24,7 @@ class Model:
         self.disk = Disk(self.random)
         self.kept = dict[int, bytes]()
         self.tried = dict[int, list[bytes]]()
+        self.returned = RangeSet()
         self.remembered, self.told = RangeSet(), RangeSet()
         self.given = {name: RangeSet([(0, 0)]) for name in ENDS}
         self.from_other = 0
@@ -57,6 +58,8 @@ class Model:
                 number += 1
         done = self.journal.append(groups)
         self.highest = number - 1
+        if number > done.first:
+            self.returned.add(done.first, number - 1)
         for at in range(done.first, number):
             self.kept[at] = self.tried[at][-1]
         self.remembered.update(
@@ -113,6 +116,8 @@ class Model:
         assert all(known.covers(first, last) for first, last in self.remembered)
         assert all(self.told.covers(first, last) for first, last in known)
         self.adopt(found)
+        never = self.journal.next - 1 - self.returned.count
+        assert all(losses[DAMAGED] <= never for losses in self.journal.losses.values())
 
     def found(self) -> dict[int, bytes]:
         """Return all messages by number; fail if one is there twice, or out of order."""
@@ -136,6 +141,8 @@ class Model:
         for number in list(done):
             del self.kept[number]
         self.kept |= found
+        for number in found:
+            self.returned.add(number, number)
 
 
 def stopped(model: Model, stop: Callable[[], None]) -> None:
@@ -164,6 +171,7 @@ def test_what_was_appended_is_there_after_50_kills_and_power_cuts(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bus.journal.journal.SEGMENT_BYTES", (6_000, 6_000))
+    monkeypatch.setattr("bus.journal.notes.GROWN_BYTES", 3_000)
     model = Model(seed)
     for number in range(50):
         stopped(model, model.disk.cut if (number + seed) % 2 else model.disk.kill)

@@ -181,6 +181,10 @@ FRONTS = {
 }
 
 
+NAMELESS = {"prefix": "yard/temp", "strip": "", "rename": "hall/temp"}
+"""Names inside the bridge that frames on the bus cannot have."""
+
+
 def crossed(front: Front, lost: int) -> Plant:
     """Carry frames from a bus that gives them other names to CAN, but for some that no bridge takes."""
     made = Plant()
@@ -207,6 +211,23 @@ def test_frames_are_followed_through_sides_that_rename(spark: "SparkSession", na
     else:
         assert found.color == front.unseen, found.text
         assert "what passed between bus a and bridge a is not known" in found.text
+
+
+@pytest.mark.engines(SAIL)
+@pytest.mark.parametrize("way", ["prefix", "strip", "rename"])
+def test_frames_that_have_no_name_at_the_side_where_they_would_leave_are_told_and_no_fault(
+    spark: "SparkSession", way: str
+) -> None:
+    made, front = Plant(), FRONTS[way]
+    for number in range(FRAMES):
+        inside = frame(front.inside if number % 3 else NAMELESS[way], str(number))
+        made.seen(100.0 * number, GW, BRIDGE, "can", RX, inside)
+        made.seen(100.0 * number + 1, GW, BRIDGE, BUS, TX, inside)  # a tap sees what is handed to the side
+    made.counted(BRIDGE, BUS, TX, sent=FRAMES - FRAMES // 3, no_name=FRAMES // 3)
+    told(made, {"segment": BUS, **front.told}, {"segment": "can"})
+    found = answered(made, spark)
+    assert (found.color, found.status) == ("green", 0), found.text
+    assert f"{FRAMES // 3} stayed on their side" in found.text
 
 
 STRIP: dict[str, Any] = {"segment": BUS, "renamed": True, "strip": 1, "names": [[[], []]]}

@@ -51,9 +51,18 @@ def test_drops_that_nobody_intended_are_a_fault(reason: str) -> None:
     assert f"690 then dropped in queues ({reasons}), 4 of them by no policy" in verdict.text
 
 
-@pytest.mark.parametrize("reason", ["pattern", "event", "no_frame", "heard", "fenced", "no_peer"])
+@pytest.mark.parametrize("reason", ["pattern", "event", "no_frame", "no_name", "heard", "fenced", "no_peer"])
 def test_what_filters_keep_out_and_what_came_another_way_is_not_missing(reason: str) -> None:
     assert outcome(judge(audited(ledger=dropped(**{reason: 9})))) == ("green", 0)
+
+
+@pytest.mark.parametrize("direction", [0, 1], ids=["in", "out"])
+def test_frames_without_a_name_beyond_a_side_are_told_with_what_to_do(direction: int) -> None:
+    verdict = judge(audited(ledger=dropped(direction, no_name=9)))
+    assert outcome(verdict) == ("green", 0)
+    assert (
+        "9 stayed on their side because `prefix`, `strip` and `rename` have no name for them" in verdict.text
+    )
 
 
 def test_rejected_input_is_told_if_something_was_wrong_with_it() -> None:

@@ -1,0 +1,98 @@
+"""The receiving half: each message once, known by who numbered it first."""
+
+import pytest
+
+from bridges.durable.receiver import RANGES_MAX, Mark, Memory, keys_of
+from bridges.durable.wire import LIVE, Carried, DurableError
+from bus.journal.record import encode
+from bus.lateness import LATE_MS
+from bus.wire.batch import Batch, from_payloads, payloads
+from bus.wire.envelope import Envelope, wrap
+from tests.bridges.support import frame
+
+OWN, THEIRS, FIRST = 1, 2, 3
+BODIES = [wrap(frame(20, seed), Envelope(9, 5)) for seed in range(4)]
+"""Enveloped messages with one key: readings that are equal in all that an envelope knows."""
+
+
+def record(
+    number: int, bodies: list[bytes], origin: tuple[int, int] | None = None, age_ms: int = 0, since: int = 0
+) -> Carried:
+    (made,) = encode(from_payloads(bodies).data, number, 1000, origin)
+    return Carried(LIVE, age_ms, since or number, made.encoded)
+
+
+def test_new_messages_are_given_and_marked() -> None:
+    taken = Memory(OWN, {}).take(THEIRS, record(5, BODIES, since=2))
+    assert taken.batch is not None
+    assert payloads(taken.batch) == BODIES
+    assert taken.marks == (Mark(THEIRS, 2, 8),)
+    assert (taken.journal, list(taken.numbers), taken.known) == (THEIRS, [5, 6, 7, 8], 0)
+
+
+def test_what_is_known_does_not_come_again() -> None:
+    memory = Memory(OWN, {})
+    memory.take(THEIRS, record(5, BODIES[:2]))
+    taken = memory.take(THEIRS, record(4, BODIES))
+    assert taken.batch is not None
+    assert payloads(taken.batch) == [BODIES[0], BODIES[3]]
+    assert taken.known == 2
+    assert memory.take(THEIRS, record(4, BODIES)).batch is None
+
+
+def test_a_message_that_came_another_way_is_known_by_its_first_number() -> None:
+    memory = Memory(OWN, {})
+    memory.take(FIRST, record(10, BODIES))
+    taken = memory.take(THEIRS, record(1, BODIES, origin=(FIRST, 10)))
+    assert taken.batch is None
+    assert taken.marks == (Mark(THEIRS, 1, 4),)
+    assert memory.take(THEIRS, record(5, BODIES, origin=(FIRST, 12))).known == 2
+
+
+def test_our_own_messages_are_not_taken_back() -> None:
+    assert Memory(OWN, {}).take(THEIRS, record(1, BODIES, origin=(OWN, 1))).batch is None
+
+
+def test_late_messages_get_keys_of_their_own() -> None:
+    memory = Memory(OWN, {})
+    fresh, late = (
+        memory.take(THEIRS, record(1, BODIES)),
+        memory.take(THEIRS, record(5, BODIES, age_ms=LATE_MS + 1)),
+    )
+    assert fresh.batch is not None
+    assert late.batch is not None
+    assert len(set(keys_of(fresh.batch))) == 1
+    assert len(set(keys_of(late.batch))) == 4
+    assert [body[12:] for body in payloads(late.batch)] == [body[12:] for body in BODIES]
+
+
+def test_a_batch_that_passes_is_identified_also_if_some_of_it_is_gone() -> None:
+    taken = Memory(OWN, {}).take(THEIRS, record(5, BODIES, age_ms=LATE_MS + 1))
+    assert taken.batch is not None
+    assert taken.identified(taken.batch) == [(taken.batch, (THEIRS, 5))]
+    bodies, stranger = payloads(taken.batch), wrap(frame(20, 9), Envelope(8, 8))
+    parts = taken.identified(from_payloads([bodies[2], stranger]))
+    assert [origin for _, origin in parts] == [(THEIRS, 7), None]
+    assert taken.identified(Batch(from_payloads([stranger] * 4).data, 4))[0][1] is None
+
+
+@pytest.mark.parametrize("since", [0, 2])
+def test_a_record_out_of_place_is_told(since: int) -> None:
+    with pytest.raises(DurableError, match="out of place"):
+        Memory(OWN, {}).take(THEIRS, record(1, BODIES)._replace(since=since))
+
+
+def test_a_damaged_record_is_told() -> None:
+    good = record(1, BODIES)
+    with pytest.raises(DurableError, match="damaged"):
+        Memory(OWN, {}).take(THEIRS, good._replace(record=good.record[:-1] + b"\0"))
+
+
+def test_the_memory_is_bounded() -> None:
+    memory = Memory(OWN, {})
+    for number in range(1, 3 * RANGES_MAX, 2):
+        memory.take(THEIRS, record(number, BODIES[:1]))
+    assert len(memory.of(THEIRS)) <= RANGES_MAX
+    for journal in range(10, 3000):
+        memory.of(journal)
+    assert not memory.of(THEIRS)
