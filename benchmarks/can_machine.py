@@ -3,9 +3,10 @@
 It boots the virtual machine of the tests. There cangen makes the frames, candump writes down what is on both
 buses, and the forwarding one of two redundant gateways is killed (-9) every `--kill` seconds. First it
 measures how many frames a second cangen to candump keeps there. Without `--rate` it then looks for what the
-gateways keep, up to half of that, and takes it, or half of it with kills. All share two emulated processors,
-where an import takes a gateway a minute and more: so each gateway is forked from a process that has made all
-imports, which are found by running the gateways on this machine first.
+gateways keep, up to half of that, and takes it, or half of it with kills. All share one emulated processor,
+whose clock counts its instructions, one a nanosecond: where this machine is busy, nothing there is late, but
+all takes longer here. Imports would take long there, so each gateway is forked from a process that has made
+them all; running the gateways on this machine first tells which.
 """
 
 import asyncio
@@ -29,6 +30,7 @@ from tests.kernel import machine
 _MODULES = "BUSCOUPLER_MODULES"  # the path of a file that names them
 _LOOK_S = 12
 _forks = multiprocessing.get_context("forkserver")
+_STEADY = "-icount shift=0,sleep=off"
 _FRAMES = 20_000
 _RUNG_S = 6.0
 _FIRST = 50.0
@@ -270,7 +272,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as place:
             modules.write_text("\n".join(imported(Path(place))))
         command = ["env", f"{_MODULES}={modules}", sys.executable, "-m", "benchmarks.can_machine", *words]
-        result = machine.run(command, Path(share), options.seconds + 2 * _BOOT_S, cpus=2)
+        result = machine.run(command, Path(share), options.seconds + 2 * _BOOT_S, _STEADY)
     print(result.output or result.console)
     return 1 if result.status is None else result.status
 

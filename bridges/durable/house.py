@@ -12,12 +12,25 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final, TypeVar
 
+from bridges.durable.decline import Decline
 from bridges.durable.end import FOR_OTHERS, KEPT, End
-from bridges.durable.receiver import Memory, Taken
+from bridges.durable.receiver import Mark, Memory, Taken
 from bridges.durable.sender import Sender
 from bridges.durable.settings import Durable
 from bridges.durable.wire import EndName
-from bridges.durable.work import Offered, Opened, Told, Worked, groups_of, kept_of, looked, opened, written
+from bridges.durable.work import (
+    Acknowledge,
+    Acknowledged,
+    Offered,
+    Opened,
+    Told,
+    Worked,
+    groups_of,
+    kept_of,
+    looked,
+    opened,
+    written,
+)
 from bus.errors import words_of
 from bus.journal.files import Files
 from bus.journal.journal import Backlog, Journal, Read
@@ -38,9 +51,10 @@ _ROOM_S: Final = 0.02  # between two looks whether a connection has room
 class House:
     """The journal of one bus, and its ends.
 
-    `name` is that of this end; `gateways` are those for which the journal is kept. `fault` says why it takes
-    no messages now, "" if it does. `memory` is there once it is open. `backlogs` are what is kept for each
-    gateway, as of the last look.
+    `name` is that of this end; `gateways` are those for which the journal is kept. `fault` says why the last
+    messages were not taken, "" if they were; until it has opened, they wait. `losses` counts such times after
+    it was open. `memory` is there once it is open. `backlogs` are what is kept for each gateway, as of the
+    last look, and `declines` how they get less.
     """
 
     _loop: AbstractEventLoop
@@ -55,9 +69,11 @@ class House:
         files: Files | None = None,
     ) -> None:
         self.name, self.settings, self.gateways = name, settings, tuple(gateways)
-        self.fault = "not open yet"
+        self.fault, self.losses = "", 0
+        self._takes = True
         self.memory: Memory | None = None
         self.backlogs: Mapping[str, Backlog] = {}
+        self.declines = {one: Decline() for one in self.gateways}
         self._ends: dict[str, End] = {}
         self._clock, self._unix_s, self._files = clock, unix_s, files
         self._opened: Opened | None = None
@@ -66,11 +82,17 @@ class House:
         self._pending_bytes = 0
         self._passing: Taken | None = None
         self._held = list[Taken]()
+        self._news = set[str]()
         self._when_open = list[Callable[[], None]]()
         self._timers = dict[str, TimerHandle]()
         self._is_committing = False
         self._last_commit_s = float("-inf")
         self._losses: Mapping[str, Mapping[str, int]] = {}
+
+    @property
+    def ends(self) -> list[End]:
+        """The ends whose links are open."""
+        return list(self._ends.values())
 
     @property
     def now_ms(self) -> int:
@@ -124,7 +146,7 @@ class House:
             return self._fail(words_of(error), self._try)
         found = self._opened = future.result()
         self.memory = Memory(found.journal.id, found.known)
-        self._losses, self.fault = found.journal.losses, ""
+        self._losses, self.fault, self._takes = found.journal.losses, "", True
         for end in self._ends.values():
             self._begin(end, found)
         for call in self._when_open:
@@ -136,7 +158,8 @@ class House:
         """Note why the journal takes nothing, and say so once; what waits for it is live only."""
         if fault != self.fault:
             log.error("bus %s: no journal, so messages are live only: %s", self.name.bus, fault)
-        self.fault = fault
+            self.losses += self._opened is not None and not self.fault
+        self.fault, self._takes = fault, False
         offered, self._offered, self._pending_bytes = self._offered, [], 0
         for one in offered:
             one.settle(False)
@@ -145,11 +168,24 @@ class House:
     def _tick(self) -> None:
         """Have the journal drop what is too old, and look at what it keeps."""
         if self._opened is not None:
-            self._run(partial(looked, self._opened.journal, self.gateways), self._ticked)
+            work = partial(looked, self._opened.journal, self._take_news(), self.gateways)
+            self._run(work, self._ticked)
+
+    def _take_news(self) -> Acknowledged:
+        """Return what ends have acknowledged, of those from whom there is news since the last call."""
+        news, self._news = self._news, set()
+        senders = ((name, end.sender) for name, end in self._ends.items() if name in news)
+        return {name: list(sender.acknowledged) for name, sender in senders if sender is not None}
 
     def _ticked(self, future: "Future[Worked]") -> None:
-        if not future.exception():
-            self.backlogs = future.result().backlogs
+        if error := future.exception():
+            log.warning(
+                "bus %s: the journal cannot note what is acknowledged: %s", self.name.bus, words_of(error)
+            )
+        else:
+            self.backlogs, now_s = future.result().backlogs, self._clock()
+            for name, backlog in self.backlogs.items():
+                self.declines[name].note(now_s, backlog.messages)
             self._note(future.result())
         self._later("tick", TICK_S, self._tick)
 
@@ -186,7 +222,7 @@ class House:
 
     def offer(self, end: End, batch: Batch) -> None:
         """Take messages that an end is due. A batch that several are due is journaled once."""
-        if self.fault or self._pending_bytes + len(batch.data) > PENDING_BYTES_MAX:
+        if not self._takes or self._pending_bytes + len(batch.data) > PENDING_BYTES_MAX:
             return end.settle(batch, False)
         last = self._offered[-1] if self._offered else None
         if last is not None and last.batch is batch:
@@ -222,14 +258,14 @@ class House:
         self._pump()
 
     def _pump(self) -> None:
-        """Begin a commit, if there is something for it, the thread is free, and the last was not just now."""
-        if self._is_committing or self._opened is None or not (self._offered or self._told):
-            return
-        wait_s = self._last_commit_s + self.settings.sync_ms / 1000 - self._clock()
-        if wait_s <= 0:
-            self._commit()
-        elif "commit" not in self._timers:
-            self._later("commit", wait_s, self._commit)
+        """Plan a commit, if there is something for it, the thread is free, and the last was not just now.
+
+        It never begins at once: other ends are offered the same batch next, and it is to be journaled once.
+        """
+        is_planned = self._is_committing or "commit" in self._timers
+        if self._opened is not None and not is_planned and (self._offered or self._told):
+            wait_s = self._last_commit_s + self.settings.sync_ms / 1000 - self._clock()
+            self._later("commit", max(0.0, wait_s), self._commit)
 
     def _commit(self) -> None:
         self._timers.pop("commit", None)
@@ -239,7 +275,12 @@ class House:
         offered, told = self._offered, self._told
         self._offered, self._told, self._pending_bytes = [], [], 0
         self._is_committing, self._last_commit_s = True, self._clock()
-        self._run(_work(found, offered, told), partial(self._committed, offered, told))
+        self._run(self._work(found, offered, told), partial(self._committed, offered, told))
+
+    def _work(self, found: Opened, offered: list[Offered], told: list[Told]) -> Callable[[], Worked]:
+        """Return the call that writes."""
+        marks = [mark for one in told for mark in one.marks]
+        return partial(written, found.journal, self._take_news(), groups_of(offered, found.ends), marks)
 
     def _committed(self, offered: list[Offered], told: list[Told], future: "Future[Worked]") -> None:
         self._is_committing = False
@@ -249,18 +290,18 @@ class House:
             for one in offered:
                 one.settle(False)
             return self._fail(words_of(error), self._recover)
-        worked = future.result()
+        worked, self.fault = future.result(), ""
         for one in offered:
             one.settle(True)
         self._note(worked)
         self._send(worked.records)
-        for news in told:
-            news.acknowledge(news.marks)
+        for acknowledge, marks in _by_call(told).items():
+            acknowledge(marks)
         return self._pump()
 
     def _recover(self) -> None:
         """Try to write again; the next commit tells whether that works."""
-        self.fault = ""
+        self._takes = True
         self._pump()
 
     def _send(self, records: list[Record]) -> None:
@@ -282,13 +323,8 @@ class House:
         if found is None or sender is None:
             return
         end.acknowledged(sender.heard(ranges, self._clock()) if sender.is_up else sender.begin(ranges))
-        work = partial(found.journal.acknowledge, end.gateway, list(sender.acknowledged))
-        self._run(work, self._acknowledged)
+        self._news.add(end.gateway)
         self.catch_up(end)
-
-    def _acknowledged(self, future: "Future[int]") -> None:
-        if error := future.exception():
-            log.warning("bus %s: an acknowledgement is not noted: %s", self.name.bus, words_of(error))
 
     def catch_up(self, end: End) -> None:
         """Read on for an end that is connected and lags behind, when its pace allows."""
@@ -332,14 +368,16 @@ class House:
         if thread is None:
             return
         if found is not None:
-            thread.submit(_work(found, self._offered, self._told))
+            thread.submit(self._work(found, self._offered, self._told))
             thread.submit(found.journal.close)
         for one in self._offered:
             one.settle(found is not None)
         thread.shutdown(wait)
 
 
-def _work(found: Opened, offered: list[Offered], told: list[Told]) -> Callable[[], Worked]:
-    """Return the call that writes."""
-    marks = [mark for one in told for mark in one.marks]
-    return partial(written, found.journal, groups_of(offered, found.ends), marks)
+def _by_call(told: list[Told]) -> "dict[Acknowledge, list[Mark]]":
+    """Return what is settled by the call that acknowledges it."""
+    found = dict[Acknowledge, list[Mark]]()
+    for one in told:
+        found.setdefault(one.acknowledge, []).extend(one.marks)
+    return found

@@ -7,7 +7,7 @@ from bridges.durable.end import End
 from bridges.durable.receiver import Mark
 from bridges.durable.sender import Kept
 from bus.journal.journal import Backlog, Group, Journal
-from bus.journal.ranges import RangeSet
+from bus.journal.ranges import Range, RangeSet
 from bus.journal.record import Origin, Record, without_ends
 from bus.wire.batch import Batch
 
@@ -27,11 +27,15 @@ class Offered(NamedTuple):
             end.settle(self.batch, is_kept)
 
 
+Acknowledge = Callable[[Sequence[Mark]], None]
+"""A call that acknowledges numbers to the end that sent them."""
+
+
 class Told(NamedTuple):
     """Numbers that are settled here, and the call that acknowledges them once this is on disk."""
 
     marks: tuple[Mark, ...]
-    acknowledge: Callable[[tuple[Mark, ...]], None]
+    acknowledge: Acknowledge
 
 
 class EndState(NamedTuple):
@@ -69,19 +73,30 @@ def _state_of(journal: Journal, name: str) -> EndState:
     return EndState(journal.index(name), journal.acknowledged(name).copy(), journal.backlog(name).messages)
 
 
-def written(journal: Journal, groups: list[Group], marks: list[Mark]) -> Worked:
+Acknowledged = Mapping[str, list[Range]]
+"""The numbers that ends have, by their gateways."""
+
+
+def written(journal: Journal, acknowledged: Acknowledged, groups: list[Group], marks: list[Mark]) -> Worked:
     """Append messages, then remember what came: in this order nothing is acknowledged that is not on disk.
 
-    Raises `OSError`.
+    What ends have acknowledged makes room before. Raises `OSError`.
     """
+    _note(journal, acknowledged)
     records = journal.append(groups).records if groups else []
     if marks:
         journal.remember(marks)
     return Worked(records, journal.losses, {})
 
 
-def looked(journal: Journal, gateways: Sequence[str]) -> Worked:
-    """Drop what is too old, and look at what is kept. Raises `OSError`."""
+def _note(journal: Journal, acknowledged: Acknowledged) -> None:
+    for name, ranges in acknowledged.items():
+        journal.acknowledge(name, ranges)
+
+
+def looked(journal: Journal, acknowledged: Acknowledged, gateways: Sequence[str]) -> Worked:
+    """Drop what is acknowledged or too old, and look at what is kept. Raises `OSError`."""
+    _note(journal, acknowledged)
     journal.tick()
     return Worked([], journal.losses, {one: journal.backlog(one) for one in gateways})
 

@@ -23,6 +23,7 @@ class Memory:
     def __init__(self, files: Files, directory: str) -> None:
         self._notes = Notes(files, os.path.join(directory, RECEIVED))
         self.assumed = 0
+        self._is_owed = False
 
     def open(self) -> None:
         """Read what is noted. Raises `OSError`."""
@@ -39,10 +40,16 @@ class Memory:
             self.assumed += high - low + 1
 
     def remember(self, ranges: Iterable[tuple[int, int, int]]) -> None:
-        """Remember numbers of journals, on disk. Raises `OSError`."""
+        """Remember numbers of journals, on disk. Raises `OSError`: the next call tries again.
+
+        Numbers that are in a record of this journal are on disk already (`Journal.append`).
+        """
         for journal, first, last in ranges:
-            self.add(journal, first, last)
-        self.sync()
+            if not self.known(journal).covers(first, last):
+                self.add(journal, first, last)
+                self._is_owed = True
+        if self._is_owed:
+            self.sync()
 
     def known(self, journal: int) -> RangeSet:
         """Return the numbers of a journal that came: a set to read, not to change."""
@@ -55,6 +62,7 @@ class Memory:
     def sync(self) -> None:
         """Put all on disk. Raises `OSError`."""
         self._notes.sync()
+        self._is_owed = False
 
     def close(self) -> None:
         """Close the file, without writing."""

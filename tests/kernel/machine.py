@@ -115,19 +115,20 @@ def missing() -> str:
     return ""
 
 
-def run(command: Sequence[str], share: Path, seconds: float = 300.0, cpus: int = 1) -> Result:
+def run(command: Sequence[str], share: Path, seconds: float = 300.0, more: str = "") -> Result:
     """Boot, run `command` in the guest in the repository's root, and shut down, within `seconds` in all.
 
     `share` is an absolute path to an empty directory that the guest can write under the same name. The guest
-    has one processor by default: the emulated controller sends in no time at any bitrate, so with two, frames
-    on `can0` overrun the four that the controller of `can1` holds. With one, the interrupt comes first.
+    has one processor: the emulated controller sends in no time at any bitrate, so with two, frames on `can0`
+    overrun the four that the controller of `can1` holds. With one, the interrupt comes first. `more` are
+    options of QEMU.
     It raises nothing: a machine that does not boot is a result without a status.
     """
     freight = python_files()
     freight.pack(share / "freight.tar")
     script = share / "guest.sh"
     script.write_text(_script(command, share, freight))
-    console = _boot(script, share, seconds, cpus)
+    console = _boot(script, share, seconds, more)
     (share / "freight.tar").unlink()
     status = _read(share / "status").strip()
     return Result(int(status) if status else None, _read(share / "output"), console)
@@ -148,11 +149,11 @@ def _read(path: Path) -> str:
     return path.read_text(errors="replace") if path.exists() else ""
 
 
-def _boot(script: Path, share: Path, seconds: float, cpus: int) -> str:
+def _boot(script: Path, share: Path, seconds: float, more: str) -> str:
     """Run the machine and return its console output. It kills only processes that it started."""
     with tempfile.TemporaryFile() as console:
         process = subprocess.Popen(
-            _vng(script, share, cpus),
+            _vng(script, share, more),
             stdin=subprocess.DEVNULL,
             stdout=console,
             stderr=subprocess.STDOUT,
@@ -177,17 +178,17 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-def _vng(script: Path, share: Path, cpus: int) -> list[str]:
+def _vng(script: Path, share: Path, more: str) -> list[str]:
     nothing = share / "nothing"
     nothing.mkdir()
     # emulation without KVM, which hangs inside a virtual machine on some hosts; 2 minutes are enough
     return [
         str(Path(sys.executable).parent / "vng"),
         *("--run", str(kernel()), "--disable-kvm", "--disable-microvm", "--force-9p"),
-        *("--user", "root", "--memory", "1G", "--cpus", str(cpus), f"--rwdir={share}"),
+        *("--user", "root", "--memory", "1G", "--cpus", "1", f"--rwdir={share}"),
         *(f"--rodir={folder}={nothing}" for folder in _NEEDLESS_FOLDERS),
         *(
-            f"--qemu-opts={_DEVICES} {_PLAIN}",
+            f"--qemu-opts={_DEVICES} {_PLAIN} {more}",
             "--exec",
             f"sh {shlex.quote(str(script))}",
         ),

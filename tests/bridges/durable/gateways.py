@@ -64,10 +64,14 @@ class Gateway:
         self.links.append(link)
         return link
 
+    @property
+    def ends(self) -> list[End]:
+        """The ends that the bus keeps for."""
+        return [port.inner for port in self.trunk.ports if isinstance(port.inner, End)]
+
     def end(self, gateway: str) -> End:
-        """Return the end that the bus keeps for."""
-        pipes = (port.inner for port in self.trunk.ports)
-        return next(pipe for pipe in pipes if isinstance(pipe, End) and pipe.gateway == gateway)
+        """Return the end at a gateway."""
+        return next(end for end in self.ends if end.gateway == gateway)
 
     def say(self, *messages: bytes) -> None:
         """Say messages as a program of the bus."""

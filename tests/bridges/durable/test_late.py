@@ -11,7 +11,7 @@ from bus.patch import join
 from bus.values import LastValues
 from bus.wire.frame import pack
 from bus.wire.pattern import Pattern
-from tests.bridges.durable.gateways import Make, disk
+from tests.bridges.durable.gateways import Gateway, Make, disk
 from tests.bridges.support import FRAME, RecordingPipe, recorder, say
 from tests.helpers.peers import until
 
@@ -127,3 +127,33 @@ async def test_one_value_once_a_minute_for_an_hour_comes_sixty_times_three_gatew
     await c.hears(60)
     assert c.heard.messages == [FRAME] * 60
     assert b.heard.messages == [FRAME] * 60
+
+
+async def test_a_ring_of_three_doubles_nothing_an_hour_apart(make: Make) -> None:
+    """Each of three gateways keeps for the two others. Two cannot reach each other for an hour: the third has
+    brought all, and what they kept for each other is known when it comes."""
+    clock, gateways = Clock(), dict[str, Gateway]()
+    for name in ("gw-a", "gw-b", "gw-c"):
+        others = [other for other in ("gw-a", "gw-b", "gw-c") if other != name]
+        gateways[name] = make(name, disk(), *others, unix_s=clock)
+        await gateways[name].is_open()
+    a, b, c = gateways.values()
+    at_a, at_b = a.listen("tcp://127.0.0.1:0", "gw-b", "gw-c"), b.listen("tcp://127.0.0.1:0", "gw-c")
+    b.dial(at_a.url, "gw-a")
+    c.dial(at_b.url, "gw-b")
+    away = c.dial("tcp://127.0.0.1:1", "gw-a")
+    ends = [end for one in (a, b, c) for end in one.ends]
+    for number in range(30):
+        a.say(pack(1, (7,), b"a%d" % number))
+        c.say(pack(1, (7,), b"c%d" % number))
+        await until(lambda: not any(end.stats.queued for end in ends), what="the journals")
+        clock.ahead_s += 120
+    await a.hears(60)
+    await c.hears(60)
+    away.close()
+    c.dial(at_a.url, "gw-a")
+    await until(
+        lambda: not any(end.files.queued for one in gateways.values() for end in one.ends), what="all"
+    )
+    for one in (a, b, c):
+        assert len(one.heard.messages) == len(set(one.heard.messages)) == 60
