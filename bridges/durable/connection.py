@@ -61,6 +61,10 @@ class Place(Protocol):
     def memory(self) -> Memory:
         """The numbers that came here."""
 
+    @property
+    def takes(self) -> bool:
+        """Whether what ends send is taken; else it stays with them."""
+
     def end_of(self, name: EndName) -> End | None:
         """Return the end for which this link keeps and that is called so."""
 
@@ -124,6 +128,21 @@ class Connection:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    @property
+    def far(self) -> EndName | None:
+        """The name of the end; None before its hello, and for a plain peer that says none."""
+        return None if self._far is None else self._far.name
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nobody is there who could acknowledge anything."""
+        return self._is_plain and self._far is None
+
+    @property
+    def syncs(self) -> bool:
+        """Whether the end acknowledges after its fdatasync."""
+        return self._far is not None and self._far.syncs
 
     @property
     def _origin(self) -> Pipe:
@@ -207,7 +226,7 @@ class Connection:
 
     def _answer(self, far: Hello) -> None:
         self._say_hello()
-        if far.journal:
+        if far.journal and self._place.takes:
             self.say([have(far.journal, list(self._place.memory.of(far.journal)))])
         end = self._place.end_of(far.name) if self._place.keeps else None
         if end is None:
@@ -228,6 +247,8 @@ class Connection:
 
     def _receive(self, far: Hello, carried: Carried) -> None:
         """Give the new messages of a record to the bus, and acknowledge it once it is kept."""
+        if not self._place.takes:
+            return
         taken = self._place.memory.take(far.journal, carried)
         self._origin.stats.reject("duplicate", taken.known)
         if taken.batch is not None:
