@@ -6,6 +6,7 @@ the set of its numbers, and before anything that follows from it, so that no res
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 from bus.journal.errors import JournalError
@@ -36,12 +37,16 @@ class Consumers:
         self._counts.open()
 
     def begin(self, first: int) -> None:
-        """Forget who is not a consumer any more; new ones begin at the message `first`. Raises `OSError`."""
+        """Forget who is not a consumer any more; new ones begin at the message `first`.
+
+        A disk that takes nothing is left to later calls. Raises `JournalError`.
+        """
         left = [name for name in self._acknowledged.sets if name != GONE and name not in self.names]
-        self._acknowledged.remove(left)
         for name in self.names:
             self.add(name, first)
-        self.sync()
+        with suppress(OSError):
+            self._acknowledged.remove(left)
+            self.sync()
 
     def add(self, name: str, first: int) -> None:
         """Add a consumer, which begins at the message `first` if it is new. Raises `JournalError`."""
@@ -87,10 +92,9 @@ class Consumers:
             for low, high in self.of(name).missing(first, last):
                 while not self._counts.add(key, low, high, RANGES_MAX):
                     self._counts.of(key).close_smallest()
-        self._counts.sync()
-        for name in self.names:
             self._acknowledged.add(name, first, last)
         self._acknowledged.add(GONE, first, last)
+        self._counts.sync()
 
     def give_up(self, first: int, last: int) -> None:
         """Note, on disk, that these numbers are gone, because all have them. Raises `OSError`."""
@@ -133,11 +137,11 @@ class Consumers:
         """Note the time, and write what is not written yet. Raises `OSError`."""
         if running_s > self.running_s:
             self._counts.add(_RUNNING, 1, running_s)
-        self._counts.write()
-        self._acknowledged.write()
+        self.write()
 
     def write(self) -> None:
-        """Write what consumers have. Raises `OSError`."""
+        """Write what is not written yet. Raises `OSError`."""
+        self._counts.write()
         self._acknowledged.write()
 
     def sync(self) -> None:

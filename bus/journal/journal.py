@@ -12,6 +12,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
+from errno import ENOSPC
 from typing import Final, Literal
 
 from bus.errors import words_of
@@ -212,7 +213,7 @@ class Journal:
                 f"{count} messages are not taken"
             )
         while self._store.segments and self._store.size + new > self.bytes_max:
-            self._drop(self._store.segments[0], FULL)
+            self._remove(self._store.segments[0], FULL)
 
     def _end_segment_if_due(self) -> None:
         active = self._store.active
@@ -277,11 +278,11 @@ class Journal:
             if low <= high and not held.covers(low, high):
                 self._consumers.acknowledge(consumer, low, high)
                 touched.append((low, high))
+        for low, high in touched:
+            self._remove_done(list(self._store.overlapping(low, high)))
         if self._clock() - self._written_s >= WRITE_S:
             self._consumers.write()
             self._written_s = self._clock()
-        for low, high in touched:
-            self._remove_done(list(self._store.overlapping(low, high)))
         return held.count - before
 
     def acknowledged(self, consumer: str) -> RangeSet:
@@ -295,15 +296,18 @@ class Journal:
             if is_closed and self._consumers.have(segment.first, segment.last):
                 self._remove(segment)
 
-    def _remove(self, segment: Segment) -> None:
-        self._memory.sync()
-        self._consumers.give_up(segment.first, segment.last)
+    def _remove(self, segment: Segment, reason: str = "") -> None:
+        """Remove a segment, of which consumers lose what they have not, for a reason. A full disk is no
+        obstacle: what is noted is written when there is room, except about the last segment."""
+        try:
+            if reason:
+                self._consumers.lose(segment.first, segment.last, reason)
+            self._memory.sync()
+            self._consumers.give_up(segment.first, segment.last)
+        except OSError as error:
+            if error.errno != ENOSPC or segment is self._store.segments[-1]:
+                raise
         self._store.remove(segment)
-
-    def _drop(self, segment: Segment, reason: str) -> None:
-        """Remove a segment that some consumers have not acknowledged."""
-        self._consumers.lose(segment.first, segment.last, reason)
-        self._remove(segment)
 
     def add(self, consumer: str) -> None:
         """Begin to keep for another consumer, from the oldest message that is kept. Raises `OSError`."""
@@ -347,7 +351,7 @@ class Journal:
         while self.age_s and (segments := self._store.segments):
             if self.running_s - segments[0].end_s <= self.age_s:
                 break
-            self._drop(segments[0], EXPIRED)
+            self._remove(segments[0], EXPIRED)
 
 
 def _share(segment: Segment, held: RangeSet) -> int:

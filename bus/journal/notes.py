@@ -8,6 +8,7 @@ entries; a count of `n` is the set of the numbers from 1 to `n`.
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from typing import Final
 from zlib import crc32
@@ -20,7 +21,7 @@ ACKNOWLEDGED, RECEIVED, COUNTS = "acknowledged", "received", "counts"
 GONE: Final = ""
 """The name, among those of consumers, of the numbers that are not kept any more."""
 GROWN_BYTES: Final = 64 * 1024
-BYTES_MAX: Final = 64 << 20
+BYTES_MAX: Final = 256 << 20
 _ENTRY: Final = re.compile(rb'([0-9a-f]{8}) ([0-9]{1,20}) ([0-9]{1,20}) ("[ -~]*")')
 
 
@@ -78,15 +79,15 @@ class Notes:
         self.damaged = 0
 
     def open(self) -> None:
-        """Read the file; write it anew if it is damaged, long or missing. Raises `OSError`."""
+        """Read the file, and write it anew: a process that was killed may have synced less than is read.
+
+        If the disk takes nothing, the next `write` tries again. Raises `OSError` if it cannot be read.
+        """
         data = read_all(self._files, self._path, BYTES_MAX)
         self.sets, self.damaged = parse(data or b"")
-        self._size = len(data or b"")
-        if data is None or self.damaged or self._size > GROWN_BYTES:
+        self._is_synced = False
+        with suppress(OSError):
             self._rewrite()
-        else:
-            self._file = self._files.open(self._path)
-            self._files.sync(self._file)  # a process that was killed may have synced less than is read
 
     def of(self, name: str) -> RangeSet:
         """Return the set of a name, which is made if it is missing."""
@@ -140,6 +141,7 @@ class Notes:
     def remove(self, names: Iterable[str]) -> None:
         """Remove the sets of names from the file. Raises `OSError`."""
         if [self.sets.pop(name) for name in names if name in self.sets]:
+            self._is_synced = False
             self._rewrite()
 
     def _rewrite(self) -> None:

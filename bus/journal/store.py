@@ -10,6 +10,7 @@ from bus.journal.files import Files, read_all
 from bus.journal.segment import START, Head, Segment, first_of, name_of, pack_head, parse_head
 
 PAGE_BYTES: Final = 4096
+_AGAIN_BYTES: Final = 1 << 20
 
 
 class Store:
@@ -62,11 +63,20 @@ class Store:
         return self.segments[-1] if self._file is not None and not self._is_new else None
 
     def settle(self, goes_on: bool) -> None:
-        """Put the last segment on disk, of which a process that was killed may have synced less than is read;
-        if `goes_on`, it is appended to. Raises `OSError`."""
-        self._file = self._files.open(self._path(name_of(self.segments[-1].first)))
-        self._files.sync(self._file)
-        self._files.sync_directory(self._directory)
+        """Put the last segment on disk, of which a process that was killed may have synced less than is read.
+
+        It is written again where it stands, since a sync that failed leaves pages that no sync writes. If
+        `goes_on`, it is appended to. A disk that takes nothing is left to the next `append`.
+        """
+        last = self.segments[-1]
+        try:
+            self._file = self._files.open(self._path(name_of(last.first)))
+            for offset in range(0, last.size, _AGAIN_BYTES):
+                self._files.pwrite(self._file, self._files.pread(self._file, _AGAIN_BYTES, offset), offset)
+            self._files.sync(self._file)
+            self._files.sync_directory(self._directory)
+        except OSError:
+            self.end()
         if not goes_on:
             self.end()
 

@@ -17,6 +17,7 @@ from bus.wire.batch import Batch, payloads
 
 _AHEAD_BYTES_MIN = 64  # allowed in the driver even on the slowest line: the FIFO of an adapter
 _PAUSE_MIN_S = 0.001
+_FULL_BYTES = 2048  # of a read: more may be waiting
 ECHO_S = 0.25  # longest delay of an echo after its time on the line; adapters wait up to 16 ms
 
 
@@ -61,6 +62,9 @@ class UartPipe(SerialPipe):
         self._byte_s, self._ahead_bytes, self._echoes = link.options.byte_s, link.ahead_bytes, link.echoes
         self._age_s = link.shed.age_s
         self._tending: TimerHandle | None = None
+        self._gather_s = link.options.gather_ms / 1000
+        self._free_s = 0.0  # until then what comes gathers
+        self._again: TimerHandle | None = None
 
     def revise(self, shed: Shed) -> bool:
         """Use another shed policy, for the driver's buffer too."""
@@ -71,8 +75,34 @@ class UartPipe(SerialPipe):
             self._flush()
         return True
 
+    def _on_readable(self) -> None:
+        """Read at once; but let what comes soon after the last read gather, if `gather_ms` asks for that."""
+        if self._again is None and self._loop.time() < self._free_s and not self._lost:
+            self._look_later()
+        else:
+            super()._on_readable()
+
     def _hear(self, data: bytes) -> list[bytes]:
-        return without_echo(self._decoder, data, self._echoes, self._loop.time())
+        messages = without_echo(self._decoder, data, self._echoes, self._loop.time())
+        if self._gather_s:
+            self._pace(len(data), len(messages))
+        return messages
+
+    def _pace(self, size: int, messages: int) -> None:
+        """Say when to read again after so many bytes, and go on gathering unless that gained nothing."""
+        self._free_s = self._loop.time() + (self._gather_s if size < _FULL_BYTES else 0)
+        if self._again is None:
+            return
+        self._again.cancel()
+        if size and messages != 1:
+            return self._look_later()
+        self._again = None
+        self._loop.add_reader(self._fd, self._on_readable)
+
+    def _look_later(self) -> None:
+        """Read by a timer, for a wake-up at each frame costs several times as much as the frame."""
+        self._loop.remove_reader(self._fd)
+        self._again = self._loop.call_at(self._free_s, self._on_readable)
 
     def _put(self, batch: Batch) -> None:
         self._outbox.put(payloads(batch), self._loop.time())
@@ -138,4 +168,5 @@ class UartPipe(SerialPipe):
 
     def _end(self, why: str) -> None:
         cancel(self._tending)
+        cancel(self._again)
         super()._end(why)

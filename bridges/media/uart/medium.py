@@ -97,6 +97,12 @@ class Uart(Medium):
     exclusive: Annotated[bool, "keep other programs off the port"] = True
     rs485: Annotated[Rs485 | None, "a polled, shared pair instead of a line for two"] = None
     queue_bytes: Annotated[QueueBytes, "bound of the queue to the line"] = 65_536
+    gather_ms: Annotated[
+        float,
+        Range(0, 20),
+        "without a protocol: while bytes keep coming, read them once in this time, for less processor time; "
+        "the first after a pause is read at once",
+    ] = 0
 
     def check(self) -> None:
         check_port(self.port)
@@ -108,6 +114,8 @@ class Uart(Medium):
             raise ValueError("rts is not free: flow control or the switching of RS-485 has it")
         if self.transceiver is not None and self.remote:
             raise ValueError("rs485 has no effect here: set it at the serial server")
+        if self.gather_ms and self.rs485 is not None and self.rs485.nodes:
+            raise ValueError("gather_ms has no effect on a pair whose nodes are polled: leave it out")
 
     def _ineffective(self) -> str:
         """Return the setting that a connection to a server that forwards bytes cannot have; "" if none."""
@@ -120,6 +128,8 @@ class Uart(Medium):
     def unfit(self, spoken: bool) -> str:
         if spoken:
             polls = self.rs485 is not None and self.rs485.nodes
+            if self.gather_ms:
+                return "with a protocol nothing gathers: leave gather_ms out"
             return "with a protocol no nodes are polled: leave nodes out of rs485" if polls else ""
         if self.rs485 is not None and not self.rs485.nodes:
             return "rs485 needs nodes, or a protocol beside it"

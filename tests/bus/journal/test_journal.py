@@ -385,6 +385,29 @@ def test_a_full_disk_is_an_error_and_the_journal_goes_on_when_there_is_room() ->
     assert len(segments(files)) == 1
 
 
+@pytest.mark.usefixtures("small_segments")
+@pytest.mark.parametrize("acknowledges", [True, False])
+def test_a_full_disk_keeps_nobody_from_opening_reading_and_making_room(acknowledges: bool) -> None:
+    files = disk()
+    journal = opened(files)
+    append_each(journal, 200)
+    files.kill()
+    files.names["/j/acknowledged"].cache += b"torn"
+    files.capacity = sum(files.listing("/j").values())
+    journal = opened(files, bytes_max=10_000)
+    assert len(everything(journal)) == 200
+    if acknowledges:
+        journal.acknowledge(END, [(1, 150)])
+    else:
+        append(journal, numbered(1))
+    assert len(segments(files)) <= 3
+    append(journal, numbered(1))
+    journal.close()
+    lost = journal.losses[END][FULL]
+    assert opened(files).losses == journal.losses
+    assert (lost == 0) == acknowledges
+
+
 def test_memory_that_was_not_synced_is_synced_by_the_next_call() -> None:
     files = disk()
     journal = opened(files)

@@ -99,6 +99,17 @@ class Model:
         steps: list[Callable[[], None]] = [self.append] * 6 + [self.acknowledge] * 4
         self.random.choice([*steps, self.remember, self.read, self.journal.tick, self.restart])()
 
+    def trouble(self) -> None:
+        """Do something while some operations of the disk fail, or it is full."""
+        operations = ("open", "pwrite", "truncate", "sync", "rename", "unlink", "sync_directory")
+        self.disk.fails = set(self.random.sample(operations, self.random.randrange(1, 4)))
+        before = self.journal.next
+        try:
+            self.random.choice([self.append, self.append, self.acknowledge, self.remember])()
+        except OSError:
+            assert self.journal.next == before
+        self.disk.fails = set()
+
     # -- what holds
 
     def check(self) -> None:
@@ -145,15 +156,17 @@ class Model:
             self.returned.add(number, number)
 
 
-def stopped(model: Model, stop: Callable[[], None]) -> None:
+def stopped(model: Model, stop: Callable[[], None], troubles: bool) -> None:
     """Go on to the step that is chosen, stop there, start again and check."""
     model.disk.stop_at = model.disk.steps + 1 + model.random.randrange(40)
     try:
         while True:
             model.some()
+            if troubles and model.random.random() < 0.3:
+                model.trouble()
     except Stopped:
         stop()
-    model.disk.stop_at = -1
+    model.disk.stop_at, model.disk.fails = -1, set()
     if model.random.random() < 0.2:  # and again while it starts
         model.disk.stop_at = model.disk.steps + 1 + model.random.randrange(8)
         try:
@@ -174,4 +187,4 @@ def test_what_was_appended_is_there_after_50_kills_and_power_cuts(
     monkeypatch.setattr("bus.journal.notes.GROWN_BYTES", 3_000)
     model = Model(seed)
     for number in range(50):
-        stopped(model, model.disk.cut if (number + seed) % 2 else model.disk.kill)
+        stopped(model, model.disk.cut if (number + seed) % 2 else model.disk.kill, troubles=number > 25)

@@ -13,8 +13,10 @@ from bridges.media.shedding import Shed
 from bridges.media.uart.codec import Decoder, encode
 from bridges.media.uart.link import UartLink
 from bridges.media.uart.medium import Uart
+from bridges.simulate import SerialLine, run
 from bus.errors import LinkError
-from bus.hub import Hub
+from bus.hub import Hub, Pipe
+from bus.wire.batch import Batch
 from bus.wire.frame import pack
 from tests.bridges.support import FRAME, MESSAGE, SIZES, PtyPair, frame, recorder, say
 from tests.helpers.links import uart_link
@@ -353,3 +355,36 @@ async def test_a_driver_that_cannot_switch_the_transceiver_is_a_fault(line: PtyP
         assert "RS-485" in link.fault
     with opened(line.path, Hub()) as link:
         await until(lambda: link.state == "up")
+
+
+@pytest.mark.parametrize(("gather_ms", "most"), [(0, 1000), (10, 30)])
+def test_a_busy_line_is_read_once_in_a_time_and_a_lone_message_at_once(gather_ms: int, most: int) -> None:
+    """The line gives 256 bytes at a time, every 0.9 ms."""
+    times, counts = list[float](), list[int]()
+
+    def note(batch: Batch, _: Pipe | None) -> None:
+        times.append(get_running_loop().time())
+        counts.append(batch.count)
+
+    async def scenario() -> None:
+        loop, line, hub, far = get_running_loop(), SerialLine(3_000_000), Hub(), Hub()
+        near, end = line.link("near"), line.link("far", gather_ms=gather_ms)
+        near.open(hub, loop)
+        end.open(far, loop)
+        await until(lambda: bool(hub.pipes and far.pipes))
+        await asyncio.sleep(1.0)
+        far.taps += (note,)
+        begun_s = loop.time()
+        say(hub, None, MESSAGE)
+        await until(lambda: counts == [1])
+        times[:] = [times[0] - begun_s]
+        await asyncio.sleep(1.0)
+        for _ in range(1000):
+            say(hub, None, MESSAGE)
+        await until(lambda: sum(counts) == 1001)
+        near.close()
+        end.close()
+
+    run(scenario())
+    assert times[0] < 0.005
+    assert most / 20 < len(counts) < most
