@@ -131,8 +131,8 @@ KEYS: Final[Mapping[str, Key]] = {
         ],
         "each bus and bridge, with its `part`: `cuts` (pipes that carried a loop), `links` (a row each: "
         "totals since the start and `rates`; unless the link has gone also `state`, `condition`, `fault`, "
-        "`losses`, its `edges` in the picture, and `down_ms` if it is not up; of a journal, what is `kept` for "
-        "each end, whose `state` is when it acknowledges, `synced` or `delivered`, or `plain`, `away`), "
+        "`losses`, its `edges` in the picture, and `down_ms` if it is not up; of a journal, what is `kept` "
+        "for each end, whose `state` is when it acknowledges, `synced` or `delivered`, or `plain`, `away`), "
         "`pipes` (up to 64 live peers, "
         "the busiest first) and `more_pipes`",
     ),
