@@ -9,6 +9,7 @@ from bridges.durable.end import End
 from bridges.durable.house import House
 from bridges.durable.receiver import Mark, Memory, Taken
 from bridges.durable.wire import (
+    HEAD,
     Carried,
     DurableError,
     EndName,
@@ -165,9 +166,8 @@ class Connection:
 
     def hear(self, batch: Batch) -> None:
         """Take what came: messages of the durable trunk, and others, which go to the bus."""
-        if self._far is None and not begins_durable(batch):
-            self._be_plain()
-            return self._place.hub.publish(batch, self._origin)
+        if self._far is None and not self._may_be_durable(batch):
+            return self._hear_plain(batch)
         plain = list[bytes]()
         for message in payloads(batch):
             if not is_durable(message):
@@ -180,6 +180,18 @@ class Connection:
                 return self._fail(str(error))
         return self._pass_on(plain)
 
+    def _may_be_durable(self, batch: Batch) -> bool:
+        """Tell whether a hello may be in a batch: the first message, or, if it answers ours, any."""
+        return HEAD in bytes(batch.data) if self._has_said_hello else begins_durable(batch)
+
+    def _hear_plain(self, batch: Batch) -> None:
+        """Give what a plain peer says to the bus. If we said no hello, it stays one."""
+        hub = self._place.hub
+        self._be_plain()
+        if not self._has_said_hello and self._attached is self._pipe:
+            self._pipe.rehome(hub.publish, lambda _: None)
+        hub.publish(batch, self._attached)
+
     def _fail(self, why: str) -> None:
         cause = {"cause": f"{self._pipe.link}: {why}"}
         log.warning("%s: closed: %s", self._pipe.name, why, extra=cause)
@@ -188,6 +200,8 @@ class Connection:
 
     def _pass_on(self, plain: list[bytes]) -> None:
         if plain:
+            if self._end is None:  # so that it does not go back to the end, where it came from
+                self._be_plain()
             self._place.hub.publish(from_payloads(plain), self._origin)
             plain.clear()
 

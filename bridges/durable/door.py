@@ -138,11 +138,12 @@ class Door(Hub):
 
     def attach(self, pipe: Pipe) -> None:
         """Find out who is at a new pipe; at a link that keeps nothing it is a plain peer at once."""
-        self.pipes += (pipe,)
         stream = pipe if isinstance(pipe, StreamPipe) else pipe.inner
-        assert isinstance(stream, StreamPipe)
+        if not isinstance(stream, StreamPipe):  # inproc: nobody else is in this process
+            return self.hub.attach(pipe)
+        self.pipes += (pipe,)
         connection = self._connections[pipe] = Connection(self, stream, pipe)
-        connection.begin()
+        return connection.begin()
 
     def detach(self, pipe: Pipe) -> None:
         """Detach a pipe. It is no error if it is not attached."""
@@ -150,9 +151,13 @@ class Door(Hub):
         connection = self._connections.pop(pipe, None)
         if connection is not None:
             connection.end()
+        else:
+            self.hub.detach(pipe)
 
     def welcome(self, pipe: Pipe) -> None:
-        """Greet nobody: a connection greets its peer once it knows that it is a plain one."""
+        """Greet a peer within this process; a connection greets its peer once it knows that it is plain."""
+        if pipe not in self._connections:
+            self.hub.welcome(pipe)
 
     def give(self, pipe: Pipe, batch: Batch) -> None:
         self.hub.give(pipe, batch)
@@ -160,5 +165,6 @@ class Door(Hub):
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
         """Take what came by a pipe."""
         connection = None if origin is None else self._connections.get(origin)
-        if connection is not None:
-            connection.hear(batch)
+        if connection is None:
+            return self.hub.publish(batch, origin)
+        return connection.hear(batch)

@@ -38,9 +38,13 @@ class ShownJournal:
         return self._house.losses
 
     @property
-    def ends(self) -> list[End]:
-        """The ends whose links are open."""
-        return self._house.ends
+    def links(self) -> list[str]:
+        """The names of the links at whose ends it is kept for somebody."""
+        return list(dict.fromkeys(end.link for end in self._house.ends))
+
+    def rows(self, link: str) -> list[dict[str, Any]]:
+        """Return a row for each end at a link."""
+        return [self.row(end) for end in self._house.ends if end.link == link]
 
     def row(self, end: End) -> dict[str, Any]:
         """Return the backlog of an end, as of the last second, as a status has it."""
