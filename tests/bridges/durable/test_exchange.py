@@ -6,11 +6,12 @@ from random import Random
 import pytest
 
 from bridges.bridge import Bridge
+from bridges.durable.door import Door
 from bridges.policy import Policy
 from bus.transports.links import bus_link
 from bus.wire.frame import pack
 from tests.bridges.durable.gateways import Gateway, Make, account, disk
-from tests.bridges.support import recorder
+from tests.bridges.support import recorder, say
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 
@@ -169,3 +170,32 @@ async def test_an_end_whose_journal_fails_acknowledges_after_delivery(make: Make
     a.say(reading(1))
     await b.hears(1)
     await until(lambda: a.end("gw-b").files.sent == 1, what="the acknowledgement")
+
+
+async def test_a_pipe_that_is_no_stream_is_a_plain_peer(make: Make) -> None:
+    gateway = make("gw-a", None)
+    door = Door(gateway.trunk, gateway.name, gateway.loop)
+    pipe = recorder(door, "inproc")
+    gateway.say(reading(1))
+    assert len(pipe.messages) == 1
+    say(door, pipe, reading(2))
+    assert gateway.heard.messages == [reading(1), reading(2)]
+    door.detach(pipe)
+    assert gateway.trunk.ports == ()
+
+
+async def test_an_answer_behind_live_traffic_is_heard(make: Make) -> None:
+    """The bus of the other end is busy: its answer to our hello comes behind what it says to everybody."""
+    a, b = make("gw-a", disk(), "gw-b"), make("gw-b", disk())
+    await a.is_open()
+    await b.is_open()
+    listening = b.listen()
+    a.dial(listening.url, "gw-b")
+    for number in range(200):
+        b.say(*[reading(number)] * 5)
+        await asyncio.sleep(0)
+    await until(lambda: a.end("gw-b").line is not None, what="the end")
+    a.say(reading(7))
+    await until(lambda: a.end("gw-b").files.sent == 1, what="the acknowledgement")
+    rejected = [port.stats.rejected for port in (*a.trunk.ports, *b.trunk.ports)]
+    assert not any("malformed" in counts for counts in rejected)
