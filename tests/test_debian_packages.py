@@ -10,6 +10,7 @@ PACKAGES = {
     "cc": "gcc",
     "ip": "iproute2",
     "man": "man-db",
+    "modprobe": "kmod",
     "nanocat": "nanomsg-utils",
     "nngcat": "nng-utils",
     "systemd-analyze": "systemd",

@@ -9,8 +9,9 @@ from appliance.parts.greeting import Greeter
 from appliance.parts.site import BasePart, Entry, Revision, Site
 from appliance.status.rows import LinkRow
 from bridges.bridge import Bridge
-from bridges.durable.door import Door
+from bridges.durable.door import JOURNAL, Door
 from bridges.durable.house import House
+from bridges.durable.shown import ShownJournal
 from bridges.durable.sifting import Sieve
 from bridges.durable.wire import EndName
 from bridges.guard import GuardedHub
@@ -40,7 +41,9 @@ class BusPart(BasePart):
     def __init__(self, resolved: ResolvedBus, site: Site) -> None:
         super().__init__(resolved.name, site, WatchedHub(resolved.name))
         self.resolved = resolved
-        self._house = self._make_house(resolved)
+        self._house: House | None
+        self._journal: ShownJournal | None
+        self._house, self._journal = self._make_house(resolved)
         self.hub = self._make_hub(resolved)
         self._ends = Draft[BusLink]([], self._plans(resolved)).ends
         self._failed: list[LinkRow] = []
@@ -60,9 +63,12 @@ class BusPart(BasePart):
         bridge.side("trunk", Policy(trunk=True, opaque=True))
         return bridge
 
-    def _make_house(self, resolved: ResolvedBus) -> House | None:
+    def _make_house(self, resolved: ResolvedBus) -> tuple[House, ShownJournal] | tuple[None, None]:
         journal = resolved.journal
-        return None if journal is None else House(self._end_name(resolved), journal.durable, journal.gateways)
+        if journal is None:
+            return None, None
+        house = House(self._end_name(resolved), journal.durable, journal.gateways)
+        return house, ShownJournal(house)
 
     def _end_name(self, resolved: ResolvedBus) -> EndName:
         return EndName(resolved.system, self.site.gateway, resolved.name)
@@ -114,7 +120,17 @@ class BusPart(BasePart):
     @property
     def rows(self) -> list[LinkRow]:
         """The rows of all links, with edges for those by which buses of the file join each other."""
-        return [*map(self._row, self._ends), *self._failed]
+        return [*map(self._row, self._ends), *self._failed, *self.watched]
+
+    @property
+    def watched(self) -> list[LinkRow]:
+        """The rows of the journal, one for each link that it is kept for."""
+        journal = self._journal
+        return [] if journal is None else [self._kept(journal, link) for link in journal.links]
+
+    def _kept(self, journal: ShownJournal, link: str) -> LinkRow:
+        name = f"{self.hub_for(True).row(link)}{JOURNAL}"
+        return LinkRow(self.hub, name, journal, kept=tuple(journal.rows(link)))
 
     def _row(self, end: End[BusLink], failure: str = "") -> LinkRow:
         edges = tuple(one.edge for one in self.resolved.joined if one.place == end.plan.place)
@@ -177,7 +193,7 @@ class BusPart(BasePart):
         draft.close()
         if resolved.journal != self.resolved.journal:  # then all trunks are opened anew
             self._close_house()
-            self._house = self._make_house(resolved)
+            self._house, self._journal = self._make_house(resolved)
         self.resolved, self._ends = resolved, draft.ends
         origin = self.origin(resolved.origin)
         if resolved.trunked != isinstance(self.hub, Bridge):

@@ -1,6 +1,6 @@
 """The row of a link in a status: its counts and its state. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bus.hub import Hub, LinkView
@@ -18,7 +18,8 @@ class LinkRow(NamedTuple):
     """A link and its row: the account `name` of `hub`. The names of hub and row identify a link in a process.
 
     `edges` are the ids of its lines in the picture of the topology. `failure` is why the link could not be
-    opened; such a link is closed, and tried again at the next change of the topology.
+    opened; such a link is closed, and tried again at the next change of the topology. `kept` says of a
+    journal what it keeps for each end.
     """
 
     hub: Hub
@@ -26,6 +27,7 @@ class LinkRow(NamedTuple):
     link: LinkView
     edges: tuple[str, ...] = ()
     failure: str = ""
+    kept: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def source(self) -> str:

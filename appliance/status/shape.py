@@ -35,10 +35,14 @@ _ACCOUNT = {
     "sent_bytes": Maybe(_NUMBER), "queued": _NUMBER, "queued_bytes": Maybe(_NUMBER),
     "dropped": _COUNTS, "rejected": _COUNTS, "noise_bytes": Maybe(_NUMBER), "balance": _NUMBER,
 }  # fmt: skip
+_KEPT = {
+    "for": _TEXT, "directory": _TEXT, "state": _TEXT, "messages": _NUMBER, "bytes": _NUMBER,
+    "oldest_ms": Maybe(_NUMBER), "to_go_s": Maybe(_REAL),
+}  # fmt: skip
 _ROW = {
     "name": _TEXT, "live": _NUMBER, "gone": Maybe(_NUMBER), "rates": Maybe(_RATES), "state": Maybe(_TEXT),
     "condition": Maybe(_TEXT), "fault": Maybe(_TEXT), "losses": Maybe(_NUMBER), "edges": Maybe([_TEXT]),
-    "down_ms": Maybe(_NUMBER),
+    "down_ms": Maybe(_NUMBER), "kept": Maybe([_KEPT]),
 } | _ACCOUNT  # fmt: skip
 _PIPE = {"name": _TEXT} | _ACCOUNT
 _LINK = {
@@ -127,7 +131,9 @@ KEYS: Final[Mapping[str, Key]] = {
         ],
         "each bus and bridge, with its `part`: `cuts` (pipes that carried a loop), `links` (a row each: "
         "totals since the start and `rates`; unless the link has gone also `state`, `condition`, `fault`, "
-        "`losses`, its `edges` in the picture, and `down_ms` if it is not up), `pipes` (up to 64 live peers, "
+        "`losses`, its `edges` in the picture, and `down_ms` if it is not up; of a journal, what is `kept` "
+        "for each end, whose `state` is when it acknowledges, `synced` or `delivered`, or `plain`, `away`), "
+        "`pipes` (up to 64 live peers, "
         "the busiest first) and `more_pipes`",
     ),
     "totals": Key(

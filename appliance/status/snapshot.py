@@ -162,6 +162,8 @@ def _row(name: str, account: Account, rows: Sequence[LinkRow], key: RowKey, samp
     if rows:
         losses, edges = sum(row.link.losses for row in rows), [edge for row in rows for edge in row.edges]
         found |= _state(rows, sampled.down_ms) | {"losses": losses, "edges": edges}
+        kept = [dict(end) for row in rows for end in row.kept]
+        found |= {"kept": kept} if kept else {}
     return found
 
 

@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import Any
 
 from appliance.status.ledger import Parted, reasons
-from appliance.status.words import counted, fault, role_word, state_word, title, unlisted, worded
+from appliance.status.words import counted, fault, kept, role_word, state_word, title, unlisted, worded
 from bus.text import plain_lines
 
 Status = dict[str, Any]
@@ -128,6 +128,7 @@ def _troubles(row: Mapping[str, Any]) -> Iterator[str]:
         yield f"      the ledger does NOT balance: {row['balance']} messages are unaccounted for"
     if fault(row):
         yield f"      {fault(row)}"
+    yield from (f"      {line}" for line in kept(row))
 
 
 def cuts(status: Status) -> Iterator[str]:

@@ -93,6 +93,38 @@ def troubles(status: Row) -> Iterator[str]:
             yield f"bridge {role['bridge']}: not ready: {role['cause']}"
 
 
+_ENDS: Mapping[str, str] = {
+    "synced": "acknowledges after its fdatasync",
+    "delivered": "acknowledges after delivery",
+    "plain": "plain, acknowledges nothing",
+}
+
+
+def kept(row: Row) -> list[str]:
+    """Return what a journal keeps for each end, a line each; none for other links."""
+    return [
+        f"for {end['for']} ({_ENDS.get(end['state'], end['state'])}): {_waits(end)}"
+        for end in row.get("kept", ())
+    ]
+
+
+def _waits(end: Row) -> str:
+    if not end["messages"]:
+        return "nothing waits"
+    words = [f"{end['messages']:,} messages, {end['bytes'] / 1e6:.1f} MB"]
+    words += [f"the oldest {span(end['oldest_ms'] / 1000)} old"] if "oldest_ms" in end else []
+    words += [f"{span(end['to_go_s'])} to go"] if "to_go_s" in end else []
+    return ", ".join(words)
+
+
+def span(seconds: float) -> str:
+    """Return a time in its largest unit."""
+    for unit, size in (("days", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
 def short(number: float) -> str:
     """Return a rate in at most five characters."""
     for unit, size in (("M", 1e6), ("k", 1e3)):

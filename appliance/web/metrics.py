@@ -36,6 +36,11 @@ _GAUGES = {
         "Messages that the ledger of a link does not account for.",
     ),
 }
+_KEPT = {
+    "messages": ("buscoupler_kept_messages", "Messages in a journal that an end has not acknowledged."),
+    "bytes": ("buscoupler_kept_bytes", "Bytes of these messages."),
+    "oldest_ms": ("buscoupler_kept_age_milliseconds", "Age of the oldest of them."),
+}
 _REASONS = {
     "dropped": ("buscoupler_messages_dropped", "Messages that were not sent, by reason (docs/policies.md)."),
     "rejected": ("buscoupler_input_rejected", "Input that became no message, by reason (docs/policies.md)."),
@@ -53,6 +58,7 @@ class _Collector:
         yield from _process(status)
         yield from _hubs(status)
         yield from _links(status)
+        yield from _kept(status)
         yield from _failover(status)
         yield from _services(status)
         yield from _taps(status)
@@ -143,6 +149,16 @@ def _links(status: Status) -> Iterator[Metric]:
     yield _filled(GaugeMetricFamily("buscoupler_link_up", "Whether a link is up.", labels=_LINK), up)
     lost = CounterMetricFamily("buscoupler_link_losses", "Times that a link was lost.", labels=_LINK)
     yield _filled(lost, _summed(rows, "losses"))
+
+
+def _kept(status: Status) -> Iterator[Metric]:
+    """Yield what journals keep for each end, and whether it is connected."""
+    ends = [((*at, end["for"]), end) for at, row in _rows(status) for end in row.get("kept", ())]
+    for key, (name, words) in _KEPT.items():
+        yield _filled(GaugeMetricFamily(name, words, labels=(*_LINK, "for")), _summed(ends, key))
+    there = {at: float(end["state"] in ("synced", "delivered")) for at, end in ends}
+    words = "Whether an end is connected, and acknowledges."
+    yield _filled(GaugeMetricFamily("buscoupler_kept_connected", words, labels=(*_LINK, "for")), there)
 
 
 def _failover(status: Status) -> Iterator[Metric]:

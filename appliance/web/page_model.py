@@ -10,6 +10,7 @@ from appliance.status.words import (
     counted,
     fault,
     filtered,
+    kept,
     lost,
     role_word,
     short,
@@ -108,7 +109,8 @@ def _rows(status: Status) -> Iterator[dict[str, Any]]:
             rates, state = row.get("rates", {}), state_word(row)
             crossing = [rates.get(key, 0.0) for key in ("received_per_s", "sent_per_s")]
             yield {
-                "hub": hub["name"], "link": row["name"], "state": state, "fault": fault(row),
+                "hub": hub["name"], "link": row["name"], "state": state,
+                "fault": "; ".join(filter(None, (fault(row), *kept(row)))),
                 "peers": row["live"], "in": f"{short(crossing[0])}/s", "out": f"{short(crossing[1])}/s",
                 "queued": row["queued"], "dropped": lost(row["dropped"]), "filtered": filtered(row),
                 "weight": (state not in ("", "up"), sum(crossing), row["received"] + row["sent"]),

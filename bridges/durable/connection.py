@@ -9,6 +9,7 @@ from bridges.durable.end import End
 from bridges.durable.house import House
 from bridges.durable.receiver import Mark, Memory, Taken
 from bridges.durable.wire import (
+    HEAD,
     Carried,
     DurableError,
     EndName,
@@ -60,8 +61,15 @@ class Place(Protocol):
     def memory(self) -> Memory:
         """The numbers that came here."""
 
+    @property
+    def takes(self) -> bool:
+        """Whether what ends send is taken; else it stays with them."""
+
     def end_of(self, name: EndName) -> End | None:
         """Return the end for which this link keeps and that is called so."""
+
+    def plain(self, is_plain: bool) -> None:
+        """Note that whom the link dials is there, or is not any more, as a plain peer."""
 
 
 class Connection:
@@ -83,8 +91,14 @@ class Connection:
             return self._be_plain()
         if self._place.keeps:
             self._say_hello()
-        self._timer = self._place.loop.call_later(HELLO_S, self._be_plain)
+        self._timer = self._place.loop.call_later(HELLO_S, self._has_waited)
         return None
+
+    def _has_waited(self) -> None:
+        if self._far is None:
+            self._be_plain()
+        else:
+            self._answer(self._far)
 
     def journal_opened(self) -> None:
         """Begin again: with a hello, or where it is too late for one, with a new connection."""
@@ -101,14 +115,34 @@ class Connection:
     def _be_plain(self) -> None:
         self._end_wait()
         if not (self._is_plain or self._is_closed):
-            self._is_plain = True
+            self._note_plain(True)
             self._place.hub.attach(self._attached)
             self._place.hub.welcome(self._attached)
+
+    def _note_plain(self, is_plain: bool) -> None:
+        self._is_plain = is_plain
+        if not self._pipe.accepted:
+            self._place.plain(is_plain)
 
     def _end_wait(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    @property
+    def far(self) -> EndName | None:
+        """The name of the end; None before its hello, and for a plain peer that says none."""
+        return None if self._far is None else self._far.name
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nobody is there who could acknowledge anything."""
+        return self._is_plain and self._far is None
+
+    @property
+    def syncs(self) -> bool:
+        """Whether the end acknowledges after its fdatasync."""
+        return self._far is not None and self._far.syncs
 
     @property
     def _origin(self) -> Pipe:
@@ -132,9 +166,8 @@ class Connection:
 
     def hear(self, batch: Batch) -> None:
         """Take what came: messages of the durable trunk, and others, which go to the bus."""
-        if self._far is None and not begins_durable(batch):
-            self._be_plain()
-            return self._place.hub.publish(batch, self._origin)
+        if self._far is None and not self._may_be_durable(batch):
+            return self._hear_plain(batch)
         plain = list[bytes]()
         for message in payloads(batch):
             if not is_durable(message):
@@ -147,6 +180,18 @@ class Connection:
                 return self._fail(str(error))
         return self._pass_on(plain)
 
+    def _may_be_durable(self, batch: Batch) -> bool:
+        """Tell whether a hello may be in a batch: the first message, or, if it answers ours, any."""
+        return HEAD in bytes(batch.data) if self._has_said_hello else begins_durable(batch)
+
+    def _hear_plain(self, batch: Batch) -> None:
+        """Give what a plain peer says to the bus. If we said no hello, it stays one."""
+        hub = self._place.hub
+        self._be_plain()
+        if not self._has_said_hello and self._attached is self._pipe:
+            self._pipe.rehome(hub.publish, lambda _: None)
+        hub.publish(batch, self._attached)
+
     def _fail(self, why: str) -> None:
         cause = {"cause": f"{self._pipe.link}: {why}"}
         log.warning("%s: closed: %s", self._pipe.name, why, extra=cause)
@@ -155,6 +200,8 @@ class Connection:
 
     def _pass_on(self, plain: list[bytes]) -> None:
         if plain:
+            if self._end is None:  # so that it does not go back to the end, where it came from
+                self._be_plain()
             self._place.hub.publish(from_payloads(plain), self._origin)
             plain.clear()
 
@@ -179,14 +226,13 @@ class Connection:
 
     def _answer(self, far: Hello) -> None:
         self._say_hello()
-        if far.journal:
+        if far.journal and self._place.takes:
             self.say([have(far.journal, list(self._place.memory.of(far.journal)))])
         end = self._place.end_of(far.name) if self._place.keeps else None
         if end is None:
             return self._be_plain()
         self._end_wait()
-        if self._is_plain:
-            self._place.hub.detach(self._attached)
+        self._leave_hub()
         self._end = end
         return end.join(self)
 
@@ -201,6 +247,8 @@ class Connection:
 
     def _receive(self, far: Hello, carried: Carried) -> None:
         """Give the new messages of a record to the bus, and acknowledge it once it is kept."""
+        if not self._place.takes:
+            return
         taken = self._place.memory.take(far.journal, carried)
         self._origin.stats.reject("duplicate", taken.known)
         if taken.batch is not None:
@@ -240,7 +288,11 @@ class Connection:
         """Forget the connection: what was not acknowledged comes again on the next one."""
         self._end_wait()
         self._is_closed = True
-        if self._is_plain:
-            self._place.hub.detach(self._attached)
+        self._leave_hub()
         if self._end is not None:
             self._end.leave(self)
+
+    def _leave_hub(self) -> None:
+        if self._is_plain:
+            self._note_plain(False)
+            self._place.hub.detach(self._attached)

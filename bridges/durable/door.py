@@ -28,10 +28,22 @@ class Door(Hub):
     """A hub between a link and `hub`, the trunk side of the bus that `name` names.
 
     `house` keeps the journal of the bus, None without one; `ends` are the gateways for which this link keeps
-    what passes `sieve`. The accounts of `hub` include all pipes; this hub has none of its own.
+    what passes `sieve`. Without `takes` it only sends. The accounts of `hub` include all pipes; this hub has
+    none of its own.
     """
 
-    __slots__ = ("_connections", "_ends", "_gateways", "_memory", "_name", "_sieve", "house", "hub", "loop")
+    __slots__ = (
+        "_connections",
+        "_ends",
+        "_gateways",
+        "_memory",
+        "_name",
+        "_sieve",
+        "house",
+        "hub",
+        "loop",
+        "takes",
+    )
 
     def __init__(
         self,
@@ -41,9 +53,10 @@ class Door(Hub):
         house: House | None = None,
         ends: Sequence[str] = (),
         sieve: Sieve = KEEP_ALL,
+        takes: bool = True,
     ) -> None:
         super().__init__(hub.name)
-        self.hub, self.loop, self.house = hub, loop, house
+        self.hub, self.loop, self.house, self.takes = hub, loop, house, takes
         self._name, self._gateways, self._sieve = name, tuple(ends), sieve
         self._memory = Memory(0, {})
         self._ends: dict[str, End] = {}
@@ -57,7 +70,8 @@ class Door(Hub):
     @property
     def waits(self) -> bool:
         """Whether the link is to keep what its ends miss, and its journal is not open yet."""
-        return bool(self._ends) and self.hello.journal == 0
+        house = self.house
+        return house is not None and bool(self._ends) and not (house.journal_id or house.fault)
 
     @property
     def memory(self) -> Memory:
@@ -71,9 +85,24 @@ class Door(Hub):
         journal = 0 if self.house is None else self.house.journal_id
         return Hello(self._name, journal, bool(journal))
 
+    @property
+    def far(self) -> set[EndName]:
+        """The names of the ends that are connected."""
+        return {one.far for one in self._connections.values() if one.far is not None}
+
+    @property
+    def has_plain(self) -> bool:
+        """Whether a peer is there that says no hello, as an older appliance."""
+        return any(one.is_plain for one in self._connections.values())
+
     def end_of(self, name: EndName) -> End | None:
         """Return the end for which this link keeps and that is called so."""
         return self._ends.get(name.gateway)
+
+    def plain(self, is_plain: bool) -> None:
+        """Note that whom the link dials is there, or is not any more, as a plain peer."""
+        for end in self._ends.values():
+            end.is_plain = is_plain
 
     def enlist(self, link: str, reason: str, filter: Filter | None = None) -> None:
         """Enlist a link. The ends for which it keeps are pipes from now on, whether they are there or not."""
@@ -81,11 +110,11 @@ class Door(Hub):
         house = self.house
         for gateway in self._gateways if house is not None else ():
             assert house is not None
-            end = self._ends[gateway] = End(gateway, link, self._sieve, house.offer)
+            end = self._ends[gateway] = End(gateway, link, self._sieve, house.offer, lambda: self.has_plain)
             self.hub.keep(f"{link}{JOURNAL}", end.files)
             self.hub.attach(end)
             house.enter(end)
-        if self.waits and house is not None:
+        if house is not None and not house.journal_id:
             house.when_open(self._journal_opened)
 
     def _journal_opened(self) -> None:
@@ -109,11 +138,12 @@ class Door(Hub):
 
     def attach(self, pipe: Pipe) -> None:
         """Find out who is at a new pipe; at a link that keeps nothing it is a plain peer at once."""
-        self.pipes += (pipe,)
         stream = pipe if isinstance(pipe, StreamPipe) else pipe.inner
-        assert isinstance(stream, StreamPipe)
+        if not isinstance(stream, StreamPipe):  # inproc: nobody else is in this process
+            return self.hub.attach(pipe)
+        self.pipes += (pipe,)
         connection = self._connections[pipe] = Connection(self, stream, pipe)
-        connection.begin()
+        return connection.begin()
 
     def detach(self, pipe: Pipe) -> None:
         """Detach a pipe. It is no error if it is not attached."""
@@ -121,9 +151,13 @@ class Door(Hub):
         connection = self._connections.pop(pipe, None)
         if connection is not None:
             connection.end()
+        else:
+            self.hub.detach(pipe)
 
     def welcome(self, pipe: Pipe) -> None:
-        """Greet nobody: a connection greets its peer once it knows that it is a plain one."""
+        """Greet a peer within this process; a connection greets its peer once it knows that it is plain."""
+        if pipe not in self._connections:
+            self.hub.welcome(pipe)
 
     def give(self, pipe: Pipe, batch: Batch) -> None:
         self.hub.give(pipe, batch)
@@ -131,5 +165,6 @@ class Door(Hub):
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
         """Take what came by a pipe."""
         connection = None if origin is None else self._connections.get(origin)
-        if connection is not None:
-            connection.hear(batch)
+        if connection is None:
+            return self.hub.publish(batch, origin)
+        return connection.hear(batch)

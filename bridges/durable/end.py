@@ -1,7 +1,7 @@
 """The pipe of a bus to one other end of a durable trunk, which is there whether the end is or not."""
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from bridges.durable.sender import Sender
 from bridges.durable.sifting import Sieve
@@ -12,8 +12,14 @@ from bus.wire.batch import Batch
 
 KEPT: Final = "kept"
 """The reason of messages that are in the journal when its link closes."""
+PLAIN: Final = "plain peer"
+"""The reason of messages for an end that acknowledges nothing, and has them by a pipe of its own."""
 FOR_OTHERS: Final = "for others"
 """The reason of messages that were found in the journal, and are not for this end."""
+
+EndState = Literal["synced", "delivered", "plain", "away"]
+"""The state of an end: connected, and it acknowledges after its fdatasync, or after delivery to its bus; or
+away, where `plain` is somebody there who acknowledges nothing, such as an older appliance."""
 
 
 class Line(Protocol):
@@ -22,6 +28,10 @@ class Line(Protocol):
     @property
     def room_bytes(self) -> int:
         """The bytes that are sent or queued now; more would make new messages wait, or be dropped."""
+
+    @property
+    def syncs(self) -> bool:
+        """Whether the end acknowledges after its fdatasync."""
 
     def say(self, messages: list[bytes]) -> None:
         """Send messages of the durable trunk."""
@@ -37,18 +47,33 @@ class End(Pipe):
     """One other end, at `gateway`. `stats` count up to the journal, `files` from there: sent is acknowledged.
 
     `sender` is there once the journal is open, and `line` while the end is connected. `is_reading`: a part of
-    its backlog is on the way from the disk.
+    its backlog is on the way from the disk. `is_plain`: the end is there, but acknowledges nothing, and hears
+    by a pipe of its own. `has_plain` tells whether its link has a plain peer at all.
     """
 
     takes_late = True
 
-    def __init__(self, gateway: str, link: str, sieve: Sieve, offer: "Callable[[End, Batch], None]") -> None:
+    def __init__(
+        self,
+        gateway: str,
+        link: str,
+        sieve: Sieve,
+        offer: "Callable[[End, Batch], None]",
+        has_plain: Callable[[], bool] = bool,
+    ) -> None:
         self.name, self.link, self.gateway = f"{link} for {gateway}", link, gateway
         self.stats, self.files = Stats(), Stats()
         self.sender: Sender | None = None
         self.line: Line | None = None
-        self.is_reading = False
-        self._sieve, self._offer = sieve, offer
+        self.is_reading = self.is_plain = False
+        self._sieve, self._offer, self._has_plain = sieve, offer, has_plain
+
+    @property
+    def state(self) -> EndState:
+        """Whether the end is connected, and when it acknowledges."""
+        if self.line is not None:
+            return "synced" if self.line.syncs else "delivered"
+        return "plain" if self._has_plain() else "away"
 
     def begin(self, sender: Sender, found: int) -> None:
         """Begin with an open journal, in which `found` messages are kept for the end."""
@@ -72,6 +97,8 @@ class End(Pipe):
     def send(self, batch: Batch) -> None:
         """Offer to the journal what is to be kept; send the rest to the end, if it is there."""
         self.stats.offered += batch.count
+        if self.is_plain:
+            return self.stats.drop(PLAIN, batch.count)
         kept, rest = self._sieve.divided(batch)
         if rest is not None:
             self._live(rest)
@@ -79,6 +106,7 @@ class End(Pipe):
             self.stats.queued += kept.count
             self.stats.queued_bytes += len(kept.data)
             self._offer(self, kept)
+        return None
 
     def _live(self, batch: Batch) -> None:
         if self.line is None:

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final, TypeVar
 
+from bridges.durable.decline import Decline
 from bridges.durable.end import FOR_OTHERS, KEPT, End
 from bridges.durable.receiver import Mark, Memory, Taken
 from bridges.durable.sender import Sender
@@ -50,9 +51,10 @@ _ROOM_S: Final = 0.02  # between two looks whether a connection has room
 class House:
     """The journal of one bus, and its ends.
 
-    `name` is that of this end; `gateways` are those for which the journal is kept. `fault` says why it takes
-    no messages now, "" if it does. `memory` is there once it is open. `backlogs` are what is kept for each
-    gateway, as of the last look.
+    `name` is that of this end; `gateways` are those for which the journal is kept. `fault` says why the last
+    messages were not taken, "" if they were; until it has opened, they wait. `losses` counts such times after
+    it was open. `memory` is there once it is open. `backlogs` are what is kept for each gateway, as of the
+    last look, and `declines` how they get less.
     """
 
     _loop: AbstractEventLoop
@@ -67,9 +69,11 @@ class House:
         files: Files | None = None,
     ) -> None:
         self.name, self.settings, self.gateways = name, settings, tuple(gateways)
-        self.fault = "not open yet"
+        self.fault, self.losses = "", 0
+        self._takes = True
         self.memory: Memory | None = None
         self.backlogs: Mapping[str, Backlog] = {}
+        self.declines = {one: Decline() for one in self.gateways}
         self._ends: dict[str, End] = {}
         self._clock, self._unix_s, self._files = clock, unix_s, files
         self._opened: Opened | None = None
@@ -84,6 +88,11 @@ class House:
         self._is_committing = False
         self._last_commit_s = float("-inf")
         self._losses: Mapping[str, Mapping[str, int]] = {}
+
+    @property
+    def ends(self) -> list[End]:
+        """The ends whose links are open."""
+        return list(self._ends.values())
 
     @property
     def now_ms(self) -> int:
@@ -137,7 +146,7 @@ class House:
             return self._fail(words_of(error), self._try)
         found = self._opened = future.result()
         self.memory = Memory(found.journal.id, found.known)
-        self._losses, self.fault = found.journal.losses, ""
+        self._losses, self.fault, self._takes = found.journal.losses, "", True
         for end in self._ends.values():
             self._begin(end, found)
         for call in self._when_open:
@@ -149,7 +158,8 @@ class House:
         """Note why the journal takes nothing, and say so once; what waits for it is live only."""
         if fault != self.fault:
             log.error("bus %s: no journal, so messages are live only: %s", self.name.bus, fault)
-        self.fault = fault
+            self.losses += self._opened is not None and not self.fault
+        self.fault, self._takes = fault, False
         offered, self._offered, self._pending_bytes = self._offered, [], 0
         for one in offered:
             one.settle(False)
@@ -173,7 +183,9 @@ class House:
                 "bus %s: the journal cannot note what is acknowledged: %s", self.name.bus, words_of(error)
             )
         else:
-            self.backlogs = future.result().backlogs
+            self.backlogs, now_s = future.result().backlogs, self._clock()
+            for name, backlog in self.backlogs.items():
+                self.declines[name].note(now_s, backlog.messages)
             self._note(future.result())
         self._later("tick", TICK_S, self._tick)
 
@@ -210,7 +222,7 @@ class House:
 
     def offer(self, end: End, batch: Batch) -> None:
         """Take messages that an end is due. A batch that several are due is journaled once."""
-        if self.fault or self._pending_bytes + len(batch.data) > PENDING_BYTES_MAX:
+        if not self._takes or self._pending_bytes + len(batch.data) > PENDING_BYTES_MAX:
             return end.settle(batch, False)
         last = self._offered[-1] if self._offered else None
         if last is not None and last.batch is batch:
@@ -278,7 +290,7 @@ class House:
             for one in offered:
                 one.settle(False)
             return self._fail(words_of(error), self._recover)
-        worked = future.result()
+        worked, self.fault = future.result(), ""
         for one in offered:
             one.settle(True)
         self._note(worked)
@@ -289,7 +301,7 @@ class House:
 
     def _recover(self) -> None:
         """Try to write again; the next commit tells whether that works."""
-        self.fault = ""
+        self._takes = True
         self._pump()
 
     def _send(self, records: list[Record]) -> None:

@@ -102,6 +102,11 @@ class Sender:
         """Return the first number that the end was not given; `following` if there is none."""
         return self._given.first_missing(1)
 
+    @property
+    def has_all(self) -> bool:
+        """Whether the end has all that is in the journal for it."""
+        return self.acknowledged.first_missing(1) >= self.following
+
     def wait_s(self, now_s: float) -> float | None:
         """Return how long to wait before the backlog is read on; None if it is not before the next news."""
         if not self.is_up or self.first_missing() >= self.following:

@@ -19,7 +19,7 @@ def other_end(end: bytes, sample: bytes, guess: str) -> str:
     if end in sample:
         return guess
     if b"\r" in sample and b"\n" not in sample:
-        return 'lines that end with CR: `delimiter: "\\r"`'
+        return 'lines that end with CR: `delimiter: "\\r"`, in an endpoint `delimiter=%0D`'
     if b"\n" in sample:
         return "lines that end with LF: leave `delimiter` out"
     return without_end([end], sample, f"another delimiter, {guess}")

@@ -123,6 +123,12 @@ def options(memory: str, managed: bool = False) -> list[str]:
     return [*words, f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}", "-Xshare:auto"]
 
 
+def archived(java: Java) -> list[str]:
+    """Make the option of the class archive for a start now; nothing if none has been made."""
+    made = in_use(java)
+    return [f"-XX:SharedArchiveFile={made}"] if made is not None else []
+
+
 def command(
     java: Java, options: list[str], quick: bool, record: Path | None, conf: Mapping[str, str]
 ) -> list[str]:
@@ -133,8 +139,8 @@ def command(
         words += ["-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m"]
     if record is not None:
         words.append(f"-XX:ArchiveClassesAtExit={record}")
-    elif (made := in_use(java)) is not None:
-        words.append(f"-XX:SharedArchiveFile={made}")
+    else:
+        words += archived(java)
     given = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
     return [*words, "org.apache.spark.deploy.SparkSubmit", *given, "pyspark-shell"]
 

@@ -18,7 +18,7 @@ from typing import Final
 from bus.machine.permissions import make_private, write_secret
 from bus.machine.scratch import Scratch
 from pipeline.engine import java
-from pipeline.engine.jvm import PARALLEL, START_S, end, last_words, options, started, until
+from pipeline.engine.jvm import PARALLEL, START_S, archived, end, last_words, options, started, until
 from pipeline.engine.server import TOKEN, directory, token_file
 from pipeline.engine.session import ALWAYS, QUIET, for_local
 from pipeline.errors import PipelineError
@@ -45,9 +45,20 @@ def serve(port: int, memory: str, rehearsal: str) -> int:
         server = at_end.enter_context(running(port, memory, log))
         tell(f"give jobs --remote '{url(port)}' (or set SPARK_REMOTE to it); Ctrl-C ends it")
         tell(f"other programs of yours also need {TOKEN}=$(cat {token_file(port)})")
-        at_end.callback(at_end.enter_context(warm_up(port, rehearsal)).kill)
+        with _no_interrupts():  # one within the start would leave a process behind that nobody knows
+            at_end.callback(at_end.enter_context(warm_up(port, rehearsal)).kill)
         server.wait()
     return 0
+
+
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Let SIGINT and SIGTERM wait until the end of the block."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def url(port: int) -> str:
@@ -73,6 +84,7 @@ def command(port: int, memory: str) -> list[str]:
         found.program,
         *options(memory),
         *PARALLEL,
+        *archived(found),
         "org.apache.spark.deploy.SparkSubmit",
         "--master",
         "local[*]",

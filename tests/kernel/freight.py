@@ -1,18 +1,20 @@
-"""The files that Python needs in the virtual machine, as one archive.
+"""The files of the virtual machine, as one archive that the kernel unpacks into memory when it boots.
 
-The guest can read this machine's files over 9p, but each access costs a round trip, and an import needs
-hundreds: pytest would take half a minute to start. One archive, unpacked into the guest's memory and mounted
-over the same paths, takes a few seconds.
+The machine has no disk: its first file system is all that it has. Each file is at the path that it has on
+this machine, with every link on the way to it.
 """
 
 import compileall
 import re
+import shutil
+import stat
+import subprocess
 import sys
 import sysconfig
-import tarfile
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
+from typing import BinaryIO
 
 from tests.helpers import ROOT
 
@@ -29,40 +31,118 @@ _FOLDERS = (
 _UNUSED = re.compile(
     r"^(test|idlelib|lib2to3|ensurepip|tkinter|turtledemo|pydoc_data|site-packages|dist-packages|config-.*)$"
 )
+_SYSTEM = ("/bin", "/sbin", "/lib", "/lib64", "/etc/passwd", "/etc/group")
+_ELF = b"\x7fELF"
+_LIBRARY = re.compile(r"(/\S+) \(0x")
+_HEADER = "070701" + "{:08x}" * 13
 
 
-@dataclass(frozen=True)
-class Freight:
-    """An archive: `files` are absolute paths; the guest mounts each of `mounts` over its path, in order."""
+class Archive:
+    """An archive as the kernel reads it at boot: cpio, "newc" (Linux: driver-api/early-userspace)."""
 
-    files: tuple[Path, ...]
-    mounts: tuple[Path, ...]
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._known: set[Path] = set()
 
-    def pack(self, archive: Path) -> None:
-        """Write the archive. Names in it are the absolute paths without the first slash."""
-        with tarfile.open(archive, "w", format=tarfile.GNU_FORMAT) as tar:
-            for path in self.files:
-                tar.add(path, recursive=False)
+    def __enter__(self) -> "Archive":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._entry("TRAILER!!!", 0, 0, b"")
+
+    def add(self, path: Path) -> None:
+        """Add a file, link or folder of this machine, without what is in it, and all that leads to it."""
+        here = Path("/")
+        for number, part in enumerate(path.parts[1:], 2):
+            here /= part
+            is_new = here not in self._known
+            self._known.add(here)
+            if here.is_symlink():
+                if is_new:
+                    self._entry(str(here), stat.S_IFLNK | 0o777, 0, bytes(here.readlink()))
+                target = (here.parent / here.readlink()).joinpath(*path.parts[number:])
+                return self.add(_without_dots(target))
+            if is_new:
+                found = here.stat()
+                data = here.read_bytes() if stat.S_ISREG(found.st_mode) else b""
+                self._entry(str(here), found.st_mode, int(found.st_mtime), data)
+        return None
+
+    def make(self, name: str, mode: int, data: bytes = b"") -> None:
+        """Add what this machine has not, or not so."""
+        self._known.add(Path(name))
+        self._entry(name, mode, 0, data)
+
+    def _entry(self, name: str, mode: int, mtime: int, data: bytes) -> None:
+        number = len(self._known)
+        encoded = name.lstrip("/").encode() + b"\0"
+        fields = number, mode, 0, 0, 1, mtime, len(data), 0, 0, 0, 0, len(encoded), 0
+        head = _HEADER.format(*fields).encode() + encoded
+        self._file.write(head + bytes(-len(head) % 4) + data + bytes(-len(data) % 4))
 
 
-def python_files() -> Freight:
+def _without_dots(path: Path) -> Path:
+    """Resolve `..` in the target of a link. Debian and Python have none behind another link."""
+    parts: list[str] = []
+    for part in path.parts:
+        if part == "..":
+            parts.pop()
+        else:
+            parts.append(part)
+    return Path(*parts)
+
+
+def pack(file: BinaryIO, release: str, modules: Sequence[str], programs: Iterable[str], init: str) -> None:
+    """Write an archive with `init` as its first program: Python, this repository, `programs` of this machine,
+    and `modules` of the kernel `release`."""
+    found = {*python_files(), *_modules(release, modules), *map(Path, programs)}
+    with Archive(file) as archive:
+        archive.make("/init", stat.S_IFREG | 0o755, init.encode())
+        for name in ("/dev", "/proc", "/sys", "/tmp", "/run", "/root", "/mnt"):
+            archive.make(name, stat.S_IFDIR | 0o755)
+        for path in sorted({*found, *_libraries(found), *map(Path, _SYSTEM)}):
+            archive.add(path)
+
+
+def python_files() -> set[Path]:
     """Return this interpreter, its library, the packages of `DISTRIBUTIONS`, and this repository."""
     library = Path(sysconfig.get_path("stdlib"))
-    interpreter = Path(sys.executable).resolve()
-    shared = _shared_library()
     environment = [*_plain(Path(sys.prefix) / "bin", "python*"), Path(sys.prefix) / "pyvenv.cfg"]
-    files = {
+    return {
         *_tree(library, _UNUSED),
-        *(interpreter, *shared, *environment, *_packages(), *_sources()),
+        *(Path(sys.executable).resolve(), *_shared_library(), *environment, *_packages(), *_sources()),
     }
-    mounts = (library, interpreter, *shared, REPOSITORY, Path(sys.prefix))
-    return Freight(tuple(sorted(files)), mounts)
 
 
 def _shared_library() -> tuple[Path, ...]:
     name, folder = sysconfig.get_config_var("INSTSONAME"), sysconfig.get_config_var("LIBDIR")
     path = Path(str(folder)) / str(name)
     return (path.resolve(),) if path.suffix != ".a" and path.exists() else ()
+
+
+def _modules(release: str, names: Sequence[str]) -> Iterator[Path]:
+    """Return the files of kernel modules, of those that they need, and what modprobe finds them by."""
+    folder = Path("/lib/modules") / release
+    for pattern in ("modules.dep*", "modules.alias*", "modules.softdep", "modules.builtin*", "modules.order"):
+        yield from folder.glob(pattern)
+    modprobe = shutil.which("modprobe", path="/usr/sbin:/sbin") or "modprobe"
+    for name in names:
+        words = [modprobe, "-S", release, "--show-depends", name]
+        lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+        yield from (Path(line.split()[1]) for line in lines if line.startswith("insmod"))
+
+
+def _libraries(files: Iterable[Path]) -> set[Path]:
+    """Return the shared libraries of all programs and libraries among `files`."""
+    wanted = [path for path in files if path.suffix in ("", ".so") or ".so." in path.name]
+    elves = [str(path) for path in wanted if path.is_file() and _begins(path) == _ELF]
+    said = subprocess.run(["ldd", *elves], capture_output=True, text=True, check=False).stdout
+    return {Path(name) for name in _LIBRARY.findall(said)}
+
+
+def _begins(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(len(_ELF))
 
 
 def _plain(folder: Path, pattern: str) -> list[Path]:

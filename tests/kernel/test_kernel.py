@@ -105,7 +105,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     report = share / "report.xml"
     suites = [str(path.relative_to(REPOSITORY)) for path in SUITES]
     pytest_ = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--junitxml={report}"]
-    log = recorded(tmp_path_factory.mktemp("wire"))
+    log = recorded(share)
     pytest_ = ["env", f"{machine.WIRE_LOG}={log}", *pytest_]
     result = machine.run([*pytest_, "--timeout=150", "--durations=8", "-k", ONLY, *suites], share, MACHINE_S)
     return Run(result, read_report(report))

@@ -57,4 +57,5 @@ def spark(request: pytest.FixtureRequest, engines: Engines) -> Iterator["SparkSe
             cache.release()
     else:
         yield engines.spark()
+        engines.archive()
         cache.release()

@@ -20,6 +20,7 @@ from pipeline.engine.choice import SAIL, SPARK, VARIABLE, Where
 from pipeline.errors import PipelineError
 from tests.helpers import CONNECT_MODE
 from tests.helpers.ports import free_port
+from tests.pipeline import archives
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,6 +79,7 @@ class Engines:
         self.connect_port = connect_port
         self._spark: SparkSession | None = None
         self._at_end = ExitStack()
+        self._writes_archive = False
 
     def spark(self) -> "SparkSession":
         """Return the session of the Spark that lasts, which starts if it does not run. Skips the test if it
@@ -86,7 +88,8 @@ class Engines:
             if find_spec("pyspark") is None:
                 pytest.skip("pyspark is not installed: pip install -e '.[pipeline]'")
             try:
-                local = _started(self.connect_port)
+                self._writes_archive = archives.is_due()
+                local = _started(self.connect_port, self._writes_archive)
             except PipelineError as error:
                 pytest.skip(str(error))
             self._spark = self._at_end.enter_context(session.session(_ON_SPARK, local))
@@ -104,6 +107,12 @@ class Engines:
         finally:
             os.environ.pop(CONNECT_MODE, None)
 
+    def archive(self) -> None:
+        """Let the Spark that lasts write the archive of classes, once, if there was none when it started."""
+        if self._spark is not None and self._writes_archive:
+            self._writes_archive = False
+            archives.write(self._spark)
+
     def close(self) -> None:
         """End Spark. Idempotent."""
         self._spark = None
@@ -116,7 +125,7 @@ def of_process() -> Engines:
     return Engines(free_port() if find_spec("grpc") else 0)
 
 
-def _started(connect_port: int) -> session.Local | None:
+def _started(connect_port: int, writes_archive: bool) -> session.Local | None:
     """Start Spark's Java, which also serves Connect if there is a port for it. Raises `PipelineError` if
     there is no Java."""
     before = os.environ.get(_JAVA_OPTIONS)
@@ -125,9 +134,9 @@ def _started(connect_port: int) -> session.Local | None:
         "spark.connect.grpc.binding.port": str(connect_port),
         "spark.connect.grpc.binding.address": "127.0.0.1",
     }
-    if connect_port:
-        words = [before or "", *(f"-D{name}={value}" for name, value in settings.items())]
-        os.environ[_JAVA_OPTIONS] = " ".join(words).strip()
+    words = [f"-D{name}={value}" for name, value in settings.items()] if connect_port else []
+    words += [archives.NOTES] if writes_archive else []
+    os.environ[_JAVA_OPTIONS] = " ".join(filter(None, (before, *words)))
     try:
         return session.start(Where(memory=_ON_SPARK.memory), quick=True)
     finally:

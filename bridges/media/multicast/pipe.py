@@ -24,7 +24,7 @@ from bus.wire.batch import Batch, payloads
 
 DATAGRAM_BYTES_MIN = 64
 _READ_BYTES = 65536
-_READ_DATAGRAMS = 1024  # in one wake-up: faster than most can say them
+_READ_DATAGRAMS, _READ_MOST_BYTES = 1024, 1 << 20  # in one wake-up: faster than most can say them
 _FULL_INTERFACE_S = 0.002  # pause; the kernel does not report when the interface's queue has room
 
 # The interface is lost. Any other error concerns one datagram.
@@ -40,16 +40,19 @@ _LOST = {
 
 
 def drain(sock: socket.socket, view: memoryview, own: tuple[Any, ...]) -> tuple[list[tuple[bytes, Any]], int]:
-    """Read up to 1,024 datagrams. Return those of others with their senders, and the number of our own."""
-    read, found, echoes = sock.recvfrom_into, list[tuple[bytes, Any]](), 0
+    """Read up to 1,024 datagrams, or 1 MiB. Return those of others with senders, and how many are ours."""
+    read, found, echoes, left_bytes = sock.recvfrom_into, list[tuple[bytes, Any]](), 0, _READ_MOST_BYTES
     append = found.append
     try:
         for _ in range(_READ_DATAGRAMS):
             size, sender = read(view)
+            left_bytes -= size
             if sender == own:
                 echoes += 1
             else:
                 append((bytes(view[:size]), sender))
+            if left_bytes < 0:
+                break
     except (BlockingIOError, InterruptedError):
         pass
     return found, echoes

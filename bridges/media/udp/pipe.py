@@ -14,7 +14,7 @@ from bus.errors import words_of
 from bus.wire.batch import Batch, from_payloads, payloads
 
 _READ_BYTES = 65536
-_READ_DATAGRAMS = 1024  # in one wake-up: faster than most can say them
+_READ_DATAGRAMS, _READ_MOST_BYTES = 1024, 1 << 20  # in one wake-up: faster than most can say them
 _OWN = 4096  # datagrams that may come back
 _SAID = 256  # datagrams without a message that wait; older ones give way
 
@@ -81,14 +81,17 @@ class UdpPipe(OpenPipe):
         self.stats.reject(FULL, count)
 
     def _read(self) -> list[Received]:
-        found = list[Received]()
+        found, left_bytes = list[Received](), _READ_MOST_BYTES
         for _ in range(_READ_DATAGRAMS):
+            if left_bytes < 0:
+                break
             try:
                 datagram, sender = self._socket.recvfrom(_READ_BYTES)
             except BlockingIOError:
                 break
             except ConnectionRefusedError:  # answer to an earlier datagram: the peer does not listen
                 continue
+            left_bytes -= len(datagram)
             if self._returns and datagram in self._own:
                 self._own.remove(datagram)
                 self.stats.reject("echo")

@@ -1,11 +1,17 @@
 """Two gateways with a durable trunk: what is said while the other end is away comes when it is back, once."""
 
+import asyncio
 from random import Random
 
 import pytest
 
+from bridges.bridge import Bridge
+from bridges.durable.door import Door
+from bridges.policy import Policy
+from bus.transports.links import bus_link
 from bus.wire.frame import pack
 from tests.bridges.durable.gateways import Gateway, Make, account, disk
+from tests.bridges.support import recorder, say
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 
@@ -127,3 +133,69 @@ async def test_a_journal_that_opens_late_is_used_from_then_on(make: Make) -> Non
     await b.hears(1)
     await until(lambda: a.end("gw-b").files.sent == 1, what="the acknowledgement")
     assert b.heard.messages == [reading(1)]
+
+
+async def test_an_older_appliance_gets_live_traffic_and_nothing_twice_when_it_is_new(make: Make) -> None:
+    """It does not answer a hello. What it got live is not kept for it; what it missed before is."""
+    a = make("gw-a", disk(), "gw-b")
+    await a.is_open()
+    port = free_port()
+    a.dial(f"tcp://127.0.0.1:{port}", "gw-b")
+    a.say(reading(0))
+    await until(lambda: a.end("gw-b").files.queued == 1, what="the journal")
+    older = Bridge("shop", 77)
+    heard = recorder(older.side("plain", Policy(opaque=True)))
+    link = bus_link(f"tcp://127.0.0.1:{port}", "listen", trunk=True)
+    link.open(older.side("trunk", Policy(trunk=True, opaque=True)), asyncio.get_running_loop())
+    await until(lambda: a.end("gw-b").is_plain, what="the plain peer")
+    a.say(reading(1))
+    await until(lambda: heard.messages == [reading(1)], what="the live reading")
+    assert a.end("gw-b").stats.dropped == {"plain peer": 1}
+    link.close()
+    b = make("gw-b", disk())
+    await b.is_open()
+    b.listen(f"tcp://127.0.0.1:{port}")
+    a.say(reading(2))
+    await b.hears(2)
+    assert b.heard.messages == [reading(0), reading(2)]
+
+
+async def test_an_end_whose_journal_fails_acknowledges_after_delivery(make: Make) -> None:
+    broken = disk()
+    broken.fails = {"open"}
+    a, b = make("gw-a", disk(), "gw-b"), make("gw-b", broken, "gw-a")
+    await a.is_open()
+    await until(lambda: b.house is not None and b.house.fault, what="the fault")
+    a.dial(b.listen("tcp://127.0.0.1:0", "gw-a").url, "gw-b")
+    a.say(reading(1))
+    await b.hears(1)
+    await until(lambda: a.end("gw-b").files.sent == 1, what="the acknowledgement")
+
+
+async def test_a_pipe_that_is_no_stream_is_a_plain_peer(make: Make) -> None:
+    gateway = make("gw-a", None)
+    door = Door(gateway.trunk, gateway.name, gateway.loop)
+    pipe = recorder(door, "inproc")
+    gateway.say(reading(1))
+    assert len(pipe.messages) == 1
+    say(door, pipe, reading(2))
+    assert gateway.heard.messages == [reading(1), reading(2)]
+    door.detach(pipe)
+    assert gateway.trunk.ports == ()
+
+
+async def test_an_answer_behind_live_traffic_is_heard(make: Make) -> None:
+    """The bus of the other end is busy: its answer to our hello comes behind what it says to everybody."""
+    a, b = make("gw-a", disk(), "gw-b"), make("gw-b", disk())
+    await a.is_open()
+    await b.is_open()
+    listening = b.listen()
+    a.dial(listening.url, "gw-b")
+    for number in range(200):
+        b.say(*[reading(number)] * 5)
+        await asyncio.sleep(0)
+    await until(lambda: a.end("gw-b").line is not None, what="the end")
+    a.say(reading(7))
+    await until(lambda: a.end("gw-b").files.sent == 1, what="the acknowledgement")
+    rejected = [port.stats.rejected for port in (*a.trunk.ports, *b.trunk.ports)]
+    assert not any("malformed" in counts for counts in rejected)

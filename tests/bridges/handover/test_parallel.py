@@ -32,8 +32,10 @@ class Trunk:
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
         self.ends: list[End] = []
+        self.carried_bytes = 0
 
     def carry(self, message: bytes, sender: "End") -> None:
+        self.carried_bytes += len(message)
         for end in self.ends:
             if end is not sender:
                 end.coming.append(message)
@@ -100,9 +102,10 @@ class Station(Hub):
 class Copy:
     """One gateway's copy of the bridge."""
 
-    def __init__(self, number: int, trunks: tuple[Trunk, Trunk]) -> None:
+    def __init__(self, number: int, trunks: tuple[Trunk, Trunk], hold_s: float = 0.0) -> None:
         self.bridge = Bridge("x", ORIGIN, clock=now)
-        sides = [self.bridge.side(str(n), Policy(trunk=True)) for n in range(2)]
+        policy = Policy(trunk=True, hold_s=hold_s * number, hold_always=True)
+        sides = [self.bridge.side(str(n), policy) for n in range(2)]
         self.parallel = self.bridge.forward_beside_others(Rank(number, 2))
         self.ends = [End(side, trunk) for side, trunk in zip(sides, trunks, strict=True)]
         self.sides = sides
@@ -112,13 +115,18 @@ class Copy:
 
 
 class World:
-    """Two stations and two copies of a bridge between them; `value()` says the data of the next frame."""
+    """Two stations and two copies of a bridge between them; `value()` says the data of the next frame.
 
-    def __init__(self, seed: int, bare: bool, value: Callable[[random.Random, int], object]) -> None:
+    The second copy holds what it sends for `hold_s`, and drops what it hears meanwhile.
+    """
+
+    def __init__(
+        self, seed: int, bare: bool, value: Callable[[random.Random, int], object], hold_s: float = 0.0
+    ) -> None:
         self.chance, self.value, self.number = random.Random(seed), value, 0
         self.trunks = Trunk(self.chance), Trunk(self.chance)
         self.stations = [Station(trunk, 77 + n, bare) for n, trunk in enumerate(self.trunks)]
-        self.copies = [Copy(number, self.trunks) for number in range(2)]
+        self.copies = [Copy(number, self.trunks, hold_s) for number in range(2)]
 
     async def work(self, count: int, pause_s: float = 0.05) -> None:
         for _ in range(count):
@@ -189,5 +197,32 @@ def test_every_message_arrives_once(
         await world.work(40)
         await world.rest()
         world.check()
+
+    run(live())
+
+
+@pytest.mark.parametrize(
+    ("bare", "hold_s", "least", "most"),
+    [(False, 0.0, 2.0, 2.0), (True, 0.0, 2.0, 2.0), (False, 0.04, 1.0, 1.02), (True, 0.04, 1.0, 1.2)],
+)
+def test_two_copies_cost_twice_the_bytes_and_next_to_nothing_where_all_hear(
+    bare: bool, hold_s: float, least: float, most: float
+) -> None:
+    """What one copy sends is what the stations said, in envelopes.
+
+    A plain frame is sent again whose copy the second heard before the frame itself.
+    """
+
+    async def live() -> None:
+        world = World(1, bare, VALUES["numbered"], hold_s)
+        await asyncio.sleep(11.0)
+        await world.work(400)
+        await world.rest()
+        world.check()
+        said = [frame for one in world.stations for frame in one.said]
+        whole = sum(len(wrap(frame, Envelope(1, 1))) for frame in said)
+        from_stations = sum(map(len, said)) if bare else whole
+        by_copies = sum(trunk.carried_bytes for trunk in world.trunks) - from_stations
+        assert least <= by_copies / whole <= most
 
     run(live())

@@ -9,14 +9,15 @@ from bridges.protocols.nmea.protocol import Nmea
 from bridges.protocols.protocol import Protocol
 from bridges.protocols.slip.protocol import Slip
 
+CR = 'lines that end with CR: `delimiter: "\\r"`, in an endpoint `delimiter=%0D`'
 BAUD = "another protocol, or another baud rate"
 
 
 @pytest.mark.parametrize(
     ("record", "sample", "words"),
     [
-        (Lines(), b"12.5 kg\r12.6 kg\r", 'lines that end with CR: `delimiter: "\\r"`'),
-        (Lines(delimiter=";"), b"12.5 kg\r12.6 kg\r", 'lines that end with CR: `delimiter: "\\r"`'),
+        (Lines(), b"12.5 kg\r12.6 kg\r", CR),
+        (Lines(delimiter=";"), b"12.5 kg\r12.6 kg\r", CR),
         (Lines(delimiter="\r"), b"12.5 kg\n12.6 kg\n", "lines that end with LF: leave `delimiter` out"),
         (Lines(delimiter=";"), b"12.5 kg\r\n12.6 kg\r\n", "lines that end with LF: leave `delimiter` out"),
         (Lines(), b"x" * 256, f"no LF in the last 256: another delimiter, {BAUD}"),

@@ -24,16 +24,7 @@ from tests.helpers.peers import until
 
 PATIENCE_S = 40.0
 """Ten times the usual limit, because the machine is emulated."""
-_forks = multiprocessing.get_context("forkserver")
-_forks.set_forkserver_preload(
-    [
-        __name__,
-        "bridges.media.i2c.mailbox_target",
-        "bridges.media.can.spoken",
-        "bridges.protocols.raw.translator",
-        "bridges.bridge",
-    ]
-)
+_forks = multiprocessing.get_context("fork")
 
 
 def ip(*words: str) -> None:
@@ -88,7 +79,7 @@ async def program(*command: str, **options: Any) -> AsyncIterator[Process]:
 async def python(module: str, *arguments: str) -> AsyncIterator[BaseProcess]:
     """Run `tests.kernel.guest.MODULE` in a process; yield that once it says that it is ready.
 
-    It is forked from one that has imported what these programs import: in emulation, that takes seconds.
+    It is a fork of this process, which has imported what it needs: in emulation, imports take seconds.
     """
     inside, outside = _forks.Pipe(duplex=False)
     process = _forks.Process(target=_main, args=(module, arguments, outside))
@@ -107,6 +98,7 @@ def _main(module: str, arguments: tuple[str, ...], output: Connection) -> None:
     """Run a module as a program, with its standard output in a pipe."""
     os.dup2(output.fileno(), 1)
     output.close()
+    sys.stdout = sys.__stdout__  # not what pytest captures
     sys.argv[1:] = arguments
     runpy.run_module(f"tests.kernel.guest.{module}", run_name="__main__")
 

@@ -1,4 +1,7 @@
-"""Each job finds exactly the faults that were planted in a capture."""
+"""Each job finds exactly the faults that were planted in a capture.
+
+That Spark's tables are Sail's is held for all jobs in tests/pipeline/engine/test_elsewhere.py.
+"""
 
 from collections import Counter
 from dataclasses import replace
@@ -137,7 +140,6 @@ def test_what_the_recorders_missed_is_counted(case: Planted, audited: findings.A
     assert +missed == +case.truth.missed
 
 
-@pytest.mark.engines(SPARK, SAIL)
 def test_takeovers_and_gaps(planted: Planted) -> None:
     """A bridge was away from the last frame of any pattern until the first one of any."""
     found = [row for row in failovers.failovers(planted.rows).collect() if row["from"] != row.to]
@@ -150,7 +152,6 @@ def test_takeovers_and_gaps(planted: Planted) -> None:
     assert all(abs(gap - t[3]) < spacing_ns for gap, t in zip(gaps, planted.truth.takeovers, strict=True))
 
 
-@pytest.mark.engines(SPARK, SAIL)
 def test_takeovers_of_each_pattern_are_those_of_its_bridge(planted: Planted) -> None:
     found = failovers.failovers(planted.rows).collect()
     assert {(row.bus, row.token) for row in found if row["from"] != row.to} == {
@@ -162,7 +163,6 @@ def test_takeovers_of_each_pattern_are_those_of_its_bridge(planted: Planted) -> 
     assert all(row.to is not None for row in found)
 
 
-@pytest.mark.engines(SPARK, SAIL)
 def test_rates_add_up_to_the_frames(planted: Planted) -> None:
     windows = rates.rates(planted.rows, seconds=1.0)
     brought: Counter[int] = Counter()
@@ -171,7 +171,6 @@ def test_rates_add_up_to_the_frames(planted: Planted) -> None:
     assert brought == {token(kind): planted.truth.by_kind[kind] for kind in KINDS}
 
 
-@pytest.mark.engines(SPARK, SAIL)
 def test_the_last_value_of_each_pattern(planted: Planted) -> None:
     found = {
         row.tokens[1]: (row.ts_ns, bytes(row.payload).decode()) for row in last.last(planted.rows).collect()
@@ -179,7 +178,6 @@ def test_the_last_value_of_each_pattern(planted: Planted) -> None:
     assert found == planted.truth.last
 
 
-@pytest.mark.engines(SPARK, SAIL)
 def test_clocks_are_put_right(planted: Planted) -> None:
     found = latency.latency(planted.rows)
     clocks = {row.gateway: row.ahead_ns for row in found.clocks.collect()}
@@ -193,7 +191,6 @@ def test_clocks_are_put_right(planted: Planted) -> None:
     assert {row.p99 for row in inside} == {40.0}
 
 
-@pytest.mark.engines(SPARK, SAIL)
 def test_names_that_share_a_token_and_tokens_without_a_name(planted: Planted, spark: "SparkSession") -> None:
     given = read(planted.directory / FILE)
     assert len(given) == planted.plan.names

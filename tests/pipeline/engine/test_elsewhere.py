@@ -23,6 +23,7 @@ from capture import parquet
 from capture.files import boot_of, finished, gateway_of, opened
 from capture.schema import Kind
 from pipeline import jobs
+from pipeline.engine.session import SMALL
 from pipeline.input import read as capture
 from tests.pipeline.every_job import TABLES, Answers, answers
 from tests.pipeline.processes import PLAN, on_sail, run, there
@@ -55,7 +56,8 @@ def here(spark: "SparkSession", directory: Path) -> Answers:
 def test_a_connect_session_gives_the_same(here: Answers, directory: Path, connect_port: int) -> None:
     if not connect_port:
         pytest.skip("Connect's client is not installed: pip install -e '.[connect]'")
-    assert there(directory, "--remote", f"sc://127.0.0.1:{connect_port}") == here
+    settings = [word for name, value in SMALL.items() for word in ("--conf", f"{name}={value}")]
+    assert there(directory, "--remote", f"sc://127.0.0.1:{connect_port}", *settings) == here
 
 
 def test_a_session_that_somebody_has_closed_is_one_clear_line(

@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
+import psutil
 import pytest
 
 from tests.helpers import ROOT, alone, s3
@@ -30,7 +31,7 @@ pytest.importorskip("pysail")
 
 from pipeline.engine import choice, java, serve
 from pipeline.engine.jars import spark_home
-from pipeline.engine.jvm import options, until
+from pipeline.engine.jvm import archived, options, until
 from tests.pipeline.engines import QUICK, SHORT_LIVED_INTERPRETED
 from tests.pipeline.every_job import Answers, without_all_but
 from tests.pipeline.processes import PLAN, on_sail, several, tables, there
@@ -66,7 +67,7 @@ def due(directory: Path) -> Answers:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_server_that_is_ended_leaves_no_java(number: signal.Signals) -> None:
+def test_a_server_that_is_ended_leaves_no_process(number: signal.Signals) -> None:
     pytest.importorskip("grpc")
     port = free_port()
     words = ["-m", "buscoupler", "pipeline", "serve", "--port", str(port), "--memory", "1g"]
@@ -76,6 +77,8 @@ def test_a_server_that_is_ended_leaves_no_java(number: signal.Signals) -> None:
         process.send_signal(number)
         assert process.wait(60) == 0
         assert not serve.listening(port, 0.5)
+        left = (" ".join(one.info["cmdline"] or ()) for one in psutil.process_iter(["cmdline"]))
+        assert not [words for words in left if f"localhost:{port}/" in words], "its rehearsal"
     finally:
         process.kill()
 
@@ -139,8 +142,9 @@ def daemon(tmp_path: Path, name: str, *words: str) -> "Iterator[subprocess.Popen
     environment["SPARK_SCALA_VERSION"] = scala  # spark-class says so else, and workers ask for it
     with (tmp_path / name).open("wb") as log:
         process = subprocess.Popen(
-            [found.program, *options("512m"), *words], stdout=log, stderr=log, env=environment, cwd=tmp_path
-        )
+            [found.program, *options("512m"), *archived(found), *words],
+            stdout=log, stderr=log, env=environment, cwd=tmp_path,
+        )  # fmt: skip
     try:
         yield process
     finally:
