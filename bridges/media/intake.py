@@ -38,19 +38,23 @@ class _Waiting:
         self.number, self.held_bytes = number, 0
         self.senders: dict[int, deque[Waits]] = {}
 
-    def put(self, one: Waits, first: bool = False) -> None:
-        waiting = self.senders.setdefault(hash(one[1]) % _GROUPS, deque())
+    def put(self, one: Waits, cost: int, first: bool = False) -> None:
+        number = hash(one[1]) % _GROUPS
+        waiting = self.senders.get(number)
+        if waiting is None:
+            waiting = self.senders[number] = deque()
         waiting.appendleft(one) if first else waiting.append(one)
-        self.held_bytes += cost_of(one)
+        self.held_bytes += cost
 
     def take(self) -> Waits:
-        """Return the next datagram of the next sender, who is then the last."""
+        """Return what is next of the next sender, who is then the last."""
         sender = next(iter(self.senders))
-        waiting = self.senders.pop(sender)
+        waiting = self.senders[sender]
         one = waiting.popleft()
-        if waiting:
-            self.senders[sender] = waiting
-        self.held_bytes -= cost_of(one)
+        if not waiting or len(self.senders) > 1:
+            del self.senders[sender]
+            if waiting:
+                self.senders[sender] = waiting
         return one
 
     def drop(self) -> None:
@@ -78,11 +82,13 @@ class Intake:
         """Let datagrams wait. Return how many were dropped for it, of these or of others."""
         dropped = 0
         for one in received:
-            group = self._group(one[1])
-            if self._held_bytes > self._most_bytes - cost_of(one) and self._is_full_of(group):
+            group, cost = self._group(one[1]), _EACH_BYTES + len(one[0])
+            if self._held_bytes > self._most_bytes - cost and self._is_full_of(group):
                 dropped += 1
                 continue
-            self._add(group, one)
+            group.put(one, cost)
+            self._count += 1
+            self._held_bytes += cost
             while self._held_bytes > self._most_bytes:
                 self._drop(group)
                 dropped += 1
@@ -90,7 +96,10 @@ class Intake:
 
     def put_back(self, rest: Waits) -> None:
         """Let the rest of a datagram wait, before all else of its sender, who has had a turn."""
-        self._add(self._group(rest[1]), rest, first=True)
+        cost = cost_of(rest)
+        self._group(rest[1]).put(rest, cost, first=True)
+        self._count += 1
+        self._held_bytes += cost
 
     def _group(self, sender: Hashable) -> _Waiting:
         number = hash(sender[0] if isinstance(sender, tuple) else sender) % _GROUPS
@@ -98,11 +107,6 @@ class Intake:
         if group is None:
             group = self._groups[number] = _Waiting(number)
         return group
-
-    def _add(self, group: _Waiting, one: Waits, first: bool = False) -> None:
-        group.put(one, first)
-        self._count += 1
-        self._held_bytes += cost_of(one)
 
     def _is_full_of(self, group: _Waiting) -> bool:
         """Tell whether one sender of a group has most, and so would lose what comes from the group."""
@@ -122,17 +126,21 @@ class Intake:
 
     def take(self, size_bytes: int) -> list[Waits]:
         """Return what is next, of so many bytes or just above; nothing if nothing waits."""
-        taken, taken_bytes = list[Waits](), 0
-        while self._count and taken_bytes < size_bytes:
-            number = next(iter(self._groups))
-            group = self._groups.pop(number)
+        taken, taken_bytes, groups = list[Waits](), 0, self._groups
+        while groups and taken_bytes < size_bytes:
+            number = next(iter(groups))
+            group = groups[number]
             one = group.take()
-            if group.senders:
-                self._groups[number] = group
-            self._count -= 1
-            self._held_bytes -= cost_of(one)
+            size = size_of(one)
+            group.held_bytes -= _EACH_BYTES + size
+            if not group.senders or len(groups) > 1:
+                del groups[number]
+                if group.senders:
+                    groups[number] = group
             taken.append(one)
-            taken_bytes += size_of(one)
+            taken_bytes += size
+        self._count -= len(taken)
+        self._held_bytes -= taken_bytes + _EACH_BYTES * len(taken)
         return taken
 
 
@@ -167,9 +175,12 @@ class Turns:
         self._expected = False
 
     def hear(self, received: Sequence[Received]) -> None:
-        """Take datagrams that have just come."""
-        if not self._intake and sum(map(size_of, received)) <= _LITTLE_BYTES:
+        """Take datagrams that have just come. What one turn handles need not wait."""
+        size_bytes = sum([len(datagram) for datagram, _ in received])
+        if not self._intake and size_bytes <= _LITTLE_BYTES:
             return self._tell(self._decode(received))
+        if not self._intake and size_bytes <= self._portion.size_bytes:
+            return self._work(received, size_bytes)
         if lost := self._intake.put(received):
             self._lose(lost)
         return None if self._expected else self._turn()
@@ -180,15 +191,18 @@ class Turns:
 
     def _turn(self) -> None:
         self._expected = False
-        began_s = thread_time()
         taken = self._intake.take(self._portion.size_bytes)
+        self._work(taken, sum(map(size_of, taken)))
+
+    def _work(self, taken: Sequence[Waits], size_bytes: int) -> None:
+        began_s = thread_time()
         self._handle(taken)
-        self._portion.note(sum(map(size_of, taken)), thread_time() - began_s)
+        self._portion.note(size_bytes, thread_time() - began_s)
         if self._intake and not self._expected:
             self._expected = True
             self._loop.call_soon(self._turn)
 
-    def _handle(self, taken: list[Waits]) -> None:
+    def _handle(self, taken: Sequence[Waits]) -> None:
         short = list[Received]()
         for content, sender in taken:
             if isinstance(content, Batch):

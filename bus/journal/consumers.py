@@ -19,6 +19,7 @@ FULL, EXPIRED, DAMAGED, EMPTIED = "journal full", "expired", "damaged", "emptied
 ENDS_MAX: Final = 64
 RANGES_MAX: Final = 4096
 """Ranges of numbers that are noted of one consumer; more is acknowledged when others join them."""
+_REASONS: Final = (FULL, EXPIRED, DAMAGED)
 _RUNNING, _END = "running_s", "end"
 
 
@@ -75,7 +76,8 @@ class Consumers:
     @property
     def highest(self) -> int:
         """The highest number that is noted; 0 without one."""
-        return max((held.last for held in self._acknowledged.sets.values()), default=0)
+        lost = (held for key, held in self._counts.sets.items() if key.partition("/")[0] in _REASONS)
+        return max((held.last for held in (*self._acknowledged.sets.values(), *lost)), default=0)
 
     def acknowledge(self, name: str, first: int, last: int) -> bool:
         """Note that a consumer has numbers, or is not to have them; return False if there is no room."""
@@ -115,9 +117,8 @@ class Consumers:
     @property
     def losses(self) -> dict[str, dict[str, int]]:
         """The messages that each consumer did not get, by reason, since the journal was made."""
-        always = (FULL, EXPIRED, DAMAGED)
         return {
-            name: {why: self._lost(name, why).count for why in always} | self._emptied(name)
+            name: {why: self._lost(name, why).count for why in _REASONS} | self._emptied(name)
             for name in self.names
         }
 

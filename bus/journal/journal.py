@@ -251,6 +251,8 @@ class Journal:
 
         Damaged messages are counted in `losses`, and given up. Raises `OSError`."""
         records, following = self._reader.read(number, most_bytes, min(until, self.next))
+        if self._consumers.gone.last >= number:  # what an append that failed left may have their numbers
+            records = [one for one in records if not self._consumers.gone.covers(one.number, one.last)]
         damaged = gone = 0
         for first, last in between(number, records, following):
             lost = self._consumers.gone.missing(first, last)
