@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from appliance.explain.hop import Exit, Hop, gained
 from appliance.parts.bridge import BridgePart
 from appliance.parts.bus import BusPart
+from bridges.durable.end import End
 from bridges.side import Port
 from bus.hub import Link, Pipe, chain, counts_of
 from bus.ledger import Stats
@@ -82,9 +83,11 @@ class _Offer:
             self.stopped = dropped
             return
         self.at_ns = now_ns
+        if isinstance(self._last, End):
+            self.remarks = (f"kept for {self._last.gateway} until acknowledged",)
         if dropped:
             others = gain.offered - 1
-            self.remarks = (f"or stopped, as some of the {others} with it were: {', '.join(dropped)}",)
+            self.remarks += (f"or stopped, as some of the {others} with it were: {', '.join(dropped)}",)
 
 
 class Arrival:

@@ -14,6 +14,7 @@ from appliance.parts.bridge import BridgePart, Leg
 from appliance.parts.build import Builder, Part
 from appliance.parts.bus import BusPart
 from appliance.parts.site import Site
+from bridges.durable.sifting import KEEP_ALL, Sieve
 from bridges.permits import REASON, refuses
 from bus.hub import Hub, Pipe
 from bus.ledger import Account, Stats
@@ -39,7 +40,8 @@ class _Probe(Pipe):
     """A pipe in place of a link of a part. It keeps the batches that it is given in `taken`.
 
     `account` is the name of its account in the ledger of the part. `others` are the probes at the other end,
-    or all on the same wire. `outside`: somebody who is no part of the file may be at the other end.
+    or all on the same wire. `outside`: somebody who is no part of the file may be at the other end. What
+    passes `sieve` is kept in a journal for the gateways in `keeps`.
     """
 
     def __init__(self, part: BusPart | BridgePart, hub: Hub, end: str, remarks: tuple[str, ...] = ()) -> None:
@@ -51,6 +53,8 @@ class _Probe(Pipe):
         self.peers: tuple[Peer, ...] = ()
         self.outside = True  # somebody who is no part of this file may be at the other end
         self.renames = False
+        self.keeps: tuple[str, ...] = ()
+        self.sieve = KEEP_ALL
         hub.attach(self)
 
     @property
@@ -109,6 +113,7 @@ class Rehearsal:
         """Add a probe called `name` in place of a link of a bus, with the list of its peers."""
         made = self._probe(part, part.hub_for(end.at.trunk), name)
         made.peers = end.at.peers or ()
+        made.keeps, made.sieve = end.at.keeps_for, Sieve(end.at.kept)
         return made
 
     def _add_bridge(self, part: BridgePart) -> None:
@@ -199,7 +204,7 @@ class Rehearsal:
             waiting += ((other, batch) for batch in taken for other in probe.others if other is not probe)
         stopped = stopped or refused
         named = self._named("as", taken) if probe.renames else ()
-        remarks = (*named, *probe.remarks, *self._on_wire(probe, taken, size))
+        remarks = (*named, *probe.remarks, *_kept(probe, taken), *self._on_wire(probe, taken, size))
         return Exit(probe.end, None if stopped else 0, stopped=stopped, remarks=remarks)
 
     def _on_wire(self, probe: _Probe, taken: Sequence[Batch], size: int) -> Iterator[str]:
@@ -231,6 +236,12 @@ def _frames(batches: Sequence[Batch]) -> Iterator[bytes]:
     """Yield the frames of the first batch, without envelopes."""
     parts = (take_apart(message) for batch in batches[:1] for message in payloads(batch))
     return (one.content for one in parts if one.is_frame)
+
+
+def _kept(probe: _Probe, taken: Sequence[Batch]) -> Iterator[str]:
+    """Yield for whom what left by a probe is kept in a journal."""
+    if probe.keeps and any(probe.sieve.divided(batch)[0] for batch in taken):
+        yield f"kept for {', '.join(probe.keeps)} until acknowledged"
 
 
 def _parts(gateway: Resolved) -> Iterable[Part]:

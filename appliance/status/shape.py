@@ -89,7 +89,15 @@ _BOX = {"gateway": _TEXT, "address": _TEXT, "x": _REAL, "y": _REAL, "width": _RE
 _NODE = {
     "id": _TEXT, "kind": _TEXT, "name": _TEXT, "gateway": _TEXT, "detail": _TEXT, "x": _REAL, "y": _REAL,
 }  # fmt: skip
-_EDGE = {"id": _TEXT, "one": _TEXT, "other": _TEXT, "trunk": _YES, "standby": _YES, "path": [_REAL]}
+_EDGE = {
+    "id": _TEXT,
+    "one": _TEXT,
+    "other": _TEXT,
+    "trunk": _YES,
+    "standby": _YES,
+    "path": [_REAL],
+    "durable": Maybe(_YES),
+}
 _DRAWING = {"width": _REAL, "height": _REAL, "boxes": [_BOX], "nodes": [_NODE], "edges": [_EDGE]}
 _TRANSIT = {
     "hub": _TEXT, "one": _TEXT, "other": _TEXT, "bounds_s": [_REAL], "counts": [_NUMBER], "sum_s": _REAL,

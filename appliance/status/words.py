@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from bridges.durable.settings import ACKNOWLEDGES
 from bus.reasons import is_intended
 from bus.report import READINGS
 
@@ -93,11 +94,7 @@ def troubles(status: Row) -> Iterator[str]:
             yield f"bridge {role['bridge']}: not ready: {role['cause']}"
 
 
-_ENDS: Mapping[str, str] = {
-    "synced": "acknowledges after its fdatasync",
-    "delivered": "acknowledges after delivery",
-    "plain": "plain, acknowledges nothing",
-}
+_ENDS: Mapping[str, str] = {**ACKNOWLEDGES, "plain": "plain, acknowledges nothing"}
 
 
 def kept(row: Row) -> list[str]:

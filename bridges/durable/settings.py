@@ -10,6 +10,12 @@ from bus.urls import split_url
 ENDS_MAX: Final = 63
 """So many ends may keep one journal: each has a bit in its records."""
 
+ACKNOWLEDGES: Final = {
+    "synced": "acknowledges after its fdatasync",
+    "delivered": "acknowledges after delivery",
+}
+"""When an end acknowledges, in words, by its state."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Durable(Record):

@@ -6,7 +6,7 @@ from os.path import normpath
 
 from topologies.findings import Finding, error, note
 from topologies.model import Topology
-from topologies.wiring.durable import Keeping, keepings
+from topologies.wiring.durable import Keeping, keepings, kept_words, syncs
 from topologies.wiring.segments import Wiring
 
 
@@ -51,11 +51,12 @@ def _twice(bus: str, addresses: list[Keeping]) -> Iterator[Finding]:
 
 
 def _promised(topology: Topology, bus: str, addresses: list[Keeping]) -> Iterator[Finding]:
-    """Yield what the acknowledgements of each end mean."""
-    keeping = {spec.on for name, spec in topology.buses.items() if keepings(topology, name)}
+    """Yield where each journal is, for whom it is kept, and what the acknowledgements of each end mean."""
     for one in addresses:
+        if one.gateways:
+            yield note(one.durable.where, f"bus {bus} {kept_words(topology, one)}")
         for gateway in one.gateways:
-            if gateway in topology.gateways and gateway not in keeping:
+            if syncs(topology, gateway) is False:
                 text = (
                     f"gateway {gateway} keeps no journal: it acknowledges what its bus has got, and forgets"
                 )

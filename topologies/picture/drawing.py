@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from topologies.model import Topology, running
 from topologies.picture.layout import WIDE, Box, Drawing, Edge, Node, placed
 from topologies.picture.show import place_of, side_label
+from topologies.wiring.durable import durable_lines
 from topologies.wiring.ids import bridge_id, link_between, link_id
 from topologies.wiring.reach import brokers_of
 from topologies.wiring.segments import Joint, Wiring, joined, wired
@@ -44,8 +45,11 @@ def _parts(topology: Topology, gateway: str) -> list[Node]:
 
 def _edges(wiring: Wiring) -> Iterator[Edge]:
     topology, best = wiring.topology, wiring.best
+    kept = durable_lines(topology)
     for edge in wiring.links(()):
-        yield Edge(link_between(edge.one, edge.other), edge.one, edge.other, edge.trunk)
+        one, other = edge.one, edge.other
+        is_durable = edge.trunk and tuple(sorted((one, other))) in kept
+        yield Edge(link_between(one, other), one, other, edge.trunk, durable=is_durable)
     for joint in wiring.joints:
         node = bridge_id(joint.bridge, joint.gateway)
         yield Edge(f"{node}/{joint.number}", node, joint.wire, joint.trunk, joint.candidate not in best)

@@ -29,7 +29,8 @@ class Node(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """A line between two nodes, by their ids. `standby`: only used when this gateway takes over.
+    """A line between two nodes, by their ids. `standby`: only used when this gateway takes over. `durable`: a
+    trunk with a journal.
 
     `path` is a cubic curve: its two ends with their two handles between them, each as x and y.
     """
@@ -40,6 +41,7 @@ class Edge(NamedTuple):
     trunk: bool = False
     standby: bool = False
     path: tuple[float, ...] = ()
+    durable: bool = False
 
 
 class Box(NamedTuple):

@@ -20,6 +20,7 @@ from topologies.model import (
     running,
 )
 from topologies.quantities import of_side
+from topologies.wiring.durable import durable_lines, keepings, kept_words
 from topologies.wiring.filters import is_bus, takes_frames_only
 from topologies.wiring.reach import brokers_of, bus_at, dials_of
 from topologies.wiring.segments import Edge, Joint, Wiring, is_trunk, joined, wired
@@ -71,13 +72,19 @@ def _gateway(topology: Topology, name: str, gateway: Gateway) -> Tree:
 
 def _bus(topology: Topology, name: str) -> Tree:
     bus = topology.buses[name]
+    kept = {
+        (one.mode, one.address.url): [(kept_words(topology, one), list[Tree]())]
+        for one in keepings(topology, name)
+    }
     children: list[Tree] = [
-        (_line(f"listen {listen.url}", _trunk(listen.trunk)), []) for listen in bus.listen
+        (_line(f"listen {listen.url}", _trunk(listen.trunk)), kept.get(("listen", listen.url), []))
+        for listen in bus.listen
     ]
     for dial in dials_of(topology, name):
         target = bus_at(topology, dial.url, bus.on)
         known = f"(bus {target})" if target else ""
-        children.append((_line(f"dial {dial.url}", known, _trunk(dial.trunk)), []))
+        label = _line(f"dial {dial.url}", known, _trunk(dial.trunk))
+        children.append((label, kept.get(("dial", dial.url), [])))
     return f"bus {name}", children
 
 
@@ -176,13 +183,16 @@ def _mermaid(wiring: Wiring) -> str:
     Thick lines are trunks. Dotted ones, with the name of its gateway, are what only a standby joins.
     """
     topology, best, drawing = wiring.topology, wiring.best, _Drawing()
+    kept = durable_lines(topology)
     for name, gateway in topology.gateways.items():
         _draw_gateway(drawing, topology, name, gateway)
     drawn = set[tuple[str, str, int]]()
     for edge in wiring.edges:
         if edge.joint is None:
             end = drawing.node(edge.other, label=edge.other.removeprefix("url "))
-            drawing.line(edge.one, "==>" if edge.trunk else "-->", end)
+            is_durable = edge.trunk and tuple(sorted((edge.one, edge.other))) in kept
+            arrow = "==>|durable|" if is_durable else "==>" if edge.trunk else "-->"
+            drawing.line(edge.one, arrow, end)
         elif (key := (edge.one, edge.other, edge.joint.number)) not in drawn:
             drawn.add(key)
             is_best = edge.joint.candidate in best

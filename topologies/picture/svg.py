@@ -89,7 +89,11 @@ def _box(box: Box, mark: Mark) -> str:
 
 
 def _edge(edge: Edge, mark: Mark) -> Iterator[str]:
-    kinds = "".join(f" {word}" for word, on in (("trunk", edge.trunk), ("standby", edge.standby)) if on)
+    kinds = "".join(
+        f" {word}"
+        for word, on in (("trunk", edge.trunk), ("durable", edge.durable), ("standby", edge.standby))
+        if on
+    )
     x1, y1, ax, ay, bx, by, x2, y2 = edge.path
     x, y = (x1 + 3 * ax + 3 * bx + x2) / 8, (y1 + 3 * ay + 3 * by + y2) / 8
     first, second = (*mark.lines, "", "")[:2]

@@ -190,3 +190,22 @@ def test_each_name_of_a_frame_is_a_step(
     main(["explain", pattern, str(file), "--from", f"bus {bus}"])
     shown = capsys.readouterr().out
     assert [word for word in words if word not in shown] == [], shown
+
+
+def test_a_hop_by_a_durable_trunk_says_for_whom_it_is_kept() -> None:
+    text = """\
+name: t
+gateways: {a: {address: 10.0.0.1}, b: {address: 10.0.0.2}}
+buses:
+  p: {on: a, listen: [tcp://0.0.0.0:4, {url: "tcp://0.0.0.0:5", trunk: true}]}
+  q: {on: b, listen: tcp://0.0.0.0:6, trunks: [{bus: p, durable: {directory: /j, pattern: x}}]}
+"""
+    plan, start = rehearsal(loads(text)), "bus q: listen tcp://0.0.0.0:6"
+    told = {
+        pattern: [
+            word for hop in plan.run(frame(pattern), start) for way in hop.exits for word in way.remarks
+        ]
+        for pattern in ("x/y", "z")
+    }
+    assert "kept for a until acknowledged" in told["x/y"]
+    assert not any("kept" in word for word in told["z"])

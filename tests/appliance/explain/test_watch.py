@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
@@ -260,3 +261,31 @@ async def test_a_watch_that_is_closed_sees_nothing_more() -> None:
         w.part("bus p").hub.publish(Batch(b"", 0))
         w.send("z")
         assert len(w.watch.hops()) == 1  # what it sent itself
+
+
+async def test_a_frame_that_a_journal_keeps_says_so(tmp_path: Path) -> None:
+    text = """\
+name: t
+gateways: {{gw: {{address: 127.0.0.1}}}}
+buses:
+  p: {{on: gw, listen: "tcp://127.0.0.1:0", dial: [{{url: "{0}", trunk: true, durable: {1}}}]}}
+"""
+    durable = f"{{directory: {tmp_path}/j, for: far}}"
+    gateway = appliance_of(loads(text.format(f"tcp://127.0.0.1:{free_port()}", durable)), "gw")
+    gateway.open(asyncio.get_running_loop())
+    seen = Watch(
+        MARK,
+        [part for part in gateway.parts.values() if isinstance(part, BusPart)],
+        asyncio.get_running_loop(),
+    )
+    try:
+        (part,) = (part for part in gateway.parts.values() if isinstance(part, BusPart))
+        seen.send(part, part.entries[0], pack(PUB, pattern_of("a"), MARK))
+
+        def said() -> list[str]:
+            return [word for hop in seen.hops() for way in hop.exits for word in way.remarks]
+
+        await until(lambda: "kept for far until acknowledged" in said(), what="the journal")
+    finally:
+        seen.close()
+        gateway.close()

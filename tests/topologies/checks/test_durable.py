@@ -90,3 +90,11 @@ def test_a_side_may_take_what_is_late() -> None:
     text = JOINED % ("", "p") + bridge
     assert errors(text % "") == []
     assert "late has no effect" in said(text % ", late: true")
+
+
+def test_where_a_journal_is_for_whom_and_how_that_acknowledges_is_told() -> None:
+    told = [one.text for one in check(loads(JOINED % (", durable: {directory: /k, for: [b, far]}", KEPT)))]
+    assert "bus p keeps for b (acknowledges after its fdatasync), far in /k" in told
+    assert "bus q keeps for a (acknowledges after its fdatasync) in /j" in told
+    told = [one.text for one in check(loads(JOINED % ("", KEPT)))]
+    assert "bus q keeps for a (acknowledges after delivery) in /j" in told

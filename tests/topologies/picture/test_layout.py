@@ -31,7 +31,7 @@ def paths(layout: Layout) -> dict[str, list[int]]:
 
 def test_what_has_no_place_yet_is_at_zero_and_is_no_trunk_and_no_standby() -> None:
     assert PARTS[0][4:] == ("", 0, 0)
-    assert EDGES[0][3:] == (False, False, ())
+    assert EDGES[0][3:] == (False, False, (), False)
     assert BOXES[0][2:] == (0, 0, 0, 0)
     assert DRAWING.node_width == NODE_WIDTH == 152
 

@@ -117,3 +117,26 @@ def test_thick_lines_are_trunks_and_dotted_ones_are_of_devices_inside_their_bus(
         ("bus q", "-->", "tcp://192.0.2.3:1"),
         ("bus q", "==>", "bus p"),
     ]
+
+
+def test_a_durable_trunk_says_so_in_each_picture() -> None:
+    from topologies.picture.drawing import draw
+    from topologies.picture.svg import svg
+
+    text = """\
+name: t
+gateways: {a: {address: 10.0.0.1}, b: {address: 10.0.0.2}}
+buses:
+  p: {on: a, listen: [{url: "tcp://0.0.0.0:5", trunk: true%s}]}
+  q: {on: b, listen: tcp://0.0.0.0:6, trunks: [%s]}
+"""
+    kept = loads(text % (", durable: {directory: /k, for: [b, far]}", "{bus: p, durable: /j}"))
+    assert "keeps for b (acknowledges after its fdatasync), far in /k" in show(kept)
+    assert "keeps for a (acknowledges after its fdatasync) in /j" in show(kept)
+    assert "==>|durable|" in show(kept, "mermaid")
+    assert 'class="edge trunk durable' in svg(draw(kept))
+    for one in (", durable: /k", "p"), ("", "{bus: p, durable: /j}"):
+        assert "==>|durable|" in show(loads(text % one), "mermaid")
+    plain = loads(text % ("", "p"))
+    assert "keeps for" not in show(plain)
+    assert "durable" not in show(plain, "mermaid") + svg(draw(plain))
