@@ -112,6 +112,7 @@ def test_imports_go_one_way(package: str) -> None:
 def test_topologies_know_of_bridges_only_tables_and_records() -> None:
     allowed = {
         "bridges.durable.settings",
+        "bridges.durable.settings.ACKNOWLEDGES",
         "bridges.durable.settings.Durable",
         "bridges.durable.settings.check_durable",
         "bridges.front.settings",
