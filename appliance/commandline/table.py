@@ -196,6 +196,16 @@ COMMANDS: Final = {
         ),
         "nothing came, or a message came too fast to be recorded",
     ),
+    "journal": Command(
+        f"{_IN}.journal",
+        "wire/durable.md",
+        "list, verify, export, empty or send the journal of a durable trunk",
+        (
+            "buscoupler journal /var/lib/buscoupler/trunk",
+            "buscoupler journal send /var/lib/buscoupler/trunk tcp://10.0.0.12:5556",
+        ),
+        "the journal has faults, nobody can take what it has, or a process has it open",
+    ),
     "traffic": Command(
         f"{_IN}.traffic",
         "tutorial.md#5-record-it-and-check-it",

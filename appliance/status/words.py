@@ -103,12 +103,13 @@ _ENDS: Mapping[str, str] = {
 def kept(row: Row) -> list[str]:
     """Return what a journal keeps for each end, a line each; none for other links."""
     return [
-        f"for {end['for']} ({_ENDS.get(end['state'], end['state'])}): {_waits(end)}"
+        f"for {end['for']} ({_ENDS.get(end['state'], end['state'])}): {waits(end)}"
         for end in row.get("kept", ())
     ]
 
 
-def _waits(end: Row) -> str:
+def waits(end: Row) -> str:
+    """Return what waits in a journal for an end: messages, bytes, age of the oldest, and time to go."""
     if not end["messages"]:
         return "nothing waits"
     words = [f"{end['messages']:,} messages, {end['bytes'] / 1e6:.1f} MB"]

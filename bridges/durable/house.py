@@ -82,7 +82,7 @@ class House:
         self._pending_bytes = 0
         self._passing: Taken | None = None
         self._held = list[Taken]()
-        self._news = set[str]()
+        self._news = dict[str, Sender]()
         self._when_open = list[Callable[[], None]]()
         self._timers = dict[str, TimerHandle]()
         self._is_committing = False
@@ -173,9 +173,8 @@ class House:
 
     def _take_news(self) -> Acknowledged:
         """Return what ends have acknowledged, of those from whom there is news since the last call."""
-        news, self._news = self._news, set()
-        senders = ((name, end.sender) for name, end in self._ends.items() if name in news)
-        return {name: list(sender.acknowledged) for name, sender in senders if sender is not None}
+        news, self._news = self._news, {}  # also from ends whose links have closed since
+        return {name: list(sender.acknowledged) for name, sender in news.items()}
 
     def _ticked(self, future: "Future[Worked]") -> None:
         if error := future.exception():
@@ -323,7 +322,7 @@ class House:
         if found is None or sender is None:
             return
         end.acknowledged(sender.heard(ranges, self._clock()) if sender.is_up else sender.begin(ranges))
-        self._news.add(end.gateway)
+        self._news[end.gateway] = sender
         self.catch_up(end)
 
     def catch_up(self, end: End) -> None:

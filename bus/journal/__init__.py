@@ -4,5 +4,5 @@
 and `segment` the formats. `files` is the layer below, over the operating system. `identity` says whose
 journal a directory is, `consumers` know who has what, and `memory` what came from other journals, both as
 `notes`. `store` keeps the segments, `reading` finds records in them, and `scan` looks through one. `verify`
-looks at a directory without its lock. `errors` are what all of it raises.
+looks at a directory without its lock, and `summary` at less of it. `errors` are what all of it raises.
 """

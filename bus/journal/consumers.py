@@ -14,11 +14,12 @@ from bus.journal.files import Files
 from bus.journal.notes import ACKNOWLEDGED, COUNTS, GONE, Notes
 from bus.journal.ranges import RangeSet
 
-FULL, EXPIRED, DAMAGED = "journal full", "expired", "damaged"
+FULL, EXPIRED, DAMAGED, EMPTIED = "journal full", "expired", "damaged", "emptied"
 """Why a consumer does not get a message."""
 ENDS_MAX: Final = 64
 RANGES_MAX: Final = 4096
 """Ranges of numbers that are noted of one consumer; more is acknowledged when others join them."""
+_REASONS: Final = (FULL, EXPIRED, DAMAGED)
 _RUNNING, _END = "running_s", "end"
 
 
@@ -75,7 +76,8 @@ class Consumers:
     @property
     def highest(self) -> int:
         """The highest number that is noted; 0 without one."""
-        return max((held.last for held in self._acknowledged.sets.values()), default=0)
+        lost = (held for key, held in self._counts.sets.items() if key.partition("/")[0] in _REASONS)
+        return max((held.last for held in (*self._acknowledged.sets.values(), *lost)), default=0)
 
     def acknowledge(self, name: str, first: int, last: int) -> bool:
         """Note that a consumer has numbers, or is not to have them; return False if there is no room."""
@@ -96,6 +98,17 @@ class Consumers:
         self._acknowledged.add(GONE, first, last)
         self._counts.sync()
 
+    def empty(self, name: str, last: int) -> int:
+        """Count as lost what a consumer lacks, up to `last`; return how many messages. Raises `OSError`."""
+        missing = self.of(name).missing(0, last)
+        for low, high in missing:
+            while not self._counts.add(f"{EMPTIED}/{name}", low, high, RANGES_MAX):
+                self._lost(name, EMPTIED).close_smallest()
+        self._counts.sync()
+        self._acknowledged.add(name, 0, last)
+        self.sync()
+        return sum(high - low + 1 for low, high in missing)
+
     def give_up(self, first: int, last: int) -> None:
         """Note, on disk, that these numbers are gone, because all have them. Raises `OSError`."""
         self._acknowledged.add(GONE, first, last)
@@ -104,11 +117,17 @@ class Consumers:
     @property
     def losses(self) -> dict[str, dict[str, int]]:
         """The messages that each consumer did not get, by reason, since the journal was made."""
-        reasons = (FULL, EXPIRED, DAMAGED)
         return {
-            name: {reason: self._counts.of(f"{reason}/{name}").count for reason in reasons}
+            name: {why: self._lost(name, why).count for why in _REASONS} | self._emptied(name)
             for name in self.names
         }
+
+    def _lost(self, name: str, reason: str) -> RangeSet:
+        return self._counts.of(f"{reason}/{name}")
+
+    def _emptied(self, name: str) -> dict[str, int]:
+        count = self._lost(name, EMPTIED).count
+        return {EMPTIED: count} if count else {}
 
     def index(self, name: str) -> int:
         """Return the bit of a consumer, which stays the same over restarts. Raises `JournalError`."""

@@ -26,7 +26,7 @@ from bus.journal.ranges import U64_MAX, Range, RangeSet
 from bus.journal.reading import Reader
 from bus.journal.record import Record
 from bus.journal.scan import ending
-from bus.journal.segment import START, Segment, first_of
+from bus.journal.segment import START, Segment, first_of, share
 from bus.journal.store import Store
 
 __all__ = ["DAMAGED", "EXPIRED", "FULL", "Appended", "Backlog", "Group", "Journal", "Read"]
@@ -251,6 +251,8 @@ class Journal:
 
         Damaged messages are counted in `losses`, and given up. Raises `OSError`."""
         records, following = self._reader.read(number, most_bytes, min(until, self.next))
+        if self._consumers.gone.last >= number:  # what an append that failed left may have their numbers
+            records = [one for one in records if not self._consumers.gone.covers(one.number, one.last)]
         damaged = gone = 0
         for first, last in between(number, records, following):
             lost = self._consumers.gone.missing(first, last)
@@ -319,6 +321,12 @@ class Journal:
         self._consumers.forget(consumer)
         self._remove_done(list(self._store.segments))
 
+    def empty(self, consumer: str) -> int:
+        """Drop all that a consumer has not; return how many messages. Raises `OSError`."""
+        count = self._consumers.empty(consumer, self.next - 1)
+        self._remove_done(list(self._store.segments))
+        return count
+
     def index(self, consumer: str) -> int:
         """Return the bit of a consumer in `ends`, which stays the same over restarts."""
         return self._consumers.index(consumer)
@@ -329,7 +337,7 @@ class Journal:
         messages = self.next - held.count
         if not messages:
             return Backlog(0, 0, None)
-        size = sum(_share(segment, held) for segment in self._store.segments)
+        size = sum(share(segment, held) for segment in self._store.segments)
         return Backlog(messages, size, self._time(held.first_missing(0)))
 
     def _time(self, number: int) -> int | None:
@@ -352,9 +360,3 @@ class Journal:
             if self.running_s - segments[0].end_s <= self.age_s:
                 break
             self._remove(segments[0], EXPIRED)
-
-
-def _share(segment: Segment, held: RangeSet) -> int:
-    """Return how many bytes of a segment a consumer has not acknowledged."""
-    total = segment.last - segment.first + 1
-    return segment.size * held.count_missing(segment.first, segment.last) // total if total > 0 else 0

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from bus.journal.errors import RecordError
-from bus.journal.ranges import U64_MAX
+from bus.journal.ranges import U64_MAX, RangeSet
 from bus.journal.record import HEAD, HEAD_BYTES, NotWholeError, Record, find, measure, part, peek
 from bus.wire.batch import Buffer
 
@@ -161,3 +161,9 @@ def torn_last(data: Buffer, low: int) -> int:
         return low - 1
     _, _, count, _, _, number, _ = HEAD.unpack_from(data)
     return int(number + count - 1) if number == low and number + count - 1 <= U64_MAX else low - 1
+
+
+def share(segment: Segment, held: RangeSet) -> int:
+    """Return how many bytes of a segment a consumer has not acknowledged."""
+    total = segment.last - segment.first + 1
+    return segment.size * held.count_missing(segment.first, segment.last) // total if total > 0 else 0

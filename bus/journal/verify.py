@@ -81,9 +81,9 @@ def _messages(first: int, last: int) -> str:
 def verify(directory: str, files: Files | None = None) -> Verified:
     """Look at all of a journal. Raises `OSError`."""
     files, faults = files or SystemFiles(), list[str]()
-    identity = _identity(files, directory, faults)
-    store = _store(files, directory, identity)
-    held = {name: _notes(files, directory, name, faults) for name in _NOTES}[ACKNOWLEDGED]
+    identity = identity_of(files, directory, faults)
+    store = store_of(files, directory, identity)
+    held = {name: notes_of(files, directory, name, faults) for name in _NOTES}[ACKNOWLEDGED]
     gone = held.pop(GONE, RangeSet())
     segments = [_look(store, segment, gone) for segment in store.segments]
     faults += store.strange
@@ -93,14 +93,16 @@ def verify(directory: str, files: Files | None = None) -> Verified:
     return Verified(identity, segments, lacks, faults)
 
 
-def _notes(files: Files, directory: str, name: str, faults: list[str]) -> dict[str, RangeSet]:
+def notes_of(files: Files, directory: str, name: str, faults: list[str]) -> dict[str, RangeSet]:
+    """Return the sets of a file of notes; a fault is added to `faults`. Raises `OSError`."""
     held, damaged = parse(read_all(files, os.path.join(directory, name), BYTES_MAX) or b"")
     if damaged:
         faults.append(f"{name}: damaged lines ({damaged}), of most of which there is a copy: {_NOTES[name]}")
     return held
 
 
-def _identity(files: Files, directory: str, faults: list[str]) -> Identity | None:
+def identity_of(files: Files, directory: str, faults: list[str]) -> Identity | None:
+    """Return whose journal a directory is, None if that cannot be read; a fault is added to `faults`."""
     try:
         return read_identity(files, directory)
     except JournalError as error:
@@ -108,7 +110,8 @@ def _identity(files: Files, directory: str, faults: list[str]) -> Identity | Non
         return None
 
 
-def _store(files: Files, directory: str, identity: Identity | None) -> Store:
+def store_of(files: Files, directory: str, identity: Identity | None) -> Store:
+    """Return the segments of a journal, to be read. Raises `OSError`."""
     store = Store(files, directory, identity.id if identity else None)
     store.open(0)
     if store.segments:
@@ -135,7 +138,7 @@ def _look(store: Store, segment: Segment, gone: RangeSet) -> Looked:
 def records(directory: str, files: Files | None = None) -> Iterator[Record]:
     """Yield all records of a journal that can be read, in order. Raises `OSError`."""
     files = files or SystemFiles()
-    store = _store(files, directory, _identity(files, directory, []))
+    store = store_of(files, directory, identity_of(files, directory, []))
     reader, number = Reader(store), 1
     while True:
         found, number = reader.read(number, _BLOCK_BYTES)

@@ -62,7 +62,7 @@ WORDS = {
     "client": "x ping --catalog tcp://127.0.0.1:9", "query": "tcp://127.0.0.1:9 x", "values": "{bus}",
     "send": "{bus} a", "recv": "{bus}", "capture": "{bus} --directory {directory}/c", "traffic": "{bus}",
     "tokens": "--names -", "reload": "{file}", "diff": "{file} {file}", "completion": "bash",
-    "key": "new {directory}/k",
+    "key": "new {directory}/k", "journal": "{directory}",
 }  # fmt: skip
 HEAVY = {"pipeline", *jobs.NAMES}
 """Their engines are tried in tests/pipeline/engine/test_interrupts.py."""
