@@ -272,7 +272,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as place:
             modules.write_text("\n".join(imported(Path(place))))
         command = ["env", f"{_MODULES}={modules}", sys.executable, "-m", "benchmarks.can_machine", *words]
-        result = machine.run(command, Path(share), options.seconds + 2 * _BOOT_S, _STEADY)
+        result = machine.run(command, Path(share), 6 * options.seconds + 2 * _BOOT_S, _STEADY)
     print(result.output or result.console)
     return 1 if result.status is None else result.status
 
