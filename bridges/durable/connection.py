@@ -227,7 +227,7 @@ class Connection:
     def _answer(self, far: Hello) -> None:
         self._say_hello()
         if far.journal and self._place.takes:
-            self.say([have(far.journal, list(self._place.memory.of(far.journal)))])
+            self.say([have(far.journal, self._place.memory.known(far.journal))])
         end = self._place.end_of(far.name) if self._place.keeps else None
         if end is None:
             return self._be_plain()

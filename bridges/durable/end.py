@@ -75,9 +75,9 @@ class End(Pipe):
             return "synced" if self.line.syncs else "delivered"
         return "plain" if self._has_plain() else "away"
 
-    def begin(self, sender: Sender, found: int) -> None:
-        """Begin with an open journal, in which `found` messages are kept for the end."""
-        self.sender = sender
+    def begin(self, sender: Sender) -> None:
+        """Begin with an open journal, in which messages may be kept for the end."""
+        self.sender, found = sender, sender.kept
         self.files.offered += found
         self.files.queued += found
 

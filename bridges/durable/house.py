@@ -21,6 +21,7 @@ from bridges.durable.wire import EndName
 from bridges.durable.work import (
     Acknowledge,
     Acknowledged,
+    EndState,
     Offered,
     Opened,
     Told,
@@ -43,6 +44,8 @@ log = logging.getLogger("buscoupler.bridges")
 
 AGAIN_S: Final = 1.0
 TICK_S: Final = 1.0
+TOLD_MAX: Final = 65_536
+"""Records that came while the journal does not work; older ones are not acknowledged, and come again."""
 PENDING_BYTES_MAX: Final = 16 << 20
 """Bytes that wait for the thread; more are live only."""
 _ROOM_S: Final = 0.02  # between two looks whether a connection has room
@@ -75,6 +78,7 @@ class House:
         self.backlogs: Mapping[str, Backlog] = {}
         self.declines = {one: Decline() for one in self.gateways}
         self._ends: dict[str, End] = {}
+        self._senders: dict[str, Sender] = {}  # of all gateways, whether their links are open or not
         self._clock, self._unix_s, self._files = clock, unix_s, files
         self._opened: Opened | None = None
         self._thread: ThreadPoolExecutor | None = None
@@ -114,11 +118,10 @@ class House:
         """Do work in the thread, then call `done` with the outcome, unless the house has closed meanwhile."""
 
         def finished(future: "Future[T]") -> None:
-            read = not future.cancelled() and (
-                future.exception() or True
-            )  # an error that nobody reads is logged
-            if read and self._thread is not None:
-                done(future)
+            if not future.cancelled():
+                future.exception()  # an error that nobody looks at is logged
+                if self._thread is not None:
+                    done(future)
 
         if self._thread is not None:
             self._loop.run_in_executor(self._thread, work).add_done_callback(finished)
@@ -147,8 +150,9 @@ class House:
         found = self._opened = future.result()
         self.memory = Memory(found.journal.id, found.known)
         self._losses, self.fault, self._takes = found.journal.losses, "", True
+        self._senders = {name: self._sender(state, found) for name, state in found.ends.items()}
         for end in self._ends.values():
-            self._begin(end, found)
+            end.begin(self._senders[end.gateway])
         for call in self._when_open:
             call()
         self._tick()
@@ -204,12 +208,11 @@ class House:
         """Keep for an end whose link has opened."""
         self._ends[end.gateway] = end
         if self._opened is not None:
-            self._begin(end, self._opened)
+            end.begin(self._senders[end.gateway])
 
-    def _begin(self, end: End, found: Opened) -> None:
-        settings, state = self.settings, found.ends[end.gateway]
-        sender = Sender(state.acknowledged, found.journal.next, settings.catch_up, settings.order == "fifo")
-        end.begin(sender, state.kept)
+    def _sender(self, state: EndState, found: Opened) -> Sender:
+        settings = self.settings
+        return Sender(state.acknowledged, found.journal.next, settings.catch_up, settings.order == "fifo")
 
     def leave(self, end: End) -> None:
         """Forget an end whose link has closed. What is kept for it stays in the journal."""
@@ -285,7 +288,7 @@ class House:
         self._is_committing = False
         error = future.exception()
         if error is not None:
-            self._told = told + self._told  # nothing of it is acknowledged
+            self._told = [*told, *self._told][-TOLD_MAX:]  # nothing of it is acknowledged
             for one in offered:
                 one.settle(False)
             return self._fail(words_of(error), self._recover)
@@ -308,10 +311,11 @@ class House:
         found = self._opened
         if found is None or not records:
             return
-        for name, end in self._ends.items():
-            if end.sender is not None:
-                kept = kept_of(records, found.ends[name].bit)
-                end.say(list(end.sender.committed(kept, self.now_ms, end.room_bytes)))
+        for name, sender in self._senders.items():
+            end, kept = self._ends.get(name), kept_of(records, found.ends[name].bit)
+            messages = list(sender.committed(kept, self.now_ms, 0 if end is None else end.room_bytes))
+            if end is not None:
+                end.say(messages)
                 self.catch_up(end)
 
     # What comes out of it.
@@ -340,17 +344,20 @@ class House:
         size = min(sender.chunk_bytes, end.room_bytes)
         if not size:
             return self._later(f"read {end.gateway}", _ROOM_S, partial(self._read, end))
-        work = partial(found.journal.read, sender.first_missing(), size, sender.following)
-        return self._run(work, partial(self._have_read, end, sender))
+        first = sender.first_missing()
+        work = partial(found.journal.read, first, size, sender.following)
+        return self._run(work, partial(self._have_read, end, sender, first))
 
-    def _have_read(self, end: End, sender: Sender, future: "Future[Read]") -> None:
+    def _have_read(self, end: End, sender: Sender, first: int, future: "Future[Read]") -> None:
         end.is_reading = False
         found = self._opened
-        if found is None or sender is not end.sender or not sender.is_up:
-            return
+        if found is None or not sender.is_up:
+            return None
         if error := future.exception():
             log.error("bus %s: the journal cannot be read: %s", self.name.bus, words_of(error))
             return self._later(f"read {end.gateway}", AGAIN_S, partial(self.catch_up, end))
+        if sender.first_missing() < first:  # read for an earlier connection: what is before it is not gone
+            return self.catch_up(end)
         read = future.result()
         kept = kept_of(read.records, found.ends[end.gateway].bit)
         backlog = sender.read(kept, read.following, self.now_ms, self._clock())

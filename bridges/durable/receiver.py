@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from bridges.durable.wire import Carried, DurableError
 from bus.journal.errors import RecordError
-from bus.journal.ranges import RangeSet
+from bus.journal.ranges import Range, RangeSet
 from bus.journal.record import Origin, Record, decode
 from bus.lateness import LATE_MS
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, Buffer, from_payloads, payloads
@@ -70,8 +70,11 @@ class Memory:
     def __init__(self, own: int, known: dict[int, RangeSet]) -> None:
         self.own, self._known = own, known
 
-    def of(self, journal: int) -> RangeSet:
+    def known(self, journal: int) -> list[Range]:
         """Return the numbers of a journal that are settled here."""
+        return list(self._known.get(journal, ()))
+
+    def _of(self, journal: int) -> RangeSet:
         found = self._known.pop(journal, None) or RangeSet()
         self._known[journal] = found  # the one heard last stands last
         while len(self._known) > JOURNALS_MAX:
@@ -95,7 +98,7 @@ class Memory:
 
     def _add(self, mark: Mark) -> None:
         """Remember numbers. If they lie too scattered, the smallest gap between them counts as settled."""
-        known = self.of(mark.journal)
+        known = self._of(mark.journal)
         while not known.add(mark.first, mark.last, RANGES_MAX):
             known.close_smallest()
 
@@ -103,7 +106,7 @@ class Memory:
         if journal == self.own:
             return ()
         last = first + count - 1
-        missing = self.of(journal).missing(first, last)
+        missing = self._of(journal).missing(first, last)
         if missing == [(first, last)]:
             return range(first, last + 1)
         return [number for start, stop in missing for number in range(start, stop + 1)]

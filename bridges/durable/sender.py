@@ -46,6 +46,11 @@ class Sender:
         self._share, self._is_fifo = 1.0 if is_fifo else share, is_fifo
         self.end()
 
+    @property
+    def kept(self) -> int:
+        """The messages of the journal that the end has not acknowledged."""
+        return self.acknowledged.count_missing(1, self.following - 1)
+
     def begin(self, ranges: Iterable[Range]) -> int:
         """Begin a connection with an end that has `ranges`. Return how many of them are new to us."""
         self.end()

@@ -39,11 +39,10 @@ class Told(NamedTuple):
 
 
 class EndState(NamedTuple):
-    """The state of an end in a journal that was opened: its bit in records, what it has, and what is kept."""
+    """The state of an end in a journal that was opened: its bit in records, and what it has."""
 
     bit: int
     acknowledged: RangeSet
-    kept: int
 
 
 class Opened(NamedTuple):
@@ -70,7 +69,7 @@ def opened(journal: Journal, gateways: Sequence[str]) -> Opened:
 
 
 def _state_of(journal: Journal, name: str) -> EndState:
-    return EndState(journal.index(name), journal.acknowledged(name).copy(), journal.backlog(name).messages)
+    return EndState(journal.index(name), journal.acknowledged(name).copy())
 
 
 Acknowledged = Mapping[str, list[Range]]

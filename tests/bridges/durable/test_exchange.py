@@ -199,3 +199,43 @@ async def test_an_answer_behind_live_traffic_is_heard(make: Make) -> None:
     await until(lambda: a.end("gw-b").files.sent == 1, what="the acknowledgement")
     rejected = [port.stats.rejected for port in (*a.trunk.ports, *b.trunk.ports)]
     assert not any("malformed" in counts for counts in rejected)
+
+
+async def test_connections_that_are_cut_in_the_middle_of_a_backlog_lose_nothing(make: Make) -> None:
+    """What is being read for one connection is not what the next one needs first."""
+    a, b, chance = make("gw-a", disk(), "gw-b"), make("gw-b", disk()), Random(4)
+    await a.is_open()
+    await b.is_open()
+    said = [reading(number) for number in range(3000)]
+    a.dial(b.listen().url, "gw-b")
+    end = a.end("gw-b")
+    for start in range(0, len(said), 50):
+        a.say(*said[start : start + 50])
+        for _ in range(chance.randrange(12)):
+            await asyncio.sleep(0)
+        if end.line is not None and chance.random() < 0.6:
+            end.line.replaced()
+    await b.hears(len(said))
+    await until(lambda: not end.files.queued, what="the acknowledgement")
+    assert sorted(b.heard.messages) == sorted(said)
+
+
+async def test_a_link_that_is_opened_again_goes_on_where_it_was(make: Make) -> None:
+    a, b = make("gw-a", disk(), "gw-b"), make("gw-b", disk())
+    await a.is_open()
+    await b.is_open()
+    listening = b.listen()
+    a.dial(listening.url, "gw-b")
+    a.say(reading(1), reading(2))
+    await until(lambda: a.end("gw-b").files.sent == 2, what="the acknowledgement")
+    a.links[0].close()
+    a.dial("tcp://127.0.0.1:1", "gw-b")
+    assert (a.end("gw-b").files.offered, a.end("gw-b").files.queued) == (0, 0)
+    a.say(reading(3))
+    await until(lambda: a.end("gw-b").files.queued == 1, what="the journal")
+    a.links[1].close()
+    a.dial(listening.url, "gw-b")
+    await b.hears(3)
+    await until(lambda: a.end("gw-b").files.sent == 1, what="the acknowledgement")
+    assert b.heard.messages == [reading(1), reading(2), reading(3)]
+    assert not any(port.stats.rejected for port in b.trunk.ports)

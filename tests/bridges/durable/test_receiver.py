@@ -92,7 +92,7 @@ def test_the_memory_is_bounded() -> None:
     memory = Memory(OWN, {})
     for number in range(1, 3 * RANGES_MAX, 2):
         memory.take(THEIRS, record(number, BODIES[:1]))
-    assert len(memory.of(THEIRS)) <= RANGES_MAX
+    assert len(memory.known(THEIRS)) <= RANGES_MAX
     for journal in range(10, 3000):
-        memory.of(journal)
-    assert not memory.of(THEIRS)
+        memory.take(journal, record(1, BODIES[:1]))
+    assert not memory.known(THEIRS)
