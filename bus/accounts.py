@@ -22,6 +22,8 @@ class Stage(Protocol):
 
     @property
     def stats(self) -> Stats: ...
+    @property
+    def is_there(self) -> bool: ...
 
 
 @dataclass(slots=True)
@@ -63,6 +65,12 @@ class _Chain:
     parts: dict[Stats, _Part]
     joined: int
     held: int = 0
+
+    @property
+    def is_there(self) -> bool:
+        """Whether a peer is at the end of the chain."""
+        stage = next((part.stage() for part in self.parts.values() if part.last), None)
+        return stage is None or stage.is_there
 
     def due(self, passed: int) -> int:
         return passed - self.joined - next(iter(self.parts)).received
@@ -198,7 +206,7 @@ class Accounts:
             part.add_to(found[part.link], stats)
         for chain in self._live.values():
             account = found[chain.link]
-            account.live += 1
+            account.live += chain.is_there
             account.heard -= chain.held if len(chain.parts) > 1 else 0
             account.due += chain.due(passed)
             for stats, part in chain.parts.items():

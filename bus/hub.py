@@ -19,8 +19,8 @@ class Pipe(Protocol):
     `link` is the name of the link that made the pipe, under which its counts are added up; it stays the same
     for all peers that connect there. `inner` is the pipe that this one wraps, if any. `accepted`: the peer
     connected to us, as anybody may. `is_leaf`: it leads to a part of this process that forwards nothing.
-    `takes_late`: it knows the age of what it gets (`bus.lateness`).
-    Derive from this class: it has defaults for these five and for `purge`.
+    `takes_late`: it knows the age of what it gets (`bus.lateness`). `is_there`: its peer is connected now.
+    Derive from this class: it has defaults for these six and for `purge`.
     """
 
     __slots__ = ("__weakref__",)
@@ -32,6 +32,7 @@ class Pipe(Protocol):
     accepted: bool = False
     is_leaf: bool = False
     takes_late: bool = False
+    is_there: bool = True
 
     def send(self, batch: Batch) -> None:
         """Count `batch` as offered. Then send it, queue it (`batch.keep()`), or drop and count it."""

@@ -111,8 +111,8 @@ def _listed(directory: str, found: Summary) -> Iterator[str]:
         whose = f"bus {bus} of gateway {gateway} in system {system}"
         age = span(max(0.0, now_s - found.identity.made_s))
         yield f"{directory}: journal {found.identity.id:016x} of {whose}, {age} old"
-    size = f"{found.segments} segments, {found.bytes / 1e6:.1f} MB"
-    yield f"  numbers {found.first} to {found.next - 1}, {size}"
+    which = f"numbers {found.first} to {found.next - 1}" if found.next > found.first else "no messages"
+    yield f"  {which}, {found.segments} segments, {found.bytes / 1e6:.1f} MB"
     yield from (f"  for {name}: {_waiting(backlog, now_s)}" for name, backlog in found.ends.items())
     for journal, numbers in found.others.items():
         yield f"  of journal {journal}: {numbers.count:,} messages came, up to {numbers.last}"

@@ -65,7 +65,7 @@ class End(Pipe):
         self.stats, self.files = Stats(), Stats()
         self.sender: Sender | None = None
         self.line: Line | None = None
-        self.is_reading = self.is_plain = False
+        self.is_reading = self.is_plain = self.is_there = False
         self._sieve, self._offer, self._has_plain = sieve, offer, has_plain
 
     @property
@@ -85,12 +85,12 @@ class End(Pipe):
         """Note that the end is there, by this connection; an earlier one is closed."""
         if self.line is not None:
             self.line.replaced()
-        self.line = line
+        self.line, self.is_there = line, True
 
     def leave(self, line: Line) -> None:
         """Note that a connection has closed: what was not acknowledged goes out on the next one."""
         if self.line is line:
-            self.line = None
+            self.line, self.is_there = None, False
             if self.sender is not None:
                 self.sender.end()
 

@@ -9,7 +9,7 @@ from bridges.durable.door import Door
 from bridges.durable.shown import ShownJournal
 from bus.hub import Hub
 from bus.transports.links import bus_link
-from tests.bridges.durable.gateways import Make
+from tests.bridges.durable.gateways import Gateway, Make
 from tests.bus.journal.disk import Disk
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
@@ -17,6 +17,11 @@ from tests.helpers.ports import free_port
 
 def disk() -> Disk:
     return Disk(Random(1))
+
+
+def live(gateway: Gateway) -> int:
+    """Return how many peers the trunks of a gateway have."""
+    return sum(account.live for name, account in gateway.bridge.accounts().items() if "trunk/" in name)
 
 
 async def test_an_end_is_away_then_plain_then_connected_and_says_when_it_acknowledges(make: Make) -> None:
@@ -27,9 +32,11 @@ async def test_an_end_is_away_then_plain_then_connected_and_says_when_it_acknowl
     assert a.house is not None
     shown, end = ShownJournal(a.house), a.end("gw-b")
     assert (shown.state, shown.fault, end.state) == ("up", "", "away")
+    assert live(a) == 0
     older = bus_link(url, "listen", trunk=True)
     older.open(Hub("older"), a.loop)
     await until(lambda: end.state == "plain", what="the plain peer")
+    assert live(a) == 1
     older.close()
     await until(lambda: end.state == "away", what="the loss")
     forgetful = make("gw-b", None)
@@ -40,6 +47,7 @@ async def test_an_end_is_away_then_plain_then_connected_and_says_when_it_acknowl
     await keeping.is_open()
     keeping.listen(url)
     await until(lambda: end.state == "synced", what="an end with a journal")
+    assert live(a) == 1
 
 
 async def test_the_row_of_an_end_has_its_backlog_and_how_long_it_takes(make: Make) -> None:
