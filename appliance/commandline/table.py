@@ -198,7 +198,7 @@ COMMANDS: Final = {
     ),
     "journal": Command(
         f"{_IN}.journal",
-        "wire/durable.md",
+        "durable.md",
         "list, verify, export, empty or send the journal of a durable trunk",
         (
             "buscoupler journal /var/lib/buscoupler/trunk",

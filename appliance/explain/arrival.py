@@ -84,7 +84,11 @@ class _Offer:
             return
         self.at_ns = now_ns
         if isinstance(self._last, End):
-            self.remarks = (f"kept for {self._last.gateway} until acknowledged",)
+            waits = self._last.files.queued
+            self.remarks = (
+                f"kept for {self._last.gateway} until acknowledged",
+                f"{waits:,} messages wait there",
+            )
         if dropped:
             others = gain.offered - 1
             self.remarks += (f"or stopped, as some of the {others} with it were: {', '.join(dropped)}",)

@@ -156,6 +156,9 @@ def _kept(status: Status) -> Iterator[Metric]:
     ends = [((*at, end["for"]), end) for at, row in _rows(status) for end in row.get("kept", ())]
     for key, (name, words) in _KEPT.items():
         yield _filled(GaugeMetricFamily(name, words, labels=(*_LINK, "for")), _summed(ends, key))
+    to_go = {at: end["to_go_s"] for at, end in ends if "to_go_s" in end}
+    words = "Time until an end has all, as fast as in the last seconds; none while it does not get less."
+    yield _filled(GaugeMetricFamily("buscoupler_kept_to_go_seconds", words, labels=(*_LINK, "for")), to_go)
     there = {at: float(end["state"] in ("synced", "delivered")) for at, end in ends}
     words = "Whether an end is connected, and acknowledges."
     yield _filled(GaugeMetricFamily("buscoupler_kept_connected", words, labels=(*_LINK, "for")), there)
