@@ -227,7 +227,7 @@ class Connection:
     def _answer(self, far: Hello) -> None:
         self._say_hello()
         if far.journal and self._place.takes:
-            self.say([have(far.journal, self._place.memory.known(far.journal))])
+            self.say([have(far.journal, self._place.memory.settled(far.journal))])
         end = self._place.end_of(far.name) if self._place.keeps else None
         if end is None:
             return self._be_plain()
@@ -280,6 +280,7 @@ class Connection:
 
     def _acknowledge(self, marks: Sequence[Mark]) -> None:
         far = self._far
+        self._place.memory.settle(marks)
         if far is not None and not self._is_closed:
             own = RangeSet((mark.first, mark.last) for mark in marks if mark.journal == far.journal)
             self.say([have(far.journal, list(own))])

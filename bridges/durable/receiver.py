@@ -65,21 +65,24 @@ class Taken(NamedTuple):
 
 
 class Memory:
-    """The numbers of other journals that came here; those of the journal `own` are ours."""
+    """The numbers of other journals that came here; those of the journal `own` are ours.
 
-    def __init__(self, own: int, known: dict[int, RangeSet]) -> None:
-        self.own, self._known = own, known
+    What has come is known at once, so that it does not come twice. It is `settled`, and so acknowledged, only
+    once that can be relied on.
+    """
 
-    def known(self, journal: int) -> list[Range]:
+    def __init__(self, own: int, settled: dict[int, RangeSet]) -> None:
+        self.own, self._settled = own, settled
+        self._known = {journal: numbers.copy() for journal, numbers in settled.items()}
+
+    def settled(self, journal: int) -> list[Range]:
         """Return the numbers of a journal that are settled here."""
-        return list(self._known.get(journal, ()))
+        return list(self._settled.get(journal, ()))
 
-    def _of(self, journal: int) -> RangeSet:
-        found = self._known.pop(journal, None) or RangeSet()
-        self._known[journal] = found  # the one heard last stands last
-        while len(self._known) > JOURNALS_MAX:
-            del self._known[next(iter(self._known))]
-        return found
+    def settle(self, marks: Sequence[Mark]) -> None:
+        """Note that numbers are settled."""
+        for mark in marks:
+            _add(self._settled, mark)
 
     def take(self, sender: int, carried: Carried) -> Taken:
         """Take a record of the journal `sender`. Raises `DurableError` for one that is damaged."""
@@ -90,26 +93,35 @@ class Memory:
         if record.origin is not None and numbers:
             marks.append(Mark(journal, first, first + record.count - 1))
         for mark in marks:
-            self._add(mark)
+            _add(self._known, mark)
         batch = _chosen(record, numbers, first)
         if batch is not None and carried.age_ms > LATE_MS:
             batch = rekeyed(batch, journal, numbers)
         return Taken(batch, carried.age_ms, journal, numbers, tuple(marks), record.count - len(numbers))
 
-    def _add(self, mark: Mark) -> None:
-        """Remember numbers. If they lie too scattered, the smallest gap between them counts as settled."""
-        known = self._of(mark.journal)
-        while not known.add(mark.first, mark.last, RANGES_MAX):
-            known.close_smallest()
-
     def _new(self, journal: int, first: int, count: int) -> Sequence[int]:
         if journal == self.own:
             return ()
         last = first + count - 1
-        missing = self._of(journal).missing(first, last)
+        missing = _of(self._known, journal).missing(first, last)
         if missing == [(first, last)]:
             return range(first, last + 1)
         return [number for start, stop in missing for number in range(start, stop + 1)]
+
+
+def _of(journals: dict[int, RangeSet], journal: int) -> RangeSet:
+    found = journals.pop(journal, None) or RangeSet()
+    journals[journal] = found  # the one heard last stands last
+    while len(journals) > JOURNALS_MAX:
+        del journals[next(iter(journals))]
+    return found
+
+
+def _add(journals: dict[int, RangeSet], mark: Mark) -> None:
+    """Remember numbers. If they lie too scattered, the smallest gap between them counts as settled."""
+    known = _of(journals, mark.journal)
+    while not known.add(mark.first, mark.last, RANGES_MAX):
+        known.close_smallest()
 
 
 def _decoded(carried: Carried) -> Record:

@@ -2,6 +2,7 @@
 
 import asyncio
 from random import Random
+from threading import Event
 
 import pytest
 
@@ -12,6 +13,7 @@ from bus.transports.links import bus_link
 from bus.wire.frame import pack
 from tests.bridges.durable.gateways import Gateway, Make, account, disk
 from tests.bridges.support import recorder, say
+from tests.bus.journal.disk import Disk
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 
@@ -201,20 +203,50 @@ async def test_an_answer_behind_live_traffic_is_heard(make: Make) -> None:
     assert not any("malformed" in counts for counts in rejected)
 
 
-async def test_connections_that_are_cut_in_the_middle_of_a_backlog_lose_nothing(make: Make) -> None:
-    """What is being read for one connection is not what the next one needs first."""
-    a, b, chance = make("gw-a", disk(), "gw-b"), make("gw-b", disk()), Random(4)
+class GatedDisk(Disk):
+    """A disk whose reads, or syncs, wait at a gate while it is closed."""
+
+    def __init__(self) -> None:
+        super().__init__(Random(1))
+        self.reads, self.syncs, self.waits = Event(), Event(), Event()
+        self.reads.set()
+        self.syncs.set()
+
+    def pread(self, file: int, size_bytes: int, offset: int) -> bytes:
+        if not self.reads.is_set():
+            self.waits.set()
+            self.reads.wait()
+        return super().pread(file, size_bytes, offset)
+
+    def sync(self, file: int) -> None:
+        self.syncs.wait()
+        super().sync(file)
+
+
+async def test_a_read_for_a_connection_that_was_cut_loses_nothing_of_the_next(make: Make) -> None:
+    """Live messages fly, and what had no room beside them is being read, when the connection is cut: the next
+    one needs the live messages first, which are not gone because that read did not bring them."""
+    near, far = GatedDisk(), GatedDisk()
+    a, b = make("gw-a", near, "gw-b"), make("gw-b", far)
     await a.is_open()
     await b.is_open()
-    said = [reading(number) for number in range(3000)]
     a.dial(b.listen().url, "gw-b")
     end = a.end("gw-b")
-    for start in range(0, len(said), 50):
-        a.say(*said[start : start + 50])
-        for _ in range(chance.randrange(12)):
-            await asyncio.sleep(0)
-        if end.line is not None and chance.random() < 0.6:
-            end.line.replaced()
+    await until(lambda: end.sender is not None and end.sender.is_up, what="the exchange")
+    near.reads.clear()
+    far.syncs.clear()
+    said = [pack(1, (7, 8), b"%d" % number + bytes(1000)) for number in range(400)]
+    a.say(*said)
+    await until(near.waits.is_set, what="the read")
+    first = end.line
+    assert first is not None
+    first.replaced()
+    await until(
+        lambda: end.line not in (None, first) and end.sender is not None and end.sender.is_up, what="the next"
+    )
+    near.reads.set()
+    await until(lambda: not end.is_reading, what="the end of the read")
+    far.syncs.set()
     await b.hears(len(said))
     await until(lambda: not end.files.queued, what="the acknowledgement")
     assert sorted(b.heard.messages) == sorted(said)

@@ -92,7 +92,17 @@ def test_the_memory_is_bounded() -> None:
     memory = Memory(OWN, {})
     for number in range(1, 3 * RANGES_MAX, 2):
         memory.take(THEIRS, record(number, BODIES[:1]))
-    assert len(memory.known(THEIRS)) <= RANGES_MAX
+    memory.settle([Mark(THEIRS, number, number) for number in range(1, 3 * RANGES_MAX, 2)])
+    assert len(memory.settled(THEIRS)) <= RANGES_MAX
     for journal in range(10, 3000):
-        memory.take(journal, record(1, BODIES[:1]))
-    assert not memory.known(THEIRS)
+        memory.settle(memory.take(journal, record(1, BODIES[:1])).marks)
+    assert not memory.settled(THEIRS)
+
+
+def test_what_came_is_acknowledged_only_once_it_is_settled() -> None:
+    memory = Memory(OWN, {})
+    marks = memory.take(THEIRS, record(5, BODIES, since=2)).marks
+    assert memory.settled(THEIRS) == []
+    assert memory.take(THEIRS, record(5, BODIES)).batch is None
+    memory.settle(marks)
+    assert memory.settled(THEIRS) == [(2, 8)]
