@@ -119,8 +119,11 @@ class BusPart(BasePart):
 
     @property
     def rows(self) -> list[LinkRow]:
-        """The rows of all links, with edges for those by which buses of the file join each other."""
-        return [*map(self._row, self._ends), *self._failed, *self.watched]
+        """The rows of all links, with edges for those by which buses of the file join each other.
+
+        The journal's come first: of two faults, the part tells that by which messages are lost.
+        """
+        return [*self.watched, *map(self._row, self._ends), *self._failed]
 
     @property
     def watched(self) -> list[LinkRow]:
