@@ -28,6 +28,13 @@ from tests.helpers.ports import free_port
 TRUNK = "plant", "gw-a", "shop"
 
 
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait less for a hello, and look at journals more often."""
+    monkeypatch.setattr("bridges.durable.connection.HELLO_S", 0.2)
+    monkeypatch.setattr("bridges.durable.house.TICK_S", 0.05)
+
+
 def reading(number: int) -> bytes:
     return wrap(pack(1, (7, 8), b"%d" % number), Envelope(7, number))
 
@@ -151,6 +158,6 @@ async def test_who_cannot_take_it_is_told(make: Make, tmp_path: Path) -> None:
     older = bus_link("tcp://127.0.0.1:0", "listen", trunk=True)
     older.open(Hub("older"), stranger.loop)
     with pytest.raises(BusError, match="nobody there acknowledges anything"):
-        await send(directory, older.url, summarize(directory), options(timeout=1.5))
+        await send(directory, older.url, summarize(directory), options(timeout=1.0))
     older.close()
     assert summarize(directory).ends["gw-b"].messages == 6

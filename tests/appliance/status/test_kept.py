@@ -31,6 +31,13 @@ buses:
 Row = Mapping[str, Any]
 
 
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait less for a hello, and look at journals more often."""
+    monkeypatch.setattr("bridges.durable.connection.HELLO_S", 0.2)
+    monkeypatch.setattr("bridges.durable.house.TICK_S", 0.05)
+
+
 def row_of(status: Row) -> Row:
     return next(row for row in status["hubs"][0]["links"] if row["name"].endswith(" journal"))
 

@@ -15,6 +15,13 @@ from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 
 
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait less for a hello, and look at journals more often."""
+    monkeypatch.setattr("bridges.durable.connection.HELLO_S", 0.2)
+    monkeypatch.setattr("bridges.durable.house.TICK_S", 0.05)
+
+
 def disk() -> Disk:
     return Disk(Random(1))
 
