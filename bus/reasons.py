@@ -43,6 +43,7 @@ DROPPED: Final = (
     Reason("in doubt", "policy", "`on_doubt: stop`: no broker tells which gateway may send"),
     Reason("listen only", "policy", "CAN: the link only listens"),
     Reason("incomplete", "policy", "dbc: the value is kept; other signals of its message are not known yet"),
+    Reason("emptied", "policy", "durable: `journal empty` dropped it"),
     Reason("no subscriber", "policy", "TMQ: no client has subscribed to the pattern"),
     Reason("heard", "elsewhere", "another appliance sent the frame first"),
     Reason("late", "elsewhere", "it waited in a journal, and a side without `late` sends nothing so old"),
