@@ -9,7 +9,6 @@ process has the journal open does not count.
 """
 
 import os
-import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
 from errno import ENOSPC
@@ -106,7 +105,7 @@ class Journal:
             self.directory,
             self._made_for,
             is_empty,
-            lambda: Identity(secrets.randbits(64) or 1, self._made_for, int(self._wall())),
+            lambda: Identity(int.from_bytes(os.urandom(8)) or 1, self._made_for, int(self._wall())),
         )
         self.id = identity.id
 

@@ -57,7 +57,7 @@ def bus_link(
     soon dials as soon again. `make(url, ...)` makes a link of streams that connects in another way.
     """
     if trunk:
-        queue_bytes = (queue_bytes or QUEUE_BYTES) + ENVELOPE_BYTES
+        queue_bytes = (queue_bytes or QUEUE_BYTES) + ENVELOPE_BYTES + _RECORD_BYTES
         message_bytes = (message_bytes or MESSAGE_BYTES) + ENVELOPE_BYTES + _RECORD_BYTES
     if make is None and url.startswith("inproc:"):
         queue_bytes, keys, wary, age_s = None, None, False, 0.0  # it never leaves the process

@@ -248,7 +248,8 @@ async def test_what_a_client_published_before_it_lost_its_framing_is_done_and_it
 
 @pytest.mark.usefixtures("whole_reads")
 async def test_only_so_many_that_are_gone_are_still_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "LEAVING", 1)
+    """The last read of each brings messages that wait for a turn when its connection ends."""
+    monkeypatch.setattr(server, "LEAVING", 0)
     async with home() as here:
         guests = [await here.guest() for _ in range(2)]
         for guest in guests:
