@@ -6,12 +6,12 @@ peers; what they send as ends of a durable trunk is taken all the same.
 
 from asyncio import AbstractEventLoop
 from collections.abc import Sequence
-from typing import Final
 
 from bridges.durable.connection import Connection
 from bridges.durable.end import End
 from bridges.durable.house import House
 from bridges.durable.receiver import Memory
+from bridges.durable.settings import JOURNAL
 from bridges.durable.sifting import KEEP_ALL, Sieve
 from bridges.durable.wire import EndName, Hello
 from bus.hub import Hub, Pipe, without
@@ -19,9 +19,6 @@ from bus.ledger import Stats
 from bus.transports.stream import StreamPipe
 from bus.vacancy import Filter
 from bus.wire.batch import Batch
-
-JOURNAL: Final = " journal"
-"""The end of the name of the account of what is kept."""
 
 
 class Door(Hub):

@@ -7,6 +7,8 @@ from bus.schema import Bytes, Key, Length, Name, Path, Patterns, Range, Record, 
 from bus.transports.options import STREAMS
 from bus.urls import split_url
 
+JOURNAL: Final = " journal"
+"""The end of the name of the account of what is kept."""
 ENDS_MAX: Final = 63
 """So many ends may keep one journal: each has a bit in its records."""
 

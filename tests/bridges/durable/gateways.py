@@ -7,10 +7,10 @@ from random import Random
 from typing import Any
 
 from bridges.bridge import Bridge
-from bridges.durable.door import JOURNAL, Door
+from bridges.durable.door import Door
 from bridges.durable.end import End
 from bridges.durable.house import House
-from bridges.durable.settings import Durable
+from bridges.durable.settings import JOURNAL, Durable
 from bridges.durable.wire import EndName
 from bridges.policy import Policy
 from bus.journal.files import Files
