@@ -10,6 +10,7 @@ from bridges.bridge import Bridge
 from bridges.durable.door import Door
 from bridges.policy import Policy
 from bus.transports.links import bus_link
+from bus.transports.options import MESSAGE_BYTES
 from bus.wire.frame import pack
 from tests.bridges.durable.gateways import Gateway, Make, account, disk
 from tests.bridges.support import recorder, say
@@ -271,3 +272,16 @@ async def test_a_link_that_is_opened_again_goes_on_where_it_was(make: Make) -> N
     await until(lambda: a.end("gw-b").files.sent == 1, what="the acknowledgement")
     assert b.heard.messages == [reading(1), reading(2), reading(3)]
     assert not any(port.stats.rejected for port in b.trunk.ports)
+
+
+async def test_the_longest_messages_are_kept_and_come(make: Make) -> None:
+    """Each is more than what may wait in a connection, so it comes by way of the backlog."""
+    a, b = make("gw-a", disk(), "gw-b"), make("gw-b", disk())
+    await a.is_open()
+    await b.is_open()
+    a.dial(b.listen().url, "gw-b")
+    said = [bytes((number,)) * MESSAGE_BYTES for number in range(3)]
+    a.say(*said)
+    await b.hears(3)
+    await until(lambda: a.end("gw-b").files.sent == 3, what="the acknowledgement")
+    assert sorted(b.heard.messages) == said
