@@ -1,4 +1,4 @@
-"""What an honest pair notices of attacks: `python -m benchmarks.attacks [--only NAMES]`.
+"""An honest pair, and what it notices of attacks: `python -m benchmarks.attacks [--only NAMES]`.
 
 For each kind of attack a gateway, an honest pair beside it, and attackers that have one core. The pair is
 timed without them and beside them, in turns. Printed are medians over the repeats: p50, p99 and the longest
@@ -36,7 +36,7 @@ _PATIENCE_S: Final = 120.0
 
 
 class Turn(NamedTuple):
-    """What a pair saw in one turn, in ms, and for which share of the time the gateway worked, and waited."""
+    """The round trips of a pair, in ms, and the shares of time that the gateway worked or waited."""
 
     p50_ms: float
     p99_ms: float

@@ -96,13 +96,18 @@ def _ws(unit: bytes, begin: bytes = b"") -> Callable[[Ports, Path], None]:
                 sock.sendall(_UPGRADE)
                 sock.recv(4096)
                 sock.sendall(begin)
-                threading.Thread(target=_swallow, args=(sock,), daemon=True).start()
-                while True:
-                    sock.sendall(unit * 2000)
+                _pour(sock, unit * 2000)
 
         _in_threads(go)
 
     return attack
+
+
+def _pour(sock: socket.socket, data: bytes) -> None:
+    """Send the same for ever, and read what is answered, so that nothing waits for us."""
+    threading.Thread(target=_swallow, args=(sock,), daemon=True).start()
+    while True:
+        sock.sendall(data)
 
 
 def _swallow(sock: socket.socket) -> None:
@@ -150,9 +155,7 @@ def commands(ports: Ports, folder: Path) -> None:
     def go() -> None:
         with connected(ports["catalog"], STRANGER, 2.0) as sock:
             sock.sendall(ZMTP)
-            threading.Thread(target=_swallow, args=(sock,), daemon=True).start()
-            while True:
-                sock.sendall(ping * 2000)
+            _pour(sock, ping * 2000)
 
     _in_threads(go)
 
@@ -237,9 +240,7 @@ def _stream(port: str, unit: bytes, sp: bool) -> Callable[[Ports, Path], None]:
         def go() -> None:
             with greeted(ports[port], STRANGER) if sp else connected(ports[port], STRANGER) as sock:
                 sock.settimeout(None)
-                threading.Thread(target=_swallow, args=(sock,), daemon=True).start()
-                while True:
-                    sock.sendall(unit * 4000)
+                _pour(sock, unit * 4000)
 
         _in_threads(go)
 

@@ -1,4 +1,4 @@
-"""What attackers and honest pairs say to a gateway: connections, greetings and frames by hand."""
+"""The words of attackers and honest pairs to a gateway: connections, greetings and frames by hand."""
 
 import socket
 import struct

@@ -104,14 +104,16 @@ class Door(Hub):
     def enlist(self, link: str, reason: str, filter: Filter | None = None) -> None:
         """Enlist a link. The ends for which it keeps are pipes from now on, whether they are there or not."""
         self.hub.enlist(link, reason, filter)
-        house = self.house
-        for gateway in self._gateways if house is not None else ():
-            assert house is not None
+        if self.house is not None:
+            self._keep_for_ends(self.house, link)
+
+    def _keep_for_ends(self, house: House, link: str) -> None:
+        for gateway in self._gateways:
             end = self._ends[gateway] = End(gateway, link, self._sieve, house.offer, lambda: self.has_plain)
             self.hub.keep(f"{link}{JOURNAL}", end.files)
             self.hub.attach(end)
             house.enter(end)
-        if house is not None and not house.journal_id:
+        if not house.journal_id:
             house.when_open(self._journal_opened)
 
     def _journal_opened(self) -> None:

@@ -17,7 +17,7 @@ from bus.wire.sp import walk
 Received = tuple[bytes, Hashable]
 """A datagram and the address of its sender: a tuple that begins with the host, or only a host."""
 Waits = tuple[bytes | Batch, Hashable]
-"""What waits of a sender: a datagram, or the rest of the messages of one."""
+"""A thing that waits of a sender: a datagram, or the rest of the messages of one."""
 
 FULL: Final = "input full"
 """The reason of datagrams that find no room among those of their sender."""
