@@ -2,6 +2,8 @@
 
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Hashable, Iterator
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from appliance.parts.announcing import Announcer, said_changes
 from appliance.parts.changes import Change, Draft, End, Plan
@@ -9,12 +11,7 @@ from appliance.parts.greeting import Greeter
 from appliance.parts.site import BasePart, Entry, Revision, Site
 from appliance.status.rows import LinkRow
 from bridges.bridge import Bridge
-from bridges.durable.door import Door
-from bridges.durable.house import House
 from bridges.durable.settings import JOURNAL
-from bridges.durable.shown import ShownJournal
-from bridges.durable.sifting import Sieve
-from bridges.durable.wire import EndName
 from bridges.guard import GuardedHub
 from bridges.policy import Policy
 from bus.hub import Hub, Link
@@ -30,6 +27,11 @@ from topologies.resolved.buses import BusAddress, ResolvedBus, place_of
 from topologies.resolved.files import paths_of
 from topologies.wiring.durable import Mode
 
+if TYPE_CHECKING:
+    from bridges.durable.house import House
+    from bridges.durable.shown import ShownJournal
+    from bridges.durable.wire import EndName
+
 LIMITS = frozenset({"queue_bytes", "message_bytes", "origins", "keys", "age_s"})
 
 
@@ -42,6 +44,8 @@ class BusPart(BasePart):
     def __init__(self, resolved: ResolvedBus, site: Site) -> None:
         super().__init__(resolved.name, site, WatchedHub(resolved.name))
         self.resolved = resolved
+        if resolved.trunked:
+            import_module("bridges.durable.door")  # now, and not while its addresses open one after the other
         self._house: House | None
         self._journal: ShownJournal | None
         self._house, self._journal = self._make_house(resolved)
@@ -64,14 +68,19 @@ class BusPart(BasePart):
         bridge.side("trunk", Policy(trunk=True, opaque=True))
         return bridge
 
-    def _make_house(self, resolved: ResolvedBus) -> tuple[House, ShownJournal] | tuple[None, None]:
+    def _make_house(self, resolved: ResolvedBus) -> "tuple[House, ShownJournal] | tuple[None, None]":
         journal = resolved.journal
         if journal is None:
             return None, None
+        from bridges.durable.house import House  # late: few buses keep what others miss
+        from bridges.durable.shown import ShownJournal
+
         house = House(self._end_name(resolved), journal.durable, journal.gateways)
         return house, ShownJournal(house)
 
-    def _end_name(self, resolved: ResolvedBus) -> EndName:
+    def _end_name(self, resolved: ResolvedBus) -> "EndName":
+        from bridges.durable.wire import EndName  # late: a bus without trunks needs none
+
         return EndName(resolved.system, self.site.gateway, resolved.name)
 
     def _plans(self, resolved: ResolvedBus) -> list[Plan[BusLink]]:
@@ -114,6 +123,9 @@ class BusPart(BasePart):
         settings = end.plan.settings
         hub, peers = self.hub_for(settings["trunk"]), settings["peers"]
         if settings["trunk"] and isinstance(self.hub, Bridge):
+            from bridges.durable.door import Door  # late, as above
+            from bridges.durable.sifting import Sieve
+
             name, sieve = self._end_name(self.resolved), Sieve(settings["kept"])
             hub = Door(hub, name, loop, self._house, settings["keeps_for"], sieve)
         return GuardedHub(hub, peers) if peers else hub
@@ -132,7 +144,7 @@ class BusPart(BasePart):
         journal = self._journal
         return [] if journal is None else [self._kept(journal, link) for link in journal.links]
 
-    def _kept(self, journal: ShownJournal, link: str) -> LinkRow:
+    def _kept(self, journal: "ShownJournal", link: str) -> LinkRow:
         name = f"{self.hub_for(True).row(link)}{JOURNAL}"
         return LinkRow(self.hub, name, journal, kept=tuple(journal.rows(link)))
 
