@@ -35,6 +35,7 @@ from appliance.probe.endpoint import add_keys, parse_endpoint, say_confined
 from appliance.probe.replay import replay
 from appliance.probe.station import because
 from appliance.process.interrupts import status_of
+from appliance.process.running import run_loop
 from appliance.process.serve import Stop
 from bus.hub import Hub, Link, Pipe
 from bus.keys import ring_of
@@ -111,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
         )
     if not options.directory and not options.pcapng:
         options.fail("say where to write: --directory DIR or --pcapng FILE")
-    return asyncio.run(capture(options))
+    return run_loop(capture(options))
 
 
 def export(source: Path, target: str, more: Iterable[int | str] = ()) -> int:

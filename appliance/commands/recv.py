@@ -15,6 +15,7 @@ from appliance.commands.traffic import Sequences
 from appliance.probe.endpoint import endpoint_arguments, link_of
 from appliance.probe.station import Station
 from appliance.probe.words import frame_in, line, record
+from appliance.process.running import run_loop
 from appliance.status.ledger import reasons
 from bus.names import Names
 from bus.wire.notation import names_in
@@ -45,7 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    return asyncio.run(recv(options))
+    return run_loop(recv(options))
 
 
 async def recv(options: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ from appliance.commandline.arguments import argument, hex_bytes
 from appliance.probe.endpoint import add_timeout, endpoint_arguments, link_of
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
 from appliance.probe.words import type_of
+from appliance.process.running import run_loop
 from appliance.status.ledger import reasons
 from bus.errors import FrameError
 from bus.machine.files import MARK, encoding_of
@@ -53,7 +54,7 @@ def _content(name: str) -> bytes:
 
 
 def run(options: argparse.Namespace) -> int:
-    return asyncio.run(send(options))
+    return run_loop(send(options))
 
 
 async def send(options: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ from appliance.commandline.arguments import above_zero, argument
 from appliance.probe.endpoint import add_timeout, endpoint_arguments, link_of
 from appliance.probe.pacing import Pacer
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
+from appliance.process.running import run_loop
 from appliance.status.ledger import reasons
 from bus.errors import FrameError
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MAX, PUB, pack
@@ -171,7 +172,7 @@ def _steps(start: int, end: int) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    return asyncio.run(traffic(options))
+    return run_loop(traffic(options))
 
 
 async def traffic(options: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from appliance.probe.endpoint import parse_endpoint, say_confined
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
+from appliance.process.running import run_loop
 from appliance.status.ledger import reasons
 from bus.hub import Link
 from bus.keys import ring_of
@@ -36,7 +37,7 @@ def replay(source: Path, word: str, options: argparse.Namespace) -> int:
     endpoint = parse_endpoint(word)
     say_confined(endpoint)
     link = endpoint.link(hears=False, keys=ring_of(options.keys))
-    return asyncio.run(_replay(frames, word, link, inf if options.fast else options.speed, options.envelopes))
+    return run_loop(_replay(frames, word, link, inf if options.fast else options.speed, options.envelopes))
 
 
 def selection(options: argparse.Namespace) -> Callable[[Packet], bool]:
