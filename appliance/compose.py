@@ -2,18 +2,22 @@
 
 import time
 from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from appliance.health.concerns import of_claims, of_parts
+from appliance.health.watch import HealthWatch
 from appliance.log.unpublished import UnpublishedLines
 from appliance.monitor import SCAN_S, Monitor
 from appliance.parts.build import Builder, Built, Part
 from appliance.parts.changes import Change, of_process
 from appliance.parts.publisher import Publisher
 from appliance.parts.site import Site
+from appliance.status.health import Concern
 from appliance.status.neighbours import Neighbours
 from appliance.status.rows import LinkRow
+from appliance.status.snapshot import claims
 from appliance.status.transit import Transit
 from appliance.status.view import Around, Besides, Sampled, View
 from appliance.web.service import Prepared, StatusPage
@@ -54,6 +58,7 @@ class Appliance:
         self.gateway, self.resolved = resolved.gateway, resolved
         self._only = frozenset(only)
         self.monitor = Monitor(self.gateway, self)
+        self.health = HealthWatch(self.monitor.record)
         self._site = Site(self.gateway, sockets if only else None, self.monitor.record)
         self.parts = Builder(resolved, self._site, self._only, {}).build().parts
         self._failed: frozenset[str] = frozenset()
@@ -114,9 +119,18 @@ class Appliance:
 
     def _scan(self) -> None:
         assert self._loop is not None
-        self.monitor.scan(self._loop.time())
+        now_s = self._loop.time()
+        self.health.look(now_s, lambda: self._concerns(now_s))
+        self.monitor.scan(now_s)
         self._transit.sample(self.hubs(), self._loop)
         self._timer = self._loop.call_later(SCAN_S, self._scan)
+
+    def _concerns(self, now_s: float) -> Iterator[Concern]:
+        """Yield what is wrong now, in this process and with the gateways that brokers here have heard."""
+        yield from self.monitor.concerns(now_s)
+        yield from of_parts(self.parts.values())
+        heard = (one for part in self.parts.values() if part.kind == "broker" for one in part.services)
+        yield from of_claims(claims(service.report() for service in heard), self.gateway)
 
     def close(self) -> None:
         """Close everything, bridges before buses, so that nothing new enters. Idempotent."""
@@ -175,7 +189,8 @@ class Appliance:
 
     def _sampled(self) -> Sampled:
         monitor = self.monitor
-        return Sampled(monitor.events, monitor.rates.now, self._transit.as_records(), monitor.down_ms)
+        transit = self._transit.as_records()
+        return Sampled(monitor.events, monitor.rates.now, transit, monitor.down_ms, self.health.now)
 
     def _around(self, claims: Mapping[str, int]) -> Around:
         gateways = {name: gateway.address for name, gateway in self.topology.gateways.items()}

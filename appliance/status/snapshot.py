@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Final
 
+from appliance.status.health import Health
 from appliance.status.rates import Rate, RowKey
 from appliance.status.rows import LinkRow
 from appliance.status.shape import VERSION
@@ -50,7 +51,7 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
     books = {hub: hub.accounts() for _, hub in hubs}
     by_hub = _by_hub(rows)
     links = [*(link for part in parts for link in part.links), *(row.link for row in besides.rows)]
-    around = view.around(_claims(report for _, report in reports))
+    around = view.around(claims(report for _, report in reports))
     found = {
         "version": VERSION,
         "time_ns": time.time_ns(),
@@ -77,10 +78,18 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
         "names": list(around.names),
         "events": [event._asdict() for event in sampled.events],
     }
+    found |= {} if sampled.health is None else {"health": _health(sampled.health)}
     return found | ({} if around.drawing is None else {"drawing": around.drawing})
 
 
-def _claims(reports: Iterable[Report]) -> dict[str, int]:
+def _health(health: Health) -> Record:
+    return {
+        "word": health.word, "line": health.line(), "more": health.more,
+        "reasons": [reason._asdict() for reason in health.reasons],
+    }  # fmt: skip
+
+
+def claims(reports: Iterable[Report]) -> dict[str, int]:
     """Return the age of the last claim of each gateway at a broker here, in milliseconds."""
     heard = dict[str, int]()
     for candidate in (one for report in reports for lease in report.leases for one in lease.candidates):

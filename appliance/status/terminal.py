@@ -12,10 +12,12 @@ from typing import Any
 from appliance.status.ledger import Parted, reasons
 from appliance.status.words import counted, fault, kept, role_word, state_word, title, unlisted, worded
 from bus.text import plain_lines
+from topologies.picture.svg import SIGNS, State
 
 Status = dict[str, Any]
 EVENTS = 8
 VALUES = 20
+_SIGNS: Mapping[str, State] = {"ok": "ok", "degraded": "wait", "trouble": "bad"}
 _NAME_MIN = 24
 _COUNTS_COLUMNS = 46  # of a row beside its name
 _NOTHING: Mapping[str, Any] = {"received": 0, "sent": 0}
@@ -75,13 +77,15 @@ def shorten(name: str, columns: int) -> str:
 
 
 def heading(status: Status) -> Iterator[str]:
-    """Yield the line that says whose status it is: topology, gateway, program, process, user, address."""
+    """Yield whether a gateway is well, and whose status it is: topology, gateway, process, user, address."""
     gateway = f" on {status['gateway']}" if status["gateway"] else ""
     up_s = (status["time_ns"] - status["started_ns"]) // 1_000_000_000
     uptime = f"{up_s // 3600}:{up_s // 60 % 60:02}:{up_s % 60:02}"
     user = f", user {status['user']}" if "user" in status else ""
     at = f" at {status['at']}" if "at" in status else ""
     process = f"{status['program']}, process {status['pid']}{user}{at}"
+    health = status.get("health")
+    yield from [f"{SIGNS[_SIGNS[health['word']]]} {health['line']}"] if health else []
     yield f"{status['topology']}{gateway}: {process}, up {uptime}"
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from appliance.status.health import Health
 from appliance.status.rates import Rate, RowKey
 from appliance.status.rows import LinkRow
 from bus.events import Event
@@ -83,13 +84,14 @@ class Around(NamedTuple):
 class Sampled(NamedTuple):
     """The results of watching a process: its last events, the rates of links, and transit times.
 
-    `down_ms` says of links that are not up how long that is so.
+    `down_ms` says of links that are not up how long that is so. `health` is None if nobody judges it.
     """
 
     events: Sequence[Event] = ()
     rates: Mapping[RowKey, Rate] = {}
     transit: Sequence[Mapping[str, Any]] = ()
     down_ms: Mapping[RowKey, int] = {}
+    health: Health | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ _FILES = {
     "/": ("page.html", _HTML),
     "/page.css": ("page.css", "text/css; charset=utf-8"),
     "/drawing.css": ("drawing.css", "text/css; charset=utf-8"),
-    "/icon.svg": ("icon.svg", "image/svg+xml"),
+    **{f"/{name}": (name, "image/svg+xml") for name in ("icon.svg", "icon-degraded.svg", "icon-trouble.svg")},
     "/page.js": ("page.js", "text/javascript; charset=utf-8"),
 }
 _JSON = "application/json"
@@ -39,6 +39,7 @@ class Pages:
             "/status.json": self._status,
             "/topology.svg": self._picture,
             "/metrics": self._metrics,
+            "/health": self._health,
             "/ready": self._ready,
         }
 
@@ -60,7 +61,7 @@ class Pages:
         if path == "/robots.txt":
             return Response(HTTPStatus.OK, _ROBOTS.encode())
         return text(
-            HTTPStatus.NOT_FOUND, "nothing is here: see / for the page, /status.json, /metrics, /ready"
+            HTTPStatus.NOT_FOUND, "nothing is here: see / for the page, /status.json, /metrics, /health"
         )
 
     async def _status(self, _: Request) -> Response:
@@ -83,6 +84,10 @@ class Pages:
         status = snapshot(self._view, 0)
         body, kind = await asyncio.to_thread(_render, status, request.headers.get("accept", ""))
         return Response(HTTPStatus.OK, body, kind)
+
+    async def _health(self, _: Request) -> Response:
+        """Return the verdict, always by 200: a wire that is dead must not restart a gateway."""
+        return Response(HTTPStatus.OK, _json(snapshot(self._view, 0).get("health", {})), _JSON)
 
     async def _ready(self, _: Request) -> Response:
         why = list(troubles(snapshot(self._view, 0)))
