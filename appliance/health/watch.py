@@ -38,7 +38,7 @@ class HealthWatch:
         before, self.now = self.now, health
         line = health.line()
         if self.now.word != before.word:
-            self._record("health", self.now.word, line, _LEVELS[self.now.word])
+            self._record("health", "gateway", line, _LEVELS[self.now.word])
         if line != self._told:
             self._told = line
             notify.tell(f"STATUS={line}")

@@ -70,6 +70,6 @@ def test_a_change_is_an_event_once_it_is_seen_twice() -> None:
         words.append(watch.now.word)
     assert words == ["ok", "ok", "ok", "ok", "trouble", "trouble", "ok"]
     assert events == [
-        ("health", "trouble", "trouble: bus plant/dial: Connection refused"),
-        ("health", "ok", "ok"),
+        ("health", "gateway", "trouble: bus plant/dial: Connection refused"),
+        ("health", "gateway", "ok"),
     ]
