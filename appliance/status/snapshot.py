@@ -73,7 +73,7 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
         "brokers": [_service(part, report, around.copies) for part, report in reports],
         "candidates": list(_roles(parts)),
         "taps": [_tap(part.id, recorder) for part in parts for recorder in part.recorders],
-        **_values((report for _, report in reports), Names(around.names), around.quantities),
+        **values_of((report for _, report in reports), Names(around.names), around.quantities),
         "memory": {"held_bytes": PROCESS.held_bytes, "limit_bytes": PROCESS.limit_bytes},
         "names": list(around.names),
         "events": [event._asdict() for event in sampled.events],
@@ -270,7 +270,7 @@ def _tap(part: str, tap: "Recorder") -> Record:
     }  # fmt: skip
 
 
-def _values(reports: Iterable[Report], names: Names, quantities: Quantities) -> Record:
+def values_of(reports: Iterable[Report], names: Names, quantities: Quantities) -> Record:
     """Return the newest frames: of the sides of devices in their order, then of buses, the newest first."""
     found = [
         (value, on, report.kind == READINGS)

@@ -17,6 +17,11 @@ if TYPE_CHECKING:  # most gateways have neither, and start faster without
     from devices.tap.recorder import Recorder
 
 
+Curves = Callable[[str, str], Callable[[], Mapping[str, Any]]]
+"""A function that takes the curves of a kind and a span, and returns one that makes their document, for any
+thread. It raises KeyError for another kind or span."""
+
+
 class Beside(NamedTuple):
     """The role of a bridge that all its gateways forward at once.
 
@@ -110,3 +115,4 @@ class View:
     besides: Callable[[], Besides] = Besides
     around: Callable[[Mapping[str, int]], Around] = lambda _: Around()
     sampled: Callable[[], Sampled] = Sampled
+    curves: Curves | None = None

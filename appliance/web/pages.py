@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
+from appliance.history.rings import SCALES
+from appliance.history.samples import KINDS
 from appliance.status.overlay import marks
 from appliance.status.schema import text as schema
 from appliance.status.snapshot import snapshot
@@ -25,8 +27,10 @@ _FILES = {
     "/drawing.css": ("drawing.css", "text/css; charset=utf-8"),
     **{f"/{name}": (name, "image/svg+xml") for name in ("icon.svg", "icon-degraded.svg", "icon-trouble.svg")},
     "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "/curves.js": ("curves.js", "text/javascript; charset=utf-8"),
 }
 _JSON = "application/json"
+_NO_CURVES: Mapping[str, Callable[[], Mapping[str, Any]]] = {}
 _ROBOTS = "User-agent: *\nDisallow: /\n"
 
 
@@ -40,6 +44,7 @@ class Pages:
             "/topology.svg": self._picture,
             "/metrics": self._metrics,
             "/health": self._health,
+            "/history.json": self._history,
             "/ready": self._ready,
         }
 
@@ -88,6 +93,16 @@ class Pages:
     async def _health(self, _: Request) -> Response:
         """Return the verdict, always by 200: a wire that is dead must not restart a gateway."""
         return Response(HTTPStatus.OK, _json(snapshot(self._view, 0).get("health", {})), _JSON)
+
+    async def _history(self, request: Request) -> Response:
+        """Return the curves of a `?kind`, of a `?span`: by default of what came in, and of 15 minutes."""
+        kind, span = request.query.get("kind", "in"), request.query.get("span", "15m")
+        try:
+            made = _NO_CURVES[kind] if self._view.curves is None else self._view.curves(kind, span)
+        except KeyError:
+            kinds = ", ".join(one.name for one in KINDS)
+            return text(HTTPStatus.NOT_FOUND, f"no such curves: kind is {kinds}; span is {', '.join(SCALES)}")
+        return Response(HTTPStatus.OK, await asyncio.to_thread(lambda: _json(made())), _JSON)
 
     async def _ready(self, _: Request) -> Response:
         why = list(troubles(snapshot(self._view, 0)))

@@ -28,6 +28,9 @@ async def test_it_answers_the_whole_status_and_each_file() -> None:
             "/",
             "/page.css",
             "/page.js",
+            "/curves.js",
+            "/icon-trouble.svg",
+            "/history.json",
             "/drawing.css",
             "/icon.svg",
             "/topology.svg",
@@ -74,6 +77,18 @@ async def test_health_is_200_with_its_reasons_in_trouble_too() -> None:
         metrics = (await get(running.page.url, "/metrics")).body.decode()
         assert 'buscoupler_health{buscoupler_health="trouble"} 1.0' in metrics
         assert [event.cause for event in running.monitor.events if event.kind == "health"] == [said["line"]]
+
+
+async def test_curves_are_there_from_before_the_page_was_opened() -> None:
+    async with gateway() as running:
+        take = running.view().curves
+        assert take is not None
+        await until(lambda: any(curve["points"][-1] == 0 for curve in take("queued", "15m")()["curves"]))
+        made = json.loads((await get(running.page.url, "/history.json?kind=queued&span=15m")).body)
+        assert (made["kind"], made["unit"], made["step_s"], made["more"]) == ("queued", "messages", 1, 0)
+        assert {len(curve["points"]) for curve in made["curves"]} == {900}
+        answer = await get(running.page.url, "/history.json?kind=nothing")
+        assert (answer.status, b"transit" in answer.body) == (404, True)
 
 
 async def test_it_is_only_to_be_read() -> None:
