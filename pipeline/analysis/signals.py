@@ -72,7 +72,7 @@ def _stats() -> "list[Column]":
 
 def resampled(bins: "DataFrame") -> "DataFrame":
     """Put the windows of batches together: a row for each signal and window of time that has a value."""
-    found = bins.groupBy("start_ns", *KEYS).agg(
+    return bins.groupBy("start_ns", *KEYS).agg(
         F.sum("rows").alias("rows"),
         (F.sum("sum") / F.sum(F.when(F.col("numbers") > 0, F.col("numbers")))).alias("mean"),
         F.min("min").alias("min"),
@@ -80,4 +80,3 @@ def resampled(bins: "DataFrame") -> "DataFrame":
         F.max_by("last", "last_ns").alias("last"),
         F.max_by("last_text", "last_ns").alias("last_text"),
     )
-    return found.orderBy("start_ns", *KEYS)

@@ -1,9 +1,11 @@
 """`buscoupler signals`: the values over time in what was captured."""
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pipeline.errors import PipelineError
+from pipeline.input.read import is_remote
 from pipeline.jobs.ranges import above, whole
 from pipeline.jobs.record import Job, OpenCapture, Table, option
 
@@ -19,7 +21,17 @@ def prepare(options: argparse.Namespace) -> None:
         )
     if options.output and options.resample_ms and options.wide:
         raise PipelineError("--wide: a table with --resample-ms has a row for each signal and window")
+    if options.output and _is_below(options.output, options.directory):
+        raise PipelineError(
+            f"--output {options.output}: the table would be in the capture: give another place"
+        )
     wanted(options)
+
+
+def _is_below(place: str, directory: str) -> bool:
+    if is_remote(place) or is_remote(directory):
+        return f"{place}/".startswith(f"{directory.rstrip('/')}/")
+    return Path(place).absolute().is_relative_to(Path(directory).absolute())
 
 
 def wanted(options: argparse.Namespace) -> "Wanted":
@@ -56,14 +68,24 @@ def complete(options: argparse.Namespace, capture: OpenCapture) -> "Wanted":
 def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
     from pipeline.analysis import signals
     from pipeline.cache import cached
-    from pipeline.signals.pieces import done
-    from pipeline.signals.work import Bins, Sums
+    from pipeline.signals import output
+    from pipeline.signals.pieces import Source, done
+    from pipeline.signals.work import KEYS, Bins, Sums
 
     asked = complete(options, capture)
+    source = Source(capture.spark, capture.directory, capture.span, capture.rows)
     if options.resample_ms:
-        bins = done(capture, asked, Bins(round(options.resample_ms * 1e6)))
-        return [Table("windows", "Signals by window of time", signals.resampled(bins), options.limit)]
-    found = signals.signals(cached(done(capture, asked, Sums(options.gap_ms))), options.gap_ms)
+        bins = done(source, asked, Bins(round(options.resample_ms * 1e6)))
+        windows = cached(signals.resampled(bins))
+        if options.output:
+            output.write_windows(windows, options.output, options.delta)
+        in_order = windows.orderBy("start_ns", *KEYS)
+        return [Table("windows", "Signals by window of time", in_order, options.limit)]
+    if options.output:
+        sums = output.write(source, asked, options.output, options.wide, options.delta, options.gap_ms)
+    else:
+        sums = cached(done(source, asked, Sums(options.gap_ms)))
+    found = signals.signals(sums, options.gap_ms)
     shown = found if options.stats else found.drop(*signals.STATS)
     return [Table("signals", "Signals: how many values, when, and the last one", shown, options.limit)]
 
@@ -101,4 +123,5 @@ JOB: Final = Job(
     has_names=True,
     is_command=True,
     writes=("output",),
+    on_workers=True,
 )  # fmt: skip

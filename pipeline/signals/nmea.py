@@ -42,29 +42,27 @@ Column = tuple[str, str, pa.Array | None, pa.Array | None]
 
 def read(text: pa.Array) -> Iterator[Column]:
     """Yield the values of sentences of any types: name, unit, numbers and texts, null where there is none."""
-    body = pc.replace_substring_regex(pc.utf8_trim(text, "\r\n "), r"\*[0-9A-Fa-f]{2}$", "")
-    fields = pc.split_pattern(body, ",")
-    head = pc.list_element(pc.if_else(pc.greater(pc.list_value_length(fields), 0), fields, [""]), 0)
-    types = pc.utf8_slice_codeunits(pc.fill_null(head, ""), -3)
-    for kind in pc.unique(types).to_pylist():
+    body = pc.fill_null(pc.replace_substring_regex(pc.utf8_trim(text, "\r\n "), r"\*[0-9A-Fa-f]{2}$", ""), "")
+    counts = pc.count_substring(body, ",")
+    fields = pc.split_pattern(pc.binary_join_element_wise(body, "," * _FIELDS_MAX, ""), ",")
+    types = pc.utf8_slice_codeunits(pc.list_element(fields, 0), -3, None)
+    kinds = pc.unique(types).to_pylist()
+    for kind in kinds:
         is_it = pc.equal(types, kind)
-        known = SENTENCES.get(kind)
-        prefix = "" if len(pc.unique(types)) == 1 else f"{kind}."
-        for place, name, unit in known or _numbered(fields, is_it):
+        most = min(pc.max(counts.filter(is_it)).as_py(), _FIELDS_MAX - 1)
+        prefix = "" if len(kinds) == 1 else f"{kind}."
+        for place, name, unit in SENTENCES.get(kind) or _numbered(most):
             column = pc.if_else(is_it, _field(fields, place), pa.scalar(None, pa.string()))
             yield (prefix + name, unit, *_values(fields, column, place, name))
 
 
-def _numbered(fields: pa.Array, is_it: pa.Array) -> Iterator[Field]:
-    most = pc.max(pc.list_value_length(fields.filter(is_it))).as_py() or 0
-    yield from ((place, str(place), "") for place in range(1, min(most, _FIELDS_MAX)))
+def _numbered(most: int) -> Iterator[Field]:
+    yield from ((place, str(place), "") for place in range(1, most + 1))
 
 
 def _field(fields: pa.Array, place: int) -> pa.Array:
     """Return one field of each sentence, null where it is empty or missing."""
-    has = pc.fill_null(pc.greater(pc.list_value_length(fields), place), False)
-    filled = pc.if_else(has, fields, pa.scalar([""] * (place + 1), pa.list_(pa.string())))
-    found = pc.list_element(filled, place)
+    found = pc.list_element(fields, place)
     return pc.if_else(pc.equal(found, ""), pa.scalar(None, pa.string()), found)
 
 

@@ -5,7 +5,7 @@ Work on rows that Spark reads itself is `of_rows`: of a stream, or of a place th
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -28,8 +28,6 @@ from pipeline.signals.work import Work, ddl, schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from pipeline.jobs.record import OpenCapture
-
 LEAST_BYTES: Final = 2 << 20
 MOST_BYTES: Final = 32 << 20
 """A piece is so large, but for a small capture: a task costs more than the reading of a small file."""
@@ -42,6 +40,7 @@ _ROWS: Final = (*COLUMNS, "gateway")
 class Piece(NamedTuple):
     """Files of a capture, relative to it; of each the part `part` of `parts`."""
 
+    number: int
     names: tuple[str, ...]
     part: int = 0
     parts: int = 1
@@ -59,6 +58,7 @@ class Task:
     def __call__(self, piece: Piece) -> Iterator[pa.RecordBatch]:
         """Yield the results of a piece. Raises `CaptureError` for a file of a later version."""
         reader = Reader(self.wanted)
+        self.work.begin(piece.number)
         for name, batch in self.batches(piece):
             yield from self.work(reader.blocks(batch, gateway_of(Path(name))))
 
@@ -86,22 +86,26 @@ class Task:
         return not span.is_bounded or not time or not time.has_min_max or span.touches(time.min, time.max)
 
 
-def divided(sizes: dict[str, int]) -> Iterator[Piece]:
+def divided(sizes: dict[str, int]) -> list[Piece]:
     """Divide files: small ones together, and large ones by their row groups."""
+    return [Piece(number, *one) for number, one in enumerate(_divided(sizes))]
+
+
+def _divided(sizes: dict[str, int]) -> Iterator[tuple[tuple[str, ...], int, int]]:
     most = min(max(sum(sizes.values()) // _PARTS, LEAST_BYTES), MOST_BYTES)
     held, held_bytes = list[str](), 0
     for name, size in sizes.items():
         if held and held_bytes + size > most:
-            yield Piece(tuple(held))
+            yield tuple(held), 0, 1
             held, held_bytes = [], 0
         if size > most:
             parts = -(-size // most)
-            yield from (Piece((name,), part, parts) for part in range(parts))
+            yield from (((name,), part, parts) for part in range(parts))
         else:
             held.append(name)
             held_bytes += size
     if held:
-        yield Piece(tuple(held))
+        yield tuple(held), 0, 1
 
 
 def listed(place: str, span: Span) -> tuple[dict[str, int], bool] | None:
@@ -119,26 +123,36 @@ def listed(place: str, span: Span) -> tuple[dict[str, int], bool] | None:
     return {str(path.relative_to(root)): path.stat().st_size for path in paths}, files.is_delta(root)
 
 
-def done(capture: "OpenCapture", wanted: Wanted, work: Work) -> "DataFrame":
+class Source(NamedTuple):
+    """A capture to read: the directory of its days, the part of it, and its rows if the engine reads them."""
+
+    spark: "SparkSession"
+    place: str
+    span: Span
+    rows: "Callable[[], DataFrame]"
+
+
+def done(source: Source, wanted: Wanted, work: Work) -> "DataFrame":
     """Do work on a capture, and return the results as a DataFrame."""
-    span = capture.span
+    span = source.span
     wanted = wanted._replace(from_ns=span.from_ns, to_ns=span.to_ns)
-    found = listed(capture.directory, span)
+    found = listed(source.place, span)
     if found is None:
-        return of_rows(capture.rows(), wanted, work)
+        return of_rows(source.rows(), wanted, work)
     sizes, is_logged = found
-    some = list(divided(sizes))
-    task = Task(capture.directory, is_logged, wanted, work)
-    if cache.writes_down(capture.spark):
-        return _by_processes(capture.spark, task, some)
-    return _by_workers(capture.spark, task, some)
+    task = Task(source.place, is_logged, wanted, work)
+    spread = _by_processes if cache.writes_down(source.spark) else _by_workers
+    return spread(source.spark, task, divided(sizes))
 
 
 def of_rows(rows: "DataFrame", wanted: Wanted, work: Work) -> "DataFrame":
     """Do work on the rows of a DataFrame, which may be a stream."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        reader = Reader(wanted)
+        from pyspark import TaskContext
+
+        task, reader = TaskContext.get(), Reader(wanted)
+        work.begin(task.partitionId() if task else 0)
         for batch in batches:
             for gateway, part in _by_gateway(batch):
                 yield from work(reader.blocks(part, gateway))
@@ -179,10 +193,10 @@ def _by_processes(spark: "SparkSession", task: Task, pieces: Sequence[Piece]) ->
     run.write(Path(results.name, "none.parquet"), ())
     if workers > 1:
         with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-            for _ in pool.map(run, range(len(pieces)), pieces):
+            for _ in pool.map(run, pieces):
                 pass
     elif pieces:
-        run(0, pieces[0])
+        run(pieces[0])
     return spark.read.schema(ddl(task.work.columns)).parquet(results.name)
 
 
@@ -193,10 +207,12 @@ class _Written:
     task: Task
     directory: str
 
-    def __call__(self, number: int, piece: Piece) -> None:
-        self.write(Path(self.directory, f"{number}.parquet"), self.task(piece))
+    def __call__(self, piece: Piece) -> None:
+        """Do the work on a piece."""
+        self.write(Path(self.directory, f"{piece.number}.parquet"), self.task(piece))
 
     def write(self, path: Path, batches: Iterable[pa.RecordBatch]) -> None:
+        """Write results to a file."""
         with ParquetWriter(path, schema(self.task.work.columns), compression="lz4") as writer:
             for batch in batches:
                 writer.write_batch(batch)

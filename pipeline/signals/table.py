@@ -17,7 +17,7 @@ from capture.files import day_of
 from capture.schema import DATE, GATEWAY
 from capture.stores import store_of
 from pipeline.signals.blocks import Block
-from pipeline.signals.work import SUMS, Sums, schema, worth
+from pipeline.signals.work import SUMS, Sums, Work, schema, worth
 
 LONG_FILE: Final = pa.schema(
     [
@@ -117,7 +117,7 @@ def _wide(bus: str, pattern: str, blocks: Sequence[Block]) -> pa.Table:
     return pa.table(columns)
 
 
-class Files:
+class Files(Work):
     """Work that writes the blocks of each batch to a table at `output`, and returns their sums.
 
     `run` is in the names of the files: those of other runs are no part of the table.
@@ -130,7 +130,6 @@ class Files:
         self.piece, self.batch = 0, 0
 
     def begin(self, piece: int) -> None:
-        """Name the piece whose batches come next."""
         self.piece, self.batch = piece, 0
 
     def __call__(self, blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
@@ -164,14 +163,3 @@ class Files:
             ) as writer:  # fmt: skip
                 writer.write_table(table)
             store_of(self.output).put(path, name)
-
-
-def begun(output: str) -> list[str]:
-    """Return the files of a table that are there, before new ones are written."""
-    return [name for name in store_of(output).below() if is_of_table(name)]
-
-
-def is_of_table(name: str) -> bool:
-    """Return whether a name below a table is of one of its files, and not of something else."""
-    *_, date, gateway, file = ("", "", *name.split("/"))
-    return date.startswith(f"{DATE}=") and gateway.startswith(f"{GATEWAY}=") and file.endswith(".parquet")

@@ -3,8 +3,9 @@
 A batch of each kind of work has the columns of its schema, which Spark has as DDL.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,12 +37,18 @@ BINS: Final = {
 }  # fmt: skip
 
 
-class Work(Protocol):
+class Work(ABC):
     """Work on the blocks of a batch. Its result has the columns of `columns`: their types by name."""
 
-    columns: dict[str, str]
+    columns: ClassVar[dict[str, str]]
 
-    def __call__(self, blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]: ...
+    def begin(self, piece: int) -> None:
+        """Take note that the batches of a piece come next."""
+        del piece  # of which only files have the number
+
+    @abstractmethod
+    def __call__(self, blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
+        """Yield the results of the blocks of a batch."""
 
 
 def ddl(columns: dict[str, str]) -> str:
@@ -54,7 +61,7 @@ def schema(columns: dict[str, str]) -> pa.Schema:
     return pa.schema([(name, _TYPES[kind]) for name, kind in columns.items()])
 
 
-class Long:
+class Long(Work):
     """A row for each value."""
 
     columns = LONG
@@ -111,7 +118,7 @@ def _number(value: Any) -> float | None:
     return None if value != value else float(value)
 
 
-class Sums:
+class Sums(Work):
     """A row for each signal of a batch. A pause of more than `gap_ms` between values is a gap."""
 
     columns = SUMS
@@ -172,7 +179,7 @@ def _outside(block: Block, numbers: Array) -> int | None:
     return int((is_low | (numbers > block.high) if block.high is not None else is_low).sum())
 
 
-class Bins:
+class Bins(Work):
     """A row for each signal and window of time in a batch; a window is `width_ns` long."""
 
     columns = BINS
