@@ -112,7 +112,8 @@ def test_a_port_reads_all_in_order_and_counts_what_is_no_frame(
         faults.append(True)
         return False
 
-    frames, more, fault = reads.read(note_fault)
+    frames, more, fault, stamps_ns = reads.read(note_fault)
+    assert len(stamps_ns) == len(frames)
     assert (more, fault) == (False, "")
     assert frames == [frame for frame in map(unpack_frame, sent) if frame is not None]
     assert len(faults) == sum(len(raw) not in (CLASSIC_BYTES, FD_BYTES) for raw in sent)
