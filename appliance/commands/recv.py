@@ -120,7 +120,7 @@ class _Clock:
         """Note when a batch came: by the kernel or the adapter where they tell, else now."""
         told = came_ns(pipe)
         if len(told) == batch.count:
-            self.times_s.extend(ns / 1e9 for ns in told)
+            self.times_s.extend(ns // 1000 / 1e6 for ns in told)
         else:
             self.times_s.extend(repeat(time.time(), batch.count))
 
