@@ -121,8 +121,19 @@ def _spread(records: list[Record], counts: Ints) -> dict[str, Any]:
     places = map(place_of, names)
     values = zip(RecordPlace._fields, zip(*places, strict=True), strict=True)
     columns: dict[str, Any] = {name: pa.array(each, _KINDS[name]).take(index) for name, each in values}
-    columns["ts_ns"] = np.repeat(np.array([record.ts_ns for record in records]), counts)
+    columns["ts_ns"] = _times(records, counts)
     return columns
+
+
+def _times(records: list[Record], counts: Ints) -> Ints:
+    """Return the time of each message: its own, or that of its record."""
+    times = np.repeat(np.array([record.ts_ns for record in records], np.int64), counts)
+    start = 0
+    for record in records:
+        if record.times:
+            times[start : start + record.messages] = np.frombuffer(record.times, np.int64)
+        start += record.messages
+    return times
 
 
 def _bounds(data: bytes, records: list[Record]) -> tuple[Ints, Ints]:

@@ -1,7 +1,9 @@
 """What a tap with `wire: true` records of a side: what was on the wire, both ways."""
 
 import asyncio
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import can
 import pytest
@@ -66,6 +68,19 @@ async def test_frames_of_can_are_there_as_the_kernel_has_them_and_as_a_log_of_ca
     assert export(tmp_path, str(tmp_path / "all.pcapng")) == 0
     again = [row for row in read(tmp_path / "all.pcapng") if row.kind == Kind.WIRE]
     assert [row.message for row in again] == [row.message for row in rows]
+
+
+async def test_each_row_has_the_time_of_the_adapter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what came in: on the wire, and in the bridge. What goes out has the time at which it went."""
+    told_s = time.time() // 1 - 3.25
+    monkeypatch.setattr("can.interfaces.virtual.time", SimpleNamespace(time=lambda: told_s))
+    rows = [row for row in await recorded(tmp_path, "true") if row.kind in (Kind.WIRE, Kind.FRAME)]
+    came = [row.ts_ns for row in rows if row.dir == Direction.RX and row.bus.startswith("can ")]
+    assert came == [round(told_s * 1e6) * 1000] * 4
+    assert all(row.ts_ns > told_s * 1e9 + 1e9 for row in rows if row.dir == Direction.TX)
+    assert export_frames(tmp_path, str(tmp_path / "can.log"), "candump") == 0
+    first, *_ = (tmp_path / "can.log").read_text().split()
+    assert first == f"({told_s:.6f})"
 
 
 async def test_without_it_nothing_of_the_wire_is_recorded(tmp_path: Path) -> None:
