@@ -54,8 +54,8 @@ RECORDER: Final = "import"
 
 
 class Imported(NamedTuple):
-    """The result of reading a file: its format, rows that were written, rows that had been there, and what was
-    left out, a line for each reason."""
+    """The result of reading a file: its format, rows that were written, rows that had been there, and
+    what was left out, a line for each reason."""
 
     format: str
     written: int
