@@ -1,7 +1,7 @@
 """The calls that a house makes in the thread of its journal, and what goes in and comes out. They block."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from bridges.durable.end import End
 from bridges.durable.receiver import Mark
@@ -100,21 +100,32 @@ def looked(journal: Journal, acknowledged: Acknowledged, gateways: Sequence[str]
     return Worked([], journal.losses, {one: journal.backlog(one) for one in gateways})
 
 
+TOGETHER_MS: Final = 20
+"""Messages that came within so long may share a record, with the time of the first."""
+
 _Like = tuple[int, Origin | None, int | None]
 """The time, the origin and the ends of messages that may share a record."""
 
 
 def groups_of(offered: list[Offered], ends: Mapping[str, EndState]) -> list[Group]:
-    """Join batches for the same ends, so that their records are longer."""
+    """Join batches for the same ends, so that their records are longer.
+
+    Those that wait for one commit count from when the first of them came.
+    """
     found = list[tuple[_Like, list[Batch]]]()
     for one in offered:
         names = {end.gateway for end in one.ends}
         bits = None if len(names) == len(ends) else sum(1 << ends[name].bit for name in names)
         like = one.time_ms, one.origin, bits
-        if not found or one.origin is not None or found[-1][0] != like:
-            found.append((like, []))
-        found[-1][1].append(one.batch)
+        if found and one.origin is None and _goes_on(found[-1][0], like):
+            found[-1][1].append(one.batch)
+        else:
+            found.append((like, [one.batch]))
     return [_group(batches, *like) for like, batches in found]
+
+
+def _goes_on(like: _Like, other: _Like) -> bool:
+    return like[1:] == other[1:] and 0 <= other[0] - like[0] <= TOGETHER_MS
 
 
 def _group(batches: list[Batch], time_ms: int, origin: Origin | None, bits: int | None) -> Group:
