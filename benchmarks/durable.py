@@ -31,6 +31,7 @@ from bus.ledger import Stats
 from bus.transports.links import BusLink, make_link
 from bus.wire.batch import Batch, from_payloads
 from bus.wire.frame import pack
+from tests.helpers.ports import free_port
 
 SIZE: Final = 64
 RATE, LIVE_RATE, TOGETHER = 100_000, 10_000, 100
@@ -105,8 +106,12 @@ class Rig:
         self._file.write_text(TOPOLOGY.format(*ports, **keys))
         self._processes = dict[str, subprocess.Popen[bytes]]()
         self._hub, self.heard = Hub("program"), Hearing()
-        self._into: BusLink = make_link(f"tcp://127.0.0.1:{ports[0]}", "dial", retry_min_s=0.05)
-        self._out: BusLink = make_link(f"tcp://127.0.0.1:{ports[1]}", "dial", retry_min_s=0.05)
+        self._into: BusLink = make_link(
+            f"tcp://127.0.0.1:{ports[0]}", "dial", retry_min_s=0.01, retry_max_s=0.03
+        )
+        self._out: BusLink = make_link(
+            f"tcp://127.0.0.1:{ports[1]}", "dial", retry_min_s=0.01, retry_max_s=0.03
+        )
         self._out_hub = Hub("hearing")
         self._out_hub.attach(self.heard)
         self._blanks = dict[int, bytes]()
@@ -114,11 +119,11 @@ class Rig:
 
     def start(self, gateway: str) -> None:
         """Start a gateway."""
-        words = [sys.executable, "-m", "buscoupler", "run", self._file, "--gateway", gateway]
-        log = (self._place / f"{gateway}.log").open("ab")
-        self._processes[gateway] = subprocess.Popen(
-            [*words, "--run-directory", self._sockets(gateway)], stdout=log, stderr=log
-        )
+        words = "-m", "buscoupler", "run", str(self._file), "--gateway", gateway
+        sockets = "--run-directory", str(self._sockets(gateway))
+        with (self._place / f"{gateway}.log").open("ab") as log:
+            made = subprocess.Popen([sys.executable, *words, *sockets], stdout=log, stderr=log)
+        self._processes[gateway] = made
 
     def _sockets(self, gateway: str) -> Path:
         return self._place / f"run-{gateway}"
@@ -202,6 +207,10 @@ class Rig:
             self.stop(gateway)
 
 
+def _dialled(port: int) -> BusLink:
+    return make_link(f"tcp://127.0.0.1:{port}", "dial", retry_min_s=0.01, retry_max_s=0.03)
+
+
 class Cost(NamedTuple):
     """Microseconds of the processor for a message, in both gateways together, and messages a second."""
 
@@ -283,7 +292,8 @@ async def measured_catch_up(place: Path, waiting: int, live: int, settings: str)
         rig.close()
     return iter(
         [
-            f"catching up: {kept:,} messages waited; {own / took_s:,.0f}/s beside {live:,}/s live, {took_s:.1f} s",
+            f"catching up: {kept:,} messages waited; {own / took_s:,.0f}/s in {took_s:.1f} s beside "
+            f"{live:,}/s live",
             f"p99 of live messages: {during_ms:.1f} ms meanwhile, {after_ms:.1f} ms afterwards "
             f"({during_ms / after_ms:.1f} times)",
             f"{missing} missing, {rig.heard.doubled} doubled",
@@ -334,8 +344,6 @@ def measured_opening(place: Path, hours: float) -> Iterator[str]:
 
 def free_ports(count: int) -> list[int]:
     """Return ports that nobody has now."""
-    from tests.helpers.ports import free_port
-
     return [free_port() for _ in range(count)]
 
 
@@ -354,9 +362,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.directory.absolute()) as name:
         place, only = Path(name), options.only
         if only in (None, "cost"):
-            lines = measured_cost(
-                place, options.rate, options.together, options.seconds, options.repeat
-            )
+            lines = measured_cost(place, options.rate, options.together, options.seconds, options.repeat)
             print(*asyncio.run(lines), sep="\n", flush=True)
         if only in (None, "catch_up"):
             lines = measured_catch_up(place, options.waiting, LIVE_RATE, options.settings)

@@ -261,7 +261,7 @@ class Connection:
         """Acknowledge a record, but not while the bus holds messages: they would end with this process."""
         house, holds = self._place.house, self._place.hub.holds
         if house is not None:
-            house.held(taken, holds)
+            house.intake.held(taken, holds)
         if holds:
             self._place.loop.call_later(HOLD_S, self._settle, taken)
         elif house is None or house.memory is None:
@@ -272,13 +272,13 @@ class Connection:
     def _publish(self, taken: Taken, batch: Batch) -> None:
         house = self._place.house
         if house is not None:
-            house.passing(taken)
+            house.intake.passing(taken)
         try:
             with passing_late(taken.age_ms if taken.age_ms > LATE_MS else 0):
                 self._place.hub.publish(batch, self._origin)
         finally:
             if house is not None:
-                house.passing(None)
+                house.intake.passing(None)
 
     def _acknowledge(self, marks: Sequence[Mark]) -> None:
         far = self._far
