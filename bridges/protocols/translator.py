@@ -77,7 +77,8 @@ class Translator(Generic[T]):
     the connection, and opens it again. `settled` are the lengths of held messages that wait no longer, each
     with the reason of its drop, "" if it was sent; whoever reads it clears it. `found` and `noise` count,
     since `take_counts` was last called, the messages in the input and the bytes (other media: items) in it
-    that are surely none. Media call `take`, `give` and `advance`, which count the items.
+    that are surely none. Media call `take`, `give` and `advance`, which count the items. `came_s` has the
+    times at which the messages of the last `take` came, where the medium knew when each item did; else ().
     """
 
     asks: ClassVar[bool] = False
@@ -90,6 +91,7 @@ class Translator(Generic[T]):
         self.wire = wire
         self.settled: list[tuple[int, str]] = []
         self.found = self.noise = 0
+        self.came_s: Sequence[float] = ()
 
     def receive(self, items: Sequence[T], now_s: float) -> list[bytes]:
         """Return the frames that these items complete, in order. Count the rest by `reject`."""
@@ -107,15 +109,28 @@ class Translator(Generic[T]):
         """Forget all held messages, and return them: the caller counts them as dropped."""
         return []
 
-    def take(self, items: Sequence[T], now_s: float) -> list[bytes]:
-        """Return what `receive` does, and count the items.
+    def receive_stamped(self, items: Sequence[T], came_s: Sequence[float]) -> tuple[list[bytes], list[float]]:
+        """Return what `receive` does, and when each frame came: with the last item in it. `came_s` tells when
+        each item came. Override it for speed."""
+        found, times_s = list[bytes](), list[float]()
+        for item, at_s in zip(items, came_s, strict=True):
+            some = self.receive((item,), at_s)
+            found += some
+            times_s += [at_s] * len(some)
+        return found, times_s
+
+    def take(self, items: Sequence[T], now_s: float, came_s: Sequence[float] = ()) -> list[bytes]:
+        """Return what `receive` does, and count the items. `came_s`: when each came, if that is known.
 
         Each that became nothing, and for which the translator told no reason, is rejected as `untold`. Items
         in bytes are counted as the translator tells them apart.
         """
         stats = self.wire.stats
         before = self.found + sum(stats.rejected.values())
-        messages = self.receive(items, now_s)
+        if came_s:
+            messages, self.came_s = self.receive_stamped(items, came_s)
+        else:
+            messages, self.came_s = self.receive(items, now_s), ()
         told = self.found + sum(stats.rejected.values()) - before
         if self.wire.items == "bytes":
             stats.items += told
