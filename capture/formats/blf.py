@@ -1,8 +1,8 @@
 """Binary logs of Vector's tools (BLF): frames of CAN and CAN FD, and error frames, read and written.
 
 Source: python-can's can.io.blf, which has the layout of binlog.dll's objects. A file is a header and
-containers, most of them deflated, whose contents together are one run of objects. Times are ns (or 10 us) from the
-start in the header, which is taken as UTC. Needs numpy.
+containers, most of them deflated, whose contents together are one run of objects. Times are ns (or 10 us)
+from the start in the header, which is taken as UTC. Needs numpy.
 """
 
 import zlib
