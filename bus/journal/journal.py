@@ -345,6 +345,11 @@ class Journal:
             self._oldest = {number: record.time_ms if record else None}
         return self._oldest[number]
 
+    @property
+    def size(self) -> int:
+        """The bytes of its segments."""
+        return self._store.size
+
     # -- time
 
     @property
