@@ -205,6 +205,7 @@ class Journal:
         new = size + START
         if self._store.size + new <= self.bytes_max:
             return
+        self._end_done()
         if self.policy == "newest" or new > self.bytes_max:
             self.refused += count
             raise JournalFull(
@@ -213,6 +214,13 @@ class Journal:
             )
         while self._store.segments and self._store.size + new > self.bytes_max:
             self._remove(self._store.segments[0], FULL)
+
+    def _end_done(self) -> None:
+        """End and remove the segment that is written, if all have what is in it."""
+        active = self._store.active
+        if active and self._consumers.have(active.first, active.last):
+            self._store.end()
+            self._remove_done([active])
 
     def _end_segment_if_due(self) -> None:
         active = self._store.active
