@@ -16,7 +16,7 @@ CANDUMP = BY_KEY["candump"]
 
 def of(text: str) -> tuple[Frames, Told]:
     told = Told()
-    return parse(text.encode(), told, {"digits": 6, "direction": False}), told
+    return parse(text.encode(), told, {"step_ns": 1000, "direction": False}), told
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_python_can_and_we_read_each_others_logs(tmp_path: Path) -> None:
             writer.on_message_received(message)
     found, told, style = read_back(tmp_path / "theirs.log", CANDUMP)
     assert told == []
-    assert style == {"digits": 6, "direction": True}  # it writes the direction always
+    assert style == {"step_ns": 1000, "direction": True}  # it writes the direction always
     assert [(row[1], *row[3:]) for row in listed(found)] == [(row[1], *row[3:]) for row in listed(keep)]
 
 
