@@ -34,7 +34,7 @@ SEGMENT_BYTES: Final = 256 * 1024, 8 << 20
 """The least and the most bytes of a segment."""
 WRITE_S: Final = 0.1
 """Acknowledgements are written that often: a process that is killed sends again what came later."""
-_SEGMENTS: Final = 64
+_SEGMENTS, _SEGMENTS_MIN = 64, 8
 Policy = Literal["oldest", "newest"]
 
 
@@ -166,7 +166,7 @@ class Journal:
     def segment_bytes(self) -> int:
         """The bytes at which a segment is ended; one call of `append` may go beyond."""
         least, most = SEGMENT_BYTES
-        return min(max(self.bytes_max // _SEGMENTS, least), most)
+        return min(max(self.bytes_max // _SEGMENTS, min(least, self.bytes_max // _SEGMENTS_MIN)), most)
 
     def append(self, groups: Sequence[Group]) -> Appended:
         """Append messages, and sync them. What came from other journals is remembered at the same time.

@@ -194,7 +194,7 @@ def test_a_small_journal_has_room_again_when_all_is_acknowledged(policy: Policy)
     journal = opened(disk(), bytes_max=64 * KIB, policy=policy)
     for _ in range(5):
         first = journal.next
-        append_each(journal, 400, 100)
+        append_each(journal, 200, 100)
         journal.acknowledge(END, [(first, journal.next - 1)])
     assert (journal.refused, journal.losses[END][FULL]) == (0, 0)
     assert journal.size <= 64 * KIB
