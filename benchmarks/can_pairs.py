@@ -17,6 +17,7 @@ from typing import Any
 
 from bridges.items import OWN
 from bridges.media.can import link, port
+from bridges.media.can.inbox import SO_TIMESTAMPNS
 from bridges.media.can.many import Many
 from bridges.media.can.socketcan import FD_BYTES
 
@@ -55,7 +56,12 @@ def install(bus: Any) -> None:
     import can
 
     vars(can)["Bus"] = bus
-    vars(port)["inbox_of"], vars(link)["prepare"] = _Inbox, lambda _: None
+    vars(port)["inbox_of"], vars(link)["prepare"] = _Inbox, stamped
+
+
+def stamped(sock: socket.socket) -> None:
+    """Have the kernel tell when each packet came."""
+    sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
 
 
 def door(path: Path) -> socket.socket:

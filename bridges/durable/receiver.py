@@ -3,7 +3,7 @@
 It knows messages by the journal that numbered them first, and their number there, over all hops.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -18,6 +18,7 @@ from bus.wire.envelope import ENVELOPE_BYTES, is_enveloped
 JOURNALS_MAX: Final = 1024
 """So many journals of others are remembered; the one that was silent for longest is forgotten first."""
 RANGES_MAX: Final = 4096
+AGES_MS: Final = 100
 _KEY: Final = Struct(">II")
 _KEY_AT: Final = 4
 _U32: Final = 0xFFFFFFFF
@@ -62,6 +63,59 @@ class Taken(NamedTuple):
 
     def _origin(self, number: int | None) -> Origin | None:
         return None if number is None else (self.journal, number)
+
+
+def joined(taken: Iterable[Taken]) -> Iterator[Taken]:
+    """Yield the outcomes of records, in order, with those that follow each other as one.
+
+    Their age is the greatest; ages that differ by more than `AGES_MS`, late and not late are not mixed.
+    """
+    run = list[Taken]()
+    for one in taken:
+        if run and not _goes_on(run[0], run[-1], one):
+            yield _as_one(run)
+            run = []
+        run.append(one)
+    if run:
+        yield _as_one(run)
+
+
+def _goes_on(first: Taken, last: Taken, one: Taken) -> bool:
+    """Tell whether an outcome follows a run of others, which all gave a run of numbers."""
+    return (
+        one.batch is not None
+        and last.batch is not None
+        and one.journal == first.journal
+        and type(one.numbers) is type(last.numbers) is range
+        and one.numbers[0] == last.numbers[-1] + 1
+        and abs(one.age_ms - first.age_ms) <= AGES_MS
+        and (one.age_ms > LATE_MS) == (first.age_ms > LATE_MS)
+    )
+
+
+def _as_one(run: list[Taken]) -> Taken:
+    if len(run) == 1:
+        return run[0]
+    batches = [one.batch for one in run if one.batch is not None]
+    return Taken(
+        Batch(b"".join(one.data for one in batches), sum(one.count for one in batches)),
+        max(one.age_ms for one in run),
+        run[0].journal,
+        range(run[0].numbers[0], run[-1].numbers[-1] + 1),
+        _merged(mark for one in run for mark in one.marks),
+        sum(one.known for one in run),
+    )
+
+
+def _merged(marks: Iterable[Mark]) -> tuple[Mark, ...]:
+    """Return the same numbers in fewer marks."""
+    found = dict[int, list[Mark]]()
+    for mark in marks:
+        own = found.setdefault(mark.journal, [])
+        if own and mark.first <= own[-1].last + 1 and own[-1].first <= mark.last + 1:
+            mark = Mark(mark.journal, min(mark.first, own[-1].first), max(mark.last, own.pop().last))
+        own.append(mark)
+    return tuple(mark for own in found.values() for mark in own)
 
 
 class Memory:

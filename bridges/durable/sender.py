@@ -4,32 +4,36 @@ Its journal is read by others: `Sender` says from where, and gets the records. N
 """
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from bridges.durable.ages import age_of
 from bridges.durable.pace import Pace
 from bridges.durable.wire import BACKLOG, LIVE, carried
 from bus.journal.ranges import Range, RangeSet
+
+FOR_OTHERS: Final = "for others"
+"""The reason of messages that were found in the journal, and are not for this end."""
 
 
 class Kept(NamedTuple):
     """A record of the journal: its bytes, its first and its last number, and when it was first journaled.
 
-    `is_due`: it is for this end.
+    `why` it is not sent to this end, as a reason of the ledger; "" if it is.
     """
 
     record: bytes
     first: int
     last: int
     time_ms: int
-    is_due: bool = True
+    why: str = ""
 
 
 class Backlog(NamedTuple):
-    """A part of the backlog: the messages that carry it, and how many of the journal's were left out because
-    they were found at the start and are for other ends."""
+    """A part of the backlog: the messages that carry it, and how many of the journal's were left out, by
+    reason; of those for other ends only what was found at the start."""
 
     messages: list[bytes]
-    others: int
+    left: dict[str, int]
 
 
 class Sender:
@@ -87,7 +91,7 @@ class Sender:
         for kept in records:
             waits = not self.is_up or (self._is_fifo and self.first_missing() < kept.first)
             self.following = kept.last + 1
-            if not kept.is_due:
+            if kept.why:
                 self._skip(kept.first, kept.last)
             elif not waits and len(kept.record) <= room_bytes:
                 room_bytes -= len(kept.record)
@@ -96,7 +100,7 @@ class Sender:
     def _give(self, lane: int, kept: Kept, now_ms: int) -> bytes:
         self._given.add(kept.first, kept.last)
         since = max(1, self._given.begin_of(kept.first))
-        return carried(lane, now_ms - kept.time_ms, since, kept.record)
+        return carried(lane, age_of(now_ms, kept.time_ms), since, kept.record)
 
     def _skip(self, first: int, last: int) -> None:
         """Note numbers that the end has, or that are not for it."""
@@ -128,12 +132,13 @@ class Sender:
 
         Numbers in no record are not in the journal any more, or cannot be read: they are given up.
         """
-        messages, others, at = list[bytes](), 0, self.first_missing()
+        messages, left, at = list[bytes](), dict[str, int](), self.first_missing()
         for kept in records:
             self._give_up(at, kept.first - 1)
             at = kept.last + 1
-            if not kept.is_due:
-                others += self._given.count_missing(kept.first, min(kept.last, self._found_last))
+            if kept.why:
+                last = min(kept.last, self._found_last) if kept.why == FOR_OTHERS else kept.last
+                left[kept.why] = left.get(kept.why, 0) + self._given.count_missing(kept.first, last)
                 self._skip(kept.first, kept.last)
             elif not self._given.covers(kept.first, kept.last):
                 messages.append(self._give(BACKLOG, kept, now_ms))
@@ -141,7 +146,7 @@ class Sender:
         self._give_up(at, until - 1)
         if messages:
             self._pace.begin(now_s)
-        return Backlog(messages, others)
+        return Backlog(messages, left)
 
     def _give_up(self, first: int, last: int) -> None:
         for start, stop in self._given.missing(first, last):
