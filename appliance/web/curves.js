@@ -92,10 +92,11 @@
   function events(ink, x, from, to, top, bottom) {
     ink.save();
     ink.setLineDash([3, 3]); ink.lineWidth = 1; ink.strokeStyle = style("--bad");
-    for (const event of latest?.events ?? []) if (MARKED.has(event.kind) && event.time >= from && event.time <= to) line(ink, x(event.time), top, x(event.time), bottom);
+    for (const time of marked()) if (time >= from && time <= to) line(ink, x(time), top, x(time), bottom);
     ink.restore();
   }
 
+  const marked = () => (latest?.events ?? []).filter((event) => MARKED.has(event.kind)).map((event) => Number(new Date(event.time)));
   const colour = (chart, curve) => style(`--curve-${chart.data.curves.indexOf(curve) % COLOURS}`);
 
   // ---- the names: each is a button that hides its curve, with the value where the pointer is, or the last one
@@ -150,6 +151,7 @@
   addEventListener("resize", all);
   document.addEventListener("visibilitychange", refresh);
   new MutationObserver(all).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+  window.buscouplerMarks = marked;
   window.buscouplerCurves = () => charts.map((chart) => chart.data?.curves.map((curve) => [curve.name, curve.points.filter((point) => point !== null).length]));
   refresh();
 })();
