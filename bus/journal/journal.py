@@ -34,7 +34,7 @@ SEGMENT_BYTES: Final = 256 * 1024, 8 << 20
 """The least and the most bytes of a segment."""
 WRITE_S: Final = 0.1
 """Acknowledgements are written that often: a process that is killed sends again what came later."""
-_SEGMENTS: Final = 64
+_SEGMENTS, _SEGMENTS_MIN = 64, 8
 Policy = Literal["oldest", "newest"]
 
 
@@ -166,7 +166,7 @@ class Journal:
     def segment_bytes(self) -> int:
         """The bytes at which a segment is ended; one call of `append` may go beyond."""
         least, most = SEGMENT_BYTES
-        return min(max(self.bytes_max // _SEGMENTS, least), most)
+        return min(max(self.bytes_max // _SEGMENTS, min(least, self.bytes_max // _SEGMENTS_MIN)), most)
 
     def append(self, groups: Sequence[Group]) -> Appended:
         """Append messages, and sync them. What came from other journals is remembered at the same time.
@@ -205,6 +205,7 @@ class Journal:
         new = size + START
         if self._store.size + new <= self.bytes_max:
             return
+        self._end_done()
         if self.policy == "newest" or new > self.bytes_max:
             self.refused += count
             raise JournalFull(
@@ -213,6 +214,13 @@ class Journal:
             )
         while self._store.segments and self._store.size + new > self.bytes_max:
             self._remove(self._store.segments[0], FULL)
+
+    def _end_done(self) -> None:
+        """End and remove the segment that is written, if all have what is in it."""
+        active = self._store.active
+        if active and self._consumers.have(active.first, active.last):
+            self._store.end()
+            self._remove_done([active])
 
     def _end_segment_if_due(self) -> None:
         active = self._store.active

@@ -12,7 +12,7 @@ import numpy as np
 
 from bus.wire.identifier import ERROR, EXTENDED, IDENTIFIER, REMOTE, STANDARD_MAX
 from capture.formats.source import Source, Told, line_blocks
-from capture.frames import CLASSIC_DATA, FD_DATA, FD_SIZES, STATE, SWITCH, Flags, Frames, Ints, Octets
+from capture.frames import CLASSIC_DATA, FD_DATA, FD_SIZES, Flags, Frames, Ints, Octets
 
 _HEX: Final = np.full(256, 255, np.uint8)
 for _number, _digit in enumerate(b"0123456789ABCDEF"):
@@ -29,8 +29,8 @@ _BAD: Final = "lines that are none of candump -L"
 
 
 def read(source: Source, style: dict[str, Any]) -> Iterator[Frames]:
-    """Read frames. `style` learns how the log writes: `digits` of times, and `direction` if it has that."""
-    style.update(digits=6, direction=False)
+    """Read frames. `style` learns the step of times, and whether the log tells directions."""
+    style.update(step_ns=1000, direction=False)
     for block in line_blocks(source):
         frames = parse(block, source.told, style)
         if len(frames):
@@ -91,8 +91,8 @@ def parse(block: bytes, told: Told, style: dict[str, Any]) -> Frames:
         at = int(np.flatnonzero(left)[0])
         told.leave(_BAD, int(left.sum()), block[lines.starts[at] : lines.ends[at]])
     if good.any():
-        digits = int((close - dot - 1)[good].max())
-        style["digits"] = max(style["digits"], 9 if digits > 6 else 6)
+        if (close - dot - 1)[good].max() > 6:
+            style["step_ns"] = 1
         style["direction"] = bool(style["direction"] or (rest < lines.ends)[good].any())
     channel, names = _names(lines, name[good], space[good])
     times = seconds * 10**9 + fraction
@@ -146,7 +146,7 @@ def _frame(lines: _Lines, start: Ints, end: Ints) -> list[Any]:
     good &= ~has_code | (~is_fd & (end - under == 2) & (code > 8) & (code < 16) & (sizes == CLASSIC_DATA))
     flags = _HEX[lines.at(sharp + 2)]
     good &= ~is_fd | (flags < 16)
-    marks = np.where(is_fd, flags & (SWITCH | STATE), np.where(has_code, code, 0))
+    marks = np.where(is_fd, flags, np.where(has_code, code, 0))
     ids = np.where(is_remote, ids | REMOTE, ids)
     data, is_hex = _data(lines, begin, np.where(is_remote | ~good, 0, sizes))
     columns = ids.astype(np.uint32), sizes.astype(np.uint8), marks.astype(np.uint8), is_fd, data
@@ -166,7 +166,7 @@ class Writer:
 
     def __init__(self, file: BinaryIO, style: dict[str, Any]) -> None:
         self._file = file
-        self._digits = 9 if style.get("digits") == 9 else 6
+        self._digits = 9 if style.get("step_ns") == 1 else 6
         self._directions = ("", "") if not style.get("direction") else (" R", " T")
 
     def add(self, frames: Frames) -> None:

@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -136,6 +137,7 @@ class Losses:
     def __init__(self, form: Format, told: Told) -> None:
         self._form, self._told = form, told
         self._channels = set[str]()
+        self._first_ns: int | None = None
 
     def fitted(self, frames: Frames, step_ns: int) -> Frames:
         """Return the frames that the format holds, and count what they lose in it."""
@@ -150,6 +152,8 @@ class Losses:
                 told.leave(f"{word}, which {form.key} does not have", int((which & ~left).sum()))
                 left |= which
         kept = frames.chosen(~left) if left.any() else frames
+        if form.relative:
+            kept = self._from_first(kept)
         if not form.codes:
             codes = int(((kept.marks != 0) & ~kept.is_fd).sum())
             told.leave(f"length codes above 8, which {form.key} does not have: 8 is written", codes)
@@ -164,6 +168,16 @@ class Losses:
                 told.counts[f"channels, which {form.key} does not tell apart"] = len(self._channels)
                 told.examples[f"channels, which {form.key} does not tell apart"] = ""
         return kept
+
+    def _from_first(self, frames: Frames) -> Frames:
+        """Give frames that are before the first one its time."""
+        if self._first_ns is None and len(frames):
+            self._first_ns = int(frames.ts_ns[0]) // 10**6 * 10**6
+        early = frames.ts_ns < (self._first_ns or 0)
+        if not early.any():
+            return frames
+        self._told.leave("times before the first frame: its time is written", int(early.sum()))
+        return replace(frames, ts_ns=np.maximum(frames.ts_ns, self._first_ns or 0))
 
 
 @contextmanager

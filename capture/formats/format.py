@@ -35,8 +35,9 @@ class Format:
     `reads` names, as `module:thing`, a generator of a `Source` and a `Style`; `writes` an `Output` made of a
     file and a `Style`; each is "" where it is not read, or not written.
 
-    `holds` and the rest say what a frame keeps in it. `step_ns` is the finest step of its times. `signs` are
-    the beginnings of its files, `suffixes` the ends of their names.
+    `fd` to `directions` say what a frame keeps in it. `step_ns` is the finest step of its times. `signs` are
+    the beginnings of its files, `looks` a regular expression for a line of a text, and `suffixes` the ends of
+    names.
     """
 
     key: str
@@ -45,6 +46,7 @@ class Format:
     reads: str = ""
     writes: str = ""
     signs: tuple[bytes, ...] = ()
+    looks: bytes = b""
     step_ns: int = 1
     fd: bool = True
     remote: bool = True
@@ -52,6 +54,8 @@ class Format:
     codes: bool = True
     channels: bool = True
     directions: bool = True
+    relative: bool = False
+    """Its times count from the first frame, cut to ms; none is before that."""
     rows: bool = False
     """It holds all rows of a capture, not only CAN frames."""
     seeks: bool = False

@@ -23,8 +23,41 @@ FORMATS: Final = (
         suffixes=(".log", ".candump"),
         reads="capture.formats.candump:read",
         writes="capture.formats.candump:Writer",
+        looks=rb"^\(\d{1,10}\.\d{1,9}\) \S+ \S+#",
         step_ns=1000,
         directions=False,
+    ),
+    Format(
+        key="asc",
+        help="text log of Vector's tools",
+        suffixes=(".asc",),
+        reads="capture.formats.asc:read",
+        writes="capture.formats.asc:Writer",
+        looks=rb"^(date \w+ \w+ \d|base (hex|dec))",
+        step_ns=1000,
+        errors=False,
+        relative=True,
+    ),
+    Format(
+        key="blf",
+        help="binary log of Vector's tools",
+        suffixes=(".blf",),
+        reads="capture.formats.blf:read",
+        writes="capture.formats.blf:Writer",
+        signs=(b"LOGG",),
+        relative=True,
+        seeks=True,
+    ),
+    Format(
+        key="trc",
+        help="trace of PEAK's tools",
+        suffixes=(".trc",),
+        reads="capture.formats.trc:read",
+        writes="capture.formats.trc:Writer",
+        looks=rb"^;\$FILEVERSION=",
+        step_ns=1000,
+        errors=False,
+        relative=True,
     ),
     PCAPNG,
     Format(
@@ -46,7 +79,6 @@ FORMATS: Final = (
 )
 BY_KEY: Final = {one.key: one for one in FORMATS}
 PACKED: Final = (".gz", ".zst")
-_CANDUMP: Final = re.compile(rb"^\(\d{1,10}\.\d{1,9}\) \S+ \S+#", re.MULTILINE)
 
 
 def plain_name(name: str) -> str:
@@ -63,10 +95,9 @@ def by_name(name: str) -> Format | None:
 def format_of(name: str, head: bytes) -> Format:
     """Return the format of a file by its first bytes, or by its name. Raises `CaptureError`."""
     for one in FORMATS:
-        if one.reads and head.startswith(one.signs):
+        looks = one.looks and re.search(one.looks, head, re.MULTILINE)
+        if one.reads and (looks or head.startswith(one.signs)):
             return one
-    if _CANDUMP.search(head):
-        return BY_KEY["candump"]
     found = by_name(name)
     if found is None or not found.reads or found.signs:
         known = ", ".join(one.key for one in FORMATS if one.reads)

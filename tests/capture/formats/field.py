@@ -50,7 +50,9 @@ def some(count: int, form: Format, seed: int = 1) -> Frames:
     times = BEGAN_NS + np.cumsum(np.array([0, *steps[1:]], np.int64))
     names = ["can0", "can1"] if form.channels else ["can0"]
     channel = np.array([random.randrange(len(names)) for _ in rows], np.int64)
-    is_sent = np.array([form.directions and random.random() < 0.3 for _ in rows], np.bool_)
+    is_sent = np.array(
+        [form.directions and not row[0] & ERROR and random.random() < 0.3 for row in rows], np.bool_
+    )
     columns = (np.array(column) for column in list(zip(*rows, strict=True))[:4])
     ids, sizes, marks, is_fd = columns
     return Frames(

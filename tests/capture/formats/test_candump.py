@@ -16,7 +16,7 @@ CANDUMP = BY_KEY["candump"]
 
 def of(text: str) -> tuple[Frames, Told]:
     told = Told()
-    return parse(text.encode(), told, {"digits": 6, "direction": False}), told
+    return parse(text.encode(), told, {"step_ns": 1000, "direction": False}), told
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,7 @@ def of(text: str) -> tuple[Frames, Told]:
         ("1FFFFFFF#01", (0x9FFFFFFF, 1, 0, False, b"\x01")),
         ("7FF##3" + "01" * 12, (0x7FF, 12, 3, True, b"\x01" * 12)),
         ("123##0", (0x123, 0, 0, True, b"")),
+        ("123##5AA", (0x123, 1, 5, True, b"\xaa")),
         ("123#0000000000000000_9", (0x123, 8, 9, False, bytes(8))),
         ("123#R8_F", (0x40000123, 8, 15, False, bytes(8))),
         ("20000004#0000000000000000", (0x20000004, 8, 0, False, bytes(8))),
@@ -73,7 +74,7 @@ def test_python_can_and_we_read_each_others_logs(tmp_path: Path) -> None:
             writer.on_message_received(message)
     found, told, style = read_back(tmp_path / "theirs.log", CANDUMP)
     assert told == []
-    assert style == {"digits": 6, "direction": True}  # it writes the direction always
+    assert style == {"step_ns": 1000, "direction": True}  # it writes the direction always
     assert [(row[1], *row[3:]) for row in listed(found)] == [(row[1], *row[3:]) for row in listed(keep)]
 
 
