@@ -6,7 +6,7 @@ that is not fast enough, or no room is left here, the kernel keeps the sender wi
 """
 
 import socket
-from asyncio import AbstractEventLoop
+from asyncio import AbstractEventLoop, TimerHandle
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from time import thread_time
@@ -32,6 +32,8 @@ _LONG_BYTES: Final = 4096  # of a datagram that is handled alone
 _PIECE: Final = 256  # messages
 _MOST: Final = 1 / 8  # of what waits: who has less is not the one that fills the socket
 _LEFT: Final = 8  # one of so many parts of what waited is left when all are heard again
+_AGAIN_S: Final = 1.0  # so soon after it was heard again, who is muted again is thinned
+_LEVEL_MAX: Final = 12
 _OTHERS_S: Final = 10.0  # for which it is remembered that there are several senders
 
 
@@ -222,7 +224,8 @@ class Turns:
 
     `decode` makes a batch of datagrams, `publish` gets it, or pieces of it in several turns. `lose(count)`
     counts datagrams that find no room. Who finds none is muted at the `inlet`, and so is who has most here
-    when the buffer there is half full and others are heard too, until most of what waits is done.
+    when the buffer there is half full and others are heard too, until most of what waits is done. If that
+    happens again and again, only a part of what they say is let in, by chance.
     """
 
     def __init__(
@@ -237,6 +240,8 @@ class Turns:
         self._loop, self._decode, self._publish, self._lose = loop, decode, publish, lose
         self._intake, self._portion = Intake(), Portion(most_bytes)
         self._inlet, self._unmute_bytes, self._others_s = inlet, 0, -_OTHERS_S
+        self._is_shut, self._level, self._opened_s = False, 0, -_AGAIN_S
+        self._relief: TimerHandle | None = None
         self._expected = False
 
     def hear(self, received: Sequence[Received], is_pressed: bool = False) -> None:
@@ -263,13 +268,28 @@ class Turns:
             self._others_s = now_s
         if is_pressed and now_s - self._others_s < _OTHERS_S and (most := self._intake.most()) is not None:
             muted.append(most)
-        for sender in muted:
-            inlet.mute(sender)
-        self._unmute_bytes = self._intake.held_bytes // _LEFT
+        if muted:
+            self._shut(inlet, muted, now_s)
 
-    def _unmute(self) -> None:
-        if self._inlet is not None and self._intake.held_bytes <= self._unmute_bytes:
-            self._inlet.hear_all()
+    def _shut(self, inlet: Inlet, senders: Iterable[Hashable], now_s: float) -> None:
+        if not self._is_shut and now_s - self._opened_s < _AGAIN_S:
+            self._level = min(_LEVEL_MAX, self._level + 2)
+        self._is_shut, self._unmute_bytes = True, self._intake.held_bytes // _LEFT
+        for sender in senders:
+            inlet.mute(sender)
+
+    def _open(self, inlet: Inlet) -> None:
+        """Hear all again, or part of those that were muted, and more of them each second."""
+        self._is_shut, self._opened_s = False, self._loop.time()
+        inlet.thin(self._level)
+        if self._level and self._relief is None:
+            self._relief = self._loop.call_later(_AGAIN_S, self._relieve, inlet)
+
+    def _relieve(self, inlet: Inlet) -> None:
+        self._relief = None
+        if not self._is_shut:
+            self._level = max(0, self._level - 1)
+            self._open(inlet)
 
     def _tell(self, batch: Batch | None) -> None:
         if batch is not None:
@@ -278,7 +298,8 @@ class Turns:
     def _turn(self) -> None:
         self._expected = False
         taken = self._intake.take(self._portion.size_bytes)
-        self._unmute()
+        if self._is_shut and self._inlet is not None and self._intake.held_bytes <= self._unmute_bytes:
+            self._open(self._inlet)
         self._work(taken, sum(map(size_of, taken)))
 
     def _work(self, taken: Sequence[Waits], size_bytes: int) -> None:
@@ -314,5 +335,7 @@ class Turns:
 
     def end(self) -> int:
         """Forget what waits. Return how many datagrams that were, those that have begun among them."""
+        if self._relief is not None:
+            self._relief.cancel()
         waiting, self._intake = len(self._intake), Intake()
         return waiting
