@@ -24,6 +24,8 @@ from pipeline.output.tables import Progress
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
+    from pipeline.analysis.shared.small import Small
+
 Option = tuple[tuple[str, ...], dict[str, Any]]
 
 ROWS_MOST: Final = 1_000_000
@@ -40,7 +42,7 @@ class Table(NamedTuple):
 
     name: str
     title: str
-    frame: "DataFrame"
+    frame: "DataFrame | Small"
     rows: int | None = None
 
 

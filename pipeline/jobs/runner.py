@@ -52,6 +52,8 @@ def _size(where: str) -> str:
 
 def show(job: Job, options: argparse.Namespace, capture: OpenCapture) -> int:
     """Print the tables, or one JSON object of them; write them, if asked."""
+    from pipeline.analysis.shared.small import framed
+
     assert job.tables is not None
     tables = job.tables(options, capture)
     shown: dict[str, Any] = {}
@@ -63,7 +65,8 @@ def show(job: Job, options: argparse.Namespace, capture: OpenCapture) -> int:
         if not options.json:
             tell(titled(table.title, rows, capture.names))
         if options.parquet:
-            place.write(table.frame, f"{place.absolute(options.parquet)}/{job.name}", table.name)
+            frame = framed(capture.spark, table.frame)
+            place.write(frame, f"{place.absolute(options.parquet)}/{job.name}", table.name)
     verdict = job.verdict(shown) if job.verdict else None
     ran = capture.facts.ran(capture.tell.seconds)
     if options.json:

@@ -83,10 +83,10 @@ class Episode(NamedTuple):
         return (self.ts_ns, *label, *its)
 
 
-def collected(frame: "DataFrame") -> "pa.Table | None":
-    """Collect a table; None if it has more than `MOST` rows."""
-    found = frame.limit(MOST + 1).toArrow()
-    return found if found.num_rows <= MOST else None
+def collected(frame: "DataFrame", most: int) -> "pa.Table | None":
+    """Collect a table; None if it has more than `most` rows."""
+    found = frame.limit(most + 1).toArrow()
+    return found if found.num_rows <= most else None
 
 
 def values(table: "pa.Table", names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
