@@ -54,12 +54,15 @@ def collected(tables: Sequence[Table]) -> "Iterator[list[Row]]":
 
 
 class Facts(NamedTuple):
-    """The engine that answers, its version, and how much it was given: None if the capture is elsewhere."""
+    """The engine that answers, its version, how much it was given (None if the capture is elsewhere), the
+    version of `pyspark` in this process, and how many minutes a Spark that this command started stays."""
 
     engine: str = "spark"
     version: str = ""
     rows: int | None = None
     bytes: int | None = None
+    pyspark: str = ""
+    stays_min: int = 0
 
     def ran(self, seconds: float) -> dict[str, Any]:
         """Return them as a record, with the seconds since the command began."""

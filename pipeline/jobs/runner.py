@@ -39,9 +39,11 @@ def run(job: Job, options: argparse.Namespace) -> int:
 
 
 def facts_line(ran: Mapping[str, Any]) -> str:
-    """Say in a line which engine answered, of how much, and how long it took."""
+    """Say in a line which engine answered, of how much, how long it took, and whether it stays."""
+    other = f" (pyspark {ran['pyspark']})" if ran["pyspark"] not in ("", ran["version"]) else ""
+    stays = f"; it stays for {ran['stays_min']} minutes" if ran["stays_min"] else ""
     rows = "" if ran["rows"] is None else f"{ran['rows']:,} rows, {ran['bytes'] / 1e6:,.1f} MB, "
-    return f"{ran['engine'].capitalize()} {ran['version']}: {rows}{ran['seconds']:.1f} s"
+    return f"{ran['engine'].capitalize()} {ran['version']}{other}: {rows}{ran['seconds']:.1f} s{stays}"
 
 
 def _size(where: str) -> str:

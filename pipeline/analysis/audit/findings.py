@@ -8,6 +8,7 @@ pattern*, which is explained once (`pipeline.analysis.audit.explain`). What else
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import functions as F
@@ -141,7 +142,7 @@ def without_lost(found: "DataFrame | Small", gone: Iterable[thinned.Place]) -> "
     if isinstance(found, Small):
         kind, stage, segment = map(list(FINDING).index, ("kind", "stage", "segment"))
         left = [row for row in found.rows if row[kind] != LOST or (row[stage], row[segment]) not in gone]
-        return found._replace(rows=left)
+        return replace(found, rows=left)
     for stage_of, segment_of in gone:
         is_its = (F.col("stage") == stage_of) & (F.col("segment") == segment_of)
         found = found.where(~is_its | (F.col("kind") != LOST))

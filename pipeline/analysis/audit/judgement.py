@@ -63,7 +63,7 @@ def judge_few(
     sums = few.Sums({its.at.segments[home] for home, _ in expected.routes}, span)
     joins = replays.sides(its.taken, its.at)
     every = list[few.Episode]()
-    for rows in few.by_key(few.sights(picked, its.ahead)).values():
+    for rows in few.by_key(picked, its.ahead):
         found = few.divided(few.with_entries(rows, joins, its.at.by_envelope), its.at, window_ns, span)
         found = few.without_replays(found) if joins else found
         every += [sums.of(number, some) for number, some in found.items() if some]

@@ -31,8 +31,8 @@ _SAMPLE: Final = 2_000
 
 
 class Looked(NamedTuple):
-    """What was looked at: the frames that are `wanted`, those of them that were sent `again`, and the
-    `pieces`; None if there are none, or too many for the driver."""
+    """A look at a capture: the keys of frames that are `wanted`, those of them that were sent `again`, and
+    the `pieces`; None if there are none, or too many for the driver."""
 
     wanted: "DataFrame"
     again: "DataFrame | None"

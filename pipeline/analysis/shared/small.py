@@ -1,7 +1,8 @@
 """Small tables: those that Python has worked out. A job shows them as it shows those that an engine has."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Row
 
@@ -11,7 +12,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class Small(NamedTuple):
+@dataclass(frozen=True)
+class Small:
     """A table: the `types` of its columns by name, and its `rows`. Its methods are those of a DataFrame that
     a job needs to show it, so that no engine has to be asked."""
 
@@ -23,9 +25,13 @@ class Small(NamedTuple):
         made = Row(*self.types)
         return [made(*row) for row in self.rows]
 
+    def count(self) -> int:
+        """Return how many rows there are."""
+        return len(self.rows)
+
     def limit(self, most: int) -> "Small":
         """Keep the first rows, at `most` so many."""
-        return self._replace(rows=self.rows[:most])
+        return replace(self, rows=self.rows[:most])
 
     def select(self, *names: str) -> "Small":
         """Keep the columns with these names."""
@@ -40,7 +46,7 @@ class Small(NamedTuple):
         def order(row: Sequence[Any]) -> list[tuple[bool, Any]]:
             return [(row[place] is not None, row[place]) for place in places]
 
-        return self._replace(rows=sorted(self.rows, key=order))
+        return replace(self, rows=sorted(self.rows, key=order))
 
 
 def framed(spark: "SparkSession", table: "DataFrame | Small") -> "DataFrame":
