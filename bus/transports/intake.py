@@ -252,7 +252,9 @@ class Turns:
         if lost:
             self._lose(lost)
         if self._muting is not None and (lost or is_pressed):
-            self._muting.judge(self._intake, received, is_pressed)
+            most = self._intake.most() if is_pressed else None
+            has_several = len({sender for _, sender in received}) > 1
+            self._muting.judge(self._intake.take_losers(), most, has_several, self._intake.held_bytes)
         return None if self._expected else self._turn()
 
     def _tell(self, batch: Batch | None) -> None:

@@ -1,13 +1,10 @@
 """The muting of senders at a socket: who says too much there is kept out, thinned, and heard whole again."""
 
 from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Hashable, Iterable
+from typing import Final
 
 from bus.transports.inlet import Inlet
-
-if TYPE_CHECKING:
-    from bus.transports.intake import Intake, Received
 
 _LEFT: Final = 8  # one of so many parts of what waited is left when all are heard again
 _AGAIN_S: Final = 1.0  # so soon after it was heard again, who is muted again is thinned
@@ -29,15 +26,20 @@ class Muting:
         self._opened_s, self._others_s = -_AGAIN_S, -_OTHERS_S
         self._relief: TimerHandle | None = None
 
-    def judge(self, intake: "Intake", received: "Sequence[Received]", is_pressed: bool) -> None:
-        """Mute who must be: call it when datagrams were lost, or the buffer `is_pressed`."""
-        muted, now_s = intake.take_losers(), self._loop.time()
-        if len({sender for _, sender in received}) > 1:
+    def judge(
+        self, losers: Iterable[Hashable], most: Hashable | None, has_several: bool, held_bytes: int
+    ) -> None:
+        """Mute who must be: `losers` found no room; of `most` there is most while the buffer is pressed.
+
+        `has_several`: more than one sender has just been heard. `held_bytes` wait.
+        """
+        muted, now_s = list(losers), self._loop.time()
+        if has_several:
             self._others_s = now_s
-        if is_pressed and now_s - self._others_s < _OTHERS_S and (most := intake.most()) is not None:
+        if most is not None and now_s - self._others_s < _OTHERS_S:
             muted.append(most)
         if muted:
-            self._left_bytes = intake.held_bytes // _LEFT
+            self._left_bytes = held_bytes // _LEFT
             self._shut(muted, now_s)
 
     def _shut(self, senders: Iterable[Hashable], now_s: float) -> None:
