@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.analysis.shared.frames import content, frames, local_table
+from pipeline.analysis.shared.frames import content, frames, local_table, received
 from pipeline.analysis.shared.inventory import Run
 
 if TYPE_CHECKING:
@@ -66,9 +66,14 @@ def steps(rows: "DataFrame") -> list[Step]:
 def _jumps(rows: "DataFrame") -> Iterator[Step]:
     """Yield where the time between two frames that follow each other is that of a step.
 
-    Other rows are not looked at: counts are about a time before.
+    Other rows are not looked at: counts are about a time before, and so is what came by CAN, which has the
+    time of the kernel: a gateway that was late reads frames of seconds ago.
     """
-    numbers = frames(rows).select(*_RUN, F.expr(f"cap_seq div {_BIN}").alias("bin"), "cap_seq", "ts_ns")
+    numbers = (
+        frames(rows)
+        .where(_timed_when_seen())
+        .select(*_RUN, F.expr(f"cap_seq div {_BIN}").alias("bin"), "cap_seq", "ts_ns")
+    )
     its = F.min("ts_ns").alias("from_ns"), F.max("ts_ns").alias("to_ns")
     in_order = Window.partitionBy(*_RUN).orderBy("bin")
     before = {"was_ns": F.lag("to_ns").over(in_order), "before": F.lag("bin").over(in_order)}
@@ -90,6 +95,11 @@ def _jumps(rows: "DataFrame") -> Iterator[Step]:
             gateway, boot, _, seq, at_ns = other
             found.add(Step(gateway, boot, seq, one[-1], at_ns))
     yield from sorted(found, key=lambda one: one[:3])
+
+
+def _timed_when_seen() -> "Column":
+    """Select rows with the time at which they were recorded."""
+    return ~(received() & F.col("bus").startswith("can "))
 
 
 def _judged(rows: "DataFrame", jumps: Sequence[Step]) -> Iterator[Step]:
