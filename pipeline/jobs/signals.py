@@ -33,7 +33,7 @@ def prepare(options: argparse.Namespace) -> None:
         )
     if options.where:
         _condition(options.where)
-    wanted(options)
+    check(options)
 
 
 def _condition(text: str) -> "Condition":
@@ -51,8 +51,8 @@ def _is_below(place: str, directory: str) -> bool:
     return Path(place).absolute().is_relative_to(Path(directory).absolute())
 
 
-def wanted(options: argparse.Namespace) -> "Wanted":
-    """Return what the options ask for. Raises `PipelineError`."""
+def decoding(options: argparse.Namespace) -> "Wanted":
+    """Return what the options `DECODING` ask for. Raises `PipelineError`."""
     from pipeline.signals.blocks import Wanted
     from pipeline.signals.databases import databases, tokens_of
     from pipeline.signals.forms import check
@@ -68,25 +68,41 @@ def wanted(options: argparse.Namespace) -> "Wanted":
         except ValueError as error:
             raise PipelineError(f"--form {error}") from None
         given.append((tokens, form))
-    return Wanted(tuple(databases(options.dbc)), given=tuple(given), ends=tuple(options.signal))
+    return Wanted(tuple(databases(options.dbc)), given=tuple(given))
 
 
-def complete(options: argparse.Namespace, capture: OpenCapture) -> "Wanted":
-    """Return what the options ask for, with what the capture tells: its names, and where messages enter."""
+def check(options: argparse.Namespace) -> None:
+    """Refuse databases and forms that are wrong. Raises `PipelineError`."""
+    decoding(options)
+
+
+def values(options: argparse.Namespace, capture: OpenCapture) -> "DataFrame":
+    """Return the values of all signals, a row each: `pipeline.signals.work.LONG`."""
+    from pipeline.signals.pieces import done
+    from pipeline.signals.work import Long
+
+    return done(_source(capture), complete(decoding(options), capture), Long())
+
+
+def _source(capture: OpenCapture) -> "Source":
+    from pipeline.signals.pieces import Source
+
+    return Source(capture.spark, capture.directory, capture.span, capture.rows)
+
+
+def complete(found: "Wanted", capture: OpenCapture) -> "Wanted":
+    """Return what is wanted with what the capture tells: its names, and where messages enter."""
     from pipeline.signals.databases import roots
     from pipeline.signals.places import chosen
 
-    found = wanted(options)
     places = chosen(capture.inventory(), by_wire=bool(found.databases))
     known = tuple(roots(sorted(capture.names.roots)))
     return found._replace(roots=known, names=capture.names, places=places)
 
 
 def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
-    from pipeline.signals.pieces import Source
-
-    asked = complete(options, capture)
-    source = Source(capture.spark, capture.directory, capture.span, capture.rows)
+    source = _source(capture)
+    asked = complete(decoding(options), capture)._replace(ends=tuple(options.signal))
     first = list[Table]()
     if options.where:
         held, asked = _inside(options, source, asked)
@@ -143,6 +159,18 @@ def _table(options: argparse.Namespace, source: "Source", asked: "Wanted") -> Ta
     return Table("signals", "Signals: how many values, when, and the last one", shown, options.limit)
 
 
+DECODING: Final = (
+    option(
+        "--dbc", action="append", default=[], metavar="[WHERE=]FILE",
+        help="CAN messages (DBC, KCD, SYM); below the pattern or on the segment WHERE only",
+    ),
+    option(
+        "--form", action="append", default=[], metavar="PATTERN=FORM",
+        help="of other data: text, number, json, nmea or struct:FORMAT (guessed without it)",
+    ),
+)  # fmt: skip
+"""The options by which data are decoded."""
+
 JOB: Final = Job(
     name="signals",
     help="decode the signals in a capture: CAN by databases, numbers, JSON, struct and NMEA",
@@ -151,14 +179,7 @@ JOB: Final = Job(
         "buscoupler signals capture --dbc car.dbc --output table",
     ),
     options=(
-        option(
-            "--dbc", action="append", default=[], metavar="[WHERE=]FILE",
-            help="CAN messages (DBC, KCD, SYM); below the pattern or on the segment WHERE only",
-        ),
-        option(
-            "--form", action="append", default=[], metavar="PATTERN=FORM",
-            help="of other data: text, number, json, nmea or struct:FORMAT (guessed without it)",
-        ),
+        *DECODING,
         option(
             "--signal", action="append", default=[], metavar="NAME",
             help="only signals whose names end so: rpm, engine/rpm",
