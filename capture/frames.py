@@ -26,7 +26,9 @@ Words = npt.NDArray[np.uint32]
 FRAMES: Final = "frames"
 """The `reason` of a row whose item is a CAN frame."""
 SWITCH, STATE = 0x01, 0x02
-"""Flags of an FD frame, BRS and ESI of canfd_frame; 0x04, which says only that it is one, is not kept."""
+"""Flags of an FD frame, BRS and ESI of canfd_frame."""
+FD_FLAGS: Final = 0x0F
+"""The flags that are kept; 0x04 only says that it is an FD frame, and newer kernels set it always."""
 CLASSIC_BYTES, FD_BYTES = 16, 72
 CLASSIC_DATA, FD_DATA = 8, 64
 FD_SIZES: Final = (*range(9), 12, 16, 20, 24, 32, 48, 64)
@@ -152,7 +154,7 @@ def parsed(array: pa.Array) -> Parsed:
     fits = sizes <= most
     good[np.flatnonzero(good)[~fits]] = False
     data = np.where(np.arange(width - _HEAD) < sizes[:, None], found[:, _HEAD:], 0).astype(np.uint8)
-    marks = np.where(is_fd, found[:, 5] & (SWITCH | STATE), codes_of(found[:, 7], sizes)).astype(np.uint8)
+    marks = np.where(is_fd, found[:, 5] & FD_FLAGS, codes_of(found[:, 7], sizes)).astype(np.uint8)
     columns = ids.astype(np.uint32), sizes, marks, is_fd, data
     return Parsed._make([*(column[fits] for column in columns), good])
 

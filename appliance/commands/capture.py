@@ -89,6 +89,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--candump", action="store_const", dest="format", const="candump", help="the same as --format candump"
     )
+    parser.add_argument("--loop", type=int, default=1, metavar="N", help="replay N times (1)")
+    parser.add_argument("--live", action="store_true", help="replay CAN frames onto a real wire, too")
     parser.add_argument("--hub", metavar="NAME", help="replay only what was seen there, like 'bus plant'")
     parser.add_argument("--bus", metavar="NAME", help="replay only this segment, like 'bus plant'")
     parser.add_argument("--dir", choices=("rx", "tx"), help="replay only what was received, or sent")

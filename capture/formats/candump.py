@@ -12,7 +12,7 @@ import numpy as np
 
 from bus.wire.identifier import ERROR, EXTENDED, IDENTIFIER, REMOTE, STANDARD_MAX
 from capture.formats.source import Source, Told, line_blocks
-from capture.frames import CLASSIC_DATA, FD_DATA, FD_SIZES, STATE, SWITCH, Flags, Frames, Ints, Octets
+from capture.frames import CLASSIC_DATA, FD_DATA, FD_SIZES, Flags, Frames, Ints, Octets
 
 _HEX: Final = np.full(256, 255, np.uint8)
 for _number, _digit in enumerate(b"0123456789ABCDEF"):
@@ -146,7 +146,7 @@ def _frame(lines: _Lines, start: Ints, end: Ints) -> list[Any]:
     good &= ~has_code | (~is_fd & (end - under == 2) & (code > 8) & (code < 16) & (sizes == CLASSIC_DATA))
     flags = _HEX[lines.at(sharp + 2)]
     good &= ~is_fd | (flags < 16)
-    marks = np.where(is_fd, flags & (SWITCH | STATE), np.where(has_code, code, 0))
+    marks = np.where(is_fd, flags, np.where(has_code, code, 0))
     ids = np.where(is_remote, ids | REMOTE, ids)
     data, is_hex = _data(lines, begin, np.where(is_remote | ~good, 0, sizes))
     columns = ids.astype(np.uint32), sizes.astype(np.uint8), marks.astype(np.uint8), is_fd, data

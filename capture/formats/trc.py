@@ -142,7 +142,7 @@ class Writer:
 def _line(channel: int, way: str, data: bytes, *row: Any) -> str:
     number, size, marks, is_fd = row
     word = f"{number & IDENTIFIER:0{8 if number & EXTENDED else 4}X}"
-    kind = _FD_TYPES[marks] if is_fd else "RR" if number & REMOTE else "DT"
+    kind = _FD_TYPES[marks & (SWITCH | STATE)] if is_fd else "RR" if number & REMOTE else "DT"
     code = CODES[size] if is_fd else marks or size
     octets = "" if number & REMOTE else data[:size].hex(" ").upper()
     return f"{kind} {channel:>2} {word:>8} {way} -  {code:<4} {octets}".rstrip()
