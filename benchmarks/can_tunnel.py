@@ -15,7 +15,7 @@ from asyncio.subprocess import DEVNULL, Process
 from pathlib import Path
 
 from benchmarks.command import Command, run_as_command
-from benchmarks.tunnel import Flow, Gateways, is_in
+from benchmarks.tunnel import Flow, Gateways, is_in, used
 from tests.rigs.can_wire import Wire
 
 _TICK_S = 0.002
@@ -78,15 +78,15 @@ async def run(rate: float, seconds: float, every_s: float) -> int:
             killer = asyncio.ensure_future(trial.kill(every_s))
             await trial.load(rate, seconds)
             killer.cancel()
-            used_s = 0.0 if every_s else trial.used_s() - before_s
+            after_s = trial.used_s()
+            trial.accounts += [await trial.account(name) for name in sorted(trial.processes)]
         finally:
             trial.close()
     flows = trial.there, trial.back
     print(f"there: {trial.there.words(trial.unheard)}\nback:  {trial.back.words(trial.unheard)}")
+    print(used(after_s, before_s, sum(flow.sent for flow in flows)))
+    print("\n".join(trial.accounts))
     print(f"{trial.takeovers} takeovers; {trial.near.lost + trial.away.lost} found no room in a socket")
-    if not every_s:
-        frame_us = used_s / sum(flow.sent for flow in flows) * 1e6
-        print(f"{frame_us:.1f} us of processor a frame, of three gateways")
     whole = all(is_in(trial.unheard, at) for flow in flows for at in flow.lost())
     return 0 if whole and all(flow.is_clean for flow in flows) else 1
 

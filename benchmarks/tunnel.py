@@ -104,6 +104,25 @@ class Flow:
         return f"{counts}, {self.late - self.doubled} out of order, {self.echoed} echoed"
 
 
+def _words(row: dict[str, Any]) -> str:
+    counts = {"received": row["received"], "sent": row["sent"], "queued": row["queued"]}
+    counts |= {f"rejected {reason}": count for reason, count in row["rejected"].items()}
+    counts |= {f"dropped {reason}": count for reason, count in row["dropped"].items()}
+    return ", ".join(f"{what} {count}" for what, count in counts.items() if count)
+
+
+def _used_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def used(now_s: dict[tuple[str, int], float], before_s: dict[tuple[str, int], float], frames: int) -> str:
+    """Return the processor's time a frame of each gateway that ran all the time, by two looks at it."""
+    ran = [(one[0], at_s - before_s[one]) for one, at_s in now_s.items() if one in before_s]
+    each = ", ".join(f"{name} {passed_s / max(1, frames) * 1e6:.1f}" for name, passed_s in ran)
+    return f"processor a frame, in us: {each}"
+
+
 def is_in(spans: Spans, at: float) -> bool:
     """Tell whether a time is in one of these spans."""
     return any(first <= at <= last for first, last in spans)
@@ -136,6 +155,7 @@ class Gateways(ABC):
         self.file.write_text(TOPOLOGY.format(free_port(), free_port(), near, away, self.broker))
         self.processes: dict[str, Started] = {}
         self.takeovers = 0
+        self.accounts: list[str] = []
         self.unheard: Spans = []
         self.set_up: set[str] = set()
         self._watching = set[asyncio.Task[None]]()
@@ -156,13 +176,25 @@ class Gateways(ABC):
     def _sockets(self, gateway: str) -> Path:
         return self.place / f"run-{gateway}"
 
-    async def candidate(self, name: str) -> dict[str, Any]:
-        """Return what the status of a gateway says of its part in the failover; nothing if there is none."""
+    async def status(self, name: str) -> dict[str, Any]:
+        """Return the status of a gateway; nothing if there is none."""
         with contextlib.suppress(OSError, ValueError):
             status = await asyncio.to_thread(ask, self._sockets(name) / status_socket(()), self.answer_s)
             if status["pid"] == self.processes[name].pid:
-                return next(iter(status["candidates"]), {})
+                return status
         return {}
+
+    async def candidate(self, name: str) -> dict[str, Any]:
+        """Return what the status of a gateway says of its part in the failover; nothing if there is none."""
+        return next(iter((await self.status(name)).get("candidates", ())), {})
+
+    async def account(self, name: str) -> str:
+        """Return what a gateway has counted of the frames that went no further, by link and reason."""
+        status = await self.status(name)
+        rows = [row for hub in status.get("hubs", ()) for row in hub["links"]]
+        lines = [f"  {row['name']}: {_words(row)}" for row in rows if row["rejected"] or row["dropped"]]
+        lines += [f"  window: {one['window']}" for one in status.get("candidates", ())]
+        return "\n".join([f"{name} counted:", *lines])
 
     async def _watch(self, name: str, process: Started) -> None:
         """Note when a gateway is ready to take over."""
@@ -182,19 +214,17 @@ class Gateways(ABC):
             self.set_up.discard(name)
             if not self.set_up:
                 self.unheard.append((time.monotonic() - _EARLY_S, inf))
+            self.accounts.append(await self.account(name))
             self.processes[name].kill()
             await self.processes[name].wait()
             self.takeovers += 1
             await asyncio.sleep(_ABSENT_S)
             await self.start(name)
 
-    def used_s(self) -> float:
-        """Return the processor's time that the gateways have used, in seconds."""
-        ticks = 0
-        for one in (one for one in self.processes.values() if one.returncode is None):
-            fields = Path(f"/proc/{one.pid}/stat").read_text().rpartition(")")[2].split()
-            ticks += int(fields[11]) + int(fields[12])
-        return ticks / os.sysconf("SC_CLK_TCK")
+    def used_s(self) -> dict[tuple[str, int], float]:
+        """Return the processor's time that each process of a gateway has used, in seconds."""
+        alive = [(name, one.pid) for name, one in self.processes.items() if one.returncode is None]
+        return {(name, pid): _used_s(pid) for name, pid in alive}
 
     def close(self) -> None:
         """End all of them."""

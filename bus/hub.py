@@ -4,7 +4,7 @@ This module also defines the two main interfaces of ARCHITECTURE.md: pipe and li
 """
 
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, Protocol
 
 from bus.accounts import Accounts
@@ -20,7 +20,9 @@ class Pipe(Protocol):
     for all peers that connect there. `inner` is the pipe that this one wraps, if any. `accepted`: the peer
     connected to us, as anybody may. `is_leaf`: it leads to a part of this process that forwards nothing.
     `takes_late`: it knows the age of what it gets (`bus.lateness`). `is_there`: its peer is connected now.
-    Derive from this class: it has defaults for these six and for `purge`.
+    `came_ns`: the times at which the messages came that it publishes just now, in ns since 1970, where the
+    kernel or an adapter told; else (). Derive from this class: it has defaults for these seven and for
+    `purge`.
     """
 
     __slots__ = ("__weakref__",)
@@ -33,6 +35,7 @@ class Pipe(Protocol):
     is_leaf: bool = False
     takes_late: bool = False
     is_there: bool = True
+    came_ns: Sequence[int] = ()
 
     def send(self, batch: Batch) -> None:
         """Count `batch` as offered. Then send it, queue it (`batch.keep()`), or drop and count it."""
@@ -60,6 +63,16 @@ def chain(pipe: Pipe) -> Iterator[Pipe]:
         if one.inner is None or one.inner.stats is not one.stats:
             yield one
         one = one.inner
+
+
+def came_ns(pipe: Pipe | None) -> Sequence[int]:
+    """Return when the messages came that a pipe, or the one inside it, publishes just now, in ns since 1970.
+
+    Return () if that is not known. A stage may have taken some out: then there are more times than messages.
+    """
+    while pipe is not None and pipe.inner is not None:
+        pipe = pipe.inner
+    return () if pipe is None else pipe.came_ns
 
 
 def counts_of(pipe: Pipe) -> Stats:

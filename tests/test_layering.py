@@ -139,6 +139,11 @@ def test_topologies_know_of_bridges_only_tables_and_records() -> None:
     assert found <= allowed
 
 
+def test_the_pipeline_knows_of_bridges_only_databases_of_can_messages() -> None:
+    found = {name for path in modules("pipeline") for name in names(path) if re.match(r"bridges\b", name)}
+    assert {name for name in found if not re.match(r"bridges\.(items|protocols\.dbc)\b", name)} == set()
+
+
 def test_topologies_know_of_devices_only_their_table_and_records() -> None:
     allowed = {"devices", "devices.DEVICES", "devices.device"}
     allowed |= {"devices.device.DeviceSpec", "devices.device.Flow"}

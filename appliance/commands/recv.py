@@ -6,7 +6,9 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import repeat
 from math import inf
 
 from appliance.commandline.arguments import above_zero, argument
@@ -16,13 +18,17 @@ from appliance.probe.endpoint import endpoint_arguments, link_of
 from appliance.probe.station import Station
 from appliance.probe.words import frame_in, line, record
 from appliance.status.ledger import reasons
+from bus.hub import Pipe, came_ns
 from bus.names import Names
+from bus.wire.batch import Batch
 from bus.wire.notation import names_in
 from bus.wire.pattern import Pattern
 
 log = logging.getLogger("buscoupler")
 
 _AT_ONCE = 256  # messages printed in one write
+Timed = tuple[bytes, float]
+"""A message, and when it came, in seconds since 1970."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,22 +79,23 @@ async def _hear(
     station: Station,
     options: argparse.Namespace,
     wanted: Callable[[bytes], bool],
-    show: Callable[[list[bytes]], None],
+    show: Callable[[Sequence[Timed]], None],
     sequences: Sequences,
 ) -> int:
     """Show messages until `--count` or the timeout is reached. Return how many were shown."""
-    heard, got = station.leaf.heard, 0
+    heard, got, clock = station.leaf.heard, 0, _Clock()
+    station.leaf.tap(clock.note)
     loop = asyncio.get_running_loop()
     end_s = loop.time() + (inf if options.timeout is None else options.timeout)
     while (left := (options.count or sys.maxsize) - got) > 0:
         if not await station.until(lambda: heard, end_s - loop.time()):
             break
-        taken = [heard.popleft() for _ in range(len(heard))]
-        messages = [message for message in taken if wanted(message)][:left]
+        taken = [(heard.popleft(), clock.times_s.popleft()) for _ in range(len(heard))]
+        messages = [one for one in taken if wanted(one[0])][:left]
         got += len(messages)
         for start in range(0, len(messages), _AT_ONCE):
             show(messages[start : start + _AT_ONCE])
-        for frame in map(frame_in, messages) if options.gaps else ():
+        for frame in (frame_in(message) for message, _ in messages) if options.gaps else ():
             sequences.note(frame.data if frame else b"")
     return got
 
@@ -103,7 +110,22 @@ def _wanted(options: argparse.Namespace) -> Callable[[bytes], bool]:
     return wanted if patterns else lambda message: True
 
 
-def _show(options: argparse.Namespace) -> Callable[[list[bytes]], None]:
+class _Clock:
+    """The times at which the messages came that are not shown yet, in seconds since 1970."""
+
+    def __init__(self) -> None:
+        self.times_s = deque[float]()
+
+    def note(self, batch: Batch, pipe: Pipe | None) -> None:
+        """Note when a batch came: by the kernel or the adapter where they tell, else now."""
+        told = came_ns(pipe)
+        if len(told) == batch.count:
+            self.times_s.extend(ns // 1000 / 1e6 for ns in told)
+        else:
+            self.times_s.extend(repeat(time.time(), batch.count))
+
+
+def _show(options: argparse.Namespace) -> Callable[[Sequence[Timed]], None]:
     if options.raw:
         return _show_bytes
     asked = (name for names in options.pattern for name in names)
@@ -111,9 +133,8 @@ def _show(options: argparse.Namespace) -> Callable[[list[bytes]], None]:
     make = (lambda *message: json.dumps(record(*message))) if options.json else line
     hint = _Hint(names, sys.stdout.isatty() and not options.json)
 
-    def show(messages: list[bytes]) -> None:
-        now_s = time.time()
-        print("\n".join(make(message, names, now_s) for message in messages), flush=True)
+    def show(messages: Sequence[Timed]) -> None:
+        print("\n".join(make(message, names, at_s) for message, at_s in messages), flush=True)
         hint.look(messages)
 
     return show
@@ -125,14 +146,14 @@ class _Hint:
     def __init__(self, names: Names, wanted: bool) -> None:
         self._names, self._wanted = names, wanted
 
-    def look(self, messages: list[bytes]) -> None:
+    def look(self, messages: Sequence[Timed]) -> None:
         """Print the hint if a message has a token without a name."""
-        frames = map(frame_in, messages) if self._wanted else ()
+        frames = (frame_in(message) for message, _ in messages) if self._wanted else ()
         if any(self._names.get(token) is None for frame in frames if frame for token in frame.tokens):
             self._wanted = False
             print("buscoupler recv: a token is the hash of a name: --names shows the name", file=sys.stderr)
 
 
-def _show_bytes(messages: list[bytes]) -> None:
-    sys.stdout.buffer.write(b"".join(message + b"\n" for message in messages))
+def _show_bytes(messages: Sequence[Timed]) -> None:
+    sys.stdout.buffer.write(b"".join(message + b"\n" for message, _ in messages))
     sys.stdout.buffer.flush()

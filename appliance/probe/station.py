@@ -48,6 +48,8 @@ class Leaf(Hub):
         if origin is None:
             return super().publish(batch)
         origin.stats.receive(batch)
+        for tap in self.taps:
+            tap(batch, origin)
         self.heard.extend(payloads(batch))
         self.woken.set()
         return None

@@ -19,14 +19,14 @@ from bus.wire.envelope import HOPS_DEFAULT, Envelope, take_apart, wrap
 from bus.wire.frame import is_frame
 
 AGE_S = 2.0  # at least,
-TAKEOVER_S = 1.0  # and so much longer than a lease: what else a takeover takes, on a machine that is late
+LEASES = 2  # and so many leases: a machine that needs a long one is as late with the rest of a takeover
 VOID_S = 0.25  # or equal frames that come later would be taken for their copies
 
 
 def spanning(lease_ms: int) -> float:
     """Return how long a window keeps frames, in seconds, so that it spans a takeover from who died with a
     lease of `lease_ms`."""
-    return max(AGE_S, lease_ms / 1000 + TAKEOVER_S)
+    return max(AGE_S, LEASES * lease_ms / 1000)
 
 
 class Due(NamedTuple):

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-Hear = Callable[[Sequence[bytes], bool], None]
-"""Hears of items, in order: the bytes of each, and whether they were sent, not received."""
+Hear = Callable[[Sequence[bytes], bool, Sequence[int]], None]
+"""Hears of items, in order: the bytes of each, whether they were sent, not received, and when each was on the
+wire, in ns since 1970: 0 for each of which neither kernel nor adapter told, and () if they told of none."""
 
 
 class WireTap:
@@ -25,10 +26,10 @@ class WireTap:
         """Stop calling `hear`. It is no error if it is not registered."""
         self.hears = tuple(other for other in self.hears if other is not hear)
 
-    def tell(self, items: Sequence[bytes], is_sent: bool = False) -> None:
+    def tell(self, items: Sequence[bytes], is_sent: bool = False, came_ns: Sequence[int] = ()) -> None:
         """Show items to all taps."""
         for hear in self.hears:
-            hear(items, is_sent)
+            hear(items, is_sent, came_ns)
 
 
 class Wired:

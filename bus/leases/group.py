@@ -124,6 +124,7 @@ class Group:
     epoch: int = 0
     epoch_held: int = 0  # the holder's; other candidates may claim a later one
     granted_s: float = -inf
+    acted_s: float = -inf  # the holder's last claim that said that it forwards
     expiry_s: float = -inf
     grace_s: float | None = None
     settled_s: float = -inf
@@ -193,6 +194,8 @@ class Group:
 
     def _renew(self, holder: Member, now: float) -> None:
         claim = holder.claim
+        if claim.holding:
+            self.acted_s = now
         if not (claim.holding or claim.ready):
             self.holder = None  # it was chosen, but is not ready any more
         elif not claim.holding and self._outwaited(holder, now):
@@ -202,12 +205,13 @@ class Group:
             self.expiry_s = max(self.expiry_s, now + holder.lease_s)
 
     def _outwaited(self, holder: Member, now: float) -> bool:
-        """Return whether the chosen candidate has not begun within a lease, and a better one could.
+        """Return whether the chosen candidate has not forwarded for a lease, and a better one could.
 
         Brokers that hear of the candidates in different order choose different ones. Then no candidate has
-        the grants of all brokers, until all choose the best.
+        the grants of all brokers, until all choose the best. A holder that stopped because this broker was
+        late goes on at once: the lease of another could begin only after its own.
         """
-        return now - self.granted_s > holder.lease_s and any(
+        return now - max(self.granted_s, self.acted_s) > holder.lease_s and any(
             other.rank(now) < holder.rank(now) for other in self.candidates.values() if other.fit(now)
         )
 

@@ -7,13 +7,14 @@ The data path only copies what a hub publishes into a ring in shared memory, onc
 import json
 import logging
 import time
+from array import array
 from asyncio import AbstractEventLoop, TimerHandle
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from bus.hub import Hub, Pipe
+from bus.hub import Hub, Pipe, came_ns
 from bus.wire.batch import Batch, from_payloads
 from bus.wire.pattern import Pattern
 from capture.schema import Direction, Hubs, Kind, Verdict
@@ -201,13 +202,13 @@ class Recorder:
 
         return record
 
-    def wire(self, place: RecordPlace) -> Callable[[Sequence[bytes], bool], None]:
-        """Return a callable that records items on the wire of a side, and whether they were sent. `place` is
-        where they are received; its `reason` names the items."""
+    def wire(self, place: RecordPlace) -> Callable[[Sequence[bytes], bool, Sequence[int]], None]:
+        """Return a callable that records items on the wire of a side, as `bridges.media.wire.Hear` has it.
+        `place` is where they are received; its `reason` names the items."""
         places = [place._replace(dir=int(way)).encode() for way in (Direction.RX, Direction.TX)]
 
-        def record(items: Sequence[bytes], is_sent: bool) -> None:
-            self.record(places[is_sent], from_payloads(items), _WIRE)
+        def record(items: Sequence[bytes], is_sent: bool, came_ns: Sequence[int]) -> None:
+            self.record(places[is_sent], from_payloads(items), _WIRE, came_ns)
 
         return record
 
@@ -231,15 +232,18 @@ class Recorder:
         ring = self._ring
         return ring is not None and not self._full and ring.has_room(size_bytes)
 
-    def record(self, place: bytes, batch: Batch, kind: int = _FRAME) -> None:
-        """Copy `batch` into the ring, or count it as lost. `kind`: of frames, or of items on a wire."""
+    def record(self, place: bytes, batch: Batch, kind: int = _FRAME, came_ns: Sequence[int] = ()) -> None:
+        """Copy `batch` into the ring, or count it as lost. `kind`: of frames, or of items on a wire.
+
+        `came_ns`: when each message came, where a kernel or an adapter told; 0 where it did not.
+        """
         ring, count = self._ring, batch.count
         if ring is None:
             return
         if self._full:
             self._gap += count
             self.lost += count
-        elif ring.put(kind, place, count, time.time_ns(), self._number, batch.data):
+        elif ring.put(kind, place, count, time.time_ns(), self._number, batch.data, _times(came_ns, count)):
             self._number += 1
             self.captured += count
             if ring.head - self._noticed > self._notice_bytes:
@@ -341,6 +345,12 @@ class Recorder:
         self._ring, self._names_writer, self.state = None, None, "closed"
 
 
+def _times(came_ns: Sequence[int], count: int) -> bytes:
+    """Return the times of `count` messages for the ring; b"" if some are not known."""
+    known = len(came_ns) == count and all(came_ns)
+    return array("Q", came_ns).tobytes() if known and count else b""
+
+
 class _Watch:
     """A tap of a recorder. It looks up the place of each pipe once."""
 
@@ -350,7 +360,7 @@ class _Watch:
 
     def __init__(
         self,
-        record: Callable[[bytes, Batch], None],
+        record: Callable[[bytes, Batch, int, Sequence[int]], None],
         name: str,
         locate: Locate,
         hub: Hub | None = None,
@@ -368,7 +378,7 @@ class _Watch:
     def __call__(self, batch: Batch, pipe: Pipe | None) -> None:
         known = self._places.get(id(pipe))
         place = known[1] if known is not None and known[0] is pipe else self._learn(pipe)
-        self._record(place, batch)
+        self._record(place, batch, _FRAME, came_ns(pipe))
 
     def _learn(self, pipe: Pipe | None) -> bytes:
         if len(self._places) >= _PLACES:

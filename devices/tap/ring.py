@@ -2,8 +2,9 @@
 
 The memory is a `memfd` that the reader inherits, so records outlive both processes. Layout: u64 head, u64
 tail (bytes ever put and taken), then the records, each at a multiple of 8: u32 length of the record, u8 kind,
-u8 zero, u16 length of the place, u32 count, u32 length of the data, u64 ns, u64 number of the record; the
-place; the data. Native byte order. Two more words hold numbers that a reader leaves for its successor.
+u8 1 if each message has a time of its own (else 0), u16 length of the place, u32 count, u32 length of the
+data, u64 ns, u64 number of the record; the place; a u64 ns for each message, if they have times; the data.
+Native byte order. Two more words hold numbers that a reader leaves for its successor.
 
 Only the writer stores the head and only the reader the tail, each as one aligned word after the bytes that
 it covers.
@@ -38,7 +39,10 @@ _SKIP = 0xFF  # the kind of the filler at the end of the memory, where a record 
 
 
 class Record(NamedTuple):
-    """A record of the ring. `data` is valid until `release`. `number` counts records, from 0."""
+    """A record of the ring. `data` is valid until `release`. `number` counts records, from 0.
+
+    `times` has the time of each message, as u64 in ns, where they are known; else it is empty.
+    """
 
     kind: int
     place: bytes
@@ -46,6 +50,7 @@ class Record(NamedTuple):
     ts_ns: int
     number: int
     data: memoryview
+    times: bytes = b""
 
 
 class RecordPlace(NamedTuple):
@@ -109,9 +114,18 @@ class Ring:
         """Return whether a record of frames with `size_bytes` of data fits, even if the memory wraps."""
         return self.waiting_bytes + 2 * (size_bytes + HEADER_BYTES + _PLACE_BYTES) <= self._frames_bytes
 
-    def put(self, kind: int, place: bytes, count: int, ts_ns: int, number: int, data: Buffer) -> bool:
+    def put(
+        self,
+        kind: int,
+        place: bytes,
+        count: int,
+        ts_ns: int,
+        number: int,
+        data: Buffer,
+        times: bytes = b"",
+    ) -> bool:
         """Copy one record into the ring. Return False, with nothing changed, if there is no room."""
-        size, start = len(data), HEADER_BYTES + len(place)
+        size, start = len(data), HEADER_BYTES + len(place) + len(times)
         total = (start + size + 7) & ~7
         head = self._head
         at = head % self.size_bytes
@@ -125,8 +139,8 @@ class Ring:
         if skip:
             _START.pack_into(memory, at, skip, _SKIP)
             at = 0
-        HEADER.pack_into(memory, at, total, kind, 0, len(place), count, size, ts_ns, number)
-        memory[at + HEADER_BYTES : at + start] = place
+        HEADER.pack_into(memory, at, total, kind, bool(times), len(place), count, size, ts_ns, number)
+        memory[at + HEADER_BYTES : at + start] = place + times
         memory[at + start : at + start + size] = data
         self._head = self._control[_HEAD] = head + skip + total
         return True
@@ -143,10 +157,12 @@ class Ring:
             self._read += total
             if kind == _SKIP:
                 continue
-            _, _, _, place, count, size, ts_ns, number = HEADER.unpack_from(self._data, at)
+            _, _, is_timed, place, count, size, ts_ns, number = HEADER.unpack_from(self._data, at)
             start = at + HEADER_BYTES + place
             name = bytes(self._data[at + HEADER_BYTES : start])
-            yield Record(kind, name, count, ts_ns, number, self._data[start : start + size])
+            times = bytes(self._data[start : start + 8 * count]) if is_timed else b""
+            start += len(times)
+            yield Record(kind, name, count, ts_ns, number, self._data[start : start + size], times)
 
     @property
     def resume(self) -> tuple[int, int]:

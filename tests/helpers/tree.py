@@ -13,7 +13,7 @@ MAY_IMPORT = {
     "capture": {"bus"},
     "devices": {"bus", "capture"},
     "topologies": {"bus", "bridges", "devices"},
-    "pipeline": {"bus", "capture"},
+    "pipeline": {"bus", "bridges", "capture"},
     "appliance": {"bus", "bridges", "capture", "devices", "pipeline", "topologies"},
     "buscoupler": {"bus", "appliance"},
 }

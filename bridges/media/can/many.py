@@ -7,16 +7,22 @@ import ctypes
 import os
 import socket
 import sys
+from collections.abc import Sequence
 from ctypes import c_int, c_size_t, c_uint, c_void_p
 from struct import Struct
 from typing import Any, ClassVar, Literal
 
 from bridges.items import OWN
-from bridges.media.can.inbox import CONFIRM, DONTWAIT, NOTE_BYTES, SO_RXQ_OVFL, Arrived
+from bridges.media.can.inbox import CONFIRM, DONTWAIT, NOTE_BYTES, SO_RXQ_OVFL, SO_TIMESTAMPNS, Arrived
 from bridges.media.can.socketcan import FD_BYTES, unpack_frames
 
 SLOTS = 64
 _NOTE = Struct("@NiiI")  # struct cmsghdr, and the count of SO_RXQ_OVFL
+_STAMP = Struct("@Niill0N")  # struct cmsghdr, and the struct timespec of SO_TIMESTAMPNS
+_STAMP_ROW = Struct(f"@N8sll{NOTE_BYTES - _STAMP.size}x")
+_STAMPED = socket.SOL_SOCKET, SO_TIMESTAMPNS
+_STAMPED_RAW = Struct("@ii").pack(*_STAMPED)
+_SECOND_NS = 1_000_000_000
 
 
 class _Vector(ctypes.Structure):
@@ -82,15 +88,29 @@ class Many:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
         frames = unpack_frames(self._data, self._sizes[:count].tolist(), self._marks(count))
-        return Arrived(frames, self._dropped(count - 1) if self._note_sizes[count - 1] else None)
+        stamps_ns, dropped = self._stamps_ns(count), self._dropped(count - 1)
+        return Arrived(frames, stamps_ns, dropped)
 
     def _marks(self, count: int) -> list[int]:
         """Return `OWN` for each frame that this socket sent, 0 for others."""
         return [OWN if flags & CONFIRM else 0 for flags in self._flags[:count].tolist()]
 
+    def _stamps_ns(self, count: int) -> Sequence[int]:
+        """Return the time in the first note of each frame; () unless all have one."""
+        if min(self._note_sizes[:count].tolist()) < _STAMP.size:
+            return ()
+        rows = _STAMP_ROW.iter_unpack(memoryview(self._notes)[: count * NOTE_BYTES])
+        found = [seconds * _SECOND_NS + rest_ns for _, kind, seconds, rest_ns in rows if kind == _STAMPED_RAW]
+        return found if len(found) == count else ()
+
     def _dropped(self, slot: int) -> int | None:
-        """Return the count in the first note of a slot: no other is asked for."""
-        _, level, kind, count = _NOTE.unpack_from(self._notes, slot * NOTE_BYTES)
+        """Return the count in the notes of a slot: the kernel tells it behind the time, if at all."""
+        start, size = slot * NOTE_BYTES, self._note_sizes[slot]
+        if size and _STAMP.unpack_from(self._notes, start)[1:3] == _STAMPED:
+            start, size = start + _STAMP.size, max(0, size - _STAMP.size)
+        if size < _NOTE.size:
+            return None
+        _, level, kind, count = _NOTE.unpack_from(self._notes, start)
         return int(count) if (level, kind) == (socket.SOL_SOCKET, SO_RXQ_OVFL) else None
 
 

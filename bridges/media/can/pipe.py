@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bridges.items import IDENTIFIER, OWN, CanFrame
 from bridges.media.can.medium import Can
-from bridges.media.can.port import BusPort, Port
+from bridges.media.can.port import BusPort, Port, Stamped
 from bridges.media.can.receive import Reader
 from bridges.media.can.restart import Restarter
 from bridges.media.can.send import DirectSender, Outbound, SilentSender, ThreadSender
@@ -49,6 +49,7 @@ class CanPipe(OpenPipe):
         self._again: Handle | None = None
         self._asking: Handle | None = None
         self._is_gathering, self._since_s, self._lately = False, 0.0, 0
+        self._was_dry = False  # at the last look
         self._half_s = _GATHER_S  # in which half of what the driver may hold was sent, at the last rate
         self._half = shared.in_flight / 2
         self._outbound: Outbound = _sender_of(shared.options)(shared, port, voice, self._loop, self._gone)
@@ -68,10 +69,10 @@ class CanPipe(OpenPipe):
         if self._again is not None:
             self._again.cancel()
             self._again = None
-        frames, more, fault = self._port.read(self._inbound.note_fault)
+        frames, more, fault, stamps_ns = self._port.read(self._inbound.note_fault)
         self._note(len(frames), self._inbound.unreadable)
         self._inbound.unreadable = 0
-        self._publish(frames)
+        self._publish(frames, stamps_ns)
         if fault:
             self._gone(fault)
         elif self._closed:
@@ -99,16 +100,28 @@ class CanPipe(OpenPipe):
         if self._lately >= _BUSY_FRAMES and not is_talk:
             self._is_gathering = True
             self._loop.remove_reader(fd)
+            if self._outbound.ran_dry:
+                return self._go_on(now_s, self._lately)
             self._note_rate(now_s - self._since_s, self._lately)
             self._since_s = now_s
             self._look_later(now_s + _GATHER_S / 2)
         return None
 
     def _go_on(self, now_s: float, frames: int) -> None:
-        """Go on gathering if so many frames since the last look are a stream."""
-        self._note_rate(now_s - self._since_s, frames)
-        self._since_s = now_s
-        if frames >= _STREAM_FRAMES:
+        """Go on gathering if so many frames since the last look are a stream.
+
+        A driver that has run dry is faster than we are: look again at once, and earlier from then on. The
+        time since the last look would tell our own pace.
+        """
+        passed_s, self._since_s = now_s - self._since_s, now_s
+        was_dry, self._was_dry = self._was_dry, self._outbound.ran_dry
+        self._outbound.ran_dry = False
+        if self._was_dry:
+            self._half_s = max(_REFILL_S, self._half_s / 2)
+            self._again = self._loop.call_soon(self._on_readable)
+        elif was_dry or frames >= _STREAM_FRAMES:
+            if not was_dry:
+                self._note_rate(passed_s, frames)
             self._look_later(now_s)
         else:
             self._listen()
@@ -137,13 +150,13 @@ class CanPipe(OpenPipe):
         if not self._closed and self._fd is not None:
             self._loop.add_reader(self._fd, self._on_readable)
 
-    def _on_arrivals(self, frames: list[CanFrame], lost: int, unreadable: int) -> None:
+    def _on_arrivals(self, frames: list[Stamped], lost: int, unreadable: int) -> None:
         self._port.overruns += lost
         self.stats.reject("unreadable", unreadable)
         self._note(len(frames), unreadable)
         if self._closed:
             return self.stats.reject("closed", len(frames))
-        return self._publish(frames)
+        return self._publish([frame for frame, _ in frames], [stamp_ns for _, stamp_ns in frames])
 
     def _note(self, frames: int, unreadable: int) -> None:
         """Count what is no CAN frame: in bytes where the interface reads bytes, else by unreadable inputs."""
@@ -156,15 +169,17 @@ class CanPipe(OpenPipe):
         self.stats.noise_bytes += heard.noise_bytes
         return self._heard(heard.size, frames, heard.noise_bytes)
 
-    def _publish(self, frames: list[CanFrame]) -> None:
+    def _publish(self, frames: list[CanFrame], stamps_ns: Sequence[int]) -> None:
         if self._port.overruns:
             self.stats.reject("overrun", self._port.overruns)
             self._port.overruns = 0
         if not frames:
             return
-        messages = self._inbound.messages(self._loop.time(), frames)
+        messages = self._inbound.messages(self._loop.time(), frames, stamps_ns)
         if messages:
+            self.came_ns = self._inbound.came_ns
             self._hub.publish(from_payloads(messages), self)
+            self.came_ns = ()
         if self._port.confirms:
             self._outbound.pump()
 

@@ -4,12 +4,15 @@ import contextlib
 import errno
 import os
 import socket
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
+from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from bridges.items import ERROR, EXTENDED, FD, IDENTIFIER, REMOTE, STATE, SWITCH, CanFrame
-from bridges.media.can.inbox import DONTWAIT, SO_RXQ_OVFL, Arrived, OneByOne
+from bridges.media.can.clock import stamp_of
+from bridges.media.can.inbox import DONTWAIT, SO_RXQ_OVFL, SO_TIMESTAMPNS, Arrived, OneByOne
 from bridges.media.can.slcan import BufferedLine, socket_of
 from bridges.media.can.socketcan import pack_frame
 from bridges.media.can.source import Heard, source_of
@@ -22,13 +25,26 @@ if TYPE_CHECKING:
 
 FRAMES = 256  # read in one wake-up
 _RECEIVE_BYTES = 1 << 20
-_SO_RCVBUFFORCE, _SO_TIMESTAMPNS = 33, 35  # asm-generic/socket.h; not in `socket`
+_SO_RCVBUFFORCE = 33  # asm-generic/socket.h; not in `socket`
 _SOL_CAN_RAW, _CAN_RAW_ERR_FILTER, _CAN_RAW_RECV_OWN_MSGS, _CAN_RAW_FD_FRAMES = 101, 2, 4, 5
 _ARPHRD_CAN, _IFF_UP = 280, 1
 _NET = Path("/sys/class/net")
 
-Arrivals = tuple[list[CanFrame], bool, str]
-"""The frames that were read, whether more may be waiting, and why the bus is lost ("" if it is not)."""
+Stamped = tuple[CanFrame, int]
+"""A frame, and when it came: in ns since 1970."""
+
+
+class Arrivals(NamedTuple):
+    """The frames that were read, whether more may be waiting, and why the bus is lost ("" if it is not).
+
+    `stamps_ns` are the times at which each frame came, in ns since 1970, of the kernel or the adapter; () if
+    they are not known.
+    """
+
+    frames: list[CanFrame]
+    more: bool
+    fault: str
+    stamps_ns: Sequence[int]
 
 
 class Port(Protocol):
@@ -93,24 +109,25 @@ class SocketPort:
         return int(self._socket.fileno())
 
     def read(self, unreadable: Callable[[], bool]) -> Arrivals:
-        frames: list[CanFrame] = []
+        frames, stamps_ns = list[CanFrame](), list[int]()
         for _ in range(FRAMES // self._inbox.slots):
             try:
-                some, dropped = self._inbox.read()
+                some, stamps, dropped = self._inbox.read()
             except (BlockingIOError, InterruptedError):
-                return frames, False, ""
+                return Arrivals(frames, False, "", stamps_ns)
             except OSError as error:
-                return frames, False, f"lost: {words_of(error)}"
+                return Arrivals(frames, False, f"lost: {words_of(error)}", stamps_ns)
             if dropped is not None:
                 self._note(dropped)
-            before = len(frames)
-            frames += [frame for frame in some if frame is not None]
-            for _ in range(before + len(some) - len(frames)):
+            whole = [frame for frame in some if frame is not None]
+            frames += whole
+            stamps_ns += stamps if len(whole) == len(some) else compress(stamps, some)
+            for _ in range(len(some) - len(whole)):
                 if unreadable():
-                    return frames, False, "lost: unreadable"
+                    return Arrivals(frames, False, "lost: unreadable", stamps_ns)
             if len(some) < self._inbox.slots:
-                return frames, False, ""
-        return frames, True, ""
+                return Arrivals(frames, False, "", stamps_ns)
+        return Arrivals(frames, True, "", stamps_ns)
 
     def take_heard(self) -> None:
         """Return None: the kernel gives frames only."""
@@ -165,7 +182,7 @@ def explained(error: OSError, interface: str) -> str:
 
 
 def prepare(sock: socket.socket) -> None:
-    """Set the socket's options: larger buffer, reports of overruns, error frames, own frames, FD frames.
+    """Set the socket's options: larger buffer, reports of overruns, times, error, own and FD frames.
 
     Raises `OSError` if the interface is down, because binding to it does not.
     """
@@ -175,7 +192,7 @@ def prepare(sock: socket.socket) -> None:
     widen(sock)
     for level, option, value in (
         (socket.SOL_SOCKET, SO_RXQ_OVFL, 1),
-        (socket.SOL_SOCKET, _SO_TIMESTAMPNS, 0),
+        (socket.SOL_SOCKET, SO_TIMESTAMPNS, 1),
         (_SOL_CAN_RAW, _CAN_RAW_ERR_FILTER, FILTER),
         (_SOL_CAN_RAW, _CAN_RAW_RECV_OWN_MSGS, 1),
         (_SOL_CAN_RAW, _CAN_RAW_FD_FRAMES, 1),
@@ -240,31 +257,32 @@ class BusPort:
     def take_heard(self) -> Heard | None:
         return None if self._source is None else self._source.take_heard()
 
-    def receive(self, timeout_s: float) -> CanFrame | None:
+    def receive(self, timeout_s: float) -> Stamped | None:
         """Wait up to `timeout_s` for the next frame; return it or None. Raises whatever the driver raises."""
         message = self._bus.recv(timeout_s)
         if message is None:
             return None
         if self._source is not None:
             self._source.note_frame()
-        return frame_of(message)
+        return frame_of(message), stamp_of(message.timestamp, time.time_ns())
 
     def read(self, unreadable: Callable[[], bool]) -> Arrivals:
-        frames: list[CanFrame] = []
+        frames, stamps_ns = list[CanFrame](), list[int]()
         for _ in range(FRAMES):
             try:
-                frame = self.receive(0)
+                found = self.receive(0)
             except Exception as error:  # an interface may raise any exception for a line that it cannot parse
                 if is_loss(error):
-                    return frames, False, self.ended or loss(error)
+                    return Arrivals(frames, False, self.ended or loss(error), stamps_ns)
                 if unreadable():
-                    return frames, False, loss(error)
+                    return Arrivals(frames, False, loss(error), stamps_ns)
                 continue
-            if frame is not None:
-                frames.append(frame)
+            if found is not None:
+                frames.append(found[0])
+                stamps_ns.append(found[1])
             elif not (self._line and self._line.left):
-                return frames, False, "" if frames else self.ended
-        return frames, True, ""
+                return Arrivals(frames, False, "" if frames else self.ended, stamps_ns)
+        return Arrivals(frames, True, "", stamps_ns)
 
     def write(self, frame: CanFrame) -> None:
         self.deliver(frame, 0)

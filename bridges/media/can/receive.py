@@ -6,9 +6,8 @@ from collections.abc import Callable
 from threading import Event, Thread
 from time import thread_time
 
-from bridges.items import CanFrame
 from bridges.media.arrivals import Arrivals
-from bridges.media.can.port import FRAMES, BusPort, is_loss, loss
+from bridges.media.can.port import FRAMES, BusPort, Stamped, is_loss, loss
 from bridges.media.can.voice import FAULTS_MAX
 
 _ARRIVALS = 65536  # the most frames that wait for the loop; the reader thread drops more
@@ -29,11 +28,11 @@ class Reader:
         self,
         port: BusPort,
         loop: AbstractEventLoop,
-        on_frames: Callable[[list[CanFrame], int, int], None],
+        on_frames: Callable[[list[Stamped], int, int], None],
         on_lost: Callable[[str], None],
     ) -> None:
         self._port, self._on_frames, self._on_lost = port, on_frames, on_lost
-        self._arrived = Arrivals[CanFrame](loop, self._deliver, FRAMES)
+        self._arrived = Arrivals[Stamped](loop, self._deliver, FRAMES)
         self._overruns = self._unreadable = self._spins = 0
         self._stopped = Event()
         self._thread = Thread(target=self._run, name="can read", daemon=True)
@@ -59,7 +58,7 @@ class Reader:
                 return self._arrived.call(self._on_lost, why)
         return None
 
-    def _take(self, frame: CanFrame) -> None:
+    def _take(self, frame: Stamped) -> None:
         self._spins = 0
         if len(self._arrived) >= _ARRIVALS:
             self._overruns += 1
@@ -78,7 +77,7 @@ class Reader:
             "lost: it reads without end, and no frame comes" if self._spins > _SPINS_MAX else ""
         )
 
-    def _deliver(self, frames: list[CanFrame]) -> None:
+    def _deliver(self, frames: list[Stamped]) -> None:
         overruns, self._overruns = self._overruns, 0
         unreadable, self._unreadable = self._unreadable, 0
         self._on_frames(frames, overruns, unreadable)

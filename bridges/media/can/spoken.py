@@ -1,10 +1,12 @@
 """A CAN bus whose devices speak a protocol of their own: the link, and the voice that its translator has."""
 
+import time
 from collections.abc import Callable, Sequence
-from functools import partial
+from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bridges.items import ERROR, FD, OWN, CanFrame
+from bridges.media.can.clock import Clock
 from bridges.media.can.codec import subject_mask
 from bridges.media.can.echo import take_echo
 from bridges.media.can.link import CanBus
@@ -16,7 +18,6 @@ from bridges.media.can.strangers import Strangers
 from bridges.media.can.voice import Inbound, OnFrame, Voice
 from bridges.media.device import Alarm, OpenPipe, PipeContext
 from bridges.media.shedding import Shed
-from bridges.media.spoken import unix_s
 from bridges.protocols.protocol import Protocol
 from bridges.protocols.translator import Sent, Translator, Wire, always
 from bus.wire.batch import Batch, from_payloads
@@ -64,8 +65,16 @@ class CanSpoken(CanBus[Conversation]):
         return [{"can_id": one & ~ERROR, "can_mask": mask & ~ERROR} for one, mask in filters]
 
     def _open_device(self) -> Conversation:
-        clock = partial(unix_s, self._loop.time)
-        wire = Wire(self.name, "frames", self.stats, clock, 0.0, self._may_act, self._names)
+        clock = Clock(self._loop.time, time.time)
+        wire = Wire(
+            self.name,
+            "frames",
+            self.stats,
+            clock.unix_s,
+            may_act=self._may_act,
+            names=self._names,
+            came_s=clock.came_s,
+        )
         translator = self.protocol.translator(wire)
         return Conversation(self._open_bus(), translator)
 
@@ -80,7 +89,11 @@ class CanSpoken(CanBus[Conversation]):
         port = self._port(device.bus)
         self.strangers.open(self._loop, device.translator.misfit)
         voice = TranslatedVoice(
-            self._shared, device.translator, self._subjects, self.protocol.hears_errors, self.strangers
+            self._shared,
+            device.translator,
+            self._subjects,
+            self.protocol.hears_errors,
+            self.strangers,
         )
         return CanSpokenPipe(self._shared, port, voice, self._restarter(), context)
 
@@ -170,13 +183,16 @@ class TranslatedInbound(Inbound):
         self._translator, self._subjects, self._errors = translator, subjects, errors
         self._strangers = strangers
 
-    def _messages(self, now: float, frames: list[CanFrame]) -> list[bytes]:
-        kept = self._taken(frames)
-        if not kept:
+    def _messages(self, now: float, frames: list[CanFrame], stamps_ns: Sequence[int]) -> list[bytes]:
+        taken = [self._is_taken(frame) for frame in frames]
+        if not all(taken):
+            frames, stamps_ns = list(compress(frames, taken)), list(compress(stamps_ns, taken))
+        if not frames:
             return []
-        messages = self._translator.take(kept, now)
+        messages = self._translator.take(frames, now, stamps_ns)
+        self.came_ns = self._translator.came_ns
         if self._strangers.is_waiting:
-            self._strangers.hear((one[0] for one in kept if not one[0] & ERROR), self._translator.found)
+            self._strangers.hear((one[0] for one in frames if not one[0] & ERROR), self._translator.found)
         return messages
 
     def _is_shown(self, frame: CanFrame) -> bool:
@@ -184,26 +200,22 @@ class TranslatedInbound(Inbound):
             return self._errors
         return bool(frame[2] & OWN) or not (self._subjects and is_tmq(frame[0], self._subjects))
 
-    def _taken(self, frames: list[CanFrame]) -> list[CanFrame]:
-        """Return the frames that others sent."""
-        own, subjects, kept = self._own, self._subjects, list[CanFrame]()
-        for frame in frames:
-            if frame[0] & ERROR:
-                self._on_error(frame)
-                if not self._errors:
-                    self._stats.reject("error frame")
-                    continue
-            elif frame[2] & OWN:
-                self._on_confirmed(frame)
-                continue
-            elif own and take_echo(own, frame):
-                self._stats.reject("echo")
-                continue
-            elif subjects and is_tmq(frame[0], subjects):
-                self._stats.reject(FOREIGN)
-                continue
-            kept.append(frame)
-        return kept
+    def _is_taken(self, frame: CanFrame) -> bool:
+        """Return whether somebody else sent a frame, for the translator. Count or confirm it if not."""
+        if frame[0] & ERROR:
+            self._on_error(frame)
+            if not self._errors:
+                self._stats.reject("error frame")
+            return self._errors
+        if frame[2] & OWN:
+            self._on_confirmed(frame)
+        elif self._own and take_echo(self._own, frame):
+            self._stats.reject("echo")
+        elif self._subjects and is_tmq(frame[0], self._subjects):
+            self._stats.reject(FOREIGN)
+        else:
+            return True
+        return False
 
 
 class CanSpokenPipe(CanPipe):
@@ -225,9 +237,9 @@ class CanSpokenPipe(CanPipe):
         super().start()
         self._arm()
 
-    def _publish(self, frames: list[CanFrame]) -> None:
+    def _publish(self, frames: list[CanFrame], stamps_ns: Sequence[int]) -> None:
         was_free = self._translator.is_free
-        super()._publish(frames)
+        super()._publish(frames, stamps_ns)
         self._translator.take_counts()
         if not was_free:
             self._outbound.pump()

@@ -2,6 +2,7 @@
 
 import logging
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 
@@ -147,10 +148,11 @@ class TransferInbound(Inbound):
     def _size(self, payload: Payload) -> int:
         return compact_bytes(payload, self._more_bytes) or message_bytes(payload)
 
-    def _messages(self, now: float, frames: list[CanFrame]) -> list[bytes]:
+    def _messages(self, now: float, frames: list[CanFrame], stamps_ns: Sequence[int]) -> list[bytes]:
         ours, fd, feed = self._node_id, self._fd, self._reassembler.feed
-        on_confirmed, found, subjects = self._on_confirmed, [], self._reassembler.subjects
-        for frame in frames:
+        on_confirmed, found, subjects = self._on_confirmed, list[bytes](), self._reassembler.subjects
+        came_ns = list[int]()
+        for frame, stamp_ns in zip(frames, stamps_ns or repeat(0), strict=False):
             identifier, data, marks = frame
             if marks & OWN:
                 on_confirmed(frame)
@@ -162,10 +164,13 @@ class TransferInbound(Inbound):
                 self._stats.reject("fd on classic")
             elif (message := feed(now, identifier, data)) is not None:
                 found.append(message)
+                came_ns.append(stamp_ns)
         if self._strangers is not None and self._strangers.is_waiting:
             self._strangers.hear(strange(frames, subjects), len(found))
         opened = found if self._seals is None else self._seals.opened(found)
-        return self._expanded(opened) if self._subjects else opened
+        made = self._expanded(opened) if self._subjects else opened
+        self.came_ns = came_ns if stamps_ns and len(made) == len(came_ns) else ()
+        return made
 
     def _expanded(self, messages: list[bytes]) -> list[bytes]:
         """Return messages with frames in place of data behind an envelope without tokens."""

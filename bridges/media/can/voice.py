@@ -4,7 +4,8 @@
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import compress
 
 from bridges.items import ERROR, OWN, CanFrame
 from bridges.media.can.echo import take_echo
@@ -29,6 +30,8 @@ class Inbound:
         self._on_confirmed, self._on_error = on_confirmed, on_error
         self._faults = 0
         self.unreadable = 0  # since it was last set to 0
+        self.came_ns: Sequence[int] = ()
+        """The times at which the messages of the last call of `messages` came; () if that is not known."""
 
     def note_fault(self) -> bool:
         """Count an unreadable input. Return True after too many in a row."""
@@ -37,31 +40,32 @@ class Inbound:
         self.unreadable += 1
         return self._faults > FAULTS_MAX
 
-    def messages(self, now: float, frames: list[CanFrame]) -> list[bytes]:
-        """Return the messages that `frames` complete, in order."""
+    def messages(self, now: float, frames: list[CanFrame], stamps_ns: Sequence[int]) -> list[bytes]:
+        """Return the messages that `frames` complete, in order. `stamps_ns` tell when each frame came."""
         self._faults = 0 if frames else self._faults
         if frames and self._wire.hears:
-            self._show(frames)
-        return self._messages(now, frames)
+            self._show(frames, stamps_ns)
+        return self._messages(now, frames, stamps_ns)
 
-    def _show(self, frames: list[CanFrame]) -> None:
+    def _show(self, frames: list[CanFrame], stamps_ns: Sequence[int]) -> None:
         """Show a tap what others sent, and what the driver confirms as ours."""
         echoes = deque(self._own)  # of frames that were shown when the driver took them
-        shown = [frame for frame in frames if self._is_shown(frame)]
-        own = [pack_frame(frame) for frame in shown if frame[2] & OWN]
+        shown = [self._is_shown(frame) for frame in frames]
+        own = [is_shown and bool(frame[2] & OWN) for frame, is_shown in zip(frames, shown, strict=True)]
         others = [
-            frame for frame in shown if not frame[2] & OWN and not (echoes and take_echo(echoes, frame))
+            is_shown and not frame[2] & OWN and not (echoes and take_echo(echoes, frame))
+            for frame, is_shown in zip(frames, shown, strict=True)
         ]
-        if own:
-            self._wire.tell(own, True)
-        if others:
-            self._wire.tell([pack_frame(frame) for frame in others])
+        for some, is_sent in (own, True), (others, False):
+            if any(some):
+                items = [pack_frame(frame) for frame in compress(frames, some)]
+                self._wire.tell(items, is_sent, list(compress(stamps_ns, some)))
 
     def _is_shown(self, frame: CanFrame) -> bool:
         """Return whether a tap of the wire records a frame."""
         return not frame[0] & ERROR
 
-    def _messages(self, now: float, frames: list[CanFrame]) -> list[bytes]:
+    def _messages(self, now: float, frames: list[CanFrame], stamps_ns: Sequence[int]) -> list[bytes]:
         raise NotImplementedError
 
 

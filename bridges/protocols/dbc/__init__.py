@@ -1,7 +1,8 @@
 """CAN messages as a database describes them: DBC, KCD or SYM.
 
 `protocol` has the record. `database` reads a file with cantools into the records of `layout`. `compiled`
-makes a table of bit operations of a message; `values` turns raw numbers into values and back.
+makes a table of bit operations of a message; `values` turns raw numbers into values and back. `columns` reads
+many frames at once, for the pipeline.
 
 `translator` has two halves. `inward` finds the message of a frame (`index`), whose signals a `station`
 publishes with `writers`. `outward` gives values to the `outlet` of a message that is sent, with counters and

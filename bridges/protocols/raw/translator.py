@@ -1,6 +1,7 @@
 """The translator of raw CAN frames. Pure."""
 
 from collections.abc import Collection, Sequence
+from itertools import compress
 
 from bridges.items import (
     ERROR,
@@ -50,18 +51,27 @@ class RawTranslator(Translator[CanFrame]):
         self._leaving: dict[bytes, tuple[int, int] | str] = {}
 
     def receive(self, items: Sequence[CanFrame], now_s: float) -> list[bytes]:
-        heads, found = self._heads, list[bytes]()
+        return [one for one in self._read(items, now_s) if one]
+
+    def receive_stamped(
+        self, items: Sequence[CanFrame], stamps_ns: Sequence[int], now_s: float
+    ) -> tuple[list[bytes], Sequence[int]]:
+        read = self._read(items, now_s)
+        if all(read):
+            return read, stamps_ns
+        return [one for one in read if one], list(compress(stamps_ns, read))
+
+    def _read(self, items: Sequence[CanFrame], now_s: float) -> list[bytes]:
+        """Return the message of each frame, b"" for those that do not come in."""
+        heads, read = self._heads, list[bytes]()
         for identifier, data, marks in items:
             key = identifier, marks & _MARKS, len(data)
             head = heads.get(key)
             if head is None:
                 head = self._learn(key)
-            if head:
-                found.append(head + data)
-            elif message := self._odd(identifier, data, marks, now_s):
-                found.append(message)
-        self.found += len(found)
-        return found
+            read.append(head + data if head else self._odd(identifier, data, marks, now_s))
+        self.found += len(read) - read.count(b"")
+        return read
 
     def _learn(self, key: tuple[int, int, int]) -> bytes:
         """Remember what stands before the data of such frames: b"" where they do not simply come in."""

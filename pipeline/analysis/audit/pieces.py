@@ -60,9 +60,13 @@ class Pieces(NamedTuple):
         return not put <= entered
 
     def jumps(self) -> list[Near]:
-        """Find where the time between rows that follow each other may be that of a clock's step."""
-        found = list[Near]()
-        pieces = self._of_frames
+        """Find where the time between rows that follow each other may be that of a clock's step. What came by
+        CAN has the kernel's time, which a late gateway reads later."""
+        import pyarrow.compute as pc
+
+        found, pieces = list[Near](), self._of_frames
+        is_heard = pc.equal(pieces["dir"], Direction.RX.value)
+        pieces = pieces.filter(pc.invert(pc.and_(is_heard, pc.starts_with(pieces["bus"], "can "))))
         for run in pieces.group_by([*_RUN]).aggregate([]).select([*_RUN]).to_pylist():
             found += ((run["gateway"], run["boot"], *seqs) for seqs in _jumps(_equal(pieces, run)))
         return found

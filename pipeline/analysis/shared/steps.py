@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.analysis.shared.frames import content, frames, local_table
+from pipeline.analysis.shared.frames import content, frames, local_table, received
 from pipeline.analysis.shared.inventory import Run
 
 if TYPE_CHECKING:
@@ -68,8 +68,13 @@ def steps(rows: "DataFrame", near: Sequence[Near] | None = None) -> list[Step]:
 
 
 def _numbers(rows: "DataFrame") -> "DataFrame":
-    """Select the frames with their numbers. Other rows are not looked at: counts are about a time before."""
-    return frames(rows).select(*_RUN, F.expr(f"cap_seq div {_BIN}").alias("bin"), "cap_seq", "ts_ns")
+    """Select the frames with their numbers.
+
+    Other rows are not looked at: counts are about a time before, and so is what came by CAN, which has the
+    time of the kernel: a gateway that was late reads frames of seconds ago.
+    """
+    its = frames(rows).where(_timed_when_seen())
+    return its.select(*_RUN, F.expr(f"cap_seq div {_BIN}").alias("bin"), "cap_seq", "ts_ns")
 
 
 def _bins(rows: "DataFrame") -> set[Place]:
@@ -108,6 +113,11 @@ def _jumps(rows: "DataFrame", places: Collection[Place]) -> Iterator[Step]:
             gateway, boot, _, seq, at_ns = other
             found.add(Step(gateway, boot, seq, one[-1], at_ns))
     yield from sorted(found, key=lambda one: one[:3])
+
+
+def _timed_when_seen() -> "Column":
+    """Select rows with the time at which they were recorded."""
+    return ~(received() & F.col("bus").startswith("can "))
 
 
 def _judged(rows: "DataFrame", jumps: Sequence[Step]) -> Iterator[Step]:

@@ -5,8 +5,11 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
+import can
 import pytest
 
 from appliance.probe.endpoint import parse_endpoint
@@ -18,7 +21,7 @@ from tests.appliance.probe.support import can_word, command, device, opened, whi
 from tests.bridges.media.tmq.tmq_network import network
 from tests.bridges.support import PtyPair
 from tests.helpers.peers import Ear, until
-from tests.helpers.ports import free_port
+from tests.helpers.ports import free_channel, free_port
 from tests.helpers.tmq import processed
 
 Out = pytest.CaptureFixture[str]
@@ -151,3 +154,15 @@ async def test_recv_hears_the_clients_of_a_broker(capsys: Out) -> None:
         await asyncio.to_thread(fridge.send, FRIDGE, b"21.5")
         assert await hearing == 0
     assert capsys.readouterr().out.partition(" ")[2] == "pub fridge/temp 21.5\n"
+
+
+async def test_a_frame_of_can_has_the_time_of_the_adapter(
+    capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel, told_s = free_channel(), round(time.time() - 3, 3)
+    monkeypatch.setattr("can.interfaces.virtual.time", SimpleNamespace(time=lambda: told_s))
+    with can.Bus(channel, "virtual") as bus:
+        word = f"can:{channel}?interface=virtual&protocol=raw"
+        hearing = command("recv", word, "--count", "1", "--json")
+        assert await while_repeating(lambda: bus.send(can.Message(arbitration_id=5)), hearing) == 0
+    assert json.loads(capsys.readouterr().out)["time"] == told_s

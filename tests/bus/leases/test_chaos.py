@@ -129,3 +129,27 @@ def test_a_holder_that_dials_again_is_heard_though_the_broker_knows_the_old_conn
         world.run(0.5)
     assert len(world.forwarding()) == 1
     assert world.silence_s() < 0.1
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_brokers_that_answer_late_cost_who_forwards_no_more_than_they_were_late(seed: int) -> None:
+    """It is fenced until they answer, and goes on then, though a better candidate is ready."""
+    world = World(seed, 2, 2)
+    world.run(1.5)
+    world.gateways[0].process.frozen = True
+    world.run(1.0)
+    world.gateways[0].process.thaw()
+    world.run(1.0)
+    assert world.forwarding() == [1]
+    world.mark()
+    for desk in world.desks:
+        desk.process.frozen = True
+    world.run(0.4)
+    assert world.forwarding() == []
+    for desk in world.desks:
+        desk.thaw()
+    world.run(0.15)
+    assert world.forwarding() == [1]
+    world.run(1.0)
+    assert world.forwarding() == [1]
+    assert world.overlap_s == 0

@@ -151,6 +151,20 @@ def test_who_was_chosen_has_one_lease_to_begin_before_a_better_one_is() -> None:
     assert group.grace_s == 1.75  # until then it may yet begin
 
 
+def test_who_stopped_as_this_broker_was_late_goes_on_and_no_better_one_is_chosen_for_it() -> None:
+    group = acting(claim(4, 0))
+    for at in beats(1.0, 3.0):
+        hear(group, claim(5, 1, 5, holding=True), at)
+        hear(group, claim(4, 0), at)
+    hear(group, claim(5, 1, 5), 3.0625)
+    assert (group.claim.id, group.claim.holding) == (5, False)
+    hear(group, claim(4, 0), 3.2)
+    hear(group, claim(5, 1, 5), 3.25)  # just a lease since it forwarded
+    assert group.claim.id == 5
+    hear(group, claim(5, 1, 5), 3.3125)
+    assert group.holder is None
+
+
 def test_who_resigns_is_free_of_its_lease_at_once_and_others_are_not_touched() -> None:
     group = acting(claim(6, 2))
     hear(group, claim(5, 1, 5, holding=True), 1.2)

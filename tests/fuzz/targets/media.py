@@ -119,7 +119,8 @@ def _slcan_lines(pieces: Pieces) -> object:
         os.write(write, piece[:4096])
         more = True
         while more:
-            found, more, fault = port.read(unreadable)
+            found, more, fault, stamps_ns = port.read(unreadable)
+            assert len(stamps_ns) == len(found)
             assert not fault, fault
             frames += [(identifier, bytes(data), marks) for identifier, data, marks in found]
     return frames, faults

@@ -13,8 +13,9 @@ from bridges.media.can.codec import SOT, Reassembler
 from bridges.media.can.socketcan import unpack_frame
 from bridges.media.can.state import BUS_OFF, RESTARTED
 
-_NOTE = Struct("=BII")  # 1 for a frame, 2 for an error; flags or errno; frames dropped so far
-_RXQ_OVFL = 40
+_NOTE = Struct("=BIIQ")  # 1 for a frame, 2 for an error; flags or errno; frames dropped so far; time in ns
+_TIMESTAMPNS, _RXQ_OVFL = 35, 40
+_TIME = Struct("@ll")
 
 
 class Kernel:
@@ -35,6 +36,7 @@ class Kernel:
         self.asked: list[str] = []
         self.wire: list[bytes] = []
         self.messages: list[bytes] = []
+        self.stamp_ns = 0  # when frames come; 0: the kernel does not tell
         self._listener, self._now = Reassembler(), 0.0
 
     def open(self, channel: str = "", **arguments: Any) -> "Bus":
@@ -121,17 +123,20 @@ class Socket:
         kernel.sockets.append(self)
 
     def note(self, kind: int, number: int, raw: bytes) -> None:
-        self._theirs.send(_NOTE.pack(kind, number, self.dropped) + raw)
+        self._theirs.send(_NOTE.pack(kind, number, self.dropped, self._kernel.stamp_ns) + raw)
 
     def deliver(self, raw: bytes, flags: int) -> None:
         self.note(1, flags, raw)
 
     def recvmsg(self, size: int, room: int, flags: int) -> tuple[bytes, list[Any], int, None]:
         raw = self._ours.recv(4096, flags)
-        kind, number, dropped = _NOTE.unpack_from(raw)
+        kind, number, dropped, stamp_ns = _NOTE.unpack_from(raw)
         if kind == 2:
             raise OSError(number, os.strerror(number))
         notes = [(socket.SOL_SOCKET, _RXQ_OVFL, dropped.to_bytes(4, "little"))] if dropped else []
+        if stamp_ns and self.options.get((socket.SOL_SOCKET, _TIMESTAMPNS)):
+            time_ = _TIME.pack(*divmod(stamp_ns, 1_000_000_000))
+            notes.insert(0, (socket.SOL_SOCKET, _TIMESTAMPNS, time_))
         return raw[_NOTE.size :][:size], notes, number, None
 
     def send(self, raw: bytes, flags: int) -> int:

@@ -2,6 +2,8 @@
 
 import random
 import socket
+import struct
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -9,7 +11,7 @@ import pytest
 
 from bridges.items import FD, OWN, STATE, SWITCH, CanFrame
 from bridges.media.can import port
-from bridges.media.can.inbox import OneByOne
+from bridges.media.can.inbox import NOTE_BYTES, SO_RXQ_OVFL, SO_TIMESTAMPNS, OneByOne
 from bridges.media.can.many import SLOTS, Many
 from bridges.media.can.port import SocketPort, inbox_of
 from bridges.media.can.socketcan import CLASSIC_BYTES, FD_BYTES, pack_frame, unpack_frame, unpack_frames
@@ -78,6 +80,63 @@ def test_each_frame_has_its_own_mark() -> None:
         assert unpack_frames(data, [len(raw) for raw in raws], owns) == expected
 
 
+@pytest.mark.parametrize("inbox", [Many, OneByOne])
+def test_the_kernel_tells_when_each_frame_came_if_asked(
+    inbox: type[Many] | type[OneByOne], pair: tuple[socket.socket, socket.socket]
+) -> None:
+    ours, theirs = pair
+    for is_asked in (0, 1):
+        ours.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, is_asked)
+        reads, before_ns = inbox(ours), time.time_ns()
+        for _ in range(5):
+            theirs.send(classic())
+        after_ns, stamps_ns = time.time_ns(), list[int]()
+        for _ in range(5 // min(5, reads.slots)):
+            stamps_ns += reads.read().stamps_ns
+        assert stamps_ns == sorted(stamps_ns)
+        assert len(stamps_ns) == 5 * is_asked
+        assert all(before_ns <= ns <= after_ns for ns in stamps_ns)
+
+
+_STAMP = struct.pack("@Niill", 32, socket.SOL_SOCKET, SO_TIMESTAMPNS, 1_700_000_000, 123_456_789)
+_DROPPED = struct.pack("@NiiI", 20, socket.SOL_SOCKET, SO_RXQ_OVFL, 7)
+_OTHER = struct.pack("@Niill", 32, socket.SOL_SOCKET, 99, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("notes", "stamps_ns", "dropped"),
+    [
+        (b"", (), None),
+        (_STAMP, (1_700_000_000_123_456_789,) * 3, None),
+        (_DROPPED, (), 7),
+        (_STAMP + _DROPPED, (1_700_000_000_123_456_789,) * 3, 7),
+        (_OTHER, (), None),
+        (_STAMP + _OTHER, (1_700_000_000_123_456_789,) * 3, None),
+        (_DROPPED[:-4], (), None),
+    ],
+)
+def test_time_and_count_are_read_from_the_notes_behind_the_last_frames(
+    notes: bytes, stamps_ns: tuple[int, ...], dropped: int | None, pair: tuple[socket.socket, socket.socket]
+) -> None:
+    """In each place, after a frame whose notes were others; a real kernel never writes some of them."""
+    ours, theirs = pair
+    inbox, call = Many(ours), vars(Many(ours))["_call"]
+
+    def call_and_note(*arguments: object) -> int:
+        count = int(call(*arguments))
+        for slot in range(count):
+            at = slot * NOTE_BYTES
+            inbox._notes[at : at + len(notes)] = notes  # noqa: SLF001
+            inbox._note_sizes[slot] = len(notes)  # noqa: SLF001
+        return count
+
+    vars(inbox)["_call"] = call_and_note
+    for _ in range(3):
+        theirs.send(classic())
+    found = inbox.read()
+    assert (tuple(found.stamps_ns), found.dropped) == (stamps_ns, dropped)
+
+
 def test_an_end_is_told_by_its_number(pair: tuple[socket.socket, socket.socket]) -> None:
     ours, _ = pair
     inbox = Many(ours)
@@ -112,7 +171,8 @@ def test_a_port_reads_all_in_order_and_counts_what_is_no_frame(
         faults.append(True)
         return False
 
-    frames, more, fault = reads.read(note_fault)
+    frames, more, fault, stamps_ns = reads.read(note_fault)
+    assert list(stamps_ns) == []
     assert (more, fault) == (False, "")
     assert frames == [frame for frame in map(unpack_frame, sent) if frame is not None]
     assert len(faults) == sum(len(raw) not in (CLASSIC_BYTES, FD_BYTES) for raw in sent)

@@ -92,7 +92,7 @@ async def test_a_tap_of_the_wire_hears_requests_and_what_was_read(blocks: bool) 
     memory, came, went = FaultyAdapter([0x48], blocks=blocks), set[bytes](), set[bytes]()
     memory.targets[0x48].memory[0x10:0x14] = bytes([1, 2, 3, 4])
     with opened(memory) as (link, ear):
-        link.wire_tap.tap(lambda items, is_sent: (went if is_sent else came).update(items))
+        link.wire_tap.tap(lambda items, is_sent, _: (went if is_sent else came).update(items))
         await until(lambda: "a" in last(ear))
         ear.say(message("c/set", b"7"))
         await until(lambda: b"\x48\x14\0\7" in went)

@@ -55,6 +55,12 @@ def test_a_clock_that_went_back_into_a_time_with_rows_is_seen() -> None:
     assert pieces(*at(0, 1000), both, {"first_ns": 30_000 * MS, "first_seq": 49}).jumps()
 
 
+def test_frames_of_can_that_waited_are_no_jump() -> None:
+    late = {"first_ns": 0, "first_seq": 2, "bus": "can socketcan:can0 of 10.0.0.11"}
+    assert not pieces(*at(9000, 9100), late).jumps()
+    assert pieces(*at(9000, 9100), {**late, "dir": Direction.TX.value}).jumps()
+
+
 def test_runs_are_looked_at_one_by_one() -> None:
     assert not pieces(*at(0, 1000), *at(900_000, 901_000, boot=2)).jumps()
 
