@@ -41,12 +41,12 @@ class Held(NamedTuple):
     is_pressed: bool
 
 
-def held_by(sock: socket.socket) -> Held:
-    """Return what the kernel tells of a socket: nothing before Linux 4.12."""
+def held_by(sock: socket.socket) -> Held | None:
+    """Return what the kernel tells of a socket; None before Linux 4.12, and once it is closed."""
     try:
         found = _MEMINFO.unpack(sock.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO.size))
     except OSError:
-        return Held(0, False)
+        return None
     return Held(found[8], 2 * found[0] > found[1])
 
 
@@ -68,7 +68,7 @@ class Inlet:
         self,
         sock: socket.socket,
         reject: Callable[[str, int], object],
-        held: Callable[[], Held] | None = None,
+        held: Callable[[], Held | None] | None = None,
     ) -> None:
         self._socket, self._reject = sock, reject
         self._held = held or (lambda: held_by(sock))
@@ -82,7 +82,10 @@ class Inlet:
 
     def look(self) -> bool:
         """Count what the kernel has dropped since the last look. Return whether the buffer is half full."""
-        dropped, is_pressed = self._held()
+        found = self._held()
+        if found is None:
+            return False
+        dropped, is_pressed = found
         if dropped != self._dropped:
             self._reject(FULL if self._muted else OVERFLOW, (dropped - self._dropped) & 0xFFFFFFFF)
             self._dropped = dropped
