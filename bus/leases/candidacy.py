@@ -33,7 +33,7 @@ class Gate(Protocol):
     forwarding: bool
 
     @property
-    def stale(self) -> int: ...
+    def given_up(self) -> dict[str, int]: ...
     def pause(self) -> None: ...
     def resume(self, since_s: float | None = None) -> int: ...
     def purge(self) -> None: ...
@@ -315,7 +315,7 @@ class Candidacy:
         if self._settling is not None or self.resigning or self.gate.forwarding:
             return
         count = self.gate.resume(self._granted_s if self._began else None)
-        stale = self.gate.stale
+        stale = self.gate.given_up.get("stale", 0)
         if self._began and self.candidate.epoch == self._epoch:
             self._began = False
             words = f"forwards again: nobody has taken over (replayed {count}, stale {stale})"

@@ -244,7 +244,7 @@ class Door:
 
     def __init__(self, world: "World") -> None:
         self.forwarding, self.busy_s, self.world = False, 0.0, world
-        self.stale = 0
+        self.given_up: dict[str, int] = {}
 
     def lag_s(self) -> float:
         return 0.0

@@ -3,7 +3,8 @@
 import asyncio
 import logging
 from asyncio import StreamReader, StreamWriter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 import pytest
 
@@ -48,7 +49,7 @@ class Told:
     """What a gate is told of a time in which nothing was heard."""
 
     forwarding = False
-    stale = 0
+    given_up: Mapping[str, int] = MappingProxyType({})
 
     def __init__(self) -> None:
         self.before_s: list[float] = []

@@ -8,8 +8,10 @@ import subprocess
 import sys
 import time
 from asyncio import Task
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from appliance.status.client import status_socket
 from bus.leases.wire import LEASE_MS
@@ -21,6 +23,8 @@ COMMAND = [sys.executable, "-m", "buscoupler", "-v", "run"]
 _ASK_S = 0.02  # between two looks at a status
 BROKERS = ("br-1", "br-2")
 _GATEWAYS = ("gw-a", "gw-b")
+_KEPT = {"fenced"}
+"""Reasons of what leaves a queue and goes to the window, which counts it again if that gives it up."""
 FORWARDING = ("active", "orphan", "parallel")
 """The roles of a gateway that forwards."""
 
@@ -32,7 +36,7 @@ class Program:
     `real_time`: it asks for real-time priority.
 
     `unbalanced` names the links whose ledger did not balance at one of `looks`, whether a pipe was there or
-    not.
+    not. `drops` counts what it gave up since its start, by reason.
     """
 
     file: Path
@@ -43,6 +47,7 @@ class Program:
     ready: bool = False
     takeovers: int = 0
     looks: int = 0
+    drops: Counter[str] = field(default_factory=Counter)
     unbalanced: set[str] = field(default_factory=set)
     process: asyncio.subprocess.Process | None = None
     _tasks: list[Task[None]] = field(default_factory=list)
@@ -92,12 +97,13 @@ class Program:
         self.looks += 1
         self.unbalanced |= {f"{hub} | {row['name']}" for hub, row in rows if row["balance"]}
         if process.returncode is None and status["pid"] == process.pid:
+            self.drops = _drops(status)
             for candidate in status["candidates"]:
                 self.state, self.ready = candidate["role"], candidate["ready"]
                 self.takeovers = candidate["takeovers"]
 
     def _forget(self) -> None:
-        self.state, self.ready, self.takeovers = "", False, 0
+        self.state, self.ready, self.takeovers, self.drops = "", False, 0, Counter()
 
     def signal(self, number: int) -> None:
         assert self.process is not None
@@ -124,6 +130,16 @@ class Program:
                 await self.process.wait()
         await self.kill()
         return self.process.returncode
+
+
+def _drops(status: dict[str, Any]) -> Counter[str]:
+    """Return what a gateway says that it gave up: in the windows of its bridges, and at its links."""
+    found = Counter[str]()
+    for candidate in status["candidates"]:
+        found.update(candidate.get("given_up", {}))
+    for row in (row for hub in status["hubs"] for row in hub["links"]):
+        found.update({reason: n for reason, n in row["dropped"].items() if reason not in _KEPT})
+    return found
 
 
 SITE = """\
@@ -255,6 +271,15 @@ class Rig:
         await self.programs[name].start()
         for relays in self.broker_relays.values():
             await relays[BROKERS.index(name)].open()
+
+    def drops(self) -> Counter[str]:
+        """Count what the gateways gave up, by reason, and the datagrams that the kernel had no room for."""
+        found = Counter[str]()
+        for name in _GATEWAYS:
+            found.update(self.programs[name].drops)
+        rows = [line.split() for line in Path("/proc/net/udp").read_text().splitlines()[1:]]
+        full = sum(int(row[-1]) for row in rows if row[1].endswith(f":{self.can_port:04X}"))
+        return found + Counter({"no room for datagrams": full})
 
     def active(self) -> Program | None:
         """Return the first gateway that says that it forwards, or None."""
