@@ -21,6 +21,7 @@ from tests.rigs.takeovers.relays import Line, Relay, Relays
 
 COMMAND = [sys.executable, "-m", "buscoupler", "-v", "run"]
 _ASK_S = 0.02  # between two looks at a status
+PATIENCE_S = 120.0  # of the rig with processes, on a machine that is starved
 BROKERS = ("br-1", "br-2")
 _GATEWAYS = ("gw-a", "gw-b")
 _KEPT = {"fenced"}
@@ -47,6 +48,7 @@ class Program:
     ready: bool = False
     takeovers: int = 0
     looks: int = 0
+    brokers: list[str] = field(default_factory=list)
     drops: Counter[str] = field(default_factory=Counter)
     unbalanced: set[str] = field(default_factory=set)
     process: asyncio.subprocess.Process | None = None
@@ -70,7 +72,8 @@ class Program:
             loop.create_task(self._watch(self.process)),
         ]
         try:
-            await until(lambda: any(" runs " in line for line in self.said[begun:]), what="start")
+            started = lambda: any(" runs " in line for line in self.said[begun:])  # noqa: E731
+            await until(started, PATIENCE_S, what="start")
         except TimeoutError:
             raise TimeoutError(f"{self.gateway} did not start; its last output: {self.said[-3:]}") from None
 
@@ -100,10 +103,11 @@ class Program:
             self.drops = _drops(status)
             for candidate in status["candidates"]:
                 self.state, self.ready = candidate["role"], candidate["ready"]
-                self.takeovers = candidate["takeovers"]
+                self.takeovers, self.brokers = candidate["takeovers"], candidate["brokers"]
 
     def _forget(self) -> None:
         self.state, self.ready, self.takeovers, self.drops = "", False, 0, Counter()
+        self.brokers = []
 
     def signal(self, number: int) -> None:
         assert self.process is not None
@@ -268,9 +272,16 @@ class Rig:
         await self.programs[name].kill()
 
     async def start_broker(self, name: str) -> None:
-        await self.programs[name].start()
-        for relays in self.broker_relays.values():
-            await relays[BROKERS.index(name)].open()
+        """Start a broker again, and let its relays connect, also if it is not seen to start."""
+        try:
+            await self.programs[name].start()
+        finally:
+            for relays in self.broker_relays.values():
+                await relays[BROKERS.index(name)].open()
+
+    def brokers_heard(self) -> bool:
+        """Tell whether each gateway says that it reaches all of its brokers: else nobody would take over."""
+        return all(reach == "up" for name in _GATEWAYS for reach in self.programs[name].brokers)
 
     def drops(self) -> Counter[str]:
         """Count what the gateways gave up, by reason, and the datagrams that the kernel had no room for."""

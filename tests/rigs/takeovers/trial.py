@@ -12,7 +12,7 @@ from bus.leases.wire import LEASE_MS
 from tests.helpers.peers import until
 from tests.rigs.takeovers.faults import Faults
 from tests.rigs.takeovers.load import Load, Outcome
-from tests.rigs.takeovers.rig import FORWARDING, PROTOCOLS, Program, Rig
+from tests.rigs.takeovers.rig import FORWARDING, PATIENCE_S, PROTOCOLS, Program, Rig
 from tests.rigs.takeovers.stations import far_station, near_station
 
 _AFTER_S = 0.3
@@ -52,13 +52,14 @@ class Trial(Faults[[Program, Program], Awaitable[None]]):
         return outcome
 
     async def _calm(self, fault: str) -> None:
-        """Wait until one gateway forwards and the other is ready, and still are after a random pause."""
+        """Wait until one gateway forwards, the other is ready and both reach all brokers, and still are after
+        a random pause."""
 
         def calm() -> bool:
-            return self.rig.active() is not None and self.rig.standby_ready()
+            return self.rig.active() is not None and self.rig.standby_ready() and self.rig.brokers_heard()
 
         while True:
-            await until(calm, what=f"calm before {fault}")
+            await until(calm, PATIENCE_S, f"calm before {fault}")
             await asyncio.sleep(self.chance.uniform(0.05, 0.3))
             if calm():
                 return
