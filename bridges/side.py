@@ -16,6 +16,7 @@ from bus.hub import Hub, Pipe, chain, without
 from bus.lateness import LATE, late_ms
 from bus.ledger import Stats
 from bus.patch import is_patch
+from bus.replaying import passing_replayed
 from bus.vacancy import Filter
 from bus.wire.batch import Batch, payloads
 from bus.wire.frame import is_frame
@@ -241,7 +242,8 @@ class Side(Hub):
             self.bridge.miss(link, batch)
         for port in self.ports:
             self.bridge.lend(port, batch.count)
-            port.send(batch, since_s)
+            with passing_replayed():
+                port.send(batch, since_s)
 
     def withhold(self, count: int) -> None:
         """Count frames that were due here at a takeover, and are too old to be sent, as `stale`."""

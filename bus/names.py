@@ -79,6 +79,11 @@ class Names:
         found = self._by_token.get(number)
         return " | ".join(sorted(found)) if found else None
 
+    @property
+    def roots(self) -> frozenset[tuple[int, ...]]:
+        """The patterns behind which there are identifiers of CAN frames."""
+        return frozenset(self._roots)
+
     def tokens(self) -> Iterable[int]:
         """Return the tokens that have a name."""
         return self._by_token

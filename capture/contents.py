@@ -6,7 +6,7 @@ its own, which readers find by Parquet's statistics of `kind`. Spark cannot read
 a second file may be missing or stale.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -23,18 +23,28 @@ _FIRST: Final = {
 _AGAIN: Final = {name: (name, "sum" if how.startswith("count") else how) for name, (_, how) in _FIRST.items()}
 
 
-def summarised(groups: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Yield the row groups of a capture file: its rows (`schema.arrow_schema`), then the summary."""
-    parts = []
-    for group in groups:
-        parts.append(_sums(group))
-        yield _widened(group)
-    if parts:
-        sums = _by_sort(pa.concat_tables(parts), _AGAIN)
-        topology = (group.schema.metadata or {}).get(META_TOPOLOGY.encode())
+class Summary:
+    """The sums of the rows of one capture file, as its row groups come."""
+
+    def __init__(self) -> None:
+        self._parts = list[pa.Table]()
+        self._schema: pa.Schema | None = None
+
+    def widened(self, group: pa.Table) -> pa.Table:
+        """Sum a group of rows (`schema.arrow_schema`), and return it with the columns of a file."""
+        self._parts.append(_sums(group))
+        self._schema = group.schema
+        return _widened(group)
+
+    def rows(self) -> pa.Table | None:
+        """Return the last row group of the file, with the sums; None if no rows came."""
+        if self._schema is None:
+            return None
+        sums = _by_sort(pa.concat_tables(self._parts), _AGAIN)
+        topology = (self._schema.metadata or {}).get(META_TOPOLOGY.encode())
         if topology:
             sums = pa.concat_tables([sums, _nothing_of(sums, Kind.TOPOLOGY)])
-        yield _rows(sums, group.schema, topology)
+        return _rows(sums, self._schema, topology)
 
 
 def _sums(group: pa.Table) -> pa.Table:

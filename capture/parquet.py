@@ -1,7 +1,7 @@
 """Capture files as they are written: Parquet (zstd), aside, synced and renamed. Needs pyarrow."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -17,14 +17,56 @@ _DELTA: Final = ("ts_ns", "cap_seq", "seq")
 _LEVEL: Final = 3
 
 
+class Sheet:
+    """A capture file that is being written: rows of `schema` as they come, then their summary.
+
+    Raises `OSError`, in every method.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._file = path.open("wb")
+        self._writer = _writer(self._file, file_schema(schema))
+        self._summary = contents.Summary()
+        self._held = list[pa.RecordBatch]()
+        self._rows = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add rows. They are written in groups of about `GROUP_ROWS`: few, large ones for readers."""
+        self._held.append(batch)
+        self._rows += batch.num_rows
+        if self._rows >= GROUP_ROWS:
+            self._write()
+
+    def _write(self) -> None:
+        table = pa.Table.from_batches(self._held)
+        self._writer.write_table(self._summary.widened(table))
+        self._held, self._rows = [], 0
+
+    def close(self) -> None:
+        """Write what is left, and sync the file."""
+        if self._held:
+            self._write()
+        if (rows := self._summary.rows()) is not None:
+            self._writer.write_table(rows)
+        self._writer.close()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+
+    def abandon(self) -> None:
+        """Close the file as it is."""
+        self._file.close()
+
+
 def write(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     """Write rows of `schema` and their summary to a new file, and sync it. Raises `OSError`."""
-    with path.open("wb") as file:
-        with _writer(file, file_schema(schema)) as writer:
-            for table in contents.summarised(_groups(batches)):
-                writer.write_table(table)
-        file.flush()
-        os.fsync(file.fileno())
+    sheet = Sheet(path, schema)
+    try:
+        for batch in batches:
+            sheet.add(batch)
+        sheet.close()
+    finally:
+        sheet.abandon()
 
 
 def _writer(file: object, schema: pa.Schema) -> parquet.ParquetWriter:
@@ -39,19 +81,6 @@ def _writer(file: object, schema: pa.Schema) -> parquet.ParquetWriter:
         column_encoding=dict.fromkeys(_DELTA, "DELTA_BINARY_PACKED"),
         write_page_checksum=True,
     )
-
-
-def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Join batches to tables of about `GROUP_ROWS`: bounded memory, and few, large groups for readers."""
-    held, rows = list[pa.RecordBatch](), 0
-    for batch in batches:
-        held.append(batch)
-        rows += batch.num_rows
-        if rows >= GROUP_ROWS:
-            yield pa.Table.from_batches(held)
-            held, rows = [], 0
-    if held:
-        yield pa.Table.from_batches(held)
 
 
 def rows_schema(file: parquet.ParquetFile) -> pa.Schema:

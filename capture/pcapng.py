@@ -63,6 +63,12 @@ def _option(code: int, value: bytes) -> bytes:
 _END = _option(0, b"")
 
 
+def head() -> bytes:
+    """Make the block that a file begins with."""
+    body = _SECTION_BODY.pack(_MAGIC, 1, 0, -1)
+    return _block(_SECTION, body + _option(_OPTION_APPLICATION, b"buscoupler") + _END)
+
+
 class Writer:
     """A maker of blocks of packets. An interface is described before its first packet."""
 
@@ -71,19 +77,19 @@ class Writer:
 
     def head(self) -> bytes:
         """Make the block that a file begins with."""
-        body = _SECTION_BODY.pack(_MAGIC, 1, 0, -1)
-        return _block(_SECTION, body + _option(_OPTION_APPLICATION, b"buscoupler") + _END)
+        return head()
 
     def names(self, names: Iterable[str], ts_ns: int) -> bytes:
         """Make packets of names, by which the dissector shows the tokens in later packets."""
         row = ts_ns, "", "", "", "", 0, int(Kind.NAMES), 0, 0, 0
         return b"".join(self.blocks(Packet(*row, 1, part)) for part in _parts(lines_of(names)))
 
-    def blocks(self, packet: Packet) -> bytes:
+    def blocks(self, row: Packet) -> bytes:
         """Make the blocks of one packet. Peers' names are cut to 255 bytes."""
-        name = _BETWEEN.join((packet.gateway, packet.hub, packet.bus))
-        described = b"" if name in self._interfaces else _interface(name)
-        return described + _packet(self._interfaces.setdefault(name, len(self._interfaces)), packet)
+        name = _BETWEEN.join((row.gateway, row.hub, row.bus))
+        described = b"" if name in self._interfaces else interface(name, LINKTYPE_USER0)
+        number = self._interfaces.setdefault(name, len(self._interfaces))
+        return described + packet(number, row.ts_ns, encode(row), bool(row.dir))
 
 
 def _parts(lines: Iterable[str]) -> Iterator[bytes]:
@@ -99,15 +105,16 @@ def _parts(lines: Iterable[str]) -> Iterator[bytes]:
         yield part
 
 
-def _interface(name: str) -> bytes:
+def interface(name: str, link_type: int) -> bytes:
+    """Make the block that describes an interface, with times in ns."""
     options = _option(_OPTION_NAME, name.encode()) + _option(_OPTION_RESOLUTION, b"\x09") + _END
-    return _block(_INTERFACE, LINKTYPE_USER0.to_bytes(4, "little") + bytes(4) + options)
+    return _block(_INTERFACE, link_type.to_bytes(4, "little") + bytes(4) + options)
 
 
-def _packet(interface: int, packet: Packet) -> bytes:
-    data = encode(packet)
-    head = _PACKET_HEAD.pack(interface, packet.ts_ns >> 32, packet.ts_ns & 0xFFFFFFFF, len(data), len(data))
-    flags = _option(_OPTION_FLAGS, (2 if packet.dir else 1).to_bytes(4, "little"))
+def packet(number: int, ts_ns: int, data: bytes, is_sent: bool) -> bytes:
+    """Make the block of a packet that an interface received or sent; interfaces count from 0."""
+    head = _PACKET_HEAD.pack(number, ts_ns >> 32, ts_ns & 0xFFFFFFFF, len(data), len(data))
+    flags = _option(_OPTION_FLAGS, (2 if is_sent else 1).to_bytes(4, "little"))
     return _block(_PACKET, head + data + bytes(-len(data) % 4) + flags + _END)
 
 
@@ -131,7 +138,9 @@ def decode(ts_ns: int, interface: str, data: bytes) -> Packet | None:
     )
 
 
-class _Interface(NamedTuple):
+class Interface(NamedTuple):
+    """An interface of a file: what its packets are, and the length of a tick of its times."""
+
     link_type: int
     name: str
     ns: float  # of one tick
@@ -146,16 +155,16 @@ def packets(file: BinaryIO) -> Iterator[Packet]:
 
     Raises `PcapngError` if the file does not begin as pcapng does.
     """
-    interfaces: list[_Interface] = []
+    interfaces: list[Interface] = []
     order = ""
     for kind, body, order in _blocks(file):
         try:
             if kind == _SECTION:
                 interfaces = []
             elif kind == _INTERFACE:
-                interfaces.append(_read_interface(body, order))
-            elif kind == _PACKET and (packet := _read_packet(body, order, interfaces)):
-                yield packet
+                interfaces.append(read_interface(body, order))
+            elif kind == _PACKET and (found := _read_packet(body, order, interfaces)):
+                yield found
         except StructError:
             return
     if not order:
@@ -181,7 +190,8 @@ def _blocks(file: BinaryIO) -> Iterator[tuple[int, bytes, str]]:
         yield kind, (head + rest)[8:-4], order
 
 
-def _options(data: bytes, order: str) -> Iterator[tuple[int, bytes]]:
+def options_in(data: bytes, order: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the code and the value of each option of a block."""
     layout, position = Struct(f"{order}HH"), 0
     while position + 4 <= len(data):
         code, size = layout.unpack_from(data, position)
@@ -191,16 +201,17 @@ def _options(data: bytes, order: str) -> Iterator[tuple[int, bytes]]:
         position += 4 + size + -size % 4
 
 
-def _read_interface(body: bytes, order: str) -> _Interface:
+def read_interface(body: bytes, order: str) -> Interface:
+    """Read the body of a block that describes an interface, of at least 8 bytes."""
     link_type = Struct(f"{order}H").unpack_from(body)[0]
-    options = dict(_options(body[8:], order))
+    options = dict(options_in(body[8:], order))
     resolution = (options.get(_OPTION_RESOLUTION) or b"\x06")[0]
     tick_s = 2.0 ** -(resolution & 0x7F) if resolution & 0x80 else 10.0**-resolution
     name = options.get(_OPTION_NAME, b"").decode(errors="replace")
-    return _Interface(link_type, name, tick_s * 1e9)
+    return Interface(link_type, name, tick_s * 1e9)
 
 
-def _read_packet(body: bytes, order: str, interfaces: list[_Interface]) -> Packet | None:
+def _read_packet(body: bytes, order: str, interfaces: list[Interface]) -> Packet | None:
     number, high, low, captured, _ = Struct(f"{order}5I").unpack_from(body)
     if number >= len(interfaces) or interfaces[number].link_type != LINKTYPE_USER0:
         return None

@@ -21,6 +21,8 @@ META_GATEWAY: Final = f"{META_PREFIX}capture.gateway"
 META_BOOT: Final = f"{META_PREFIX}capture.boot"
 META_RECORDER: Final = f"{META_PREFIX}capture.recorder"
 META_TOPOLOGY: Final = f"{META_PREFIX}capture.topology"
+META_SOURCE: Final = f"{META_PREFIX}capture.source"
+"""Of imported rows: the file that they come from, its format and how that writes, as JSON."""
 
 ANY: Final = -1
 """In a pattern of a topology: any token. Frames are told apart by it."""

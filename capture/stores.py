@@ -5,7 +5,7 @@ A file appears under its name whole, or not at all. Names are relative, with `/`
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -30,6 +30,9 @@ class Store(Protocol):
 
     def put(self, path: Path, name: str) -> None:
         """Store a copy of a file of this machine as `name`, in place of one that has the name."""
+
+    def delete(self, name: str) -> None:
+        """Delete a file, if it is there."""
 
     def opened(self, name: str) -> AbstractContextManager[pa.NativeFile]:
         """Open a file: only what is asked of it is read."""
@@ -79,6 +82,10 @@ class Directory:
             partial.replace(target)
             parquet.sync(target.parent)
 
+    def delete(self, name: str) -> None:
+        with said(self.root / name):
+            (self.root / name).unlink(missing_ok=True)
+
     @contextmanager
     def opened(self, name: str) -> Iterator[pa.NativeFile]:
         with said(self.root / name), pa.OSFile(str(self.root / name)) as file:
@@ -117,6 +124,10 @@ class Bucket:
             whole = pa.memory_map(str(path)).read_buffer() if path.stat().st_size else b""
             with self._system.open_output_stream(f"{self._prefix}/{name}") as stream:
                 stream.write(whole)
+
+    def delete(self, name: str) -> None:
+        with said(f"{self._url}/{name}"), suppress(FileNotFoundError):
+            self._system.delete_file(f"{self._prefix}/{name}")
 
     @contextmanager
     def opened(self, name: str) -> Iterator[pa.NativeFile]:

@@ -15,9 +15,15 @@ def write_down(spark: "SparkSession") -> None:
     spark.conf.set(_CHECKPOINT, "true")
 
 
+def writes_down(spark: "SparkSession") -> bool:
+    """Return whether `cached` writes files in this session: the engine is Sail, which runs no Python of
+    ours."""
+    return spark.conf.get(_CHECKPOINT, "") == "true"
+
+
 def cached(frame: "DataFrame") -> "DataFrame":
     """Work out `frame` once. Call `release` at the end: a resident server persists beyond a session."""
-    if frame.sparkSession.conf.get(_CHECKPOINT, "") == "true":
+    if writes_down(frame.sparkSession):
         return frame.localCheckpoint()
     _cached.append(frame)
     return frame.persist()

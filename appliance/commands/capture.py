@@ -4,11 +4,12 @@ capture ENDPOINT... --directory DIR
     write Parquet files, as a tap of a topology does
 capture ENDPOINT... --pcapng FILE
     write a file for Wireshark; - is the standard output
-capture export DIRECTORY FILE
-    write a directory's files as one pcapng file; - is the standard output
-capture export DIRECTORY FILE --candump
-    write the CAN frames that a tap with `wire: true` recorded, as a log of
-    candump -L, for canplayer
+capture import FILE... --directory DIR
+    put files of the field into Parquet files; CAN frames become rows as a tap
+    with `wire: true` records them
+capture export DIRECTORY|FILE FILE
+    write a capture as one file, in the format that its suffix means, or
+    --format; - is the standard output
 capture replay FILE|DIRECTORY ENDPOINT
     send the messages of a capture, with the pauses that were between them
 capture dissector
@@ -30,8 +31,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from appliance.commandline.names import names_argument
-from appliance.probe.candump import candump_line
 from appliance.probe.endpoint import add_keys, parse_endpoint, say_confined
+from appliance.probe.files import export_frames, format_for, import_files, source_format
 from appliance.probe.replay import replay
 from appliance.probe.station import because
 from appliance.process.interrupts import status_of
@@ -43,6 +44,7 @@ from bus.schema import check_name
 from bus.text import plain
 from bus.wire.batch import Batch, payloads
 from capture.files import CaptureError
+from capture.formats.table import BY_KEY, FORMATS, PCAPNG
 from capture.names import given
 from capture.pcapng import DISSECTOR, Packet, Writer
 from capture.reader import read
@@ -65,7 +67,7 @@ def _gateway(word: str) -> str:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = (__doc__ or "").partition("\n\n")[2]
+    parser.epilog = (__doc__ or "").partition("\n\n")[2] + formats_text()
     parser.set_defaults(fail=parser.error)
     parser.add_argument(
         "words", nargs="+", metavar="WORD",
@@ -82,8 +84,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_keys(parser)
     names_argument(parser, "names to leave in what is written, beside those that are there already")
     parser.add_argument(
-        "--candump", action="store_true", help="export CAN frames as they were on wires, for canplayer"
+        "--format", choices=list(BY_KEY), metavar="FORMAT", help="of a file, where its suffix does not say it"
     )
+    parser.add_argument(
+        "--candump", action="store_const", dest="format", const="candump", help="the same as --format candump"
+    )
+    parser.add_argument("--loop", type=int, default=1, metavar="N", help="replay N times (1)")
+    parser.add_argument("--live", action="store_true", help="replay CAN frames onto a real wire, too")
     parser.add_argument("--hub", metavar="NAME", help="replay only what was seen there, like 'bus plant'")
     parser.add_argument("--bus", metavar="NAME", help="replay only this segment, like 'bus plant'")
     parser.add_argument("--dir", choices=("rx", "tx"), help="replay only what was received, or sent")
@@ -98,24 +105,38 @@ def run(options: argparse.Namespace) -> int:
     if options.words == ["dissector"]:
         print(DISSECTOR)
         return 0
+    if first == "import":
+        if not rest or not options.directory:
+            options.fail("import takes FILE... --directory DIR")
+        writable(options.directory)
+        return import_files(rest, options.directory, options.gateway, options.format)
     if first in ("export", "replay"):
         if len(rest) != 2:
-            words = {"export": "DIRECTORY FILE", "replay": "FILE|DIRECTORY ENDPOINT"}
+            words = {"export": "DIRECTORY|FILE FILE", "replay": "FILE|DIRECTORY ENDPOINT"}
             options.fail(f"{first} takes {words[first]}")
-        if first == "export" and options.candump:
-            return export_log(Path(rest[0]), rest[1])
-        return (
-            export(Path(rest[0]), rest[1], options.names)
-            if first == "export"
-            else replay(Path(rest[0]), rest[1], options)
-        )
+        if first == "replay":
+            return replay(Path(rest[0]), rest[1], options)
+        return export(Path(rest[0]), rest[1], options.format, options.names)
     if not options.directory and not options.pcapng:
         options.fail("say where to write: --directory DIR or --pcapng FILE")
     return asyncio.run(capture(options))
 
 
-def export(source: Path, target: str, more: Iterable[int | str] = ()) -> int:
-    """Write the rows of a directory as pcapng, with the names beside it and `more`.
+def formats_text() -> str:
+    """Return a line for each format of a file."""
+    lines = [f"  {one.key:<11} {' '.join(one.suffixes):<15} {one.help}" for one in FORMATS]
+    return "\n".join(["\nformats, each also with .gz or .zst behind:", *lines])
+
+
+def export(source: Path, target: str, key: str | None = None, more: Iterable[int | str] = ()) -> int:
+    """Write a capture to a file. Return 0; or 1 if only CAN frames are written, and there are none."""
+    is_ours = source.is_dir() or not source.exists() or source_format(source) is PCAPNG
+    key = format_for(target, key, is_ours)
+    return export_rows(source, target, more) if key == PCAPNG.key else export_frames(source, target, key)
+
+
+def export_rows(source: Path, target: str, more: Iterable[int | str] = ()) -> int:
+    """Write the rows of a directory or of pcapng as pcapng, with the names beside it and `more`.
 
     Print the number of rows of each place, and return 0.
     """
@@ -132,20 +153,6 @@ def export(source: Path, target: str, more: Iterable[int | str] = ()) -> int:
     for (gateway, hub, bus), count in sorted(counts.items()):
         print(plain(f"{gateway}, {hub or 'everywhere'}, {bus or 'all'}: {count} rows"), file=sys.stderr)
     return 0
-
-
-def export_log(source: Path, target: str) -> int:
-    """Write the CAN frames on wires as a log of candump. Return 0; or 1 if there are none."""
-    rows = read(source)
-    first = list(islice(rows, 1))
-    count = 0
-    with opened(target) as file:
-        for line in filter(None, map(candump_line, chain(first, rows))):
-            file.write(line.encode())
-            count += 1
-    words = "" if count else ": a tap with `wire: true` records them, of a bridge side of CAN with a protocol"
-    print(f"{count} CAN frames{words}", file=sys.stderr)
-    return int(not count)
 
 
 @contextlib.contextmanager

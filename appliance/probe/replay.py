@@ -4,17 +4,23 @@ import argparse
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from math import inf
 from pathlib import Path
+from typing import NamedTuple
 
-from appliance.probe.endpoint import parse_endpoint, say_confined
+from appliance.probe.endpoint import Endpoint, parse_endpoint, say_confined
+from appliance.probe.files import source_format
+from appliance.probe.live import announce, is_raw, refuse_unless_live
+from appliance.probe.raw import chooser, has_frames, raw_endpoint, raw_of, survey, translator_of
+from appliance.probe.raw import messages as raw_messages
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
 from appliance.status.ledger import reasons
-from bus.hub import Link
 from bus.keys import ring_of
 from bus.wire.envelope import take_apart
 from capture.files import CaptureError
+from capture.formats.table import PCAPNG
 from capture.pcapng import Packet
 from capture.reader import read
 from capture.schema import Direction, Kind
@@ -26,17 +32,55 @@ _AT_ONCE_BYTES = 32 * 1024
 _NEAR_NS = 1_000_000  # messages due within this time go together
 
 
+Timed = Iterator[tuple[int, bytes]]
+"""Messages, each with its time in ns."""
+
+
 def replay(source: Path, word: str, options: argparse.Namespace) -> int:
-    """Replay a capture to an endpoint. Return 1 if no peer came or some messages were not sent, else 0."""
+    """Replay a capture, or CAN frames of a file, to an endpoint.
+
+    Return 1 if no peer came or some messages were not sent, else 0.
+    """
     if options.speed <= 0:
         options.fail("--speed must be above 0")
+    if options.loop < 1:
+        options.fail("--loop must be at least 1")
+    plan = _of_frames if _has_frames_alone(source, word, options) else _of_messages
+    return asyncio.run(_replay(plan(source, word, options), options))
+
+
+class Plan(NamedTuple):
+    """A replay: where to, what, anew each time, and the CAN identifiers that are in it."""
+
+    endpoint: Endpoint
+    timed: Callable[[], Timed]
+    ids: frozenset[int] | None = None
+
+
+def _has_frames_alone(source: Path, word: str, options: argparse.Namespace) -> bool:
+    """Return whether CAN frames as they were on a wire are to be replayed, and no messages."""
+    if source.exists() and not source.is_dir() and source_format(source) not in (None, PCAPNG):
+        return True
+    if is_raw(raw_of(word)):
+        return True
+    return not any(map(selection(options), read(source))) and has_frames(source)
+
+
+def _of_frames(source: Path, word: str, options: argparse.Namespace) -> Plan:
+    endpoint = raw_endpoint(word)
+    refuse_unless_live(endpoint, options.live)
+    choose = chooser(options.bus, options.dir)
+    found = survey(source, choose)
+    if found.errors:
+        print(f"{source}: {found.errors} error frames are not sent", file=sys.stderr)
+    return Plan(endpoint, lambda: raw_messages(source, choose, translator_of(endpoint)), found.ids)
+
+
+def _of_messages(source: Path, word: str, options: argparse.Namespace) -> Plan:
     wanted = selection(options)
     _check_choice(source, wanted)
-    frames = (packet for packet in read(source) if wanted(packet))
-    endpoint = parse_endpoint(word)
-    say_confined(endpoint)
-    link = endpoint.link(hears=False, keys=ring_of(options.keys))
-    return asyncio.run(_replay(frames, word, link, inf if options.fast else options.speed, options.envelopes))
+    packets = partial(filter, wanted)
+    return Plan(parse_endpoint(word), lambda: timed(packets(read(source)), options.envelopes))
 
 
 def selection(options: argparse.Namespace) -> Callable[[Packet], bool]:
@@ -64,14 +108,20 @@ def _check_choice(source: Path, wanted: Callable[[Packet], bool]) -> None:
         raise CaptureError("\n".join([f"{source}: seen at several places; say which:", *lines]))
 
 
-async def _replay(frames: Iterator[Packet], word: str, link: Link, speed: float, envelopes: bool) -> int:
-    async with Station(link, parse_endpoint(word).uncounted) as station:
+async def _replay(plan: Plan, options: argparse.Namespace) -> int:
+    endpoint, word = plan.endpoint, plan.endpoint.word
+    say_confined(endpoint)
+    if plan.ids is not None:
+        await announce(endpoint, plan.ids)
+    link = endpoint.link(hears=False, keys=ring_of(options.keys))
+    async with Station(link, endpoint.uncounted) as station:
         if not await station.peer(PEER_S):
             return station.complain(
                 "capture",
                 f"{word}: no peer, device or broker within {PEER_S:g} s: start it, or check the endpoint",
             )
-        await _play(station, frames, speed, envelopes)
+        for _ in range(options.loop):
+            await _play(station, plan.timed(), inf if options.fast else options.speed)
         await station.drain(DRAIN_S)
     total = station.leaf.totals()
     print(f"{word}: {total.sent} messages sent", file=sys.stderr)
@@ -82,10 +132,10 @@ async def _replay(frames: Iterator[Packet], word: str, link: Link, speed: float,
     return int(bool(total.dropped) or total.sent < total.offered)
 
 
-async def _play(station: Station, frames: Iterator[Packet], speed: float, envelopes: bool) -> None:
+async def _play(station: Station, timed: Timed, speed: float) -> None:
     loop = asyncio.get_running_loop()
     began_s, first_ns = loop.time(), None
-    for due_ns, messages in together(frames, speed, envelopes):
+    for due_ns, messages in together(timed, speed):
         first_ns = due_ns if first_ns is None else first_ns
         wait_s = began_s + (due_ns - first_ns) / 1e9 / speed - loop.time()
         cost_bytes = sum(len(message) + MESSAGE_COST_BYTES for message in messages)
@@ -96,20 +146,23 @@ async def _play(station: Station, frames: Iterator[Packet], speed: float, envelo
         station.say(messages)
 
 
-def together(
-    frames: Iterator[Packet], speed: float, envelopes: bool = True
-) -> Iterator[tuple[int, list[bytes]]]:
+def timed(packets: Iterable[Packet], envelopes: bool) -> Timed:
+    """Yield the messages of rows with their times; without `envelopes`, what is in them."""
+    for packet in packets:
+        yield packet.ts_ns, packet.message if envelopes else take_apart(packet.message).content
+
+
+def together(timed: Timed, speed: float) -> Iterator[tuple[int, list[bytes]]]:
     """Yield messages that are due at about the same time, with that time in ns of the capture's clock."""
     near_ns = _NEAR_NS * speed
     held: list[bytes] = []
     held_ns = held_bytes = 0
-    for packet in frames:
-        message = packet.message if envelopes else take_apart(packet.message).content
+    for ts_ns, message in timed:
         full = len(held) >= _AT_ONCE or held_bytes + len(message) > _AT_ONCE_BYTES
-        if held and (full or packet.ts_ns - held_ns > near_ns):
+        if held and (full or ts_ns - held_ns > near_ns):
             yield held_ns, held
             held, held_bytes = [], 0
-        held_ns = held_ns if held else packet.ts_ns
+        held_ns = held_ns if held else ts_ns
         held.append(message)
         held_bytes += len(message)
     if held:

@@ -245,9 +245,9 @@ def _candidate(part: str, candidacy: "Candidacy") -> Record:
         "takeovers": candidacy.takeovers,
         "takeovers_without_fault": candidacy.without_fault,
         "leases_lost_late": candidacy.losses,
-        "given_up": candidacy.gate.given_up,
         "lease_ms": candidate.pace.lease_ms,
         "late_ms": int(1000 * candidate.pace.late_s),
+        "window": dict(candidacy.gate.noted()),
         "brokers": [view.reach for view in candidate.views],
     }
 

@@ -50,6 +50,7 @@ class Server:
             REQUEST_S,
             _READ_BYTES,
             answer=unavailable,
+            silent_s=REQUEST_S,
         )
 
     def open(self, acceptor: Acceptor, loop: AbstractEventLoop, on_trouble: Callable[[OSError], None]) -> int:

@@ -1,6 +1,7 @@
 """The processes of a plant: a gateway each, which can be killed and started again, or stand still."""
 
 import asyncio
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from tests.helpers.installed import Installed
 if TYPE_CHECKING:
     pass
 
+_SEVERAL: Final = re.compile(r"\bon: \[([\w-]+), ([\w-]+(?:, [\w-]+)*)\]")
 _FROZEN_S: Final = 2.0
 _AWAY_S: Final = 0.5
 _END_S: Final = 30.0
@@ -49,7 +51,9 @@ class Plant:
         self.gateways[name] = process
 
     async def strike(self, name: str, fault: str) -> None:
-        """Let a gateway stand still, or kill it and start it again."""
+        """Let a gateway stand still, or kill it and start it again, or `move` the bridges to others."""
+        if fault == "move":
+            return self._move()
         process = self.gateways[name]
         if fault == "freeze":
             process.send_signal(signal.SIGSTOP)
@@ -60,6 +64,13 @@ class Plant:
         await process.communicate()
         await asyncio.sleep(_AWAY_S)
         await self.start(name)
+
+    def _move(self) -> None:
+        """Have another gateway be the best for each bridge, and all gateways read that."""
+        self._text = _SEVERAL.sub(r"on: [\2, \1]", self._text)
+        self.file.write_text(self._text)
+        for process in self.gateways.values():
+            process.send_signal(signal.SIGHUP)
 
     async def stop(self) -> None:
         """Interrupt all gateways, and wait for their ends."""

@@ -58,6 +58,11 @@ def recorded(rows: "Iterable[Packet]") -> set[bytes]:
     return {_data(row) for row in rows}
 
 
+def takeovers(rows: "Iterable[Packet]") -> int:
+    """Return how often a candidate began to forward, the first time of each bridge among them."""
+    return sum(row.kind == Kind.EVENT and row.message.startswith(b"takeover: ") for row in rows)
+
+
 def due(doors: Doors) -> set[tuple[str, str, str]]:
     """Return who hears whom with which pattern: as most of such frames did arrive."""
     came, said = Counter[tuple[str, str, str]](), Counter[tuple[str, str]]()

@@ -7,10 +7,9 @@ from typing import Final, Protocol
 
 from bridges.durable.end import End
 from bridges.durable.house import House
-from bridges.durable.receiver import Mark, Memory, Taken
+from bridges.durable.receiver import Mark, Memory, Taken, joined
 from bridges.durable.wire import (
     HEAD,
-    Carried,
     DurableError,
     EndName,
     Have,
@@ -83,6 +82,7 @@ class Connection:
         self._timer: TimerHandle | None = None
         self._end: End | None = None
         self._far: Hello | None = None
+        self._arrived = list[Taken]()
         self._has_said_hello = self._is_plain = self._is_closed = False
 
     def begin(self) -> None:
@@ -171,13 +171,16 @@ class Connection:
         plain = list[bytes]()
         for message in payloads(batch):
             if not is_durable(message):
+                self._receive()
                 plain.append(message)
                 continue
             self._pass_on(plain)
             try:
                 self._take(message)
             except DurableError as error:
+                self._receive()
                 return self._fail(str(error))
+        self._receive()
         return self._pass_on(plain)
 
     def _may_be_durable(self, batch: Batch) -> bool:
@@ -213,8 +216,9 @@ class Connection:
             raise DurableError("a message of a durable trunk came before its hello")
         elif isinstance(said, Have):
             self._note(said)
-        else:
-            self._receive(self._far, said)
+        elif self._place.takes:
+            now_ms = int(self._place.loop.time() * 1000)
+            self._arrived.append(self._place.memory.take(self._far.journal, said, now_ms))
 
     def _meet(self, far: Hello) -> None:
         """Answer a hello: say what we have of its journal, and join the end that it is."""
@@ -245,21 +249,20 @@ class Connection:
         if end is not None and house is not None and said.journal == house.journal_id:
             house.heard(end, said.ranges)
 
-    def _receive(self, far: Hello, carried: Carried) -> None:
-        """Give the new messages of a record to the bus, and acknowledge it once it is kept."""
-        if not self._place.takes:
-            return
-        taken = self._place.memory.take(far.journal, carried)
-        self._origin.stats.reject("duplicate", taken.known)
-        if taken.batch is not None:
-            self._publish(taken, taken.batch)
-        self._settle(taken)
+    def _receive(self) -> None:
+        """Give the new messages of records to the bus, and acknowledge these once they are kept."""
+        arrived, self._arrived = self._arrived, []
+        for taken in joined(arrived):
+            self._origin.stats.reject("duplicate", taken.known)
+            if taken.batch is not None:
+                self._publish(taken, taken.batch)
+            self._settle(taken)
 
     def _settle(self, taken: Taken) -> None:
         """Acknowledge a record, but not while the bus holds messages: they would end with this process."""
         house, holds = self._place.house, self._place.hub.holds
         if house is not None:
-            house.held(taken, holds)
+            house.intake.held(taken, holds)
         if holds:
             self._place.loop.call_later(HOLD_S, self._settle, taken)
         elif house is None or house.memory is None:
@@ -270,13 +273,13 @@ class Connection:
     def _publish(self, taken: Taken, batch: Batch) -> None:
         house = self._place.house
         if house is not None:
-            house.passing(taken)
+            house.intake.passing(taken)
         try:
             with passing_late(taken.age_ms if taken.age_ms > LATE_MS else 0):
                 self._place.hub.publish(batch, self._origin)
         finally:
             if house is not None:
-                house.passing(None)
+                house.intake.passing(None)
 
     def _acknowledge(self, marks: Sequence[Mark]) -> None:
         far = self._far

@@ -6,6 +6,7 @@ from typing import Final, Literal, Protocol
 from bridges.durable.sender import Sender
 from bridges.durable.sifting import Sieve
 from bus.hub import Pipe
+from bus.journal.consumers import FULL
 from bus.ledger import Stats
 from bus.vacancy import NO_PEER
 from bus.wire.batch import Batch
@@ -14,8 +15,6 @@ KEPT: Final = "kept"
 """The reason of messages that are in the journal when its link closes."""
 PLAIN: Final = "plain peer"
 """The reason of messages for an end that acknowledges nothing, and has them by a pipe of its own."""
-FOR_OTHERS: Final = "for others"
-"""The reason of messages that were found in the journal, and are not for this end."""
 
 EndState = Literal["synced", "delivered", "plain", "away"]
 """The state of an end: connected, and it acknowledges after its fdatasync, or after delivery to its bus; or
@@ -130,6 +129,14 @@ class End(Pipe):
         self.files.offered += batch.count
         self.files.queued += batch.count
         return None
+
+    def refuse(self, batch: Batch) -> None:
+        """Note that the journal has no room for messages of this class: they are live only."""
+        self.stats.queued -= batch.count
+        self.stats.queued_bytes -= len(batch.data)
+        if self.line is None:
+            return self.stats.drop(FULL, batch.count)
+        return self._live(batch)
 
     def acknowledged(self, count: int) -> None:
         """Count messages that the end has."""

@@ -6,20 +6,22 @@ written is a state: messages are live only meanwhile, and the next attempt follo
 
 import logging
 import time
-from asyncio import AbstractEventLoop, Future, TimerHandle
+from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final, TypeVar
 
+from bridges.durable.ages import Wall
+from bridges.durable.catching_up import AGAIN_S, CatchUp
+from bridges.durable.classes import Classes, Room
 from bridges.durable.decline import Decline
-from bridges.durable.end import FOR_OTHERS, KEPT, End
-from bridges.durable.receiver import Mark, Memory, Taken
+from bridges.durable.end import KEPT, End
+from bridges.durable.intake import Intake, by_call
+from bridges.durable.receiver import Memory
 from bridges.durable.sender import Sender
 from bridges.durable.settings import Durable
 from bridges.durable.wire import EndName
 from bridges.durable.work import (
-    Acknowledge,
     Acknowledged,
     EndState,
     Offered,
@@ -30,25 +32,23 @@ from bridges.durable.work import (
     kept_of,
     looked,
     opened,
+    replayed_of,
     written,
 )
+from bridges.durable.worker import Worker
 from bus.errors import words_of
 from bus.journal.files import Files
-from bus.journal.journal import Backlog, Journal, Read
-from bus.journal.ranges import Range
+from bus.journal.journal import EXPIRED, Backlog, Journal
+from bus.journal.ranges import Range, RangeSet
 from bus.journal.record import Record
 from bus.wire.batch import Batch
 
 T = TypeVar("T")
 log = logging.getLogger("buscoupler.bridges")
 
-AGAIN_S: Final = 1.0
 TICK_S: Final = 1.0
-TOLD_MAX: Final = 65_536
-"""Records that came while the journal does not work; older ones are not acknowledged, and come again."""
-PENDING_BYTES_MAX: Final = 16 << 20
-"""Bytes that wait for the thread; more are live only."""
-_ROOM_S: Final = 0.02  # between two looks whether a connection has room
+REPLAYED_MAX: Final = 4096
+"""Takeovers of which the frames that were sent again are known."""
 
 
 class House:
@@ -57,10 +57,8 @@ class House:
     `name` is that of this end; `gateways` are those for which the journal is kept. `fault` says why the last
     messages were not taken, "" if they were; until it has opened, they wait. `losses` counts such times after
     it was open. `memory` is there once it is open. `backlogs` are what is kept for each gateway, as of the
-    last look, and `declines` how they get less.
+    last look, and `declines` how they get less. `intake` is what waits for the journal.
     """
-
-    _loop: AbstractEventLoop
 
     def __init__(
         self,
@@ -73,22 +71,21 @@ class House:
     ) -> None:
         self.name, self.settings, self.gateways = name, settings, tuple(gateways)
         self.fault, self.losses = "", 0
-        self._takes = True
         self.memory: Memory | None = None
         self.backlogs: Mapping[str, Backlog] = {}
         self.declines = {one: Decline() for one in self.gateways}
         self._ends: dict[str, End] = {}
         self._senders: dict[str, Sender] = {}  # of all gateways, whether their links are open or not
         self._clock, self._unix_s, self._files = clock, unix_s, files
+        self._wall, self._classes = Wall(clock, unix_s), Classes(settings.classes)
+        self._room = Room(self._classes, settings.bytes, settings.policy == "lowest")
+        self.intake = Intake(self._room, lambda: self.now_ms)
         self._opened: Opened | None = None
-        self._thread: ThreadPoolExecutor | None = None
-        self._offered, self._told = list[Offered](), list[Told]()
-        self._pending_bytes = 0
-        self._passing: Taken | None = None
-        self._held = list[Taken]()
+        self._worker: Worker | None = None
+        self._backlog: CatchUp | None = None
         self._news = dict[str, Sender]()
         self._when_open = list[Callable[[], None]]()
-        self._timers = dict[str, TimerHandle]()
+        self._replayed = RangeSet()
         self._is_committing = False
         self._last_commit_s = float("-inf")
         self._losses: Mapping[str, Mapping[str, int]] = {}
@@ -101,7 +98,7 @@ class House:
     @property
     def now_ms(self) -> int:
         """The time of day, in ms since 1970."""
-        return int(self._unix_s() * 1000)
+        return self._wall.now_ms
 
     @property
     def journal_id(self) -> int:
@@ -110,24 +107,17 @@ class House:
 
     def open(self, loop: AbstractEventLoop) -> None:
         """Open the journal in the thread. Idempotent."""
-        if self._thread is None:
-            self._loop, self._thread = loop, ThreadPoolExecutor(1, "journal")
+        if self._worker is None:
+            self._worker = Worker(loop)
             self._try()
 
     def _run(self, work: Callable[[], T], done: "Callable[[Future[T]], None]") -> None:
-        """Do work in the thread, then call `done` with the outcome, unless the house has closed meanwhile."""
-
-        def finished(future: "Future[T]") -> None:
-            if not future.cancelled():
-                future.exception()  # an error that nobody looks at is logged
-                if self._thread is not None:
-                    done(future)
-
-        if self._thread is not None:
-            self._loop.run_in_executor(self._thread, work).add_done_callback(finished)
+        if self._worker is not None:
+            self._worker.run(work, done)
 
     def _later(self, name: str, delay_s: float, call: Callable[[], None]) -> None:
-        self._timers[name] = self._loop.call_later(delay_s, call)
+        if self._worker is not None:
+            self._worker.later(name, delay_s, call)
 
     def _try(self) -> None:
         settings = self.settings
@@ -149,7 +139,8 @@ class House:
             return self._fail(words_of(error), self._try)
         found = self._opened = future.result()
         self.memory = Memory(found.journal.id, found.known)
-        self._losses, self.fault, self._takes = found.journal.losses, "", True
+        self._losses, self.fault, self.intake.is_open = found.journal.losses, "", True
+        self._backlog = self._made_backlog(found)
         self._senders = {name: self._sender(state, found) for name, state in found.ends.items()}
         for end in self._ends.values():
             end.begin(self._senders[end.gateway])
@@ -163,10 +154,8 @@ class House:
         if fault != self.fault:
             log.error("bus %s: no journal, so messages are live only: %s", self.name.bus, fault)
             self.losses += self._opened is not None and not self.fault
-        self.fault, self._takes = fault, False
-        offered, self._offered, self._pending_bytes = self._offered, [], 0
-        for one in offered:
-            one.settle(False)
+        self.fault = fault
+        self.intake.give_up()
         self._later("again", AGAIN_S, again)
 
     def _tick(self) -> None:
@@ -198,7 +187,7 @@ class House:
             before = self._losses.get(name, {})
             for reason, count in worked.losses.get(name, {}).items():
                 end.gave_up(count - before.get(reason, 0), reason)
-        self._losses = worked.losses
+        self._losses, self._room.size = worked.losses, worked.bytes
 
     def when_open(self, call: Callable[[], None]) -> None:
         """Call a function when the journal has opened, if it has not."""
@@ -212,7 +201,16 @@ class House:
 
     def _sender(self, state: EndState, found: Opened) -> Sender:
         settings = self.settings
-        return Sender(state.acknowledged, found.journal.next, settings.catch_up, settings.order == "fifo")
+        is_fifo = settings.order == "fifo"
+        return Sender(
+            state.acknowledged, found.journal.next, settings.catch_up, is_fifo, self._replayed.__contains__
+        )
+
+    def _made_backlog(self, found: Opened) -> CatchUp | None:
+        worker = self._worker
+        if worker is None:
+            return None
+        return CatchUp(self.name.bus, found, worker, self._classes, self._clock, lambda: self.now_ms)
 
     def leave(self, end: End) -> None:
         """Forget an end whose link has closed. What is kept for it stays in the journal."""
@@ -223,40 +221,13 @@ class House:
     # What goes into the journal.
 
     def offer(self, end: End, batch: Batch) -> None:
-        """Take messages that an end is due. A batch that several are due is journaled once."""
-        if not self._takes or self._pending_bytes + len(batch.data) > PENDING_BYTES_MAX:
-            return end.settle(batch, False)
-        last = self._offered[-1] if self._offered else None
-        if last is not None and last.batch is batch:
-            self._offered[-1] = last._replace(ends=(*last.ends, end))
-            return None
-        self._offered += self._identified(batch, end)
-        self._pending_bytes += len(batch.data)
-        return self._pump()
-
-    def _identified(self, batch: Batch, end: End) -> list[Offered]:
-        """Return a batch with who numbered it first: another journal, if it is passing through the bus."""
-        batch.keep()
-        for taken in self._held if self._passing is None else (self._passing,):
-            parts = taken.identified(batch)
-            if self._passing is not None or any(origin for _, origin in parts):
-                time_ms = self.now_ms - taken.age_ms
-                return [Offered(part, (end,), origin, time_ms) for part, origin in parts]
-        return [Offered(batch, (end,), None, self.now_ms)]
-
-    def passing(self, taken: Taken | None) -> None:
-        """Say which messages of another journal pass through the bus now, in this very call."""
-        self._passing = taken
-
-    def held(self, taken: Taken, is_held: bool) -> None:
-        """Say whether the bus may hold messages of another journal back, and pass them later."""
-        self._held = [one for one in self._held if one is not taken]
-        if is_held:
-            self._held.append(taken)
+        """Take messages that an end is due."""
+        self.intake.offer(end, batch)
+        self._pump()
 
     def tell(self, told: Told) -> None:
         """Remember numbers, and acknowledge them when this is on disk."""
-        self._told.append(told)
+        self.intake.tell(told)
         self._pump()
 
     def _pump(self) -> None:
@@ -264,18 +235,18 @@ class House:
 
         It never begins at once: other ends are offered the same batch next, and it is to be journaled once.
         """
-        is_planned = self._is_committing or "commit" in self._timers
-        if self._opened is not None and not is_planned and (self._offered or self._told):
+        worker = self._worker
+        if worker is None or self._opened is None or self._is_committing or not self.intake:
+            return
+        if not worker.is_due("commit"):
             wait_s = self._last_commit_s + self.settings.sync_ms / 1000 - self._clock()
-            self._later("commit", max(0.0, wait_s), self._commit)
+            worker.later("commit", max(0.0, wait_s), self._commit)
 
     def _commit(self) -> None:
-        self._timers.pop("commit", None)
         found = self._opened
         if found is None or self._is_committing:
             return
-        offered, told = self._offered, self._told
-        self._offered, self._told, self._pending_bytes = [], [], 0
+        offered, told = self.intake.taken()
         self._is_committing, self._last_commit_s = True, self._clock()
         self._run(self._work(found, offered, told), partial(self._committed, offered, told))
 
@@ -288,7 +259,7 @@ class House:
         self._is_committing = False
         error = future.exception()
         if error is not None:
-            self._told = [*told, *self._told][-TOLD_MAX:]  # nothing of it is acknowledged
+            self.intake.again(told)  # nothing of it is acknowledged
             for one in offered:
                 one.settle(False)
             return self._fail(words_of(error), self._recover)
@@ -296,14 +267,17 @@ class House:
         for one in offered:
             one.settle(True)
         self._note(worked)
+        if worked.records:
+            for first, last in replayed_of(offered, worked.records[0].number):
+                self._replayed.add(first, last, REPLAYED_MAX)
         self._send(worked.records)
-        for acknowledge, marks in _by_call(told).items():
+        for acknowledge, marks in by_call(told).items():
             acknowledge(marks)
         return self._pump()
 
     def _recover(self) -> None:
         """Try to write again; the next commit tells whether that works."""
-        self._takes = True
+        self.intake.is_open = True
         self._pump()
 
     def _send(self, records: list[Record]) -> None:
@@ -311,12 +285,14 @@ class House:
         found = self._opened
         if found is None or not records:
             return
+        now_ms = self.now_ms
         for name, sender in self._senders.items():
-            end, kept = self._ends.get(name), kept_of(records, found.ends[name].bit)
-            messages = list(sender.committed(kept, self.now_ms, 0 if end is None else end.room_bytes))
+            end, kept = self._ends.get(name), kept_of(records, found.ends[name].bit, self._classes, now_ms)
+            messages = list(sender.committed(kept, now_ms, 0 if end is None else end.room_bytes))
             if end is not None:
+                end.gave_up(sum(one.last - one.first + 1 for one in kept if one.why == EXPIRED), EXPIRED)
                 end.say(messages)
-                self.catch_up(end)
+                self._catch_up(end)
 
     # What comes out of it.
 
@@ -327,63 +303,20 @@ class House:
             return
         end.acknowledged(sender.heard(ranges, self._clock()) if sender.is_up else sender.begin(ranges))
         self._news[end.gateway] = sender
-        self.catch_up(end)
+        self._catch_up(end)
 
-    def catch_up(self, end: End) -> None:
-        """Read on for an end that is connected and lags behind, when its pace allows."""
-        wait_s = None if end.sender is None or end.is_reading else end.sender.wait_s(self._clock())
-        if wait_s is not None:
-            end.is_reading = True
-            self._later(f"read {end.gateway}", wait_s, partial(self._read, end))
-
-    def _read(self, end: End) -> None:
-        found, sender = self._opened, end.sender
-        if found is None or sender is None or not sender.is_up:
-            end.is_reading = False
-            return
-        size = min(sender.chunk_bytes, end.room_bytes)
-        if not size:
-            return self._later(f"read {end.gateway}", _ROOM_S, partial(self._read, end))
-        first = sender.first_missing()
-        work = partial(found.journal.read, first, size, sender.following)
-        return self._run(work, partial(self._have_read, end, sender, first))
-
-    def _have_read(self, end: End, sender: Sender, first: int, future: "Future[Read]") -> None:
-        end.is_reading = False
-        found = self._opened
-        if found is None or not sender.is_up:
-            return None
-        if error := future.exception():
-            log.error("bus %s: the journal cannot be read: %s", self.name.bus, words_of(error))
-            return self._later(f"read {end.gateway}", AGAIN_S, partial(self.catch_up, end))
-        if sender.first_missing() < first:  # read for an earlier connection: what is before it is not gone
-            return self.catch_up(end)
-        read = future.result()
-        kept = kept_of(read.records, found.ends[end.gateway].bit)
-        backlog = sender.read(kept, read.following, self.now_ms, self._clock())
-        end.say(backlog.messages)
-        end.gave_up(backlog.others, FOR_OTHERS)
-        return self.catch_up(end)
+    def _catch_up(self, end: End) -> None:
+        if self._backlog is not None:
+            self._backlog.go_on(end)
 
     def close(self, wait: bool = False) -> None:
         """Write what waits, and close the journal; with `wait`, return when that is done. Idempotent."""
-        thread, found = self._thread, self._opened
-        self._thread = self._opened = None
-        for timer in self._timers.values():
-            timer.cancel()
-        if thread is None:
+        worker, found = self._worker, self._opened
+        self._worker = self._opened = self._backlog = None
+        if worker is None:
             return
-        if found is not None:
-            thread.submit(self._work(found, self._offered, self._told))
-            thread.submit(found.journal.close)
-        for one in self._offered:
+        offered, told = self.intake.taken()
+        last = [] if found is None else [self._work(found, offered, told), found.journal.close]
+        for one in offered:
             one.settle(found is not None)
-        thread.shutdown(wait)
-
-
-def _by_call(told: list[Told]) -> "dict[Acknowledge, list[Mark]]":
-    """Return what is settled by the call that acknowledges it."""
-    found = dict[Acknowledge, list[Mark]]()
-    for one in told:
-        found.setdefault(one.acknowledge, []).extend(one.marks)
-    return found
+        worker.close(*last, wait=wait)

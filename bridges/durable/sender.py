@@ -3,33 +3,37 @@
 Its journal is read by others: `Sender` says from where, and gets the records. Numbers are those of messages.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
 
+from bridges.durable.ages import age_of
 from bridges.durable.pace import Pace
-from bridges.durable.wire import BACKLOG, LIVE, carried
+from bridges.durable.wire import BACKLOG, LIVE, REPLAYED, carried
 from bus.journal.ranges import Range, RangeSet
+
+FOR_OTHERS: Final = "for others"
+"""The reason of messages that were found in the journal, and are not for this end."""
 
 
 class Kept(NamedTuple):
     """A record of the journal: its bytes, its first and its last number, and when it was first journaled.
 
-    `is_due`: it is for this end.
+    `why` it is not sent to this end, as a reason of the ledger; "" if it is.
     """
 
     record: bytes
     first: int
     last: int
     time_ms: int
-    is_due: bool = True
+    why: str = ""
 
 
 class Backlog(NamedTuple):
-    """A part of the backlog: the messages that carry it, and how many of the journal's were left out because
-    they were found at the start and are for other ends."""
+    """A part of the backlog: the messages that carry it, and how many of the journal's were left out, by
+    reason; of those for other ends only what was found at the start."""
 
     messages: list[bytes]
-    others: int
+    left: dict[str, int]
 
 
 class Sender:
@@ -37,12 +41,20 @@ class Sender:
 
     `acknowledged` are the numbers that it has, or that were never for it. `following` is the number of the
     journal's next message. `share` of the time is the backlog's; with `is_fifo` new messages wait for it.
-    While `is_up` the end is connected, and has said what it has.
+    `is_replayed(number)` tells whether a message was sent again at a takeover. While `is_up` the end is
+    connected, and has said what it has.
     """
 
-    def __init__(self, acknowledged: RangeSet, following: int, share: float, is_fifo: bool = False) -> None:
+    def __init__(
+        self,
+        acknowledged: RangeSet,
+        following: int,
+        share: float,
+        is_fifo: bool = False,
+        is_replayed: Callable[[int], bool] = lambda _: False,
+    ) -> None:
         self.acknowledged, self.following = acknowledged, following
-        self._found_last = following - 1
+        self._found_last, self._is_replayed = following - 1, is_replayed
         self._share, self._is_fifo = 1.0 if is_fifo else share, is_fifo
         self.end()
 
@@ -87,7 +99,7 @@ class Sender:
         for kept in records:
             waits = not self.is_up or (self._is_fifo and self.first_missing() < kept.first)
             self.following = kept.last + 1
-            if not kept.is_due:
+            if kept.why:
                 self._skip(kept.first, kept.last)
             elif not waits and len(kept.record) <= room_bytes:
                 room_bytes -= len(kept.record)
@@ -96,7 +108,9 @@ class Sender:
     def _give(self, lane: int, kept: Kept, now_ms: int) -> bytes:
         self._given.add(kept.first, kept.last)
         since = max(1, self._given.begin_of(kept.first))
-        return carried(lane, now_ms - kept.time_ms, since, kept.record)
+        if self._is_replayed(kept.first):
+            lane |= REPLAYED
+        return carried(lane, age_of(now_ms, kept.time_ms), since, kept.record)
 
     def _skip(self, first: int, last: int) -> None:
         """Note numbers that the end has, or that are not for it."""
@@ -128,12 +142,13 @@ class Sender:
 
         Numbers in no record are not in the journal any more, or cannot be read: they are given up.
         """
-        messages, others, at = list[bytes](), 0, self.first_missing()
+        messages, left, at = list[bytes](), dict[str, int](), self.first_missing()
         for kept in records:
             self._give_up(at, kept.first - 1)
             at = kept.last + 1
-            if not kept.is_due:
-                others += self._given.count_missing(kept.first, min(kept.last, self._found_last))
+            if kept.why:
+                last = min(kept.last, self._found_last) if kept.why == FOR_OTHERS else kept.last
+                left[kept.why] = left.get(kept.why, 0) + self._given.count_missing(kept.first, last)
                 self._skip(kept.first, kept.last)
             elif not self._given.covers(kept.first, kept.last):
                 messages.append(self._give(BACKLOG, kept, now_ms))
@@ -141,7 +156,7 @@ class Sender:
         self._give_up(at, until - 1)
         if messages:
             self._pace.begin(now_s)
-        return Backlog(messages, others)
+        return Backlog(messages, left)
 
     def _give_up(self, first: int, last: int) -> None:
         for start, stop in self._given.missing(first, last):

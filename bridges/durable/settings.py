@@ -20,13 +20,34 @@ ACKNOWLEDGES: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JournalClass(Record):
+    """A class of messages in a journal, above those that follow it."""
+
+    SHORT = "pattern"
+    pattern: Annotated[Patterns, Length(1, 4096), "frames of these patterns"]
+    age_ms: Annotated[
+        int | None, Range(1, 86_400_000), "what waited longer is never sent: commands, for instance"
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Durable(Record):
     """The journal that a bus keeps for the other ends of a trunk."""
 
     SHORT = "directory"
     directory: Annotated[Path, "where the journal is; one for all durable trunks of a bus"]
     pattern: Annotated[Patterns, "keep only frames of these patterns; the rest is live only"] = ()
-    bytes: Annotated[Bytes, "size of the journal; its oldest records make room, and are counted"] = 1 << 30
+    bytes: Annotated[Bytes, "size of the journal; what has no room is counted"] = 1 << 30
+    policy: Annotated[
+        Literal["oldest", "lowest"],
+        "what makes room: the oldest records; or before, `lowest`, what is of a low class is not taken",
+    ] = "oldest"
+    classes: Annotated[
+        tuple[JournalClass, ...],
+        Length(0, 64),
+        Single(),
+        "classes of frames, the highest first; what fits none is below them (docs/durable.md)",
+    ] = ()
     age_h: Annotated[float, Range(0.01, 8760), "what is older is dropped, in hours"] = 72.0
     catch_up: Annotated[float, Range(0.01, 1), "share of the time that the backlog takes of the trunk"] = 0.5
     order: Annotated[
@@ -45,7 +66,8 @@ class Durable(Record):
     @property
     def journal(self) -> tuple[object, ...]:
         """The settings of the journal itself, which all durable trunks of a bus share."""
-        return self.directory, self.bytes, self.age_h, self.catch_up, self.order, self.sync_ms
+        room = self.bytes, self.policy, self.classes
+        return self.directory, *room, self.age_h, self.catch_up, self.order, self.sync_ms
 
 
 def check_durable(url: str, trunk: bool, durable: Durable | None) -> None:
@@ -57,5 +79,7 @@ def check_durable(url: str, trunk: bool, durable: Durable | None) -> None:
         raise ValueError(
             "durable has no effect here: only appliances acknowledge, so write trunk: true beside it"
         )
+    if durable.policy == "lowest" and not durable.classes:
+        raise ValueError("policy: lowest has no effect here: give durable its classes, the highest first")
     if scheme not in STREAMS:
         raise ValueError(f"durable has no effect here: on {scheme}:// nobody can be told from another")

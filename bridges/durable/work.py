@@ -1,25 +1,27 @@
 """The calls that a house makes in the thread of its journal, and what goes in and comes out. They block."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
+from bridges.durable.classes import Classes
 from bridges.durable.end import End
 from bridges.durable.receiver import Mark
-from bridges.durable.sender import Kept
-from bus.journal.journal import Backlog, Group, Journal
+from bridges.durable.sender import FOR_OTHERS, Kept
+from bus.journal.journal import EXPIRED, Backlog, Group, Journal
 from bus.journal.ranges import Range, RangeSet
 from bus.journal.record import Origin, Record, without_ends
 from bus.wire.batch import Batch
 
 
 class Offered(NamedTuple):
-    """A batch for the journal: the ends that are due it, who numbered it first, if another journal did, and
-    when it was first journaled, in ms since 1970."""
+    """A batch for the journal: the ends that are due it, who numbered it first, if another journal did, when
+    it was first journaled, in ms since 1970, and whether it is sent again at a takeover."""
 
     batch: Batch
     ends: tuple[End, ...]
     origin: Origin | None
     time_ms: int
+    is_replayed: bool = False
 
     def settle(self, is_kept: bool) -> None:
         """Tell the ends whether the journal has the batch."""
@@ -54,10 +56,12 @@ class Opened(NamedTuple):
 
 
 class Worked(NamedTuple):
-    """The outcome of work: new records, the losses of each end so far by reason, backlogs if looked at."""
+    """The outcome of work: new records, the losses of each end so far by reason, the bytes of the journal,
+    and backlogs if looked at."""
 
     records: list[Record]
     losses: Mapping[str, Mapping[str, int]]
+    bytes: int
     backlogs: Mapping[str, Backlog]
 
 
@@ -85,7 +89,7 @@ def written(journal: Journal, acknowledged: Acknowledged, groups: list[Group], m
     records = journal.append(groups).records if groups else []
     if marks:
         journal.remember(marks)
-    return Worked(records, journal.losses, {})
+    return Worked(records, journal.losses, journal.size, {})
 
 
 def _note(journal: Journal, acknowledged: Acknowledged) -> None:
@@ -97,40 +101,63 @@ def looked(journal: Journal, acknowledged: Acknowledged, gateways: Sequence[str]
     """Drop what is acknowledged or too old, and look at what is kept. Raises `OSError`."""
     _note(journal, acknowledged)
     journal.tick()
-    return Worked([], journal.losses, {one: journal.backlog(one) for one in gateways})
+    return Worked([], journal.losses, journal.size, {one: journal.backlog(one) for one in gateways})
 
 
-_Like = tuple[int, Origin | None, int | None]
-"""The time, the origin and the ends of messages that may share a record."""
+TOGETHER_MS: Final = 20
+"""Messages that came within so long may share a record, with the time of the first."""
+
+_Like = tuple[int, Origin | None, int | None, bool]
+"""The time, the origin and the ends of messages that may share a record, and whether they are sent again."""
 
 
 def groups_of(offered: list[Offered], ends: Mapping[str, EndState]) -> list[Group]:
-    """Join batches for the same ends, so that their records are longer."""
+    """Join batches for the same ends, so that their records are longer.
+
+    Those that wait for one commit count from when the first of them came.
+    """
     found = list[tuple[_Like, list[Batch]]]()
     for one in offered:
         names = {end.gateway for end in one.ends}
         bits = None if len(names) == len(ends) else sum(1 << ends[name].bit for name in names)
-        like = one.time_ms, one.origin, bits
-        if not found or one.origin is not None or found[-1][0] != like:
-            found.append((like, []))
-        found[-1][1].append(one.batch)
+        like = one.time_ms, one.origin, bits, one.is_replayed
+        if found and one.origin is None and _goes_on(found[-1][0], like):
+            found[-1][1].append(one.batch)
+        else:
+            found.append((like, [one.batch]))
     return [_group(batches, *like) for like, batches in found]
 
 
-def _group(batches: list[Batch], time_ms: int, origin: Origin | None, bits: int | None) -> Group:
+def _goes_on(like: _Like, other: _Like) -> bool:
+    return like[1:] == other[1:] and 0 <= other[0] - like[0] <= TOGETHER_MS
+
+
+def _group(
+    batches: list[Batch], time_ms: int, origin: Origin | None, bits: int | None, is_replayed: bool
+) -> Group:
     data = b"".join(one.keep() for one in batches)
-    return Group(data, time_ms, origin, bits)
+    return Group(data, time_ms, origin, bits, is_replayed)
 
 
-def kept_of(records: list[Record], bit: int) -> list[Kept]:
-    """Return records as they go to the end with this bit."""
-    return [
-        Kept(
-            without_ends(one).encoded,
-            one.number,
-            one.last,
-            one.time_ms,
-            one.ends is None or bool(one.ends >> bit & 1),
-        )
-        for one in records
-    ]
+def replayed_of(offered: list[Offered], number: int) -> Iterator[Range]:
+    """Yield the numbers of what is sent again, where the first message got `number`."""
+    for one in offered:
+        if one.is_replayed:
+            yield number, number + one.batch.count - 1
+        number += one.batch.count
+
+
+def kept_of(records: list[Record], bit: int, classes: Classes, now_ms: int) -> list[Kept]:
+    """Return records as they go to the end with this bit: those that are too old for it apart."""
+    found = list[Kept]()
+    for record in records:
+        if record.ends is not None and not record.ends >> bit & 1:
+            found.append(_kept(record, FOR_OTHERS))
+            continue
+        parts = classes.divided(record, now_ms)
+        found += [_kept(one, EXPIRED if is_old else "") for one, is_old in parts]
+    return found
+
+
+def _kept(record: Record, why: str) -> Kept:
+    return Kept(without_ends(record).encoded, record.number, record.last, record.time_ms, why)

@@ -11,7 +11,7 @@ from bridges.forms import EnvelopedBatch, MixedBatch
 from bridges.handover.entrance import ALONE, GatedSide, KeyOf, Rank
 from bridges.handover.sides import SideRules
 from bridges.handover.stamps import Stamps
-from bridges.handover.window import AGE_S, HEARD, Due, Window
+from bridges.handover.window import AGE_S, Due, Window
 from bridges.rules import Seen
 from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
@@ -236,10 +236,9 @@ class Gate:
         for number, side in enumerate(self._sides):
             self.window.owe(number, side.purge("fenced"), now)
 
-    @property
-    def given_up(self) -> dict[str, int]:
-        """The number of frames that the window has given up, by reason; without those that another sent."""
-        return {reason: n for reason, n in self.window.stats.dropped.items() if reason != HEARD}
+    def noted(self) -> dict[str, int]:
+        """Return how many frames wait for a takeover (`waiting`), and were given up, by reason."""
+        return {"waiting": self.window.stats.queued, **self.window.stats.dropped}
 
     def lag_s(self) -> float:
         """Return how long the other bridge's frames have lately taken to come out, in seconds."""

@@ -20,7 +20,6 @@ from bus.wire.frame import is_frame
 
 AGE_S = 2.0  # at least,
 LEASES = 2  # and so many leases: a machine that needs a long one is as late with the rest of a takeover
-HEARD = "heard"  # the reason why a frame is given up that another gateway has sent
 VOID_S = 0.25  # or equal frames that come later would be taken for their copies
 
 
@@ -163,7 +162,7 @@ class Window:
             noted.due &= ~bit
             self._note_out(side, noted.frame, noted.number)
             if not noted.due:
-                self._settle(HEARD)
+                self._settle("heard")
         elif not noted.void and self._sides.rules[side].inward(noted.frame):
             self._owe(noted, noted.awaited & self._sides.outward(noted.frame))
             noted.came = side

@@ -29,6 +29,11 @@ def same(now_s: float) -> float:
     return now_s
 
 
+def now_for_all(stamps_ns: Sequence[int], now_s: float) -> Sequence[float]:
+    """Return `now_s` for each stamp: a clock that knows no other."""
+    return [now_s] * len(stamps_ns)
+
+
 class Wire(NamedTuple):
     """The wire as its translator needs to know it.
 
@@ -36,7 +41,8 @@ class Wire(NamedTuple):
     a translator adds to `rejected` and `noise_bytes` only. `unix_s(now_s)` gives a time in seconds since
     1970. `byte_s`: the seconds that a byte takes on the line, 0 if nobody knows. `may_act(now_s)` tells
     whether this gateway may ask and write now: where several run a bridge, only one of them may. `names` are
-    those of tokens that the topology knows, for a protocol that is `named`.
+    those of tokens that the topology knows, for a protocol that is `named`. `came_s(stamps_ns, now_s)` gives
+    the times of items, in ns since 1970, on the monotonic clock.
     """
 
     name: str
@@ -46,6 +52,7 @@ class Wire(NamedTuple):
     byte_s: float = 0.0
     may_act: Callable[[float], bool] = always
     names: Sequence[str] = ()
+    came_s: Callable[[Sequence[int], float], Sequence[float]] = now_for_all
 
 
 class Sent(NamedTuple, Generic[T]):
@@ -77,7 +84,7 @@ class Translator(Generic[T]):
     the connection, and opens it again. `settled` are the lengths of held messages that wait no longer, each
     with the reason of its drop, "" if it was sent; whoever reads it clears it. `found` and `noise` count,
     since `take_counts` was last called, the messages in the input and the bytes (other media: items) in it
-    that are surely none. Media call `take`, `give` and `advance`, which count the items. `came_s` has the
+    that are surely none. Media call `take`, `give` and `advance`, which count the items. `came_ns` are the
     times at which the messages of the last `take` came, where the medium knew when each item did; else ().
     """
 
@@ -91,7 +98,7 @@ class Translator(Generic[T]):
         self.wire = wire
         self.settled: list[tuple[int, str]] = []
         self.found = self.noise = 0
-        self.came_s: Sequence[float] = ()
+        self.came_ns: Sequence[int] = ()
 
     def receive(self, items: Sequence[T], now_s: float) -> list[bytes]:
         """Return the frames that these items complete, in order. Count the rest by `reject`."""
@@ -109,28 +116,31 @@ class Translator(Generic[T]):
         """Forget all held messages, and return them: the caller counts them as dropped."""
         return []
 
-    def receive_stamped(self, items: Sequence[T], came_s: Sequence[float]) -> tuple[list[bytes], list[float]]:
-        """Return what `receive` does, and when each frame came: with the last item in it. `came_s` tells when
-        each item came. Override it for speed."""
-        found, times_s = list[bytes](), list[float]()
-        for item, at_s in zip(items, came_s, strict=True):
+    def receive_stamped(
+        self, items: Sequence[T], stamps_ns: Sequence[int], now_s: float
+    ) -> tuple[list[bytes], Sequence[int]]:
+        """Return what `receive` does, and when each frame came: with the last item in it. `stamps_ns` tell
+        when each item came. Override it for speed."""
+        found, came_ns = list[bytes](), list[int]()
+        for item, stamp_ns, at_s in zip(items, stamps_ns, self.wire.came_s(stamps_ns, now_s), strict=True):
             some = self.receive((item,), at_s)
             found += some
-            times_s += [at_s] * len(some)
-        return found, times_s
+            came_ns += [stamp_ns] * len(some)
+        return found, came_ns
 
-    def take(self, items: Sequence[T], now_s: float, came_s: Sequence[float] = ()) -> list[bytes]:
-        """Return what `receive` does, and count the items. `came_s`: when each came, if that is known.
+    def take(self, items: Sequence[T], now_s: float, stamps_ns: Sequence[int] = ()) -> list[bytes]:
+        """Return what `receive` does, and count the items.
 
+        `stamps_ns`: when each came, in ns since 1970, if that is known.
         Each that became nothing, and for which the translator told no reason, is rejected as `untold`. Items
         in bytes are counted as the translator tells them apart.
         """
         stats = self.wire.stats
         before = self.found + sum(stats.rejected.values())
-        if came_s:
-            messages, self.came_s = self.receive_stamped(items, came_s)
+        if stamps_ns:
+            messages, self.came_ns = self.receive_stamped(items, stamps_ns, now_s)
         else:
-            messages, self.came_s = self.receive(items, now_s), ()
+            messages, self.came_ns = self.receive(items, now_s), ()
         told = self.found + sum(stats.rejected.values()) - before
         if self.wire.items == "bytes":
             stats.items += told

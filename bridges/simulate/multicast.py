@@ -14,6 +14,7 @@ from bridges.media.multicast.sockets import Sockets
 from bridges.media.rtnetlink import MULTICAST, RUNNING, UP, LinkNews, News
 from bridges.simulate.loop import Bell, socket_pair
 from bridges.simulate.wire import Faults, Path, Wire, WireEnd, flip_one_bit, settings, trouble
+from bus.transports.inlet import Held
 
 _QUEUE_BYTES = 4 * 1024 * 1024  # of a receiving socket
 _DATAGRAM_BYTES = 65536
@@ -215,8 +216,8 @@ class _SimulatedSockets(Sockets):
         draw = self._end.wire.retries.getrandbits
         return draw(32), draw(32)
 
-    def overflowed(self) -> int:
-        return int(self.receiver.overflowed)
+    def held(self) -> Held:
+        return Held(self.receiver.overflowed, False)
 
     def close(self) -> None:
         self._end.sockets = None

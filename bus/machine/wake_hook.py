@@ -41,6 +41,7 @@ class _Selector(selectors.EpollSelector):
         self.readers: dict[int, Callable[[], object]] = {}
         self._on_fault = on_fault
         self._fresh: set[int] = set()
+        self._keys: dict[int, selectors.SelectorKey] = {}
         self._epoll = select.epoll.fromfd(os.dup(self.fileno()))
 
     def close(self) -> None:
@@ -49,12 +50,14 @@ class _Selector(selectors.EpollSelector):
 
     def register(self, fileobj: "FileDescriptorLike", events: int, data: Any = None) -> selectors.SelectorKey:
         key = super().register(fileobj, events, data)
+        self._keys[key.fd] = key
         self._fresh.add(key.fd)
         self.readers.pop(key.fd, None)
         return key
 
     def unregister(self, fileobj: "FileDescriptorLike") -> selectors.SelectorKey:
         key = super().unregister(fileobj)
+        self._keys.pop(key.fd, None)
         self.readers.pop(key.fd, None)
         return key
 
@@ -62,7 +65,14 @@ class _Selector(selectors.EpollSelector):
         before = self.get_key(fileobj)
         if before.data[0] is not data[0]:
             self.readers.pop(before.fd, None)
-        return super().modify(fileobj, events, data)
+        key = super().modify(fileobj, events, data)
+        self._keys[key.fd] = key
+        return key
+
+    def get_key(self, fileobj: "FileDescriptorLike") -> selectors.SelectorKey:
+        """Return the key of a descriptor. Raises `KeyError`, without words: asyncio asks for each new one."""
+        number = fileobj if isinstance(fileobj, int) else fileobj.fileno()
+        return super().get_key(fileobj) if number < 0 else self._keys[number]
 
     def hush(self, fileobj: "FileDescriptorLike") -> None:
         self._epoll.modify(fileobj, 0)

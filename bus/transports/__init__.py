@@ -6,6 +6,7 @@ what lies between its sockets and its messages there: `secure` is TLS, `websocke
 waits, and `gathering` under load; the `budget` bounds what all of them hold. `sockets` accepts and connects,
 `binding` waits for an address that is not there yet, `seats` says how many may stay, `refusals` tells the
 others why, `peers` says which may join, `chores` when costly work is done for them, and
-`portion` how much one read may bring. `nng` has inproc, on
+`portion` how much one read may bring. Datagrams that many may send wait in an `intake`, and its `inlet` keeps
+those of whoever says too much out, as `muting` judges. `nng` has inproc, on
 `nng_socket`; `options` are those of a link.
 """

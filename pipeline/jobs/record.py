@@ -117,7 +117,7 @@ class Job(NamedTuple):
     give the same answer. If it shows tokens it `has_names`, and takes `--names`. If it `is_command`,
     `buscoupler NAME` is `buscoupler pipeline NAME`. `writes` names the options that say where it writes,
     besides `--parquet`. If it `follows` a capture, files may be compacted while it runs, else that waits; and
-    there may be none yet.
+    there may be none yet. If `on_workers`, its workers run Python of ours, with numpy and pyarrow.
     """
 
     name: str
@@ -136,6 +136,7 @@ class Job(NamedTuple):
     is_command: bool = False
     writes: tuple[str, ...] = ()
     follows: bool = False
+    on_workers: bool = False
 
     @property
     def problem(self) -> str:

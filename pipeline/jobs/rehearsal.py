@@ -69,7 +69,7 @@ def touch(spark: "SparkSession", directory: Path) -> None:
         sample.write(directory)
     capture = OpenCapture(spark, root(str(directory)), Progress(quiet=True))
     for job in jobs.every():
-        if job.tables is not None and job.is_command:
+        if job.tables is not None and job.is_command and not job.on_workers:
             for _ in collected(job.tables(job.parsed(str(directory)), capture)):
                 pass
 

@@ -69,7 +69,7 @@ def _lines(groups: Sequence[Sequence[Sequence[str]]]) -> str:
 
 
 _STEP = 4
-_TIMES = {"ts_ns", "first_ns", "last_ns", "start_ns", "end_ns"}
+_TIMES = {"ts_ns", "first_ns", "last_ns", "start_ns", "end_ns", "longest_from_ns"}
 
 
 def head(name: str) -> str:

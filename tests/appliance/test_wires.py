@@ -8,12 +8,11 @@ from types import SimpleNamespace
 import can
 import pytest
 
-from appliance.commands.capture import export, export_log
-from appliance.probe.candump import candump_line
-from bridges.items import FD, REMOTE, STATE, SWITCH, CanFrame
+from appliance.commands.capture import export
+from appliance.probe.files import export_frames
 from bridges.media.can.socketcan import pack_frame
 from bus.wire.frame import PUB, pack
-from bus.wire.identifier import ERROR, EXTENDED
+from bus.wire.identifier import EXTENDED
 from bus.wire.pattern import Pattern
 from capture.pcapng import Packet
 from capture.reader import read
@@ -60,7 +59,7 @@ async def test_frames_of_can_are_there_as_the_kernel_has_them_and_as_a_log_of_ca
         (Direction.RX, b"frames:" + came), (Direction.TX, b"frames:" + went)
     ] * 2  # fmt: skip
     assert {(row.hub, row.messages) for row in rows} == {("bridge b", 1)}
-    assert export_log(tmp_path, str(tmp_path / "can.log")) == 0
+    assert export_frames(tmp_path, str(tmp_path / "can.log"), "candump") == 0
     lines = (tmp_path / "can.log").read_text().splitlines()
     assert [line.split()[2] for line in lines] == ["18FEF100#0102", "123#AA"] * 2
     assert [message.arbitration_id for message in can.CanutilsLogReader(tmp_path / "can.log")] == [
@@ -79,34 +78,11 @@ async def test_each_row_has_the_time_of_the_adapter(tmp_path: Path, monkeypatch:
     came = [row.ts_ns for row in rows if row.dir == Direction.RX and row.bus.startswith("can ")]
     assert came == [round(told_s * 1e6) * 1000] * 4
     assert all(row.ts_ns > told_s * 1e9 + 1e9 for row in rows if row.dir == Direction.TX)
-    assert export_log(tmp_path, str(tmp_path / "can.log")) == 0
+    assert export_frames(tmp_path, str(tmp_path / "can.log"), "candump") == 0
     first, *_ = (tmp_path / "can.log").read_text().split()
     assert first == f"({told_s:.6f})"
 
 
 async def test_without_it_nothing_of_the_wire_is_recorded(tmp_path: Path) -> None:
     assert Kind.WIRE not in {row.kind for row in await recorded(tmp_path, "false")}
-    assert export_log(tmp_path, str(tmp_path / "can.log")) == 1
-
-
-@pytest.mark.parametrize(
-    ("frame", "text"),
-    [
-        ((0x123, b"", 0), "123#"),
-        ((0x123 | REMOTE, bytes(4), 0), "123#R4"),
-        ((0x123 | EXTENDED, b"\x01", 0), "00000123#01"),
-        ((0x7FF, b"\x01" * 12, FD | SWITCH | STATE), "7FF##3" + "01" * 12),
-        ((0x123, bytes(8), 9 << 4), "123#" + "00" * 8 + "_9"),
-        ((0x123 | REMOTE, bytes(8), 15 << 4), "123#R8_F"),
-        ((4 | ERROR, bytes(8), 0), "20000004#" + "00" * 8),
-    ],
-)
-def test_a_line_of_candump(frame: CanFrame, text: str) -> None:
-    row = Packet(
-        1_436_509_052_249_713_999, "gw", "bridge b", "can", "can:socketcan:can0", 0, int(Kind.WIRE), 0, 1, 0,
-        1, b"frames:" + pack_frame(frame),
-    )  # fmt: skip
-    assert candump_line(row) == f"(1436509052.249713) can0 {text}\n"
-    assert candump_line(row._replace(message=b"bytes:" + bytes(16))) == ""
-    assert candump_line(row._replace(message=b"frames:cut")) == ""
-    assert candump_line(row._replace(kind=int(Kind.FRAME))) == ""
+    assert export_frames(tmp_path, str(tmp_path / "can.log"), "candump") == 1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import can
 
-from appliance.commands.capture import export_log
+from appliance.probe.files import export_frames
 from devices.child import settle
 from tests.helpers.appliances import appliance_of
 from tests.helpers.peers import Ear, until
@@ -47,5 +47,5 @@ async def exported(directory: Path, came: Sequence[can.Message], went: Sequence[
     finally:
         appliance.close()
     assert await asyncio.to_thread(settle, 20)
-    assert export_log(directory / "capture", str(directory / "can.log")) == 0
+    assert export_frames(directory / "capture", str(directory / "can.log"), "candump") == 0
     return directory / "can.log"

@@ -10,7 +10,7 @@ pytest.importorskip("pyarrow")
 import pyarrow as pa
 
 from capture import schema
-from capture.contents import summarised
+from capture.contents import Summary
 from capture.schema import Kind
 
 Rows = list[dict[str, Any]]
@@ -58,7 +58,9 @@ def as_summarised(rows: Rows) -> dict[tuple[Any, ...], tuple[int, ...]]:
 
 def test_a_file_ends_with_a_row_for_each_sort_of_its_rows() -> None:
     table = pa.Table.from_pylist(made(200), schema=schema.arrow_schema(METADATA))
-    *groups, last = summarised([table.slice(0, 120), table.slice(120)])
+    summary = Summary()
+    groups, last = [summary.widened(part) for part in (table.slice(0, 120), table.slice(120))], summary.rows()
+    assert last is not None
     assert pa.concat_tables(groups).drop_columns([schema.CONTENTS]).to_pylist() == table.to_pylist()
     assert {row["kind"] for row in last.to_pylist()} == {Kind.CONTENTS}
     assert as_summarised(last.to_pylist()) == by_hand(made(200))
@@ -66,4 +68,4 @@ def test_a_file_ends_with_a_row_for_each_sort_of_its_rows() -> None:
 
 
 def test_no_rows_have_no_summary() -> None:
-    assert list(summarised([])) == []
+    assert Summary().rows() is None

@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 
 _DRIFT_S = 0.001
 _PAST_NS, _FUTURE_NS = 10_000_000_000, 1_000_000_000
-UNKNOWN = 0
-"""The stamp of a frame of which nobody knows when it came."""
 
 
 class Clock:
@@ -26,28 +24,20 @@ class Clock:
         return self._ahead_s
 
     def came_s(self, stamps_ns: Sequence[int], now_s: float) -> Sequence[float]:
-        """Return stamps, in ns since 1970, as times of the loop: at most `now_s`, which also stands for
-        `UNKNOWN`. Return () if all are."""
-        if not any(stamps_ns):
-            return ()
+        """Return stamps, in ns since 1970, as times of the loop: at most `now_s`."""
         ahead_s = self._look()
-        return [min(now_s, ns // 1000 / 1e6 - ahead_s) if ns else now_s for ns in stamps_ns]
+        return [min(now_s, ns // 1000 / 1e6 - ahead_s) for ns in stamps_ns]
 
     def unix_s(self, at_s: float) -> float:
         """Return a time of the loop in seconds since 1970."""
         return at_s + self._ahead_s
 
-    def stamps_ns(self, came_s: Sequence[float]) -> list[int]:
-        """Return times of the loop in ns since 1970, in whole microseconds."""
-        ahead_s = self._ahead_s
-        return [round((at_s + ahead_s) * 1e6) * 1000 for at_s in came_s]
-
 
 def stamp_of(told_s: float, now_ns: int) -> int:
-    """Return the stamp in ns of a time that a driver told in seconds; `UNKNOWN` if it counts from elsewhere.
+    """Return the stamp in ns of a time that a driver told in seconds; `now_ns` if it counts from elsewhere.
 
     Drivers count from 1970, from the start of the machine or of the adapter, or tell nothing (0). A time is
     taken if it lies in the last 10 s. It may be 1 s ahead, as the clock of another machine.
     """
-    stamp_ns = round(told_s * 1e6) * 1000 if -1e12 < told_s < 1e12 else UNKNOWN
-    return min(stamp_ns, now_ns) if -_FUTURE_NS <= now_ns - stamp_ns <= _PAST_NS else UNKNOWN
+    stamp_ns = round(told_s * 1e6) * 1000 if 0 < told_s < 1e12 else 0
+    return min(stamp_ns, now_ns) if -_FUTURE_NS <= now_ns - stamp_ns <= _PAST_NS else now_ns

@@ -19,7 +19,7 @@ class Arrived(NamedTuple):
     """The frames of one call, None for each that cannot be read, and how many the kernel has dropped so far.
 
     The latter is None while the kernel does not tell it. `stamps_ns` are the times at which the kernel had
-    each frame, since 1970; 0 where it does not tell.
+    each frame, since 1970; () if it does not tell.
     """
 
     frames: Sequence[CanFrame | None]
@@ -38,11 +38,12 @@ class OneByOne:
     def read(self) -> Arrived:
         """Return the next frame. Raises `OSError`: EAGAIN if there is none."""
         raw, notes, flags, _ = self._receive(FD_BYTES, NOTE_BYTES, DONTWAIT)
-        dropped, stamp_ns = None, 0
+        dropped: int | None = None
+        stamps_ns: tuple[int, ...] = ()
         for level, kind, value in notes:
             if level == socket.SOL_SOCKET and kind == SO_RXQ_OVFL and len(value) == _COUNTER.size:
                 (dropped,) = _COUNTER.unpack(value)
             elif level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS and len(value) == _TIME.size:
                 seconds, rest_ns = _TIME.unpack(value)
-                stamp_ns = seconds * _SECOND_NS + rest_ns
-        return Arrived((unpack_frame(raw, OWN if flags & CONFIRM else 0),), (stamp_ns,), dropped)
+                stamps_ns = (seconds * _SECOND_NS + rest_ns,)
+        return Arrived((unpack_frame(raw, OWN if flags & CONFIRM else 0),), stamps_ns, dropped)

@@ -7,6 +7,7 @@ import ctypes
 import os
 import socket
 import sys
+from collections.abc import Sequence
 from ctypes import c_int, c_size_t, c_uint, c_void_p
 from struct import Struct
 from typing import Any, ClassVar, Literal
@@ -18,8 +19,9 @@ from bridges.media.can.socketcan import FD_BYTES, unpack_frames
 SLOTS = 64
 _NOTE = Struct("@NiiI")  # struct cmsghdr, and the count of SO_RXQ_OVFL
 _STAMP = Struct("@Niill0N")  # struct cmsghdr, and the struct timespec of SO_TIMESTAMPNS
-_STAMP_ROW = Struct(f"@Niill{NOTE_BYTES - _STAMP.size}x")
+_STAMP_ROW = Struct(f"@N8sll{NOTE_BYTES - _STAMP.size}x")
 _STAMPED = socket.SOL_SOCKET, SO_TIMESTAMPNS
+_STAMPED_RAW = Struct("@ii").pack(*_STAMPED)
 _SECOND_NS = 1_000_000_000
 
 
@@ -93,15 +95,13 @@ class Many:
         """Return `OWN` for each frame that this socket sent, 0 for others."""
         return [OWN if flags & CONFIRM else 0 for flags in self._flags[:count].tolist()]
 
-    def _stamps_ns(self, count: int) -> list[int]:
-        """Return the time in the first note of each frame; 0 where there is none."""
-        if not self._note_sizes[0]:
-            return [0] * count
+    def _stamps_ns(self, count: int) -> Sequence[int]:
+        """Return the time in the first note of each frame; () unless all have one."""
+        if min(self._note_sizes[:count].tolist()) < _STAMP.size:
+            return ()
         rows = _STAMP_ROW.iter_unpack(memoryview(self._notes)[: count * NOTE_BYTES])
-        return [
-            seconds * _SECOND_NS + rest_ns if size and (level, kind) == _STAMPED else 0
-            for (_, level, kind, seconds, rest_ns), size in zip(rows, self._note_sizes, strict=False)
-        ]
+        found = [seconds * _SECOND_NS + rest_ns for _, kind, seconds, rest_ns in rows if kind == _STAMPED_RAW]
+        return found if len(found) == count else ()
 
     def _dropped(self, slot: int) -> int | None:
         """Return the count in the notes of a slot: the kernel tells it behind the time, if at all."""

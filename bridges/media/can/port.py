@@ -31,14 +31,14 @@ _ARPHRD_CAN, _IFF_UP = 280, 1
 _NET = Path("/sys/class/net")
 
 Stamped = tuple[CanFrame, int]
-"""A frame, and when it came: in ns since 1970, or `UNKNOWN`."""
+"""A frame, and when it came: in ns since 1970."""
 
 
 class Arrivals(NamedTuple):
     """The frames that were read, whether more may be waiting, and why the bus is lost ("" if it is not).
 
-    `stamps_ns` are the times at which the kernel or the adapter had each frame, in ns since 1970; `UNKNOWN`
-    where neither tells.
+    `stamps_ns` are the times at which each frame came, in ns since 1970, of the kernel or the adapter; () if
+    they are not known.
     """
 
     frames: list[CanFrame]
@@ -121,7 +121,7 @@ class SocketPort:
                 self._note(dropped)
             whole = [frame for frame in some if frame is not None]
             frames += whole
-            stamps_ns += stamps if len(whole) == len(some) else compress(stamps, map(bool, some))
+            stamps_ns += stamps if len(whole) == len(some) else compress(stamps, some)
             for _ in range(len(some) - len(whole)):
                 if unreadable():
                     return Arrivals(frames, False, "lost: unreadable", stamps_ns)

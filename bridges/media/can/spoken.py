@@ -30,11 +30,10 @@ FD_ON_CLASSIC = "fd on classic"
 
 
 class Conversation(NamedTuple):
-    """An open bus, the translator of what is said there, and the clock by which it tells times."""
+    """An open bus, and the translator of what is said there."""
 
     bus: "BusABC"
     translator: Translator[CanFrame]
-    clock: Clock
 
 
 class CanSpoken(CanBus[Conversation]):
@@ -67,9 +66,17 @@ class CanSpoken(CanBus[Conversation]):
 
     def _open_device(self) -> Conversation:
         clock = Clock(self._loop.time, time.time)
-        wire = Wire(self.name, "frames", self.stats, clock.unix_s, 0.0, self._may_act, self._names)
+        wire = Wire(
+            self.name,
+            "frames",
+            self.stats,
+            clock.unix_s,
+            may_act=self._may_act,
+            names=self._names,
+            came_s=clock.came_s,
+        )
         translator = self.protocol.translator(wire)
-        return Conversation(self._open_bus(), translator, clock)
+        return Conversation(self._open_bus(), translator)
 
     def close(self) -> None:
         super().close()
@@ -84,7 +91,6 @@ class CanSpoken(CanBus[Conversation]):
         voice = TranslatedVoice(
             self._shared,
             device.translator,
-            device.clock,
             self._subjects,
             self.protocol.hears_errors,
             self.strangers,
@@ -111,12 +117,11 @@ class TranslatedVoice(Voice):
         self,
         shared: Shared,
         translator: Translator[CanFrame],
-        clock: Clock,
         subjects: tuple[int, ...],
         errors: bool,
         strangers: Strangers,
     ) -> None:
-        self.translator, self._clock, self._strangers = translator, clock, strangers
+        self.translator, self._strangers = translator, strangers
         self._shared, self._subjects, self._errors = shared, subjects, errors
         self._fd = shared.options.sends_fd
 
@@ -145,7 +150,6 @@ class TranslatedVoice(Voice):
         return TranslatedInbound(
             self._shared,
             self.translator,
-            self._clock,
             self._subjects,
             self._errors,
             self._strangers,
@@ -169,7 +173,6 @@ class TranslatedInbound(Inbound):
         self,
         shared: Shared,
         translator: Translator[CanFrame],
-        clock: Clock,
         subjects: tuple[int, ...],
         errors: bool,
         strangers: Strangers,
@@ -178,18 +181,18 @@ class TranslatedInbound(Inbound):
     ) -> None:
         super().__init__(shared, on_confirmed, on_error)
         self._translator, self._subjects, self._errors = translator, subjects, errors
-        self._clock, self._strangers = clock, strangers
+        self._strangers = strangers
 
     def _messages(self, now: float, frames: list[CanFrame], stamps_ns: Sequence[int]) -> list[bytes]:
         taken = [self._is_taken(frame) for frame in frames]
-        kept = list(compress(frames, taken))
-        if not kept:
+        if not all(taken):
+            frames, stamps_ns = list(compress(frames, taken)), list(compress(stamps_ns, taken))
+        if not frames:
             return []
-        came_s = self._clock.came_s(list(compress(stamps_ns, taken)), now)
-        messages = self._translator.take(kept, now, came_s)
-        self.came_ns = self._clock.stamps_ns(self._translator.came_s)
+        messages = self._translator.take(frames, now, stamps_ns)
+        self.came_ns = self._translator.came_ns
         if self._strangers.is_waiting:
-            self._strangers.hear((one[0] for one in kept if not one[0] & ERROR), self._translator.found)
+            self._strangers.hear((one[0] for one in frames if not one[0] & ERROR), self._translator.found)
         return messages
 
     def _is_shown(self, frame: CanFrame) -> bool:

@@ -152,7 +152,7 @@ class TransferInbound(Inbound):
         ours, fd, feed = self._node_id, self._fd, self._reassembler.feed
         on_confirmed, found, subjects = self._on_confirmed, list[bytes](), self._reassembler.subjects
         came_ns = list[int]()
-        for frame, stamp_ns in zip(frames, stamps_ns, strict=True):
+        for frame, stamp_ns in zip(frames, stamps_ns or repeat(0), strict=False):
             identifier, data, marks = frame
             if marks & OWN:
                 on_confirmed(frame)
@@ -169,7 +169,7 @@ class TransferInbound(Inbound):
             self._strangers.hear(strange(frames, subjects), len(found))
         opened = found if self._seals is None else self._seals.opened(found)
         made = self._expanded(opened) if self._subjects else opened
-        self.came_ns = came_ns if len(made) == len(came_ns) and all(came_ns) else ()
+        self.came_ns = came_ns if stamps_ns and len(made) == len(came_ns) else ()
         return made
 
     def _expanded(self, messages: list[bytes]) -> list[bytes]:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bridges.media.device import OpenPipe, PipeContext, cancel
-from bridges.media.intake import FULL, Received, Turns
 from bridges.media.multicast.datagram import Decoder, Encoder, opened
 from bridges.media.multicast.fragments import TIMEOUT_S
 from bridges.media.multicast.interfaces import lost
@@ -20,6 +19,8 @@ from bridges.media.rtnetlink import LinkNews
 from bridges.media.seals import Seals
 from bridges.media.shedding import Shed
 from bus.errors import words_of
+from bus.transports.inlet import FULL, Inlet
+from bus.transports.intake import Received, Turns
 from bus.wire.batch import Batch, payloads
 
 DATAGRAM_BYTES_MIN = 64
@@ -80,9 +81,9 @@ class MulticastPipe(OpenPipe):
             else ShedOutbox(self._encoder, self.stats, shed, self._loop.time)
         )
         self._decoder = Decoder(self.stats.rejected)
-        self._turns = Turns(self._loop, self._decoded, self._publish, self._lose)
+        self._inlet = Inlet(sockets.receiver, self.stats.reject, sockets.held)
+        self._turns = Turns(self._loop, self._decoded, self._publish, self._lose, self._inlet)
         self._view = memoryview(bytearray(_READ_BYTES))
-        self._overflowed = 0
         self._expiry: TimerHandle | None = None
         self._retry: TimerHandle | None = None
         self._pacing: TimerHandle | None = None
@@ -106,10 +107,10 @@ class MulticastPipe(OpenPipe):
             return self._gone(f"lost: {words_of(error)}")
         if echoes:
             self.stats.reject("echo", echoes)
-        self._count_overflow()
+        is_pressed = self._inlet.look()
         if datagrams and self._wire.hears:
             self._wire.tell([bytes(datagram) for datagram, _ in datagrams])
-        return self._turns.hear(datagrams)
+        return self._turns.hear(datagrams, is_pressed)
 
     def _decoded(self, datagrams: Sequence[Received]) -> Batch | None:
         good = datagrams if self._seals is None else opened(datagrams, self._seals)
@@ -135,12 +136,6 @@ class MulticastPipe(OpenPipe):
         size = self._sockets.sender.send(datagram)
         self._wire.tell((datagram,), True)
         return size
-
-    def _count_overflow(self) -> None:
-        overflowed = self._sockets.overflowed()
-        if overflowed != self._overflowed:
-            self.stats.reject("kernel buffer full", (overflowed - self._overflowed) & 0xFFFFFFFF)
-            self._overflowed = overflowed
 
     def _expire(self) -> None:
         reassembly, self._expiry = self._decoder.reassembly, None

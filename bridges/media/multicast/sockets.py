@@ -14,6 +14,7 @@ from bridges.media.multicast.interfaces import Interface, Watch, find
 from bridges.media.multicast.medium import Multicast
 from bridges.media.rtnetlink import Address
 from bus.machine.groups import hear_own
+from bus.transports.inlet import Held, held_by, widen
 
 HEADER_BYTES = {4: 20 + 8, 6: 40 + 8}
 """The bytes of the IP and UDP headers, by IP version."""
@@ -22,9 +23,6 @@ _SEND_BYTES = 1024 * 1024
 # Linux's names that `socket` does not have (in.h, in6.h, socket.h); the numbers are the kernel's interface.
 _IP_RECVERR = 11
 _IPV6_RECVERR = 25
-_SO_RCVBUFFORCE = 33
-_SO_MEMINFO = 55
-_MEMINFO_WORDS, _MEMINFO_DROPS = 9, 8
 
 
 @dataclass(slots=True)
@@ -44,13 +42,9 @@ class Sockets:
     def __post_init__(self) -> None:
         self.own = self.sender.getsockname()
 
-    def overflowed(self) -> int:
-        """Return how many datagrams the kernel dropped at the receiver since its opening, modulo 2^32."""
-        try:
-            raw = self.receiver.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, 4 * _MEMINFO_WORDS)
-        except OSError:  # Linux before 4.12
-            return 0
-        return int(struct.unpack_from("=I", raw, 4 * _MEMINFO_DROPS)[0])
+    def held(self) -> Held | None:
+        """Return what the kernel tells of the receiver's buffer."""
+        return held_by(self.receiver)
 
     @contextlib.contextmanager
     def unheard_here(self) -> Iterator[None]:
@@ -101,7 +95,7 @@ def _udp(group: Address, undo: contextlib.ExitStack) -> socket.socket:
 def _join(sock: socket.socket, group: Address, port: int, interface: Interface) -> None:
     """Receive this group on this interface only: bind to the group, and turn `MULTICAST_ALL` off."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    _receive_buffer(sock)
+    widen(sock, _RECEIVE_BYTES)
     if isinstance(group, IPv4Address):
         hear_own(sock)
         sock.bind((str(group), port))
@@ -113,13 +107,6 @@ def _join(sock: socket.socket, group: Address, port: int, interface: Interface) 
     sock.setsockopt(
         socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, struct.pack("=16sI", group.packed, interface.index)
     )
-
-
-def _receive_buffer(sock: socket.socket) -> None:
-    """Make the receive buffer as large as allowed: it holds bursts while the program is busy."""
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BYTES)
-    with contextlib.suppress(OSError):  # goes above net.core.rmem_max, but needs CAP_NET_ADMIN
-        sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BYTES)
 
 
 def _aim(

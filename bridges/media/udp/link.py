@@ -15,6 +15,9 @@ from bridges.protocols.protocol import Protocol
 from bridges.protocols.translator import Translator, Wire, always
 from bus.noise import Ear
 from bus.transports.binding import bind_words
+from bus.transports.inlet import widen
+
+_RECEIVE_BYTES = 4 << 20
 
 
 def udp_link(options: Udp, shed: Shed | None = None, **retry: Any) -> "UdpLink":
@@ -68,6 +71,7 @@ class UdpLink(DeviceLink[Opened]):
         try:
             if options.broadcast:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+            widen(sock, _RECEIVE_BYTES)
             self._bind(sock, family)
             if not options.broadcast:
                 sock.connect(peer)

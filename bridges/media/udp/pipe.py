@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from bridges.media.device import Alarm, OpenPipe, PipeContext, cancel
-from bridges.media.intake import FULL, Received, Turns
 from bridges.media.shedding import Shed, ShedQueue, fitting
 from bridges.protocols.translator import Translator
 from bus.errors import words_of
+from bus.transports.inlet import FULL, Inlet
+from bus.transports.intake import Received, Turns, drained
 from bus.wire.batch import Batch, from_payloads, payloads
 
 _READ_BYTES = 65536
-_READ_DATAGRAMS, _READ_MOST_BYTES = 1024, 1 << 20  # in one wake-up: faster than most can say them
 _OWN = 4096  # datagrams that may come back
 _SAID = 256  # datagrams without a message that wait; older ones give way
 
@@ -45,7 +45,8 @@ class UdpPipe(OpenPipe):
         self._timer: TimerHandle | None = None
         self._alarm = Alarm(self._turn)
         self._waiting = False  # for room in the socket
-        self._turns = Turns(self._loop, self._decoded, self._publish_batch, self._lose)
+        self._inlet = Inlet(self._socket, self.stats.reject)
+        self._turns = Turns(self._loop, self._decoded, self._publish_batch, self._lose, self._inlet)
 
     @property
     def condition(self) -> str:
@@ -62,10 +63,11 @@ class UdpPipe(OpenPipe):
             datagrams = self._read()
         except OSError as error:
             return self._gone(f"lost: {words_of(error)}")
+        is_pressed = self._inlet.look()
         if datagrams:
             if self._wire.hears:
                 self._wire.tell([datagram for datagram, _ in datagrams])
-            self._turns.hear(datagrams)
+            self._turns.hear(datagrams, is_pressed)
         return None
 
     def _decoded(self, datagrams: Sequence[Received]) -> Batch | None:
@@ -81,23 +83,15 @@ class UdpPipe(OpenPipe):
         self.stats.reject(FULL, count)
 
     def _read(self) -> list[Received]:
-        found, left_bytes = list[Received](), _READ_MOST_BYTES
-        for _ in range(_READ_DATAGRAMS):
-            if left_bytes < 0:
-                break
-            try:
-                datagram, sender = self._socket.recvfrom(_READ_BYTES)
-            except BlockingIOError:
-                break
-            except ConnectionRefusedError:  # answer to an earlier datagram: the peer does not listen
-                continue
-            left_bytes -= len(datagram)
-            if self._returns and datagram in self._own:
-                self._own.remove(datagram)
-                self.stats.reject("echo")
-                continue
-            found.append((datagram, sender))
-        return found
+        found = drained(self._socket, _READ_BYTES)
+        return [one for one in found if not self._is_own(one[0])] if self._returns else found
+
+    def _is_own(self, datagram: bytes) -> bool:
+        if datagram not in self._own:
+            return False
+        self._own.remove(datagram)
+        self.stats.reject("echo")
+        return True
 
     def _publish(self, messages: Sequence[bytes]) -> None:
         if messages:

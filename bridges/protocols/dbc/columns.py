@@ -102,6 +102,10 @@ class Decoder:
             series += part.series(compile_message(message).groups[0], None)
         return Decoded(series, len(foreign), *counts)
 
+    def knows(self, identifiers: Array) -> Array:
+        """Return which identifiers, with their top bits, a message has."""
+        return self._codes(identifiers) > _NONE
+
     def _codes(self, identifiers: Array) -> Array:
         """Return a small number for each identifier: `_NONE` for one that no message has."""
         codes = self._looked_up(identifiers)

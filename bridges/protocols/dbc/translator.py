@@ -51,16 +51,6 @@ class DbcTranslator(Translator[CanFrame]):
         self._arm()
         return found
 
-    def receive_stamped(
-        self, items: Sequence[CanFrame], came_s: Sequence[float]
-    ) -> tuple[list[bytes], list[float]]:
-        found, times_s, receive = list[bytes](), list[float](), self._inward.receive
-        for item, at_s in zip(items, came_s, strict=True):
-            some = receive((item,), at_s)
-            found += some
-            times_s += [at_s] * len(some)
-        return found + self.receive((), came_s[-1]), times_s
-
     def misfit(self, identifiers: Collection[int]) -> str:
         if self._inward.fits_as_j1939(identifiers):
             return "J1939: `j1939: true`"

@@ -54,10 +54,12 @@ class RawTranslator(Translator[CanFrame]):
         return [one for one in self._read(items, now_s) if one]
 
     def receive_stamped(
-        self, items: Sequence[CanFrame], came_s: Sequence[float]
-    ) -> tuple[list[bytes], list[float]]:
-        read = self._read(items, came_s[-1])
-        return [one for one in read if one], list(compress(came_s, read))
+        self, items: Sequence[CanFrame], stamps_ns: Sequence[int], now_s: float
+    ) -> tuple[list[bytes], Sequence[int]]:
+        read = self._read(items, now_s)
+        if all(read):
+            return read, stamps_ns
+        return [one for one in read if one], list(compress(stamps_ns, read))
 
     def _read(self, items: Sequence[CanFrame], now_s: float) -> list[bytes]:
         """Return the message of each frame, b"" for those that do not come in."""

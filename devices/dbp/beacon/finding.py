@@ -3,12 +3,14 @@
 import asyncio
 import socket
 from asyncio import AbstractEventLoop
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
 from bus.errors import LinkError, words_of
 from bus.machine.groups import hear_own
+from bus.transports.inlet import FULL, Inlet, widen
+from bus.transports.intake import Received, Turns, drained, ignore
 from devices.dbp import ports
 from devices.dbp.beacon.interfaces import interfaces
 from devices.dbp.beacon.sending import GROUP
@@ -17,7 +19,7 @@ from devices.dbp.beacon.wire import DATAGRAM_BYTES, Beacon, parse
 WITHIN_S: Final = 3.0
 FOUND_MAX: Final = 1024
 FOUND_PER_HOST: Final = 64
-_READS: Final = 256  # datagrams read in one wake-up
+_RECEIVE_BYTES: Final = 4 << 20
 
 
 class Found(NamedTuple):
@@ -41,7 +43,7 @@ class Listener:
     def __init__(self, heard: Callable[[Found], object]) -> None:
         self.refused: dict[str, int] = {}
         self._heard = heard
-        self._sockets: list[socket.socket] = []
+        self._sockets: dict[socket.socket, Turns] = {}
 
     def open(self, loop: AbstractEventLoop) -> None:
         """Listen on all interfaces that are up now. Raises `LinkError` if a port is taken."""
@@ -53,40 +55,46 @@ class Listener:
             except OSError as error:
                 self.close()
                 raise LinkError(f"udp port {port}: cannot listen: {words_of(error)}") from error
-            self._sockets.append(sock)
-            loop.add_reader(sock, self._on_readable, sock)
+            inlet = Inlet(sock, self._refuse)
+            turns = Turns(loop, self._hear, ignore, self._lose, inlet)
+            self._sockets[sock] = turns
+            loop.add_reader(sock, self._on_readable, sock, turns, inlet)
 
-    def _on_readable(self, sock: socket.socket) -> None:
-        for _ in range(_READS):
-            if sock not in self._sockets:
-                return
-            try:
-                data, (host, _) = sock.recvfrom(DATAGRAM_BYTES + 1)
-            except (BlockingIOError, InterruptedError):
-                return
-            except OSError:
-                continue
-            self._take(data, host)
+    def _on_readable(self, sock: socket.socket, turns: Turns, inlet: Inlet) -> None:
+        turns.hear(drained(sock, DATAGRAM_BYTES + 1, passing=OSError), inlet.look())
+
+    def _hear(self, received: Sequence[Received]) -> None:
+        for data, sender in received:
+            assert isinstance(sender, tuple)
+            self._take(data, sender[0])
+
+    def _lose(self, count: int) -> None:
+        self._refuse(FULL, count)
 
     def _take(self, data: bytes, host: str) -> None:
         beacon = parse(data)
         if isinstance(beacon, Beacon):
             self._heard(Found(beacon, host))
         else:
-            self.refused[beacon] = self.refused.get(beacon, 0) + 1
+            self._refuse(beacon, 1)
+
+    def _refuse(self, reason: str, count: int) -> None:
+        self.refused[reason] = self.refused.get(reason, 0) + count
 
     def close(self) -> None:
         """Stop listening. Idempotent."""
-        for sock in self._sockets:
+        for sock, turns in self._sockets.items():
             self._loop.remove_reader(sock)
+            turns.end()
             sock.close()
-        self._sockets = []
+        self._sockets = {}
 
 
 def _listen(port: int, addresses: list[str]) -> socket.socket:
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         sock.setblocking(False)
+        widen(sock, _RECEIVE_BYTES)
         for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):  # others share a port by one of the two
             sock.setsockopt(socket.SOL_SOCKET, option, 1)
         hear_own(sock)

@@ -118,7 +118,7 @@ class Server:
     def _listens(self, asked: Address, bound: Address) -> None:
         """Take heartbeats at the port of a ROUTER that listens now."""
         self._bound[asked] = asked[0], bound[1]
-        self._datagrams.append(Datagrams(self._on_datagram))
+        self._datagrams.append(Datagrams(self._on_datagram, self.stats.reject))
         self._datagrams[-1].open(self._loop, *self._bound[asked], patient=self._timer is not None)
 
     def _on_messages(self, messages: list[Message]) -> None:

@@ -1,38 +1,42 @@
 """Messages in files, first in, first out, within a bound of bytes. It blocks: use it in one thread.
 
-A directory has segments, `0000000001.spool` and so on: a run of records, each a length u32, a CRC-32 u32 and
-the message, big-endian. `done` says how far the broker has acknowledged: segment u64, offset u64, CRC-32 u32.
-A segment is deleted when all of it is acknowledged. `lock` is locked while the spool is open.
+The files are a journal (`bus.journal`) with one consumer, the broker. A directory of an earlier version, with
+`*.spool`, is taken over when it is opened.
 """
 
-import os
+import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import suppress
-from fcntl import LOCK_EX, LOCK_NB, flock
+from collections.abc import Sequence
 from pathlib import Path
-from struct import Struct
-from typing import NamedTuple
-from zlib import crc32
+from typing import Final, NamedTuple
 
-from bus.wire.envelope import MESSAGE_BYTES_MAX
+from bus.errors import words_of
+from bus.journal.errors import JournalFull
+from bus.journal.files import SystemFiles
+from bus.journal.journal import Group, Journal
+from bus.wire.batch import Batch, from_payloads, payloads
+from buscoupler_mqtt.earlier import messages_of, remains
 
-_RECORD, _DONE = Struct(">II"), Struct(">QQI")
-_CHUNK_BYTES = 64 * 1024
-_SEGMENTS = 8  # the least number of segments within the bound
+BROKER: Final = "broker"
+MADE_FOR: Final = ("mqtt", "spool", BROKER)
+_READ_BYTES: Final = 256 * 1024
 
 
-class Position(NamedTuple):
-    """A position in the files: the number of a segment, and an offset in it."""
+class Unsynced(SystemFiles):
+    """Files that the system writes when it likes: they survive a kill, and no power cut."""
 
-    segment: int
-    offset: int
+    def sync(self, file: int) -> None:
+        """Do nothing."""
+
+    def sync_directory(self, path: str) -> None:
+        """Do nothing."""
 
 
 class TurnResult(NamedTuple):
     """The result of one turn: the number of messages written, the messages read, and the error, or "".
 
-    `left` messages are not acknowledged. `full` says that the bound left no room for some.
+    `left` messages are not acknowledged. `full` says that the bound left no room for some, and `damaged` how
+    many cannot be read.
     """
 
     written: int
@@ -40,81 +44,51 @@ class TurnResult(NamedTuple):
     left: int
     full: bool = False
     fault: str = ""
+    damaged: int = 0
 
 
 class Spool:
     """The files of one spool, open from the start. Raises `OSError` if they cannot be used.
 
-    `waiting` is the number of messages that were not acknowledged, `damaged` the number of places where
-    records were unreadable and skipped.
+    `waiting` is the number of messages that were not acknowledged, `damaged` that of places in files of an
+    earlier version that could not be read.
     """
 
     def __init__(self, directory: str, bound_bytes: int, sync: bool = False) -> None:
-        self._directory, self._bound, self._sync = Path(directory), bound_bytes, sync
-        self._segment_bytes = bound_bytes // _SEGMENTS
-        self._outstanding: deque[Position] = deque()  # the ends of records that were read, in order
-        self._writing = self._reading = self._done_file = -1
-        self.waiting = self.damaged = 0
-        self._directory.mkdir(parents=True, exist_ok=True, mode=0o750)
-        self._lock = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        earlier, files = remains(Path(directory)), SystemFiles() if sync else Unsynced()
+        bound = bound_bytes + 2 * sum(one.stat().st_size for one in earlier)  # until the next start
+        self._journal = Journal(directory, MADE_FOR, bound, consumers=[BROKER], policy="newest", files=files)
+        self._journal.open()
+        self._outstanding = deque[int]()  # the numbers of messages that were read, in order
+        self._lost = self.damaged = 0
         try:
-            self._open()
+            self._take_over(earlier)
         except OSError:
             self.close()
             raise
+        self._rewind()
 
-    def _open(self) -> None:
-        try:
-            flock(self._lock, LOCK_EX | LOCK_NB)
-        except BlockingIOError:
-            raise OSError(f"{self._directory} is in use by another process") from None
-        self._sizes = {
-            int(file.stem): file.stat().st_size for file in sorted(self._directory.glob("*.spool"))
-        }
-        self._done_file = os.open(self._directory / "done", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
-        self._done = self._at = self._first(self._read_done())
-        for number in [number for number in self._sizes if number < self._done.segment]:
-            self._delete(number)
-        self._last = max(self._sizes, default=self._done.segment)
-        self.waiting = sum(1 for _ in self._records())
-        self._seek(self._done)
-        self._begin()  # never append to a segment that a killed process may have left half written
+    def _take_over(self, earlier: list[Path]) -> None:
+        """Copy the messages of an earlier version, and remove its files, one after the other."""
+        for path in earlier:
+            messages, is_whole = messages_of(path)
+            self.damaged += not is_whole
+            self._append(messages)
+            path.unlink()
 
-    def _first(self, done: Position) -> Position:
-        """Return the position of the first message that is not acknowledged."""
-        left = [number for number in self._sizes if number >= done.segment]
-        if not left or done.segment in left:
-            return done
-        return Position(min(left), 0)
+    def _rewind(self) -> None:
+        self._outstanding.clear()
+        self._at = self._journal.acknowledged(BROKER).first_missing(1)
 
-    def _read_done(self) -> Position:
-        data = os.pread(self._done_file, _DONE.size, 0)
-        if len(data) == _DONE.size:
-            segment, offset, crc = _DONE.unpack(data)
-            if crc == crc32(data[:16]):
-                return Position(segment, offset)
-        return Position(min(self._sizes, default=1), 0)
-
-    def _path(self, number: int) -> Path:
-        return self._directory / f"{number:010}.spool"
-
-    def _begin(self) -> None:
-        """Begin a new segment."""
-        if self._writing >= 0:
-            os.close(self._writing)
-        self._last += 1
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-        self._writing = os.open(self._path(self._last), flags, 0o640)
-        self._sizes[self._last] = 0
-
-    def _delete(self, number: int) -> None:
-        self._path(number).unlink(missing_ok=True)
-        del self._sizes[number]
+    @property
+    def waiting(self) -> int:
+        """The messages that were not acknowledged."""
+        return self._journal.backlog(BROKER).messages
 
     @property
     def size_bytes(self) -> int:
         """The bytes of all segments."""
-        return sum(self._sizes.values())
+        return self._journal.size
 
     def turn(self, new: list[bytes], acknowledged: int, rewind: bool, wanted: int) -> TurnResult:
         """Forget acknowledged messages, write new ones as far as the bound allows, and read the next ones.
@@ -126,127 +100,47 @@ class Spool:
         try:
             self._forget(acknowledged)
             if rewind:
-                self._outstanding.clear()
-                self._seek(self._done)
-            if acknowledged:
-                self._write_done()
+                self._rewind()
             written = self._write(new)
-            for message in self._records(wanted):
-                read.append(message)
-            if len(read) < wanted:
-                self.waiting = len(self._outstanding)  # damaged records cannot be waited for
+            self._read(read, wanted)
         except OSError as error:
-            fault = error.strerror or str(error)
-        return TurnResult(written, read, self.waiting, written < len(new) and not fault, fault)
+            fault = words_of(error)
+        lost, self._lost = self._lost, 0
+        is_full = written < len(new) and not fault
+        return TurnResult(written, read, self.waiting, is_full, fault, lost)
 
     def _forget(self, count: int) -> None:
-        for _ in range(count):
-            self._done = self._outstanding.popleft()
-        self.waiting -= count
-
-    def _write_done(self) -> None:
-        """Store the acknowledged position, and delete the segments before it."""
-        head = _DONE.pack(*self._done, 0)[:16]
-        os.pwrite(self._done_file, head + crc32(head).to_bytes(4, "big"), 0)
-        for number in [number for number in self._sizes if number < self._done.segment]:
-            self._delete(number)
+        if count:
+            first = self._outstanding[0]
+            for _ in range(count):
+                last = self._outstanding.popleft()
+            self._journal.acknowledge(BROKER, [(first, last)])
+            self._journal.tick()
 
     def _write(self, new: list[bytes]) -> int:
         """Write the messages that fit the bound, and return their number."""
-        if new and self._sizes[self._last] >= self._segment_bytes:
-            self._begin()
-            self._skip_done()
-        room, records = self._bound - self.size_bytes, list[bytes]()
-        for message in new:
-            room -= _RECORD.size + len(message)
-            if room < 0:
-                break
-            records.append(_RECORD.pack(len(message), crc32(message)) + message)
-        if records:
-            self._append(b"".join(records))
-            self.waiting += len(records)
-        return len(records)
+        written, some = 0, len(new)
+        while some and written < len(new):
+            try:
+                written += self._append(new[written : written + some])
+            except JournalFull:
+                some //= 2
+        return written
 
-    def _skip_done(self) -> None:
-        """Delete the segments before this one if all of their messages are acknowledged."""
-        if not self._outstanding and self._at == self._done and not self.waiting:
-            for number in [number for number in self._sizes if number < self._last]:
-                self._delete(number)
-            self._done = Position(self._last, 0)
-            self._seek(self._done)
+    def _append(self, messages: Sequence[bytes]) -> int:
+        self._journal.append([Group(from_payloads(messages).keep(), int(time.time() * 1000))])
+        return len(messages)
 
-    def _append(self, data: bytes) -> None:
-        start = self._sizes[self._last]
-        try:
-            left = memoryview(data)
-            while left:
-                left = left[os.write(self._writing, left) :]
-            if self._sync:
-                os.fdatasync(self._writing)
-        except OSError:
-            with suppress(OSError):
-                os.ftruncate(self._writing, start)
-            raise
-        self._sizes[self._last] = start + len(data)
-
-    def _records(self, wanted: int | None = None) -> Iterator[bytes]:
-        """Yield the next messages, at most `wanted`, and continue after them."""
-        chunk, begin, count = b"", self._at.offset, 0
-        while wanted is None or count < wanted:
-            found = _record(chunk, self._at.offset - begin)
-            if found is None:
-                chunk, begin = self._load(), self._at.offset
-                found = _record(chunk, 0)
-            if found is None:
-                if not self._next():
-                    return
-                chunk, begin = b"", self._at.offset
-                continue
-            segment, offset = self._at
-            self._at = Position(segment, offset + _RECORD.size + len(found))
-            if wanted is not None:
-                self._outstanding.append(self._at)
-            count += 1
-            yield found
-
-    def _load(self) -> bytes:
-        """Return the bytes at the reading position."""
-        if self._reading < 0:
-            with suppress(FileNotFoundError):
-                self._reading = os.open(self._path(self._at.segment), os.O_RDONLY | os.O_CLOEXEC)
-        return b"" if self._reading < 0 else os.pread(self._reading, _CHUNK_BYTES, self._at.offset)
-
-    def _next(self) -> bool:
-        """Go on with the next segment; return False if there is none. Count an unread rest as damaged."""
-        later = [number for number in self._sizes if number > self._at.segment]
-        if not later:
-            return False
-        if self._at.offset < self._sizes.get(self._at.segment, 0):
-            self.damaged += 1
-        self._seek(Position(min(later), 0))
-        return True
-
-    def _seek(self, position: Position) -> None:
-        if self._reading >= 0:
-            os.close(self._reading)
-            self._reading = -1
-        self._at = position
+    def _read(self, read: list[bytes], wanted: int) -> None:
+        """Read the next messages, at most `wanted`."""
+        while len(read) < wanted and self._at < self._journal.next:
+            found = self._journal.read(self._at, _READ_BYTES, self._at + wanted - len(read))
+            for record in found.records:
+                read += payloads(Batch(record.messages, record.count))
+                self._outstanding += range(record.number, record.last + 1)
+            self._at = found.following
+            self._lost += found.damaged
 
     def close(self) -> None:
         """Close the files. Idempotent."""
-        for file in (self._writing, self._reading, self._done_file, self._lock):
-            if file >= 0:
-                os.close(file)
-        self._writing = self._reading = self._done_file = self._lock = -1
-
-
-def _record(chunk: bytes, offset: int) -> bytes | None:
-    """Return the message of the record at an offset; None if there is no complete and valid one."""
-    start = offset + _RECORD.size
-    if len(chunk) < start:
-        return None
-    size, crc = _RECORD.unpack_from(chunk, offset)
-    message = chunk[start : start + size]
-    if size > MESSAGE_BYTES_MAX or len(message) < size or crc32(message) != crc:
-        return None
-    return message
+        self._journal.close()

@@ -114,6 +114,8 @@ class Spooled(Outbox[_Flown]):
         if self._stopped:
             return self._let_go()
         self._left = turn.left - self._acknowledged
+        self._files.queued -= turn.damaged
+        self._files.drop("damaged", turn.damaged)
         if not self._rewind:  # else the session has ended meanwhile
             self._publish_all(turn.read)
         if turn.fault or turn.full:

@@ -1,21 +1,21 @@
 """The batches and times of a replay."""
 
-from appliance.probe.replay import together
+from appliance.probe.replay import timed, together
 from tests.capture.capture_support import FRAMES, STAMPED, row
 
 
 def test_envelopes_are_taken_off_unless_they_are_wanted() -> None:
     rows = [row(n, message) for n, message in enumerate(STAMPED)]
-    assert [m for _, messages in together(iter(rows), 1, False) for m in messages] == FRAMES
-    assert [m for _, messages in together(iter(rows), 1, True) for m in messages] == STAMPED
+    assert [m for _, messages in together(timed(rows, False), 1) for m in messages] == FRAMES
+    assert [m for _, messages in together(timed(rows, True), 1) for m in messages] == STAMPED
 
 
 def test_the_pauses_are_kept() -> None:
     rows = [row(n, b"%d" % n, ts_ns=ts) for n, ts in enumerate([0, 900_000, 1_100_000, 50_000_000])]
-    found = list(together(iter(rows), 1.0))
+    found = list(together(timed(rows, True), 1.0))
     assert [(ts - 10**18, messages) for ts, messages in found] == [
         (0, [b"0", b"1"]),
         (1_100_000, [b"2"]),
         (50_000_000, [b"3"]),
     ]
-    assert len(list(together(iter(rows), 100.0))) == 1
+    assert len(list(together(timed(rows, True), 100.0))) == 1

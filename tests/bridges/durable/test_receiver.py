@@ -2,7 +2,8 @@
 
 import pytest
 
-from bridges.durable.receiver import RANGES_MAX, Mark, Memory, keys_of
+from bridges.durable.keys import keys_of
+from bridges.durable.receiver import AGES_MS, RANGES_MAX, Mark, Memory, joined
 from bridges.durable.wire import LIVE, Carried, DurableError
 from bus.journal.record import encode
 from bus.lateness import LATE_MS
@@ -106,3 +107,31 @@ def test_what_came_is_acknowledged_only_once_it_is_settled() -> None:
     assert memory.take(THEIRS, record(5, BODIES)).batch is None
     memory.settle(marks)
     assert memory.settled(THEIRS) == [(2, 8)]
+
+
+@pytest.mark.parametrize(
+    ("then", "is_one"),
+    [
+        (record(9, BODIES, since=1), True),
+        (record(9, BODIES, age_ms=AGES_MS), True),
+        (record(9, BODIES, age_ms=AGES_MS + 1), False),
+        (record(10, BODIES), False),
+        (record(9, BODIES, origin=(FIRST, 9)), False),
+    ],
+)
+def test_records_that_follow_each_other_are_given_as_one(then: Carried, is_one: bool) -> None:
+    memory = Memory(OWN, {})
+    apart = [memory.take(THEIRS, record(5, BODIES, since=2)), memory.take(THEIRS, then)]
+    found = list(joined(apart))
+    assert [one.count for taken in found if (one := taken.batch)] == ([8] if is_one else [4, 4])
+    assert [one for taken in found for one in taken.numbers] == [n for taken in apart for n in taken.numbers]
+    if is_one:
+        assert found[0].marks == (Mark(THEIRS, then.since if then.since < 2 else 2, 12),)
+        assert found[0].age_ms == then.age_ms
+
+
+def test_late_records_are_not_joined_with_others() -> None:
+    memory = Memory(OWN, {})
+    ages = LATE_MS, LATE_MS + 1
+    apart = [memory.take(THEIRS, record(4 * n + 1, BODIES, age_ms=age)) for n, age in enumerate(ages)]
+    assert list(joined(apart)) == apart

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from bridges.durable.pace import CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, Pace
-from bridges.durable.sender import Kept, Sender
+from bridges.durable.sender import FOR_OTHERS, Kept, Sender
 from bridges.durable.wire import BACKLOG, LIVE, Carried, parse
 from bus.journal.ranges import RangeSet
 
@@ -14,7 +14,7 @@ ROOM = 1 << 20
 
 
 def kept(first: int, last: int, is_due: bool = True) -> Kept:
-    return Kept(b"%d" % first, first, last, 1000, is_due)
+    return Kept(b"%d" % first, first, last, 1000, "" if is_due else FOR_OTHERS)
 
 
 def said(messages: list[bytes] | Iterator[bytes]) -> list[tuple[int, int, int]]:
@@ -71,7 +71,7 @@ def test_records_for_others_that_were_found_are_counted() -> None:
     sender = fresh((1, 2), following=10)
     sender.begin([])
     backlog = sender.read([kept(3, 5, False), kept(6, 9)], 10, 1000, 0.0)
-    assert backlog.others == 3
+    assert backlog.left == {FOR_OTHERS: 3}
     assert said(backlog.messages) == [(BACKLOG, 0 + 1, 6)]
 
 
@@ -168,4 +168,4 @@ def test_over_losses_every_record_comes_and_none_is_left(seed: int) -> None:
         some = [one for one in journal if one.last >= start][:5]
         deliver(sender.read(some, some[-1].last + 1, 1000, 0.0).messages, 99)
         sender.heard(list(had), 1.0)
-    assert sorted(came) == [one.first for one in journal if one.is_due]
+    assert sorted(came) == [one.first for one in journal if not one.why]

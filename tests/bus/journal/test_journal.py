@@ -5,7 +5,7 @@ from errno import EIO, ENOSPC
 import pytest
 
 from bus.journal.errors import JournalFull, RecordError
-from bus.journal.journal import DAMAGED, EXPIRED, FULL, Group
+from bus.journal.journal import DAMAGED, EXPIRED, FULL, Group, Policy
 from bus.journal.ranges import RangeSet
 from bus.wire.batch import from_payloads
 from tests.bus.journal.disk import Disk
@@ -187,6 +187,17 @@ def test_a_full_journal_that_keeps_what_it_has_refuses_what_is_new() -> None:
     assert journal.refused == 2000
     assert len(everything(journal)) == journal.next - 1 == 9000
     journal.acknowledge(END, [(1, 9000)])
+
+
+@pytest.mark.parametrize("policy", ["newest", "oldest"])
+def test_a_small_journal_has_room_again_when_all_is_acknowledged(policy: Policy) -> None:
+    journal = opened(disk(), bytes_max=64 * KIB, policy=policy)
+    for _ in range(5):
+        first = journal.next
+        append_each(journal, 200, 100)
+        journal.acknowledge(END, [(first, journal.next - 1)])
+    assert (journal.refused, journal.losses[END][FULL]) == (0, 0)
+    assert journal.size <= 64 * KIB
 
 
 def test_what_is_larger_than_the_journal_is_refused_and_drops_nothing() -> None:

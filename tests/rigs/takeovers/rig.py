@@ -24,8 +24,8 @@ _ASK_S = 0.02  # between two looks at a status
 PATIENCE_S = 120.0  # of the rig with processes, on a machine that is starved
 BROKERS = ("br-1", "br-2")
 _GATEWAYS = ("gw-a", "gw-b")
-_KEPT = {"fenced"}
-"""Reasons of what leaves a queue and goes to the window, which counts it again if that gives it up."""
+_KEPT = {"waiting", "heard", "fenced"}
+"""What is no loss: it waits in a window, another gateway sent it, or it went from a queue to the window."""
 FORWARDING = ("active", "orphan", "parallel")
 """The roles of a gateway that forwards."""
 
@@ -140,7 +140,7 @@ def _drops(status: dict[str, Any]) -> Counter[str]:
     """Return what a gateway says that it gave up: in the windows of its bridges, and at its links."""
     found = Counter[str]()
     for candidate in status["candidates"]:
-        found.update(candidate.get("given_up", {}))
+        found.update({reason: n for reason, n in candidate.get("window", {}).items() if reason not in _KEPT})
     for row in (row for hub in status["hubs"] for row in hub["links"]):
         found.update({reason: n for reason, n in row["dropped"].items() if reason not in _KEPT})
     return found

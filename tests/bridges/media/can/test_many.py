@@ -91,10 +91,11 @@ def test_the_kernel_tells_when_each_frame_came_if_asked(
         for _ in range(5):
             theirs.send(classic())
         after_ns, stamps_ns = time.time_ns(), list[int]()
-        while len(stamps_ns) < 5:
+        for _ in range(5 // min(5, reads.slots)):
             stamps_ns += reads.read().stamps_ns
         assert stamps_ns == sorted(stamps_ns)
-        assert all(before_ns <= ns <= after_ns for ns in stamps_ns) if is_asked else not any(stamps_ns)
+        assert len(stamps_ns) == 5 * is_asked
+        assert all(before_ns <= ns <= after_ns for ns in stamps_ns)
 
 
 _STAMP = struct.pack("@Niill", 32, socket.SOL_SOCKET, SO_TIMESTAMPNS, 1_700_000_000, 123_456_789)
@@ -103,19 +104,19 @@ _OTHER = struct.pack("@Niill", 32, socket.SOL_SOCKET, 99, 1, 2)
 
 
 @pytest.mark.parametrize(
-    ("notes", "stamp_ns", "dropped"),
+    ("notes", "stamps_ns", "dropped"),
     [
-        (b"", 0, None),
-        (_STAMP, 1_700_000_000_123_456_789, None),
-        (_DROPPED, 0, 7),
-        (_STAMP + _DROPPED, 1_700_000_000_123_456_789, 7),
-        (_OTHER, 0, None),
-        (_STAMP + _OTHER, 1_700_000_000_123_456_789, None),
-        (_DROPPED[:-4], 0, None),
+        (b"", (), None),
+        (_STAMP, (1_700_000_000_123_456_789,) * 3, None),
+        (_DROPPED, (), 7),
+        (_STAMP + _DROPPED, (1_700_000_000_123_456_789,) * 3, 7),
+        (_OTHER, (), None),
+        (_STAMP + _OTHER, (1_700_000_000_123_456_789,) * 3, None),
+        (_DROPPED[:-4], (), None),
     ],
 )
 def test_time_and_count_are_read_from_the_notes_behind_the_last_frames(
-    notes: bytes, stamp_ns: int, dropped: int | None, pair: tuple[socket.socket, socket.socket]
+    notes: bytes, stamps_ns: tuple[int, ...], dropped: int | None, pair: tuple[socket.socket, socket.socket]
 ) -> None:
     """In each place, after a frame whose notes were others; a real kernel never writes some of them."""
     ours, theirs = pair
@@ -133,7 +134,7 @@ def test_time_and_count_are_read_from_the_notes_behind_the_last_frames(
     for _ in range(3):
         theirs.send(classic())
     found = inbox.read()
-    assert (list(found.stamps_ns), found.dropped) == ([stamp_ns] * 3, dropped)
+    assert (tuple(found.stamps_ns), found.dropped) == (stamps_ns, dropped)
 
 
 def test_an_end_is_told_by_its_number(pair: tuple[socket.socket, socket.socket]) -> None:
@@ -171,7 +172,7 @@ def test_a_port_reads_all_in_order_and_counts_what_is_no_frame(
         return False
 
     frames, more, fault, stamps_ns = reads.read(note_fault)
-    assert len(stamps_ns) == len(frames)
+    assert list(stamps_ns) == []
     assert (more, fault) == (False, "")
     assert frames == [frame for frame in map(unpack_frame, sent) if frame is not None]
     assert len(faults) == sum(len(raw) not in (CLASSIC_BYTES, FD_BYTES) for raw in sent)

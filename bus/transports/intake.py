@@ -1,15 +1,19 @@
 """The intake of datagrams that many may send: senders take turns, and a turn of the loop is short.
 
 All of them come by one socket, whose buffer keeps their order. Who says more than is handled would fill it,
-and then everybody waits and loses. So the socket is emptied at once; what waits here waits by sender.
+and then everybody waits and loses. So the socket is emptied at once; what waits here waits by sender. Where
+that is not fast enough, or no room is left here, the kernel keeps the sender with most out for a while.
 """
 
+import socket
 from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from time import thread_time
 from typing import Final
 
+from bus.transports.inlet import Inlet
+from bus.transports.muting import Muting
 from bus.transports.portion import Portion
 from bus.wire.batch import Batch
 from bus.wire.sp import walk
@@ -19,14 +23,40 @@ Received = tuple[bytes, Hashable]
 Waits = tuple[bytes | Batch, Hashable]
 """A thing that waits of a sender: a datagram, or the rest of the messages of one."""
 
-FULL: Final = "input full"
-"""The reason of datagrams that find no room among those of their sender."""
 WAITING_BYTES: Final = 8 << 20
 _EACH_BYTES: Final = 256  # of memory, beside the bytes of a datagram
+_READ_DATAGRAMS: Final = 1024  # in one wake-up: faster than most can say them
+_READ_MOST_BYTES: Final = 1 << 20
 _GROUPS: Final = 256  # of hosts, and in each of senders: so that nobody makes us search long
 _LITTLE_BYTES: Final = 2048  # of one wake-up, that are handled without a look at the clock
 _LONG_BYTES: Final = 4096  # of a datagram that is handled alone
 _PIECE: Final = 256  # messages
+_MOST: Final = 1 / 8  # of what waits: who has less is not the one that fills the socket
+
+
+def drained(
+    sock: socket.socket, size_bytes: int, passing: type[OSError] = ConnectionRefusedError
+) -> list[Received]:
+    """Read the datagrams that a socket has, up to 1,024 or 1 MiB, each of `size_bytes` at most.
+
+    An error that is `passing` is of an earlier datagram of ours. Raises other `OSError`.
+    """
+    found, left_bytes = list[Received](), _READ_MOST_BYTES
+    for _ in range(_READ_DATAGRAMS):
+        try:
+            found.append(sock.recvfrom(size_bytes))
+        except (BlockingIOError, InterruptedError):
+            break
+        except passing:
+            continue
+        left_bytes -= len(found[-1][0])
+        if left_bytes < 0:
+            break
+    return found
+
+
+def ignore(_: object) -> None:
+    """Do nothing: for sockets whose datagrams become no messages."""
 
 
 class _Waiting:
@@ -57,12 +87,23 @@ class _Waiting:
                 self.senders[sender] = waiting
         return one
 
-    def drop(self) -> None:
-        """Drop the newest datagram of the sender with most."""
-        sender = max(self.senders, key=lambda one: len(self.senders[one]))
-        self.held_bytes -= cost_of(self.senders[sender].pop())
-        if not self.senders[sender]:
-            del self.senders[sender]
+    def drop(self) -> Hashable:
+        """Drop the newest datagram of the sender with most, and return that."""
+        number = max(self.senders, key=lambda one: len(self.senders[one]))
+        lost = self.senders[number].pop()
+        self.held_bytes -= cost_of(lost)
+        if not self.senders[number]:
+            del self.senders[number]
+        return lost[1]
+
+    def most(self) -> Hashable:
+        """Return the sender with most; host and port 0 if many of a host have about the same."""
+        count = sum(map(len, self.senders.values()))
+        fullest = max(self.senders.values(), key=len)
+        sender = fullest[-1][1]
+        if not isinstance(sender, tuple) or len(fullest) >= _MOST * count:
+            return sender
+        return sender[0], 0
 
 
 class Intake:
@@ -74,9 +115,28 @@ class Intake:
     def __init__(self, most_bytes: int = WAITING_BYTES) -> None:
         self._most_bytes, self._held_bytes, self._count = most_bytes, 0, 0
         self._groups: dict[int, _Waiting] = {}
+        self._losers = dict[Hashable, None]()
 
     def __len__(self) -> int:
         return self._count
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory of what waits."""
+        return self._held_bytes
+
+    def take_losers(self) -> list[Hashable]:
+        """Return the senders whose datagrams were dropped since the last call."""
+        losers = list(self._losers)
+        self._losers.clear()
+        return losers
+
+    def most(self) -> Hashable | None:
+        """Return the sender of which most waits; None if none has an eighth of all."""
+        if not self._groups:
+            return None
+        group = max(self._groups.values(), key=lambda one: one.held_bytes)
+        return group.most() if group.held_bytes >= _MOST * self._held_bytes else None
 
     def put(self, received: Iterable[Received]) -> int:
         """Let datagrams wait. Return how many were dropped for it, of these or of others."""
@@ -84,6 +144,7 @@ class Intake:
         for one in received:
             group, cost = self._group(one[1]), _EACH_BYTES + len(one[0])
             if self._held_bytes > self._most_bytes - cost and self._is_full_of(group):
+                self._losers[one[1]] = None
                 dropped += 1
                 continue
             group.put(one, cost)
@@ -118,7 +179,7 @@ class Intake:
         if newest.held_bytes < share_bytes:
             fullest = max(self._groups.values(), key=lambda one: one.held_bytes)
         before = fullest.held_bytes
-        fullest.drop()
+        self._losers[fullest.drop()] = None
         self._count -= 1
         self._held_bytes -= before - fullest.held_bytes
         if not fullest.senders:
@@ -159,7 +220,7 @@ class Turns:
     """The turns in which datagrams become messages, each of about 2 ms of work.
 
     `decode` makes a batch of datagrams, `publish` gets it, or pieces of it in several turns. `lose(count)`
-    counts datagrams that find no room.
+    counts datagrams that find no room. Who says too much is muted at the `inlet` (`Muting`).
     """
 
     def __init__(
@@ -168,21 +229,32 @@ class Turns:
         decode: Callable[[Sequence[Received]], Batch | None],
         publish: Callable[[Batch], object],
         lose: Callable[[int], object],
+        inlet: Inlet | None = None,
         most_bytes: int = 1 << 18,
     ) -> None:
         self._loop, self._decode, self._publish, self._lose = loop, decode, publish, lose
         self._intake, self._portion = Intake(), Portion(most_bytes)
+        self._muting = None if inlet is None else Muting(loop, inlet)
         self._expected = False
 
-    def hear(self, received: Sequence[Received]) -> None:
-        """Take datagrams that have just come. What one turn handles need not wait."""
+    def hear(self, received: Sequence[Received], is_pressed: bool = False) -> None:
+        """Take datagrams that have just come. What one turn handles need not wait.
+
+        `is_pressed`: the socket has more than half of what it holds, also after that.
+        """
         size_bytes = sum([len(datagram) for datagram, _ in received])
-        if not self._intake and size_bytes <= _LITTLE_BYTES:
-            return self._tell(self._decode(received))
-        if not self._intake and size_bytes <= self._portion.size_bytes:
-            return self._work(received, size_bytes)
-        if lost := self._intake.put(received):
+        if not self._intake and not is_pressed:
+            if size_bytes <= _LITTLE_BYTES:
+                return self._tell(self._decode(received))
+            if size_bytes <= self._portion.size_bytes:
+                return self._work(received, size_bytes)
+        lost = self._intake.put(received)
+        if lost:
             self._lose(lost)
+        if self._muting is not None and (lost or is_pressed):
+            most = self._intake.most() if is_pressed else None
+            has_several = len({sender for _, sender in received}) > 1
+            self._muting.judge(self._intake.take_losers(), most, has_several, self._intake.held_bytes)
         return None if self._expected else self._turn()
 
     def _tell(self, batch: Batch | None) -> None:
@@ -192,6 +264,8 @@ class Turns:
     def _turn(self) -> None:
         self._expected = False
         taken = self._intake.take(self._portion.size_bytes)
+        if self._muting is not None:
+            self._muting.note_left(self._intake.held_bytes)
         self._work(taken, sum(map(size_of, taken)))
 
     def _work(self, taken: Sequence[Waits], size_bytes: int) -> None:
@@ -227,5 +301,7 @@ class Turns:
 
     def end(self) -> int:
         """Forget what waits. Return how many datagrams that were, those that have begun among them."""
+        if self._muting is not None:
+            self._muting.end()
         waiting, self._intake = len(self._intake), Intake()
         return waiting

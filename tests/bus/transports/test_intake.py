@@ -2,15 +2,16 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridges.media import intake
-from bridges.media.intake import Intake, Received, Turns
+from bus.transports import intake
 from bus.transports.chores import TURN_S
+from bus.transports.intake import Intake, Received, Turns
 from bus.transports.portion import BEGIN_BYTES
 from bus.wire.batch import Batch, from_payloads, payloads
 
@@ -83,10 +84,18 @@ class Loop:
 
     def __init__(self) -> None:
         self.soon: list[Callable[[], object]] = []
+        self.later: list[Callable[[], object]] = []
         self.spent_s = 0.0
+
+    def time(self) -> float:
+        return self.spent_s
 
     def call_soon(self, call: Callable[[], object]) -> None:
         self.soon.append(call)
+
+    def call_later(self, _: float, call: Callable[..., object], *arguments: object) -> object:
+        self.later.append(partial(call, *arguments))
+        return call
 
     def turn(self) -> float:
         """Run a turn. Return what it took."""
@@ -105,9 +114,9 @@ def loop(monkeypatch: pytest.MonkeyPatch) -> Loop:
 class Hall:
     """Turns whose messages of 8 bytes each take 10 us, as with a bridge that judges each."""
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: Loop, inlet: Any = None) -> None:
         self._loop, self.heard, self.lost = loop, list[bytes](), 0
-        self.turns = Turns(loop, self._decode, self._publish, self._lose)  # type: ignore[arg-type]
+        self.turns = Turns(loop, self._decode, self._publish, self._lose, inlet)  # type: ignore[arg-type]
 
     def _decode(self, received: Sequence[Received]) -> Batch:
         pieces = [data[at : at + 8] for data, _ in received for at in range(0, len(data), 8)]
@@ -154,3 +163,60 @@ def test_what_waits_at_the_end_is_told(loop: Loop) -> None:
     while loop.soon:
         loop.turn()
     assert len(hall.heard) < 100 * 1000 // 8
+
+
+class Muting:
+    """An inlet that only notes whom it shall mute."""
+
+    def __init__(self) -> None:
+        self.muted, self.levels = set[Any](), list[int]()
+
+    def mute(self, sender: Any) -> None:
+        self.muted.add(sender)
+
+    def thin(self, level: int) -> None:
+        self.levels.append(level)
+        if not level:
+            self.muted.clear()
+
+
+def test_who_presses_the_socket_is_muted_where_others_speak_until_most_is_done(loop: Loop) -> None:
+    inlet = Muting()
+    hall = Hall(loop, inlet)
+    hall.turns.hear(said(FLOOD, 500), is_pressed=True)
+    assert not inlet.muted  # nobody else loses by it
+    hall.turns.hear(said(FLOOD, 500) + said(HONEST, 1), is_pressed=True)
+    assert inlet.muted == {FLOOD}
+    left = 0
+    while loop.soon and not inlet.levels:
+        loop.turn()
+    while loop.soon:
+        left += 1
+        loop.turn()
+    assert left > 1  # others are heard again before nothing is left to do
+    assert inlet.levels == [0]
+
+
+def test_who_presses_again_and_again_is_thinned_and_heard_whole_again_later(loop: Loop) -> None:
+    inlet = Muting()
+    hall = Hall(loop, inlet)
+    for _ in range(3):
+        hall.turns.hear(said(FLOOD, 500) + said(HONEST, 1), is_pressed=True)
+        while loop.soon:
+            loop.turn()
+    assert inlet.levels == [0, 2, 4]
+    while loop.later:
+        loop.later.pop(0)()
+    assert inlet.levels == [0, 2, 4, 3, 2, 1, 0]
+
+
+def test_who_finds_no_room_is_muted_and_many_ports_of_a_host_together(loop: Loop) -> None:
+    inlet = Muting()
+    hall = Hall(loop, inlet)
+    hall.turns.hear(said(FLOOD, 9000) + said(HONEST, 1))
+    assert hall.lost > 0
+    assert inlet.muted == {FLOOD}
+    many = [one for port in range(300) for one in said((FLOOD[0], port), 3)]
+    waiting = Intake()
+    waiting.put(many + said(HONEST, 1))
+    assert waiting.most() == (FLOOD[0], 0)

@@ -1,0 +1,104 @@
+"""Files of the field for `buscoupler capture`: imported into a directory, and written from one."""
+
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from bus.names import Names
+from bus.text import plain
+from capture.files import CaptureError
+from capture.formats.format import Format
+from capture.formats.table import BY_KEY, PCAPNG, by_name, format_of
+from capture.names import given
+from capture.reader import read
+from capture.schema import Kind
+
+_LOOK_S: Final = 0.5
+_LINE_S: Final = 10.0
+
+
+class Progress:
+    """The progress of a file: on a terminal one line that changes, else a line now and then."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._began_s = name, time.monotonic()
+        self._live = sys.stderr.isatty()
+        self._next_s = self._began_s + (_LOOK_S if self._live else _LINE_S)
+
+    def __call__(self, part: float, rows: int) -> None:
+        now_s = time.monotonic()
+        if now_s >= self._next_s:
+            self._next_s = now_s + (_LOOK_S if self._live else _LINE_S)
+            rate = rows / (now_s - self._began_s)
+            text = plain(f"{self._name}: {part:.0%}, {rows:,} rows, {rate:,.0f} a second")
+            print(f"\r\x1b[K{text}" if self._live else text, end="" if self._live else "\n", file=sys.stderr)
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Remove the line from a terminal."""
+        if self._live:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def import_files(words: list[str], directory: Path, gateway: str, key: str | None) -> int:
+    """Import files, and print what came of each. Return 0; or 1 if one could not be read or held nothing."""
+    from capture.formats.imports import imported
+
+    status = 0
+    for word in words:
+        progress = Progress(word)
+        try:
+            done = imported(Path(word), directory, gateway, key, progress)
+        except CaptureError as error:
+            progress.clear()
+            print(f"buscoupler capture: {plain(str(error))}", file=sys.stderr)
+            status = 1
+            continue
+        progress.clear()
+        held = f", {done.held:,} were there already" if done.held else ""
+        print(plain(f"{word}: {done.format}, {done.written:,} rows{held}"), file=sys.stderr)
+        for line in done.told:
+            print(plain(f"{word}: left out: {line}"), file=sys.stderr)
+        status |= not done.written + done.held
+    return status
+
+
+def source_format(path: Path) -> Format | None:
+    """Return the format of a file that is there, None if it is none that is known."""
+    from capture.formats.source import Source
+
+    with Source(path) as source:
+        try:
+            return format_of(str(path), source.head)
+        except CaptureError:
+            return None
+
+
+def format_for(target: str, key: str | None, is_directory: bool) -> str:
+    """Return the key of the format that a file is written in. Raises `CaptureError`."""
+    form = BY_KEY[key] if key else by_name(target) or PCAPNG
+    if form is PCAPNG and not is_directory and key is None:
+        form = BY_KEY["can-pcapng"]
+    if not form.writes and form is not PCAPNG:
+        raise CaptureError(f"{target}: {form.key} is only read")
+    return form.key
+
+
+def export_frames(source: Path, target: str, key: str) -> int:
+    """Write the CAN frames of a directory or a file, and messages where they fit. Return 0; or 1 for none."""
+    from capture.formats.exports import exported, frames_in
+
+    form = BY_KEY[key]
+    has_rows = form.messages and (source.is_dir() or source_format(source) is PCAPNG)
+    rows = (row for row in read(source) if row.kind == Kind.FRAME) if has_rows else ()
+    names = Names(given(str(source))) if has_rows and source.is_dir() else Names()
+    with frames_in(source) as found:
+        count, messages = exported(found, form, target, (rows, names))
+        told = list(found.told.lines())
+    none = ": a tap with `wire: true` records them, of a bridge side of CAN with a protocol"
+    more = f", {messages:,} messages" if messages else "" if count else none
+    print(f"{count:,} CAN frames{more}", file=sys.stderr)
+    for line in told:
+        print(plain(f"left out: {line}"), file=sys.stderr)
+    return int(not count + messages)

@@ -1,0 +1,219 @@
+"""Logs of Vector's tools as text (ASC): frames of CAN and CAN FD, read and written. Needs numpy.
+
+Source: python-can's can.io.asc, and the logs of CANoe and CANalyzer. Times count from the date of the trigger
+block, which has no zone: it is read and written as UTC. Other lines (statistics, chip states) are left out.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, BinaryIO, Final
+
+from bus.wire.identifier import ERROR, EXTENDED, IDENTIFIER, REMOTE, STANDARD_MAX
+from capture.formats.columns import CODES, Builder, Numbers, channel_of, classic
+from capture.formats.source import Source, Told, line_blocks
+from capture.frames import CLASSIC_DATA, STATE, SWITCH, Frames
+
+_TIME: Final = r"\s*(\d{1,10})\.(\d{1,9})\s+"
+_CLASSIC: Final = re.compile(
+    _TIME + r"(\d{1,3})\s+([0-9a-f]{1,10})(x?)\s+(rx|tx)\s+([dr])(?:\s+([0-9a-f]{1,2}))?((?:\s.*)?)$", re.I
+)
+_ERROR: Final = re.compile(_TIME + r"(\d{1,3})\s+ErrorFrame\b", re.I)
+_FD: Final = re.compile(
+    _TIME + r"CANFD\s+(\d{1,3})\s+(rx|tx)\s+([0-9a-f]{1,10})(x?)\s+(?:(?!\d\s)\S+\s+)?([01])\s+([01])\s+"
+    r"([0-9a-f]{1,2})\s+(\d{1,2})((?:\s.*)?)$",
+    re.I,
+)
+_DATE: Final = re.compile(r"\s*(?:date|begin\s+triggerblock)\s+\w+\s+(.+?)\s*$", re.I)
+_BASE: Final = re.compile(r"\s*base\s+(hex|dec)(?:\s+timestamps\s+(absolute|relative))?", re.I)
+_HEADER: Final = re.compile(
+    r"\s*(//|$|(no\s+)?internal events|end triggerblock|[\d.]+\s+start of measurement)", re.I
+)
+_EDL, _REMOTE_FD = 0x1000, 0x10
+_FLAGS_AT: Final = 2  # behind the data: duration, length, flags
+_MONTHS: Final = {
+    name: number
+    for number, names in enumerate(
+        (
+            "jan",
+            "feb",
+            "mar mär mrz",
+            "apr",
+            "may mai",
+            "jun",
+            "jul",
+            "aug",
+            "sep",
+            "oct okt",
+            "nov",
+            "dec dez",
+        ),
+        1,
+    )
+    for name in names.split()
+}
+_FORMS: Final = (
+    "%m %d %I:%M:%S.%f %p %Y",
+    "%m %d %I:%M:%S %p %Y",
+    "%m %d %H:%M:%S.%f %Y",
+    "%m %d %H:%M:%S %Y",
+)
+_BAD: Final = "lines that are no CAN frame"
+
+
+def read(source: Source, style: dict[str, Any]) -> Iterator[Frames]:
+    """Read frames. `style` learns the step of times."""
+    style["step_ns"] = 1000
+    log = _Log(source.told, style)
+    for block in line_blocks(source):
+        for line in block.decode("latin-1").splitlines():
+            log.take(line)
+        if len(log.built):
+            yield log.built.take()
+
+
+class _Log:
+    """A log that is read."""
+
+    def __init__(self, told: Told, style: dict[str, Any]) -> None:
+        self.built = Builder()
+        self._told, self._style = told, style
+        self._base, self._relative, self._begin_ns, self._last_ns = 16, False, 0, 0
+
+    def take(self, line: str) -> None:
+        """Take a line: a frame, or a piece of the header."""
+        try:
+            known = self._frame(line) or self._head(line)
+        except (ValueError, OverflowError):
+            known = False
+        if not known:
+            self._told.leave(_BAD, 1, line)
+
+    def _head(self, line: str) -> bool:
+        if found := _DATE.match(line):
+            self._begin_ns = _date_ns(found[1])
+        elif found := _BASE.match(line):
+            self._base = 10 if found[1].lower() == "dec" else 16
+            self._relative = (found[2] or "").lower() == "relative"
+        else:
+            return bool(_HEADER.match(line))
+        return True
+
+    def _when(self, seconds: str, fraction: str) -> int:
+        if len(fraction) > 6:
+            self._style["step_ns"] = 1
+        offset_ns = int(seconds) * 10**9 + int(fraction.ljust(9, "0"))
+        self._last_ns = self._last_ns + offset_ns if self._relative else offset_ns
+        return self._begin_ns + self._last_ns
+
+    def _frame(self, line: str) -> bool:
+        if found := _CLASSIC.match(line):
+            return self._classic(found)
+        if found := _FD.match(line):
+            return self._fd(found)
+        if found := _ERROR.match(line):
+            name, size = channel_of(int(found[3])), CLASSIC_DATA
+            return self.built.add(self._when(found[1], found[2]), name, False, ERROR, size, 0, False, b"")
+        return False
+
+    def _identifier(self, digits: str, wide: str) -> int:
+        number = int(digits, self._base)
+        if number > (IDENTIFIER if wide else STANDARD_MAX):
+            raise ValueError
+        return number | (EXTENDED if wide else 0)
+
+    def _bytes(self, words: list[str]) -> bytes:
+        return bytes(int(word, self._base) for word in words)
+
+    def _classic(self, found: re.Match[str]) -> bool:
+        seconds, fraction, channel, digits, wide, direction, kind, code, rest = found.groups()
+        identifier = self._identifier(digits, wide)
+        size, marks = classic(int(code or "0", 16))
+        is_remote = kind.lower() == "r"
+        data = b"" if is_remote else self._bytes(rest.split()[:size])
+        if len(data) < size and not is_remote:
+            return False
+        identifier |= REMOTE if is_remote else 0
+        is_sent, name = direction.lower() == "tx", channel_of(int(channel))
+        return self.built.add(
+            self._when(seconds, fraction), name, is_sent, identifier, size, marks, False, data
+        )
+
+    def _fd(self, found: re.Match[str]) -> bool:
+        seconds, fraction, channel, direction, digits, wide, switch, state, code, length, rest = (
+            found.groups()
+        )
+        size, words = int(length), rest.split()
+        data = self._bytes(words[:size])
+        if len(data) < size:
+            return False
+        flags = int(words[size + _FLAGS_AT], 16) if len(words) > size + _FLAGS_AT else _EDL
+        is_fd, identifier = bool(flags & _EDL), self._identifier(digits, wide)
+        marks = (SWITCH if switch == "1" else 0) | (STATE if state == "1" else 0)
+        if not is_fd:
+            size, marks = classic(int(code, 16))
+            identifier |= REMOTE if flags & _REMOTE_FD else 0
+        is_sent, name = direction.lower() == "tx", channel_of(int(channel))
+        return self.built.add(
+            self._when(seconds, fraction), name, is_sent, identifier, size, marks, is_fd, data
+        )
+
+
+def _date_ns(text: str) -> int:
+    """Return the time of a date as ASC has it, such as `Sep 30 03:06:13.191 pm 2017`. Raises `ValueError`."""
+    month, _, rest = text.partition(" ")
+    number = _MONTHS.get(month.lower()[:3])
+    for form in _FORMS:
+        try:
+            found = datetime.strptime(f"{number} {rest}", form).replace(tzinfo=UTC)
+            return round(found.timestamp() * 1000) * 10**6
+        except ValueError:
+            continue
+    raise ValueError(text)
+
+
+class Writer:
+    """A writer of the log, in hex, with times from the trigger on: the first frame's, cut to ms."""
+
+    def __init__(self, file: BinaryIO, style: dict[str, Any]) -> None:
+        self._file, self._numbers = file, Numbers()
+        self._step_ns = 1 if style.get("step_ns") == 1 else 1000
+        self._begin_ns: int | None = None
+
+    def add(self, frames: Frames) -> None:
+        """Write frames."""
+        lines = list[str]()
+        if self._begin_ns is None:
+            self._begin_ns = int(frames.ts_ns[0]) // 10**6 * 10**6
+            when = datetime.fromtimestamp(self._begin_ns // 10**9, UTC)
+            date = f"{when:%a %b %d %H:%M:%S}.{self._begin_ns // 10**6 % 1000:03} {when:%Y}"
+            lines += [f"date {date}", "base hex  timestamps absolute", "internal events logged",
+                      f"Begin Triggerblock {date}", f"{self._time(0)} Start of measurement"]  # fmt: skip
+        numbers = [self._numbers.of(name) for name in frames.names]
+        columns = zip(*(column.tolist() for column in frames.columns[:-1]), strict=True)
+        for (ts_ns, channel, is_sent, *rest), data in zip(columns, frames.data, strict=True):
+            time, way = self._time(ts_ns - self._begin_ns), "Tx" if is_sent else "Rx"
+            lines.append(f"{time} {_line(numbers[channel], way, data.tobytes(), *rest)}")
+        self._file.write(("\n".join(lines) + "\n").encode())
+
+    def _time(self, offset_ns: int) -> str:
+        seconds, ns = divmod(max(0, offset_ns), 10**9)
+        return f"{seconds:>4}.{ns:09}" if self._step_ns == 1 else f"{seconds:>4}.{ns // 1000:06}"
+
+    def close(self) -> None:
+        """Write the end of the trigger block."""
+        self._file.write(b"End TriggerBlock\n")
+
+
+def _line(channel: int, way: str, data: bytes, *row: Any) -> str:
+    number, size, marks, is_fd = row
+    word = f"{number & IDENTIFIER:X}{'x' if number & EXTENDED else ''}"
+    octets = data[:size].hex(" ").upper()
+    if is_fd:
+        switch, state = marks & SWITCH, bool(marks & STATE)
+        flags = _EDL | (0x2000 if switch else 0) | (0x4000 if state else 0)
+        text = f"CANFD {channel:>3} {way:<4} {word:>8}  {'':>32} {switch} {state:d} {CODES[size]:x}"
+        return f"{text} {size:>2} {octets} {0:>8} {0:>4} {flags:>8X} {0:>8} {0:>8} {0:>8} {0:>8} {0:>8}"
+    if number & REMOTE:
+        return f"{channel}  {word:<15} {way:<4} r {marks or size:x}"
+    return f"{channel}  {word:<15} {way:<4} d {marks or size:x} {octets}".rstrip()

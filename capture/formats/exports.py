@@ -1,0 +1,211 @@
+"""CAN frames of captures and files, written into a file of the field. Needs numpy and pyarrow."""
+
+import gzip
+import json
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import BinaryIO, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from bus.errors import words_of
+from bus.names import Names
+from capture.files import CaptureError, boot_of, finished, gateway_of, is_ours, opened
+from capture.formats.format import Format, RowOutput, Style
+from capture.formats.source import Source, Told
+from capture.formats.table import BY_KEY, format_of
+from capture.frames import FRAMES, Frames, Parsed, channel_name, frames_of, ordered, parsed
+from capture.pcapng import Packet
+from capture.schema import META_SOURCE, Direction, Kind
+
+_ROWS: Final = 1 << 16
+_COLUMNS: Final = ["ts_ns", "kind", "peer", "dir", "reason", "payload"]
+_ITEM: Final = f"{FRAMES}:".encode()
+OTHERS: Final = "rows that are no CAN frames"
+
+
+Rows = tuple[Iterable[Packet], Names]
+"""Messages of a capture, and the names of their tokens."""
+
+
+class Found(NamedTuple):
+    """The CAN frames of a capture or a file, how that wrote them, and what is left out meanwhile."""
+
+    format: str
+    style: Style
+    frames: Iterator[Frames]
+    told: Told
+
+
+@contextmanager
+def frames_in(path: Path, key: str | None = None) -> Iterator[Found]:
+    """Open the CAN frames of a directory, in the order of time, or of a file. Raises `CaptureError`."""
+    if path.is_dir() or (not path.exists() and str(path) != "-"):
+        yield _in_directory(path)
+        return
+    with Source(path) as source:
+        form = BY_KEY[key] if key else format_of(str(path), source.head)
+        style: Style = {}
+        frames = _of_items(form.read(source, style), source.told)
+        first = next(frames, None)  # the style is learned from it
+        yield Found(form.key, style, _behind(first, frames), source.told)
+
+
+def _behind(first: Frames | None, frames: Iterator[Frames]) -> Iterator[Frames]:
+    if first is not None:
+        yield first
+        yield from frames
+
+
+def _in_directory(root: Path) -> Found:
+    paths, told = finished(root), Told()
+    runs = [list(run) for _, run in groupby(paths, lambda path: (gateway_of(path), boot_of(path)))]
+    frames = ordered([_of_run(run, told) for run in runs])
+    with opened(paths[0]) as file:
+        source = json.loads((file.metadata.metadata or {}).get(META_SOURCE.encode(), b"{}"))
+    return Found(source.get("format", ""), source.get("style", {}), frames, told)
+
+
+def _of_run(paths: list[Path], told: Told) -> Iterator[Frames]:
+    for path in paths:
+        with opened(path) as file:
+            if not is_ours(file):
+                raise CaptureError(
+                    f"{path}: rewritten by another program; only pipeline jobs read such files"
+                )
+            for batch in file.iter_batches(_ROWS, columns=_COLUMNS):
+                frames = frames_of(batch)
+                recorded = pa.compute.sum(pa.compute.not_equal(batch["kind"], Kind.CONTENTS.value)).as_py()
+                told.leave(OTHERS, recorded - len(frames))
+                yield frames
+
+
+def _of_items(items: Iterator[Frames | list[Packet]], told: Told) -> Iterator[Frames]:
+    for item in items:
+        frames = item if isinstance(item, Frames) else _of_packets(item, told)
+        if len(frames):
+            yield frames
+
+
+def _of_packets(packets: list[Packet], told: Told) -> Frames:
+    """Return the CAN frames among rows."""
+    rows = [one for one in packets if one.kind == Kind.WIRE and one.message.startswith(_ITEM)]
+    found: Parsed = parsed(pa.array([one.message[len(_ITEM) :] for one in rows], pa.binary()))
+    told.leave(OTHERS, sum(one.kind != Kind.NAMES for one in packets) - len(found.ids))
+    rows = [row for row, good in zip(rows, found.good.tolist(), strict=True) if good]
+    names = list(dict.fromkeys(channel_name(row.peer) for row in rows))
+    channel = np.array([names.index(channel_name(row.peer)) for row in rows], np.int64)
+    is_sent = np.array([row.dir == Direction.TX for row in rows], np.bool_)
+    times = np.array([row.ts_ns for row in rows], np.int64)
+    return Frames.of([times, channel, is_sent, *found[:-1]], names)
+
+
+def exported(found: Found, form: Format, target: str, rows: Rows | None = None) -> tuple[int, int]:
+    """Write frames to a file (`-`: the standard output), packed as its name says. Return their number, and
+    that of the messages.
+
+    With `rows`, a format that holds messages gets these too. What the format cannot hold is added to what was
+    left out. Raises `CaptureError`.
+    """
+    count, messages, losses = 0, 0, Losses(form, found.told)
+    style = found.style if found.format == form.key else {}
+    try:
+        with _opened(target, form.seeks) as file:
+            output = form.output(file, style)
+            for frames in found.frames:
+                fitted = losses.fitted(frames, output_step_ns(form, style))
+                if len(fitted):
+                    output.add(fitted)
+                    count += len(fitted)
+            if rows is not None and isinstance(output, RowOutput):
+                messages = output.add_rows(*rows)
+                found.told.counts[OTHERS] -= messages
+            output.close()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise CaptureError(f"{target}: {words_of(error)}") from error
+    return count, messages
+
+
+def output_step_ns(form: Format, style: Style) -> int:
+    """Return the finest step of time that a file of a style has."""
+    step_ns: int = style.get("step_ns", form.step_ns)
+    return step_ns
+
+
+class Losses:
+    """The count of what a format cannot hold of the frames that are written."""
+
+    def __init__(self, form: Format, told: Told) -> None:
+        self._form, self._told = form, told
+        self._channels = set[str]()
+        self._first_ns: int | None = None
+
+    def fitted(self, frames: Frames, step_ns: int) -> Frames:
+        """Return the frames that the format holds, and count what they lose in it."""
+        form, told = self._form, self._told
+        left = np.zeros(len(frames), np.bool_)
+        for word, held, which in (
+            ("CAN FD frames", form.fd, frames.is_fd),
+            ("remote frames", form.remote, frames.is_remote),
+            ("error frames", form.errors, frames.is_error),
+        ):
+            if not held:
+                told.leave(f"{word}, which {form.key} does not have", int((which & ~left).sum()))
+                left |= which
+        kept = frames.chosen(~left) if left.any() else frames
+        if form.relative:
+            kept = self._from_first(kept)
+        if not form.codes:
+            codes = int(((kept.marks != 0) & ~kept.is_fd).sum())
+            told.leave(f"length codes above 8, which {form.key} does not have: 8 is written", codes)
+        if not form.directions:
+            told.leave(f"frames that were sent, which {form.key} does not tell", int(kept.is_sent.sum()))
+        if step_ns > 1:
+            cut = int((kept.ts_ns % step_ns != 0).sum())
+            told.leave(f"times cut to {step_ns:,} ns, the step of {form.key}", cut)
+        if not form.channels:
+            self._channels.update(frames.names)
+            if len(self._channels) > 1:
+                told.counts[f"channels, which {form.key} does not tell apart"] = len(self._channels)
+        return kept
+
+    def _from_first(self, frames: Frames) -> Frames:
+        """Give frames that are before the first one its time."""
+        if self._first_ns is None and len(frames):
+            self._first_ns = int(frames.ts_ns[0]) // 10**6 * 10**6
+        early = frames.ts_ns < (self._first_ns or 0)
+        if not early.any():
+            return frames
+        self._told.leave("times before the first frame: its time is written", int(early.sum()))
+        return replace(frames, ts_ns=np.maximum(frames.ts_ns, self._first_ns or 0))
+
+
+@contextmanager
+def _opened(target: str, seeks: bool) -> Iterator[BinaryIO]:
+    """Open a file for writing, which is packed if its name says so; one that seeks is made aside first."""
+    packed = target.lower().endswith((".gz", ".zst"))
+    with ExitStack() as stack:
+        plain = sys.stdout.buffer if target == "-" else stack.enter_context(Path(target).open("wb"))
+        file: BinaryIO = plain
+        if target.lower().endswith(".gz"):
+            file = stack.enter_context(gzip.GzipFile("", "wb", 6, plain, 0))  # type: ignore[assignment]
+        elif packed:
+            file = stack.enter_context(pa.CompressedOutputStream(plain, "zstd"))
+        if not seeks or (target != "-" and not packed):
+            yield file
+        else:
+            aside = stack.enter_context(TemporaryFile())
+            yield aside
+            aside.seek(0)
+            shutil.copyfileobj(aside, file)
+        if target == "-":
+            file.flush()

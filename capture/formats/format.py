@@ -1,0 +1,98 @@
+"""The record of a format of files: what readers, the command, its help, the page and tests are made of."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, runtime_checkable
+
+from bus.extras import lacking
+from capture.files import CaptureError
+
+if TYPE_CHECKING:
+    from bus.names import Names
+    from capture.formats.source import Source
+    from capture.frames import Frames
+    from capture.pcapng import Packet
+
+Style = dict[str, Any]
+"""How a file writes what can be written in several ways, as JSON takes it. A reader learns it, and a writer
+of the same format follows it, so that a file that is imported and exported is the same, byte for byte."""
+
+
+class Output(Protocol):
+    """A writer of frames into a file. It raises `OSError`."""
+
+    def add(self, frames: "Frames") -> None:
+        """Write frames."""
+
+    def close(self) -> None:
+        """Write what stands at the end of the file, which stays open."""
+
+
+@runtime_checkable
+class RowOutput(Output, Protocol):
+    """A writer of messages, too."""
+
+    def add_rows(self, rows: "Iterable[Packet]", names: "Names") -> int:
+        """Write messages, with the names of their tokens. Return their number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """A format of files.
+
+    `reads` names, as `module:thing`, a generator of a `Source` and a `Style`; `writes` an `Output` made of a
+    file and a `Style`; each is "" where it is not read, or not written.
+
+    `fd` to `directions` say what a frame keeps in it. `step_ns` is the finest step of its times. `signs` are
+    the beginnings of its files, `looks` a regular expression for a line of a text, and `suffixes` the ends of
+    names.
+    """
+
+    key: str
+    help: str
+    suffixes: tuple[str, ...]
+    reads: str = ""
+    writes: str = ""
+    signs: tuple[bytes, ...] = ()
+    looks: bytes = b""
+    step_ns: int = 1
+    fd: bool = True
+    remote: bool = True
+    errors: bool = True
+    codes: bool = True
+    channels: bool = True
+    directions: bool = True
+    relative: bool = False
+    """Its times count from the first frame, cut to ms; none is before that."""
+    rows: bool = False
+    """It holds all rows of a capture, not only CAN frames."""
+    messages: bool = False
+    """It holds the messages of buses, too."""
+    exact: bool = True
+    """A file of ours that is read and written again is the same, byte for byte."""
+    torn: bool = True
+    """A file that is cut off is read up to there."""
+    seeks: bool = False
+    """Its writer goes back in the file."""
+    package: str = ""
+    extra: str = ""
+
+    def read(self, source: "Source", style: Style) -> "Iterator[Frames | list[Packet]]":
+        """Read a file. Raises `CaptureError` if it is none of this format, or a package is missing."""
+        found: Iterator[Frames | list[Packet]] = self._loaded(self.reads)(source, style)
+        return found
+
+    def output(self, file: BinaryIO, style: Style) -> Output:
+        """Begin to write a file. Raises `CaptureError` if a package is missing."""
+        made: Output = self._loaded(self.writes)(file, style)
+        return made
+
+    def _loaded(self, name: str) -> Any:
+        module, _, thing = name.partition(":")
+        try:
+            return getattr(import_module(module), thing)
+        except ModuleNotFoundError as error:
+            missing = (error.name or "").partition(".")[0]
+            extra = self.extra if missing == self.package else "capture"
+            raise CaptureError(lacking(self.key, missing, extra)) from None

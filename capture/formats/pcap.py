@@ -1,0 +1,377 @@
+"""pcap and pcapng, read many packets at a time, and written for CAN: SocketCAN's link type, and ours.
+
+Sources: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng, and the link types of tcpdump.org. A packet of link
+type 227 is the CAN identifier as u32 big-endian, length u8, flags u8 (0x04: an FD frame), u8, length code u8,
+and the data. Cooked packets of Linux (113, 276) have such frames behind their own header, in the byte order
+of the machine. What a capture of ours wrote, of link type 147, comes as rows. Needs numpy.
+"""
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import Any, BinaryIO, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from capture import pcapng
+from capture.files import CaptureError
+from capture.formats.source import Source, Told
+from capture.frames import (
+    CLASSIC_BYTES,
+    CLASSIC_DATA,
+    FD_BYTES,
+    FD_DATA,
+    STATE,
+    SWITCH,
+    Flags,
+    Frames,
+    Ints,
+    Octets,
+    codes_of,
+)
+from capture.pcapng import LINKTYPE_USER0, Packet
+
+CAN, SLL, SLL2 = 227, 113, 276
+_FDF: Final = 0x04
+_XL: Final = 0x80
+_HEAD: Final = 8
+_SNAP: Final = 262_144
+_PACKET_BYTES_MAX: Final = 1 << 24
+_TIME_MAX_NS: Final = (1 << 63) - 1
+_PCAP: Final = {
+    b"\xd4\xc3\xb2\xa1": ("<", 1000), b"\xa1\xb2\xc3\xd4": (">", 1000),
+    b"\x4d\x3c\xb2\xa1": ("<", 1), b"\xa1\xb2\x3c\x4d": (">", 1),
+}  # fmt: skip
+_SECTION: Final = b"\x0a\x0d\x0d\x0a"
+MAGICS: Final = (_SECTION, *_PCAP)
+_CUT: Final = "packet at the end that is cut off"
+_COOKED: Final = {
+    SLL: (16, 0, 14),
+    SLL2: (20, 10, 0),
+}  # bytes of the header; where packet type and protocol are
+_PROTOCOLS: Final = (0x000C, 0x000D)
+_OUTGOING: Final = 4
+
+
+class _Packets(NamedTuple):
+    """Packets: where they begin in `octets`, how long they are, when, their direction, and their interface in
+    a list of such."""
+
+    octets: Octets
+    start: Ints
+    size: Ints
+    ts_ns: Ints
+    is_sent: Flags
+    channel: Ints
+
+    def chosen(self, which: npt.NDArray[np.generic]) -> "_Packets":
+        """Return some of the packets."""
+        return _Packets._make([self.octets, *(column[which] for column in self[1:])])
+
+
+class _Link(NamedTuple):
+    link_type: int
+    name: str
+    order: str
+    ns: float  # of one tick
+
+
+def read(source: Source, style: dict[str, Any]) -> Iterator[Frames | list[Packet]]:
+    """Read CAN frames, and rows of captures of ours. `style` learns of pcap whether its times are in us.
+
+    Raises `CaptureError` if the file is neither pcap nor pcapng.
+    """
+    magic = source.head[:4]
+    if magic == _SECTION:
+        return _Section(source).read()
+    if magic not in _PCAP:
+        raise CaptureError(f"{source.path}: not a pcap or pcapng file")
+    order, step_ns = _PCAP[magic]
+    style.update(step_ns=step_ns, order=order)
+    return _read_pcap(source, order, step_ns)
+
+
+def _read_pcap(source: Source, order: str, step_ns: int) -> Iterator[Frames | list[Packet]]:
+    data, head = source.read(), Struct(f"{order}4I")
+    if len(data) < 24:
+        source.told.leave(_CUT)
+        return
+    link_type = Struct(f"{order}I").unpack_from(data, 20)[0] & 0xFFFF
+    link = _Link(link_type, "can0", order, step_ns)
+    rest = data[24:]
+    while True:
+        places, times, sizes, at, end = list[int](), list[int](), list[int](), 0, len(rest)
+        while at + 16 <= end:
+            seconds, fraction, size, _ = head.unpack_from(rest, at)
+            if size > _PACKET_BYTES_MAX:
+                source.told.leave("rest behind a damaged packet")
+                yield from _found(rest, places, sizes, times, link, source.told)
+                return
+            if at + 16 + size > end:
+                break
+            places.append(at + 16)
+            sizes.append(size)
+            times.append(seconds * 10**9 + fraction * step_ns)
+            at += 16 + size
+        yield from _found(rest, places, sizes, times, link, source.told)
+        piece = source.read()
+        if not piece:
+            source.told.leave(_CUT, int(at < end))
+            return
+        rest = rest[at:] + piece
+
+
+def _found(
+    data: bytes, places: list[int], sizes: list[int], times: list[int], link: _Link, told: Told
+) -> Iterator[Frames | list[Packet]]:
+    if places:
+        none = np.zeros(len(places), np.int64)
+        start, size, ts_ns = (np.array(column, np.int64) for column in (places, sizes, times))
+        packets = _Packets(_octets(data), start, size, ts_ns, none.astype(np.bool_), none)
+        yield from _of_links(packets, [link], data, told)
+
+
+def _octets(data: bytes) -> Octets:
+    return np.frombuffer(data + bytes(FD_BYTES + 32), np.uint8)
+
+
+def _of_links(
+    packets: _Packets, links: list[_Link], data: bytes, told: Told
+) -> Iterator[Frames | list[Packet]]:
+    """Yield what packets hold: of CAN together, in the order of the file, of all else by interface."""
+    types = np.array([link.link_type for link in links])[packets.channel]
+    if (types == CAN).any():
+        names = [link.name for link in links]
+        yield from _some(frames_of(packets.chosen(types == CAN), names, ">u4", told))
+    if (types == LINKTYPE_USER0).any():
+        yield from _rows(packets.chosen(types == LINKTYPE_USER0), links, data, told)
+    others = (types != CAN) & (types != LINKTYPE_USER0)
+    for number in np.unique(packets.channel[others]).tolist():
+        yield from _of_link(packets.chosen(packets.channel == number), links[number], told)
+
+
+def _rows(packets: _Packets, links: list[_Link], data: bytes, told: Told) -> Iterator[list[Packet]]:
+    """Yield the rows of a capture of ours."""
+    columns = (column.tolist() for column in (packets.channel, packets.start, packets.size, packets.ts_ns))
+    rows = [
+        row
+        for channel, start, size, ts_ns in zip(*columns, strict=True)
+        if (row := pcapng.decode(ts_ns, links[channel].name, data[start : start + size]))
+    ]
+    told.leave("packets of our link type that are no rows", len(packets.start) - len(rows))
+    if rows:
+        yield rows
+
+
+def _of_link(packets: _Packets, link: _Link, told: Told) -> Iterator[Frames]:
+    """Yield what packets of one interface hold, which is cooked."""
+    if link.link_type in _COOKED:
+        for part, name in _cooked(packets, link, told):
+            yield from _some(frames_of(part, [name], f"{link.order}u4", told))
+    else:
+        told.leave(f"packets of link type {link.link_type}, which is not CAN", len(packets.start))
+
+
+def _some(frames: Frames) -> Iterator[Frames]:
+    if len(frames):
+        yield frames
+
+
+def _cooked(packets: _Packets, link: _Link, told: Told) -> Iterator[tuple[_Packets, str]]:
+    """Yield the CAN frames of a cooked capture of Linux, by interface where it tells that."""
+    head, type_at, protocol_at = _COOKED[link.link_type]
+    octets, start = packets.octets, packets.start
+    is_old = link.link_type == SLL
+    protocol = octets[start + protocol_at].astype(np.int64) << 8 | octets[start + protocol_at + 1]
+    kind = octets[start + type_at + is_old]
+    is_can = np.isin(protocol, _PROTOCOLS) & (packets.size >= head)
+    told.leave("cooked packets that are not CAN", int((~is_can).sum()))
+    index = np.zeros(len(start), np.int64)
+    if not is_old:
+        for place in range(4, 8):
+            index = index << 8 | octets[start + place]
+    found = packets._replace(
+        start=start + head, size=packets.size - head, is_sent=kind == _OUTGOING, channel=index * 0
+    )
+    for number in np.unique(index[is_can]).tolist():
+        yield found.chosen(is_can & (index == number)), link.name if is_old else f"if{number}"
+
+
+def frames_of(packets: _Packets, names: list[str], order: str, told: Told) -> Frames:
+    """Return the CAN frames in packets of SocketCAN's link type, whose identifiers have a byte order."""
+    octets, start, captured = packets.octets, packets.start, packets.size
+    head = octets[np.minimum(start[:, None] + np.arange(_HEAD), len(octets) - 1)]
+    ids = np.ascontiguousarray(head[:, :4]).view(order).reshape(-1).astype(np.uint32)
+    sizes, flags = head[:, 4], head[:, 5]
+    is_fd = ((flags & _FDF) != 0) | (sizes > CLASSIC_DATA) | (captured >= FD_BYTES)
+    whole = (captured >= _HEAD + sizes.astype(np.int64)) & (captured >= _HEAD)
+    good = whole & (sizes <= np.where(is_fd, FD_DATA, CLASSIC_DATA)) & (packets.ts_ns >= 0)
+    is_xl = (captured > 4) & ((head[:, 4] & _XL) != 0)
+    told.leave("CAN XL frames", int(is_xl.sum()))
+    told.leave("packets that are no whole CAN frame", int((~good & ~is_xl).sum()))
+    good &= ~is_xl
+    ids, sizes, flags, is_fd, codes = (column[good] for column in (ids, sizes, flags, is_fd, head[:, 7]))
+    width = FD_DATA if len(sizes) and sizes.max() > CLASSIC_DATA else CLASSIC_DATA
+    data = octets[np.minimum(start[good][:, None] + _HEAD + np.arange(width), len(octets) - 1)]
+    data = np.where(np.arange(width) < sizes[:, None], data, 0).astype(np.uint8)
+    marks = np.where(is_fd, flags & (SWITCH | STATE), codes_of(codes, sizes)).astype(np.uint8)
+    when = packets.ts_ns[good], packets.channel[good], packets.is_sent[good]
+    return Frames(*when, ids, sizes, marks, is_fd, data, names)
+
+
+class _Section:
+    """A pcapng file that is read."""
+
+    def __init__(self, source: Source) -> None:
+        self._source, self._told = source, source.told
+        self._links: list[_Link] = []
+        self._order = ""
+
+    def read(self) -> Iterator[Frames | list[Packet]]:
+        """Read all packets of all sections."""
+        rest = b""
+        while piece := self._source.read():
+            rest += piece
+            at, packets = 0, list[int]()
+            while at + 12 <= len(rest):
+                if rest[at : at + 4] == _SECTION:
+                    yield from self._packets(rest, packets)  # of the section before, with its interfaces
+                    packets = []
+                    self._begin(rest[at + 8 : at + 12])
+                kind, size = Struct(f"{self._order or '<'}II").unpack_from(rest, at)
+                if not self._order or not 12 <= size <= _PACKET_BYTES_MAX or size % 4:
+                    yield from self._packets(rest, packets)
+                    self._told.leave("rest behind a damaged block")
+                    return
+                if at + size > len(rest):
+                    break
+                at += size
+                if kind == 6:
+                    packets.append(at - size)
+                else:
+                    self._other(kind, rest[at - size + 8 : at - 4])
+            yield from self._packets(rest, packets)
+            rest = rest[at:]
+        self._told.leave(_CUT, int(bool(rest)))
+
+    def _begin(self, magic: bytes) -> None:
+        self._order = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}.get(magic, "")
+        self._links = []
+
+    def _other(self, kind: int, body: bytes) -> None:
+        if kind == 1 and len(body) >= 8:
+            found = pcapng.read_interface(body, self._order)
+            name = found.name or f"can{len(self._links)}"
+            self._links.append(_Link(found.link_type, name, self._order, found.ns))
+        elif kind in (2, 3):
+            self._told.leave("packets in blocks of an old or a simple form")
+
+    def _packets(self, data: bytes, places: list[int]) -> Iterator[Frames | list[Packet]]:
+        """Yield what packets hold, by interface."""
+        if not places:
+            return
+        octets, at = _octets(data), np.array(places, np.int64)
+        words = octets[at[:, None] + np.arange(28)].view(f"{self._order}u4").astype(np.int64)
+        size, number, high, low, captured = (words[:, column] for column in (1, 2, 3, 4, 5))
+        good = (captured <= size - 32) & (number < len(self._links))
+        self._told.leave("damaged packets", int((~good).sum()))
+        is_sent = self._outbound(octets, at + 28 + (captured + 3 & ~3), at + size - 4, good)
+        times = np.zeros(len(at), np.int64)
+        for which in np.unique(number[good]).tolist():
+            mine = good & (number == which)
+            ticks = high[mine].astype(np.uint64) << np.uint64(32) | low[mine].astype(np.uint64)
+            times[mine], good[mine] = _times(ticks, self._links[which].ns)
+            self._told.leave("packets of a time that no capture can hold", int((mine & ~good).sum()))
+        packets = _Packets(octets, at + 28, captured, times, is_sent, number).chosen(good)
+        if len(packets.start):
+            yield from _of_links(packets, self._links, data, self._told)
+
+    def _outbound(self, octets: Octets, start: Ints, end: Ints, good: Flags) -> Flags:
+        """Return which packets say in their flags that they were sent."""
+        there = good & (end - start >= 8)
+        at = np.where(there, start, 0)
+        words = octets[at[:, None] + np.arange(8)]
+        halves = words[:, :4].copy().view(f"{self._order}u2")
+        flags = words[:, 4:].copy().view(f"{self._order}u4").reshape(-1)
+        plain = there & (halves[:, 0] == 2) & (halves[:, 1] == 4)
+        is_sent = plain & ((flags & 3) == 2)
+        for one in np.flatnonzero(there & ~plain & (halves[:, 0] != 0)).tolist():
+            options = dict(pcapng.options_in(octets[start[one] : end[one]].tobytes(), self._order))
+            word = options.get(2, b"").ljust(4, b"\0")[:4]
+            is_sent[one] = int.from_bytes(word, "little" if self._order == "<" else "big") & 3 == 2
+        found: Flags = is_sent
+        return found
+
+
+def _times(ticks: Any, ns: float) -> tuple[Ints, Flags]:
+    """Return times in ns of ticks, and which of them a capture can hold."""
+    if ns >= 1 and ns == int(ns):
+        fits = ticks <= np.uint64(_TIME_MAX_NS // int(ns))
+        return np.where(fits, ticks, 0).astype(np.int64) * int(ns), fits
+    found = [int(tick * ns) for tick in ticks.tolist()]
+    fits = np.array([one <= _TIME_MAX_NS for one in found])
+    return np.array([one if one <= _TIME_MAX_NS else 0 for one in found], np.int64), fits
+
+
+def _packed(frames: Frames) -> Iterator[tuple[int, int, bool, bytes]]:
+    """Yield time, channel, direction and the packet of SocketCAN's link type, of each frame."""
+    is_fd = frames.is_fd
+    head = np.zeros((len(frames), FD_BYTES), np.uint8)
+    head[:, :4] = frames.ids.astype(">u4").view(np.uint8).reshape(-1, 4)
+    head[:, 4] = frames.sizes
+    head[:, 5] = np.where(is_fd, frames.marks | _FDF, 0)
+    head[:, 7] = np.where(is_fd, 0, frames.marks)
+    head[:, _HEAD : _HEAD + frames.data.shape[1]] = frames.data
+    raw = head.tobytes()
+    columns = frames.ts_ns, frames.channel, frames.is_sent, is_fd
+    for at, (ts_ns, channel, is_sent, fd) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+        start = at * FD_BYTES
+        yield ts_ns, channel, is_sent, raw[start : start + (FD_BYTES if fd else CLASSIC_BYTES)]
+
+
+class PcapWriter:
+    """A writer of pcap for CAN, with times in ns or, if `style` says so, in us."""
+
+    def __init__(self, file: BinaryIO, style: dict[str, Any]) -> None:
+        self._file = file
+        self._step_ns = 1000 if style.get("step_ns") == 1000 else 1
+        order = ">" if style.get("order") == ">" else "<"
+        magic = next(key for key, value in _PCAP.items() if value == (order, self._step_ns))
+        self._head = Struct(f"{order}4I").pack
+        file.write(magic + Struct(f"{order}HHiIII").pack(2, 4, 0, 0, _SNAP, CAN))
+
+    def add(self, frames: Frames) -> None:
+        """Write frames."""
+        parts = []
+        for ts_ns, _, _, data in _packed(frames):
+            seconds, ns = divmod(ts_ns, 10**9)
+            parts.append(self._head(seconds & 0xFFFFFFFF, ns // self._step_ns, len(data), len(data)) + data)
+        self._file.write(b"".join(parts))
+
+    def close(self) -> None:
+        """Do nothing: the file has no end of its own."""
+
+
+class PcapngWriter:
+    """A writer of pcapng for CAN: an interface for each channel, times in ns, directions as flags."""
+
+    def __init__(self, file: BinaryIO, style: dict[str, Any]) -> None:
+        self._file, self._places = file, dict[str, int]()
+        file.write(pcapng.head())
+
+    def add(self, frames: Frames) -> None:
+        """Write frames."""
+        parts = []
+        for name in frames.names:
+            if name not in self._places:
+                self._places[name] = len(self._places)
+                parts.append(pcapng.interface(name, CAN))
+        places = [self._places[name] for name in frames.names]
+        parts += [
+            pcapng.packet(places[channel], ts_ns, data, is_sent)
+            for ts_ns, channel, is_sent, data in _packed(frames)
+        ]
+        self._file.write(b"".join(parts))
+
+    def close(self) -> None:
+        """Do nothing: the file has no end of its own."""

@@ -1,0 +1,71 @@
+"""Rows of a capture made of packets of pcapng, many at a time. Needs numpy and pyarrow."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, groupby
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from capture import messages
+from capture.messages import NO_MESSAGE, PAD
+from capture.pcapng import Packet
+from capture.schema import COLUMNS, Kind
+
+_CODES: Final = frozenset(kind for kind in Kind if kind not in (Kind.CONTENTS, Kind.NAMES, Kind.TOPOLOGY))
+
+
+def are_rows(packet: Packet) -> bool:
+    """Return whether a packet is a row that a capture file has: of a known kind, with a name of a gateway."""
+    return packet.kind in _CODES and 0 <= packet.boot < 1 << 63 and 0 <= packet.cap_seq < 1 << 63
+
+
+def batches(packets: Sequence[Packet], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Make batches of rows of packets of one run of a recorder, in their order."""
+    for kind, some in groupby(packets, lambda packet: packet.kind):
+        run = list(some)
+        count = len(run)
+        columns: dict[str, Any] = {
+            name: pa.nulls(count, schema.field(name).type)
+            for name in (*NO_MESSAGE, "message_bytes", "payload")
+        }
+        columns |= {name: [getattr(one, name) for one in run] for name in _SAME}
+        columns |= {"count": [packet.messages for packet in run], "reason": pa.nulls(count, pa.string())}
+        columns |= _OWN.get(kind, _of_words)(run)
+        arrays = [_array(columns[one.name], schema.field(one.name).type) for one in COLUMNS]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+_SAME: Final = ("ts_ns", "boot", "cap_seq", "kind", "hub", "bus", "peer", "dir", "verdict")
+
+
+def _array(values: Any, kind: pa.DataType) -> pa.Array:
+    return values if isinstance(values, pa.Array) else pa.array(values, kind)
+
+
+def _of_messages(run: list[Packet]) -> dict[str, Any]:
+    sizes = [len(packet.message) for packet in run]
+    data = b"".join([*(packet.message for packet in run), PAD])
+    start = np.array([0, *accumulate(sizes[:-1])], np.int64)
+    columns, _ = messages.columns(data, start, np.array(sizes, np.int64))
+    columns["message_bytes"] = pa.array(columns["message_bytes"]).cast(pa.int32())
+    return {
+        name: column.cast(pa.list_(pa.uint32())) if name == "tokens" else column
+        for name, column in columns.items()
+    }
+
+
+def _of_items(run: list[Packet]) -> dict[str, Any]:
+    parts = [packet.message.partition(b":") for packet in run]
+    words = [word.decode(errors="replace") for word, _, _ in parts]
+    items = [item for _, _, item in parts]
+    return {"reason": words, "payload": items, "message_bytes": [len(item) for item in items]}
+
+
+def _of_words(run: list[Packet]) -> dict[str, Any]:
+    return {"reason": [packet.message.decode(errors="replace") for packet in run]}
+
+
+_OWN: Final[dict[int, Callable[[list[Packet]], dict[str, Any]]]] = {
+    Kind.FRAME: _of_messages, Kind.WIRE: _of_items
+}  # fmt: skip

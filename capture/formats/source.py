@@ -1,0 +1,193 @@
+"""Files of the field as they are read: unpacked if they are packed, in pieces, with what was left out.
+
+`.gz` and `.zst` are known by their first bytes. Memory is bounded, whatever a file says of itself.
+"""
+
+import sys
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Final
+
+from capture.files import CaptureError
+
+PIECE_BYTES: Final = 1 << 20
+LINE_BYTES_MAX: Final = 1 << 16
+_HEAD_BYTES: Final = 1 << 16
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_EXAMPLE_CHARS: Final = 60
+
+
+class Told:
+    """The account of what was left out of a file: how much for each reason, and the first example."""
+
+    def __init__(self) -> None:
+        self.counts = Counter[str]()
+        self.examples: dict[str, str] = {}
+
+    def leave(self, reason: str, count: int = 1, example: bytes | str = "") -> None:
+        """Count what is left out."""
+        if count > 0:
+            self.counts[reason] += count
+            if isinstance(example, bytes):
+                example = example.decode(errors="replace")
+            self.examples.setdefault(reason, example.strip()[:_EXAMPLE_CHARS])
+
+    def lines(self) -> Iterator[str]:
+        """Say what was left out, a line for each reason."""
+        for reason, count in (+self.counts).items():
+            example = self.examples.get(reason, "")
+            yield f"{count} {reason}" + (f", such as {example!r}" if example else "")
+
+
+class Source:
+    """A file of the field. `read` gives its bytes, unpacked; `head` its first ones, which `read` gives again.
+
+    Raises `CaptureError` if the file cannot be opened.
+    """
+
+    def __init__(self, path: Path, on_progress: Callable[[float], None] = lambda part: None) -> None:
+        self.path, self.told = path, Told()
+        self._on_progress = on_progress
+        try:
+            self._file: BinaryIO = sys.stdin.buffer if str(path) == "-" else path.open("rb")
+            self._size = path.stat().st_size if str(path) != "-" and path.is_file() else 0
+            first = self._file.read(_HEAD_BYTES)
+        except OSError as error:
+            raise CaptureError(f"{path}: {error.strerror}") from error
+        self._pieces = self._unpacked(first)
+        self._held = b""
+        self.head = self._held = self._filled(_HEAD_BYTES)
+
+    def __enter__(self) -> "Source":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        if self._file is not sys.stdin.buffer:
+            self._file.close()
+
+    def _filled(self, size: int) -> bytes:
+        parts, have = [], 0
+        while have < size and (piece := next(self._pieces, b"")):
+            parts.append(piece)
+            have += len(piece)
+        return b"".join(parts)
+
+    def read(self, size: int = PIECE_BYTES) -> bytes:
+        """Return at least one byte and, but for the end, about `size`; b"" at the end."""
+        held, self._held = self._held, b""
+        return held if len(held) >= size else held + self._filled(size - len(held))
+
+    def _raw(self, first: bytes) -> Iterator[bytes]:
+        """Yield the bytes of the file itself, and tell how far it is read."""
+        done, piece = 0, first
+        while piece:
+            yield piece
+            done += len(piece)
+            if self._size:
+                self._on_progress(min(1.0, done / self._size))
+            try:
+                piece = self._file.read(PIECE_BYTES)
+            except OSError as error:
+                self.told.leave(f"end of the file could not be read: {error.strerror}")
+                return
+
+    def _unpacked(self, first: bytes) -> Iterator[bytes]:
+        raw = self._raw(first)
+        if first.startswith(_GZIP):
+            return _gunzipped(raw, self.told)
+        return _unzstd(raw, self.told) if first.startswith(_ZSTD) else raw
+
+
+_TORN: Final = "packed end that is damaged or cut off"
+
+
+def _gunzipped(raw: Iterator[bytes], told: Told) -> Iterator[bytes]:
+    """Unpack gzip, of one or more members. What stands behind the last is left out."""
+    unpacker, fed = zlib.decompressobj(31), False
+    for piece in raw:
+        while piece:
+            try:
+                yield from _bounded(unpacker, piece)
+            except zlib.error:
+                told.leave(_TORN)
+                return
+            fed, piece = True, unpacker.unused_data
+            if unpacker.eof:
+                unpacker, fed = zlib.decompressobj(31), bool(piece)
+    if fed:
+        told.leave(_TORN)
+
+
+def _bounded(unpacker: "zlib._Decompress", piece: bytes) -> Iterator[bytes]:
+    while piece and not unpacker.eof:
+        if found := unpacker.decompress(piece, PIECE_BYTES):
+            yield found
+        piece = unpacker.unconsumed_tail
+
+
+class _Pieces:
+    """Pieces as a file, which pyarrow unpacks."""
+
+    closed = False
+
+    def __init__(self, raw: Iterator[bytes]) -> None:
+        self._raw, self._left = raw, b""
+
+    def read(self, size: int = -1) -> bytes:
+        self._left = self._left or next(self._raw, b"")
+        size = len(self._left) if size < 0 else size
+        found, self._left = self._left[:size], self._left[size:]
+        return found
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def _unzstd(raw: Iterator[bytes], told: Told) -> Iterator[bytes]:
+    import pyarrow as pa
+
+    stream = pa.CompressedInputStream(pa.PythonFile(_Pieces(raw), mode="r"), "zstd")
+    size = PIECE_BYTES
+    while True:
+        try:
+            piece = stream.read(size)
+        except (OSError, pa.ArrowException):
+            told.leave(_TORN)
+            return
+        if not piece:
+            return
+        yield piece
+
+
+def line_blocks(source: Source) -> Iterator[bytes]:
+    """Yield whole lines, some 1 MiB at a time. One that is too long, and one without an end, are left out."""
+    rest, skipping = b"", False
+    while piece := source.read():
+        if skipping:
+            _, end, piece = piece.partition(b"\n")
+            skipping = not end
+        rest += piece
+        lines, end, rest = rest.rpartition(b"\n")
+        if end:
+            yield lines + end
+        if len(rest) > LINE_BYTES_MAX:
+            source.told.leave(f"lines longer than {LINE_BYTES_MAX} bytes", 1, rest[:_EXAMPLE_CHARS])
+            rest, skipping = b"", True
+    source.told.leave("last line without an end", int(bool(rest)), rest[:_EXAMPLE_CHARS])

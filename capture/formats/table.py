@@ -1,0 +1,129 @@
+"""The formats of the field, each with its record."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+from capture.files import CaptureError
+from capture.formats.format import Format
+
+PCAPNG: Final = Format(
+    key="pcapng",
+    help="pcapng of all rows, for Wireshark with our dissector; SocketCAN's is read, too",
+    suffixes=(".pcapng", ".ntar"),
+    reads="capture.formats.pcap:read",
+    signs=(b"\x0a\x0d\x0d\x0a",),
+    rows=True,
+)
+
+FORMATS: Final = (
+    Format(
+        key="candump",
+        help="log of candump -L, for canplayer",
+        suffixes=(".log", ".candump"),
+        reads="capture.formats.candump:read",
+        writes="capture.formats.candump:Writer",
+        looks=rb"^\(\d{1,10}\.\d{1,9}\) \S+ \S+#",
+        step_ns=1000,
+        directions=False,
+    ),
+    Format(
+        key="asc",
+        help="text log of Vector's tools",
+        suffixes=(".asc",),
+        reads="capture.formats.asc:read",
+        writes="capture.formats.asc:Writer",
+        looks=rb"^(date \w+ \w+ \d|base (hex|dec))",
+        step_ns=1000,
+        errors=False,
+        relative=True,
+    ),
+    Format(
+        key="blf",
+        help="binary log of Vector's tools",
+        suffixes=(".blf",),
+        reads="capture.formats.blf:read",
+        writes="capture.formats.blf:Writer",
+        signs=(b"LOGG",),
+        relative=True,
+        seeks=True,
+    ),
+    Format(
+        key="trc",
+        help="trace of PEAK's tools",
+        suffixes=(".trc",),
+        reads="capture.formats.trc:read",
+        writes="capture.formats.trc:Writer",
+        looks=rb"^;\$FILEVERSION=",
+        step_ns=1000,
+        errors=False,
+        relative=True,
+    ),
+    Format(
+        key="mf4",
+        help="measurement of ASAM MDF 4, by asammdf",
+        suffixes=(".mf4",),
+        reads="capture.formats.mf4:read",
+        writes="capture.formats.mf4:Writer",
+        signs=(b"MDF     4", b"UnFinMF 4"),
+        relative=True,
+        exact=False,
+        torn=False,
+        package="asammdf",
+        extra="mf4",
+    ),
+    Format(
+        key="mcap",
+        help="MCAP of CAN frames and messages, for Foxglove",
+        suffixes=(".mcap",),
+        reads="capture.formats.mcap:read",
+        writes="capture.formats.mcap:Writer",
+        signs=(b"\x89MCAP0\r\n",),
+        messages=True,
+        package="mcap",
+        extra="mcap",
+    ),
+    PCAPNG,
+    Format(
+        key="can-pcapng",
+        help="pcapng of CAN frames, with SocketCAN's link type",
+        suffixes=(),
+        writes="capture.formats.pcap:PcapngWriter",
+    ),
+    Format(
+        key="pcap",
+        help="pcap of CAN frames, with SocketCAN's link type",
+        suffixes=(".pcap", ".cap"),
+        reads="capture.formats.pcap:read",
+        writes="capture.formats.pcap:PcapWriter",
+        signs=(b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d"),
+        channels=False,
+        directions=False,
+    ),
+)
+BY_KEY: Final = {one.key: one for one in FORMATS}
+PACKED: Final = (".gz", ".zst")
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a file without the suffix that says how it is packed."""
+    return next((name[: -len(suffix)] for suffix in PACKED if name.lower().endswith(suffix)), name)
+
+
+def by_name(name: str) -> Format | None:
+    """Return the format that the suffix of a file's name means."""
+    suffix = Path(plain_name(name)).suffix.lower()
+    return next((one for one in FORMATS if suffix and suffix in one.suffixes), None)
+
+
+def format_of(name: str, head: bytes) -> Format:
+    """Return the format of a file by its first bytes, or by its name. Raises `CaptureError`."""
+    for one in FORMATS:
+        looks = one.looks and re.search(one.looks, head, re.MULTILINE)
+        if one.reads and (looks or head.startswith(one.signs)):
+            return one
+    found = by_name(name)
+    if found is None or not found.reads or found.signs:
+        known = ", ".join(one.key for one in FORMATS if one.reads)
+        raise CaptureError(f"{name}: not a file of a format that is read: {known}; --format names one")
+    return found

@@ -1,0 +1,123 @@
+"""Signals of a capture: what single pieces of it gave, put together."""
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from pipeline.signals.conditions import Condition
+from pipeline.signals.work import KEYS
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+NAMES_MOST: Final = 10_000
+STATS: Final = (
+    "min", "mean", "max", "stddev", "nans", "period_ms", "gaps", "longest_ms", "longest_from_ns", "outside",
+)  # fmt: skip
+"""The columns that only `--stats` shows."""
+
+
+def signals(sums: "DataFrame", gap_ms: float) -> "DataFrame":
+    """Put the sums of batches together: a row for each signal.
+
+    Gaps between batches are those between the last value of one and the first of the next.
+    """
+    in_order = Window.partitionBy(*KEYS).orderBy("first_ns", "last_ns")
+    before = F.max("last_ns").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
+    pause = F.greatest(F.col("first_ns") - before, F.lit(0).cast("bigint"))
+    every = Window.partitionBy(*KEYS)
+    mean = F.sum(F.col("mean") * F.col("numbers")).over(every) / F.sum("numbers").over(every)
+    each = sums.withColumns({"before_ns": before, "pause_ns": pause, "mean_of_all": mean})
+    apart = F.col("mean") - F.col("mean_of_all")
+    found = each.groupBy(*KEYS).agg(
+        F.sum("rows").alias("rows"),
+        F.min("first_ns").alias("first_ns"),
+        F.max("last_ns").alias("last_ns"),
+        F.max_by("last", "last_ns").alias("last"),
+        F.max_by("last_text", "last_ns").alias("last_text"),
+        F.min("min").alias("min"),
+        F.first("mean_of_all").alias("mean"),
+        F.max("max").alias("max"),
+        F.sum("numbers").alias("numbers"),
+        (F.sum("m2") + F.sum(F.col("numbers") * apart * apart)).alias("m2"),
+        F.sum("nans").alias("nans"),
+        (F.sum("gaps") + F.sum(_one(F.col("pause_ns") > int(gap_ms * 1e6)))).alias("gaps"),
+        F.max("longest_ns").alias("within_ns"),
+        F.max_by("longest_from_ns", "longest_ns").alias("within_from_ns"),
+        F.max("pause_ns").alias("between_ns"),
+        F.max_by("before_ns", "pause_ns").alias("between_from_ns"),
+        F.sum("outside").alias("outside"),
+    )
+    return found.select(*KEYS, "rows", "first_ns", "last_ns", "last", "last_text", *_stats()).orderBy(*KEYS)
+
+
+def _one(condition: "Column") -> "Column":
+    return F.when(condition, F.lit(1)).otherwise(F.lit(0))
+
+
+def _stats() -> "list[Column]":
+    within, between = F.coalesce("within_ns", F.lit(-1)), F.coalesce("between_ns", F.lit(-1))
+    longest = F.greatest(within, between)
+    start = F.when(between > within, F.col("between_from_ns")).otherwise(F.col("within_from_ns"))
+    several = F.col("rows") > 1
+    period = (F.col("last_ns") - F.col("first_ns")) / (F.col("rows") - 1) / 1e6
+    stddev = F.sqrt(F.col("m2") / (F.col("numbers") - 1))
+    return [
+        F.col("min"), F.col("mean"), F.col("max"),
+        F.when(F.col("numbers") > 1, stddev).alias("stddev"), F.col("nans"),
+        F.when(several, period).alias("period_ms"), F.col("gaps"),
+        F.when(several, longest / 1e6).alias("longest_ms"), F.when(several, start).alias("longest_from_ns"),
+        F.col("outside"),
+    ]  # fmt: skip
+
+
+def resampled(bins: "DataFrame") -> "DataFrame":
+    """Put the windows of batches together: a row for each signal and window of time that has a value."""
+    return bins.groupBy("start_ns", *KEYS).agg(
+        F.sum("rows").alias("rows"),
+        (F.sum("sum") / F.sum(F.when(F.col("numbers") > 0, F.col("numbers")))).alias("mean"),
+        F.min("min").alias("min"),
+        F.max("max").alias("max"),
+        F.max_by("last", "last_ns").alias("last"),
+        F.max_by("last_text", "last_ns").alias("last_text"),
+    )
+
+
+def names_of(rows: "DataFrame") -> "list[str]":
+    """Return the names of the signals in long rows, in order."""
+    found = rows.select(_name().alias("name")).distinct().orderBy("name")
+    return [row.name for row in found.limit(NAMES_MOST).collect()]
+
+
+def _name() -> "Column":
+    whole = F.concat_ws("/", "pattern", "signal")
+    return F.when(F.col("pattern") == "/", F.col("signal")).otherwise(whole)
+
+
+def intervals(rows: "DataFrame", condition: Condition) -> "DataFrame":
+    """Find from when until when a condition holds, in long rows of its signals: between two values a signal
+    has the first of them. A signal that has no value yet makes no condition true.
+
+    The values are put in one order, by one task.
+    """
+    name = F.lower(_name())
+    columns = [_valued(name, column, end) for column, end in condition.columns]
+    one = Window.partitionBy(F.lit(0))
+    in_time = one.orderBy("ts_ns")
+    held = [F.last(column, ignorenulls=True).over(in_time).alias(column) for column, _ in condition.columns]
+    known = rows.select("ts_ns", *columns).select("ts_ns", *held)
+    holds = F.coalesce(F.expr(condition.sql), F.lit(False)).alias("holds")
+    moments = known.select("ts_ns", holds).groupBy("ts_ns").agg(F.max("holds").alias("holds"))
+    before = F.coalesce(F.lag("holds").over(in_time), F.lit(False))
+    end = F.max("ts_ns").over(one) + 1
+    turns = moments.withColumns({"before": before, "end": end}).where(F.col("holds") != F.col("before"))
+    until = F.coalesce(F.lead("ts_ns").over(in_time), F.col("end"))
+    found = turns.select(F.col("ts_ns").alias("start_ns"), until.alias("end_ns"), "holds").where("holds")
+    seconds = ((F.col("end_ns") - F.col("start_ns")) / 1e9).alias("seconds")
+    return found.select("start_ns", "end_ns", seconds).orderBy("start_ns")
+
+
+def _valued(name: "Column", column: str, end: str) -> "Column":
+    is_it = (name == end.lower()) | name.endswith(f"/{end.lower()}")
+    return F.when(is_it, F.col("value" if column[0] == "s" else "text")).alias(column)

@@ -1,0 +1,204 @@
+"""`buscoupler signals`: the values over time in what was captured."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pipeline.errors import PipelineError
+from pipeline.input.read import is_remote
+from pipeline.jobs.ranges import above, whole
+from pipeline.jobs.record import Job, OpenCapture, Table, option
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from pipeline.signals.blocks import Wanted
+    from pipeline.signals.conditions import Condition
+    from pipeline.signals.pieces import Source
+
+_SPANS_MOST: Final = 100_000
+
+
+def prepare(options: argparse.Namespace) -> None:
+    """Refuse options that do not go together, and databases that cannot be read. Raises `PipelineError`."""
+    if (options.wide or options.delta) and not options.output:
+        raise PipelineError(
+            f"--{'wide' if options.wide else 'delta'} is for a table: give --output TABLE too"
+        )
+    if options.output and options.resample_ms and options.wide:
+        raise PipelineError("--wide: a table with --resample-ms has a row for each signal and window")
+    if options.output and _is_below(options.output, options.directory):
+        raise PipelineError(
+            f"--output {options.output}: the table would be in the capture: give another place"
+        )
+    if options.where:
+        _condition(options.where)
+    check(options)
+
+
+def _condition(text: str) -> "Condition":
+    from pipeline.signals.conditions import parse
+
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise PipelineError(f"--where: {error}") from None
+
+
+def _is_below(place: str, directory: str) -> bool:
+    if is_remote(place) or is_remote(directory):
+        return f"{place}/".startswith(f"{directory.rstrip('/')}/")
+    return Path(place).absolute().is_relative_to(Path(directory).absolute())
+
+
+def decoding(options: argparse.Namespace) -> "Wanted":
+    """Return what the options `DECODING` ask for. Raises `PipelineError`."""
+    from pipeline.signals.blocks import Wanted
+    from pipeline.signals.databases import databases, tokens_of
+    from pipeline.signals.forms import check
+
+    given = list[tuple[tuple[int, ...], str]]()
+    for word in options.form:
+        pattern, _, form = word.rpartition("=") if "=struct:" not in word else word.partition("=")
+        tokens = tokens_of(pattern)
+        if not pattern or tokens is None:
+            raise PipelineError(f"--form {word}: give PATTERN=FORM, such as plant/temp=number")
+        try:
+            check(form)
+        except ValueError as error:
+            raise PipelineError(f"--form {error}") from None
+        given.append((tokens, form))
+    return Wanted(tuple(databases(options.dbc)), given=tuple(given))
+
+
+def check(options: argparse.Namespace) -> None:
+    """Refuse databases and forms that are wrong. Raises `PipelineError`."""
+    decoding(options)
+
+
+def values(options: argparse.Namespace, capture: OpenCapture) -> "DataFrame":
+    """Return the values of all signals, a row each: `pipeline.signals.work.LONG`."""
+    from pipeline.signals.pieces import done
+    from pipeline.signals.work import Long
+
+    return done(_source(capture), complete(decoding(options), capture), Long())
+
+
+def _source(capture: OpenCapture) -> "Source":
+    from pipeline.signals.pieces import Source
+
+    return Source(capture.spark, capture.directory, capture.span, capture.rows)
+
+
+def complete(found: "Wanted", capture: OpenCapture) -> "Wanted":
+    """Return what is wanted with what the capture tells: its names, and where messages enter."""
+    from pipeline.signals.databases import roots
+    from pipeline.signals.places import chosen
+
+    places = chosen(capture.inventory(), by_wire=bool(found.databases))
+    known = tuple(roots(sorted(capture.names.roots)))
+    return found._replace(roots=known, names=capture.names, places=places)
+
+
+def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
+    source = _source(capture)
+    asked = complete(decoding(options), capture)._replace(ends=tuple(options.signal))
+    first = list[Table]()
+    if options.where:
+        held, asked = _inside(options, source, asked)
+        first = [Table("intervals", f"When {options.where}", held, options.limit)]
+    return [*first, _table(options, source, asked)]
+
+
+def _inside(options: argparse.Namespace, source: "Source", asked: "Wanted") -> "tuple[DataFrame, Wanted]":
+    """Find when a condition holds, and ask only for values of then. Raises `PipelineError` if no signal has a
+    name of it, or several have."""
+    from pipeline.analysis import signals
+    from pipeline.cache import cached
+    from pipeline.signals.blocks import ends_with
+    from pipeline.signals.pieces import done
+    from pipeline.signals.work import Long
+
+    condition = _condition(options.where)
+    rows = cached(done(source, asked._replace(ends=condition.names), Long()))
+    names = signals.names_of(rows)
+    for end in condition.names:
+        fits = [name for name in names if ends_with(name, end)]
+        if len(fits) != 1:
+            what = f"may be {' or '.join(fits[:5])}" if fits else "is no signal of the capture"
+            raise PipelineError(f"--where: {end} {what}")
+    held = signals.intervals(rows, condition)
+    spans = [(row.start_ns, row.end_ns) for row in held.limit(_SPANS_MOST + 1).collect()]
+    if len(spans) > _SPANS_MOST:
+        raise PipelineError(
+            f"--where: it holds more than {_SPANS_MOST:,} times: ask for a part (--from, --to)"
+        )
+    return held, asked._replace(inside=tuple(spans))
+
+
+def _table(options: argparse.Namespace, source: "Source", asked: "Wanted") -> Table:
+    from pipeline.analysis import signals
+    from pipeline.cache import cached
+    from pipeline.signals import output
+    from pipeline.signals.pieces import done
+    from pipeline.signals.work import KEYS, Bins, Sums
+
+    if options.resample_ms:
+        bins = done(source, asked, Bins(round(options.resample_ms * 1e6)))
+        windows = cached(signals.resampled(bins))
+        if options.output:
+            output.write_windows(windows, options.output, options.delta)
+        in_order = windows.orderBy("start_ns", *KEYS)
+        return Table("windows", "Signals by window of time", in_order, options.limit)
+    if options.output:
+        sums = output.write(source, asked, options.output, options.wide, options.delta, options.gap_ms)
+    else:
+        sums = cached(done(source, asked, Sums(options.gap_ms)))
+    found = signals.signals(sums, options.gap_ms)
+    shown = found if options.stats else found.drop(*signals.STATS)
+    return Table("signals", "Signals: how many values, when, and the last one", shown, options.limit)
+
+
+DECODING: Final = (
+    option(
+        "--dbc", action="append", default=[], metavar="[WHERE=]FILE",
+        help="CAN messages (DBC, KCD, SYM); below the pattern or on the segment WHERE only",
+    ),
+    option(
+        "--form", action="append", default=[], metavar="PATTERN=FORM",
+        help="of other data: text, number, json, nmea or struct:FORMAT (guessed without it)",
+    ),
+)  # fmt: skip
+"""The options by which data are decoded."""
+
+JOB: Final = Job(
+    name="signals",
+    help="decode the signals in a capture: CAN by databases, numbers, JSON, struct and NMEA",
+    examples=(
+        "buscoupler signals capture --dbc car.dbc --stats",
+        "buscoupler signals capture --dbc car.dbc --output table",
+    ),
+    options=(
+        *DECODING,
+        option(
+            "--signal", action="append", default=[], metavar="NAME",
+            help="only signals whose names end so: rpm, engine/rpm",
+        ),
+        option(
+            "--where", metavar="SQL", help="only while this holds: engine/rpm > 3000 and gear = 'Drive'"
+        ),
+        option("--stats", action="store_true", help="also range, mean, gaps, and values out of range"),
+        option("--gap-ms", type=above(0), default=1000.0, metavar="MS", help="a pause that is a gap (1000)"),
+        option("--resample-ms", type=above(0), metavar="MS", help="a row for each window of this length"),
+        option("--output", metavar="TABLE", help="write all values: a directory or s3://BUCKET/PREFIX"),
+        option("--wide", action="store_true", help="a table for each message, a column for each signal"),
+        option("--delta", action="store_true", help="keep a Delta log there"),
+        option("--limit", type=whole(0), default=1000, metavar="N", help="rows shown (1000)"),
+    ),
+    tables=tables,
+    prepare=prepare,
+    has_names=True,
+    is_command=True,
+    writes=("output",),
+    on_workers=True,
+)  # fmt: skip

@@ -1,0 +1,337 @@
+"""The series of single signals in a batch of rows. Pure, with Arrow and numpy: no Python for a row.
+
+`Reader` keeps the decoders of databases from batch to batch.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bridges.protocols.dbc.columns import PAD, Decoder, Frames, Series, grouped, texts_of
+from bus import events, logs
+from bus.names import Names
+from capture.schema import Kind
+from pipeline.signals import forms
+from pipeline.signals.databases import Database, Tokens
+from pipeline.signals.places import Place
+
+COLUMNS: Final = ("ts_ns", "kind", "hub", "bus", "dir", "tokens", "payload")
+"""The columns of a capture that a batch has."""
+
+_KINDS, _WAYS = 8, 2
+_FLAGS_MAX: Final = 0xFF  # the token behind the identifier of an FD frame
+_PRIME: Final = np.uint64(0x9E3779B97F4A7C15)
+_HEAD, _SIZE, _CLASSIC, _FD = 8, 4, 16, 72  # of can_frame and canfd_frame
+
+Array = npt.NDArray[Any]
+
+
+class Block(NamedTuple):
+    """Values of one signal, in the order of the rows. `numbers` and `texts` are null where there is none, or
+    None as a whole. `low` and `high` bound the numbers, as a database says."""
+
+    gateway: str
+    bus: str
+    pattern: str
+    signal: str
+    unit: str
+    ts_ns: Array
+    numbers: pa.Array | None
+    texts: pa.Array | None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The pattern and the signal as one word."""
+        return self.signal if self.pattern == "/" else f"{self.pattern}/{self.signal}"
+
+
+class Wanted(NamedTuple):
+    """The signals that are wanted, and what is known of them.
+
+    `places`: the rows to decode, by gateway; None for all messages that came in. `roots`: patterns in front
+    of identifiers of CAN frames; the last of them is only a guess. `given`: the form of messages by the
+    beginning of their pattern. `ends`: of the names of the signals that are wanted; all if there are none.
+    `from_ns` and `to_ns` bound the time, and so does `inside`: pairs of first and last, in order.
+    """
+
+    databases: tuple[Database, ...] = ()
+    roots: tuple[Tokens, ...] = ()
+    names: Names = Names()
+    given: tuple[tuple[Tokens, str], ...] = ()
+    ends: tuple[str, ...] = ()
+    places: Mapping[str, frozenset[Place]] | None = None
+    from_ns: int | None = None
+    to_ns: int | None = None
+    inside: tuple[tuple[int, int], ...] | None = None
+
+    def has(self, name: str) -> bool:
+        """Return whether a signal is wanted, by its name."""
+        return not self.ends or any(ends_with(name, end) for end in self.ends)
+
+
+def ends_with(name: str, end: str) -> bool:
+    """Return whether a name ends with these parts, whatever their case."""
+    name, end = name.casefold(), end.casefold()
+    return name == end or name.endswith(f"/{end}")
+
+
+class Reader:
+    """A reader of batches."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.wanted = wanted
+        self._decoders = dict[tuple[str, Tokens | None], Decoder | None]()
+        self._patterns = dict[Tokens, tuple[str, str, str]]()
+
+    def blocks(self, batch: pa.RecordBatch, gateway: str) -> Iterator[Block]:
+        """Yield the blocks of a batch of one gateway, which has `COLUMNS`."""
+        times = batch.column("ts_ns").to_numpy(zero_copy_only=False)
+        for place, rows in self._places(batch, gateway, times):
+            some = batch if len(rows) == len(batch) else batch.take(pa.array(rows))
+            at = times if len(rows) == len(batch) else times[rows]
+            data = some.column("payload")
+            if place.kind == Kind.WIRE:
+                found = self._wire(place.bus, at, data)
+            else:
+                found = self._messages(place.bus, at, some.column("tokens"), data)
+            for block in found:
+                if len(block.ts_ns):
+                    yield block._replace(gateway=gateway)
+
+    def _places(self, batch: pa.RecordBatch, gateway: str, times: Array) -> Iterator[tuple[Place, Array]]:
+        """Yield the places whose rows are wanted, with the numbers of the rows."""
+        (hub, hubs), (bus, buses) = _coded(batch.column("hub")), _coded(batch.column("bus"))
+        way, kind = (batch.column(name).to_numpy(zero_copy_only=False) for name in ("dir", "kind"))
+        codes = ((hub * len(buses) + bus) * _WAYS + way % _WAYS) * _KINDS + kind % _KINDS
+        codes[~self._inside(times)] = count = len(hubs) * len(buses) * _WAYS * _KINDS
+        wanted = None if self.wanted.places is None else self.wanted.places.get(gateway, frozenset())
+        for code, rows in grouped(codes, count + 1):
+            if code < count:
+                where, a_kind = divmod(code, _KINDS)
+                where, a_way = divmod(where, _WAYS)
+                place = Place(hubs[where // len(buses)], buses[where % len(buses)], a_way, a_kind)
+                if place in wanted if wanted is not None else place.kind == Kind.FRAME and not place.dir:
+                    yield place, rows
+
+    def _inside(self, times: Array) -> Array:
+        """Return which times are wanted."""
+        wanted, found = self.wanted, np.ones(len(times), bool)
+        if wanted.from_ns is not None:
+            found &= times >= wanted.from_ns
+        if wanted.to_ns is not None:
+            found &= times < wanted.to_ns
+        if wanted.inside is not None:
+            first, last = self._spans
+            at = np.searchsorted(first, times, side="right")
+            found &= (at > 0) & (times < np.concatenate([[0], last])[at])
+        return found
+
+    @cached_property
+    def _spans(self) -> tuple[Array, Array]:
+        spans = np.array(self.wanted.inside or np.empty((0, 2)), np.int64).reshape(-1, 2)
+        return spans[:, 0], spans[:, 1]
+
+    def _decoder(self, bus: str, root: Tokens | None) -> Decoder | None:
+        """Return the decoder for frames on the wire of a segment, or below a root; None if there is none."""
+        key = bus, root
+        if key not in self._decoders:
+            some = [
+                one
+                for one in self.wanted.databases
+                if (one.is_on(bus) if root is None else one.is_below(root, bus))
+            ]
+            messages = {message.identifier: message for one in reversed(some) for message in one.messages}
+            self._decoders[key] = Decoder(messages.values()) if messages else None
+        return self._decoders[key]
+
+    def _wire(self, bus: str, times: Array, data: pa.Array) -> Iterator[Block]:
+        """Yield the signals of the frames on a wire: structs of the kernel, little-endian."""
+        decoder = self._decoder(bus, None)
+        starts, sizes, octets = _bytes(data)
+        is_frame = (sizes == _CLASSIC) | (sizes == _FD)
+        if decoder is None or not is_frame.any():
+            return
+        starts, sizes, times = starts[is_frame], sizes[is_frame], times[is_frame]
+        identifiers = np.ndarray(len(octets) - PAD + 1, "<u4", octets, strides=(1,))[starts]
+        most = sizes - _HEAD
+        lengths = np.minimum(octets[starts + _SIZE].astype(np.int64), most)
+        frames = Frames(identifiers.astype(np.uint32), starts + _HEAD, lengths, octets)
+        yield from self._decoded(decoder, frames, bus, "", times)
+
+    def _decoded(
+        self, decoder: Decoder, frames: Frames, bus: str, root: str, times: Array
+    ) -> Iterator[Block]:
+        for series in decoder.decode(frames).series:
+            source = () if series.source is None else (str(series.source),)
+            pattern = "/".join((*((root,) if root else ()), series.message.name, *source))
+            block = _block(series, bus, pattern, times)
+            if self.wanted.has(block.name):
+                yield block
+
+    def _messages(self, bus: str, times: Array, tokens: pa.ListArray, data: pa.Array) -> Iterator[Block]:
+        lists = _Lists.of(tokens)
+        rest = lists.counts > 0
+        for number, root in enumerate(self.wanted.roots):
+            is_guess = number == len(self.wanted.roots) - 1
+            yield from self._can(bus, times, lists, data, root, rest, is_guess)
+        rows = np.flatnonzero(rest)
+        if len(rows):
+            yield from self._plain(bus, times, lists, data, rows)
+
+    def _can(
+        self,
+        bus: str,
+        times: Array,
+        lists: "_Lists",
+        data: pa.Array,
+        root: Tokens,
+        rest: Array,
+        is_guess: bool,
+    ) -> Iterator[Block]:
+        """Yield the signals of CAN frames below a root, and take their rows out of `rest`."""
+        decoder = self._decoder(bus, root)
+        rows = np.flatnonzero(rest & lists.begin(root) & lists.are_frames(len(root)))
+        if not len(rows) or (decoder is None and is_guess):
+            return
+        identifiers = lists.values[lists.starts[rows] + len(root)].astype(np.uint32)
+        if is_guess and decoder is not None:
+            known = decoder.knows(identifiers)
+            rows, identifiers = rows[known], identifiers[known]
+        rest[rows] = False
+        if decoder is not None:
+            starts, sizes, octets = _bytes(data)
+            frames = Frames(identifiers, starts[rows], sizes[rows], octets)
+            yield from self._decoded(decoder, frames, bus, self.wanted.names.show(root), times[rows])
+
+    def _plain(self, bus: str, times: Array, lists: "_Lists", data: pa.Array, rows: Array) -> Iterator[Block]:
+        """Yield the signals of messages that are no CAN frames, pattern by pattern."""
+        _, firsts, codes = np.unique(lists.hashes(rows), return_index=True, return_inverse=True)
+        for code, some in grouped(codes, len(firsts)):
+            first = rows[firsts[code]]
+            tokens = tuple(lists.values[lists.starts[first] : lists.ends[first]].tolist())
+            if tokens[: len(events.PATTERN)] == events.PATTERN or tokens[: len(logs.PATTERN)] == logs.PATTERN:
+                continue
+            pattern, above, last = self._pattern(tokens)
+            if self.wanted.ends and not self._may_be_wanted(pattern):
+                continue
+            part = data.take(pa.array(rows[some]))
+            for values in forms.read(self._form(tokens, part), part):
+                name = (pattern, values.name) if values.name else (above, last)
+                block = Block("", bus, *name, values.unit, times[rows[some]], values.numbers, values.texts)
+                if self.wanted.has(block.name):
+                    yield _known(block)
+
+    def _may_be_wanted(self, pattern: str) -> bool:
+        """Return whether a signal of a pattern may be wanted: it, or one of its members."""
+        ends = self.wanted.ends
+        return (
+            self.wanted.has(pattern)
+            or any(
+                ends_with(pattern, end[:place])
+                for end in ends
+                for place in range(len(end))
+                if end[place] == "/"
+            )
+            or any("/" not in end for end in ends)
+        )
+
+    def _pattern(self, tokens: Tokens) -> tuple[str, str, str]:
+        """Return a pattern as text; and its beginning and its last part."""
+        found = self._patterns.get(tokens)
+        if found is None:
+            show = self.wanted.names.show
+            found = show(tokens), show(tokens[:-1]), show(tokens[-1:])
+            self._patterns[tokens] = found
+        return found
+
+    def _form(self, tokens: Tokens, data: pa.Array) -> str:
+        fits = ((len(start), form) for start, form in self.wanted.given if tokens[: len(start)] == start)
+        return max(fits, default=(0, ""))[1] or forms.guessed(data)
+
+
+class _Lists(NamedTuple):
+    """The tokens of messages, from `starts` to `ends` in `values`. `counts` is 0 where there is no frame."""
+
+    starts: Array
+    ends: Array
+    counts: Array
+    values: Array
+
+    @classmethod
+    def of(cls, tokens: pa.ListArray) -> "_Lists":
+        offsets = tokens.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
+        values = tokens.values.to_numpy(zero_copy_only=False)
+        return cls(offsets[:-1], offsets[1:], np.diff(offsets), values)
+
+    def begin(self, root: Tokens) -> Array:
+        """Return which messages begin with the tokens of `root`."""
+        found = self.counts >= len(root)
+        last = len(self.values) - 1
+        for place, token in enumerate(root):
+            found &= self.values[np.minimum(self.starts + place, last)] == token
+        return found
+
+    def are_frames(self, place: int) -> Array:
+        """Return which messages may be CAN frames by what is behind a root of `place` tokens: an identifier,
+        and flags of an FD frame or none."""
+        last = len(self.values) - 1
+        flags = self.values[np.minimum(self.starts + place + 1, last)] <= _FLAGS_MAX
+        found: Array = (self.counts == place + 1) | ((self.counts == place + 2) & flags)
+        return found
+
+    def hashes(self, rows: Array) -> Array:
+        """Return a number of 64 bits for the tokens of each of some messages."""
+        starts, counts = self.starts[rows], self.counts[rows]
+        found, last = counts.astype(np.uint64), len(self.values) - 1
+        for place in range(int(counts.max(initial=0))):
+            value = self.values[np.minimum(starts + place, last)].astype(np.uint64)
+            mixed = (found ^ value) * _PRIME
+            found = np.where(counts > place, mixed ^ mixed >> np.uint64(29), found)
+        return found
+
+
+def _coded(column: pa.Array) -> tuple[Array, list[str]]:
+    """Return a number for each text, and the texts."""
+    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    return coded.indices.to_numpy(zero_copy_only=False).astype(np.int64), coded.dictionary.to_pylist()
+
+
+def _bytes(data: pa.Array) -> tuple[Array, Array, Array]:
+    """Return where data start, how long they are, and all bytes with `PAD` more."""
+    offsets = np.frombuffer(data.buffers()[1], np.int32)[data.offset : data.offset + len(data) + 1]
+    buffer = data.buffers()[2]
+    octets = np.zeros(int(offsets[-1]) + PAD, np.uint8)
+    if buffer is not None and offsets[-1]:
+        octets[:-PAD] = np.frombuffer(buffer, np.uint8, int(offsets[-1]))
+    starts = offsets.astype(np.int64)
+    return starts[:-1], np.diff(starts), octets
+
+
+def _block(series: Series, bus: str, pattern: str, times: Array) -> Block:
+    signal, texts = series.signal, None
+    if series.texts is not None and (series.texts >= 0).any():
+        places = pa.array(series.texts, mask=series.texts < 0)
+        texts = pa.array(texts_of(signal), pa.string()).take(places)
+    numbers = pa.array(series.values)
+    at, low, high = times[series.rows], signal.low, signal.high
+    bounds = (low, high) if low != high else (None, None)  # 0 to 0 says nothing
+    return Block("", bus, pattern, signal.name, signal.unit, at, numbers, texts, *bounds)
+
+
+def _known(block: Block) -> Block:
+    """Leave out the rows that have neither number nor text."""
+    columns = [one for one in (block.numbers, block.texts) if one is not None]
+    if any(not one.null_count for one in columns):
+        return block
+    known = np.zeros(len(block.ts_ns), bool)
+    for one in columns:
+        known |= one.is_valid().to_numpy(zero_copy_only=False)
+    kept = pa.array(known)
+    numbers, texts = (None if one is None else one.filter(kept) for one in (block.numbers, block.texts))
+    return block._replace(ts_ns=block.ts_ns[known], numbers=numbers, texts=texts)

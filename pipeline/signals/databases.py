@@ -1,0 +1,74 @@
+"""The databases of CAN messages that a command names, and where their messages are looked for."""
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from bridges.protocols.dbc.database import Unreadable, read
+from bridges.protocols.dbc.layout import Message
+from bus.errors import TokenError, words_of
+from bus.extras import lacking
+from bus.wire.notation import pattern_of
+from pipeline.errors import PipelineError
+
+ROOT: Final = "can"
+"""The pattern in front of identifiers, where the names beside a capture tell no other."""
+
+Tokens = tuple[int, ...]
+
+
+class Database(NamedTuple):
+    """Messages, and where they are: below the pattern `where`, or on the segment of that name; ""
+    anywhere."""
+
+    where: str
+    messages: tuple[Message, ...]
+
+    def is_on(self, bus: str) -> bool:
+        """Return whether it is for the frames on the wire of a segment."""
+        return self.where in ("", bus, *re.split(r"[ :]", bus))
+
+    def is_below(self, root: Tokens, bus: str) -> bool:
+        """Return whether it is for the messages below a root."""
+        return self.is_on(bus) or tokens_of(self.where) == root
+
+
+def tokens_of(word: str) -> Tokens | None:
+    """Return the tokens of a pattern, None if the word is none."""
+    try:
+        return tuple(pattern_of(word))
+    except TokenError:
+        return None
+
+
+def databases(words: Sequence[str]) -> list[Database]:
+    """Read what `--dbc [WHERE=]FILE` names. Raises `PipelineError`."""
+    found = dict[str, dict[int, Message]]()
+    for word in words:
+        where, file = _parted(word)
+        for message in _messages(file):
+            found.setdefault(where, {}).setdefault(message.identifier, message)
+    return [Database(where, tuple(messages.values())) for where, messages in found.items()]
+
+
+def _parted(word: str) -> tuple[str, str]:
+    where, equals, file = word.partition("=")
+    return (where, file) if equals and not Path(word).exists() else ("", word)
+
+
+def _messages(file: str) -> Iterable[Message]:
+    try:
+        return read(file).messages.values()
+    except ImportError as error:
+        raise PipelineError(lacking("--dbc", error.name or "cantools", "dbc")) from None
+    except OSError as error:
+        raise PipelineError(f"--dbc {file}: cannot be read: {error.strerror or words_of(error)}") from None
+    except Unreadable as error:
+        place = f":{error.line}" if error.line else ""
+        raise PipelineError(f"--dbc {file}{place}: {error}") from None
+
+
+def roots(names: Iterable[Tokens]) -> dict[Tokens, None]:
+    """Return the patterns in front of identifiers: those that the names tell, and `ROOT`."""
+    return dict.fromkeys((*names, tuple(pattern_of(ROOT))))

@@ -1,0 +1,210 @@
+"""The forms of the data of messages that are no CAN frames, a column at a time. Pure, with Arrow and numpy.
+
+A form is `text` (a number or a word), `number` (a double of 8 bytes, big-endian), `json`, `nmea`, or
+`struct:FORMAT` in the notation of Python's struct. Without a form, `guessed` finds one.
+"""
+
+import json
+import struct
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import json as arrow_json
+
+from pipeline.signals import nmea
+from pipeline.signals.numerals import numbers_of
+
+STRUCT: Final = "struct:"
+FORMS: Final = ("text", "number", "json", "nmea")
+_DEPTH: Final = 16
+_MEMBERS_MAX: Final = 4096
+_BLOCK_BYTES: Final = 1 << 24
+_PRINTABLE: Final = r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$"
+
+
+class Values(NamedTuple):
+    """The values of one signal: `name` ("" for the only one of a message), and for each message a number, a
+    text, or neither. A column may be None as a whole."""
+
+    name: str
+    unit: str
+    numbers: pa.Array | None
+    texts: pa.Array | None
+
+
+def check(form: str) -> None:
+    """Raise ValueError if there is no such form."""
+    if form.startswith(STRUCT):
+        try:
+            struct.calcsize(form.removeprefix(STRUCT))
+        except struct.error as error:
+            raise ValueError(f"{form}: {error}") from None
+    elif form not in FORMS:
+        raise ValueError(f"{form}: a form is one of {', '.join(FORMS)}, {STRUCT}FORMAT")
+
+
+def guessed(data: pa.Array) -> str:
+    """Return the form that data of one pattern seem to have."""
+    first = {bytes(one)[:1] for one in data.slice(0, 64).to_pylist() if one}
+    if first and first <= {b"{"}:
+        return "json"
+    if first and first <= {b"$", b"!"}:
+        return "nmea"
+    sizes = pc.binary_length(data)
+    if pc.all(pc.equal(sizes, 8)).as_py() and not _is_text(data):
+        return "number"
+    return "text"
+
+
+def _is_text(data: pa.Array) -> bool:
+    text = _utf8(data)
+    return text is not None and bool(pc.all(pc.match_substring_regex(text, _PRINTABLE)).as_py())
+
+
+def read(form: str, data: pa.Array) -> Iterator[Values]:
+    """Yield the signals in a column of data."""
+    if form == "number":
+        yield Values("", "", _doubles(data, 8, ">f8"), None)
+    elif form == "json":
+        yield from _json(data)
+    elif form == "nmea":
+        text = _utf8(data)
+        yield from () if text is None else (Values(*one) for one in nmea.read(text))
+    elif form.startswith(STRUCT):
+        yield from _struct(form.removeprefix(STRUCT), data)
+    else:
+        yield _text(data)
+
+
+def _utf8(data: pa.Array) -> pa.Array | None:
+    """Return data as text, null where they are none; None if no data are text."""
+    try:
+        return data.cast(pa.string())
+    except pa.ArrowInvalid:
+        found = [_decoded(one) for one in data.to_pylist()]
+        return pa.array(found, pa.string()) if any(one is not None for one in found) else None
+
+
+def _decoded(data: bytes | None) -> str | None:
+    try:
+        return None if data is None else data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _text(data: pa.Array) -> Values:
+    """Return numbers where the text is one, else the text; data that are no text are neither."""
+    text = _utf8(data)
+    if text is None:
+        return Values("", "", None, None)
+    numbers = numbers_of(text)
+    rest = pc.if_else(pc.is_valid(numbers), pa.scalar(None, pa.string()), text)
+    return Values("", "", numbers, rest if rest.null_count < len(rest) else None)
+
+
+def _doubles(data: pa.Array, size: int, kind: str) -> pa.Array:
+    """Return the numbers in data of one size, null for data of another."""
+    whole = pc.fill_null(pc.equal(pc.binary_length(data), size), False)
+    fixed = pc.if_else(whole, data, pa.scalar(bytes(size), pa.binary()))
+    numbers = np.frombuffer(b"".join(fixed.to_pylist()), kind).astype(np.float64)
+    return pa.array(numbers, mask=~np.asarray(whole.to_numpy(zero_copy_only=False)))
+
+
+def _struct(form: str, data: pa.Array) -> Iterator[Values]:
+    """Yield the fields of a struct by their numbers, from 0; the only field has no name."""
+    size, rows = struct.calcsize(form), list[tuple[Any, ...] | None]()
+    for one in data.to_pylist():
+        rows.append(struct.unpack(form, one) if one is not None and len(one) == size else None)
+    fields = len(struct.unpack(form, bytes(size)))
+    for field in range(fields):
+        column = [None if row is None else row[field] for row in rows]
+        yield _mixed("" if fields == 1 else str(field), "", column)
+
+
+def _mixed(name: str, unit: str, column: list[Any]) -> Values:
+    """Return a column of Python's values: numbers and truth as numbers, text and bytes as text."""
+    numbers = [float(one) if isinstance(one, int | float) else None for one in column]
+    texts = [
+        one if isinstance(one, str) else one.decode(errors="replace") if isinstance(one, bytes) else None
+        for one in column
+    ]
+    has = any(one is not None for one in texts)
+    return Values(name, unit, pa.array(numbers, pa.float64()), pa.array(texts, pa.string()) if has else None)
+
+
+def _json(data: pa.Array) -> Iterator[Values]:
+    """Yield the members of objects, those of inner ones as `gps.lat`. Of an object with `v`, `unit` and `t`
+    this is the value alone, and of one with several in `v` these."""
+    table = _objects(data)
+    columns = dict(_flat(table, "")) if table is not None else _walked(data)
+    unit = ""
+    if "v" in columns and columns.keys() <= {"v", "unit", "t"}:
+        units = columns.get("unit", [])
+        known = units if isinstance(units, list) else units.drop_null().to_pylist()
+        unit = next((str(one) for one in known if one is not None), "")
+        columns = {"": columns["v"]}
+    elif all(name == "t" or name.startswith("v.") for name in columns):
+        columns = {name.removeprefix("v."): one for name, one in columns.items() if name != "t"}
+    for name, one in list(columns.items())[:_MEMBERS_MAX]:
+        yield _column(name, unit, one)
+
+
+def _objects(data: pa.Array) -> pa.Table | None:
+    """Return one row of members for each object; None if Arrow cannot read all of them as one table."""
+    lines = pc.replace_substring(data, b"\n", b" ")
+    text = b"\n".join(one or b"{}" for one in lines.to_pylist()) + b"\n"
+    try:
+        options = arrow_json.ReadOptions(use_threads=False, block_size=max(_BLOCK_BYTES, len(text)))
+        table = arrow_json.read_json(BytesIO(text), options)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    return table if len(table) == len(data) else None
+
+
+def _flat(table: pa.Table, before: str, depth: int = 0) -> Iterator[tuple[str, pa.Array]]:
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        if pa.types.is_struct(whole.type) and depth < _DEPTH:
+            fields = pa.table(dict(zip([f.name for f in whole.type], whole.flatten(), strict=True)))
+            yield from _flat(fields, f"{before}{name}.", depth + 1)
+        else:
+            yield f"{before}{name}", whole
+
+
+def _walked(data: pa.Array) -> dict[str, pa.Array | list[Any]]:
+    """Return the members of objects that are not all alike, or not all JSON."""
+    columns = dict[str, list[Any]]()
+    for place, one in enumerate(data.to_pylist()):
+        try:
+            read = json.loads(one)
+        except (ValueError, TypeError, RecursionError):
+            continue
+        members = dict(_members(read, "", 0)) if isinstance(read, dict) else {"": read}
+        for name, value in members.items():
+            if name in columns or len(columns) < _MEMBERS_MAX:
+                columns.setdefault(name, [None] * len(data))[place] = value
+    return dict(columns)
+
+
+def _members(read: dict[str, Any], before: str, depth: int) -> Iterator[tuple[str, Any]]:
+    for name, value in read.items():
+        if isinstance(value, dict) and depth < _DEPTH:
+            yield from _members(value, f"{before}{name}.", depth + 1)
+        else:
+            yield f"{before}{name}", value
+
+
+def _column(name: str, unit: str, column: "pa.Array | list[Any]") -> Values:
+    if isinstance(column, list):
+        return _mixed(name, unit, column)
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+        whole = column.cast(pa.int8()) if pa.types.is_boolean(kind) else column
+        return Values(name, unit, whole.cast(pa.float64(), safe=False), None)
+    if pa.types.is_string(kind) or pa.types.is_timestamp(kind):
+        return Values(name, unit, None, column.cast(pa.string()))
+    return Values(name, unit, None, None)  # lists, and members that are always null

@@ -1,0 +1,79 @@
+"""Sentences of NMEA 0183 as columns: the fields that are values, with their units. Pure, with Arrow.
+
+Source: the fields of each sentence as gpsd has them (https://gpsd.gitlab.io/gpsd/NMEA.html). A sentence of
+another type has its fields by number, from 1.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.signals.numerals import numbers_of
+
+Field = tuple[int, str, str]
+"""The number of a field in a sentence, from 1, its name and its unit. A latitude or longitude (unit `deg`) is
+followed by its side."""
+
+_LAT, _LON = "lat", "lon"
+SENTENCES: Final[Mapping[str, tuple[Field, ...]]] = {
+    "GGA": ((2, _LAT, "deg"), (4, _LON, "deg"), (6, "quality", ""), (7, "satellites", ""), (8, "hdop", ""),
+            (9, "altitude", "m"), (11, "geoid", "m")),
+    "RMC": ((2, "status", ""), (3, _LAT, "deg"), (5, _LON, "deg"), (7, "speed", "kn"), (8, "course", "deg")),
+    "GLL": ((1, _LAT, "deg"), (3, _LON, "deg"), (6, "status", "")),
+    "VTG": ((1, "course", "deg"), (5, "speed", "kn"), (7, "speed_kmh", "km/h")),
+    "HDT": ((1, "heading", "deg"),),
+    "HDM": ((1, "heading", "deg"),),
+    "HDG": ((1, "heading", "deg"),),
+    "ROT": ((1, "rate", "deg/min"),),
+    "DBT": ((3, "depth", "m"),),
+    "DPT": ((1, "depth", "m"), (2, "offset", "m")),
+    "MTW": ((1, "temperature", "degC"),),
+    "MWV": ((1, "angle", "deg"), (3, "speed", ""), (5, "status", "")),
+    "VHW": ((1, "heading", "deg"), (5, "speed", "kn"),),
+    "GSA": ((2, "fix", ""), (15, "pdop", ""), (16, "hdop", ""), (17, "vdop", "")),
+    "RSA": ((1, "rudder", "deg"),),
+}  # fmt: skip
+_FIELDS_MAX: Final = 64
+
+Column = tuple[str, str, pa.Array | None, pa.Array | None]
+
+
+def read(text: pa.Array) -> Iterator[Column]:
+    """Yield the values of sentences of any types: name, unit, numbers and texts, null where there is none."""
+    body = pc.fill_null(pc.replace_substring_regex(pc.utf8_trim(text, "\r\n "), r"\*[0-9A-Fa-f]{2}$", ""), "")
+    counts = pc.count_substring(body, ",")
+    fields = pc.split_pattern(pc.binary_join_element_wise(body, "," * _FIELDS_MAX, ""), ",")
+    types = pc.utf8_slice_codeunits(pc.list_element(fields, 0), -3, None)
+    kinds = pc.unique(types).to_pylist()
+    for kind in kinds:
+        is_it = pc.equal(types, kind)
+        most = min(pc.max(counts.filter(is_it)).as_py(), _FIELDS_MAX - 1)
+        prefix = "" if len(kinds) == 1 else f"{kind}."
+        for place, name, unit in SENTENCES.get(kind) or _numbered(most):
+            column = pc.if_else(is_it, _field(fields, place), pa.scalar(None, pa.string()))
+            yield (prefix + name, unit, *_values(fields, column, place, name))
+
+
+def _numbered(most: int) -> Iterator[Field]:
+    yield from ((place, str(place), "") for place in range(1, most + 1))
+
+
+def _field(fields: pa.Array, place: int) -> pa.Array:
+    """Return one field of each sentence, null where it is empty or missing."""
+    found = pc.list_element(fields, place)
+    return pc.if_else(pc.equal(found, ""), pa.scalar(None, pa.string()), found)
+
+
+def _values(
+    fields: pa.Array, column: pa.Array, place: int, name: str
+) -> tuple[pa.Array | None, pa.Array | None]:
+    numbers = numbers_of(column)
+    if name in (_LAT, _LON):
+        degrees = pc.floor(pc.divide(numbers, 100.0))
+        whole = pc.add(degrees, pc.divide(pc.subtract(numbers, pc.multiply(degrees, 100.0)), 60.0))
+        is_minus = pc.fill_null(pc.is_in(_field(fields, place + 1), pa.array(["S", "W"])), False)
+        return pc.if_else(is_minus, pc.negate(whole), whole), None
+    texts = pc.if_else(pc.is_valid(numbers), pa.scalar(None, pa.string()), column)
+    return numbers, texts if texts.null_count < len(texts) else None

@@ -1,0 +1,105 @@
+"""The writing of tables of signals, in place of what a table had: long, wide or by windows, with a Delta log
+if it is asked for.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from bus.extras import lacking
+from capture.files import DELTA_LOG
+from capture.schema import DATE, GATEWAY
+from capture.stores import Store, store_of
+from pipeline.cache import cached
+from pipeline.errors import PipelineError
+from pipeline.output.place import absolute
+from pipeline.signals.blocks import Wanted
+from pipeline.signals.pieces import Source, done
+from pipeline.signals.table import Files
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_SUCCESS: Final = "_SUCCESS"
+
+
+def check(output: str) -> None:
+    """Raise `PipelineError` if there is anything but a table of ours at a place."""
+    if other := next((name for name in store_of(output).below() if not _is_ours(name)), None):
+        raise PipelineError(
+            f"--output {output}: {other} is no part of a table of signals: give a new directory"
+        )
+
+
+def _is_ours(name: str) -> bool:
+    parts = name.split("/")
+    return DELTA_LOG in parts or parts[-1].startswith((_SUCCESS, f".{_SUCCESS}")) or is_of_table(name)
+
+
+def is_of_table(name: str) -> bool:
+    """Return whether a name below a table is that of a file with rows."""
+    *_, date, gateway, file = ("", "", *name.split("/"))
+    is_placed = date.startswith(f"{DATE}=") and gateway.startswith(f"{GATEWAY}=")
+    return is_placed and file.strip(".").endswith((".parquet", ".crc"))
+
+
+def write(
+    source: Source, wanted: Wanted, output: str, is_wide: bool, has_log: bool, gap_ms: float
+) -> "DataFrame":
+    """Write all values, and return the sums of batches. Old files are deleted when the new ones are there."""
+    place = absolute(output)
+    store, run = store_of(place), f"{time.time_ns():020d}"
+    check(place)
+    old = _rows_of(store)
+    try:
+        sums = cached(done(source, wanted, Files(place, run, is_wide, gap_ms)))
+        sums.count()  # at this point they are written
+    except BaseException:
+        _delete(store, (name for name in _rows_of(store) if name.rpartition("/")[2].startswith(run)))
+        raise
+    _end(place, store, old, has_log)
+    return sums
+
+
+def write_windows(frame: "DataFrame", output: str, has_log: bool) -> None:
+    """Write the windows of signals."""
+    from pyspark.sql import functions as F
+
+    place = absolute(output)
+    store = store_of(place)
+    check(place)
+    old = _rows_of(store)
+    day = F.to_date(F.timestamp_seconds(F.expr("start_ns div 1000000000")))
+    frame.withColumn(DATE, day).write.mode("append").partitionBy(DATE, GATEWAY).parquet(place)
+    _end(place, store, old, has_log)
+
+
+def _rows_of(store: Store) -> list[str]:
+    return [name for name in store.below() if is_of_table(name)]
+
+
+def _end(place: str, store: Store, old: list[str], has_log: bool) -> None:
+    """Make the new files those of the table."""
+    if has_log:
+        try:
+            from pipeline.signals.logged import log
+        except ModuleNotFoundError as error:
+            raise PipelineError(lacking("--delta", error.name or "deltalake", "tables")) from None
+        new = set(_rows_of(store)) - set(old)
+        for table, names in _by_table(sorted(new)):
+            log(f"{place}/{table}".rstrip("/"), [name.removeprefix(f"{table}/") for name in names])
+        return  # who reads the table goes on with the old files
+    _delete(store, old)
+
+
+def _by_table(names: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the tables that files are of, "" for the place itself, and the files of each."""
+    found = dict[str, list[str]]()
+    for name in names:
+        found.setdefault("/".join(name.split("/")[:-3]), []).append(name)
+    yield from found.items()
+
+
+def _delete(store: Store, names: Iterable[str]) -> None:
+    for name in names:
+        store.delete(name)

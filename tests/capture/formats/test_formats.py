@@ -1,0 +1,223 @@
+"""Every format of the table: there and back, cut at any byte, packed, and what it cannot hold."""
+
+import gzip
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from capture.files import CaptureError
+from capture.formats.exports import Losses, exported, frames_in
+from capture.formats.format import Format
+from capture.formats.imports import imported
+from capture.formats.source import Told
+from capture.formats.table import BY_KEY, FORMATS, by_name, format_of
+from capture.frames import Frames
+from tests.capture.formats.field import FIELD, READERS, listed, read_back, some, written
+
+of_each = pytest.mark.parametrize("form", FIELD, ids=lambda form: form.key)
+
+
+def alike(frames: Frames | None, form: Format) -> list[tuple[object, ...]]:
+    """Return each frame, in an order that a format keeps."""
+    return listed(frames) if form.exact else sorted(listed(frames), key=str)
+
+
+def put(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+@of_each
+def test_frames_are_the_same_there_and_back(form: Format, tmp_path: Path) -> None:
+    frames = some(300, form)
+    found, told, _ = read_back(put(tmp_path / "file", written(form, frames)), form)
+    assert alike(found, form) == alike(frames, form)
+    assert told == []
+
+
+@of_each
+def test_a_file_that_is_imported_and_exported_is_the_same_byte_for_byte(form: Format, tmp_path: Path) -> None:
+    path = put(tmp_path / f"drive{(form.suffixes or ('.x',))[0]}", written(form, some(100, form)))
+    done = imported(path, tmp_path / "d", "car", READERS[form.key].key)
+    assert (done.written, done.held, done.told) == (100, 0, [])
+    again = imported(path, tmp_path / "d", "car", READERS[form.key].key)
+    assert (again.written, again.held) == (0, 100)
+    with frames_in(tmp_path / "d") as found:
+        assert exported(found, form, str(tmp_path / "again")) == (100, 0)
+        assert list(found.told.lines()) == []
+    if form.exact:
+        assert (tmp_path / "again").read_bytes() == path.read_bytes()
+    assert alike(read_back(tmp_path / "again", form)[0], form) == alike(read_back(path, form)[0], form)
+
+
+def test_a_file_of_a_format_that_is_read_whole_or_not_is_refused_if_it_is_cut(tmp_path: Path) -> None:
+    whole = {form: written(form, some(8, form)) for form in FIELD if not form.torn}
+    for form, data in whole.items():
+        for part in (0.1, 0.5, 0.9):
+            with pytest.raises(CaptureError, match="damaged or cut off"):
+                read_back(put(tmp_path / "file", data[: int(len(data) * part)]), form)
+
+
+@pytest.mark.parametrize("form", [one for one in FIELD if one.torn], ids=lambda form: form.key)
+def test_a_file_cut_at_any_byte_loses_at_most_its_end_and_invents_nothing(
+    form: Format, tmp_path: Path
+) -> None:
+    whole = written(form, some(8, form))
+    frames = listed(read_back(put(tmp_path / "file", whole), form)[0])
+    before = 0
+    for cut in (*range(0, len(whole), 1 + len(whole) // 1000), len(whole)):
+        path = put(tmp_path / "file", whole[:cut])
+        try:
+            found = listed(read_back(path, form)[0])
+        except CaptureError:
+            found = []
+        assert found == frames[: len(found)], cut
+        assert len(found) >= before, cut
+        before = len(found)
+    assert before == 8
+
+
+@of_each
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_a_packed_file_is_read_and_written_and_may_be_cut(form: Format, suffix: str, tmp_path: Path) -> None:
+    frames = some(2_000, form)
+    plain = put(tmp_path / "plain", written(form, frames))
+    with frames_in(plain, READERS[form.key].key) as found:
+        exported(found, form, str(tmp_path / f"file{suffix}"))
+    path = tmp_path / f"file{suffix}"
+    packed = path.read_bytes()
+    assert alike(read_back(path, form)[0], form) == alike(frames, form)
+    for part in (0.3, 0.6, 0.999):
+        cut = put(tmp_path / "cut", packed[: int(len(packed) * part)])
+        try:
+            found_cut, told, _ = read_back(cut, form)
+        except CaptureError:
+            continue
+        assert listed(found_cut) == listed(frames)[: len(listed(found_cut))]
+        assert any("packed end" in line for line in told)
+
+
+def test_members_of_gzip_one_behind_another_are_one_file(tmp_path: Path) -> None:
+    form = BY_KEY["candump"]
+    data = written(form, some(50, form))
+    path = put(tmp_path / "x.log.gz", gzip.compress(data[:700]) + gzip.compress(data[700:]) + bytes(10))
+    assert len(listed(read_back(path, form)[0])) == 50
+
+
+@pytest.mark.parametrize("form", [one for one in FORMATS if one.suffixes], ids=lambda form: form.key)
+def test_a_file_is_known_by_its_suffix_and_by_what_is_in_it(form: Format) -> None:
+    for suffix in form.suffixes:
+        for packed in ("", ".gz", ".ZST"):
+            assert by_name(f"a/drive{suffix.upper()}{packed}") is form
+    if form in FIELD:
+        head = written(form, some(3, form))
+        assert format_of("drive", head).key == READERS[form.key].key
+
+
+@of_each
+def test_what_a_format_cannot_hold_is_told(form: Format) -> None:
+    frames = replace(some(400, BY_KEY["can-pcapng"]), names=["can0", "body"])
+    frames = replace(frames, ts_ns=frames.ts_ns + 7)
+    told = Told()
+    kept = Losses(form, told).fitted(frames, form.step_ns)
+    lines = "\n".join(told.lines())
+    for held, which, word in (
+        (form.fd, frames.is_fd, "CAN FD frames"),
+        (form.remote, frames.is_remote, "remote frames"),
+        (form.errors, frames.is_error, "error frames"),
+    ):
+        assert (f"{int(which.sum())} {word}" in lines) == (not held)
+    assert ("frames that were sent" in lines) == (not form.directions)
+    assert ("channels" in lines) == (not form.channels)
+    assert ("length codes" in lines) == (not form.codes)
+    assert ("times cut" in lines) == (form.step_ns > 1)
+    left = np.zeros(len(frames), np.bool_)
+    for held, which in (
+        (form.fd, frames.is_fd),
+        (form.remote, frames.is_remote),
+        (form.errors, frames.is_error),
+    ):
+        left |= which & (not held)
+    assert len(kept) == len(frames) - int(left.sum())
+
+
+def test_a_log_that_has_grown_adds_only_what_is_new(tmp_path: Path) -> None:
+    form = BY_KEY["candump"]
+    data = written(form, some(300, form))
+    lines = data.splitlines(keepends=True)
+    put(tmp_path / "x.log", b"".join(lines[:200]))
+    assert imported(tmp_path / "x.log", tmp_path / "d", "car").written == 200
+    put(tmp_path / "x.log", data)
+    done = imported(tmp_path / "x.log", tmp_path / "d", "car")
+    assert (done.written, done.held) == (100, 200)
+    with frames_in(tmp_path / "d") as found:
+        assert sum(map(len, found.frames)) == 300
+
+
+def test_days_have_files_of_their_own(tmp_path: Path) -> None:
+    frames = some(40, BY_KEY["candump"])
+    frames = replace(frames, ts_ns=frames.ts_ns + np.arange(40) % 3 * 86_400 * 10**9)
+    put(tmp_path / "x.log", written(BY_KEY["candump"], frames))
+    assert imported(tmp_path / "x.log", tmp_path / "d", "car").written == 40
+    days = sorted(path.name for path in (tmp_path / "d" / "capture").iterdir())
+    assert days == ["date=2015-07-10", "date=2015-07-11", "date=2015-07-12"]
+
+
+def test_what_is_no_file_of_the_field_is_one_clear_line(tmp_path: Path) -> None:
+    for name, data in (("x.dat", b"hello"), ("x.blf", b"hello"), ("x", b""), ("x.pcap", b"\0" * 50)):
+        with pytest.raises(CaptureError, match="not a"):
+            imported(put(tmp_path / name, data), tmp_path / "d", "car")
+    with pytest.raises(CaptureError, match="No such file"):
+        imported(tmp_path / "nothing.log", tmp_path / "d", "car")
+
+
+def test_a_row_of_another_gateway_leads_nowhere_else(tmp_path: Path) -> None:
+    from tests.capture.capture_support import FRAMES, pcapng, row
+
+    path = pcapng(
+        tmp_path / "x.pcapng", [row(0, FRAMES[0])._replace(gateway="../../../escape"), row(1, FRAMES[1])]
+    )
+    assert imported(path, tmp_path / "in" / "d", "car").written == 2
+    places = {file.parent.name for file in (tmp_path / "in").rglob("*.parquet")}
+    assert places == {"gateway=car", "gateway=gw"}
+    assert list(tmp_path.glob("*escape*")) == []
+
+
+def test_a_bomb_is_unpacked_in_pieces(tmp_path: Path) -> None:
+    path = put(tmp_path / "x.log.gz", gzip.compress(b"(1.0) can0 123#11\n" + bytes(40_000_000)))
+    found, told, _ = read_back(path, BY_KEY["candump"])
+    assert len(listed(found)) == 1
+    assert any("lines longer" in line for line in told)
+
+
+def test_frames_merge_by_time() -> None:
+    from capture.frames import ordered
+
+    frames = some(200, BY_KEY["can-pcapng"])
+    parts: list[list[Frames]] = [[], []]
+    for number in range(20):
+        chunk = frames.chosen(np.arange(number * 10, number * 10 + 10))
+        parts[number * 7 % 3 % 2].append(chunk)
+    merged = [one for part in ordered([iter(part) for part in parts]) for one in listed(part)]
+    assert sorted(merged, key=str) == sorted(listed(frames), key=str)
+    assert [one[0] for one in merged] == sorted(one[0] for one in merged)  # type: ignore[type-var]
+
+
+def test_bytes_of_the_kernel_are_those_of_the_medium() -> None:
+    from bridges.items import FD
+    from bridges.media.can import socketcan
+    from capture.frames import items, parsed
+
+    frames = some(300, BY_KEY["can-pcapng"])
+    packed = items(frames)
+    for (_, _, _, number, size, marks, is_fd, data), item in zip(
+        listed(frames), packed.to_pylist(), strict=True
+    ):
+        content = data.ljust(size, b"\0")  # type: ignore[attr-defined]
+        word = (FD | (marks & 1) << 2 | (marks & 2) << 2) if is_fd else marks << 4  # type: ignore[operator]
+        assert item == socketcan.pack_frame((number, content, word))  # type: ignore[arg-type]
+    odd = pa.array([b"", None, bytes(16), bytes([0, 0, 0, 0, 9, *bytes(11)]), bytes(72)], pa.binary())
+    assert parsed(odd).good.tolist() == [False, False, True, False, True]

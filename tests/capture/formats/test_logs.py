@@ -1,0 +1,81 @@
+"""What tools of the field write into their text logs, beside what we write."""
+
+from pathlib import Path
+
+from capture.formats.table import BY_KEY
+from tests.capture.formats.field import listed, read_back
+
+CANOE = """\
+date Sat Sep 30 15:06:13.191 2017
+base hex  timestamps absolute
+internal events logged
+// version 9.0.0
+Begin Triggerblock Sat Sep 30 03:06:13.191 pm 2017
+   0.000000 Start of measurement
+   0.015991 CAN 1 Status:chip status error passive - TxErr: 132 RxErr: 0
+   0.015991 1  Statistic: D 0 R 0 XD 0 XR 0 E 0 O 0 B 0.00%
+   2.501000 1  ErrorFrame
+   2.5010001 2  18EBFF00x       Rx   d 8 01 A0 0F A6 60 3B D1 40 Length = 273910 BitCount = 141 ID = 418119424x
+   3.248765 1  222             Tx   r 4
+   3.297743 1  5BF0F73x        TxRq d 8 00 00 00 00 00 00 00 00
+   3.297743 1  7FF             Tx   d F 00 00 00 00 00 00 00 00
+  30.005021 CANFD   2 Rx        300  Generic_Name_12                   1 0 8  8 01 02 03 04 05 06 07 08   102203  133   303000 e0006659 46500250 4b140250 20011736 2001040d
+  30.005041 CANFD   2 Tx   1C4D80A7x                                   0 1 f 64 {data}   102203  133   307000
+  30.005061 CANFD   1 Rx        301                                   0 0 3  3 01 02 03   102203  133   300000 0 0
+ 113.016026 J1939TP FEE3p 6 0 0 - Rx   d 23 A0 0F A6 60 3B D1 40
+End TriggerBlock
+"""  # noqa: E501
+BEGIN_NS = 1_506_783_973_191_000_000
+
+
+def test_a_log_of_canoe(tmp_path: Path) -> None:
+    text = CANOE.format(data=" ".join(f"{n:02X}" for n in range(64)))
+    (tmp_path / "x.asc").write_text(text)
+    found, told, style = read_back(tmp_path / "x.asc", BY_KEY["asc"])
+    assert style == {"step_ns": 1}
+    assert [(row[0] - BEGIN_NS, *row[1:]) for row in listed(found)] == [  # type: ignore[operator]
+        (2_501_000_000, "can0", False, 0x20000000, 8, 0, False, bytes(8)),
+        (2_501_000_100, "can1", False, 0x98EBFF00, 8, 0, False, bytes.fromhex("01A00FA6603BD140")),
+        (3_248_765_000, "can0", True, 0x40000222, 4, 0, False, bytes(4)),
+        (3_297_743_000, "can0", True, 0x7FF, 8, 15, False, bytes(8)),
+        (30_005_021_000, "can1", False, 0x300, 8, 1, True, bytes(range(1, 9))),
+        (30_005_041_000, "can1", True, 0x9C4D80A7, 64, 2, True, bytes(range(64))),
+        (30_005_061_000, "can0", False, 0x301, 3, 0, False, b"\1\2\3"),
+    ]
+    assert told[0].startswith("4 lines that are no CAN frame, such as '0.015991 CAN 1 Status")
+
+
+def test_times_from_frame_to_frame_and_numbers_in_decimal(tmp_path: Path) -> None:
+    lines = [
+        "base dec timestamps relative",
+        "1.5 1 100 Rx d 2 10 255",
+        "0.25 1 2000x Rx d 0",
+        "1.0 1 300 Rx d 1 256",
+    ]
+    (tmp_path / "x.asc").write_text("\n".join(lines) + "\n")
+    found, told, _ = read_back(tmp_path / "x.asc", BY_KEY["asc"])
+    rows = [(row[0], row[3], row[-1]) for row in listed(found)]
+    assert rows == [(1_500_000_000, 100, b"\x0a\xff"), (1_750_000_000, 0x80000000 | 2000, b"")]
+    assert len(told) == 1
+
+
+TRACES = {
+    "1.0": " 1)  1000  0123 2 11 22\n 2) 1841 00001234 3 RTR\n",
+    "1.1": " 1)  1000.0  Rx 0123 2 11 22\n 2) 1841.0 Rx 00001234 3 RTR\n 3) 1900 Warng 0 1 08\n",
+    "1.2": " 1)  1000.0  1 Rx 0123 2 11 22\n 2) 1841.000 1 Rx 00001234 3 RTR\n",
+    "1.3": " 1)  1000.0  1 Rx 0123 - 2 11 22\n 2) 1841.000 1 Rx 00001234 - 3 RTR\n",
+    "2.0": " 1 1000.000 DT 0123 Rx 2 11 22\n 2 1841.000 RR 00001234 Rx 3\n 3 1900.0 ST 0000 Rx 1 08\n",
+    "2.1": " 1 1000.000 DT 1 0123 Rx - 2 11 22\n 2 1841.000 RR 1 00001234 Rx - 3\n",
+}
+
+
+def test_traces_of_all_versions(tmp_path: Path) -> None:
+    for version, text in TRACES.items():
+        path = tmp_path / f"{version}.trc"
+        path.write_bytes(f";$FILEVERSION={version}\r\n;$STARTTIME=25569.5\r\n;\r\n{text}".encode())
+        found, told, _ = read_back(path, BY_KEY["trc"])
+        assert listed(found) == [
+            (43_201 * 10**9, "can0", False, 0x123, 2, 0, False, b"\x11\x22"),
+            (43_201_841_000_000, "can0", False, 0xC0001234, 3, 0, False, bytes(3)),
+        ]  # fmt: skip
+        assert len(told) == int(version in ("1.1", "2.0"))

@@ -1,0 +1,133 @@
+"""The job `signals` on both engines: what pieces of a capture gave is put together."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
+pytest.importorskip("cantools")
+
+from bus.names import Names
+from capture.names import beside
+from pipeline.engine.choice import SAIL, SPARK
+from pipeline.errors import PipelineError
+from pipeline.input import read
+from pipeline.jobs import find
+from pipeline.jobs.record import OpenCapture
+from pipeline.output.tables import Progress
+from tests.bridges.protocols.dbc.dbc_support import CAR, written
+from tests.pipeline.signals.signals_support import MS, START_NS, Seen, capture_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JOB = find("signals")
+AT_MS = [0, 10, 20, 30, 2030, 2040, 2050, 2060]  # files of four: the longest pause is between them
+
+
+def seen() -> list[Seen]:
+    """Return eight frames of a gearbox, with oil of 10 to 80 degC, and a number that a bus heard twice."""
+    rows = [Seen(ms, "car/0x200", bytes((n % 4, 10 * n + 10))) for n, ms in enumerate(AT_MS)]
+    twice = [("bus hall", 0), ("bridge joint", 0), ("bridge joint", 1)]
+    rows += [
+        Seen(ms + 1, "tank/level", b"%d" % ms, hub, "bus hall", way) for ms in AT_MS for hub, way in twice
+    ]
+    return sorted(rows)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("signals")
+    capture_of(made, {"gw-a": seen(), "gw-b": [Seen(5, "car/0x200", bytes((2, 7)))]}, files_each=1)
+    written(made, CAR)
+    return made
+
+
+def rows(spark: "SparkSession", root: Path, *words: str) -> list[dict[str, Any]]:
+    return answers(spark, root, *words)[-1]
+
+
+def answers(spark: "SparkSession", root: Path, *words: str) -> list[list[dict[str, Any]]]:
+    options = JOB.parsed(str(root), "--dbc", str(root / "car.dbc"), *words)
+    assert JOB.prepare is not None
+    assert JOB.tables is not None
+    JOB.prepare(options)
+    days = read.root(str(root))
+    capture = OpenCapture(spark, days, Progress(quiet=True), Names(beside(Path(days))))
+    tables = JOB.tables(options, capture)
+    return [[row.asDict() for row in table.frame.collect()] for table in tables]
+
+
+@pytest.mark.engines(SPARK, SAIL)
+def test_each_signal_has_its_sums(spark: "SparkSession", root: Path) -> None:
+    out = root.parent / f"table-{type(spark).__module__}"
+    found = rows(spark, root, "--stats", "--output", str(out))
+    by_name = {(row["gateway"], row["bus"], row["pattern"], row["signal"]): row for row in found}
+    assert by_name.keys() == {
+        ("gw-a", "can can0", "car/Gearbox", "Gear"), ("gw-a", "can can0", "car/Gearbox", "Oil"),
+        ("gw-a", "bus hall", "tank", "level"),
+        ("gw-b", "can can0", "car/Gearbox", "Gear"), ("gw-b", "can can0", "car/Gearbox", "Oil"),
+    }  # fmt: skip
+    oil = by_name["gw-a", "can can0", "car/Gearbox", "Oil"]
+    assert (oil["rows"], oil["min"], oil["mean"], oil["max"], oil["last"]) == (8, 10.0, 45.0, 80.0, 80.0)
+    assert oil["stddev"] == pytest.approx(24.494897)
+    assert (oil["gaps"], oil["longest_ms"], oil["longest_from_ns"]) == (1, 2000.0, START_NS + 30 * MS)
+    assert oil["period_ms"] == pytest.approx(2060 / 7)
+    gear = by_name["gw-a", "can can0", "car/Gearbox", "Gear"]
+    assert (gear["last"], gear["last_text"], gear["outside"]) == (3.0, "Drive", 0)
+    assert by_name["gw-a", "bus hall", "tank", "level"]["rows"] == 8
+    assert len(list(out.glob("date=*/gateway=*/*.parquet"))) == 2
+
+
+@pytest.mark.engines(SAIL)
+def test_windows_have_the_values_of_their_time(spark: "SparkSession", root: Path) -> None:
+    out = root.parent / "windows"
+    found = rows(spark, root, "--resample-ms", "1000", "--signal", "oil", "--output", str(out), "--delta")
+    shown = ("gateway", "start_ns", "rows", "mean", "last")
+    assert [tuple(row[name] for name in shown) for row in found] == [
+        ("gw-a", START_NS, 4, 25.0, 40.0),
+        ("gw-b", START_NS, 1, 7.0, 7.0),
+        ("gw-a", START_NS + 2000 * MS, 4, 65.0, 80.0),
+    ]
+    deltalake = pytest.importorskip("deltalake")
+    rows(spark, root, "--resample-ms", "1000", "--signal", "oil", "--output", str(out), "--delta")
+    assert deltalake.DeltaTable(str(out)).to_pyarrow_table().num_rows == 3  # and not twice as many
+
+
+@pytest.mark.engines(SAIL)
+def test_values_while_a_condition_holds(spark: "SparkSession", root: Path) -> None:
+    """Oil is above 15 degC from the second frame on, and the gear is Drive in the fourth and the eighth."""
+    words = (
+        "--gateway",
+        "gw-a",
+        "--where",
+        "oil > 15 and Gearbox/gear <> 'Drive'",
+        "--signal",
+        "level",
+        "--stats",
+    )
+    held, (level,) = answers(spark, root, *words)
+    at = [START_NS + ms * MS for ms in AT_MS]
+    assert [(row["start_ns"], row["end_ns"]) for row in held] == [(at[1], at[3]), (at[4], at[7])]
+    assert (level["rows"], level["min"], level["max"]) == (5, 10.0, 2050.0)
+    for condition, text in {"oil > hail": "hail is no signal", "1 = 1": "no signal is in it"}.items():
+        with pytest.raises(PipelineError, match=text):
+            answers(spark, root, "--where", condition)
+
+
+def test_options_that_do_not_go_together_are_one_line(tmp_path: Path) -> None:
+    assert JOB.prepare is not None
+    for words, text in {
+        ("--wide",): "--output TABLE",
+        ("--delta",): "--output TABLE",
+        ("--output", "x", "--wide", "--resample-ms", "5"): "--wide",
+        ("--output", "capture/table"): "the table would be in the capture",
+        ("--form", "temp"): "PATTERN=FORM",
+        ("--form", "temp=hex"): "hex: a form is one of",
+        ("--form", "temp=struct:Z"): "struct:Z",
+        ("--dbc", str(tmp_path / "none.dbc")): "No such file",
+    }.items():
+        with pytest.raises(PipelineError, match=text):
+            JOB.prepare(JOB.parsed("capture", *words))

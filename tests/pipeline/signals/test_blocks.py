@@ -1,0 +1,177 @@
+"""A batch of rows becomes the series of its signals, of CAN frames and of other data."""
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("numpy")
+
+from bridges.items import EXTENDED
+from bus.wire.notation import pattern_of
+from pipeline.errors import PipelineError
+from pipeline.signals.blocks import Wanted, ends_with
+from pipeline.signals.databases import databases
+from pipeline.signals.places import Place
+from tests.bridges.protocols.dbc.dbc_support import CAR, written
+from tests.pipeline.signals.signals_support import MS, START_NS, Seen, blocks_of, shown
+
+GEAR = bytes((3, 0xF6))  # Drive, and -10 degC
+ENGINE = bytes.fromhex("2ee03c0000000000")
+
+
+@pytest.fixture
+def car(tmp_path: Path) -> Wanted:
+    pytest.importorskip("cantools")
+    return Wanted(tuple(databases([str(written(tmp_path, CAR))])))
+
+
+def test_frames_below_a_root_that_the_names_tell_are_decoded(car: Wanted) -> None:
+    blocks = blocks_of(
+        [Seen(1, "car/0x200", GEAR), Seen(2, "car/0x100", ENGINE), Seen(3, "car/0x200", GEAR)], car
+    )
+    found = shown(blocks)
+    assert found["car/Gearbox/Gear"] == [(3.0, "Drive")] * 2
+    assert found["car/Gearbox/Oil"] == [-10.0, -10.0]
+    assert found["car/EngineData/Rpm"] == [3000.0]
+    oil = next(one for one in blocks if one.signal == "Oil")
+    assert (oil.gateway, oil.bus, oil.unit) == ("gw-a", "can can0", "degC")
+    assert oil.ts_ns.tolist() == [START_NS + MS, START_NS + 3 * MS]
+
+
+def test_frames_of_can_fd_and_those_on_a_wire_are_decoded(car: Wanted) -> None:
+    wire = {"gw-a": frozenset({Place("bridge joint", "can can0", 0, 7)})}
+    assert shown(blocks_of([Seen(1, "car/0x200/5", GEAR)], car))["car/Gearbox/Oil"] == [-10.0]
+    rows = [Seen(1, 0x200, GEAR), Seen(2, EXTENDED | 0x200, GEAR), Seen(3, 0x100, ENGINE + bytes(4))]
+    found = shown(blocks_of(rows, car._replace(places=wire)))
+    assert found["Gearbox/Oil"] == [-10.0]
+    assert found["EngineData/Rpm"] == [3000.0]
+    assert blocks_of(rows, car) == []  # without a choice of places, messages count
+
+
+def test_the_usual_root_is_only_a_guess(car: Wanted) -> None:
+    """A message `can/7` that no database has is a number under a pattern as any other."""
+    found = shown(
+        blocks_of([Seen(1, "can/0x200", GEAR), Seen(2, "can/7", b"5.5"), Seen(3, "can/temp", b"6")], car)
+    )
+    assert found.keys() == {"can/Gearbox/Gear", "can/Gearbox/Oil", "can/0x00000007", "can/temp"}
+    assert shown(blocks_of([Seen(1, "car/0x7", b"5.5")], car)) == {}  # `car/0x` is known to have frames
+
+
+def test_a_database_may_be_for_a_pattern_or_a_segment(tmp_path: Path) -> None:
+    pytest.importorskip("cantools")
+    path = written(tmp_path, CAR)
+    rows = [Seen(1, "car/0x200", GEAR), Seen(2, "can/0x200", GEAR, bus="can socketcan:can1 of 10.0.0.1")]
+    for where, names in {
+        "car": {"car/Gearbox/Oil"},
+        "can1": {"can/Gearbox/Oil"},
+        "can can0": {"car/Gearbox/Oil"},
+    }.items():
+        found = shown(blocks_of(rows, Wanted(tuple(databases([f"{where}={path}"])))))
+        assert {name for name in found if name.endswith("Oil")} == names
+
+
+def test_a_database_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+    pytest.importorskip("cantools")
+    for word, text in {
+        f"{tmp_path}/none.dbc": "No such file",
+        str(written(tmp_path, "no\ndatabase", "bad.dbc")): "bad.dbc:1: no DBC",
+        str(written(tmp_path, CAR, "car.txt")): "its name ends with none of",
+    }.items():
+        with pytest.raises(PipelineError, match=text):
+            databases([word])
+
+
+DATA: dict[str, tuple[bytes, dict[str, list[Any]]]] = {
+    "text": (b"21.5", {"plant/temp": [21.5]}),
+    "a word": (b"open", {"plant/temp": ["open"]}),
+    "an exponent": (b"+1.5e3 \n", {"plant/temp": [1500.0]}),
+    "a double": (struct.pack(">d", 2.25), {"plant/temp": [2.25]}),
+    "a value with a unit": (b'{"v":3,"unit":"bar","t":17.5}', {"plant/temp": [3.0]}),
+    "members": (
+        b'{"a":1,"b":{"c":"x","d":true}}',
+        {"plant/temp/a": [1.0], "plant/temp/b.c": ["x"], "plant/temp/b.d": [1.0]},
+    ),
+    "all signals of a CAN message": (
+        b'{"v":{"Rpm":5,"Gear":"Drive"},"t":1}', {"plant/temp/Rpm": [5.0], "plant/temp/Gear": ["Drive"]},
+    ),
+    "no JSON": (b'{"a":', {}),
+    "no text": (b"\xff\xfe\x00", {}),
+    "nothing": (b"", {"plant/temp": [""]}),
+    "a position": (
+        b"$GPGGA,123519,4807.038,S,01131.000,E,1,08,0.9,545.4,M,46.9,M,,*47\r\n",
+        {
+            "plant/temp/lat": [-(48 + 7.038 / 60)], "plant/temp/lon": [11 + 31 / 60],
+            "plant/temp/quality": [1.0], "plant/temp/satellites": [8.0], "plant/temp/hdop": [0.9],
+            "plant/temp/altitude": [545.4], "plant/temp/geoid": [46.9],
+        },
+    ),
+    "a sentence of the house": (b"$PXYZ,5,on", {"plant/temp/1": [5.0], "plant/temp/2": ["on"]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sort", DATA)
+def test_data_without_a_form_are_what_they_seem(sort: str) -> None:
+    data, wanted = DATA[sort]
+    found = shown(blocks_of([Seen(1, "plant/temp", data)], Wanted()))
+    assert found == {
+        name: pytest.approx(values) if isinstance(values[0], float) else values
+        for name, values in wanted.items()
+    }
+
+
+def test_data_of_one_pattern_that_are_not_alike_keep_what_each_says() -> None:
+    rows = [Seen(n, "plant/temp", data) for n, data in enumerate([b"1", b"off", b"\xff", b"nan", b"2.5"])]
+    (block,) = blocks_of(rows, Wanted())
+    assert shown([block])["plant/temp"][:2] == [1.0, "off"]
+    assert [at - START_NS for at in block.ts_ns.tolist()] == [0, MS, 3 * MS, 4 * MS]
+    mixed = [Seen(1, "gps", b'{"a":1}'), Seen(2, "gps", b'{"a":"x"}'), Seen(3, "gps", b"{")]
+    assert shown(blocks_of(mixed, Wanted())) == {"gps/a": [1.0, "x"]}
+
+
+def test_a_form_that_is_given_is_that_of_the_longest_beginning() -> None:
+    eight = b"12345678"
+    pattern = tuple(pattern_of("plant"))
+    given: tuple[tuple[tuple[int, ...], str], ...] = ((pattern, "text"),)
+    assert shown(blocks_of([Seen(1, "plant/temp", eight)], Wanted(given=given))) == {
+        "plant/temp": [12345678.0]
+    }
+    given = ((pattern, "number"), ((*pattern, 5), "struct:<HhB"))
+    found = shown(
+        blocks_of(
+            [Seen(1, "plant/temp", eight), Seen(2, "plant/5", b"\x01\x00\xff\xff\x07")], Wanted(given=given)
+        )
+    )
+    assert found == {
+        "plant/temp": [struct.unpack(">d", eight)[0]],
+        "plant/0x00000005/0": [1.0], "plant/0x00000005/1": [-1.0], "plant/0x00000005/2": [7.0],
+    }  # fmt: skip
+
+
+def test_events_and_the_log_are_no_signals_and_neither_are_messages_that_are_no_frames() -> None:
+    assert blocks_of([Seen(1, "buscoupler/event", b"5"), Seen(2, "/", b"5")], Wanted()) == []
+
+
+@pytest.mark.parametrize(
+    ("end", "names"),
+    [
+        ("temp", {"plant/temp"}), ("PLANT/Temp", {"plant/temp"}), ("Gearbox/Oil", {"car/Gearbox/Oil"}),
+        ("oil", {"car/Gearbox/Oil"}), ("gps/b.c", {"gps/b.c"}), ("emp", set()), ("none", set()),
+    ],
+)  # fmt: skip
+def test_only_the_signals_that_are_asked_for_are_there(end: str, names: set[str], car: Wanted) -> None:
+    rows = [Seen(1, "car/0x200", GEAR), Seen(2, "plant/temp", b"1"), Seen(3, "gps", b'{"a":1,"b":{"c":2}}')]
+    assert shown(blocks_of(rows, car._replace(ends=(end,)))).keys() == names
+    assert ends_with("a/b", "b")
+    assert not ends_with("a/bb", "b")
+
+
+def test_only_rows_of_the_time_that_is_asked_for_are_there() -> None:
+    rows = [Seen(ms, "plant/temp", b"%d" % ms) for ms in range(10)]
+    at = [START_NS + ms * MS for ms in range(11)]
+    assert shown(blocks_of(rows, Wanted(from_ns=at[2], to_ns=at[4]))) == {"plant/temp": [2.0, 3.0]}
+    inside = ((at[1], at[2]), (at[5], at[5]), (at[7], at[9]))
+    assert shown(blocks_of(rows, Wanted(inside=inside))) == {"plant/temp": [1.0, 7.0, 8.0]}
+    assert blocks_of(rows, Wanted(inside=())) == []
