@@ -15,6 +15,7 @@ from bridges.rules import Rule, Rules, Seen, Source
 from bus.hub import Hub, Pipe, chain, without
 from bus.lateness import LATE, late_ms
 from bus.ledger import Stats
+from bus.replaying import passing_replayed
 from bus.vacancy import Filter
 from bus.wire.batch import Batch, payloads
 from bus.wire.frame import is_frame
@@ -240,7 +241,8 @@ class Side(Hub):
             self.bridge.miss(link, batch)
         for port in self.ports:
             self.bridge.lend(port, batch.count)
-            port.send(batch, since_s)
+            with passing_replayed():
+                port.send(batch, since_s)
 
     def withhold(self, count: int) -> None:
         """Count frames that were due here at a takeover, and are too old to be sent, as `stale`."""
