@@ -9,7 +9,7 @@ from tests.helpers import ROOT
 def of_page() -> dict[str, str]:
     """The columns of the page's table, and their types; some are named together."""
     text = (ROOT / "docs" / "capture.md").read_text().split("## Columns")[1].split("\n## ")[0]
-    found = {}
+    found: dict[str, str] = {}
     for names, types in re.findall(r"^\| (`.*?) \| (.*?) \|", text, re.MULTILINE):
         words = types.replace("&lt;", "<").replace("&gt;", ">").split(", ")
         found |= dict(zip(re.findall(r"`(\w+)`", names), words, strict=True))
