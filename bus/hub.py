@@ -76,6 +76,12 @@ def came_ns(pipe: Pipe | None) -> Sequence[int]:
     return () if pipe is None else pipe.came_ns
 
 
+def arrived_ns(batch: Batch, pipe: Pipe | None, now_ns: int) -> Sequence[int]:
+    """Return when each message came that a pipe publishes just now, in ns since 1970: now, if nobody told."""
+    told = came_ns(pipe)
+    return told if len(told) == batch.count else [now_ns] * batch.count
+
+
 def counts_of(pipe: Pipe) -> Stats:
     """Return the counts of a whole chain of pipes, added up as the account of its link adds them up."""
     total, stages = Stats(), [stage.stats for stage in chain(pipe)]
