@@ -41,6 +41,7 @@ def gather(capture: OpenCapture) -> "dict[str, Sequence[Row]]":
     """Collect the tables of the jobs for the page, by name. The long ones are cut."""
     from pipeline.analysis.shared import trunks
     from pipeline.analysis.shared.inventory import carried, topologies
+    from pipeline.analysis.shared.small import framed
 
     parts: dict[str, Sequence[Row]] = {}
     findings: Table | None = None
@@ -52,7 +53,8 @@ def gather(capture: OpenCapture) -> "dict[str, Sequence[Row]]":
         findings = tables.pop("findings", findings)  # the page has their summary, and when they were
         parts |= zip(tables, collected([*map(_cut, tables.values())]), strict=True)
     assert findings is not None
-    parts["faults"] = by_time(findings.frame, window_s(parts["capture"])).collect()
+    its = framed(capture.spark, findings.frame)
+    parts["faults"] = by_time(its, window_s(parts["capture"])).collect()
     taken = capture.inventory()
     parts["carried"] = carried(trunks.in_inventory(taken, trunks.joined(topologies(taken))))
     return parts
