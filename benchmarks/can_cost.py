@@ -19,12 +19,13 @@ from pathlib import Path
 from struct import Struct
 from typing import Any, NamedTuple
 
-from benchmarks.can_pairs import MARK, MARKED, Bus, install, roomy
+from benchmarks.can_pairs import Bus
 from benchmarks.command import Command, run_as_command
 from bridges.items import FD, SWITCH
 from bridges.media.can.codec import frame_seconds
 from bridges.media.can.socketcan import FD_BYTES, pack_frame
 from bus.machine.wake_hook import WakefulLoop
+from tests.rigs.can_packets import MARK, MARKED, install, roomy
 
 _WARM_S = 0.5
 _IDLE = 10  # looks that bring nothing, before no more is to come

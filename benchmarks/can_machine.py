@@ -235,7 +235,7 @@ async def inside(rate: float, seconds: float, every_s: float) -> int:
             flows = await gateways.load(chosen, seconds)
             killer.cancel()
             gateways.accounts += [await gateways.account(name) for name in sorted(gateways.processes)]
-            print(used(gateways.used_s(), before_s, flows))
+            print(used(gateways.used_s(), before_s, sum(flow.sent for flow in flows)))
             print("\n".join(gateways.accounts))
             print(f"{gateways.takeovers} takeovers; {chosen / most:.0%} of what cangen to candump keeps")
             return 0 if said(chosen, *flows, gateways) else 1

@@ -1,6 +1,5 @@
 """CAN for benchmarks, on machines without it: packets of `can_frame` on sockets, through the gateway's code.
 
-The kernel marks what comes back to its sender; here the highest bit of an unused byte does.
 `python -m benchmarks.can_pairs DIRECTORY ARGUMENT...` runs `buscoupler ARGUMENT...`; its channels are sockets
 in the directory.
 """
@@ -15,30 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bridges.items import OWN
-from bridges.media.can import link, port
-from bridges.media.can.inbox import SO_TIMESTAMPNS
-from bridges.media.can.many import Many
 from bridges.media.can.socketcan import FD_BYTES
-
-MARKED, MARK = 5, 0x80
-_SNDBUFFORCE = 32  # asm-generic/socket.h; not in `socket`
-_BUFFER_BYTES = 1 << 24
-
-
-def roomy(sock: socket.socket) -> socket.socket:
-    """Enlarge the buffer of an end, and return it, non-blocking."""
-    with contextlib.suppress(OSError):
-        sock.setsockopt(socket.SOL_SOCKET, _SNDBUFFORCE, _BUFFER_BYTES)
-    sock.setblocking(False)
-    return sock
-
-
-class _Inbox(Many):
-    """An inbox over a socket whose kernel does not tell which frames are ours."""
-
-    def _marks(self, count: int) -> list[int]:
-        return [OWN if one & MARK else 0 for one in self._data[MARKED::FD_BYTES][:count]]
+from tests.rigs.can_packets import MARK, MARKED, install, roomy
 
 
 class Bus:
@@ -49,19 +26,6 @@ class Bus:
 
     def shutdown(self) -> None:
         self.socket.close()
-
-
-def install(bus: Any) -> None:
-    """Have the gateway of this process call `bus(channel=..., ...)` in place of opening SocketCAN."""
-    import can
-
-    vars(can)["Bus"] = bus
-    vars(port)["inbox_of"], vars(link)["prepare"] = _Inbox, stamped
-
-
-def stamped(sock: socket.socket) -> None:
-    """Have the kernel tell when each packet came."""
-    sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
 
 
 def door(path: Path) -> socket.socket:

@@ -84,7 +84,7 @@ async def run(rate: float, seconds: float, every_s: float) -> int:
             trial.close()
     flows = trial.there, trial.back
     print(f"there: {trial.there.words(trial.unheard)}\nback:  {trial.back.words(trial.unheard)}")
-    print(used(after_s, before_s, flows))
+    print(used(after_s, before_s, sum(flow.sent for flow in flows)))
     print("\n".join(trial.accounts))
     print(f"{trial.takeovers} takeovers; {trial.near.lost + trial.away.lost} found no room in a socket")
     whole = all(is_in(trial.unheard, at) for flow in flows for at in flow.lost())

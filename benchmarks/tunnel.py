@@ -7,7 +7,6 @@ import time
 from abc import ABC, abstractmethod
 from bisect import bisect
 from collections import Counter
-from collections.abc import Sequence
 from math import inf
 from pathlib import Path
 from typing import Any, Protocol
@@ -117,11 +116,10 @@ def _used_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def used(now_s: dict[str, float], before_s: dict[str, float], flows: Sequence[Flow]) -> str:
+def used(now_s: dict[tuple[str, int], float], before_s: dict[tuple[str, int], float], frames: int) -> str:
     """Return the processor's time a frame of each gateway that ran all the time, by two looks at it."""
-    count = max(1, sum(flow.sent for flow in flows))
-    frame_us = {name: (at_s - before_s[name]) / count * 1e6 for name, at_s in now_s.items()}
-    each = ", ".join(f"{name} {one_us:.1f}" for name, one_us in frame_us.items() if one_us >= 0)
+    ran = [(one[0], at_s - before_s[one]) for one, at_s in now_s.items() if one in before_s]
+    each = ", ".join(f"{name} {passed_s / max(1, frames) * 1e6:.1f}" for name, passed_s in ran)
     return f"processor a frame, in us: {each}"
 
 
@@ -192,8 +190,10 @@ class Gateways(ABC):
 
     async def account(self, name: str) -> str:
         """Return what a gateway has counted of the frames that went no further, by link and reason."""
-        rows = [row for hub in (await self.status(name)).get("hubs", ()) for row in hub["links"]]
+        status = await self.status(name)
+        rows = [row for hub in status.get("hubs", ()) for row in hub["links"]]
         lines = [f"  {row['name']}: {_words(row)}" for row in rows if row["rejected"] or row["dropped"]]
+        lines += [f"  window: {one['window']}" for one in status.get("candidates", ())]
         return "\n".join([f"{name} counted:", *lines])
 
     async def _watch(self, name: str, process: Started) -> None:
@@ -221,9 +221,10 @@ class Gateways(ABC):
             await asyncio.sleep(_ABSENT_S)
             await self.start(name)
 
-    def used_s(self) -> dict[str, float]:
-        """Return the processor's time that each gateway has used, in seconds."""
-        return {n: _used_s(one.pid) for n, one in self.processes.items() if one.returncode is None}
+    def used_s(self) -> dict[tuple[str, int], float]:
+        """Return the processor's time that each process of a gateway has used, in seconds."""
+        alive = [(name, one.pid) for name, one in self.processes.items() if one.returncode is None]
+        return {(name, pid): _used_s(pid) for name, pid in alive}
 
     def close(self) -> None:
         """End all of them."""

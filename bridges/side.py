@@ -15,6 +15,8 @@ from bridges.rules import Rule, Rules, Seen, Source
 from bus.hub import Hub, Pipe, chain, without
 from bus.lateness import LATE, late_ms
 from bus.ledger import Stats
+from bus.patch import is_patch
+from bus.replaying import passing_replayed
 from bus.vacancy import Filter
 from bus.wire.batch import Batch, payloads
 from bus.wire.frame import is_frame
@@ -240,7 +242,8 @@ class Side(Hub):
             self.bridge.miss(link, batch)
         for port in self.ports:
             self.bridge.lend(port, batch.count)
-            port.send(batch, since_s)
+            with passing_replayed():
+                port.send(batch, since_s)
 
     def withhold(self, count: int) -> None:
         """Count frames that were due here at a takeover, and are too old to be sent, as `stale`."""
@@ -259,7 +262,7 @@ class Port(Pipe):
     `keys` are those of the messages that it brought, and `admission` are the rules for these messages.
     """
 
-    __slots__ = ("_is_prompt", "admission", "inner", "keys", "link", "name", "side", "stats")
+    __slots__ = ("_is_prompt", "admission", "inner", "is_watched", "keys", "link", "name", "side", "stats")
 
     inner: Pipe
 
@@ -268,6 +271,7 @@ class Port(Pipe):
         self.name = f"{side.bridge.name}/{side.name}/{pipe.name}"
         self.link = side.row(pipe.link)
         self.inner = pipe
+        self.is_watched = is_patch(pipe)  # to a bus, which looks at all: each ring through patches has one
         self.stats = Stats()
         self.side = side
         self.settle()

@@ -13,6 +13,7 @@ that was meant, `elsewhere` knows names of other systems. `reasons` says why a l
 dropped, and who intended it. `errors`, `backoff` and `allowance` are shared by all. `events` and `logs` are
 what gateways say about themselves, and `report` is what a service does. `values` has the newest frame of
 each pattern, and `asking` is the question for it. `input` watches what comes in by a link, and `noise`
-judges it. `lateness` is the age of what waited in a journal. `quantity` has the values of devices: types,
-scales, units, forms. `renaming` has the patterns that frames have on a wire and inside a bridge.
+judges it. `lateness` is the age of what waited in a journal, `replaying` whether it is sent again. `quantity`
+has the values of devices: types, scales, units, forms. `renaming` has the patterns that frames have on a wire
+and inside a bridge.
 """

@@ -5,10 +5,14 @@ import time
 from pathlib import Path
 from typing import Final
 
+from bus.names import Names
 from bus.text import plain
 from capture.files import CaptureError
 from capture.formats.format import Format
 from capture.formats.table import BY_KEY, PCAPNG, by_name, format_of
+from capture.names import given
+from capture.reader import read
+from capture.schema import Kind
 
 _LOOK_S: Final = 0.5
 _LINE_S: Final = 10.0
@@ -82,14 +86,19 @@ def format_for(target: str, key: str | None, is_directory: bool) -> str:
 
 
 def export_frames(source: Path, target: str, key: str) -> int:
-    """Write the CAN frames of a directory or a file. Return 0; or 1 if there are none."""
+    """Write the CAN frames of a directory or a file, and messages where they fit. Return 0; or 1 for none."""
     from capture.formats.exports import exported, frames_in
 
+    form = BY_KEY[key]
+    has_rows = form.messages and (source.is_dir() or source_format(source) is PCAPNG)
+    rows = (row for row in read(source) if row.kind == Kind.FRAME) if has_rows else ()
+    names = Names(given(str(source))) if has_rows and source.is_dir() else Names()
     with frames_in(source) as found:
-        count = exported(found, BY_KEY[key], target)
+        count, messages = exported(found, form, target, (rows, names))
         told = list(found.told.lines())
     none = ": a tap with `wire: true` records them, of a bridge side of CAN with a protocol"
-    print(f"{count:,} CAN frames{'' if count else none}", file=sys.stderr)
+    more = f", {messages:,} messages" if messages else "" if count else none
+    print(f"{count:,} CAN frames{more}", file=sys.stderr)
     for line in told:
         print(plain(f"left out: {line}"), file=sys.stderr)
-    return int(not count)
+    return int(not count + messages)

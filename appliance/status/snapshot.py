@@ -256,6 +256,7 @@ def _candidate(part: str, candidacy: "Candidacy") -> Record:
         "leases_lost_late": candidacy.losses,
         "lease_ms": candidate.pace.lease_ms,
         "late_ms": int(1000 * candidate.pace.late_s),
+        "window": dict(candidacy.gate.noted()),
         "brokers": [view.reach for view in candidate.views],
     }
 

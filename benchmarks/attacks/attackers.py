@@ -23,14 +23,18 @@ from benchmarks.attacks.peers import (
     TMQ_HELLO,
     ZMTP,
     Ports,
+    beat,
+    bound,
     connected,
     framed,
     greeted,
     sender_to_group,
 )
+from bridges.media.udp.datagram import encode
 from bus.wire.frame import pack
 
 _SMALL = pack(2, (5,), b"")
+_ENCODED = encode(_SMALL)
 _UPGRADE = (
     b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
@@ -205,6 +209,19 @@ def _datagrams(make: Callable[[int], bytes], pause_s: float = 0.0) -> Callable[[
     return attack
 
 
+def _poured(port: str, make: Callable[[int], bytes]) -> Callable[[Ports, Path], None]:
+    """Return an attack with datagrams to a port of this machine."""
+
+    def attack(ports: Ports, folder: Path) -> None:
+        place, number = ("127.0.0.1", ports[port]), 0
+        with bound(STRANGER) as sock:
+            while True:
+                number += 1
+                sock.sendto(make(number), place)
+
+    return attack
+
+
 def _fragment(number: int) -> bytes:
     return b"\xe1\x88" + struct.pack(">HIIH", 0xF000 + 3072, 666, number, 0) + b"x"
 
@@ -264,6 +281,8 @@ ATTACKERS: dict[str, Callable[[Ports, Path], None]] = {
     "tiny": _datagrams(lambda _: 170 * _SMALL),
     "long": _datagrams(lambda _: 8000 * _SMALL),
     "seals": _datagrams(_sealed),
+    "broadcast": _poured("other", lambda _: _ENCODED),
+    "heartbeats": _poured("catalog", lambda number: beat(f"nobody {number % 1000}")),
     "can": can,
     "raw": _stream("other", _SMALL, sp=False),
     "small": _stream("bus", framed(_SMALL), sp=True),

@@ -97,6 +97,18 @@ ATTACKS: Final = (
         _bridged(f"{_GROUP}, trunk: true}}}}", "keys: ['{folder}/key']\n"),
     ),
     Attack(
+        "broadcast",
+        "frames without data by UDP",
+        "broadcast",
+        _bridged("{{udp: {{host: 127.255.255.255, port: {page}, own_port: {other}, broadcast: true}}}}"),
+    ),
+    Attack(
+        "heartbeats",
+        "heartbeats of unknown services to a catalog",
+        "beats",
+        _HEAD.replace("{status}", _QUIET) + _CATALOG,
+    ),
+    Attack(
         "can",
         "10,000 frames a second of the first priority on CAN FD",
         "can",

@@ -18,6 +18,8 @@ from benchmarks.attacks.peers import (
     QUESTION,
     ZMTP,
     Ports,
+    beat,
+    bound,
     connected,
     framed,
     greeted,
@@ -61,6 +63,27 @@ def apart(ports: Ports, folder: Path) -> Callable[[int], None]:
 def group(ports: Ports, folder: Path) -> Callable[[int], None]:
     mouth, place = sender_to_group(HONEST), (GROUP, ports["group"])
     return _one_way(ports["bus"], lambda said: mouth.sendto(said + crc32(said).to_bytes(4, "little"), place))
+
+
+def broadcast(ports: Ports, folder: Path) -> Callable[[int], None]:
+    from bridges.media.udp.datagram import encode
+
+    mouth, place = bound(HONEST), ("127.0.0.1", ports["other"])
+    return _one_way(ports["bus"], lambda said: mouth.sendto(encode(said), place))
+
+
+def beats(ports: Ports, folder: Path) -> Callable[[int], None]:
+    """Heartbeats, which a catalog answers."""
+    sock = bound(HONEST)
+    sock.settimeout(PATIENCE_S)
+
+    def go(number: int) -> None:
+        name = f"honest {number}"
+        sock.sendto(beat(name), ("127.0.0.1", ports["catalog"]))
+        while not sock.recv(512).endswith(name.encode()):
+            pass
+
+    return go
 
 
 def long(ports: Ports, folder: Path) -> Callable[[int], None]:
@@ -151,7 +174,7 @@ async def tmq(ports: Ports, seconds: float) -> list[float]:
     return took + [1e3 * PATIENCE_S] * len(sent)
 
 
-PAIRS = {one.__name__: one for one in (bus, apart, group, long, sealed, can, page, catalog)}
+PAIRS = {one.__name__: one for one in (bus, apart, group, broadcast, beats, long, sealed, can, page, catalog)}
 
 
 def times(go: Callable[[int], None], seconds: float) -> Iterator[float]:

@@ -2,6 +2,7 @@
 
 import socket
 import struct
+import time
 from collections.abc import Mapping
 
 from bus.wire.frame import pack
@@ -57,10 +58,21 @@ def framed(message: bytes) -> bytes:
 
 def sender_to_group(host: str) -> socket.socket:
     """Return a socket that sends to the group on the loopback interface."""
-    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock = bound(host)
     sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton("127.0.0.1"))
+    return sock
+
+
+def bound(host: str) -> socket.socket:
+    """Return a socket for datagrams at an address of this machine."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sock.bind((host, 0))
     return sock
+
+
+def beat(name: str) -> bytes:
+    """Return the heartbeat of a service, by UDP."""
+    return f"<3 {time.time():.3f} {name}".encode()
 
 
 def honest_frame(number: int, size: int = 4) -> bytes:

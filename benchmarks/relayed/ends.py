@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.can_pairs import door, roomy
+from benchmarks.can_pairs import door
 from benchmarks.relayed.systems import CHANNEL, LineLoad
+from tests.rigs.can_packets import roomy
 
 
 class End(NamedTuple):

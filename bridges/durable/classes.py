@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from bridges.durable.ages import age_of
-from bridges.durable.receiver import bounds
+from bridges.durable.keys import bounds
 from bridges.durable.settings import JournalClass
 from bridges.durable.sifting import frame_at, parted
 from bridges.rules import Rule, Rules

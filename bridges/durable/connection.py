@@ -217,7 +217,8 @@ class Connection:
         elif isinstance(said, Have):
             self._note(said)
         elif self._place.takes:
-            self._arrived.append(self._place.memory.take(self._far.journal, said))
+            now_ms = int(self._place.loop.time() * 1000)
+            self._arrived.append(self._place.memory.take(self._far.journal, said, now_ms))
 
     def _meet(self, far: Hello) -> None:
         """Answer a hello: say what we have of its journal, and join the end that it is."""

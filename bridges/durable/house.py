@@ -32,13 +32,14 @@ from bridges.durable.work import (
     kept_of,
     looked,
     opened,
+    replayed_of,
     written,
 )
 from bridges.durable.worker import Worker
 from bus.errors import words_of
 from bus.journal.files import Files
 from bus.journal.journal import EXPIRED, Backlog, Journal
-from bus.journal.ranges import Range
+from bus.journal.ranges import Range, RangeSet
 from bus.journal.record import Record
 from bus.wire.batch import Batch
 
@@ -46,6 +47,8 @@ T = TypeVar("T")
 log = logging.getLogger("buscoupler.bridges")
 
 TICK_S: Final = 1.0
+REPLAYED_MAX: Final = 4096
+"""Takeovers of which the frames that were sent again are known."""
 
 
 class House:
@@ -82,6 +85,7 @@ class House:
         self._backlog: CatchUp | None = None
         self._news = dict[str, Sender]()
         self._when_open = list[Callable[[], None]]()
+        self._replayed = RangeSet()
         self._is_committing = False
         self._last_commit_s = float("-inf")
         self._losses: Mapping[str, Mapping[str, int]] = {}
@@ -197,7 +201,10 @@ class House:
 
     def _sender(self, state: EndState, found: Opened) -> Sender:
         settings = self.settings
-        return Sender(state.acknowledged, found.journal.next, settings.catch_up, settings.order == "fifo")
+        is_fifo = settings.order == "fifo"
+        return Sender(
+            state.acknowledged, found.journal.next, settings.catch_up, is_fifo, self._replayed.__contains__
+        )
 
     def _made_backlog(self, found: Opened) -> CatchUp | None:
         worker = self._worker
@@ -260,6 +267,9 @@ class House:
         for one in offered:
             one.settle(True)
         self._note(worked)
+        if worked.records:
+            for first, last in replayed_of(offered, worked.records[0].number):
+                self._replayed.add(first, last, REPLAYED_MAX)
         self._send(worked.records)
         for acknowledge, marks in by_call(told).items():
             acknowledge(marks)

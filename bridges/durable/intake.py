@@ -7,6 +7,7 @@ from bridges.durable.classes import Room
 from bridges.durable.end import End
 from bridges.durable.receiver import Mark, Taken
 from bridges.durable.work import Acknowledge, Offered, Told
+from bus.replaying import is_replayed
 from bus.wire.batch import Batch
 
 TOLD_MAX: Final = 65_536
@@ -56,7 +57,7 @@ class Intake:
             if self._passing is not None or any(origin for _, origin in parts):
                 time_ms = self._now_ms() - taken.age_ms
                 return [Offered(part, (end,), origin, time_ms) for part, origin in parts]
-        return [Offered(batch, (end,), None, self._now_ms())]
+        return [Offered(batch, (end,), None, self._now_ms(), is_replayed())]
 
     def passing(self, taken: Taken | None) -> None:
         """Say which messages of another journal pass through the bus now, in this very call."""

@@ -4,24 +4,21 @@ It knows messages by the journal that numbered them first, and their number ther
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from struct import Struct
 from typing import Final, NamedTuple
 
-from bridges.durable.wire import Carried, DurableError
+from bridges.durable.keys import keys_of, rekeyed, singles
+from bridges.durable.replays import Replays
+from bridges.durable.wire import REPLAYED, Carried, DurableError
 from bus.journal.errors import RecordError
 from bus.journal.ranges import Range, RangeSet
 from bus.journal.record import Origin, Record, decode
 from bus.lateness import LATE_MS
-from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, Buffer, from_payloads, payloads
-from bus.wire.envelope import ENVELOPE_BYTES, is_enveloped
+from bus.wire.batch import Batch, from_payloads, payloads
 
 JOURNALS_MAX: Final = 1024
 """So many journals of others are remembered; the one that was silent for longest is forgotten first."""
 RANGES_MAX: Final = 4096
 AGES_MS: Final = 100
-_KEY: Final = Struct(">II")
-_KEY_AT: Final = 4
-_U32: Final = 0xFFFFFFFF
 
 
 class Mark(NamedTuple):
@@ -128,6 +125,7 @@ class Memory:
     def __init__(self, own: int, settled: dict[int, RangeSet]) -> None:
         self.own, self._settled = own, settled
         self._known = {journal: numbers.copy() for journal, numbers in settled.items()}
+        self._replays = Replays()
 
     def settled(self, journal: int) -> list[Range]:
         """Return the numbers of a journal that are settled here."""
@@ -138,8 +136,9 @@ class Memory:
         for mark in marks:
             _add(self._settled, mark)
 
-    def take(self, sender: int, carried: Carried) -> Taken:
-        """Take a record of the journal `sender`. Raises `DurableError` for one that is damaged."""
+    def take(self, sender: int, carried: Carried, now_ms: int = 0) -> Taken:
+        """Take a record of the journal `sender`, at a time of this process. Raises `DurableError` if it is
+        damaged."""
         record = _decoded(carried)
         journal, first = record.identity(sender)
         numbers = self._new(journal, first, record.count)
@@ -149,9 +148,26 @@ class Memory:
         for mark in marks:
             _add(self._known, mark)
         batch = _chosen(record, numbers, first)
+        if batch is not None:
+            batch, numbers = self._once(batch, numbers, journal, carried, now_ms)
         if batch is not None and carried.age_ms > LATE_MS:
             batch = rekeyed(batch, journal, numbers)
         return Taken(batch, carried.age_ms, journal, numbers, tuple(marks), record.count - len(numbers))
+
+    def _once(
+        self, batch: Batch, numbers: Sequence[int], journal: int, carried: Carried, now_ms: int
+    ) -> tuple[Batch | None, Sequence[int]]:
+        """Return the messages that no stand-in and no dead holder has sent before, and their numbers."""
+        is_late, is_replayed = carried.age_ms > LATE_MS, bool(carried.lane & REPLAYED)
+        if not (is_late or is_replayed):
+            return batch, numbers
+        keys, time_ms = list(keys_of(batch)), now_ms - carried.age_ms
+        known = self._replays.take(keys, journal, time_ms, is_replayed, is_late)
+        if not known:
+            return batch, numbers
+        left = [body for body, was in zip(payloads(batch), known, strict=True) if not was]
+        numbers = [number for number, was in zip(numbers, known, strict=True) if not was]
+        return (from_payloads(left) if left else None), numbers
 
     def _new(self, journal: int, first: int, count: int) -> Sequence[int]:
         if journal == self.own:
@@ -195,40 +211,3 @@ def _chosen(record: Record, numbers: Sequence[int], first: int) -> Batch | None:
         return batch
     bodies = payloads(batch) if numbers else []
     return from_payloads(bodies[number - first] for number in numbers) if numbers else None
-
-
-def rekeyed(batch: Batch, journal: int, numbers: Sequence[int]) -> Batch:
-    """Return messages with keys in their envelopes that are made of who numbered them first, and how.
-
-    An envelope's own key is good for 10 s only, and may come back.
-    """
-    data, origin = bytearray(batch.data), (journal >> 32 ^ journal) & _U32
-    for (start, stop), number in zip(bounds(data, batch.count), numbers, strict=True):
-        if is_enveloped(data, start, stop):
-            _KEY.pack_into(data, start + _KEY_AT, origin, number & _U32)
-    return Batch(bytes(data), batch.count)
-
-
-def bounds(data: Buffer, count: int) -> Iterator[tuple[int, int]]:
-    """Yield where each message of a batch begins and ends, without its length."""
-    position = 0
-    for _ in range(count):
-        start = position + LENGTH_BYTES
-        position = start + LENGTH.unpack_from(data, position)[0]
-        yield start, position
-
-
-def _key(data: Buffer, start: int, stop: int) -> bytes:
-    return bytes(data[start + _KEY_AT : start + ENVELOPE_BYTES]) if is_enveloped(data, start, stop) else b""
-
-
-def keys_of(batch: Batch) -> Iterator[bytes]:
-    """Yield origin and sequence of each message, as bytes; b"" without an envelope."""
-    return (_key(batch.data, start, stop) for start, stop in bounds(batch.data, batch.count))
-
-
-def singles(batch: Batch) -> Iterator[tuple[Batch, bytes]]:
-    """Yield each message of a batch alone, with its key."""
-    data = batch.keep()
-    for start, stop in bounds(data, batch.count):
-        yield Batch(data[start - LENGTH_BYTES : stop], 1), _key(data, start, stop)

@@ -3,12 +3,12 @@
 Its journal is read by others: `Sender` says from where, and gets the records. Numbers are those of messages.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from bridges.durable.ages import age_of
 from bridges.durable.pace import Pace
-from bridges.durable.wire import BACKLOG, LIVE, carried
+from bridges.durable.wire import BACKLOG, LIVE, REPLAYED, carried
 from bus.journal.ranges import Range, RangeSet
 
 FOR_OTHERS: Final = "for others"
@@ -41,12 +41,20 @@ class Sender:
 
     `acknowledged` are the numbers that it has, or that were never for it. `following` is the number of the
     journal's next message. `share` of the time is the backlog's; with `is_fifo` new messages wait for it.
-    While `is_up` the end is connected, and has said what it has.
+    `is_replayed(number)` tells whether a message was sent again at a takeover. While `is_up` the end is
+    connected, and has said what it has.
     """
 
-    def __init__(self, acknowledged: RangeSet, following: int, share: float, is_fifo: bool = False) -> None:
+    def __init__(
+        self,
+        acknowledged: RangeSet,
+        following: int,
+        share: float,
+        is_fifo: bool = False,
+        is_replayed: Callable[[int], bool] = lambda _: False,
+    ) -> None:
         self.acknowledged, self.following = acknowledged, following
-        self._found_last = following - 1
+        self._found_last, self._is_replayed = following - 1, is_replayed
         self._share, self._is_fifo = 1.0 if is_fifo else share, is_fifo
         self.end()
 
@@ -100,6 +108,8 @@ class Sender:
     def _give(self, lane: int, kept: Kept, now_ms: int) -> bytes:
         self._given.add(kept.first, kept.last)
         since = max(1, self._given.begin_of(kept.first))
+        if self._is_replayed(kept.first):
+            lane |= REPLAYED
         return carried(lane, age_of(now_ms, kept.time_ms), since, kept.record)
 
     def _skip(self, first: int, last: int) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from struct import Struct
 
-from bridges.durable.receiver import bounds
+from bridges.durable.keys import bounds
 from bridges.rules import Patterns, Rule, Rules
 from bus.watch.canaries import is_canary
 from bus.wire.batch import LENGTH_BYTES, Batch

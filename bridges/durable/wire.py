@@ -12,7 +12,8 @@ HEAD: Final = bytes.fromhex("e120f000")
 """The beginning of all of them; an appliance that does not know it rejects it as `malformed`."""
 VERSION: Final = 1
 HELLO, HAVE, RECORD = b"\1", b"\2", b"\3"
-LIVE, BACKLOG = 0, 1
+LIVE, BACKLOG, REPLAYED = 0, 1, 2
+"""The lane of a record; `REPLAYED` is added to it for what a stand-in sent at a takeover."""
 SYNCS: Final = 1
 """The flag of a hello: this end acknowledges after its fdatasync."""
 RANGES_MAX: Final = 2048

@@ -1,6 +1,6 @@
 """The calls that a house makes in the thread of its journal, and what goes in and comes out. They block."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from bridges.durable.classes import Classes
@@ -14,13 +14,14 @@ from bus.wire.batch import Batch
 
 
 class Offered(NamedTuple):
-    """A batch for the journal: the ends that are due it, who numbered it first, if another journal did, and
-    when it was first journaled, in ms since 1970."""
+    """A batch for the journal: the ends that are due it, who numbered it first, if another journal did, when
+    it was first journaled, in ms since 1970, and whether it is sent again at a takeover."""
 
     batch: Batch
     ends: tuple[End, ...]
     origin: Origin | None
     time_ms: int
+    is_replayed: bool = False
 
     def settle(self, is_kept: bool) -> None:
         """Tell the ends whether the journal has the batch."""
@@ -106,8 +107,8 @@ def looked(journal: Journal, acknowledged: Acknowledged, gateways: Sequence[str]
 TOGETHER_MS: Final = 20
 """Messages that came within so long may share a record, with the time of the first."""
 
-_Like = tuple[int, Origin | None, int | None]
-"""The time, the origin and the ends of messages that may share a record."""
+_Like = tuple[int, Origin | None, int | None, bool]
+"""The time, the origin and the ends of messages that may share a record, and whether they are sent again."""
 
 
 def groups_of(offered: list[Offered], ends: Mapping[str, EndState]) -> list[Group]:
@@ -119,7 +120,7 @@ def groups_of(offered: list[Offered], ends: Mapping[str, EndState]) -> list[Grou
     for one in offered:
         names = {end.gateway for end in one.ends}
         bits = None if len(names) == len(ends) else sum(1 << ends[name].bit for name in names)
-        like = one.time_ms, one.origin, bits
+        like = one.time_ms, one.origin, bits, one.is_replayed
         if found and one.origin is None and _goes_on(found[-1][0], like):
             found[-1][1].append(one.batch)
         else:
@@ -131,9 +132,19 @@ def _goes_on(like: _Like, other: _Like) -> bool:
     return like[1:] == other[1:] and 0 <= other[0] - like[0] <= TOGETHER_MS
 
 
-def _group(batches: list[Batch], time_ms: int, origin: Origin | None, bits: int | None) -> Group:
+def _group(
+    batches: list[Batch], time_ms: int, origin: Origin | None, bits: int | None, is_replayed: bool
+) -> Group:
     data = b"".join(one.keep() for one in batches)
-    return Group(data, time_ms, origin, bits)
+    return Group(data, time_ms, origin, bits, is_replayed)
+
+
+def replayed_of(offered: list[Offered], number: int) -> Iterator[Range]:
+    """Yield the numbers of what is sent again, where the first message got `number`."""
+    for one in offered:
+        if one.is_replayed:
+            yield number, number + one.batch.count - 1
+        number += one.batch.count
 
 
 def kept_of(records: list[Record], bit: int, classes: Classes, now_ms: int) -> list[Kept]:

@@ -236,10 +236,9 @@ class Gate:
         for number, side in enumerate(self._sides):
             self.window.owe(number, side.purge("fenced"), now)
 
-    @property
-    def stale(self) -> int:
-        """The number of frames that the window has given up because they were too old."""
-        return self.window.stats.dropped.get("stale", 0)
+    def noted(self) -> dict[str, int]:
+        """Return how many frames wait for a takeover (`waiting`), and were given up, by reason."""
+        return {"waiting": self.window.stats.queued, **self.window.stats.dropped}
 
     def lag_s(self) -> float:
         """Return how long the other bridge's frames have lately taken to come out, in seconds."""

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable
 
-COUNT = 16384
+COUNT = 65536
 BYTES = 16 << 20
 
 

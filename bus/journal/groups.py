@@ -11,12 +11,14 @@ from bus.wire.batch import Buffer
 class Group(NamedTuple):
     """Messages to append: a batch's bytes, and when they were first journaled (ms since 1970). `origin` is
     the journal and the number that the first of them got elsewhere, None for those that begin here. `ends`
-    has one bit for each consumer that is due them (`Journal.index`); None: all are."""
+    has one bit for each consumer that is due them (`Journal.index`); None: all are. Those that are `apart`
+    share no record with others."""
 
     data: Buffer
     time_ms: int
     origin: Origin | None = None
     ends: int | None = None
+    apart: bool = False
 
 
 class Appended(NamedTuple):

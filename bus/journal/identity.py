@@ -9,6 +9,7 @@ from zlib import crc32
 from bus.journal.errors import JournalError
 from bus.journal.files import Files, read_all, replace
 from bus.journal.ranges import U64_MAX
+from bus.journal.segment import first_of
 
 NAME: Final = "journal.json"
 VERSION: Final = 1
@@ -74,25 +75,34 @@ def read_identity(files: Files, directory: str) -> Identity | None:
         ) from None
 
 
-def identify(
-    files: Files, directory: str, made_for: Trunk, is_empty: bool, made: Callable[[], Identity]
-) -> Identity:
-    """Return the identity of a directory, and `made()` for an empty one. Raises `JournalError`, `OSError`."""
+def lock(files: Files, directory: str) -> int:
+    """Lock a directory; return the descriptor. Raises `JournalError` if another process has it, `OSError`."""
+    try:
+        return files.lock(os.path.join(directory, "lock"))
+    except BlockingIOError:
+        raise JournalError(
+            f"the journal {directory} is open in another process: stop it, or give another directory"
+        ) from None
+
+
+def claimed(files: Files, directory: str, made_for: Trunk, wall: Callable[[], float]) -> int:
+    """Return the id of the journal in a directory; an empty one gets an identity, with the time of day that
+    `wall` returns. Raises `JournalError`, `OSError`."""
     found = read_identity(files, directory)
-    if found is None and not is_empty:
+    if found is None and any(map(first_of, files.listing(directory))):
         raise JournalError(
             f"{directory}: there are messages, but no {NAME} that says whose they are: restore it, or give "
             "another directory"
         )
     if found is None:
-        found = made()
+        found = Identity(int.from_bytes(os.urandom(8)) or 1, made_for, int(wall()))
         replace(files, os.path.join(directory, NAME), _pack(found))
     if found.made_for != made_for:
         raise JournalError(
             f"{directory}: this is the journal of {_words(found.made_for)}, not of {_words(made_for)}: "
             "give each trunk a directory of its own"
         )
-    return found
+    return found.id
 
 
 def _words(trunk: Trunk) -> str:

@@ -8,34 +8,32 @@ Age is counted in running time, which is noted: a clock that steps changes nothi
 process has the journal open does not count.
 """
 
-import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from errno import ENOSPC
-from typing import Final, Literal
+from typing import Final
 
 from bus.errors import words_of
 from bus.journal.consumers import DAMAGED, EXPIRED, FULL, Consumers
-from bus.journal.errors import JournalError, JournalFull
+from bus.journal.errors import JournalError
 from bus.journal.files import Files, SystemFiles
 from bus.journal.groups import Appended, Backlog, Group, Read, between, encoded
-from bus.journal.identity import Identity, Trunk, identify
+from bus.journal.identity import Trunk, claimed, lock
 from bus.journal.memory import Memory
 from bus.journal.ranges import U64_MAX, Range, RangeSet
 from bus.journal.reading import Reader
 from bus.journal.record import Record
+from bus.journal.removal import Policy, Removal
 from bus.journal.scan import ending
-from bus.journal.segment import START, Segment, first_of, share
+from bus.journal.segment import share
 from bus.journal.store import Store
 
-__all__ = ["DAMAGED", "EXPIRED", "FULL", "Appended", "Backlog", "Group", "Journal", "Read"]
+__all__ = ["DAMAGED", "EXPIRED", "FULL", "Appended", "Backlog", "Group", "Journal", "Policy", "Read"]
 
 SEGMENT_BYTES: Final = 256 * 1024, 8 << 20
 """The least and the most bytes of a segment."""
 WRITE_S: Final = 0.1
 """Acknowledgements are written that often: a process that is killed sends again what came later."""
 _SEGMENTS, _SEGMENTS_MIN = 64, 8
-Policy = Literal["oldest", "newest"]
 
 
 class Journal:
@@ -60,7 +58,7 @@ class Journal:
         wall: Callable[[], float] = time.time,
     ) -> None:
         self.directory, self._made_for = directory, made_for
-        self.bytes_max, self.age_s, self.policy = bytes_max, age_s, policy
+        self.bytes_max, self.age_s, self._policy = bytes_max, age_s, policy
         self._files, self._clock, self._wall = files or SystemFiles(), clock, wall
         self._lock: int | None = None
         self.id = 0
@@ -69,8 +67,6 @@ class Journal:
         self._begin_reading()
         self._began_s = self._base_s = 0
         self._written_s = 0.0
-        self._oldest = dict[int, int | None]()
-        self.refused = 0
         self.next = 1
         """The number of the next message."""
 
@@ -80,7 +76,8 @@ class Journal:
         """Open the journal. Raises `JournalError`, which says what to do; nothing is open then."""
         try:
             self._files.make_directory(self.directory)
-            self._take()
+            self._lock = lock(self._files, self.directory)
+            self.id = claimed(self._files, self.directory, self._made_for, self._wall)
             self._find()
         except JournalError:
             self._release()
@@ -92,23 +89,6 @@ class Journal:
                 "can be written, or give another one"
             ) from error
 
-    def _take(self) -> None:
-        try:
-            self._lock = self._files.lock(os.path.join(self.directory, "lock"))
-        except BlockingIOError:
-            raise JournalError(
-                f"the journal {self.directory} is open in another process: stop it, or give another directory"
-            ) from None
-        is_empty = not any(map(first_of, self._files.listing(self.directory)))
-        identity = identify(
-            self._files,
-            self.directory,
-            self._made_for,
-            is_empty,
-            lambda: Identity(int.from_bytes(os.urandom(8)) or 1, self._made_for, int(self._wall())),
-        )
-        self.id = identity.id
-
     def _find(self) -> None:
         self._consumers.open()
         self._memory.open()
@@ -117,11 +97,14 @@ class Journal:
         self._store.open(self._base_s)
         self._end()
         self._consumers.begin(self._first)
-        self._remove_done(list(self._store.segments))
+        self._removal.done(list(self._store.segments))
 
     def _begin_reading(self) -> None:
         self._store = Store(self._files, self.directory, self.id)
         self._reader = Reader(self._store)
+        self._removal = Removal(
+            self.directory, self._store, self._consumers, self._memory, self.bytes_max, self._policy
+        )
 
     @property
     def _first(self) -> int:
@@ -177,7 +160,7 @@ class Journal:
         first, records = self.next, encoded(groups, self.next)
         if records:
             data, last = b"".join(record.encoded for record in records), records[-1].last
-            self._make_room(len(data), last - first + 1)
+            self._removal.make_room(len(data), last - first + 1)
             self._end_segment_if_due()
             if not self._store.active:
                 self._memory.sync()  # the next start looks for what is not noted in the last segment only
@@ -200,27 +183,6 @@ class Journal:
         for name in self._consumers.names:
             if not record.ends >> self._consumers.index(name) & 1:
                 self._consumers.acknowledge(name, record.number, record.last)
-
-    def _make_room(self, size: int, count: int) -> None:
-        new = size + START
-        if self._store.size + new <= self.bytes_max:
-            return
-        self._end_done()
-        if self.policy == "newest" or new > self.bytes_max:
-            self.refused += count
-            raise JournalFull(
-                f"the journal {self.directory} is full ({self._store.size} of {self.bytes_max} bytes): "
-                f"{count} messages are not taken"
-            )
-        while self._store.segments and self._store.size + new > self.bytes_max:
-            self._remove(self._store.segments[0], FULL)
-
-    def _end_done(self) -> None:
-        """End and remove the segment that is written, if all have what is in it."""
-        active = self._store.active
-        if active and self._consumers.have(active.first, active.last):
-            self._store.end()
-            self._remove_done([active])
 
     def _end_segment_if_due(self) -> None:
         active = self._store.active
@@ -270,6 +232,11 @@ class Journal:
         return Read(records, following, damaged, gone)
 
     @property
+    def refused(self) -> int:
+        """The messages that were not taken since it was opened."""
+        return self._removal.refused
+
+    @property
     def losses(self) -> dict[str, dict[str, int]]:
         """The messages that each consumer did not get, by reason, since the journal was made."""
         return self._consumers.losses
@@ -288,7 +255,7 @@ class Journal:
                 self._consumers.acknowledge(consumer, low, high)
                 touched.append((low, high))
         for low, high in touched:
-            self._remove_done(list(self._store.overlapping(low, high)))
+            self._removal.done(list(self._store.overlapping(low, high)))
         if self._clock() - self._written_s >= WRITE_S:
             self._consumers.write()
             self._written_s = self._clock()
@@ -298,26 +265,6 @@ class Journal:
         """Return the numbers that a consumer has, or does not get any more: a set to read, not to change."""
         return self._consumers.of(consumer)
 
-    def _remove_done(self, segments: Iterable[Segment]) -> None:
-        """Remove those segments that all consumers have, but for the one that is written."""
-        for segment in segments:
-            is_closed = segment is not self._store.active and segment.first <= segment.last
-            if is_closed and self._consumers.have(segment.first, segment.last):
-                self._remove(segment)
-
-    def _remove(self, segment: Segment, reason: str = "") -> None:
-        """Remove a segment, of which consumers lose what they have not, for a reason. A full disk is no
-        obstacle: what is noted is written when there is room, except about the last segment."""
-        try:
-            if reason:
-                self._consumers.lose(segment.first, segment.last, reason)
-            self._memory.sync()
-            self._consumers.give_up(segment.first, segment.last)
-        except OSError as error:
-            if error.errno != ENOSPC or segment is self._store.segments[-1]:
-                raise
-        self._store.remove(segment)
-
     def add(self, consumer: str) -> None:
         """Begin to keep for another consumer, from the oldest message that is kept. Raises `OSError`."""
         self._consumers.add(consumer, self._first)
@@ -326,12 +273,12 @@ class Journal:
     def forget(self, consumer: str) -> None:
         """Keep nothing any more for a consumer. Raises `OSError`."""
         self._consumers.forget(consumer)
-        self._remove_done(list(self._store.segments))
+        self._removal.done(list(self._store.segments))
 
     def empty(self, consumer: str) -> int:
         """Drop all that a consumer has not; return how many messages. Raises `OSError`."""
         count = self._consumers.empty(consumer, self.next - 1)
-        self._remove_done(list(self._store.segments))
+        self._removal.done(list(self._store.segments))
         return count
 
     def index(self, consumer: str) -> int:
@@ -345,13 +292,7 @@ class Journal:
         if not messages:
             return Backlog(0, 0, None)
         size = sum(share(segment, held) for segment in self._store.segments)
-        return Backlog(messages, size, self._time(held.first_missing(0)))
-
-    def _time(self, number: int) -> int | None:
-        if number not in self._oldest:
-            record = self._reader.first(number)
-            self._oldest = {number: record.time_ms if record else None}
-        return self._oldest[number]
+        return Backlog(messages, size, self._reader.time_ms(held.first_missing(0)))
 
     @property
     def size(self) -> int:
@@ -368,7 +309,4 @@ class Journal:
     def tick(self) -> None:
         """Drop what is too old, and note the time. Call it once in some seconds. Raises `OSError`."""
         self._consumers.note(self.running_s)
-        while self.age_s and (segments := self._store.segments):
-            if self.running_s - segments[0].end_s <= self.age_s:
-                break
-            self._remove(segments[0], EXPIRED)
+        self._removal.expire(self.running_s, self.age_s)

@@ -26,6 +26,7 @@ class Reader:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._places = dict[int, _Place]()
+        self._times = dict[int, int | None]()
 
     def read(self, number: int, most_bytes: int, until: int = U64_MAX) -> tuple[list[Record], int]:
         """Return records from `number` to before `until`, of some `most_bytes`, and the number after them.
@@ -115,3 +116,10 @@ class Reader:
         records, _ = self.read(number, 1)
         self._places = places
         return records[0] if records else None
+
+    def time_ms(self, number: int) -> int | None:
+        """Return when the first message from a number on was journaled; None without one. Raises OSError."""
+        if number not in self._times:
+            record = self.first(number)
+            self._times = {number: record.time_ms if record else None}
+        return self._times[number]

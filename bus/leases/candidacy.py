@@ -32,8 +32,7 @@ class Gate(Protocol):
 
     forwarding: bool
 
-    @property
-    def stale(self) -> int: ...
+    def noted(self) -> Mapping[str, int]: ...
     def pause(self) -> None: ...
     def resume(self, since_s: float | None = None) -> int: ...
     def purge(self) -> None: ...
@@ -315,7 +314,7 @@ class Candidacy:
         if self._settling is not None or self.resigning or self.gate.forwarding:
             return
         count = self.gate.resume(self._granted_s if self._began else None)
-        stale = self.gate.stale
+        stale = self.gate.noted().get("stale", 0)
         if self._began and self.candidate.epoch == self._epoch:
             self._began = False
             words = f"forwards again: nobody has taken over (replayed {count}, stale {stale})"

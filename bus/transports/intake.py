@@ -13,6 +13,7 @@ from time import thread_time
 from typing import Final
 
 from bus.transports.inlet import Inlet
+from bus.transports.muting import Muting
 from bus.transports.portion import Portion
 from bus.wire.batch import Batch
 from bus.wire.sp import walk
@@ -31,8 +32,6 @@ _LITTLE_BYTES: Final = 2048  # of one wake-up, that are handled without a look a
 _LONG_BYTES: Final = 4096  # of a datagram that is handled alone
 _PIECE: Final = 256  # messages
 _MOST: Final = 1 / 8  # of what waits: who has less is not the one that fills the socket
-_LEFT: Final = 8  # one of so many parts of what waited is left when all are heard again
-_OTHERS_S: Final = 10.0  # for which it is remembered that there are several senders
 
 
 def drained(
@@ -221,8 +220,7 @@ class Turns:
     """The turns in which datagrams become messages, each of about 2 ms of work.
 
     `decode` makes a batch of datagrams, `publish` gets it, or pieces of it in several turns. `lose(count)`
-    counts datagrams that find no room. Who finds none is muted at the `inlet`, and so is who has most here
-    when the buffer there is half full and others are heard too, until most of what waits is done.
+    counts datagrams that find no room. Who says too much is muted at the `inlet` (`Muting`).
     """
 
     def __init__(
@@ -236,7 +234,7 @@ class Turns:
     ) -> None:
         self._loop, self._decode, self._publish, self._lose = loop, decode, publish, lose
         self._intake, self._portion = Intake(), Portion(most_bytes)
-        self._inlet, self._unmute_bytes, self._others_s = inlet, 0, -_OTHERS_S
+        self._muting = None if inlet is None else Muting(loop, inlet)
         self._expected = False
 
     def hear(self, received: Sequence[Received], is_pressed: bool = False) -> None:
@@ -253,23 +251,11 @@ class Turns:
         lost = self._intake.put(received)
         if lost:
             self._lose(lost)
-        if self._inlet is not None and (lost or is_pressed):
-            self._mute(self._inlet, received, is_pressed)
+        if self._muting is not None and (lost or is_pressed):
+            most = self._intake.most() if is_pressed else None
+            has_several = len({sender for _, sender in received}) > 1
+            self._muting.judge(self._intake.take_losers(), most, has_several, self._intake.held_bytes)
         return None if self._expected else self._turn()
-
-    def _mute(self, inlet: Inlet, received: Sequence[Received], is_pressed: bool) -> None:
-        muted, now_s = self._intake.take_losers(), self._loop.time()
-        if len({sender for _, sender in received}) > 1:
-            self._others_s = now_s
-        if is_pressed and now_s - self._others_s < _OTHERS_S and (most := self._intake.most()) is not None:
-            muted.append(most)
-        for sender in muted:
-            inlet.mute(sender)
-        self._unmute_bytes = self._intake.held_bytes // _LEFT
-
-    def _unmute(self) -> None:
-        if self._inlet is not None and self._intake.held_bytes <= self._unmute_bytes:
-            self._inlet.hear_all()
 
     def _tell(self, batch: Batch | None) -> None:
         if batch is not None:
@@ -278,7 +264,8 @@ class Turns:
     def _turn(self) -> None:
         self._expected = False
         taken = self._intake.take(self._portion.size_bytes)
-        self._unmute()
+        if self._muting is not None:
+            self._muting.note_left(self._intake.held_bytes)
         self._work(taken, sum(map(size_of, taken)))
 
     def _work(self, taken: Sequence[Waits], size_bytes: int) -> None:
@@ -314,5 +301,7 @@ class Turns:
 
     def end(self) -> int:
         """Forget what waits. Return how many datagrams that were, those that have begun among them."""
+        if self._muting is not None:
+            self._muting.end()
         waiting, self._intake = len(self._intake), Intake()
         return waiting

@@ -4,7 +4,7 @@ import gzip
 import json
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import groupby
@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from bus.errors import words_of
+from bus.names import Names
 from capture.files import CaptureError, boot_of, finished, gateway_of, is_ours, opened
-from capture.formats.format import Format, Style
+from capture.formats.format import Format, RowOutput, Style
 from capture.formats.source import Source, Told
 from capture.formats.table import BY_KEY, format_of
 from capture.frames import FRAMES, Frames, Parsed, channel_name, frames_of, ordered, parsed
@@ -27,7 +28,11 @@ from capture.schema import META_SOURCE, Direction, Kind
 _ROWS: Final = 1 << 16
 _COLUMNS: Final = ["ts_ns", "kind", "peer", "dir", "reason", "payload"]
 _ITEM: Final = f"{FRAMES}:".encode()
-_OTHERS: Final = "rows that are no CAN frames"
+OTHERS: Final = "rows that are no CAN frames"
+
+
+Rows = tuple[Iterable[Packet], Names]
+"""Messages of a capture, and the names of their tokens."""
 
 
 class Found(NamedTuple):
@@ -78,7 +83,7 @@ def _of_run(paths: list[Path], told: Told) -> Iterator[Frames]:
             for batch in file.iter_batches(_ROWS, columns=_COLUMNS):
                 frames = frames_of(batch)
                 recorded = pa.compute.sum(pa.compute.not_equal(batch["kind"], Kind.CONTENTS.value)).as_py()
-                told.leave(_OTHERS, recorded - len(frames))
+                told.leave(OTHERS, recorded - len(frames))
                 yield frames
 
 
@@ -93,7 +98,7 @@ def _of_packets(packets: list[Packet], told: Told) -> Frames:
     """Return the CAN frames among rows."""
     rows = [one for one in packets if one.kind == Kind.WIRE and one.message.startswith(_ITEM)]
     found: Parsed = parsed(pa.array([one.message[len(_ITEM) :] for one in rows], pa.binary()))
-    told.leave(_OTHERS, sum(one.kind != Kind.NAMES for one in packets) - len(found.ids))
+    told.leave(OTHERS, sum(one.kind != Kind.NAMES for one in packets) - len(found.ids))
     rows = [row for row, good in zip(rows, found.good.tolist(), strict=True) if good]
     names = list(dict.fromkeys(channel_name(row.peer) for row in rows))
     channel = np.array([names.index(channel_name(row.peer)) for row in rows], np.int64)
@@ -102,12 +107,14 @@ def _of_packets(packets: list[Packet], told: Told) -> Frames:
     return Frames.of([times, channel, is_sent, *found[:-1]], names)
 
 
-def exported(found: Found, form: Format, target: str) -> int:
-    """Write frames to a file (`-`: the standard output), packed as its name says. Return their number.
+def exported(found: Found, form: Format, target: str, rows: Rows | None = None) -> tuple[int, int]:
+    """Write frames to a file (`-`: the standard output), packed as its name says. Return their number, and
+    that of the messages.
 
-    What the format cannot hold is added to what was left out. Raises `CaptureError`.
+    With `rows`, a format that holds messages gets these too. What the format cannot hold is added to what was
+    left out. Raises `CaptureError`.
     """
-    count, losses = 0, Losses(form, found.told)
+    count, messages, losses = 0, 0, Losses(form, found.told)
     style = found.style if found.format == form.key else {}
     try:
         with _opened(target, form.seeks) as file:
@@ -117,12 +124,15 @@ def exported(found: Found, form: Format, target: str) -> int:
                 if len(fitted):
                     output.add(fitted)
                     count += len(fitted)
+            if rows is not None and isinstance(output, RowOutput):
+                messages = output.add_rows(*rows)
+                found.told.counts[OTHERS] -= messages
             output.close()
     except BrokenPipeError:
         raise
     except OSError as error:
         raise CaptureError(f"{target}: {words_of(error)}") from error
-    return count
+    return count, messages
 
 
 def output_step_ns(form: Format, style: Style) -> int:
@@ -166,7 +176,6 @@ class Losses:
             self._channels.update(frames.names)
             if len(self._channels) > 1:
                 told.counts[f"channels, which {form.key} does not tell apart"] = len(self._channels)
-                told.examples[f"channels, which {form.key} does not tell apart"] = ""
         return kept
 
     def _from_first(self, frames: Frames) -> Frames:

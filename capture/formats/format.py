@@ -1,14 +1,15 @@
 """The record of a format of files: what readers, the command, its help, the page and tests are made of."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, runtime_checkable
 
 from bus.extras import lacking
 from capture.files import CaptureError
 
 if TYPE_CHECKING:
+    from bus.names import Names
     from capture.formats.source import Source
     from capture.frames import Frames
     from capture.pcapng import Packet
@@ -26,6 +27,14 @@ class Output(Protocol):
 
     def close(self) -> None:
         """Write what stands at the end of the file, which stays open."""
+
+
+@runtime_checkable
+class RowOutput(Output, Protocol):
+    """A writer of messages, too."""
+
+    def add_rows(self, rows: "Iterable[Packet]", names: "Names") -> int:
+        """Write messages, with the names of their tokens. Return their number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +67,12 @@ class Format:
     """Its times count from the first frame, cut to ms; none is before that."""
     rows: bool = False
     """It holds all rows of a capture, not only CAN frames."""
+    messages: bool = False
+    """It holds the messages of buses, too."""
+    exact: bool = True
+    """A file of ours that is read and written again is the same, byte for byte."""
+    torn: bool = True
+    """A file that is cut off is read up to there."""
     seeks: bool = False
     """Its writer goes back in the file."""
     package: str = ""

@@ -37,8 +37,8 @@ class Told:
 
     def lines(self) -> Iterator[str]:
         """Say what was left out, a line for each reason."""
-        for reason, count in self.counts.items():
-            example = self.examples[reason]
+        for reason, count in (+self.counts).items():
+            example = self.examples.get(reason, "")
             yield f"{count} {reason}" + (f", such as {example!r}" if example else "")
 
 

@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from pipeline.signals.conditions import Condition
 from pipeline.signals.work import KEYS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+NAMES_MOST: Final = 10_000
 STATS: Final = (
     "min", "mean", "max", "stddev", "nans", "period_ms", "gaps", "longest_ms", "longest_from_ns", "outside",
 )  # fmt: skip
@@ -80,3 +82,50 @@ def resampled(bins: "DataFrame") -> "DataFrame":
         F.max_by("last", "last_ns").alias("last"),
         F.max_by("last_text", "last_ns").alias("last_text"),
     )
+
+
+def busiest(windows: "DataFrame", count: int) -> "DataFrame":
+    """Choose the windows of the signals with most values that are numbers, in the order of time."""
+    known = windows.where(F.col("mean").isNotNull())
+    most = known.groupBy(*KEYS).agg(F.sum("rows").alias("all")).orderBy(F.desc("all"), *KEYS).limit(count)
+    found = known.join(F.broadcast(most), list(KEYS))
+    return found.select("start_ns", *KEYS, "rows", "mean", "min", "max").orderBy(*KEYS, "start_ns")
+
+
+def names_of(rows: "DataFrame") -> "list[str]":
+    """Return the names of the signals in long rows, in order."""
+    found = rows.select(_name().alias("name")).distinct().orderBy("name")
+    return [row.name for row in found.limit(NAMES_MOST).collect()]
+
+
+def _name() -> "Column":
+    whole = F.concat_ws("/", "pattern", "signal")
+    return F.when(F.col("pattern") == "/", F.col("signal")).otherwise(whole)
+
+
+def intervals(rows: "DataFrame", condition: Condition) -> "DataFrame":
+    """Find from when until when a condition holds, in long rows of its signals: between two values a signal
+    has the first of them. A signal that has no value yet makes no condition true.
+
+    The values are put in one order, by one task.
+    """
+    name = F.lower(_name())
+    columns = [_valued(name, column, end) for column, end in condition.columns]
+    one = Window.partitionBy(F.lit(0))
+    in_time = one.orderBy("ts_ns")
+    held = [F.last(column, ignorenulls=True).over(in_time).alias(column) for column, _ in condition.columns]
+    known = rows.select("ts_ns", *columns).select("ts_ns", *held)
+    holds = F.coalesce(F.expr(condition.sql), F.lit(False)).alias("holds")
+    moments = known.select("ts_ns", holds).groupBy("ts_ns").agg(F.max("holds").alias("holds"))
+    before = F.coalesce(F.lag("holds").over(in_time), F.lit(False))
+    end = F.max("ts_ns").over(one) + 1
+    turns = moments.withColumns({"before": before, "end": end}).where(F.col("holds") != F.col("before"))
+    until = F.coalesce(F.lead("ts_ns").over(in_time), F.col("end"))
+    found = turns.select(F.col("ts_ns").alias("start_ns"), until.alias("end_ns"), "holds").where("holds")
+    seconds = ((F.col("end_ns") - F.col("start_ns")) / 1e9).alias("seconds")
+    return found.select("start_ns", "end_ns", seconds).orderBy("start_ns")
+
+
+def _valued(name: "Column", column: str, end: str) -> "Column":
+    is_it = (name == end.lower()) | name.endswith(f"/{end.lower()}")
+    return F.when(is_it, F.col("value" if column[0] == "s" else "text")).alias(column)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from pipeline.jobs.record import Job
 
 NAMES: Final = (
-    "audit", "latency", "rates", "last", "failovers", "logs", "signals", "report", "tokens", "quality",
-    "watch", "compact", "load", "warm", "serve", "stop",
+    "audit", "latency", "rates", "last", "failovers", "logs", "signals", "report", "sql", "tokens",
+    "quality", "watch", "compact", "load", "warm", "serve", "stop",
 )  # fmt: skip
 
 

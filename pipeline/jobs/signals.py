@@ -10,7 +10,13 @@ from pipeline.jobs.ranges import above, whole
 from pipeline.jobs.record import Job, OpenCapture, Table, option
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from pipeline.signals.blocks import Wanted
+    from pipeline.signals.conditions import Condition
+    from pipeline.signals.pieces import Source
+
+_SPANS_MOST: Final = 100_000
 
 
 def prepare(options: argparse.Namespace) -> None:
@@ -25,7 +31,18 @@ def prepare(options: argparse.Namespace) -> None:
         raise PipelineError(
             f"--output {options.output}: the table would be in the capture: give another place"
         )
-    wanted(options)
+    if options.where:
+        _condition(options.where)
+    check(options)
+
+
+def _condition(text: str) -> "Condition":
+    from pipeline.signals.conditions import parse
+
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise PipelineError(f"--where: {error}") from None
 
 
 def _is_below(place: str, directory: str) -> bool:
@@ -34,8 +51,8 @@ def _is_below(place: str, directory: str) -> bool:
     return Path(place).absolute().is_relative_to(Path(directory).absolute())
 
 
-def wanted(options: argparse.Namespace) -> "Wanted":
-    """Return what the options ask for. Raises `PipelineError`."""
+def decoding(options: argparse.Namespace) -> "Wanted":
+    """Return what the options `DECODING` ask for. Raises `PipelineError`."""
     from pipeline.signals.blocks import Wanted
     from pipeline.signals.databases import databases, tokens_of
     from pipeline.signals.forms import check
@@ -51,44 +68,119 @@ def wanted(options: argparse.Namespace) -> "Wanted":
         except ValueError as error:
             raise PipelineError(f"--form {error}") from None
         given.append((tokens, form))
-    return Wanted(tuple(databases(options.dbc)), given=tuple(given), ends=tuple(options.signal))
+    return Wanted(tuple(databases(options.dbc)), given=tuple(given))
 
 
-def complete(options: argparse.Namespace, capture: OpenCapture) -> "Wanted":
-    """Return what the options ask for, with what the capture tells: its names, and where messages enter."""
+def check(options: argparse.Namespace) -> None:
+    """Refuse databases and forms that are wrong. Raises `PipelineError`."""
+    decoding(options)
+
+
+def values(options: argparse.Namespace, capture: OpenCapture) -> "DataFrame":
+    """Return the values of all signals, a row each: `pipeline.signals.work.LONG`."""
+    from pipeline.signals.pieces import done
+    from pipeline.signals.work import Long
+
+    return done(_source(capture), complete(decoding(options), capture), Long())
+
+
+def busiest(options: argparse.Namespace, capture: OpenCapture, seconds: float, count: int) -> "DataFrame":
+    """Return windows of the signals with most values."""
+    from pipeline.analysis import signals
+    from pipeline.cache import cached
+    from pipeline.signals.pieces import done
+    from pipeline.signals.work import Bins
+
+    bins = done(_source(capture), complete(decoding(options), capture), Bins(round(seconds * 1e9)))
+    return signals.busiest(cached(signals.resampled(bins)), count)
+
+
+def _source(capture: OpenCapture) -> "Source":
+    from pipeline.signals.pieces import Source
+
+    return Source(capture.spark, capture.directory, capture.span, capture.rows)
+
+
+def complete(found: "Wanted", capture: OpenCapture) -> "Wanted":
+    """Return what is wanted with what the capture tells: its names, and where messages enter."""
     from pipeline.signals.databases import roots
     from pipeline.signals.places import chosen
 
-    found = wanted(options)
     places = chosen(capture.inventory(), by_wire=bool(found.databases))
     known = tuple(roots(sorted(capture.names.roots)))
     return found._replace(roots=known, names=capture.names, places=places)
 
 
 def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
+    source = _source(capture)
+    asked = complete(decoding(options), capture)._replace(ends=tuple(options.signal))
+    first = list[Table]()
+    if options.where:
+        held, asked = _inside(options, source, asked)
+        first = [Table("intervals", f"When {options.where}", held, options.limit)]
+    return [*first, _table(options, source, asked)]
+
+
+def _inside(options: argparse.Namespace, source: "Source", asked: "Wanted") -> "tuple[DataFrame, Wanted]":
+    """Find when a condition holds, and ask only for values of then. Raises `PipelineError` if no signal has a
+    name of it, or several have."""
+    from pipeline.analysis import signals
+    from pipeline.cache import cached
+    from pipeline.signals.blocks import ends_with
+    from pipeline.signals.pieces import done
+    from pipeline.signals.work import Long
+
+    condition = _condition(options.where)
+    rows = cached(done(source, asked._replace(ends=condition.names), Long()))
+    names = signals.names_of(rows)
+    for end in condition.names:
+        fits = [name for name in names if ends_with(name, end)]
+        if len(fits) != 1:
+            what = f"may be {' or '.join(fits[:5])}" if fits else "is no signal of the capture"
+            raise PipelineError(f"--where: {end} {what}")
+    held = signals.intervals(rows, condition)
+    spans = [(row.start_ns, row.end_ns) for row in held.limit(_SPANS_MOST + 1).collect()]
+    if len(spans) > _SPANS_MOST:
+        raise PipelineError(
+            f"--where: it holds more than {_SPANS_MOST:,} times: ask for a part (--from, --to)"
+        )
+    return held, asked._replace(inside=tuple(spans))
+
+
+def _table(options: argparse.Namespace, source: "Source", asked: "Wanted") -> Table:
     from pipeline.analysis import signals
     from pipeline.cache import cached
     from pipeline.signals import output
-    from pipeline.signals.pieces import Source, done
+    from pipeline.signals.pieces import done
     from pipeline.signals.work import KEYS, Bins, Sums
 
-    asked = complete(options, capture)
-    source = Source(capture.spark, capture.directory, capture.span, capture.rows)
     if options.resample_ms:
         bins = done(source, asked, Bins(round(options.resample_ms * 1e6)))
         windows = cached(signals.resampled(bins))
         if options.output:
             output.write_windows(windows, options.output, options.delta)
         in_order = windows.orderBy("start_ns", *KEYS)
-        return [Table("windows", "Signals by window of time", in_order, options.limit)]
+        return Table("windows", "Signals by window of time", in_order, options.limit)
     if options.output:
         sums = output.write(source, asked, options.output, options.wide, options.delta, options.gap_ms)
     else:
         sums = cached(done(source, asked, Sums(options.gap_ms)))
     found = signals.signals(sums, options.gap_ms)
     shown = found if options.stats else found.drop(*signals.STATS)
-    return [Table("signals", "Signals: how many values, when, and the last one", shown, options.limit)]
+    return Table("signals", "Signals: how many values, when, and the last one", shown, options.limit)
 
+
+DECODING: Final = (
+    option(
+        "--dbc", action="append", default=[], metavar="[WHERE=]FILE",
+        help="CAN messages (DBC, KCD, SYM); below the pattern or on the segment WHERE only",
+    ),
+    option(
+        "--form", action="append", default=[], metavar="PATTERN=FORM",
+        help="of other data: text, number, json, nmea or struct:FORMAT (guessed without it)",
+    ),
+)  # fmt: skip
+"""The options by which data are decoded."""
 
 JOB: Final = Job(
     name="signals",
@@ -98,17 +190,13 @@ JOB: Final = Job(
         "buscoupler signals capture --dbc car.dbc --output table",
     ),
     options=(
-        option(
-            "--dbc", action="append", default=[], metavar="[WHERE=]FILE",
-            help="CAN messages (DBC, KCD, SYM); below the pattern or on the segment WHERE only",
-        ),
-        option(
-            "--form", action="append", default=[], metavar="PATTERN=FORM",
-            help="of other data: text, number, json, nmea or struct:FORMAT (guessed without it)",
-        ),
+        *DECODING,
         option(
             "--signal", action="append", default=[], metavar="NAME",
             help="only signals whose names end so: rpm, engine/rpm",
+        ),
+        option(
+            "--where", metavar="SQL", help="only while this holds: engine/rpm > 3000 and gear = 'Drive'"
         ),
         option("--stats", action="store_true", help="also range, mean, gaps, and values out of range"),
         option("--gap-ms", type=above(0), default=1000.0, metavar="MS", help="a pause that is a gap (1000)"),

@@ -5,5 +5,5 @@ turns a batch of rows into the series of single signals: CAN frames by the kerne
 (`bridges.protocols.dbc.columns`), other data by their `forms` (text with `numerals`, number, JSON, struct,
 `nmea`). `work` is done with blocks for each piece of a capture: long rows, sums, windows of time; `table`
 writes files, and `output` puts them in place, `logged` in a Delta log. `pieces` spreads work over the
-workers of Spark, or over processes where the engine runs no Python.
+workers of Spark, or over processes where the engine runs no Python. `conditions` are over several signals.
 """

@@ -13,6 +13,7 @@ from bus.tmq import Client
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from tests.appliance.pairs import PAIR, Pair, forwarding
+from tests.appliance.status.status_support import status_of
 from tests.helpers.appliances import reloaded
 from tests.helpers.peers import until
 from topologies.loading.loader import loads
@@ -79,6 +80,9 @@ async def test_a_standby_settles_what_the_active_bridge_publishes(pair: Pair) ->
         await until(lambda: client.inbox.offered == 5)
         await until(lambda: window.stats.dropped.get("heard", 0) == 5)
     assert window.stats.queued == 0
+    (role,) = status_of(pair.gateways["gw-b"])["candidates"]
+    assert role["window"]["waiting"] == 0
+    assert role["window"]["heard"] == 5
 
 
 async def test_a_reload_that_adds_a_gateway_lets_the_first_one_hear_it(pair: Pair) -> None:

@@ -3,8 +3,9 @@
 import socket
 from pathlib import Path
 
-from benchmarks.can_pairs import MARK, MARKED, wire
+from benchmarks.can_pairs import wire
 from bridges.media.can.socketcan import pack_frame
+from tests.rigs.can_packets import MARK, MARKED
 
 
 def test_both_hear_a_frame_and_its_sender_with_the_mark(tmp_path: Path) -> None:

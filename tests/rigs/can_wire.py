@@ -1,12 +1,12 @@
 """A CAN bus between processes, without a kernel that has CAN: packets of `can_frame` on sockets in a folder.
 
-`Wire` carries every packet to all who have joined, in one order, and back to its sender with the mark of the
-driver. `python -m tests.rigs.can_wire DIRECTORY ARGUMENT...` runs `buscoupler ARGUMENT...` with channels that
-are wires of the directory in place of SocketCAN; the rest is the real program.
+`Wire` carries every packet to all others who have joined, in one order. Who sends one has it at once too,
+with the mark of the driver, as the kernel's loopback does it.
+`python -m tests.rigs.can_wire DIRECTORY ARGUMENT...` runs `buscoupler ARGUMENT...` with channels that are
+wires of the directory in place of SocketCAN; the rest is the real program.
 """
 
 import contextlib
-import errno
 import socket
 import sys
 from asyncio import AbstractEventLoop
@@ -14,20 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.rigs.can_packets import MARK, MARKED, install, roomy
+
 _BUFFER_BYTES = 1 << 26  # some 3 s of 20,000 frames/s, of which each takes a kilobyte of the kernel's memory
-_SNDBUFFORCE = 32  # asm-generic/socket.h; not in `socket`
 _RECEIVE_BYTES = 256
 _TURN = 256
-_OWN, _OTHER = b"\x01", b"\x00"
-
-
-def _packets(sock: socket.socket) -> socket.socket:
-    for option in (_SNDBUFFORCE, socket.SO_SNDBUF):  # the first takes root
-        with contextlib.suppress(OSError):
-            sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
-            break
-    sock.setblocking(False)
-    return sock
 
 
 class Wire:
@@ -47,7 +38,11 @@ class Wire:
         return len(self._members)
 
     def _enter(self) -> None:
-        member = _packets(self._door.accept()[0])
+        visitor, _ = self._door.accept()
+        with visitor:
+            visitor.setblocking(True)  # it writes at once
+            _, (number, *_), _, _ = socket.recv_fds(visitor, 1, 1)
+        member = roomy(socket.socket(fileno=number), _BUFFER_BYTES)
         self._members.add(member)
         self._loop.add_reader(member, self._take, member)
 
@@ -69,12 +64,13 @@ class Wire:
     def say(self, raw: bytes, sender: socket.socket | None = None) -> None:
         """Put a packet on the wire."""
         for member in self._members:
-            try:
-                member.send((_OWN if member is sender else _OTHER) + raw)
-            except BlockingIOError:
-                self.lost += 1
-            except OSError:
-                continue
+            if member is not sender:
+                try:
+                    member.send(raw)
+                except BlockingIOError:
+                    self.lost += 1
+                except OSError:
+                    continue
 
     def close(self) -> None:
         for sock in (self._door, *self._members):
@@ -82,29 +78,29 @@ class Wire:
             sock.close()
 
 
-class _Socket:
-    """A raw CAN socket, as far as the link uses it."""
+class _Socket(socket.socket):
+    """A raw CAN socket, as far as the link uses it: an end of a pair, whose other end the wire has, too."""
 
     def __init__(self, path: Path) -> None:
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._socket.connect(str(path))
-        _packets(self._socket)
-        self.fileno, self.close = self._socket.fileno, self._socket.close
+        ours, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        super().__init__(fileno=ours.detach())
+        for sock in (self, self._theirs):
+            roomy(sock, _BUFFER_BYTES)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as visitor:
+            visitor.connect(str(path))
+            socket.send_fds(visitor, [b"."], [self._theirs.fileno()])
 
-    def recvmsg(self, size: int, room: int, flags: int) -> tuple[bytes, list[Any], int, None]:
-        raw = self._socket.recv(size + 1)
-        if not raw:
-            raise OSError(errno.ENETDOWN, "the wire has gone")
-        return raw[1:], [], socket.MSG_CONFIRM if raw[:1] == _OWN else 0, None
+    def send(self, raw: Any, flags: int = 0) -> int:
+        """Send a packet, and have it back with the mark."""
+        size = super().send(raw, flags)
+        marked = bytearray(raw)
+        marked[MARKED] |= MARK
+        self._theirs.send(marked)
+        return size
 
-    def send(self, raw: bytes, flags: int) -> int:
-        return self._socket.send(raw)
-
-    def setsockopt(self, level: int, option: int, value: int) -> None:
-        pass
-
-    def getsockopt(self, level: int, option: int) -> int:
-        return 0
+    def close(self) -> None:
+        self._theirs.close()
+        super().close()
 
 
 class Bus:
@@ -119,14 +115,12 @@ class Bus:
 
 
 def main(directory: str, *arguments: str) -> int:
-    import can
-
     from appliance.commandline.cli import main as program
 
     def bus(channel: str = "", **_: Any) -> Any:
         return Bus(Path(directory), channel)
 
-    vars(can)["Bus"] = bus
+    install(bus)
     return program(list(arguments))
 
 

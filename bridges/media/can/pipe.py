@@ -49,6 +49,7 @@ class CanPipe(OpenPipe):
         self._again: Handle | None = None
         self._asking: Handle | None = None
         self._is_gathering, self._since_s, self._lately = False, 0.0, 0
+        self._was_dry = False  # at the last look
         self._half_s = _GATHER_S  # in which half of what the driver may hold was sent, at the last rate
         self._half = shared.in_flight / 2
         self._outbound: Outbound = _sender_of(shared.options)(shared, port, voice, self._loop, self._gone)
@@ -99,16 +100,28 @@ class CanPipe(OpenPipe):
         if self._lately >= _BUSY_FRAMES and not is_talk:
             self._is_gathering = True
             self._loop.remove_reader(fd)
+            if self._outbound.ran_dry:
+                return self._go_on(now_s, self._lately)
             self._note_rate(now_s - self._since_s, self._lately)
             self._since_s = now_s
             self._look_later(now_s + _GATHER_S / 2)
         return None
 
     def _go_on(self, now_s: float, frames: int) -> None:
-        """Go on gathering if so many frames since the last look are a stream."""
-        self._note_rate(now_s - self._since_s, frames)
-        self._since_s = now_s
-        if frames >= _STREAM_FRAMES:
+        """Go on gathering if so many frames since the last look are a stream.
+
+        A driver that has run dry is faster than we are: look again at once, and earlier from then on. The
+        time since the last look would tell our own pace.
+        """
+        passed_s, self._since_s = now_s - self._since_s, now_s
+        was_dry, self._was_dry = self._was_dry, self._outbound.ran_dry
+        self._outbound.ran_dry = False
+        if self._was_dry:
+            self._half_s = max(_REFILL_S, self._half_s / 2)
+            self._again = self._loop.call_soon(self._on_readable)
+        elif was_dry or frames >= _STREAM_FRAMES:
+            if not was_dry:
+                self._note_rate(passed_s, frames)
             self._look_later(now_s)
         else:
             self._listen()

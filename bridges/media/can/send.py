@@ -54,6 +54,9 @@ class Outbound:
         self._queue = ShedQueue(shared.stats, shared.shed)
         self._closed = self.held = False
         self.spoken = False  # something was written since it was last set to False
+        self.ran_dry = (
+            False  # the driver had nothing left while messages waited, since it was last set to False
+        )
         self._tending: Handle | None = None
         self._pacing: Handle | None = None
 
@@ -261,6 +264,7 @@ class DirectSender(Outbound):
             if size:
                 self._queue.settle(size)
             if is_last:
+                self.ran_dry |= not flight and self.waits
                 return self._moved()
         return None
 

@@ -42,7 +42,7 @@ class Sockets:
     def __post_init__(self) -> None:
         self.own = self.sender.getsockname()
 
-    def held(self) -> Held:
+    def held(self) -> Held | None:
         """Return what the kernel tells of the receiver's buffer."""
         return held_by(self.receiver)
 

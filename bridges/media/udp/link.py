@@ -17,7 +17,7 @@ from bus.noise import Ear
 from bus.transports.binding import bind_words
 from bus.transports.inlet import widen
 
-_RECEIVE_BYTES = 1 << 20
+_RECEIVE_BYTES = 4 << 20
 
 
 def udp_link(options: Udp, shed: Shed | None = None, **retry: Any) -> "UdpLink":

@@ -19,7 +19,7 @@ from devices.dbp.beacon.wire import DATAGRAM_BYTES, Beacon, parse
 WITHIN_S: Final = 3.0
 FOUND_MAX: Final = 1024
 FOUND_PER_HOST: Final = 64
-_RECEIVE_BYTES: Final = 1 << 20
+_RECEIVE_BYTES: Final = 4 << 20
 
 
 class Found(NamedTuple):

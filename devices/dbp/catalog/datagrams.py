@@ -10,7 +10,7 @@ from bus.transports.inlet import FULL, Inlet, widen
 from bus.transports.intake import Received, Turns, drained, ignore
 
 _DATAGRAM_BYTES: Final = 512  # longer than any valid one
-_RECEIVE_BYTES: Final = 1 << 20
+_RECEIVE_BYTES: Final = 4 << 20
 
 Answer = Callable[[bytes, str], bytes]
 """Takes a datagram and the address of its sender. Returns the answer, b"" for none."""

@@ -2,7 +2,8 @@
 
 import pytest
 
-from bridges.durable.receiver import AGES_MS, RANGES_MAX, Mark, Memory, joined, keys_of
+from bridges.durable.keys import keys_of
+from bridges.durable.receiver import AGES_MS, RANGES_MAX, Mark, Memory, joined
 from bridges.durable.wire import LIVE, Carried, DurableError
 from bus.journal.record import encode
 from bus.lateness import LATE_MS

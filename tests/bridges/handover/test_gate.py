@@ -179,6 +179,12 @@ def test_a_process_frozen_on_the_way_through_sends_nothing_late() -> None:
     far.end.hear(9)
     assert list(far.heard.values()) == [1]
     assert gate.window.stats.balance() == 0
+    assert gate.noted() == {"waiting": 0}
+    gate.pause()
+    one.publish(from_payloads([pack(1, (7, 2), b"kept")]), ends[0])
+    assert gate.noted() == {"waiting": 1}
+    gate.blind(clock())
+    assert gate.noted() == {"waiting": 0, "blind": 1}
 
 
 def test_what_is_queued_when_the_lease_ends_goes_before_what_came_later() -> None:

@@ -244,7 +244,9 @@ class Door:
 
     def __init__(self, world: "World") -> None:
         self.forwarding, self.busy_s, self.world = False, 0.0, world
-        self.stale = 0
+
+    def noted(self) -> dict[str, int]:
+        return {}
 
     def lag_s(self) -> float:
         return 0.0

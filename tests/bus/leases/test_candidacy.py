@@ -48,13 +48,15 @@ class Told:
     """What a gate is told of a time in which nothing was heard."""
 
     forwarding = False
-    stale = 0
 
     def __init__(self) -> None:
         self.before_s: list[float] = []
 
     def blind(self, before_s: float) -> None:
         self.before_s.append(before_s)
+
+    def noted(self) -> dict[str, int]:
+        return {}
 
     def lag_s(self) -> float:
         return 0.0

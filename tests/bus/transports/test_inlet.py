@@ -88,8 +88,22 @@ def test_a_muted_sender_is_not_heard_and_counted_and_others_are_heard(scene: Sce
     assert scene.heard() == [b"honest"]
     scene.inlet.look()
     assert scene.counts == {FULL: 1}
-    scene.inlet.hear_all()
+    scene.inlet.thin(4)
+    for _ in range(100):
+        scene.stranger.sendto(b"stranger", scene.place)
+    assert 0 < len(waiting(scene.sock)) < 50
+    scene.inlet.thin(0)
     assert scene.heard() == [b"stranger", b"honest"]
+
+
+def test_a_closed_socket_has_dropped_nothing_more() -> None:
+    scene = Scene(*PLACES["IPv4"])
+    scene.inlet.mute(scene.sender(scene.stranger))
+    scene.heard()
+    scene.inlet.look()
+    scene.close()
+    scene.inlet.thin(0)
+    assert scene.counts == {FULL: 1}
 
 
 def test_a_host_with_many_senders_is_muted_as_a_whole() -> None:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -83,6 +84,7 @@ class Loop:
 
     def __init__(self) -> None:
         self.soon: list[Callable[[], object]] = []
+        self.later: list[Callable[[], object]] = []
         self.spent_s = 0.0
 
     def time(self) -> float:
@@ -90,6 +92,10 @@ class Loop:
 
     def call_soon(self, call: Callable[[], object]) -> None:
         self.soon.append(call)
+
+    def call_later(self, _: float, call: Callable[..., object], *arguments: object) -> object:
+        self.later.append(partial(call, *arguments))
+        return call
 
     def turn(self) -> float:
         """Run a turn. Return what it took."""
@@ -163,15 +169,15 @@ class Muting:
     """An inlet that only notes whom it shall mute."""
 
     def __init__(self) -> None:
-        self.muted, self.ends = set[Any](), 0
+        self.muted, self.levels = set[Any](), list[int]()
 
     def mute(self, sender: Any) -> None:
         self.muted.add(sender)
 
-    def hear_all(self) -> None:
-        if self.muted:
-            self.ends += 1
-        self.muted.clear()
+    def thin(self, level: int) -> None:
+        self.levels.append(level)
+        if not level:
+            self.muted.clear()
 
 
 def test_who_presses_the_socket_is_muted_where_others_speak_until_most_is_done(loop: Loop) -> None:
@@ -182,13 +188,26 @@ def test_who_presses_the_socket_is_muted_where_others_speak_until_most_is_done(l
     hall.turns.hear(said(FLOOD, 500) + said(HONEST, 1), is_pressed=True)
     assert inlet.muted == {FLOOD}
     left = 0
-    while loop.soon and not inlet.ends:
+    while loop.soon and not inlet.levels:
         loop.turn()
     while loop.soon:
         left += 1
         loop.turn()
     assert left > 1  # others are heard again before nothing is left to do
-    assert inlet.ends == 1
+    assert inlet.levels == [0]
+
+
+def test_who_presses_again_and_again_is_thinned_and_heard_whole_again_later(loop: Loop) -> None:
+    inlet = Muting()
+    hall = Hall(loop, inlet)
+    for _ in range(3):
+        hall.turns.hear(said(FLOOD, 500) + said(HONEST, 1), is_pressed=True)
+        while loop.soon:
+            loop.turn()
+    assert inlet.levels == [0, 2, 4]
+    while loop.later:
+        loop.later.pop(0)()
+    assert inlet.levels == [0, 2, 4, 3, 2, 1, 0]
 
 
 def test_who_finds_no_room_is_muted_and_many_ports_of_a_host_together(loop: Loop) -> None:

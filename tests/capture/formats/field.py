@@ -1,6 +1,7 @@
 """CAN frames for tests of the formats, and files that hold them."""
 
 import io
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from typing import BinaryIO, Final
@@ -13,8 +14,8 @@ from capture.formats.source import Source
 from capture.formats.table import FORMATS
 from capture.frames import FD_SIZES, STATE, SWITCH, Frames, joined
 
-FIELD: Final = tuple(one for one in FORMATS if one.writes)
-"""The formats that hold CAN frames alone."""
+FIELD: Final = tuple(one for one in FORMATS if one.writes and (not one.package or find_spec(one.package)))
+"""The formats that CAN frames are written in, as far as what they need is installed."""
 READERS: Final = {one.key: next((r for r in FORMATS if r.reads and r.signs and one.key.endswith(r.key)), one)
                   for one in FIELD}  # fmt: skip
 BEGAN_NS: Final = 1_436_509_052_249_713_000

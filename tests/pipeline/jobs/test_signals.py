@@ -46,14 +46,18 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rows(spark: "SparkSession", root: Path, *words: str) -> list[dict[str, Any]]:
+    return answers(spark, root, *words)[-1]
+
+
+def answers(spark: "SparkSession", root: Path, *words: str) -> list[list[dict[str, Any]]]:
     options = JOB.parsed(str(root), "--dbc", str(root / "car.dbc"), *words)
     assert JOB.prepare is not None
     assert JOB.tables is not None
     JOB.prepare(options)
     days = read.root(str(root))
     capture = OpenCapture(spark, days, Progress(quiet=True), Names(beside(Path(days))))
-    (table,) = JOB.tables(options, capture)
-    return [row.asDict() for row in table.frame.collect()]
+    tables = JOB.tables(options, capture)
+    return [[row.asDict() for row in table.frame.collect()] for table in tables]
 
 
 @pytest.mark.engines(SPARK, SAIL)
@@ -90,6 +94,27 @@ def test_windows_have_the_values_of_their_time(spark: "SparkSession", root: Path
     deltalake = pytest.importorskip("deltalake")
     rows(spark, root, "--resample-ms", "1000", "--signal", "oil", "--output", str(out), "--delta")
     assert deltalake.DeltaTable(str(out)).to_pyarrow_table().num_rows == 3  # and not twice as many
+
+
+@pytest.mark.engines(SAIL)
+def test_values_while_a_condition_holds(spark: "SparkSession", root: Path) -> None:
+    """Oil is above 15 degC from the second frame on, and the gear is Drive in the fourth and the eighth."""
+    words = (
+        "--gateway",
+        "gw-a",
+        "--where",
+        "oil > 15 and Gearbox/gear <> 'Drive'",
+        "--signal",
+        "level",
+        "--stats",
+    )
+    held, (level,) = answers(spark, root, *words)
+    at = [START_NS + ms * MS for ms in AT_MS]
+    assert [(row["start_ns"], row["end_ns"]) for row in held] == [(at[1], at[3]), (at[4], at[7])]
+    assert (level["rows"], level["min"], level["max"]) == (5, 10.0, 2050.0)
+    for condition, text in {"oil > hail": "hail is no signal", "1 = 1": "no signal is in it"}.items():
+        with pytest.raises(PipelineError, match=text):
+            answers(spark, root, "--where", condition)
 
 
 def test_options_that_do_not_go_together_are_one_line(tmp_path: Path) -> None:

@@ -433,6 +433,21 @@ async def test_a_dialogue_never_gathers(kernel: Kernel, monkeypatch: pytest.Monk
     assert heard.messages == asked
 
 
+async def test_a_driver_that_runs_dry_is_filled_without_a_pause(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long confirmations gather: the time since the last look would tell our pace, not its."""
+    for name in ("_BUSY_S", "_GATHER_S", "_REFILL_S"):
+        monkeypatch.setattr(f"bridges.media.can.pipe.{name}", 60.0)
+    hub = Hub()
+    with link_on(hub) as link:
+        await until(lambda: link.state == "up")
+        say(hub, None, *(pack(PUB, (number,), b"") for number in range(300)))
+        await until(lambda: link.stats.sent == 300)
+        assert isinstance(link.pipe, CanPipe)
+        assert link.pipe._is_gathering  # noqa: SLF001
+
+
 async def test_a_stream_gathers_and_a_lone_frame_is_read_at_once(
     kernel: Kernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:

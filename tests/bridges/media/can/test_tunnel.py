@@ -5,7 +5,6 @@ from asyncio import get_running_loop
 from pathlib import Path
 from typing import Any
 
-import can
 import pytest
 
 from bridges.bridge import Bridge
@@ -16,13 +15,14 @@ from bridges.policy import Policy
 from bridges.protocols.raw.protocol import Raw
 from bus.patch import join
 from tests.helpers.peers import until
+from tests.rigs.can_packets import install
 from tests.rigs.can_wire import Bus, Wire
 
 
 async def test_a_tunnel_over_a_trunk_is_exact_both_ways(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(can, "Bus", lambda channel, **_: Bus(tmp_path, channel))
+    install(lambda channel, **_: Bus(tmp_path, channel), monkeypatch.setattr)
     loop, trunk = get_running_loop(), Policy(trunk=True)
     heard: dict[str, list[bytes]] = {"near": [], "away": []}
     wires = {name: Wire(tmp_path / name, loop, heard[name].append) for name in heard}

@@ -1,0 +1,84 @@
+"""The removal of segments: those that all consumers have, those that are too old, and those in the way."""
+
+from collections.abc import Iterable
+from errno import ENOSPC
+from typing import Literal
+
+from bus.journal.consumers import EXPIRED, FULL, Consumers
+from bus.journal.errors import JournalFull
+from bus.journal.memory import Memory
+from bus.journal.segment import START, Segment
+from bus.journal.store import Store
+
+Policy = Literal["oldest", "newest"]
+
+
+class Removal:
+    """The removal of segments of `store`, which has at most `bytes_max`, where `directory` is the journal's.
+
+    A full journal drops its oldest segment, or takes nothing, by `policy`; `refused` counts what it refuses.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        store: Store,
+        consumers: Consumers,
+        memory: Memory,
+        bytes_max: int,
+        policy: Policy,
+    ) -> None:
+        self._directory, self._store, self._consumers, self._memory = directory, store, consumers, memory
+        self._bytes_max, self._policy = bytes_max, policy
+        self.refused = 0
+
+    def make_room(self, size: int, count: int) -> None:
+        """Make room for so many bytes, of `count` messages. Raises `OSError`, or `JournalFull`: they are not
+        to be taken."""
+        new = size + START
+        if self._store.size + new <= self._bytes_max:
+            return
+        self._end_done()
+        is_kept = self._policy == "newest" and self._store.size + new > self._bytes_max
+        if is_kept or new > self._bytes_max:
+            self.refused += count
+            raise JournalFull(
+                f"the journal {self._directory} is full ({self._store.size} of {self._bytes_max} bytes): "
+                f"{count} messages are not taken"
+            )
+        while self._store.segments and self._store.size + new > self._bytes_max:
+            self._remove(self._store.segments[0], FULL)
+
+    def _end_done(self) -> None:
+        """End and remove the segment that is written, if all have what is in it."""
+        active = self._store.active
+        if active and self._consumers.have(active.first, active.last):
+            self._store.end()
+            self.done([active])
+
+    def done(self, segments: Iterable[Segment]) -> None:
+        """Remove those segments that all consumers have, but for the one being written. Raises `OSError`."""
+        for segment in segments:
+            is_closed = segment is not self._store.active and segment.first <= segment.last
+            if is_closed and self._consumers.have(segment.first, segment.last):
+                self._remove(segment)
+
+    def expire(self, running_s: int, age_s: int) -> None:
+        """Remove the segments that are older than `age_s` (0: for ever). Raises `OSError`."""
+        while age_s and (segments := self._store.segments):
+            if running_s - segments[0].end_s <= age_s:
+                break
+            self._remove(segments[0], EXPIRED)
+
+    def _remove(self, segment: Segment, reason: str = "") -> None:
+        """Remove a segment, of which consumers lose what they have not, for a reason. A full disk is no
+        obstacle: what is noted is written when there is room, except about the last segment."""
+        try:
+            if reason:
+                self._consumers.lose(segment.first, segment.last, reason)
+            self._memory.sync()
+            self._consumers.give_up(segment.first, segment.last)
+        except OSError as error:
+            if error.errno != ENOSPC or segment is self._store.segments[-1]:
+                raise
+        self._store.remove(segment)

@@ -1,0 +1,153 @@
+"""`buscoupler pipeline sql`: Spark SQL on a capture, by a query or in a shell."""
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from bus.text import plain
+from pipeline.errors import PipelineError, cause_of
+from pipeline.jobs import audit, signals
+from pipeline.jobs.ranges import whole
+from pipeline.jobs.record import Job, OpenCapture, option
+from pipeline.output.names import titled
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+VIEWS: Final = ("frames", "signals", "events", "ledgers", "findings")
+_PROMPT: Final = "sql> "
+_MORE: Final = "...> "
+
+
+class Shell:
+    """SQL on a capture. A view is made when a query first names it: for that, findings take an audit."""
+
+    def __init__(self, options: argparse.Namespace, capture: OpenCapture) -> None:
+        self._options, self._capture = options, capture
+        self._made = set[str]()
+
+    def answer(self, query: str) -> "DataFrame":
+        """Return the answer to a query. Raises what the engine does, and `PipelineError`."""
+        for view in VIEWS:
+            if view not in self._made and re.search(rf"\b{view}\b", query, re.IGNORECASE):
+                _MAKERS[view](self._options, self._capture).createOrReplaceTempView(view)
+                self._made.add(view)
+        return self._capture.spark.sql(query)
+
+    def show(self, query: str) -> None:
+        """Print the answer to a query."""
+        rows = [row.asDict(recursive=True) for row in self.answer(query).limit(self._options.limit).collect()]
+        if self._options.json:
+            for row in rows:
+                print(json.dumps(row, default=_plain))
+        elif rows:
+            print(titled(f"{len(rows):,} rows", rows, self._capture.names))
+        else:
+            print("no rows")
+
+
+def _plain(value: Any) -> str:
+    return value.hex() if isinstance(value, bytes | bytearray) else str(value)
+
+
+def _frames(options: argparse.Namespace, capture: OpenCapture) -> "DataFrame":
+    from pipeline.analysis import views
+
+    return views.of_frames(capture.rows(), capture.names)
+
+
+def _events(options: argparse.Namespace, capture: OpenCapture) -> "DataFrame":
+    from pipeline.analysis import views
+
+    return views.of_events(capture.rows())
+
+
+def _ledgers(options: argparse.Namespace, capture: OpenCapture) -> "DataFrame":
+    from pipeline.analysis import views
+
+    return views.of_ledgers(capture.rows())
+
+
+def _signals(options: argparse.Namespace, capture: OpenCapture) -> "DataFrame":
+    from pipeline.analysis import views
+
+    return views.of_signals(signals.values(options, capture))
+
+
+def _findings(options: argparse.Namespace, capture: OpenCapture) -> "DataFrame":
+    from pipeline.analysis.shared.small import framed
+
+    assert audit.JOB.tables is not None
+    tables = audit.JOB.tables(audit.JOB.parsed(capture.directory), capture)
+    return framed(capture.spark, next(table.frame for table in tables if table.name == "findings"))
+
+
+_MAKERS: "Final[dict[str, Callable[[argparse.Namespace, OpenCapture], DataFrame]]]" = {
+    "frames": _frames, "signals": _signals, "events": _events, "ledgers": _ledgers, "findings": _findings,
+}  # fmt: skip
+
+
+def run(options: argparse.Namespace, capture: OpenCapture) -> int:
+    """Answer the queries that are given, or those that are typed. Returns 1 if one of them was wrong."""
+    shell = Shell(options, capture)
+    for query in options.execute:
+        shell.show(query)
+    if options.execute:
+        return 0
+    if sys.stdin.isatty():
+        with suppress(ImportError):
+            import readline  # noqa: F401 - input() then has a history
+        print(f"views: {', '.join(VIEWS)}; a query ends with ;, the shell with Ctrl-D", file=sys.stderr)
+    return max([_tried(shell, query) for query in _typed()], default=0)
+
+
+def _tried(shell: Shell, query: str) -> int:
+    """Answer a query that was typed, and return 1 if it is wrong: the next one may be right."""
+    try:
+        shell.show(query)
+    except Exception as error:
+        if not (isinstance(error, PipelineError) or type(error).__module__.partition(".")[0] == "pyspark"):
+            raise
+        print(plain(cause_of(str(error))), file=sys.stderr)
+        return 1
+    return 0
+
+
+def _typed() -> Iterator[str]:
+    """Yield the queries on standard input; each ends with a semicolon at the end of a line, or the input."""
+    held = ""
+    while True:
+        try:
+            line = input((_MORE if held else _PROMPT) if sys.stdin.isatty() else "")
+        except EOFError:
+            break
+        held = f"{held}\n{line}".strip()
+        if held.endswith(";"):
+            if query := held.rstrip("; \n"):
+                yield query
+            held = ""
+    if held:
+        yield held
+
+
+JOB: Final = Job(
+    name="sql",
+    help="ask a capture by Spark SQL: views frames, signals, events, ledgers and findings",
+    examples=("buscoupler pipeline sql capture -e 'SELECT bus, count(*) FROM frames GROUP BY bus'",),
+    options=(
+        option(
+            "-e", "--execute", action="append", default=[], metavar="QUERY", help="answer this, and end"
+        ),
+        *signals.DECODING,
+        option("--limit", type=whole(0), default=1000, metavar="N", help="rows shown (1000)"),
+        option("--json", action="store_true", help="print each row as a JSON object"),
+    ),
+    run=run,
+    prepare=signals.check,
+    has_names=True,
+    on_workers=True,
+)  # fmt: skip

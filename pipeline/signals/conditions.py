@@ -1,0 +1,50 @@
+"""Conditions over signals, such as `engine/rpm > 3000 and gearbox/gear = 'Drive'`. Pure.
+
+A condition is SQL in which a word is the end of a signal's name, if it is no word of SQL and no function. A
+signal whose name has other characters stands in backticks.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+_WORD: Final = re.compile(
+    r"(?P<text>'(?:[^']|'')*')|(?P<number>\d[\w.]*)|`(?P<quoted>[^`]+)`|(?P<word>[A-Za-z_][\w.]*(?:/[\w.]+)*)(?P<call>\s*\()?"
+)
+_AS_TEXT: Final = re.compile(r"\s*(?:=|==|<=>|<>|!=|(?:not\s+)?(?:in|like|rlike)\b)\s*\(?\s*'", re.IGNORECASE)
+_SQL: Final = frozenset(
+    {*("and", "or", "not", "between", "is", "null", "in", "like", "rlike", "true", "false", "case", "when")}
+    | {*("then", "else", "end", "div", "distinct", "from", "escape", "as", "interval", "nan")}
+)
+
+
+class Condition(NamedTuple):
+    """A condition: the ends of the `names` of its signals, and as `sql` over columns: `s0`, `s1` ... are the
+    numbers of these signals, and `t0`, `t1` ... their texts."""
+
+    names: tuple[str, ...]
+    sql: str
+
+    @property
+    def columns(self) -> Iterator[tuple[str, str]]:
+        """The columns, each with the end of a name."""
+        for place, name in enumerate(self.names):
+            yield f"s{place}", name
+            yield f"t{place}", name
+
+
+def parse(text: str) -> Condition:
+    """Read a condition. Raises ValueError if no signal is in it."""
+    names = dict[str, int]()
+
+    def replaced(found: re.Match[str]) -> str:
+        name = found["quoted"] or found["word"]
+        if name is None or found["call"] or name.lower() in _SQL:
+            return found[0]
+        place = names.setdefault(name, len(names))
+        return f"{'t' if _AS_TEXT.match(text, found.end()) else 's'}{place}"
+
+    sql = _WORD.sub(replaced, text)
+    if not names:
+        raise ValueError(f"{text}: no signal is in it; give a condition such as engine/rpm > 3000")
+    return Condition(tuple(names), sql)

@@ -1,0 +1,95 @@
+"""MCAP beside its own package: what we write opens there, and what it writes is read here."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mcap")
+
+from mcap.reader import make_reader
+from mcap.writer import CompressionType, Writer
+
+from appliance.commandline.cli import main
+from bus.wire.frame import PUB, pack
+from bus.wire.pattern import Pattern
+from capture.formats.mcap import value_of
+from capture.formats.table import BY_KEY
+from capture.reader import read
+from tests.capture.capture_support import pcapng, row
+from tests.capture.formats.field import listed, read_back, some, written
+
+MCAP = BY_KEY["mcap"]
+
+
+def test_its_package_reads_channels_by_identifier_with_schemas(tmp_path: Path) -> None:
+    frames = some(50, MCAP)
+    found = [*make_reader(io.BytesIO(written(MCAP, frames))).iter_messages(log_time_order=False)]
+    assert [message.log_time for _, _, message in found] == frames.ts_ns.tolist()
+    topics = {channel.topic for _, channel, _ in found}
+    assert all(topic.startswith(("/can0/0x", "/can1/0x")) for topic in topics)
+    for schema, _, message in found:
+        assert schema is not None
+        known = json.loads(schema.data)["properties"]
+        assert set(json.loads(message.data)) <= set(known)
+
+
+@pytest.mark.parametrize("packing", CompressionType)
+def test_chunks_of_every_packing_are_read_and_other_schemas_are_told(
+    packing: CompressionType, tmp_path: Path
+) -> None:
+    frames = some(40, MCAP)
+    (tmp_path / "ours").write_bytes(written(MCAP, frames))
+    with (tmp_path / "theirs").open("wb") as file:
+        writer = Writer(file, compression=packing, chunk_size=500)
+        writer.start("", "another")
+        other = writer.register_channel("/x", "json", writer.register_schema("x", "jsonschema", b"{}"))
+        numbers = dict[str, int]()
+        for schema, channel, message in make_reader(
+            io.BytesIO((tmp_path / "ours").read_bytes())
+        ).iter_messages():
+            assert schema is not None
+            if channel.topic not in numbers:
+                kind = writer.register_schema(schema.name, schema.encoding, schema.data)
+                numbers[channel.topic] = writer.register_channel(channel.topic, "json", kind)
+            writer.add_message(numbers[channel.topic], message.log_time, message.data, message.log_time)
+        writer.add_message(other, 1, b"{}", 1)
+        writer.finish()
+    found, told, _ = read_back(tmp_path / "theirs", MCAP)
+    assert sorted(listed(found), key=str) == sorted(listed(frames), key=str)
+    assert told == ["1 messages of other schemas than ours"]
+
+
+def test_messages_of_a_bus_are_channels_by_pattern_with_values_and_come_back_whole(tmp_path: Path) -> None:
+    words = [
+        (("fridge", "temp"), b"4.5"),
+        (("fridge", "state"), b"open"),
+        (("x",), b"\xff\x00"),
+        (("x",), b"nan"),
+    ]
+    messages = [*(pack(PUB, Pattern(*names), data) for names, data in words), b"opaque"]
+    source = pcapng(tmp_path / "x.pcapng", [row(number, one) for number, one in enumerate(messages)])
+    assert main(["capture", "import", str(source), "--directory", str(tmp_path / "d")]) == 0
+    (tmp_path / "d/capture/_names").mkdir()
+    (tmp_path / "d/capture/_names/gw.txt").write_text("fridge\ntemp\nstate\n")
+    assert main(["capture", "export", str(tmp_path / "d"), str(tmp_path / "x.mcap")]) == 0
+    reader = make_reader(io.BytesIO((tmp_path / "x.mcap").read_bytes()))
+    found = {
+        (channel.topic, json.loads(message.data).get("value", json.loads(message.data).get("text")))
+        for _, channel, message in reader.iter_messages()
+    }
+    token = f"/0x{Pattern('x')[0]:08x}"
+    assert found - {(token, None), (token, "nan")} == {
+        ("/fridge/temp", 4.5), ("/fridge/state", "open"), ("/opaque", None),
+    }  # fmt: skip
+    assert main(["capture", "import", str(tmp_path / "x.mcap"), "--directory", str(tmp_path / "e")]) == 0
+    assert list(read(tmp_path / "e")) == list(read(tmp_path / "d"))
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [(b"1e3", {"value": 1000.0}), (b"inf", {"text": "inf"}), (b"", {}), (b"\xff", {}), (b"a\n", {})],
+)
+def test_a_value_is_what_can_be_told(data: bytes, said: dict[str, object]) -> None:
+    assert value_of(data) == said

@@ -1,0 +1,90 @@
+"""SQL on a capture: its views, as-of joins as the page has them, and a shell that survives wrong queries."""
+
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
+pytest.importorskip("cantools")
+
+from bus.names import Names
+from pipeline.engine.choice import SAIL
+from pipeline.jobs import find
+from pipeline.jobs.record import OpenCapture
+from pipeline.jobs.sql import VIEWS
+from pipeline.output.tables import Progress
+from tests.bridges.protocols.dbc.dbc_support import CAR, written
+from tests.helpers import ROOT
+from tests.pipeline.signals.signals_support import MS, NAMES, START_NS, Seen, capture_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.engines(SAIL)
+JOB = find("sql")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("sql")
+    frames = [Seen(10 * n, "car/0x200", bytes((n % 4, 10 * n))) for n in range(4)]
+    values = [Seen(10 * n + 5, "tank/level", b"%d" % n, bus="bus hall") for n in range(4)]
+    capture_of(made, {"gw-a": sorted([*frames, *values])})
+    written(made, CAR)
+    return made
+
+
+def run(spark: "SparkSession", root: Path, *words: str) -> int:
+    options = JOB.parsed(str(root), "--dbc", str(root / "car.dbc"), "--json", *words)
+    capture = OpenCapture(spark, str(root / "capture"), Progress(quiet=True), Names(NAMES))
+    assert JOB.run is not None
+    return JOB.run(options, capture)
+
+
+def answers(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_each_view_can_be_asked(
+    spark: "SparkSession", root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    queries = [
+        word for view in VIEWS for word in ("-e", f"SELECT '{view}' AS view, count(*) AS n FROM {view}")
+    ]
+    more = "-e", "SELECT pattern, text FROM frames WHERE text IS NOT NULL ORDER BY ts_ns LIMIT 1"
+    assert run(spark, root, *queries, *more) == 0
+    *counts, one = answers(capsys.readouterr().out)
+    assert {row["view"]: row["n"] for row in counts} == {
+        "frames": 8, "signals": 12, "events": 0, "ledgers": 0, "findings": 0,
+    }  # fmt: skip
+    assert one["pattern"] in ("car/0x00000200", "tank/level")
+
+
+def recipe() -> str:
+    """Return the query of the page for an as-of join."""
+    page = (ROOT / "docs/pipeline.md").read_text()
+    return page.partition("```sql\n")[2].partition("```")[0]
+
+
+def test_signals_are_joined_as_of_a_time_as_the_page_says(
+    spark: "SparkSession", root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    query = recipe().replace("engine/Rpm", "tank/level").replace("car/Gearbox/Gear", "car/Gearbox/Oil")
+    assert run(spark, root, "-e", query.rstrip(";\n")) == 0
+    found = [tuple(row.values())[:3] for row in answers(capsys.readouterr().out)]
+    assert found == [(START_NS + (10 * n + 5) * MS, float(n), 10.0 * n) for n in range(4)]
+
+
+def test_a_shell_goes_on_after_a_wrong_query(
+    spark: "SparkSession", root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("SELECT nothing\n FROM frames;\n;\nSELECT 1 AS one"))
+    assert run(spark, root) == 1
+    out, error = capsys.readouterr()
+    assert answers(out) == [{"one": 1}]
+    assert "nothing" in error
+    assert len(error.splitlines()) == 1

@@ -1,0 +1,31 @@
+"""Words of a condition are ends of the names of signals, but for those of SQL."""
+
+import pytest
+
+from pipeline.signals.conditions import parse
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "sql"),
+    [
+        ("engine/rpm > 3000", ("engine/rpm",), "s0 > 3000"),
+        (
+            "rpm between 1 and 2 and not gear = 'Drive'",
+            ("rpm", "gear"),
+            "s0 between 1 and 2 and not t1 = 'Drive'",
+        ),
+        ("abs(a) < b / 2 or a is null", ("a", "b"), "abs(s0) < s1 / 2 or s0 is null"),
+        ("`a b/c-d` in ('x', 'rpm')", ("a b/c-d",), "t0 in ('x', 'rpm')"),
+        ("gps.lat > 1e3 and 'it''s a' <> x/y.z", ("gps.lat", "x/y.z"), "s0 > 1e3 and 'it''s a' <> s1"),
+        ("GEAR NOT LIKE 'D%' AND GEAR > 1", ("GEAR",), "t0 NOT LIKE 'D%' AND s0 > 1"),
+    ],
+)
+def test_a_condition_is_sql_over_signals(text: str, names: tuple[str, ...], sql: str) -> None:
+    found = parse(text)
+    assert (found.names, found.sql) == (names, sql)
+    assert dict(found.columns) == {f"{sort}{n}": name for n, name in enumerate(names) for sort in "st"}
+
+
+def test_a_condition_without_a_signal_is_none() -> None:
+    with pytest.raises(ValueError, match="no signal is in it"):
+        parse("1 = 1 and 'rpm' = 'x'")

@@ -1,0 +1,48 @@
+"""CAN frames as packets on sockets, in place of the kernel's CAN, through the gateway's code.
+
+The kernel marks what comes back to its sender; here the highest bit of an unused byte does.
+"""
+
+import contextlib
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from bridges.items import OWN
+from bridges.media.can import link, port
+from bridges.media.can.inbox import SO_TIMESTAMPNS
+from bridges.media.can.many import Many
+from bridges.media.can.socketcan import FD_BYTES
+
+MARKED, MARK = 5, 0x80
+_SNDBUFFORCE = 32  # asm-generic/socket.h; not in `socket`
+
+
+def roomy(sock: socket.socket, size_bytes: int = 1 << 24) -> socket.socket:
+    """Enlarge the buffer of an end, and return it, non-blocking."""
+    for option in (_SNDBUFFORCE, socket.SO_SNDBUF):  # the first takes root
+        with contextlib.suppress(OSError):
+            sock.setsockopt(socket.SOL_SOCKET, option, size_bytes)
+            break
+    sock.setblocking(False)
+    return sock
+
+
+class _Inbox(Many):
+    """An inbox over a socket whose kernel does not tell which frames are ours."""
+
+    def _marks(self, count: int) -> list[int]:
+        return [OWN if one & MARK else 0 for one in self._data[MARKED::FD_BYTES][:count]]
+
+
+def install(bus: Callable[..., Any], put: Callable[[Any, str, Any], None] = setattr) -> None:
+    """Have the gateway of this process call `bus(channel=..., ...)` in place of opening SocketCAN."""
+    import can
+
+    put(can, "Bus", bus)
+    put(port, "inbox_of", _Inbox)
+    put(link, "prepare", _prepare)
+
+
+def _prepare(sock: socket.socket) -> None:
+    sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
