@@ -41,7 +41,7 @@ class Recording:
         """
         found, scale = self.rings.kinds[kind], SCALES[span]
         curves, more = self.rings.curves(kind, scale, CURVES)
-        end_ns, left_out = self.rings.end_ns(scale), self.rings.left_out
+        end_ns, left_out = self.rings.end_ns(scale), self.rings.left_out + self._sampler.left_out
         about = {"span": span, "step_s": scale.step_s, "end_ns": end_ns, "more": more + left_out}
         return lambda: _document(found, curves) | about
 

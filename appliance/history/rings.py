@@ -21,6 +21,8 @@ SECONDS, MINUTES = Scale(1, 900), Scale(60, 1440)
 SCALES: Final = {"15m": SECONDS, "24h": MINUTES}
 SERIES: Final = 1600
 """The most series. Each takes 9.4 kB, so all of them 15 MB."""
+NEW: Final = 64
+"""The most series that begin with one sample: all at once would stand the loop."""
 _SECOND_NS: Final = 1_000_000_000
 _BACK_S: Final = 2
 
@@ -114,11 +116,12 @@ class Rings:
 
     def _put(self, second: int, values: Mapping[Key, float]) -> None:
         self.left_out = 0
+        most = min(SERIES, len(self._series) + NEW)
         place = second % SECONDS.points
         for key, value in values.items():
             series = self._series.get(key)
             if series is None:
-                if len(self._series) >= SERIES:
+                if len(self._series) >= most:
                     self.left_out += 1
                     continue
                 series = self._series[key] = _Series()

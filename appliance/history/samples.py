@@ -1,7 +1,8 @@
 """What is sampled of a gateway once a second, for its curves. Pure."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 from appliance.history.rings import Key, Kind
 from appliance.status.rates import Rate, RowKey
@@ -18,6 +19,8 @@ KINDS: Final = (
 )
 VALUES: Final = 256
 """The most values of devices."""
+LINKS: Final = 300
+"""The most links that are followed, the first that are seen: of 1,500 each sample would stand the loop."""
 Accounts = Mapping[str, Mapping[str, Account]]
 
 
@@ -25,7 +28,9 @@ class Sampler:
     """The makers of samples: some are the growth since the sample before."""
 
     def __init__(self) -> None:
+        self.left_out = 0
         self._before: Mapping[Key, float] = {}
+        self._keys: dict[RowKey, _Keys] = {}
 
     def samples(
         self,
@@ -35,21 +40,30 @@ class Sampler:
         values: Iterable[Mapping[str, Any]],
     ) -> dict[Key, float]:
         """Return the samples of now. `transit` and `values` are rows as of a status."""
-        found = dict[Key, float]()
-        for (hub, link), rate in rates.items():
-            found[Key("in", f"{hub} | {link}")] = rate.received_per_s
-            found[Key("out", f"{hub} | {link}")] = rate.sent_per_s
-        totals = dict[Key, float]()
-        for hub, links in accounts.items():
-            for link, account in links.items():
-                found[Key("queued", f"{hub} | {link}")] = account.stats.queued
-                totals[Key("dropped", f"{hub} | {link}")] = sum(troubles(account.stats.dropped).values())
+        found, totals = dict[Key, float](), dict[Key, float]()
+        for row_key, keys in self._followed(rates):
+            rate = rates[row_key]
+            found[keys.received], found[keys.sent] = rate.received_per_s, rate.sent_per_s
+            account = accounts.get(row_key[0], {}).get(row_key[1])
+            if account is not None:
+                found[keys.queued] = account.stats.queued
+                dropped = account.stats.dropped
+                totals[keys.dropped] = sum(troubles(dropped).values()) if dropped else 0
         for row in transit:
             name = f"{row['hub']}: {row['one']} to {row['other']}"
             totals[Key("transit", name)], totals[Key("count", name)] = row["sum_s"], sum(row["counts"])
         found |= self._grown(totals)
         numbers = [row for row in values if "number" in row][:VALUES]
         return found | {Key("value", _called(row)): row["number"] for row in numbers}
+
+    def _followed(self, rates: Mapping[RowKey, Rate]) -> list[tuple[RowKey, "_Keys"]]:
+        """Return the links that are followed, with the keys of their series; those that stay go on."""
+        self._keys = {row_key: keys for row_key, keys in self._keys.items() if row_key in rates}
+        if len(self._keys) < LINKS:
+            new = (row_key for row_key in rates if row_key not in self._keys)
+            self._keys |= {row_key: _keys_of(*row_key) for row_key in islice(new, LINKS - len(self._keys))}
+        self.left_out = len(rates) - len(self._keys)
+        return list(self._keys.items())
 
     def _grown(self, totals: Mapping[Key, float]) -> dict[Key, float]:
         """Return the drops since the last sample, and the mean transit time of the batches since then."""
@@ -60,6 +74,19 @@ class Sampler:
             if key.kind == "transit" and (count := gains.get(Key("count", key.name), 0)) > 0:
                 found[key] = 1000 * gain_s / count
         return found
+
+
+class _Keys(NamedTuple):
+    """The keys of the series of a link."""
+
+    received: Key
+    sent: Key
+    queued: Key
+    dropped: Key
+
+
+def _keys_of(hub: str, link: str) -> _Keys:
+    return _Keys(*(Key(kind, f"{hub} | {link}") for kind in ("in", "out", "queued", "dropped")))
 
 
 def _called(row: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from math import isnan
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.history.rings import MINUTES, SECONDS, SERIES, Key, Kind, Rings, Scale
+from appliance.history.rings import MINUTES, NEW, SECONDS, SERIES, Key, Kind, Rings, Scale
 
 S_NS = 1_000_000_000
 KINDS = [Kind("rate", "1/s", "mean", ""), Kind("queued", "", "max", ""), Kind("value", "", "last", "")]
@@ -59,8 +59,10 @@ def test_a_clock_that_is_set_back_begins_anew() -> None:
 
 def test_series_beyond_the_bound_are_counted() -> None:
     made = Rings(KINDS)
-    made.sample(START_S * S_NS, {Key("rate", str(number)): 0.0 for number in range(SERIES + 7)})
-    assert made.left_out == 7
+    values = {Key("rate", str(number)): 0.0 for number in range(SERIES + 7)}
+    for second in range(SERIES // NEW + 1):
+        made.sample((START_S + second) * S_NS, values)
+        assert made.left_out == max(7, SERIES + 7 - NEW * (second + 1))
     shown, more = made.curves("rate", SECONDS, 10)
     assert (len(shown), more) == (10, SERIES - 10)
 
