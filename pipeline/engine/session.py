@@ -41,6 +41,7 @@ LOCAL: Final = {
     # What is cached stays divided as it is; what is divided by some of a join's keys is divided well enough.
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "false",
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",  # else half of all calls of Java say where we are
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.authenticate": "true",  # other users reach loopback too: Spark makes a secret for itself
