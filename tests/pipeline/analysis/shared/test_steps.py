@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 from pipeline.analysis.audit.findings import audit
 from pipeline.analysis.audit.verdict import judge
 from pipeline.analysis.shared.inventory import Run
-from pipeline.analysis.shared.steps import Step, _reference, is_away
+from pipeline.analysis.shared.steps import Step, _reference, is_away, steps
 from pipeline.engine.choice import SAIL
 from tests.pipeline.analysis.hand_made import RX, TX, Capture, frame
 
@@ -77,6 +77,25 @@ def test_a_clock_that_stepped_is_all_that_is_wrong(spark: "SparkSession") -> Non
     verdict = judge({name: table.collect() for name, table in found._asdict().items() if name != "findings"})
     assert (verdict.color, verdict.status) == ("amber", 1)
     assert "all handed on once; the clock of gw-b stepped by -30.0 s at" in verdict.text
+
+
+@pytest.mark.engines(SAIL)
+def test_frames_of_can_that_waited_for_a_late_gateway_are_no_step(spark: "SparkSession") -> None:
+    """They have the time at which the kernel had them. The gateway stood for 2 s, and read a bus first."""
+    made, can = Capture(goes_on=True), "can 239.0.0.1:9"
+    late = range(200, 400)
+    reads = [number for number in range(600) if number not in late]
+    reads[200:200] = [400, *late]  # when it goes on, it first hears the bus, and then CAN
+    for number in reads:
+        content, at = frame("motor", str(number)), 10.0 * number
+        if number % 400 == 0:
+            made.seen(at, "gw-a", "bridge a", "bus a", RX, content)
+            made.seen(at + 0.1, "gw-a", "bridge a", can, TX, content)
+            continue
+        made.seen(at, "gw-a", "bridge a", can, RX, content)
+        made.seen(max(at, 4000.0 if number in late else 0) + 0.1, "gw-a", "bridge a", "bus a", TX, content)
+    made.missed(6001, "gw-a", 0)
+    assert steps(made.rows(spark)) == []
 
 
 def passing(seconds: range, by_s: float = 0) -> dict[int, list[int]]:
