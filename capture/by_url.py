@@ -21,11 +21,24 @@ def bare(url: str) -> str:
 def settings(url: str) -> dict[str, str]:
     """Return the variables for the store of a URL: those that the URL says, and leave to use HTTP if the
     server's address begins with `http://`."""
-    said = dict(parse_qsl(url.partition("?")[2]))
-    host, scheme = said.get("endpoint_override", ""), said.get("scheme", "https")
-    address = host if not host or "://" in host else f"{scheme}://{host}"
+    said, address = _said(url), _endpoint(url)
     found = {_ENDPOINT: address} if address else {}
     if said.get("region"):
         found["AWS_REGION"] = said["region"]
-    is_plain = (address or os.environ.get(_ENDPOINT, "")).startswith("http://")
-    return found | (_PLAIN if is_plain or scheme == "http" else {})
+    is_plain = endpoint(url).startswith("http://") or said.get("scheme") == "http"
+    return found | (_PLAIN if is_plain else {})
+
+
+def endpoint(url: str) -> str:
+    """Return the address of the server that a URL, or the environment, names; "" for Amazon's."""
+    return _endpoint(url) or os.environ.get(_ENDPOINT, "")
+
+
+def _endpoint(url: str) -> str:
+    said = _said(url)
+    host, scheme = said.get("endpoint_override", ""), said.get("scheme", "https")
+    return host if not host or "://" in host else f"{scheme}://{host}"
+
+
+def _said(url: str) -> dict[str, str]:
+    return dict(parse_qsl(url.partition("?")[2]))

@@ -36,8 +36,9 @@ from appliance.probe.files import export_frames, format_for, import_files, sourc
 from appliance.probe.replay import replay
 from appliance.probe.station import because
 from appliance.process.interrupts import status_of
+from appliance.process.running import run_loop
 from appliance.process.serve import Stop
-from bus.hub import Hub, Link, Pipe
+from bus.hub import Hub, Link, Pipe, arrived_ns
 from bus.keys import ring_of
 from bus.names import texts
 from bus.schema import check_name
@@ -119,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
         return export(Path(rest[0]), rest[1], options.format, options.names)
     if not options.directory and not options.pcapng:
         options.fail("say where to write: --directory DIR or --pcapng FILE")
-    return asyncio.run(capture(options))
+    return run_loop(capture(options))
 
 
 def formats_text() -> str:
@@ -274,9 +275,9 @@ class Sheet:
         file.write(self._writer.head() + self._writer.names(names, self._boot))
 
     def put(self, name: str, batch: Batch, pipe: Pipe | None) -> None:
-        now_ns, peer = time.time_ns(), pipe.name if pipe else ""
-        for message in payloads(batch):
-            row = now_ns, self._gateway, f"link {name}", name, peer, int(Direction.RX), int(Kind.FRAME)
+        peer, times_ns = pipe.name if pipe else "", arrived_ns(batch, pipe, time.time_ns())
+        for message, at_ns in zip(payloads(batch), times_ns, strict=True):
+            row = at_ns, self._gateway, f"link {name}", name, peer, int(Direction.RX), int(Kind.FRAME)
             packet = Packet(*row, 0, self._boot, self._cap_seq, 1, message)
             self._do(self._file.write, self._writer.blocks(packet))
             self._cap_seq += 1

@@ -8,7 +8,6 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from itertools import repeat
 from math import inf
 
 from appliance.commandline.arguments import above_zero, argument
@@ -17,8 +16,9 @@ from appliance.commands.traffic import Sequences
 from appliance.probe.endpoint import endpoint_arguments, link_of
 from appliance.probe.station import Station
 from appliance.probe.words import frame_in, line, record
+from appliance.process.running import run_loop
 from appliance.status.ledger import reasons
-from bus.hub import Pipe, came_ns
+from bus.hub import Pipe, arrived_ns
 from bus.names import Names
 from bus.wire.batch import Batch
 from bus.wire.notation import names_in
@@ -51,7 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    return asyncio.run(recv(options))
+    return run_loop(recv(options))
 
 
 async def recv(options: argparse.Namespace) -> int:
@@ -118,11 +118,7 @@ class _Clock:
 
     def note(self, batch: Batch, pipe: Pipe | None) -> None:
         """Note when a batch came: by the kernel or the adapter where they tell, else now."""
-        told = came_ns(pipe)
-        if len(told) == batch.count:
-            self.times_s.extend(ns // 1000 / 1e6 for ns in told)
-        else:
-            self.times_s.extend(repeat(time.time(), batch.count))
+        self.times_s.extend(ns // 1000 / 1e6 for ns in arrived_ns(batch, pipe, time.time_ns()))
 
 
 def _show(options: argparse.Namespace) -> Callable[[Sequence[Timed]], None]:

@@ -12,8 +12,11 @@ from pathlib import Path
 
 from appliance.commandline.arguments import argument, hex_bytes
 from appliance.probe.endpoint import add_timeout, endpoint_arguments, link_of
+from appliance.probe.live import add_live, cleared
+from appliance.probe.raw import identifiers_of
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
 from appliance.probe.words import type_of
+from appliance.process.running import run_loop
 from appliance.status.ledger import reasons
 from bus.errors import FrameError
 from bus.machine.files import MARK, encoding_of
@@ -46,6 +49,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--type", type=argument(type_of), default=PUB, help="pub, pub+cache, ... (pub)")
     parser.add_argument("--raw", action="store_true", help="send the bytes without a frame (to a bus only)")
     add_timeout(parser)
+    add_live(parser)
 
 
 def _content(name: str) -> bytes:
@@ -53,12 +57,13 @@ def _content(name: str) -> bytes:
 
 
 def run(options: argparse.Namespace) -> int:
-    return asyncio.run(send(options))
+    return run_loop(send(options))
 
 
 async def send(options: argparse.Namespace) -> int:
     """Send all messages. Return 0; or 1 if no peer was there, it hung up, or a message was dropped."""
     messages = _messages(options, _encoder(options))
+    await cleared(options, options.endpoint, identifiers_of(options.endpoint, options.pattern))
     station = Station(link_of(options, hears=False), options.endpoint.uncounted, options.listen)
     async with station:
         if not await station.peer(options.timeout):

@@ -6,16 +6,22 @@ import json
 import random
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from math import inf
 from struct import Struct
 from typing import Any
 
 from appliance.commandline.arguments import above_zero, argument
-from appliance.probe.endpoint import add_timeout, endpoint_arguments, link_of
+from appliance.probe.cars import cars_of, play
+from appliance.probe.endpoint import Endpoint, add_timeout, endpoint_arguments, link_of, parse_endpoint
+from appliance.probe.live import add_live, cleared
 from appliance.probe.pacing import Pacer
+from appliance.probe.raw import identifiers_of, raw_endpoint
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
+from appliance.process.running import run_loop
 from appliance.status.ledger import reasons
-from bus.errors import FrameError
+from bridges.protocols.dbc.plausible import Plausible
+from bus.errors import FrameError, LinkError
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MAX, PUB, pack
 from bus.wire.notation import pattern_of
 
@@ -28,7 +34,7 @@ _MISSING_MAX = 65536
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    endpoint_arguments(parser, count="stop after N messages")
+    endpoint_arguments(parser, count="stop after N messages", parse=_parsed)
     parser.add_argument("--rate", type=argument(rate_of), default=100.0, metavar="N[/s]",
                         help="messages a second; 0: as fast as the slowest peer accepts (100)")  # fmt: skip
     parser.add_argument("--size", type=argument(size_of), default=(64, 64), metavar="BYTES[:BYTES]",
@@ -39,7 +45,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=int, metavar="N", help="repeat the sizes, noise and run number of this seed"
     )
+    text = "send the messages of this database, with plausible signals, at their cycle times"
+    parser.add_argument("--dbc", action="append", default=[], metavar="FILE", help=text)
     add_timeout(parser)
+    add_live(parser)
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
 
 
@@ -170,21 +179,44 @@ def _steps(start: int, end: int) -> int:
     return (end - start + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
+def _parsed(word: str) -> Endpoint:
+    """Return the endpoint of a word; of a CAN bus also one that is complete for raw frames alone."""
+    try:
+        return parse_endpoint(word)
+    except LinkError:
+        with suppress(LinkError):
+            return raw_endpoint(word)._replace(word=word)
+        raise
+
+
 def run(options: argparse.Namespace) -> int:
-    return asyncio.run(traffic(options))
+    word = options.endpoint.word
+    try:
+        options.endpoint = raw_endpoint(word) if options.dbc else parse_endpoint(word)
+        cars = cars_of(options.dbc) if options.dbc else None
+    except LinkError as error:
+        options.fail(str(error))
+    return run_loop(traffic(options, cars))
 
 
-async def traffic(options: argparse.Namespace) -> int:
-    """Send test traffic. Return 0; or 1 if no peer was there in time, or a message was dropped.
+async def traffic(options: argparse.Namespace, cars: Plausible | None = None) -> int:
+    """Send test traffic, or the frames of `cars`. Return 0; or 1 if no peer was there in time, or a message
+    was dropped.
 
     A signal is the normal end if there is no `--count` and no `--seconds`.
     """
+    sent = cars.identifiers if cars else identifiers_of(options.endpoint, options.pattern)
+    await cleared(options, options.endpoint, sent)
     source = Source(options.pattern, options.size, options.seed)
     station = Station(link_of(options, hears=False), options.endpoint.uncounted, options.listen)
     async with station:
         if not await station.peer(options.timeout):
             return station.complain("traffic", f"no peer, device or broker within {options.timeout:g} s")
-        seconds, late = await _speak(station, source, options)
+        if cars is None:
+            seconds, late = await _speak(station, source, options)
+        else:
+            seconds, late = await play(station, cars, options), 0
+            source.made = cars.sent
         await station.drain(options.timeout)
     summary = _summary(station, source, seconds, late)
     print(json.dumps(summary) if options.json else _text(summary), flush=True)

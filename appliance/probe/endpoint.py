@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from appliance.commandline.arguments import above_zero, argument, whole_above_zero
@@ -132,7 +132,9 @@ def rows(media: Iterable[str]) -> list[tuple[str, str]]:
     return [*found, *((form.word.example, form.word.help) for form in forms(media))]
 
 
-def endpoint_arguments(parser: argparse.ArgumentParser, count: str) -> None:
+def endpoint_arguments(
+    parser: argparse.ArgumentParser, count: str, parse: Callable[[str], Endpoint] = parse_endpoint
+) -> None:
     """Add the arguments of every command with an endpoint; `count` is the help of `--count`.
 
     `options.fail(text)` ends the command for wrong use.
@@ -141,7 +143,7 @@ def endpoint_arguments(parser: argparse.ArgumentParser, count: str) -> None:
     parser.set_defaults(fail=parser.error)
     parser.set_defaults(endpoints=lambda: rows(MEDIA.ours()))  # for its page
     parser.add_argument(
-        "endpoint", type=argument(parse_endpoint), metavar="ENDPOINT", help="a bus, uart:..., can:..., ..."
+        "endpoint", type=argument(parse), metavar="ENDPOINT", help="a bus, uart:..., can:..., ..."
     )
     parser.add_argument("--count", type=whole_above_zero, metavar="N", help=count)
     parser.add_argument("--listen", action="store_true", help="listen on the bus URL instead of dialling it")

@@ -1,5 +1,6 @@
 """Whether an endpoint is real: what is sent on a wire of devices moves things, so that it needs a word."""
 
+import argparse
 import asyncio
 import ipaddress
 import os
@@ -66,6 +67,24 @@ def _is_pty(path: str) -> bool:
     except OSError:
         return False
     return stat.S_ISCHR(found.st_mode) and os.major(found.st_rdev) in _PTY_MAJORS
+
+
+def add_live(parser: argparse.ArgumentParser) -> None:
+    """Add `--live`, for a command that sends CAN frames."""
+    parser.add_argument("--live", action="store_true", help="send CAN frames onto a real wire, too")
+
+
+async def cleared(
+    options: argparse.Namespace, endpoint: Endpoint, sent: frozenset[int] | None = None
+) -> None:
+    """Ask for `--live` before frames go to a real wire, and say what that is. Wrong use ends the program with
+    status 2. `sent` are the identifiers, None if they are not known."""
+    if is_raw(endpoint.protocol):
+        try:
+            refuse_unless_live(endpoint, options.live)
+        except LinkError as error:
+            options.fail(str(error))
+        await announce(endpoint, sent)
 
 
 def is_raw(protocol: Protocol | None) -> bool:

@@ -1,7 +1,7 @@
 """CAN frames of a capture or a file as messages of the protocol `raw`, and the endpoint that takes them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -60,6 +60,14 @@ def has_frames(source: Path) -> bool:
 
     with frames_in(source) as found:
         return any(map(len, found.frames))
+
+
+def identifiers_of(endpoint: Endpoint, pattern: Sequence[int] | None) -> frozenset[int] | None:
+    """Return the identifier that a pattern has at an endpoint of raw CAN frames; None if nobody knows."""
+    said = endpoint.protocol
+    if not isinstance(said, Raw) or pattern is None:
+        return None
+    return frozenset({said.token_names.parted(tuple(pattern))[0]})
 
 
 class Survey(NamedTuple):

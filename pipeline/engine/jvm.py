@@ -40,6 +40,7 @@ class Jvm:
     begins: Final = "starting Spark"
     hint: Final = "to be faster: `buscoupler pipeline serve` keeps Spark running"
     at_once: Final = False  # it ends with us, and its files should
+    stays_min: Final = 0
 
     def __init__(
         self,

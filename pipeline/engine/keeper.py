@@ -1,5 +1,5 @@
 """The keeper of the resident Spark (`pipeline.engine.resident`): a process that owns its Java, and ends it
-when nobody has used it for ten minutes."""
+when nobody has used it for `IDLE_S`."""
 
 import fcntl
 import json
@@ -18,9 +18,8 @@ from pipeline.engine import java
 from pipeline.engine.archives import archive, store
 from pipeline.engine.jars import unsign
 from pipeline.engine.jvm import GIVES_BACK, START_S, Jvm, point_to
-from pipeline.engine.server import LOCK, SERVER, USE, Server, load, took
+from pipeline.engine.server import IDLE_S, LOCK, SERVER, USE, Server, load, took
 
-IDLE_S: Final = 600.0
 _LOOK_S: Final = 0.1
 _SETTLED_S: Final = 1.0
 """Idle for so long, it rehearses: a command that follows another at once is not held up."""

@@ -2,7 +2,7 @@
 and compile everything again.
 
 A *keeper* (`pipeline.engine.keeper`) owns Java. Commands of the same user find it by a file that only the
-user can read, and hold a lock while they use it. It ends after ten minutes in which nobody did. Its Java and
+user can read, and hold a lock while they use it. It ends after `IDLE_S` in which nobody did. Its Java and
 its settings are those of a command's own, so that nothing but the time differs.
 """
 
@@ -22,14 +22,15 @@ from pipeline import cache
 from pipeline.engine import java
 from pipeline.engine.archives import archive
 from pipeline.engine.jvm import START_S, forget_gateway, last_words, point_to, prepare, same_interrupts, until
-from pipeline.engine.server import LOG, USE, Server, directory, load, stop, took
+from pipeline.engine.server import IDLE_S, LOG, USE, Server, directory, load, stop, took
 from pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _HINT: Final = (
-    "Spark stays for ten minutes, and the next command is faster (`buscoupler pipeline stop` ends it)"
+    f"Spark stays for {IDLE_S / 60:.0f} minutes, and the next command is faster "
+    "(`buscoupler pipeline stop` ends it)"
 )
 
 
@@ -65,6 +66,7 @@ class Resident:
     """The resident Spark as one command uses it. `connect()` waits for it."""
 
     at_once: Final = True  # the keeper stops what is left
+    stays_min: Final = round(IDLE_S / 60)
 
     def __init__(self, place: Path, key: str, words: Sequence[str]) -> None:
         """Note that it is used, and start it if it does not run. Raises `OSError`."""

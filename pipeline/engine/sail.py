@@ -40,6 +40,7 @@ class Sail:
     begins: Final = "starting Sail"
     hint: Final = ""
     at_once: Final = True
+    stays_min: Final = 0
 
     def __init__(self, memory: str, store: Mapping[str, str] = MappingProxyType({})) -> None:
         """Start the server. `memory` is given as to Java, for example 4g; `store` are variables of its

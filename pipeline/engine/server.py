@@ -19,6 +19,8 @@ LOCK: Final = "keeper.lock"  # the keeper holds it as long as it lives, and its 
 USE: Final = "use.lock"  # shared by those who use it
 SERVER: Final = "server.json"  # 0600: how to reach it
 LOG: Final = "log"
+IDLE_S: Final = 180.0
+"""A resident Spark ends when nobody has used it for so long: it has a gigabyte of memory or more."""
 STOP_S: Final = 150.0  # the keeper kills its Java after 120, which may be writing a class archive
 _LOOK_S: Final = 0.02
 TOKEN: Final = "SPARK_CONNECT_AUTHENTICATE_TOKEN"

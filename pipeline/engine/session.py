@@ -6,7 +6,6 @@ Only `spark.sql.*` is set once a session runs, and no job touches the context, t
 """
 
 import os
-import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from urllib.parse import urlsplit
 
 from bus.machine import permissions
 from bus.urls import is_loopback
-from pipeline import cache
+from pipeline import cache, reach
 from pipeline.engine import java, resident, server
 from pipeline.engine.choice import Where
 from pipeline.engine.jvm import GIVES_BACK, PARALLEL, Jvm, same_interrupts
@@ -26,8 +25,6 @@ from pipeline.errors import PipelineError, cause_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CONNECT_PORT: Final = 15002  # where a URL names none
-_REACH_S: Final = 5.0
 _SESSION_ID: Final = ";session_id="
 
 ALWAYS: Final = {"spark.sql.session.timeZone": "UTC"}
@@ -44,6 +41,7 @@ LOCAL: Final = {
     # What is cached stays divided as it is; what is divided by some of a join's keys is divided well enough.
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "false",
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",  # else half of all calls of Java say where we are
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.authenticate": "true",  # other users reach loopback too: Spark makes a secret for itself
@@ -86,7 +84,8 @@ ASKED: Final = {
 
 class Local(Protocol):
     """A process of ours that runs a session on this machine. It tells what it `begins` with, and gives a
-    `hint` how the next command can be faster; "" if it has none. `at_once`: Ctrl-C may end us at once."""
+    `hint` how the next command can be faster; "" if it has none. `at_once`: Ctrl-C may end us at once.
+    `stays_min`: it stays for so many minutes after the last command that uses it."""
 
     @property
     def begins(self) -> str: ...
@@ -96,6 +95,9 @@ class Local(Protocol):
 
     @property
     def at_once(self) -> bool: ...
+
+    @property
+    def stays_min(self) -> int: ...
 
     def connect(self) -> str:
         """Wait until it listens. Returns its URL; "" if pyspark finds it by the environment."""
@@ -111,6 +113,7 @@ def start(where: Where, quick: bool = False, rehearsal: str = "", lasting: bool 
         return Sail(where.memory, where.store)
     if where.submitted or where.remote:
         return None
+    reach.check(where.master)
     if where.resident and (found := resident.enter(where.memory, settings(where, ours=True), rehearsal)):
         return found
     collector = GIVES_BACK if lasting else PARALLEL
@@ -145,7 +148,7 @@ def session(where: Where, local: Local | None = None) -> Iterator["SparkSession"
 
 def _made(where: Where, local: Local | None) -> "SparkSession":
     if local is None:
-        reach(where.remote)
+        reach.check(where.remote)
     else:
         where = where._replace(remote=local.connect())
     try:
@@ -208,21 +211,6 @@ def with_token(remote: str) -> str:
     ours = address.scheme == "sc" and is_loopback(address.hostname or "")
     if not ours or ";token=" in address.path or server.TOKEN in os.environ:
         return remote
-    port = address.port or CONNECT_PORT
+    port = address.port or reach.CONNECT_PORT
     token = server.token_of(port)
     return f"sc://localhost:{port}{address.path or '/'};token={token}" if token else remote
-
-
-def reach(remote: str) -> None:
-    """Check that somebody listens there: the client itself goes on asking for minutes, in silence.
-
-    Raises `PipelineError`. An address other than sc:// is left to the client, which knows others.
-    """
-    address = urlsplit(remote)
-    if address.scheme != "sc" or not address.hostname:
-        return
-    host, port = address.hostname, address.port or CONNECT_PORT
-    try:
-        socket.create_connection((host, port), _REACH_S).close()
-    except OSError as error:
-        raise PipelineError(f"{remote}: {(error.strerror or str(error)).lower()}") from None

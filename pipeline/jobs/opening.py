@@ -13,6 +13,7 @@ from capture import by_url
 from capture.files import CaptureError, listed
 from capture.locks import reading
 from capture.plainly import plainly
+from pipeline import reach
 from pipeline.engine import sail, session
 from pipeline.engine.choice import SAIL, Where, decide
 from pipeline.errors import PipelineError
@@ -87,7 +88,9 @@ def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
         if asked.is_small and place.here:
             _tune(spark, place)
         found = _reading(asked, place, spark, rest, doubt, warn)
-        yield _capture(asked, place, spark, found, looked, tell)
+        stays_min = 0 if local is None else local.stays_min
+        engine = Facts(*engine_of(spark, place), pyspark=client_version(), stays_min=stays_min)
+        yield _capture(asked, place, spark, found, looked, tell, engine)
     if asked.note is not None and asked.part.to_ns is not None and not looked.bad:
         since.store(asked.note, job.name, asked.where, asked.part.to_ns)
     tell("done")
@@ -98,6 +101,8 @@ def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
 def ask(job: Job, options: argparse.Namespace) -> Asked:
     """Find out what a command asks for. Raises `CaptureError` or `PipelineError` if that cannot be."""
     where = (read.followed if job.follows else read.root)(options.directory)
+    if not options.remote:  # else a server reads it, which may be in another network
+        reach.check_place(where)
     note, part = _part(job, options, where)
     listing, doubt = _listed(where, part)
     is_small = _bytes(where, listing) < QUICK_BYTES
@@ -246,20 +251,28 @@ def _reading(
 
 
 def _capture(
-    asked: Asked, place: Where, spark: "SparkSession", found: Reading, looked: sound.Looked, tell: Progress
-) -> OpenCapture:
+    asked: Asked, place: Where, spark: "SparkSession", found: Reading, looked: sound.Looked, tell: Progress,
+    engine: Facts,
+) -> OpenCapture:  # fmt: skip
     names = known(spark, found.where, asked.options.names if asked.job.has_names else (), found.is_native)
     size_bytes = read.size_bytes(found.where) if asked.is_here else None
     return OpenCapture(
         spark, found.where, tell, names,
         left_out=len(looked.bad),
-        facts=Facts(*engine_of(spark, place), looked.rows, size_bytes),
+        facts=engine._replace(rows=looked.rows, bytes=size_bytes),
         span=asked.part,
         knows_delta=place.on_sail or bool(place.remote),
         is_native=found.is_native,
         newest_ns=looked.newest,
         where=asked.where,
     )  # fmt: skip
+
+
+def client_version() -> str:
+    """Return the version of Python's side of Spark, which may be another one than the engine's."""
+    from pyspark.version import __version__
+
+    return __version__
 
 
 def engine_of(spark: "SparkSession", place: Where) -> tuple[str, str]:

@@ -9,13 +9,13 @@ from pipeline.jobs.record import Job, OpenCapture, Table
 def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
     from pipeline.analysis.quality import flaws
     from pipeline.analysis.shared import inventory
-    from pipeline.analysis.shared.frames import local_table
+    from pipeline.analysis.shared.small import Small
     from pipeline.input.late import LATENESS, lateness
 
     rows = capture.rows()
     taken = inventory.counted(rows).collect() if capture.span.is_bounded else capture.inventory()
-    recorders = local_table(capture.spark, inventory.CAPTURE, inventory.uncaptured(taken))
-    late = local_table(capture.spark, LATENESS, lateness(capture.newest_ns, capture.span))
+    recorders = Small(inventory.CAPTURE, inventory.uncaptured(taken))
+    late = Small(LATENESS, [*lateness(capture.newest_ns, capture.span)])
     return [
         Table("flaws", "Holes, doubled rows and clocks that went back", flaws(rows, taken)),
         Table("recorders", "Rows by run of a recorder, and rows that are not there", recorders),

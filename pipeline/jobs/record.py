@@ -24,6 +24,8 @@ from pipeline.output.tables import Progress
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
+    from pipeline.analysis.shared.small import Small
+
 Option = tuple[tuple[str, ...], dict[str, Any]]
 
 ROWS_MOST: Final = 1_000_000
@@ -40,7 +42,7 @@ class Table(NamedTuple):
 
     name: str
     title: str
-    frame: "DataFrame"
+    frame: "DataFrame | Small"
     rows: int | None = None
 
 
@@ -52,12 +54,15 @@ def collected(tables: Sequence[Table]) -> "Iterator[list[Row]]":
 
 
 class Facts(NamedTuple):
-    """The engine that answers, its version, and how much it was given: None if the capture is elsewhere."""
+    """The engine that answers, its version, how much it was given (None if the capture is elsewhere), the
+    version of `pyspark` in this process, and how many minutes a Spark that this command started stays."""
 
     engine: str = "spark"
     version: str = ""
     rows: int | None = None
     bytes: int | None = None
+    pyspark: str = ""
+    stays_min: int = 0
 
     def ran(self, seconds: float) -> dict[str, Any]:
         """Return them as a record, with the seconds since the command began."""

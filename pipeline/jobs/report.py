@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from pipeline.analysis.audit.verdict import judge
 from pipeline.errors import PipelineError
-from pipeline.jobs import audit, failovers, last, latency, rates
+from pipeline.jobs import audit, failovers, last, latency, rates, signals
 from pipeline.jobs.record import Job, OpenCapture, Table, collected, option
-from pipeline.output.page import ROWS_MOST, page, window_s
+from pipeline.output.page import ROWS_MOST, SIGNALS_MOST, page, window_s
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -20,6 +20,10 @@ _LONG: Final = ("prefixes", "failovers", "hops", "last")
 def run(options: argparse.Namespace, capture: OpenCapture) -> int:
     """Write the page and print its verdict. Returns 0, faults or none: the page tells of them."""
     parts = gather(capture)
+    if options.signals or options.dbc or options.form:
+        capture.tell("report: signals")
+        windows = signals.busiest(options, capture, window_s(parts["capture"]), SIGNALS_MOST)
+        parts["signals"] = windows.collect()
     found = judge(parts)
     where = capture.where or capture.directory
     text = page(where, (found.color, found.line), parts, capture.names)
@@ -37,6 +41,7 @@ def gather(capture: OpenCapture) -> "dict[str, Sequence[Row]]":
     """Collect the tables of the jobs for the page, by name. The long ones are cut."""
     from pipeline.analysis.shared import trunks
     from pipeline.analysis.shared.inventory import carried, topologies
+    from pipeline.analysis.shared.small import framed
 
     parts: dict[str, Sequence[Row]] = {}
     findings: Table | None = None
@@ -48,7 +53,8 @@ def gather(capture: OpenCapture) -> "dict[str, Sequence[Row]]":
         findings = tables.pop("findings", findings)  # the page has their summary, and when they were
         parts |= zip(tables, collected([*map(_cut, tables.values())]), strict=True)
     assert findings is not None
-    parts["faults"] = by_time(findings.frame, window_s(parts["capture"])).collect()
+    its = framed(capture.spark, findings.frame)
+    parts["faults"] = by_time(its, window_s(parts["capture"])).collect()
     taken = capture.inventory()
     parts["carried"] = carried(trunks.in_inventory(taken, trunks.joined(topologies(taken))))
     return parts
@@ -71,7 +77,12 @@ JOB: Final = Job(
     name="report",
     help="write one HTML page of all that the jobs find in a capture",
     examples=("buscoupler report capture -o report.html",),
-    options=(option("-o", "--output", default="report.html", metavar="FILE", help="(report.html)"),),
+    options=(
+        option("-o", "--output", default="report.html", metavar="FILE", help="(report.html)"),
+        option("--signals", action="store_true", help="plot the busiest signals; so does --dbc or --form"),
+        *signals.DECODING,
+    ),
+    prepare=signals.check,
     run=run,
     has_names=True,
     is_command=True,

@@ -39,9 +39,11 @@ def run(job: Job, options: argparse.Namespace) -> int:
 
 
 def facts_line(ran: Mapping[str, Any]) -> str:
-    """Say in a line which engine answered, of how much, and how long it took."""
+    """Say in a line which engine answered, of how much, how long it took, and whether it stays."""
+    other = f" (pyspark {ran['pyspark']})" if ran["pyspark"] not in ("", ran["version"]) else ""
+    stays = f"; it stays for {ran['stays_min']} minutes" if ran["stays_min"] else ""
     rows = "" if ran["rows"] is None else f"{ran['rows']:,} rows, {ran['bytes'] / 1e6:,.1f} MB, "
-    return f"{ran['engine'].capitalize()} {ran['version']}: {rows}{ran['seconds']:.1f} s"
+    return f"{ran['engine'].capitalize()} {ran['version']}{other}: {rows}{ran['seconds']:.1f} s{stays}"
 
 
 def _size(where: str) -> str:
@@ -52,6 +54,8 @@ def _size(where: str) -> str:
 
 def show(job: Job, options: argparse.Namespace, capture: OpenCapture) -> int:
     """Print the tables, or one JSON object of them; write them, if asked."""
+    from pipeline.analysis.shared.small import framed
+
     assert job.tables is not None
     tables = job.tables(options, capture)
     shown: dict[str, Any] = {}
@@ -63,7 +67,8 @@ def show(job: Job, options: argparse.Namespace, capture: OpenCapture) -> int:
         if not options.json:
             tell(titled(table.title, rows, capture.names))
         if options.parquet:
-            place.write(table.frame, f"{place.absolute(options.parquet)}/{job.name}", table.name)
+            frame = framed(capture.spark, table.frame)
+            place.write(frame, f"{place.absolute(options.parquet)}/{job.name}", table.name)
     verdict = job.verdict(shown) if job.verdict else None
     ran = capture.facts.ran(capture.tell.seconds)
     if options.json:

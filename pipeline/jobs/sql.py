@@ -79,9 +79,11 @@ def _signals(options: argparse.Namespace, capture: OpenCapture) -> "DataFrame":
 
 
 def _findings(options: argparse.Namespace, capture: OpenCapture) -> "DataFrame":
+    from pipeline.analysis.shared.small import framed
+
     assert audit.JOB.tables is not None
     tables = audit.JOB.tables(audit.JOB.parsed(capture.directory), capture)
-    return next(table.frame for table in tables if table.name == "findings")
+    return framed(capture.spark, next(table.frame for table in tables if table.name == "findings"))
 
 
 _MAKERS: "Final[dict[str, Callable[[argparse.Namespace, OpenCapture], DataFrame]]]" = {

@@ -16,7 +16,7 @@ def process(options: argparse.Namespace) -> int:
 
 JOB: Final = Job(
     name="stop",
-    help="end the Spark that stays for ten minutes after a command",
+    help="end the Spark that stays for a while after a command",
     examples=("buscoupler pipeline stop",),
     process=process,
     engines=(),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from capture.plainly import plainly
+from pipeline import reach
 from pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
@@ -28,9 +29,10 @@ def write(frame: "DataFrame", directory: str, name: str) -> None:
 def check(path: str) -> None:
     """Raise `PipelineError` if nothing can be written at a path, a file or directory that may not exist yet.
 
-    A place on a cluster's own file system is left to Spark.
+    A place on a cluster's own file system is left to Spark, if its server is there.
     """
     if "://" in path:
+        reach.check_place(path)
         return
     place = Path(path).absolute()
     try:

@@ -7,5 +7,6 @@ many frames at once, for the pipeline.
 `translator` has two halves. `inward` finds the message of a frame (`index`), whose signals a `station`
 publishes with `writers`. `outward` gives values to the `outlet` of a message that is sent, with counters and
 checksums of `fills`. `checks` finds what is wrong between a topology and its database, and `wanted` why a
-message cannot be sent. `j1939` has identifiers, transport and address claims of that standard.
+message cannot be sent; `plausible` makes frames for tests. `j1939` has identifiers, transport and address
+claims of that standard.
 """

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pipeline.analysis.audit import absent, dark, filtered, gaps, silent, ways
 from pipeline.analysis.audit.episodes import EPISODE
 from pipeline.analysis.audit.labels import CIRCUMSTANCES, FAULT_PATTERN, FaultPattern
+from pipeline.analysis.audit.pieces import Pieces, Spell
 from pipeline.analysis.shared import events, holes, inventory
 from pipeline.analysis.shared.frames import local_table
 from pipeline.analysis.shared.places import Places
@@ -76,16 +77,18 @@ class Asked(NamedTuple):
     unseen: "DataFrame | None"
     dark: Sequence[dark.Dark]
     absent: Sequence[absent.Absence]
-    silent: "DataFrame | None"
+    silent: "DataFrame | list[Spell] | None"
     needs_bridge: Collection[Needed]
-    paused: "DataFrame | None"
+    paused: "DataFrame | list[Spell] | None"
     needs_segment: Collection[Needed]
     filtered: Sequence[filtered.Kept]
 
 
-def asked(patterns: Sequence[FaultPattern], its: Recorded, are_parallel: bool) -> Asked:
+def asked(
+    patterns: Sequence[FaultPattern], its: Recorded, are_parallel: bool, pieces: Pieces | None = None
+) -> Asked:
     """Find what to ask. `are_parallel`: bridges stand beside each other, so pauses of segments are looked
-    for."""
+    for. Times are those of `pieces`, or of a plan if there are none."""
     bridges = {(*one.key, bridge) for one in patterns for bridge in one.bridges()}
     served = gaps.served(its.taken) if are_parallel else set()
     segments = {(*one.key, segment) for one in patterns for segment in one.lost_between & served}
@@ -94,17 +97,32 @@ def asked(patterns: Sequence[FaultPattern], its: Recorded, are_parallel: bool) -
         holes.holes(its.rows, its.taken, its.ahead),
         list(dark.darkness(inventory.runs(its.taken), dark.known(its.at.topologies), its.ahead)),
         list(absent.absences(its.taken, deaf, its.ahead)),
-        _silences(its, {row[-1] for row in bridges}),
+        _silences(its, {row[-1] for row in bridges}, pieces),
         bridges,
-        gaps.pauses(its.rows, {row[-1] for row in segments}, its.ahead, its.end_ns) if segments else None,
+        _pauses(its, {row[-1] for row in segments}, pieces),
         segments,
         _kept_out(patterns, its),
     )
 
 
-def _silences(its: Recorded, bridges: Collection[str]) -> "DataFrame | None":
-    has_events = events.are_recorded(its.taken)
-    return silent.silences(its.rows, bridges, its.ahead, its.end_ns, has_events) if bridges else None
+def _silences(
+    its: Recorded, bridges: Collection[str], pieces: Pieces | None
+) -> "DataFrame | list[Spell] | None":
+    if not bridges:
+        return None
+    if pieces is not None:
+        return pieces.silences(bridges, its.ahead, its.end_ns)
+    return silent.silences(its.rows, bridges, its.ahead, its.end_ns, events.are_recorded(its.taken))
+
+
+def _pauses(
+    its: Recorded, segments: Collection[str], pieces: Pieces | None
+) -> "DataFrame | list[Spell] | None":
+    if not segments:
+        return None
+    if pieces is not None:
+        return pieces.pauses(segments, its.ahead, its.end_ns)
+    return gaps.pauses(its.rows, segments, its.ahead, its.end_ns)
 
 
 def _kept_out(patterns: Sequence[FaultPattern], its: Recorded) -> list[filtered.Kept]:
@@ -138,10 +156,12 @@ def _circumstances(
     if found.absent:
         yield absent.absent(seen, found.absent)
     if found.silent is not None:
+        assert not isinstance(found.silent, list)
         lost = _lost(seen, found.needs_bridge)
         entered = silent.at_once(lost) if by_envelope else silent.entered(lost, numbered)
         yield silent.guilty(entered, found.silent)
     if found.paused is not None:
+        assert not isinstance(found.paused, list)
         yield gaps.paused(_lost(seen, found.needs_segment), found.paused)
     if found.filtered:
         yield filtered.filtered(seen, found.filtered)

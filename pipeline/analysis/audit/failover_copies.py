@@ -32,17 +32,20 @@ WINDOW_NS: Final = 20_000_000_000
 _EQUAL: Final = ("content", "hub")
 
 
+def may_be(expected: Expected, at: Places, has_entries: bool) -> bool:
+    """Return whether frames may have been sent again. `has_entries`: recorders wrote what came in while a
+    bridge stood by."""
+    return bool(expected.homeless or has_entries) and _are_there(at)
+
+
 def pairs(
     of_frames: "DataFrame", frame_sums: "DataFrame", expected: Expected, at: Places, has_entries: bool
-) -> "DataFrame | None":
+) -> "DataFrame":
     """Find the keys under which frames were sent again: `key`, and `one_key`, under which each was before.
 
     `was_whole` tells whether nothing was wrong with it as it was before, and `inside` whether that is to be
-    counted. `of_frames` and `frame_sums` as in `suspects.picked`; `has_entries`: recorders wrote what came in
-    while a bridge stood by. None if there are none.
+    counted. `of_frames` and `frame_sums` as in `suspects.picked`, `has_entries` as in `may_be`.
     """
-    if not ((expected.homeless or has_entries) and _are_there(at)):
-        return None
     on_bridges = of_frames.where(on_bridge()).withColumn("content", content())
     keys = sums.alike(frame_sums, expected.homeless, at).select("key")
     if has_entries:

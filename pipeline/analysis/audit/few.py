@@ -83,10 +83,10 @@ class Episode(NamedTuple):
         return (self.ts_ns, *label, *its)
 
 
-def collected(frame: "DataFrame") -> "pa.Table | None":
-    """Collect a table; None if it has more than `MOST` rows."""
-    found = frame.limit(MOST + 1).toArrow()
-    return found if found.num_rows <= MOST else None
+def collected(frame: "DataFrame", most: int) -> "pa.Table | None":
+    """Collect a table; None if it has more than `most` rows."""
+    found = frame.limit(most + 1).toArrow()
+    return found if found.num_rows <= most else None
 
 
 def values(table: "pa.Table", names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
@@ -99,20 +99,19 @@ def values(table: "pa.Table", names: Sequence[str]) -> Iterator[tuple[Any, ...]]
     return zip(*columns, strict=True)
 
 
-def sights(picked: "pa.Table", ahead: Mapping[str, int]) -> Iterator[Sight]:
-    """Yield the rows of suspects among those that were picked."""
+def by_key(picked: "pa.Table", ahead: Mapping[str, int]) -> Iterator[list[Sight]]:
+    """Yield the rows of each suspect among those that were picked, in the order of times."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     its = picked.filter(picked["home"].is_null())
-    for one in values(its, Sight._fields[:-2]):
-        shift = ahead.get(one[1], 0)
-        yield Sight._make((*one, one[10] - shift, one[11] - shift))
-
-
-def by_key(rows: Iterable[Sight]) -> dict[int, list[Sight]]:
-    """Group rows by key."""
-    found: dict[int, list[Sight]] = defaultdict(list)
-    for one in rows:
-        found[one.key].append(one)
-    return found
+    places = pc.index_in(its["gateway"], value_set=pa.array([*ahead], pa.string()))
+    shift = pc.fill_null(pc.take(pa.array([*ahead.values()], pa.int64()), places), 0)
+    for name, new in (("first_ns", "first_at"), ("last_ns", "last_at")):
+        its = its.append_column(new, pc.subtract(its[name], shift))
+    in_order = its.sort_by([("key", "ascending"), ("first_at", "ascending")])
+    rows = map(Sight._make, values(in_order, Sight._fields))
+    return (list(some) for _, some in groupby(rows, attrgetter("key")))
 
 
 def with_entries(
@@ -145,6 +144,8 @@ def divided(rows: Sequence[Sight], at: Places, window_ns: int, span: Span) -> Di
     if at.by_envelope:
         return {0: rows}
     in_time = sorted(rows, key=attrgetter("first_at"))
+    if not span.is_bounded and max(one.last_at for one in rows) - in_time[0].first_at <= window_ns:
+        return {0: in_time}
     late = _late(in_time, window_ns) if at.has_envelopes else (0 for _ in in_time)
     timed = [(one.first_at - ns, one.last_at - ns, one) for one, ns in zip(in_time, late, strict=True)]
     found = _numbered(sorted(timed, key=lambda one: one[0]), window_ns)
@@ -200,6 +201,8 @@ def _begins(its: Sequence[Timed], bound_ns: int, window_ns: int) -> int | None:
 
 def without_replays(found: Divided) -> Divided:
     """Leave out rows of a key's episodes, as `pipeline.analysis.audit.replays.as_one` does."""
+    if not any(one.stood_by for its in found.values() for one in its):
+        return found
     frames = {(one.hub, one.origin, one.seq) for its in found.values() for one in its if _came(one)}
     return {number: list(_first(its, frames)) for number, its in found.items()}
 

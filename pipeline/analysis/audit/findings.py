@@ -8,6 +8,7 @@ pattern*, which is explained once (`pipeline.analysis.audit.explain`). What else
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import functions as F
@@ -18,9 +19,7 @@ from pipeline.analysis.audit import (
     comparison,
     coverage,
     due,
-    failover_copies,
     labels,
-    replays,
     suspects,
     thinned,
     translated,
@@ -28,13 +27,14 @@ from pipeline.analysis.audit import (
     ways,
 )
 from pipeline.analysis.audit.explain import LOST
-from pipeline.analysis.audit.judgement import FINDING, Judged, judge
+from pipeline.analysis.audit.judgement import FINDING, NONE, judge_few, judge_many
 from pipeline.analysis.audit.labels import FaultPattern
+from pipeline.analysis.audit.pieces import Pieces
 from pipeline.analysis.shared import drifts, inventory, steps, sums, trunks
 from pipeline.analysis.shared.drifts import Drift
 from pipeline.analysis.shared.expected import ENVELOPED_UNIT, Expected, kept, learn
-from pipeline.analysis.shared.frames import local_table
 from pipeline.analysis.shared.places import FILTERS, Places
+from pipeline.analysis.shared.small import Small
 from pipeline.analysis.shared.steps import Step
 from pipeline.cache import cached
 from pipeline.input.span import WHOLE, Span
@@ -54,14 +54,14 @@ class Audit(NamedTuple):
     missed. `coverage`: what was not looked at. `translated`: sides with a protocol, by counts.
     """
 
-    totals: "DataFrame"
-    summary: "DataFrame"
-    findings: "DataFrame"
-    ledger: "DataFrame"
-    agreement: "DataFrame"
-    capture: "DataFrame"
-    coverage: "DataFrame"
-    translated: "DataFrame"
+    totals: Small
+    summary: Small
+    findings: "DataFrame | Small"
+    ledger: Small
+    agreement: Small
+    capture: Small
+    coverage: Small
+    translated: Small
 
 
 class Clocks(NamedTuple):
@@ -87,7 +87,6 @@ def audit(
     (`pipeline.input.span.MARGIN_NS`), in which others begin or end. Clocks are looked at once something is
     wrong: if one stepped or drifted, the audit begins again with times that did not (`moved_clocks`).
     """
-    spark = rows.sparkSession
     entries = inventory.take(rows) if entries is None else entries
     rows, taken, at = trunks.whole(rows, entries)
     frame_sums = cached(sums.sums(sums.keyed(rows, at), at, span))
@@ -96,21 +95,24 @@ def audit(
     hearing = thinned.hubs(taken, at.segments) if thinned.refused(taken) else {}
     expected = learn(known, at.words, at.heard_in, is_due, hearing)
     wrong = sum(row["count"] for row in known) - sum(one.frames for one in expected.typical)
-    judged, moved = Judged([], [], local_table(spark, FINDING, [])), 0
-    if wrong and moved_clocks is None and len({gateway for gateway, _ in at.hubs}) > 1:
-        timed, clocks = in_step(rows, entries)
-        if clocks.stepped or clocks.drifted:
-            again_taken = [
-                *inventory.counted(timed).collect(),
-                *(one for one in entries if one.kind == Kind.TOPOLOGY),
-            ]
-            return audit(timed, window_ms, span, again_taken, left_out, clocks)
+    judged, moved = NONE, 0
     if wrong:
-        of_frames = sums.with_key(rows, at)
-        again = failover_copies.pairs(of_frames, frame_sums, expected, at, replays.are_recorded(taken))
+        looked = suspects.look(rows, frame_sums, expected, at, taken, wrong)
+        pieces, again = looked.pieces, looked.again
+        if moved_clocks is None and len({gateway for gateway, _ in at.hubs}) > 1:
+            timed, clocks = in_step(rows, entries, pieces)
+            if clocks.stepped or clocks.drifted:
+                again_taken = [
+                    *inventory.counted(timed).collect(),
+                    *(one for one in entries if one.kind == Kind.TOPOLOGY),
+                ]
+                return audit(timed, window_ms, span, again_taken, left_out, clocks)
+        its, window_ns = causes.Recorded(rows, taken, at), window_ms * 1_000_000
+        some = None if pieces is None else judge_few(pieces, expected, its, window_ns, span)
+        judged = some or judge_many(
+            suspects.picked(sums.with_key(rows, at), looked, wrong), expected, its, window_ns, span
+        )
         moved = 0 if again is None else again.where("was_whole AND inside").count()
-        picked = suspects.picked(of_frames, frame_sums, expected, at, wrong, again)
-        judged = judge(picked, expected, causes.Recorded(rows, taken, at), window_ms * 1_000_000, span)
     inside = inventory.counted(span.select(rows)).collect() if span.is_bounded else entries
     ledger = inventory.ledger(inside)
     named = [dict(zip(inventory.LEDGER, row, strict=True)) for row in ledger]
@@ -121,23 +123,30 @@ def audit(
     found = judged.findings
     if refused := thinned.refused(inside):
         summary, gone = thinned.without(summary, labels.SUMMARY, refused, all_ways(taken, at))
-        for stage, segment in gone:
-            is_its = (F.col("stage") == stage) & (F.col("segment") == segment)
-            found = found.where(~is_its | (F.col("kind") != LOST))
+        found = without_lost(found, gone)
+    clocks = moved_clocks or Clocks((), ())
     return Audit(
-        totals(rows, expected, judged.patterns, at, moved),
-        local_table(spark, labels.SUMMARY, summary),
+        totals(expected, judged.patterns, at, moved),
+        Small(labels.SUMMARY, summary),
         found,
-        local_table(spark, inventory.LEDGER, ledger),
-        local_table(spark, labels.AGREEMENT, both),
-        local_table(spark, inventory.CAPTURE, inventory.uncaptured(inside)),
-        local_table(
-            spark,
-            coverage.COVERAGE,
-            uncovered.coverage(entries, span.gateways, left_out, *(moved_clocks or Clocks((), ())), at.cuts),
-        ),
-        local_table(spark, comparison.TRANSLATED, compared),
+        Small(inventory.LEDGER, ledger),
+        Small(labels.AGREEMENT, both),
+        Small(inventory.CAPTURE, inventory.uncaptured(inside)),
+        Small(coverage.COVERAGE, uncovered.coverage(entries, span.gateways, left_out, *clocks, at.cuts)),
+        Small(comparison.TRANSLATED, compared),
     )
+
+
+def without_lost(found: "DataFrame | Small", gone: Iterable[thinned.Place]) -> "DataFrame | Small":
+    """Leave out the findings of frames that were lost at these stages of segments."""
+    if isinstance(found, Small):
+        kind, stage, segment = map(list(FINDING).index, ("kind", "stage", "segment"))
+        left = [row for row in found.rows if row[kind] != LOST or (row[stage], row[segment]) not in gone]
+        return replace(found, rows=left)
+    for stage_of, segment_of in gone:
+        is_its = (F.col("stage") == stage_of) & (F.col("segment") == segment_of)
+        found = found.where(~is_its | (F.col("kind") != LOST))
+    return found
 
 
 def listening(at: Places) -> set[tuple[str, str]]:
@@ -169,18 +178,18 @@ def told(inside: "list[Row]", entries: "list[Row]") -> "list[Row]":
     return [*inside, *(row for row in entries if row.kind == Kind.TOPOLOGY)]
 
 
-def in_step(rows: "DataFrame", entries: "list[Row]") -> "tuple[DataFrame, Clocks]":
-    """Give rows the times that clocks would have had if none had stepped or drifted, and tell which did."""
+def in_step(rows: "DataFrame", entries: "list[Row]", pieces: "Pieces | None") -> "tuple[DataFrame, Clocks]":
+    """Give rows the times that clocks would have had if none had stepped or drifted, and tell which did. Rows
+    are read again if `pieces` leave a doubt."""
     runs = inventory.runs(entries)
-    stepped = steps.steps(rows)
+    stepped = steps.steps(rows, None if pieces is None else pieces.jumps())
     timed = steps.corrected(rows, stepped, runs) if stepped else rows
-    drifted = drifts.drifts(timed, runs)
+    is_even = not stepped and pieces is not None and pieces.are_even(runs)
+    drifted = [] if is_even else drifts.drifts(timed, runs)
     return drifts.corrected(timed, drifted) if drifted else timed, Clocks(stepped, drifted)
 
 
-def totals(
-    rows: "DataFrame", expected: Expected, patterns: Iterable[FaultPattern], at: Places, moved: int = 0
-) -> "DataFrame":
+def totals(expected: Expected, patterns: Iterable[FaultPattern], at: Places, moved: int = 0) -> Small:
     """Count the frames that entered: typical ones by how they were matched, and suspects one by one.
 
     So many typical ones are `moved` to the suspects: a stand-in sent them again, with another envelope.
@@ -200,4 +209,4 @@ def totals(
         "looked_at": looked_at, "by_envelope": enveloped, "by_content": none,
         "by_both": clean - enveloped - none,
     }  # fmt: skip
-    return local_table(rows.sparkSession, dict.fromkeys(table, int), [list(table.values())])
+    return Small(dict.fromkeys(table, int), [list(table.values())])

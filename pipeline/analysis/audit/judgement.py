@@ -21,15 +21,16 @@ from pipeline.analysis.audit.labels import (
     PatternKey,
     groups_of,
 )
+from pipeline.analysis.audit.pieces import Pieces
 from pipeline.analysis.shared.clocks import ahead_by, at_one_clock, clocks_of, least_of
 from pipeline.analysis.shared.expected import Expected
 from pipeline.analysis.shared.frames import local_table
 from pipeline.analysis.shared.places import Places
+from pipeline.analysis.shared.small import Small
 from pipeline.cache import cached
 from pipeline.input.span import Span
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 _LABEL: Final = {"kind": str, "stage": str, "segment": str, "gateway": str, "hub": str, "count": int}
@@ -46,44 +47,37 @@ class Judged(NamedTuple):
 
     patterns: Sequence[FaultPattern]
     groups: Sequence[Group]
-    findings: "DataFrame"
+    findings: "DataFrame | Small"
 
 
-def judge(
-    picked: "DataFrame", expected: Expected, its: causes.Recorded, window_ns: int, span: Span
-) -> Judged:
-    """Find what is wrong with the suspects among the rows that were `suspects.picked`."""
-    table = few.collected(picked)
-    judged = None if table is None else judge_few(table, expected, its, window_ns, span)
-    if judged is None:  # divided by key, so that nothing after it has to move rows again
-        judged = judge_many(cached(picked.repartition("key")), expected, its, window_ns, span)
-    return judged
+NONE: Final = Judged([], [], Small(FINDING, []))
 
 
 def judge_few(
-    picked: "pa.Table", expected: Expected, recorded: causes.Recorded, window_ns: int, span: Span
+    pieces: Pieces, expected: Expected, recorded: causes.Recorded, window_ns: int, span: Span
 ) -> Judged | None:
-    """Judge in Python. None if more was the matter meanwhile than the driver holds."""
+    """Judge in Python. None if more holes were recorded than the driver holds."""
+    picked = pieces.keyed
     good = picked.filter(picked["home"].is_valid())
     its = recorded._replace(ahead=ahead_by(least_of(few.values(good, _WIRE)), recorded.at))
     sums = few.Sums({its.at.segments[home] for home, _ in expected.routes}, span)
     joins = replays.sides(its.taken, its.at)
     every = list[few.Episode]()
-    for rows in few.by_key(few.sights(picked, its.ahead)).values():
+    for rows in few.by_key(picked, its.ahead):
         found = few.divided(few.with_entries(rows, joins, its.at.by_envelope), its.at, window_ns, span)
         found = few.without_replays(found) if joins else found
         every += [sums.of(number, some) for number, some in found.items() if some]
     counts = Counter({one.pattern: 0 for one in every})
     counts.update(one.pattern for one in every if one.inside)
-    patterns, asked = explained(((key, n, sums.seen[key[0]]) for key, n in counts.items()), expected, its)
+    numbered = ((key, n, sums.seen[key[0]]) for key, n in counts.items())
+    patterns, asked = explained(numbered, expected, its, pieces)
     circumstances = marks.marks(every, asked, its.at.by_envelope)
-    return None if circumstances is None else _labelled(every, circumstances, patterns, its)
+    return None if circumstances is None else _labelled(every, circumstances, patterns)
 
 
 def _labelled(
-    every: Sequence[few.Episode], found: Sequence[marks.Marks], patterns: Sequence[FaultPattern],
-    its: causes.Recorded,
-) -> Judged:  # fmt: skip
+    every: Sequence[few.Episode], found: Sequence[marks.Marks], patterns: Sequence[FaultPattern]
+) -> Judged:
     """Name the faults of each episode inside the span, by the numbers of what is alike in episodes."""
     known = {one.key: one for one in patterns}
     groups: dict[tuple[PatternKey, marks.Marks], dict[str, list[few.Episode]]] = defaultdict(
@@ -99,13 +93,14 @@ def _labelled(
             group = Group(number, known[key], matched, len(some), min(times), max(times), *its_own)
             made.append(group)
             rows += [one.finding(label) for label in dict.fromkeys(group.labels()) for one in some]
-    return Judged(patterns, made, local_table(its.rows.sparkSession, FINDING, rows))
+    return Judged(patterns, made, Small(FINDING, rows))
 
 
 def judge_many(
     picked: "DataFrame", expected: Expected, recorded: causes.Recorded, window_ns: int, span: Span
 ) -> Judged:
-    """Judge by plans."""
+    """Judge the rows that were `suspects.picked`, by plans."""
+    picked = cached(picked.repartition("key"))  # so that nothing after it has to move rows again
     its = recorded._replace(ahead=clocks_of(picked, recorded.at))
     suspect = picked.where("home IS NULL")
     joins = replays.sides(its.taken, its.at)
@@ -135,13 +130,13 @@ def fault_patterns(episode_rows: "DataFrame") -> Iterator[Found]:
 
 
 def explained(
-    found: Iterable[Found], expected: Expected, its: causes.Recorded
+    found: Iterable[Found], expected: Expected, its: causes.Recorded, pieces: Pieces | None = None
 ) -> tuple[list[FaultPattern], causes.Asked]:
     """Explain each fault pattern, and find what to ask of its episodes."""
     every = list(explanations(found, expected, its.at))
     known = causes.ways_of([one for one in every if one.lost], its.taken, its.at)
     patterns = causes.with_needed(every, known, its.at)
-    return patterns, causes.asked(patterns, its, any(map(ways.are_parallel, known.values())))
+    return patterns, causes.asked(patterns, its, any(map(ways.are_parallel, known.values())), pieces)
 
 
 def explanations(found: Iterable[Found], expected: Expected, at: Places) -> Iterator[FaultPattern]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from capture.schema import Direction
 from pipeline.analysis.audit import dark, filtered
 from pipeline.analysis.audit.causes import Asked, Needed
-from pipeline.analysis.audit.few import Episode, collected, values
+from pipeline.analysis.audit.few import MOST, Episode, collected, values
 from pipeline.analysis.audit.labels import PatternKey
 from pipeline.analysis.audit.quiet import SLACK_NS
 from pipeline.analysis.shared.service import BIN_NS, MISSED_LEAST
@@ -16,16 +16,14 @@ from pipeline.analysis.shared.service import BIN_NS, MISSED_LEAST
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Spell = tuple[int, int, str]
-"""From when, until when, and the gateway that was last before."""
-Spells = Mapping[str, Sequence[Spell]]
+Spells = Mapping[str, Sequence[tuple[int, int, str]]]
+"""From when, until when, and the gateway that was last before, by name."""
 Hit = tuple[int, str, str]
 """When a spell began in which an episode needed something, what that is, and the gateway that was last."""
 Entered = Callable[[Episode], Iterator[tuple[int, int]]]
 """The times in which frames of an episode needed something."""
 _NO_SPELL: Final = (0, -1 << 62, "")
 _HOLE: Final = ("unseen", "from_ns", "to_ns")
-_SPELL: Final = ("name", "from_ns", "to_ns", "last")
 
 
 class Marks(NamedTuple):
@@ -41,9 +39,12 @@ class Marks(NamedTuple):
 
 
 def marks(every: Sequence[Episode], found: Asked, by_envelope: bool) -> list[Marks] | None:
-    """Find the circumstances of each episode. None if there are too many times to look at."""
-    unseen, silent, paused = map(_rows, (found.unseen, found.silent, found.paused), (_HOLE, _SPELL, _SPELL))
-    if unseen is None or silent is None or paused is None:
+    """Find the circumstances of each episode, of which `found` has the times as lists. None if there are too
+    many holes to look at."""
+    assert isinstance(found.silent, list | None)
+    assert isinstance(found.paused, list | None)
+    unseen, silent, paused = _holes(found.unseen), found.silent or (), found.paused or ()
+    if unseen is None:
         return None
     holes = [min((name for name, begin, end in unseen if _is_near(one, begin, end)), default=None)
              for one in every]  # fmt: skip
@@ -66,12 +67,12 @@ def marks(every: Sequence[Episode], found: Asked, by_envelope: bool) -> list[Mar
     return made
 
 
-def _rows(frame: "DataFrame | None", names: Sequence[str]) -> list[tuple[Any, ...]] | None:
-    """Collect times; none if there is no table, None if there are too many."""
+def _holes(frame: "DataFrame | None") -> list[tuple[Any, ...]] | None:
+    """Collect holes; none if there is no table, None if there are too many."""
     if frame is None:
         return []
-    table = collected(frame)
-    return None if table is None else list(values(table, names))
+    table = collected(frame, MOST)
+    return None if table is None else list(values(table, _HOLE))
 
 
 def _is_near(one: Episode, begin_ns: int, end_ns: int) -> bool:
@@ -83,7 +84,7 @@ def _began_near(one: Episode, begin_ns: int, end_ns: int) -> bool:
 
 
 def _spells(rows: Iterable[tuple[str, int, int, str]]) -> Spells:
-    found: dict[str, list[Spell]] = defaultdict(list)
+    found: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
     for name, from_ns, to_ns, last in sorted(rows):
         found[name].append((from_ns, to_ns, last))
     return found

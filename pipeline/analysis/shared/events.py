@@ -9,7 +9,7 @@ from capture.schema import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import Column, DataFrame, Row
 
 _SLACK_NS: Final = 1_000_000_000
 """Between an event and the frames before and after it, at most."""
@@ -27,10 +27,14 @@ def events(rows: "DataFrame") -> "DataFrame":
     return found.select("hub", "gateway", "ts_ns", F.col("reason").alias("cause"))
 
 
+def is_takeover() -> "Column":
+    """Return whether a row is the event that a candidate began to forward."""
+    return (F.col("kind") == Kind.EVENT.value) & F.col("reason").startswith(_TAKEOVER)
+
+
 def takeovers(rows: "DataFrame") -> "DataFrame":
     """Select when candidates began to forward: `hub`, `gateway`, `ts_ns`."""
-    found = events(rows)
-    return found.where(F.col("cause").startswith(_TAKEOVER)).drop("cause")
+    return events(rows.where(is_takeover())).drop("cause")
 
 
 def with_cause(found: "DataFrame", rows: "DataFrame") -> "DataFrame":

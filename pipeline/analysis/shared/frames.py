@@ -23,7 +23,12 @@ _SQL: Final[Mapping[Any, str]] = {
 
 def frames(rows: "DataFrame") -> "DataFrame":
     """Select the rows that are a frame that passed."""
-    return rows.where(F.col("kind") == Kind.FRAME.value)
+    return rows.where(is_frame())
+
+
+def is_frame() -> "Column":
+    """Return whether a row is a frame that passed."""
+    return F.col("kind") == Kind.FRAME.value
 
 
 def received() -> "Column":

@@ -6,7 +6,7 @@ frames were then as much earlier as before.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -26,6 +26,10 @@ _BIN: Final = 64  # rows
 _BINS_MOST: Final = 1000
 _JUMPS_MOST: Final = 20
 _RUN: Final = ("gateway", "boot")
+Near = tuple[str, int, int, int]
+"""A run (gateway and boot), and two of its rows that follow each other, by number."""
+Place = tuple[str, int, int, int]
+"""A run, a bin of rows, and the number by which it belongs together with the bin before it."""
 Times = Mapping[int, Sequence[int]]
 """When frames passed, by their contents."""
 _FROM_NS, _TO_NS, _AROUND_NS = 1_000_000_000, 4_000_000_000, 500_000_000
@@ -53,27 +57,29 @@ class Step(NamedTuple):
         return self.at_ns - self.was_ns
 
 
-def steps(rows: "DataFrame") -> list[Step]:
-    """Find the steps, in the order of rows. Two passes over narrow columns, and a third over what passed near
-    jumps."""
-    found = list(_jumps(rows))
+def steps(rows: "DataFrame", near: Sequence[Near] | None = None) -> list[Step]:
+    """Find the steps, in the order of rows. `near` says between which rows there may be one, else a pass over
+    narrow columns does. Two more passes if there are such places."""
+    found = list(_jumps(rows, _bins(rows) if near is None else _bins_of(near)))
     back = [one for one in found if one.by_ns < 0]
     ahead = sorted((one for one in found if one.by_ns > 0), key=lambda one: -one.by_ns)[:_JUMPS_MOST]
     judged = _judged(rows, [*back[:_JUMPS_MOST], *ahead])
     return sorted(one for one in judged if one.by_ns < 0 or one.is_away is not None)
 
 
-def _jumps(rows: "DataFrame") -> Iterator[Step]:
-    """Yield where the time between two frames that follow each other is that of a step.
+def _numbers(rows: "DataFrame") -> "DataFrame":
+    """Select the frames with their numbers.
 
     Other rows are not looked at: counts are about a time before, and so is what came by CAN, which has the
     time of the kernel: a gateway that was late reads frames of seconds ago.
     """
-    numbers = (
-        frames(rows)
-        .where(_timed_when_seen())
-        .select(*_RUN, F.expr(f"cap_seq div {_BIN}").alias("bin"), "cap_seq", "ts_ns")
-    )
+    its = frames(rows).where(_timed_when_seen())
+    return its.select(*_RUN, F.expr(f"cap_seq div {_BIN}").alias("bin"), "cap_seq", "ts_ns")
+
+
+def _bins(rows: "DataFrame") -> set[Place]:
+    """Find the bins of rows near which the time between two may be that of a step."""
+    numbers = _numbers(rows)
     its = F.min("ts_ns").alias("from_ns"), F.max("ts_ns").alias("to_ns")
     in_order = Window.partitionBy(*_RUN).orderBy("bin")
     before = {"was_ns": F.lag("to_ns").over(in_order), "before": F.lag("bin").over(in_order)}
@@ -82,12 +88,24 @@ def _jumps(rows: "DataFrame") -> Iterator[Step]:
     is_ahead = f"from_ns > was_ns + {AHEAD_NS} OR to_ns > from_ns + {BACK_NS}"
     some = bins.where(f"{is_back} OR {is_ahead}").orderBy("from_ns").limit(_BINS_MOST)
     both = ((row, number) for row in some.collect() for number in (row.before, row.bin))
-    places = {(*row[:2], number, row.bin) for row, number in both if number is not None}
+    return {(*row[:2], number, row.bin) for row, number in both if number is not None}
+
+
+def _bins_of(near: Sequence[Near]) -> set[Place]:
+    return {
+        (gateway, boot, number // _BIN, seq // _BIN)
+        for gateway, boot, before, seq in near[:_BINS_MOST]
+        for number in (before, seq)
+    }
+
+
+def _jumps(rows: "DataFrame", places: Collection[Place]) -> Iterator[Step]:
+    """Yield where the time between two frames that follow each other is that of a step."""
     if not places:
         return
     names = {"gateway": str, "boot": int, "bin": int, "its": int}
     near = F.broadcast(local_table(rows.sparkSession, names, sorted(places)))
-    wanted = numbers.join(near, [*_RUN, "bin"]).select(*_RUN, "its", "cap_seq", "ts_ns").collect()
+    wanted = _numbers(rows).join(near, [*_RUN, "bin"]).select(*_RUN, "its", "cap_seq", "ts_ns").collect()
     found = set[Step]()
     for one, other in pairwise(sorted(map(tuple, wanted))):
         by_ns = other[-1] - one[-1]

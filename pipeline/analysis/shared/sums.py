@@ -23,7 +23,7 @@ from pipeline.analysis.shared.filters import of_frame
 from pipeline.analysis.shared.frames import (
     content,
     envelope,
-    frames,
+    is_frame,
     is_told,
     local_table,
     on_bridge,
@@ -62,10 +62,14 @@ def _number(column: str, names: Mapping[str, int], number: "Column") -> "Column"
     return number
 
 
-def with_key(rows: "DataFrame", at: Places) -> "DataFrame":
-    """Add `key` to the rows that `keyed` takes, and to those of what gateways say about themselves."""
+def with_key(rows: "DataFrame", at: Places, others: "Column | None" = None) -> "DataFrame":
+    """Add `key` to the rows that `keyed` takes, and to those of what gateways say about themselves. With
+    `others` select the rows that fulfil this as well, which are no frames: they have no key."""
     key = envelope() if at.by_envelope else content()
-    return frames(rows).where(received() | on_bridge()).withColumn("key", key)
+    its = is_frame() & (received() | on_bridge())
+    if others is None:
+        return rows.where(its).withColumn("key", key)
+    return rows.where(its | others).withColumn("key", F.when(is_frame(), key))
 
 
 def sums(keyed_rows: "DataFrame", at: Places, span: Span = WHOLE) -> "DataFrame":

@@ -2,10 +2,13 @@
 
 import asyncio
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
+import can
 import pytest
 
 from appliance.commandline.cli import main
@@ -13,9 +16,11 @@ from bus.wire.batch import from_payloads
 from capture.reader import read
 from capture.schema import Kind
 from devices.raw import RawDevice
+from tests.appliance.probe.support import command, while_repeating
 from tests.capture.capture_support import FRAMES, pcapng, row
 from tests.devices.tap.tap_support import member
 from tests.helpers.peers import until
+from tests.helpers.ports import free_channel
 
 
 @asynccontextmanager
@@ -131,3 +136,18 @@ def test_the_name_of_a_gateway_leads_nowhere_else(
         main(["capture", "tcp://127.0.0.1:1", "--directory", str(tmp_path / "here"), "--gateway", gateway])
     assert "is no name" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("where", ["--directory", "--pcapng"])
+async def test_a_frame_of_can_has_the_time_of_the_adapter(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel, told_s = free_channel(), round(time.time() - 3, 3)
+    monkeypatch.setattr("can.interfaces.virtual.time", SimpleNamespace(time=lambda: told_s))
+    with can.Bus(channel, "virtual") as device:
+        words = f"can:{channel}?interface=virtual&protocol=raw", where, str(tmp_path / "c"), "--count", "1"
+        hearing = command("capture", *words, "--seconds", "40")
+        assert await while_repeating(lambda: device.send(can.Message(arbitration_id=5)), hearing) == 0
+    assert {one.ts_ns for one in read(tmp_path / "c") if one.kind == Kind.FRAME} == {
+        round(told_s * 1e3) * 10**6
+    }

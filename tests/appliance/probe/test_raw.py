@@ -14,6 +14,7 @@ from appliance.probe.endpoint import parse_endpoint
 from appliance.probe.live import reality
 from bus.errors import LinkError
 from capture.formats.table import BY_KEY
+from tests.bridges.protocols.dbc.dbc_support import CAR
 from tests.capture.formats.field import FIELD, some, written
 from tests.helpers.ports import free_channel
 
@@ -137,3 +138,45 @@ def test_a_protocol_of_values_takes_no_frames(tmp_path: Path) -> None:
     with pytest.raises(LinkError, match="protocol=raw"):
         raw_endpoint("uart:/dev/ttyS0?protocol=lines&receive=a")
     assert CANDUMP.writes
+
+
+async def test_traffic_of_a_database(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "car.dbc").write_text(CAR)
+    channel = free_channel()
+    with can.Bus(channel, "virtual") as device:
+        command = [
+            "traffic",
+            f"can:{channel}?interface=virtual",
+            "--dbc",
+            str(tmp_path / "car.dbc"),
+            "--count",
+            "40",
+        ]
+        assert await asyncio.to_thread(main, command) == 0
+        heard = list(iter(lambda: device.recv(0), None))
+    assert len(heard) == 40
+    assert {message.arbitration_id for message in heard} <= {0x100, 0x200, 0x300, 0x400, 0x401}
+    assert "2 messages have no cycle time" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["send"], ["traffic"], ["traffic", "--dbc", "{dbc}"]])
+def test_frames_to_a_real_wire_need_a_word(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "car.dbc").write_text(CAR)
+    command, *more = [word.format(dbc=tmp_path / "car.dbc") for word in words]
+    pattern = ["can/0x123"] if command == "send" else []
+    with pytest.raises(SystemExit):
+        main([command, "can:nosuch0?protocol=raw&send=all", *pattern, *more, "--count", "1"])
+    assert "what is sent there may move things; --live" in capsys.readouterr().err
+
+
+def test_a_database_that_cannot_be_read_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["traffic", "can:x?interface=virtual", "--dbc", str(tmp_path / "none.dbc")])
+    assert "none.dbc: No such file" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["traffic", "can:x?interface=virtual"])
+    assert "node" in capsys.readouterr().err

@@ -15,6 +15,7 @@ from pyspark.sql import functions
 from benchmarks.pipeline import sql
 from benchmarks.pipeline.work import counted
 from pipeline.analysis.audit.findings import audit
+from pipeline.analysis.shared import inventory
 from pipeline.cache import release
 from pipeline.engine.choice import SAIL, VARIABLE
 from pipeline.input import read as capture
@@ -37,6 +38,18 @@ def test_both_find_the_same_faults(spark: "SparkSession", tmp_path: Path, sort: 
     theirs = db.execute(f"SELECT {', '.join(COLUMNS)} FROM summary").fetchall()
     assert len(ours) > 10
     assert sorted(map(repr, map(tuple, ours))) == sorted(map(repr, theirs))
+
+
+@pytest.mark.skipif(os.environ.get(VARIABLE) == SAIL, reason="Sail counts nothing")
+def test_an_audit_takes_five_jobs_and_two_passes(spark: "SparkSession", tmp_path: Path) -> None:
+    truth = generate(tmp_path, plan_of("all", 10_000, lost=0.02))
+    rows = capture.read(spark, capture.root(str(tmp_path)))
+    entries = inventory.take(rows, truth.rows)
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    work = counted(spark, lambda: audit(rows, entries=entries).summary.collect())
+    spark.conf.unset("spark.sql.adaptive.enabled")
+    assert work.jobs <= 5 - 1  # less that of the inventory
+    assert 2 * truth.rows <= work.read < 2.1 * truth.rows
 
 
 @pytest.mark.skipif(os.environ.get(VARIABLE) == SAIL, reason="Sail counts nothing")

@@ -13,6 +13,7 @@ pytest.importorskip("pyspark")
 
 from capture import files
 from pipeline.analysis.audit.findings import Audit, audit
+from pipeline.analysis.shared.small import Small
 from pipeline.cache import release
 from pipeline.engine.choice import SAIL, SPARK
 from pipeline.errors import PipelineError
@@ -52,7 +53,7 @@ def part(rows: "DataFrame", one: Span) -> Audit:
     return audit(one.widened(MARGIN_NS).select(rows), span=one)
 
 
-def summed(tables: "Iterable[DataFrame]", keys: tuple[str, ...], *values: str) -> Counter[tuple[Any, ...]]:
+def summed(tables: Iterable[Small], keys: tuple[str, ...], *values: str) -> Counter[tuple[Any, ...]]:
     found = Counter[tuple[Any, ...]]()
     for table in tables:
         for row in table.collect():

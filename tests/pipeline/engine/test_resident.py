@@ -20,7 +20,8 @@ pytest.importorskip("pyspark")
 
 from pipeline.engine import server
 from pipeline.engine.jvm import until
-from pipeline.engine.keeper import IDLE_S, Attention
+from pipeline.engine.keeper import Attention
+from pipeline.engine.server import IDLE_S
 from pipeline.input import sample
 
 END_S = 60.0

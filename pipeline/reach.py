@@ -1,0 +1,63 @@
+"""Addresses of servers that a job needs, tried before an engine starts: clients of Spark's and Hadoop's go on
+trying for minutes, and then do not name what is dead."""
+
+import os
+import socket
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import urlsplit
+
+from capture import by_url
+from pipeline.errors import PipelineError
+
+CONNECT_PORT: Final = 15002  # where a URL names none
+_PORTS: Final = {"sc": CONNECT_PORT, "spark": 7077, "http": 80, "https": 443, "hdfs": 0}
+"""By scheme; others are left to who knows them. `hdfs://NAME` without a port may stand for several hosts."""
+_REACH_S: Final = 5.0
+_STORES: Final = ("s3", "s3a")
+
+
+def check(url: str) -> None:
+    """Raise `PipelineError`, with the address, if nobody listens at any host of a URL, or of the server that
+    the settings of an object store name."""
+    address = urlsplit(url)
+    if address.scheme in _STORES:
+        server = by_url.endpoint(url)
+        if server:
+            _check(server, f"{by_url.bare(url)}: {server}")
+        return
+    _check(url.removeprefix("k8s://"), url)
+
+
+def _check(url: str, named: str) -> None:
+    doubts = list[str]()
+    for host, port in _hosts(url):
+        try:
+            socket.create_connection((host, port), _REACH_S).close()
+        except OSError as error:
+            doubts.append((error.strerror or str(error)).lower())
+        else:
+            return
+    if doubts:
+        raise PipelineError(f"{named}: {doubts[-1]}")
+
+
+def _hosts(url: str) -> Iterator[tuple[str, int]]:
+    """Yield the hosts and ports of a URL, of which `spark://A:1,B:2` has several."""
+    scheme, _, rest = url.partition("://")
+    if scheme not in _PORTS:
+        return
+    for one in rest.partition("/")[0].partition(";")[0].split(","):
+        address = urlsplit(f"//{one}")
+        try:
+            port = address.port or _PORTS[scheme]
+        except ValueError:
+            continue
+        if address.hostname and port:
+            yield address.hostname, port
+
+
+def check_place(directory: str) -> None:
+    """Check a directory by URL, unless a server that is asked by `SPARK_REMOTE` reads it."""
+    if "://" in directory and not os.environ.get("SPARK_REMOTE"):
+        check(directory)
