@@ -84,6 +84,17 @@ def values(options: argparse.Namespace, capture: OpenCapture) -> "DataFrame":
     return done(_source(capture), complete(decoding(options), capture), Long())
 
 
+def busiest(options: argparse.Namespace, capture: OpenCapture, seconds: float, count: int) -> "DataFrame":
+    """Return windows of the signals with most values."""
+    from pipeline.analysis import signals
+    from pipeline.cache import cached
+    from pipeline.signals.pieces import done
+    from pipeline.signals.work import Bins
+
+    bins = done(_source(capture), complete(decoding(options), capture), Bins(round(seconds * 1e9)))
+    return signals.busiest(cached(signals.resampled(bins)), count)
+
+
 def _source(capture: OpenCapture) -> "Source":
     from pipeline.signals.pieces import Source
 
