@@ -58,7 +58,7 @@ def percentile(values: list[float], part: float) -> float:
 
 def table(results: dict[str, list[Outcome]]) -> str:
     """Return a text table with a line for each setup and fault."""
-    head = f"{'setup':22} {'fault':18} " + "   n   frames  lost given up twice  echo  p50 ms  p99 ms"
+    head = f"{'setup':22} {'fault':18} " + "   n   frames  lost unexpl. given up twice  echo  p50 ms  p99 ms"
     lines = [head]
     for setup, outcomes in results.items():
         for fault in FAULTS:
@@ -67,7 +67,8 @@ def table(results: dict[str, list[Outcome]]) -> str:
                 waits = [outcome.wait_ms for outcome in some]
                 lines.append(
                     f"{setup:22} {fault:18} {len(some):4} {sum(o.sent for o in some):8} "
-                    f"{sum(o.lost for o in some):5} {sum(o.given_up for o in some):8} "
+                    f"{sum(o.lost for o in some):5} {sum(o.unexplained for o in some):7} "
+                    f"{sum(o.given_up for o in some):8} "
                     f"{sum(o.doubled for o in some):5} "
                     f"{sum(o.strays for o in some):5} "
                     f"{percentile(waits, 0.5):7.0f} {percentile(waits, 0.99):7.0f}"
@@ -103,8 +104,10 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-async def run(options: argparse.Namespace) -> dict[str, list[Outcome]]:
-    results: dict[str, list[Outcome]] = {}
+async def run(options: argparse.Namespace, results: dict[str, list[Outcome]]) -> bool:
+    """Put the outcomes into `results`, one by one. Return whether all faults came; where one hangs, its setup
+    breaks off."""
+    whole = True
     say = _say if options.verbose else (lambda line: None)
     setups = [setup for setup in SETUPS if not options.setup or setup.word in options.setup]
     planned = plan(options.count, options.seed, options.fault or FAULTS, setups)
@@ -112,8 +115,13 @@ async def run(options: argparse.Namespace) -> dict[str, list[Outcome]]:
         if faults:
             lease_ms = None if options.real_time else options.lease_ms
             rest = options.seed + number, options.rate, say, lease_ms, setup.parallel
-            results[title(*setup)] = await trial(setup.medium, setup.envelopes, faults, *rest)
-    return results
+            outcomes = results[title(*setup)] = []
+            try:
+                await trial(setup.medium, setup.envelopes, faults, *rest, outcomes)
+            except TimeoutError as error:
+                whole = False
+                _say(f"{title(*setup)}: broke off after {len(outcomes)} of {len(faults)} faults: {error}")
+    return whole
 
 
 def main() -> int:
@@ -142,15 +150,18 @@ def main() -> int:
     options = parser.parse_args()
     if options.short:
         options.count = 8
-    with hogs(options.hogs):
-        results = asyncio.run(run(options))
-    print(
-        json.dumps({s: [asdict(o) for o in r] for s, r in results.items()})
-        if options.json
-        else table(results)
-    )
+    results, whole = dict[str, list[Outcome]](), False
+    try:
+        with hogs(options.hogs):
+            whole = asyncio.run(run(options, results))
+    finally:  # also what came before it was ended by hand
+        print(
+            json.dumps({s: [asdict(o) for o in r] for s, r in results.items()})
+            if options.json
+            else table(results)
+        )
     bad = sum(o.lost + o.doubled + o.strays + bool(o.note) for outcomes in results.values() for o in outcomes)
-    return 1 if bad else 0
+    return 1 if bad or not whole else 0
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from bridges.rules import Rule, Rules, Seen, Source
 from bus.hub import Hub, Pipe, chain, without
 from bus.lateness import LATE, late_ms
 from bus.ledger import Stats
+from bus.patch import is_patch
 from bus.replaying import passing_replayed
 from bus.vacancy import Filter
 from bus.wire.batch import Batch, payloads
@@ -261,7 +262,7 @@ class Port(Pipe):
     `keys` are those of the messages that it brought, and `admission` are the rules for these messages.
     """
 
-    __slots__ = ("_is_prompt", "admission", "inner", "keys", "link", "name", "side", "stats")
+    __slots__ = ("_is_prompt", "admission", "inner", "is_watched", "keys", "link", "name", "side", "stats")
 
     inner: Pipe
 
@@ -270,6 +271,7 @@ class Port(Pipe):
         self.name = f"{side.bridge.name}/{side.name}/{pipe.name}"
         self.link = side.row(pipe.link)
         self.inner = pipe
+        self.is_watched = is_patch(pipe)  # to a bus, which looks at all: each ring through patches has one
         self.stats = Stats()
         self.side = side
         self.settle()

@@ -21,8 +21,8 @@ class Pipe(Protocol):
     connected to us, as anybody may. `is_leaf`: it leads to a part of this process that forwards nothing.
     `takes_late`: it knows the age of what it gets (`bus.lateness`). `is_there`: its peer is connected now.
     `came_ns`: the times at which the messages came that it publishes just now, in ns since 1970, where the
-    kernel or an adapter told; else (). Derive from this class: it has defaults for these seven and for
-    `purge`.
+    kernel or an adapter told; else (). `is_watched`: another hub of this process has looked for loops in all
+    that it brings. Derive from this class: it has defaults for these eight and for `purge`.
     """
 
     __slots__ = ("__weakref__",)
@@ -36,6 +36,7 @@ class Pipe(Protocol):
     takes_late: bool = False
     is_there: bool = True
     came_ns: Sequence[int] = ()
+    is_watched: bool = False
 
     def send(self, batch: Batch) -> None:
         """Count `batch` as offered. Then send it, queue it (`batch.keep()`), or drop and count it."""

@@ -44,6 +44,15 @@ class Content(Generic[Way]):
         self.due = self.rate = 0.0
 
 
+First = tuple[Way, float]
+"""The way by which a content came, and when, while it has come once: most never come again."""
+Contents = dict[int, Content[Way] | First[Way]]
+
+
+def _since_s(known: Content[Way] | First[Way]) -> float:
+    return known[1] if isinstance(known, tuple) else known.since_s
+
+
 class LoopWatch(Generic[Way]):
     """The watch on what crosses one hub: call `look` for each batch.
 
@@ -53,8 +62,8 @@ class LoopWatch(Generic[Way]):
 
     def __init__(self, jitter: Callable[[float, float], float]) -> None:
         self._jitter = jitter
-        self._contents: dict[int, Content[Way]] = {}
-        self._before: dict[int, Content[Way]] = {}
+        self._contents: Contents[Way] = {}
+        self._before: Contents[Way] = {}
         self._last: Content[Way] | None = None
         self._levels: dict[int, tuple[float, bool]] = {}
         self._tolerance = 1
@@ -75,10 +84,13 @@ class LoopWatch(Generic[Way]):
         if now - self._since_s >= GENERATION_S or len(self._contents) >= CONTENTS:
             self._before, self._contents, self._since_s = self._contents, {}, now
         digest = zlib.crc32(message)
-        content = self._last = self._contents.get(digest)
-        if content is None:
-            self._contents[digest] = Content(digest, by, now)
+        known = self._contents.get(digest)
+        if known is None:
+            self._last, self._contents[digest] = None, (by, now)
             return None
+        if isinstance(known, tuple):
+            known = self._contents[digest] = Content(digest, *known)
+        content = self._last = known
         if content.ways is None:
             if content.by is by:
                 content.count += 1 if copies == 1 or self._repeats == REPEATS else copies
@@ -112,7 +124,7 @@ class LoopWatch(Generic[Way]):
     def span_s(self, content: Content[Way], now: float) -> float:
         """Return about how long so many copies of a suspect took as make it suspicious."""
         before = self._before.get(content.digest)
-        since_s = content.since_s if before is None else before.since_s
+        since_s = content.since_s if before is None else _since_s(before)
         return min(now - since_s, SPREAD * RETURNS / content.rate)
 
     def rates(self, content: Content[Way], now: float) -> dict[Way, float]:

@@ -84,6 +84,14 @@ def resampled(bins: "DataFrame") -> "DataFrame":
     )
 
 
+def busiest(windows: "DataFrame", count: int) -> "DataFrame":
+    """Choose the windows of the signals with most values that are numbers, in the order of time."""
+    known = windows.where(F.col("mean").isNotNull())
+    most = known.groupBy(*KEYS).agg(F.sum("rows").alias("all")).orderBy(F.desc("all"), *KEYS).limit(count)
+    found = known.join(F.broadcast(most), list(KEYS))
+    return found.select("start_ns", *KEYS, "rows", "mean", "min", "max").orderBy(*KEYS, "start_ns")
+
+
 def names_of(rows: "DataFrame") -> "list[str]":
     """Return the names of the signals in long rows, in order."""
     found = rows.select(_name().alias("name")).distinct().orderBy("name")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from pipeline.analysis.audit.verdict import judge
 from pipeline.errors import PipelineError
-from pipeline.jobs import audit, failovers, last, latency, rates
+from pipeline.jobs import audit, failovers, last, latency, rates, signals
 from pipeline.jobs.record import Job, OpenCapture, Table, collected, option
-from pipeline.output.page import ROWS_MOST, page, window_s
+from pipeline.output.page import ROWS_MOST, SIGNALS_MOST, page, window_s
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -20,6 +20,10 @@ _LONG: Final = ("prefixes", "failovers", "hops", "last")
 def run(options: argparse.Namespace, capture: OpenCapture) -> int:
     """Write the page and print its verdict. Returns 0, faults or none: the page tells of them."""
     parts = gather(capture)
+    if options.signals or options.dbc or options.form:
+        capture.tell("report: signals")
+        windows = signals.busiest(options, capture, window_s(parts["capture"]), SIGNALS_MOST)
+        parts["signals"] = windows.collect()
     found = judge(parts)
     where = capture.where or capture.directory
     text = page(where, (found.color, found.line), parts, capture.names)
@@ -73,7 +77,12 @@ JOB: Final = Job(
     name="report",
     help="write one HTML page of all that the jobs find in a capture",
     examples=("buscoupler report capture -o report.html",),
-    options=(option("-o", "--output", default="report.html", metavar="FILE", help="(report.html)"),),
+    options=(
+        option("-o", "--output", default="report.html", metavar="FILE", help="(report.html)"),
+        option("--signals", action="store_true", help="plot the busiest signals; so does --dbc or --form"),
+        *signals.DECODING,
+    ),
+    prepare=signals.check,
     run=run,
     has_names=True,
     is_command=True,

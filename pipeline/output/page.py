@@ -1,5 +1,6 @@
 """The page of a report: the tables of all jobs as HTML with plots, which needs nothing but a browser."""
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -8,13 +9,15 @@ from bus.names import Names
 from bus.text import markup
 from pipeline.output import svg
 from pipeline.output.names import labelled
-from pipeline.output.tables import cell, head
+from pipeline.output.tables import cell, clock, head
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
 
 _WINDOWS: Final = 120  # at most so many in a plot
 ROWS_MOST: Final = 200
+SIGNALS_MOST: Final = 20
+_MARKS_MOST: Final = 500
 _BRIDGES_MOST: Final = 40  # in a picture; those with faults first
 _STYLE: Final = """
 :root { color-scheme: light dark; --soft: #8883; }
@@ -50,8 +53,10 @@ def page(where: str, verdict: tuple[str, str], parts: "Mapping[str, Sequence[Row
     judged = f'<div class="verdict {color}">{markup(line)}</div>'
     body = [f"<h1>Capture</h1><p>{markup(where)}</p>", judged]
     for heading, name, text in _SECTIONS:
+        if name == "signals" and name not in parts:
+            continue  # they were not asked for
         plot = f'<div class="wide">{_PLOTS[name](parts)}</div>' if name in _PLOTS else ""
-        table = "" if name == "faults" and parts[name] else _table(parts[name], names)
+        table = "" if name in _PLOTS_ALONE and parts[name] else _table(parts[name], names)
         body.append(f"<h2>{heading}</h2><p>{text}</p>{plot}{table}")
     title = markup(f"buscoupler: {where}")
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
@@ -161,6 +166,26 @@ def _services(parts: "Mapping[str, Sequence[Row]]") -> str:
     return svg.spans(events, length or 1.0)
 
 
+def _signals(parts: "Mapping[str, Sequence[Row]]") -> str:
+    """Plot signals one below the other, with the times of losses (red) and of takeovers (orange)."""
+    begin, seconds = _begin(parts), window_s(parts["capture"])
+    end = max((row.last_ns for row in parts["capture"]), default=begin)
+    series: dict[str, list[svg.Level]] = defaultdict(list)
+    for row in parts["signals"]:
+        if not all(map(math.isfinite, (row.mean, row.min, row.max))):
+            continue
+        name = f"{row.pattern}/{row.signal}{f' ({row.unit})' if row.unit else ''}, {row.gateway}, {row.bus}"
+        at = max(0.0, (row.start_ns - begin) / 1e9 + seconds / 2)
+        series[name].append(svg.Level(at, row.mean, row.min, row.max))
+    lost = [(row.start_ns, row.start_ns + seconds * 1e9, svg.RED, row.kind) for row in parts["faults"]]
+    gone = [(row.start_ns, row.end_ns, svg.COLORS[1], row.hub) for row in parts["failovers"]]
+    marks = [
+        svg.Mark((first - begin) / 1e9, (last - begin) / 1e9, color, word)
+        for first, last, color, word in [*lost, *gone][:_MARKS_MOST]
+    ]
+    return svg.levels(series, marks, (end - begin) / 1e9 or 1.0, (clock(begin), clock(end)), 2 * seconds)
+
+
 def _media(parts: "Mapping[str, Sequence[Row]]") -> str:
     media = parts["media"]
     bars = [(row.bus, [row.bytes_per_s, row.peak_bytes_per_s - row.bytes_per_s]) for row in media]
@@ -169,8 +194,10 @@ def _media(parts: "Mapping[str, Sequence[Row]]") -> str:
 
 _PLOTS: Final = {
     "carried": _carried, "faults": _timeline, "summary": _faults, "failovers": _services,
-    "prefixes": _traffic, "media": _media, "hops": _times,
+    "prefixes": _traffic, "media": _media, "hops": _times, "signals": _signals,
 }  # fmt: skip
+_PLOTS_ALONE: Final = ("faults", "signals")
+"""Plots whose table is shown only if it is empty."""
 _SECTIONS: Final = (
     (
         "Bridges",
@@ -183,6 +210,12 @@ _SECTIONS: Final = (
     ("Ledgers", "ledger", "Messages that the bridges' own ledgers say they dropped or rejected."),
     ("Ledgers beside traffic", "agreement", "Drops in a bridge's queues, and frames missing there."),
     ("Takeovers and gaps", "failovers", "Orange: nobody served. Times are by the gateways' own clocks."),
+    (
+        "Signals",
+        "signals",
+        "The busiest signals: mean and range of each window. Red: frames with faults entered. Orange: nobody "
+        "served. Times are by the gateways' own clocks.",
+    ),
     ("Traffic", "prefixes", "Frames on each segment: those it brought and was given, by first token."),
     ("Media", "media", "Bytes a second on each segment."),
     ("Top talkers", "talkers", "Peers that brought most."),

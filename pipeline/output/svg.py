@@ -11,6 +11,7 @@ _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 230, 64, 24, 14, 34
 _ROW: Final = 38  # the name, and below it the bar
 _BAR: Final = 16
 _LINE: Final = 17
+_LEVELS: Final = 78  # of a series with others above and below: its name, and the plot
 _VALUE: Final = 90  # room for a value beside a bar
 _NAME_MOST: Final = 120  # characters that fit into a line
 _SEGMENT_MOST: Final = 42  # into a segment's box
@@ -32,6 +33,24 @@ class Joint(NamedTuple):
     segment: str
     words: str
     bad: bool
+
+
+class Level(NamedTuple):
+    """A signal in a window of time: its mean, least and greatest value at a second."""
+
+    second: float
+    mean: float
+    low: float
+    high: float
+
+
+class Mark(NamedTuple):
+    """A time to mark, from `start` to `end` in seconds, with a word about it."""
+
+    start: float
+    end: float
+    color: str
+    word: str
 
 
 def lines(series: Mapping[str, Points], unit: str) -> str:
@@ -62,6 +81,67 @@ def _grid(top: float, right: float, width: float, height: float, unit: str) -> l
         parts.append(f'<line x1="{_LEFT}" x2="{_LEFT + width}" y1="{y:.1f}" y2="{y:.1f}" stroke="#8884"/>')
         parts.append(_text(_LEFT - 6, y + 4, short(top * step / 4), "end"))
     return parts + _seconds(_LEFT, width, _TOP + height + 17, right)
+
+
+def levels(
+    series: Mapping[str, Sequence[Level]],
+    marks: Sequence[Mark],
+    length: float,
+    ends: tuple[str, str],
+    pause: float,
+) -> str:
+    """Draw named series one below the other, each in its own range, over one axis of `length` seconds.
+
+    `ends` label the axis. Marks go through all series. A series is broken where it has no level for `pause`.
+    """
+    if not series:
+        return ""
+    width = _WIDTH - _LEFT - _RIGHT
+    height = len(series) * _LEVELS
+    body = [_marked(mark, length, width, height) for mark in marks]
+    for number, (name, some) in enumerate(series.items()):
+        color = COLORS[number % len(COLORS)]
+        body += _levels(name, some, number * _LEVELS, (length, width, pause), color)
+    y = height + _LINE
+    body += [_text(_LEFT, y, ends[0]), _text(_LEFT + width, y, ends[1], "end")]
+    return _svg(_WIDTH, y + 8, body)
+
+
+def _levels(
+    name: str, some: Sequence[Level], top: float, axis: tuple[float, float, float], color: str
+) -> Iterator[str]:
+    length, width, pause = axis
+    low, high = min(one.low for one in some), max(one.high for one in some)
+    floor, tall = top + _LEVELS - 12, _LEVELS - 12 - _LINE
+    span = high - low or 1.0
+
+    def place(second: float, value: float) -> str:
+        return f"{_LEFT + second / length * width:.1f},{floor - (value - low) / span * tall:.1f}"
+
+    yield _name(name, _LEFT, top + 12)
+    yield _text(_LEFT - 6, floor, short(low), "end") + _text(_LEFT - 6, floor - tall + 8, short(high), "end")
+    for run in _unbroken(some, pause):
+        there = [place(one.second, one.high) for one in run]
+        back = [place(one.second, one.low) for one in reversed(run)]
+        yield f'<polygon points="{" ".join([*there, *back])}" fill="{color}" opacity="0.25"/>'
+        drawn = " ".join(place(one.second, one.mean) for one in run)
+        yield f'<polyline points="{drawn}" fill="none" stroke="{color}" stroke-width="1.6"/>'
+
+
+def _unbroken(some: Sequence[Level], pause: float) -> Iterator[list[Level]]:
+    run = list[Level]()
+    for one in some:
+        if run and one.second - run[-1].second > pause:
+            yield run
+            run = []
+        run.append(one)
+    yield run
+
+
+def _marked(mark: Mark, length: float, width: float, height: float) -> str:
+    first, last = (min(max(at / length, 0.0), 1.0) * width for at in (mark.start, mark.end))
+    box = _box(_LEFT + first, 0, max(1.5, last - first), height, mark.color, mark.word)
+    return f'<g opacity="0.3">{box}</g>'
 
 
 def bars(values: Sequence[tuple[str, Sequence[float]]], parts: Sequence[str], unit: str) -> str:

@@ -1,15 +1,19 @@
 """Rings of watched hubs in virtual time: they are cut at one place, and nowhere more."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from bridges.bridge import Bridge
 from bus.balance import imbalances
+from bus.patch import join
 from bus.watch.rings import HOLD_DOWN_S
 from bus.watch.watched import WatchedHub
+from bus.wire.batch import from_payloads
 from bus.wire.frame import pack
-from tests.bus.watch.watched_support import COPIES, Make, X, canaries, copies, numbered, run, same, seen
-from tests.helpers.nets import HubEnd, Net, Process, Program, ring, wire
+from tests.bus.watch.watched_support import ACK, COPIES, Make, X, canaries, copies, numbered, run, same, seen
+from tests.helpers.nets import HubEnd, Net, Process, Program, processes, ring, wire
 
 RINGS: dict[str, Callable[[int], Net]] = {}
 
@@ -43,7 +47,26 @@ def parallel_links(seed: int) -> Net:
     return net
 
 
+def joined(seed: int) -> Net:
+    """Return a ring of a bus, a bridge that is joined to it in one process, and another hub."""
+    net = Net(seed)
+    process = Process(net)
+    bus, other = net.hub("bus", process=process), net.hub("other", is_watched=False)
+    bridge = Bridge("bridge", 1, clock=lambda: net.now)
+    bridge.call_later, bridge.chance = process.call_later, net.chance
+    net.hubs.append(bridge)
+    sides = bridge.side("0 bus"), bridge.side("1 out")
+    join(bus, sides[0])
+    processes[id(sides[1])] = process
+    wire(net, sides[1], other)
+    wire(net, other, bus)
+    Program(net, bus)
+    Program(net, other)
+    return net
+
+
 RINGS |= {
+    "a bus and its bridge": joined,
     "three": ring_net(),
     "two": ring_net(2),
     "seven": ring_net(7),
@@ -53,6 +76,24 @@ RINGS |= {
     "two pipes": two_pipes,
     "parallel links": parallel_links,
 }
+
+
+def test_what_comes_by_a_bus_was_looked_at_there_and_is_not_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = dict[str, int]()
+    net = joined(0)
+    for hub in net.watched():
+        look = hub.watch.look
+
+        def counted(*rest: Any, look: Any = look, name: str = hub.name) -> Any:
+            looks[name] = looks.get(name, 0) + 1
+            return look(*rest)
+
+        monkeypatch.setattr(hub.watch, "look", counted)
+    bus, _, bridge = net.hubs
+    bus.publish(from_payloads([X]), bus.pipes[-1])
+    assert looks == {"bus": 1}
+    bridge.publish(from_payloads([ACK]), bridge.pipes[-1])
+    assert looks == {"bus": 2, "bridge": 1}
 
 
 @pytest.mark.parametrize("make", [numbered, run(50)], ids=["single", "runs"])

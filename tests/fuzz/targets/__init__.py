@@ -8,6 +8,7 @@ from tests.fuzz.targets import (
     boards,
     cars,
     crossing,
+    field,
     files,
     frames,
     journals,
@@ -35,6 +36,7 @@ TARGETS: Final[dict[str, Target]] = {
         services,
         texts,
         files,
+        field,
         crossing,
         journals,
     )

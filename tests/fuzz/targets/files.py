@@ -31,7 +31,7 @@ def _pcapng_seeds() -> list[bytes]:
 
 
 @cache
-def _place() -> Path:
+def place() -> Path:
     """Return a directory of this process for a file that is read."""
     import atexit
 
@@ -41,17 +41,17 @@ def _place() -> Path:
 
 
 def _segment(pieces: Pieces) -> object:
-    path = _place() / "capture/date=2026-11-22/gateway=g" / "1-0.parquet"
+    path = place() / "capture/date=2026-11-22/gateway=g" / "1-0.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"".join(pieces))
-    return list(read(_place()))
+    return list(read(place()))
 
 
 def _segment_seeds() -> list[bytes]:
     from capture.parquet import write
     from capture.schema import arrow_schema
 
-    path = _place() / "seed.parquet"
+    path = place() / "seed.parquet"
     schema = arrow_schema({})
     write(path, schema, [_batch(schema)])
     return [path.read_bytes()]
@@ -75,7 +75,7 @@ def _batch(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _journal(pieces: Pieces) -> object:
-    path = _place() / "journal.arrows"
+    path = place() / "journal.arrows"
     path.write_bytes(b"".join(pieces))
     index = Index(path)
     index.look()

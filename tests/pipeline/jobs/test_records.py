@@ -60,7 +60,8 @@ def test_options_follow_from_the_record() -> None:
         parser = argparse.ArgumentParser()
         job.add_arguments(parser)
         options = {word for action in parser._actions for word in action.option_strings}  # noqa: SLF001
-        assert ("--json" in options) == ("--parquet" in options) == (job.tables is not None)
+        assert ("--parquet" in options) == (job.tables is not None)
+        assert ("--json" in options) == (job.tables is not None or job.name == "sql")
         assert ("--master" in options) == (job.process is None)
         assert ("--names" in options) == job.has_names
 

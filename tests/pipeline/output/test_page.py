@@ -115,3 +115,28 @@ def test_the_verdict_has_its_color(summary: list[Row], color: str) -> None:
 def test_tokens_are_names_and_else_hex() -> None:
     last = [Row(tokens=list(Pattern("fridge", "temp")), rows=1)]
     assert "<td>fridge/0x473f888b</td>" in page("/capture", GREEN, parts(last=last), Names(["fridge"]))
+
+
+def level(seconds: float, signal: str, mean: float = 5.0) -> Row:
+    place = {"gateway": "gw", "bus": "can can0", "pattern": "car/Engine", "signal": signal, "unit": "rpm"}
+    at = BEGIN_NS + int(seconds * 1e9)
+    return Row(start_ns=at, **place, rows=3, mean=mean, min=mean - 1, max=mean + 1)
+
+
+def test_signals_stand_one_below_the_other_with_losses_and_takeovers_on_their_axis() -> None:
+    signals = [level(at, name, at) for name in ("Rpm", "Torque") for at in (1.0, 1.1, 8.0, 8.1)]
+    signals.append(level(9.0, "Torque", float("nan")))
+    lost = Row(start_ns=BEGIN_NS + 6_000_000_000, kind="lost", segment="bus hall", count=3)
+    gone = {"hub": "bridge x", "bus": "bus hall", "token": 5, "from": "gw", "to": "gw-b", "gap_ns": 10**9}
+    takeover = Row(**gone, start_ns=BEGIN_NS + 3_000_000_000, end_ns=BEGIN_NS + 4_000_000_000)
+    given = parts(signals=signals, faults=[lost], failovers=[takeover])
+    text = page("here", GREEN, given, Names()).partition("<h2>Signals")[2].partition("<h2>")[0]
+    curves = polylines(text)
+    assert len(curves) == 4  # each signal is broken where it paused
+    assert curves[0][0][0] == curves[2][0][0]  # one axis
+    assert max(y for _, y in curves[0]) < min(y for _, y in curves[2])
+    assert "car/Engine/Torque (rpm), gw, can can0" in text
+    marks = dict(re.findall(r'fill="([^"]+)"><title>(lost|bridge x)</title>', text))
+    assert marks == {svg.RED: "lost", svg.COLORS[1]: "bridge x"}
+    assert "2026-" in text
+    assert "<h2>Signals" not in page("here", GREEN, parts(), Names())

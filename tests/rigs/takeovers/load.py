@@ -26,8 +26,17 @@ class Outcome:
     strays: int = 0
     wait_ms: float = 0.0
     note: str = ""
+    counted: dict[str, int] = field(
+        default_factory=dict
+    )  # what the gateways say that they gave up, by reason
+    stood_ms: float = 0.0  # the longest time in which the rig, with its relays, had no turn
     missing: list[str] = field(default_factory=list)
     copies: list[str] = field(default_factory=list)
+
+    @property
+    def unexplained(self) -> int:
+        """The lost frames that no counter of a gateway has."""
+        return max(0, self.lost - sum(self.counted.values()))
 
 
 Direction = tuple[Notes, Notes, int, int]
@@ -47,6 +56,7 @@ class Load:
     near: Notes
     far: Notes
     rate: float
+    stood_s: float = 0.0  # the longest time without a turn since the last account
     _running: bool = True
     _task: "asyncio.Task[None] | None" = field(default=None)
     _accounts: "list[tuple[Outcome, tuple[Direction, Direction]]]" = field(default_factory=list)
@@ -62,6 +72,7 @@ class Load:
             self.far.say()
             next_s = max(next_s + 1 / self.rate, loop.time() - 0.1)
             await asyncio.sleep(max(0.0, next_s - loop.time()))
+            self.stood_s = max(self.stood_s, loop.time() - next_s)
 
     async def stop(self) -> None:
         self._running = False
@@ -85,7 +96,8 @@ class Load:
         complete = lambda: all(n in b.heard for _, b, first, last in ways for n in range(first, last))  # noqa: E731
         with contextlib.suppress(TimeoutError):
             await until(complete, CATCH_UP_S)
-        outcome = Outcome(fault)
+        outcome = Outcome(fault, stood_ms=1000 * self.stood_s)
+        self.stood_s = 0.0
         self._accounts.append((outcome, ways))
         for source, sink, first, last in ways:
             for number in range(first, last):

@@ -8,8 +8,10 @@ import subprocess
 import sys
 import time
 from asyncio import Task
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from appliance.status.client import status_socket
 from bus.leases.wire import LEASE_MS
@@ -19,8 +21,11 @@ from tests.rigs.takeovers.relays import Line, Relay, Relays
 
 COMMAND = [sys.executable, "-m", "buscoupler", "-v", "run"]
 _ASK_S = 0.02  # between two looks at a status
+PATIENCE_S = 120.0  # of the rig with processes, on a machine that is starved
 BROKERS = ("br-1", "br-2")
 _GATEWAYS = ("gw-a", "gw-b")
+KEPT = {"waiting", "heard", "fenced", "standby", "duplicate", "echo", "late"}
+"""What is no loss: it waits in a window, another gateway sent it or sends it, or it is there already."""
 FORWARDING = ("active", "orphan", "parallel")
 """The roles of a gateway that forwards."""
 
@@ -32,7 +37,7 @@ class Program:
     `real_time`: it asks for real-time priority.
 
     `unbalanced` names the links whose ledger did not balance at one of `looks`, whether a pipe was there or
-    not.
+    not. `drops` counts what it gave up since its start, by reason.
     """
 
     file: Path
@@ -43,6 +48,8 @@ class Program:
     ready: bool = False
     takeovers: int = 0
     looks: int = 0
+    brokers: list[str] = field(default_factory=list)
+    drops: Counter[str] = field(default_factory=Counter)
     unbalanced: set[str] = field(default_factory=set)
     process: asyncio.subprocess.Process | None = None
     _tasks: list[Task[None]] = field(default_factory=list)
@@ -65,7 +72,8 @@ class Program:
             loop.create_task(self._watch(self.process)),
         ]
         try:
-            await until(lambda: any(" runs " in line for line in self.said[begun:]), what="start")
+            started = lambda: any(" runs " in line for line in self.said[begun:])  # noqa: E731
+            await until(started, PATIENCE_S, what="start")
         except TimeoutError:
             raise TimeoutError(f"{self.gateway} did not start; its last output: {self.said[-3:]}") from None
 
@@ -92,12 +100,14 @@ class Program:
         self.looks += 1
         self.unbalanced |= {f"{hub} | {row['name']}" for hub, row in rows if row["balance"]}
         if process.returncode is None and status["pid"] == process.pid:
+            self.drops = _drops(status)
             for candidate in status["candidates"]:
                 self.state, self.ready = candidate["role"], candidate["ready"]
-                self.takeovers = candidate["takeovers"]
+                self.takeovers, self.brokers = candidate["takeovers"], candidate["brokers"]
 
     def _forget(self) -> None:
-        self.state, self.ready, self.takeovers = "", False, 0
+        self.state, self.ready, self.takeovers, self.drops = "", False, 0, Counter()
+        self.brokers = []
 
     def signal(self, number: int) -> None:
         assert self.process is not None
@@ -124,6 +134,17 @@ class Program:
                 await self.process.wait()
         await self.kill()
         return self.process.returncode
+
+
+def _drops(status: dict[str, Any]) -> Counter[str]:
+    """Return what a gateway says that it gave up: in the windows of its bridges, and at its links."""
+    found = Counter[str]()
+    for candidate in status["candidates"]:
+        found.update(candidate.get("window", {}))
+    for row in (row for hub in status["hubs"] for row in hub["links"]):
+        found.update(row["dropped"])
+        found.update(row["rejected"])
+    return Counter({reason: n for reason, n in found.items() if reason not in KEPT})
 
 
 SITE = """\
@@ -252,9 +273,25 @@ class Rig:
         await self.programs[name].kill()
 
     async def start_broker(self, name: str) -> None:
-        await self.programs[name].start()
-        for relays in self.broker_relays.values():
-            await relays[BROKERS.index(name)].open()
+        """Start a broker again, and let its relays connect, also if it is not seen to start."""
+        try:
+            await self.programs[name].start()
+        finally:
+            for relays in self.broker_relays.values():
+                await relays[BROKERS.index(name)].open()
+
+    def brokers_heard(self) -> bool:
+        """Tell whether each gateway says that it reaches all of its brokers: else nobody would take over."""
+        return all(reach == "up" for name in _GATEWAYS for reach in self.programs[name].brokers)
+
+    def drops(self) -> Counter[str]:
+        """Count what the gateways gave up, by reason, and the datagrams that the kernel had no room for."""
+        found = Counter[str]()
+        for name in _GATEWAYS:
+            found.update(self.programs[name].drops)
+        rows = [line.split() for line in Path("/proc/net/udp").read_text().splitlines()[1:]]
+        full = sum(int(row[-1]) for row in rows if row[1].endswith(f":{self.can_port:04X}"))
+        return found + Counter({"no room for datagrams": full})
 
     def active(self) -> Program | None:
         """Return the first gateway that says that it forwards, or None."""

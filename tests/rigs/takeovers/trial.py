@@ -4,6 +4,7 @@ import asyncio
 import random
 import signal
 import tempfile
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from math import inf
 from pathlib import Path
@@ -12,7 +13,7 @@ from bus.leases.wire import LEASE_MS
 from tests.helpers.peers import until
 from tests.rigs.takeovers.faults import Faults
 from tests.rigs.takeovers.load import Load, Outcome
-from tests.rigs.takeovers.rig import FORWARDING, PROTOCOLS, Program, Rig
+from tests.rigs.takeovers.rig import FORWARDING, PATIENCE_S, PROTOCOLS, Program, Rig
 from tests.rigs.takeovers.stations import far_station, near_station
 
 _AFTER_S = 0.3
@@ -30,7 +31,7 @@ class Trial(Faults[[Program, Program], Awaitable[None]]):
         """Cause a fault at a random moment, undo it, and account for every frame since just before."""
         rig = self.rig
         await self._calm(fault)
-        marks = self.load.mark()
+        marks, drops = self.load.mark(), self._drops()
         active = rig.active()
         assert active is not None
         other = rig.other(active)
@@ -40,17 +41,29 @@ class Trial(Faults[[Program, Program], Awaitable[None]]):
         except TimeoutError as error:
             note = str(error)
         outcome = await self.load.account(fault, marks, self.over_s, begun_s)
-        outcome.note = note
+        outcome.note, outcome.counted = note, dict(self._drops() - drops)
         return outcome
 
+    async def rest(self, quiet_s: float) -> Outcome:
+        """Let quiet time pass, and account for its frames as for those of a fault."""
+        marks, drops = self.load.mark(), self._drops()
+        await asyncio.sleep(quiet_s)
+        outcome = await self.load.account("quiet", marks, asyncio.get_running_loop().time())
+        outcome.counted = dict(self._drops() - drops)
+        return outcome
+
+    def _drops(self) -> Counter[str]:
+        return self.rig.drops() + self.load.near.drops() + self.load.far.drops()
+
     async def _calm(self, fault: str) -> None:
-        """Wait until one gateway forwards and the other is ready, and still are after a random pause."""
+        """Wait until one gateway forwards, the other is ready and both reach all brokers, and still are after
+        a random pause."""
 
         def calm() -> bool:
-            return self.rig.active() is not None and self.rig.standby_ready()
+            return self.rig.active() is not None and self.rig.standby_ready() and self.rig.brokers_heard()
 
         while True:
-            await until(calm, what=f"calm before {fault}")
+            await until(calm, PATIENCE_S, f"calm before {fault}")
             await asyncio.sleep(self.chance.uniform(0.05, 0.3))
             if calm():
                 return
@@ -139,13 +152,15 @@ async def trial(
     say: Callable[[str], None],
     lease_ms: int | None = LEASE_MS,
     parallel: bool = False,
+    outcomes: list[Outcome] | None = None,
 ) -> list[Outcome]:
     """Run `faults` one after another on one rig. `parallel`: both gateways forward at once.
 
-    Without `lease_ms` all programs have real-time priority, and the leases that they keep so.
+    Without `lease_ms` all programs have real-time priority, and the leases that they keep so. `outcomes` gets
+    each outcome at once, so they are not lost with a fault that raises `TimeoutError`.
     """
     name = title(medium, envelopes, parallel)
-    outcomes: list[Outcome] = []
+    outcomes = [] if outcomes is None else outcomes
     with tempfile.TemporaryDirectory() as directory:
         rig = Rig(Path(directory), medium, envelopes, lease_ms, parallel)
         near = far = None
@@ -193,4 +208,14 @@ def _brief(o: Outcome) -> str:
     others = ("remembered", o.remembered), ("echoed", o.strays), ("given up", o.given_up)
     extra = "".join(f", {word} {n}" for word, n in others if n)
     counts = f"{o.fault:18} lost {o.lost}, doubled {o.doubled} of {o.sent}, {o.wait_ms:.0f} ms"
-    return f"{counts}{extra} {o.note} {', '.join(o.missing[:4])}"
+    return f"{counts}{extra} {o.note} {', '.join(o.missing[:4])}{told(o)}"
+
+
+def told(outcome: Outcome) -> str:
+    """Return what explains losses: the gateways' own counters, and how long the rig stood; else ""."""
+    if not outcome.lost:
+        return ""
+    counted = ", ".join(f"{n} {reason}" for reason, n in outcome.counted.items()) or "nothing"
+    return (
+        f"; counted: {counted}; unexplained: {outcome.unexplained}; the rig stood {outcome.stood_ms:.0f} ms"
+    )

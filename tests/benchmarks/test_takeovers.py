@@ -1,0 +1,74 @@
+"""`benchmarks.takeovers` tells what it has found, also where a fault hangs or somebody ends it."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from benchmarks import takeovers
+from benchmarks.soak import _table
+from tests.rigs.takeovers.load import Outcome
+from tests.rigs.takeovers.rig import Program, Rig
+from tests.rigs.takeovers.trial import told
+
+
+@pytest.mark.parametrize("error", [TimeoutError("calm before kill"), KeyboardInterrupt()])
+def test_what_was_found_is_told_when_a_trial_breaks_off(
+    error: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def trial(medium: str, envelopes: bool, faults: Sequence[str], *rest: object) -> None:
+        outcomes = rest[-1]
+        assert isinstance(outcomes, list)
+        outcomes.append(Outcome(faults[0], sent=7, lost=3, counted={"stale": 2}))
+        raise error
+
+    monkeypatch.setattr(takeovers, "trial", trial)
+    monkeypatch.setattr(sys, "argv", ["takeovers", "--setup", "can-plain", "--count", "2", "--json"])
+    if isinstance(error, TimeoutError):
+        assert takeovers.main() == 1
+        assert "broke off after 1 of 2 faults: calm before kill" in capsys.readouterr().err
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            takeovers.main()
+        (found,) = json.loads(capsys.readouterr().out)["TCP to CAN, plain"]
+        assert (found["sent"], found["lost"], found["counted"]) == (7, 3, {"stale": 2})
+
+
+def test_a_loss_is_told_with_the_counters_that_explain_it_and_what_none_explains() -> None:
+    one = Outcome("freeze", sent=9, lost=5, counted={"stale": 2, "no peer": 1}, stood_ms=12.4)
+    assert told(one) == "; counted: 2 stale, 1 no peer; unexplained: 2; the rig stood 12 ms"
+    assert told(Outcome("freeze", sent=9, counted={"stale": 2})) == ""
+    rows = [line.split(" | ") for line in _table(1, [one]) if line.startswith("| freeze")]
+    assert rows == [["| freeze", "1", "9", "5", "2", "0", "0", "0 |"]]
+    assert "| quiet | 0 | 0 |" in "\n".join(_table(1, [one]))
+    (row,) = (line.split() for line in takeovers.table({"x": [one]}).splitlines() if "freeze" in line)
+    assert row == ["x", "freeze", "1", "9", "5", "2", "0", "0", "0", "0", "0"]
+
+
+async def test_a_broker_that_is_not_seen_to_start_is_in_reach_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else no later fault of the trial has a broker, and its losses are none of the gateways."""
+
+    async def start(program: Program) -> None:
+        raise TimeoutError(program.gateway)
+
+    monkeypatch.setattr(Program, "start", start)
+    rig = Rig(tmp_path, "can", True)
+    gateways = [Program(tmp_path, name) for name in ("gw-a", "gw-b")]
+    rig.programs = {one.gateway: one for one in (*gateways, Program(tmp_path, "br-1"))}
+    try:
+        with pytest.raises(TimeoutError):
+            await rig.start_broker("br-1")
+        for relays in rig.broker_relays.values():
+            _, writer = await asyncio.open_connection("127.0.0.1", relays[0].port)
+            writer.close()
+    finally:
+        await rig.close()
+    gateways[0].brokers, gateways[1].brokers = ["up", "up"], ["up", "refused"]
+    assert not rig.brokers_heard()
+    gateways[1].brokers = ["up", "up"]
+    assert rig.brokers_heard()

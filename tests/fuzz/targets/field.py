@@ -1,0 +1,62 @@
+"""Targets that read files of the field."""
+
+import gzip
+from typing import Final
+
+import pyarrow as pa
+
+from capture.files import CaptureError
+from capture.formats.format import Format
+from capture.formats.table import FORMATS
+from capture.frames import Frames
+from tests.capture.formats.field import FIELD, listed, read_back, some, written
+from tests.fuzz.target import Pieces, Target
+from tests.fuzz.targets.files import place
+
+_WHY: Final = "1 to 4 ms an input: a file is written, and read by numpy"
+
+
+def _target(form: Format) -> Target:
+    def feed(pieces: Pieces) -> object:
+        path = place() / f"file.{form.key}"
+        path.write_bytes(b"".join(pieces))
+        found, told, style = read_back(path, form)
+        return listed(found), told, style
+
+    def seeds() -> list[bytes]:
+        return [written(form, some(12, form)), written(form, some(3, form, seed=2))]
+
+    words = f"files of the format {form.key}"
+    return Target(f"file-{form.key}", words, feed, seeds, (CaptureError,), whole=True, inputs=1_000, why=_WHY)
+
+
+def _packed(pieces: Pieces) -> object:
+    path = place() / "file.log"
+    path.write_bytes(b"".join(pieces))
+    form = next(one for one in FORMATS if one.key == "candump")
+    found, told, _ = read_back(path, form)
+    assert found is None or isinstance(found, Frames)
+    return listed(found), told
+
+
+def _packed_seeds() -> list[bytes]:
+    data = written(FORMATS[0], some(200, FORMATS[0]))
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(data)
+    return [gzip.compress(data), gzip.compress(data) * 2, sink.getvalue().to_pybytes()]
+
+
+TARGETS: Final = (
+    *(_target(form) for form in FIELD if form.torn),
+    Target(
+        "file-packed",
+        "packed files",
+        _packed,
+        _packed_seeds,
+        (CaptureError,),
+        whole=True,
+        inputs=1_000,
+        why=_WHY,
+    ),
+)
