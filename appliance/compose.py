@@ -2,23 +2,29 @@
 
 import time
 from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from appliance.health.concerns import of_claims, of_parts
+from appliance.health.watch import HealthWatch
+from appliance.history.recording import Recording
 from appliance.log.unpublished import UnpublishedLines
 from appliance.monitor import SCAN_S, Monitor
 from appliance.parts.build import Builder, Built, Part
 from appliance.parts.changes import Change, of_process
 from appliance.parts.publisher import Publisher
 from appliance.parts.site import Site
+from appliance.status.health import Concern
 from appliance.status.neighbours import Neighbours
 from appliance.status.rows import LinkRow
+from appliance.status.snapshot import claims, values_of
 from appliance.status.transit import Transit
 from appliance.status.view import Around, Besides, Sampled, View
 from appliance.web.service import Prepared, StatusPage
 from appliance.web.service import prepare as prepare_page
 from bus.hub import Hub, Link
+from bus.names import Names
 from bus.transports import budget, seats
 from topologies.model import Topology
 from topologies.picture.drawing import draw
@@ -54,6 +60,7 @@ class Appliance:
         self.gateway, self.resolved = resolved.gateway, resolved
         self._only = frozenset(only)
         self.monitor = Monitor(self.gateway, self)
+        self.health, self._recording = HealthWatch(self.monitor.record), Recording()
         self._site = Site(self.gateway, sockets if only else None, self.monitor.record)
         self.parts = Builder(resolved, self._site, self._only, {}).build().parts
         self._failed: frozenset[str] = frozenset()
@@ -68,6 +75,7 @@ class Appliance:
         self.page, self._prepared = StatusPage(resolved.here.address), prepare_page(resolved.here.status)
         self.neighbours, self._transit = Neighbours(self.gateway), Transit()
         self._drawing: dict[str, Any] | None = None
+        self._shown = resolved, Names(resolved.names)
 
     @property
     def topology(self) -> Topology:
@@ -114,9 +122,42 @@ class Appliance:
 
     def _scan(self) -> None:
         assert self._loop is not None
-        self.monitor.scan(self._loop.time())
+        now_s = self._loop.time()
+        self.health.look(now_s, lambda: self._concerns(now_s))
+        self.monitor.scan(now_s)
         self._transit.sample(self.hubs(), self._loop)
+        if self.page.url:
+            self._record(now_s)
         self._timer = self._loop.call_later(SCAN_S, self._scan)
+
+    def _record(self, now_s: float) -> None:
+        """Go on with the curves, which only the page shows."""
+        self._recording.look(
+            now_s, time.time_ns, self.monitor.rates.now,
+            lambda: {hub.name: hub.accounts() for hub in self.hubs()},
+            self._transit.as_records, self._values,
+        )  # fmt: skip
+
+    def _values(self) -> list[dict[str, Any]]:
+        """Return the last values as a status has them."""
+        reports = [service.report() for part in self.parts.values() for service in part.services]
+        if not any(report.values for report in reports):
+            return []
+        rows = values_of(reports, self._shown_names(), self.resolved.quantities)["values"]
+        return list(rows)
+
+    def _shown_names(self) -> Names:
+        """Return the names of tokens, which are worked out once for each topology."""
+        if self._shown[0] is not self.resolved:
+            self._shown = self.resolved, Names(self.names)
+        return self._shown[1]
+
+    def _concerns(self, now_s: float) -> Iterator[Concern]:
+        """Yield what is wrong now, in this process and with the gateways that brokers here have heard."""
+        yield from self.monitor.concerns(now_s)
+        yield from of_parts(self.parts.values())
+        heard = (one for part in self.parts.values() if part.kind == "broker" for one in part.services)
+        yield from of_claims(claims(service.report() for service in heard), self.gateway)
 
     def close(self) -> None:
         """Close everything, bridges before buses, so that nothing new enters. Idempotent."""
@@ -171,11 +212,13 @@ class Appliance:
             ),
             around=self._around,
             sampled=self._sampled,
+            curves=self._recording.picked,
         )
 
     def _sampled(self) -> Sampled:
         monitor = self.monitor
-        return Sampled(monitor.events, monitor.rates.now, self._transit.as_records(), monitor.down_ms)
+        transit = self._transit.as_records()
+        return Sampled(monitor.events, monitor.rates.now, transit, monitor.down_ms, self.health.now)
 
     def _around(self, claims: Mapping[str, int]) -> Around:
         gateways = {name: gateway.address for name, gateway in self.topology.gateways.items()}

@@ -73,6 +73,10 @@ class Downs:
         here = {row.link for row in rows}
         self._of = {link: down for link, down in self._of.items() if link in here}
 
+    def lasting(self, now: float) -> set[LinkView]:
+        """Return the links that are in trouble: not up for `DOWN_S`."""
+        return {link for link, down in self._of.items() if now - down.since_s >= DOWN_S}
+
     def ages_ms(self, now: float) -> dict[RowKey, int]:
         """Return for each link that is not up how long that is so."""
         return {down.key: int(1000 * (now - down.since_s)) for down in self._of.values()}

@@ -7,10 +7,12 @@ Events are published at the end of a look, when counts are at rest: published wh
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol, TypeVar
 
 from appliance.downs import Downs, Outage
+from appliance.health.concerns import RECENT_S, of_drops, of_links, of_loops
+from appliance.status.health import Concern
 from appliance.status.rates import Rates, RowKey
 from appliance.status.rows import LinkRow
 from bus.events import Event
@@ -60,6 +62,7 @@ class Monitor:
         self._downs = Downs()
         self._loops: dict[str, int] = {}
         self._drops: dict[str, tuple[float, dict[str, int]]] = {}
+        self._recent: dict[str, tuple[float, Mapping[str, int]]] = {}
         self._waiting: list[bytes] = []
 
     def record(
@@ -156,6 +159,14 @@ class Monitor:
         if new and now - last_s >= _DROPS_S:
             self._drops[name] = now, dropped
             self.record("drop", name, "messages were dropped", **_words(new))
+            self._recent[name] = now, dict(new)
+
+    def concerns(self, now: float) -> Iterator[Concern]:
+        """Yield what is wrong with links and buses at the last scan, or was within the last minute."""
+        yield from of_links(self._watched.rows(), self._downs.lasting(now))
+        yield from of_loops(self._watched.hubs())
+        self._recent = {name: one for name, one in self._recent.items() if now - one[0] < RECENT_S}
+        yield from of_drops(self._recent, now)
 
 
 def _words(counts: Mapping[str, int]) -> dict[str, int]:

@@ -3,12 +3,16 @@
 from typing import Final
 
 _NOT_TRANSLATED: Final = "frames of {} are not translated: docs/coming-from.md says what crosses"
+_BY_ID: Final = "frames of {} cross by their ids: write can, with protocol: {{raw: ...}} or {{dbc: ...}}"
+_IDENTIFIED: Final = {
+    "canopen": "CANopen", "j1939": "J1939", "devicenet": "DeviceNet", "nmea2000": "NMEA 2000",
+    "isotp": "ISO-TP", "uds": "UDS", "obd": "OBD-II",
+}  # fmt: skip
 _MEDIUM: Final = "{} is no medium here: docs/add-a-medium.md says how to add one"
 _PROTOCOLS: Final = {
-    "modbus": "Modbus", "canopen": "CANopen", "j1939": "J1939", "dbc": "DBC", "opcua": "OPC UA", "s7": "S7",
+    "opcua": "OPC UA", "s7": "S7",
     "profinet": "PROFINET", "profibus": "PROFIBUS", "ethercat": "EtherCAT", "bacnet": "BACnet", "knx": "KNX",
-    "devicenet": "DeviceNet", "dnp3": "DNP3", "iec104": "IEC 104", "lin": "LIN", "nmea": "NMEA 0183",
-    "nmea2000": "NMEA 2000", "mavlink": "MAVLink", "isotp": "ISO-TP", "uds": "UDS", "amqp": "AMQP",
+    "dnp3": "DNP3", "iec104": "IEC 104", "lin": "LIN", "mavlink": "MAVLink", "amqp": "AMQP",
     "coap": "CoAP", "zenoh": "Zenoh", "ros": "ROS", "dds": "DDS",
 }  # fmt: skip
 _MEDIA: Final = {
@@ -16,6 +20,9 @@ _MEDIA: Final = {
     "lorawan": "LoRaWAN", "ble": "Bluetooth", "bluetooth": "Bluetooth", "usb": "USB", "onewire": "1-Wire",
 }  # fmt: skip
 _WRITE: Final = {
+    "modbus": "write uart or tcp, with protocol: {modbus: ...}",
+    "dbc": "write can, with protocol: {dbc: ...}",
+    "nmea": "write uart, with protocol: {nmea: ...}", "gps": "write uart, with protocol: {nmea: ...}",
     "serial": "write uart", "tty": "write uart", "rs232": "write uart", "rs422": "write uart",
     "rs485": "write uart: {port: ..., rs485: {...}} in a topology", "modem": "write uart",
     "socketcan": "write can", "canfd": "write can, with fd: true", "vcan": "write can", "slcan": "write can",
@@ -29,6 +36,7 @@ _WRITE: Final = {
 }  # fmt: skip
 WORDS: Final = {
     **{word: _NOT_TRANSLATED.format(name) for word, name in _PROTOCOLS.items()},
+    **{word: _BY_ID.format(name) for word, name in _IDENTIFIED.items()},
     **{word: _MEDIUM.format(name) for word, name in _MEDIA.items()},
     **_WRITE,
 }

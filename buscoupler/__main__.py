@@ -10,8 +10,7 @@ def main(arguments: list[str] | None = None) -> int:
     Return its exit status, or 1 if a foreign module hides a package of ours. As the program itself, without
     `arguments`, it ends by SIGINT without a word before the command has begun, and after it has ended.
     """
-    whole = arguments is None and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if whole:
+    if arguments is None and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from buscoupler.packages import check_packages
 
@@ -25,15 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     import_asyncio()
     from appliance.commandline.cli import main as command
 
-    try:
-        if whole:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-        return command(arguments)
-    except KeyboardInterrupt:
-        return 130
-    finally:
-        if whole:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return command(arguments)
 
 
 if __name__ == "__main__":

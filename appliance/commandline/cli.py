@@ -87,14 +87,12 @@ def described() -> tuple[tuple[str, str, Parser], ...]:
 def main(arguments: list[str] | None = None) -> int:
     """Run one command. Return the exit status: 0, 1 (a problem was found), 2 (wrong use), 128 + a signal."""
     streams.prepare()
-    with interrupts.raised(), permissions.limited(), streams.plain():
+    with permissions.limited(), streams.plain():
         try:
             try:
                 return _command(sys.argv[1:] if arguments is None else arguments)
             finally:
                 sys.stdout.flush()
-        except KeyboardInterrupt as stop:
-            return interrupts.status_of(stop)
         except (BusError, OSError, UnicodeError, ModuleNotFoundError) as error:
             return _fail(error)
 
@@ -103,7 +101,14 @@ def _command(words: list[str]) -> int:
     selected = _selected(words)
     options = parser(selected).parse_args(words)
     log.start(options.log, options.verbose)
-    return int(import_module(commands(selected)[options.command].module).run(options))
+    command = import_module(commands(selected)[options.command].module)
+    try:
+        with interrupts.raised():  # before it nothing is open that a signal has to close
+            return int(command.run(options))
+    except BaseException as error:
+        if (stop := interrupts.behind(error)) is None:
+            raise
+        return interrupts.status_of(stop)
 
 
 def _selected(words: list[str]) -> str | None:

@@ -36,6 +36,7 @@ from appliance.probe.files import export_frames, format_for, import_files, sourc
 from appliance.probe.replay import replay
 from appliance.probe.station import because
 from appliance.process.interrupts import status_of
+from appliance.process.running import run_loop
 from appliance.process.serve import Stop
 from bus.hub import Hub, Link, Pipe, arrived_ns
 from bus.keys import ring_of
@@ -119,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
         return export(Path(rest[0]), rest[1], options.format, options.names)
     if not options.directory and not options.pcapng:
         options.fail("say where to write: --directory DIR or --pcapng FILE")
-    return asyncio.run(capture(options))
+    return run_loop(capture(options))
 
 
 def formats_text() -> str:

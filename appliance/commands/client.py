@@ -1,13 +1,13 @@
 """`buscoupler client`: list the services of a catalog, or ask one of them."""
 
 import argparse
-import asyncio
 import json
 from collections.abc import Iterable, Iterator
 
 from appliance.commandline.arguments import above_zero
 from appliance.commands.service import catalog_argument
 from appliance.probe.words import columns
+from appliance.process.running import run_loop
 from bus.text import plain, plain_lines
 from devices.dbp.nodes.client import TIMEOUT_S, Client
 from devices.dbp.nodes.listing import Listed
@@ -35,7 +35,7 @@ def client_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    return asyncio.run(_run(options))
+    return run_loop(_run(options))
 
 
 async def _run(options: argparse.Namespace) -> int:

@@ -1,11 +1,11 @@
 """`buscoupler demo`: start the scene, let all members send, show the table, and check the ledgers."""
 
 import argparse
-import asyncio
 import shutil
 from pathlib import Path
 
 from appliance.commandline.arguments import above_zero
+from appliance.process.running import run_loop
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     made = None if options.no_capture or options.capture else new_capture()
     capture = made or options.capture
     try:
-        return asyncio.run(play(options.seconds, options.rate, capture and capture.absolute()))
+        return run_loop(play(options.seconds, options.rate, capture and capture.absolute()))
     finally:
         if made is not None and not is_recorded(made):
             shutil.rmtree(made)

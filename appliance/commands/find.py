@@ -1,13 +1,13 @@
 """`buscoupler find`: list the catalogs, buses and brokers that announce themselves on the LAN."""
 
 import argparse
-import asyncio
 import json
 import sys
 from collections.abc import Iterable, Iterator
 
 from appliance.commandline.arguments import above_zero
 from appliance.probe.words import columns
+from appliance.process.running import run_loop
 from devices.dbp.beacon.finding import WITHIN_S, Found, find
 
 STATUS_NOTHING = 1
@@ -22,7 +22,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    found = asyncio.run(find(options.seconds))
+    found = run_loop(find(options.seconds))
     for line in map(_told, found) if options.json else _table(found):
         print(line)
     if not found:

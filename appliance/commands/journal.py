@@ -23,6 +23,7 @@ from appliance.commandline.arguments import above_zero
 from appliance.commands.capture import opened
 from appliance.probe.endpoint import RETRY_MAX_S, add_keys
 from appliance.process.interrupts import status_of
+from appliance.process.running import run_loop
 from appliance.process.serve import Stop
 from appliance.status.words import span, waits
 from bridges.durable.emptying import BYTES, Emptying
@@ -80,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
     if form == "empty":
         return _empty(directory, found, options)
     if form == "send":
-        return asyncio.run(send(directory, given[1], found, options))
+        return run_loop(send(directory, given[1], found, options))
     return _print(_listed(directory, found))
 
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from appliance.commandline.arguments import above_zero, whole_above_zero
 from appliance.commands.client import client_arguments
 from appliance.probe.words import columns, shown
+from appliance.process.running import run_loop
 from bus.text import plain
 from devices.dbp.catalog.entry import ROUTER
 from devices.dbp.monitor.wire import Life, Passed
@@ -37,7 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    return asyncio.run(_run(options))
+    return run_loop(_run(options))
 
 
 async def _run(options: argparse.Namespace) -> int:

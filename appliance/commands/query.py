@@ -12,6 +12,7 @@ from typing import Any
 from appliance.commandline.arguments import above_zero, argument
 from appliance.probe.values import jsonable, words_of_value
 from appliance.process.interrupts import status_of
+from appliance.process.running import run_loop
 from appliance.process.serve import Stop
 from bus.errors import LinkError
 from devices.syndication.answers import ReceivedPublication
@@ -40,7 +41,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     try:
-        return asyncio.run(query(options))
+        return run_loop(query(options))
     except RefusedQuery as error:
         if error.wrong:
             options.fail(str(error))

@@ -16,6 +16,7 @@ from appliance.commands.traffic import Sequences
 from appliance.probe.endpoint import endpoint_arguments, link_of
 from appliance.probe.station import Station
 from appliance.probe.words import frame_in, line, record
+from appliance.process.running import run_loop
 from appliance.status.ledger import reasons
 from bus.hub import Pipe, arrived_ns
 from bus.names import Names
@@ -50,7 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    return asyncio.run(recv(options))
+    return run_loop(recv(options))
 
 
 async def recv(options: argparse.Namespace) -> int:

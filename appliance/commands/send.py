@@ -16,6 +16,7 @@ from appliance.probe.live import add_live, cleared
 from appliance.probe.raw import identifiers_of
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
 from appliance.probe.words import type_of
+from appliance.process.running import run_loop
 from appliance.status.ledger import reasons
 from bus.errors import FrameError
 from bus.machine.files import MARK, encoding_of
@@ -56,7 +57,7 @@ def _content(name: str) -> bytes:
 
 
 def run(options: argparse.Namespace) -> int:
-    return asyncio.run(send(options))
+    return run_loop(send(options))
 
 
 async def send(options: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ import sys
 from datetime import UTC, datetime
 
 from appliance.commandline.arguments import above_zero
+from appliance.process.running import run_loop
 from appliance.process.serve import Stop
 from devices.dbp import ports
 from devices.dbp.nodes.presence import NodeError
@@ -37,7 +38,7 @@ def catalog_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    return asyncio.run(_serve(options))
+    return run_loop(_serve(options))
 
 
 async def _serve(options: argparse.Namespace) -> int:

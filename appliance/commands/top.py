@@ -5,10 +5,13 @@ It shows links, rates, drops, roles, leases and events.
 
 import argparse
 import json
+import os
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from appliance.commandline.arguments import above_zero, page_url
@@ -17,7 +20,9 @@ from appliance.local.places import is_of_program, runtime_directories, user_of
 from appliance.process.streams import terminal
 from appliance.status.client import Status, ask_all, status_sockets
 from appliance.status.silent import ENDED, UNREADABLE, GatewayName, name_of, silent
-from appliance.status.terminal import key_of, pages
+from appliance.status.terminal import head, key_of, pages
+from appliance.top.keys import Keyboard
+from appliance.top.screen import Screen
 from bus.errors import words_of
 
 _HOME_AND_CLEAR = "\x1b[H\x1b[J"
@@ -123,14 +128,34 @@ def columns() -> int | None:
     return shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else None
 
 
-def watch(options: argparse.Namespace, before: list[Status]) -> None:
-    """Redraw until interrupted, or until no process answers. Gateways that have gone stay as silent."""
-    seen = {name_of(status): status["time_ns"] for status in before if status["gateway"]}
-    while before:
-        time.sleep(max(0.1, options.seconds))
-        now, left = statuses_of(options)
-        seen |= {name_of(status): status["time_ns"] for status in now if status["gateway"]}
-        earlier = {key_of(status): status for status in before}
-        text = pages(now, earlier, list(silent(now, left, seen)), columns())
-        print(f"{_HOME_AND_CLEAR}{text}", file=terminal(), flush=True)
-        before = now
+def watch(options: argparse.Namespace, now: list[Status]) -> None:
+    """Redraw until `q`, an interrupt, or until no process answers. Gateways that have gone stay as silent."""
+    screen, keyboard = Screen("NO_COLOR" not in os.environ), Keyboard()
+    before, gone, seen = list[Status](), list[str](), dict[GatewayName, int]()
+    with keyboard.single():
+        while now and not screen.is_done:
+            seen |= {name_of(status): status["time_ns"] for status in now if status["gateway"]}
+            end_s = time.monotonic() + max(0.1, options.seconds)
+            _show(screen, keyboard, end_s, partial(draw, screen, now, before, gone))
+            if not screen.is_done:
+                before, (now, left) = now, statuses_of(options)
+                gone = list(silent(now, left, seen))
+    print(file=terminal())
+
+
+def _show(screen: Screen, keyboard: Keyboard, end_s: float, redraw: Callable[[], None]) -> None:
+    """Draw, and again after each key, until it is `end_s` or `q` is pressed."""
+    redraw()
+    while not screen.is_done and (left_s := end_s - time.monotonic()) > 0:
+        for key in (keys := keyboard.wait(left_s)):
+            screen.press(key)
+        if keys and not screen.is_done:
+            redraw()
+
+
+def draw(screen: Screen, now: list[Status], before: list[Status], gone: list[str]) -> None:
+    """Draw the whole screen: rates for processes that have an earlier status, else totals."""
+    columns, rows = shutil.get_terminal_size((80, 24))
+    text = pages(now, {key_of(status): status for status in before}, gone, columns, screen.order)
+    shown = screen.shown(head(now, gone), text, columns, rows)
+    print(f"{_HOME_AND_CLEAR}{shown}", end="", file=terminal(), flush=True)

@@ -18,6 +18,7 @@ from appliance.probe.live import add_live, cleared
 from appliance.probe.pacing import Pacer
 from appliance.probe.raw import identifiers_of, raw_endpoint
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
+from appliance.process.running import run_loop
 from appliance.status.ledger import reasons
 from bridges.protocols.dbc.plausible import Plausible
 from bus.errors import FrameError, LinkError
@@ -195,7 +196,7 @@ def run(options: argparse.Namespace) -> int:
         cars = cars_of(options.dbc) if options.dbc else None
     except LinkError as error:
         options.fail(str(error))
-    return asyncio.run(traffic(options, cars))
+    return run_loop(traffic(options, cars))
 
 
 async def traffic(options: argparse.Namespace, cars: Plausible | None = None) -> int:

@@ -1,7 +1,6 @@
 """`buscoupler values ENDPOINT`: ask the caches of a bus for the newest frame of each pattern."""
 
 import argparse
-import asyncio
 import json
 import secrets
 import sys
@@ -13,6 +12,7 @@ from appliance.commandline.names import names_argument, running, units
 from appliance.probe.endpoint import endpoint_arguments, link_of
 from appliance.probe.station import Station
 from appliance.probe.words import shown, text_of
+from appliance.process.running import run_loop
 from bus.asking import Answer, EndOfAnswer, Question, ask, read
 from bus.names import Names
 from bus.wire.envelope import take_apart
@@ -41,7 +41,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    return asyncio.run(values(options))
+    return run_loop(values(options))
 
 
 class Answers:

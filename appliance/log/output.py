@@ -27,6 +27,7 @@ _output: "Output | None" = None
 class Output(logging.Handler):
     """A handler that queues records for its thread, which begins with the first of them.
 
+    While the interpreter ends there are no threads: then a line is written at once, if there is room for it.
     `lost` counts lines that the queue or the file did not take. Without `stacks` a record is one line.
     """
 
@@ -45,6 +46,8 @@ class Output(logging.Handler):
         record.msg, record.args = message_of(record), None
         if not self._stacks:
             fold(record)
+        if sys.is_finalizing():  # a thread would never start, and one that is stopped may hold the lock
+            return self._put_now(self.form(record, str(record.msg)))
         with self._changed:
             if len(self._queue) >= LINES:
                 self.lost += 1
@@ -89,6 +92,10 @@ class Output(logging.Handler):
             self._count(-lost)
         if not self._write(line):
             self._count(1)
+
+    def _put_now(self, line: str) -> None:
+        if select.select((), (self._file,), (), 0)[1]:  # then a pipe takes so many bytes without waiting
+            self._write(line.encode()[: select.PIPE_BUF - 1].decode(errors="ignore"))
 
     def _count(self, more: int) -> None:
         with self._changed:

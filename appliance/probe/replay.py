@@ -16,6 +16,7 @@ from appliance.probe.live import announce, is_raw, refuse_unless_live
 from appliance.probe.raw import chooser, has_frames, raw_endpoint, raw_of, survey, translator_of
 from appliance.probe.raw import messages as raw_messages
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
+from appliance.process.running import run_loop
 from appliance.status.ledger import reasons
 from bus.keys import ring_of
 from bus.wire.envelope import take_apart
@@ -46,7 +47,7 @@ def replay(source: Path, word: str, options: argparse.Namespace) -> int:
     if options.loop < 1:
         options.fail("--loop must be at least 1")
     plan = _of_frames if _has_frames_alone(source, word, options) else _of_messages
-    return asyncio.run(_replay(plan(source, word, options), options))
+    return run_loop(_replay(plan(source, word, options), options))
 
 
 class Plan(NamedTuple):

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from math import inf
 from typing import TypeVar
 
-from appliance.process.interrupts import STOPS, status_of
+from appliance.process.interrupts import STOPS, handled, status_of
 from appliance.process.serve import DRAIN_S
 from bus.client.waiting import UNCOUNTED_S
 from bus.hub import Hub, Link, Pipe
@@ -72,24 +72,22 @@ class Station:
         self.link, self.leaf, self.stops = link, Leaf(link.name), 0
         self._uncounted, self._announce = uncounted, announce
         self._spoke_s = -inf
-        self._signal = 0
+        self._signal, self._signals = 0, contextlib.ExitStack()
         self.ahead_bytes = min(link.queue_bytes, _AHEAD_BYTES)
 
     async def __aenter__(self) -> "Station":
         self._loop = loop = asyncio.get_running_loop()
         self.link.open(self.leaf, loop)
-        with contextlib.suppress(ValueError, RuntimeError):  # off the main thread there are no signals
-            for number in STOPS:
-                loop.add_signal_handler(number, self.stop, number)
+        self._signals.enter_context(
+            handled(lambda number, _: loop.call_soon_threadsafe(self.stop, number), STOPS)
+        )
         if self._announce:
             print(f"listening on {self.link.url}", file=sys.stderr, flush=True)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self.link.close()
-        with contextlib.suppress(ValueError, RuntimeError):
-            for number in STOPS:
-                self._loop.remove_signal_handler(number)
+        self._signals.close()
 
     def stop(self, number: int) -> None:
         self.stops += 1

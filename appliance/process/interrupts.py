@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
@@ -16,27 +16,49 @@ _IGNORED: Final = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN  # `nohup` s
 STOPS: Final = (signal.SIGINT, signal.SIGTERM, *(() if _IGNORED else (signal.SIGHUP,)))
 """The signals that end a command in order; SIGHUP too, when its terminal is gone. `run` reloads then."""
 
+_RAISED: Final = (signal.SIGINT, signal.SIGTERM)
 _AGAIN_S: Final = 0.02
 
 
-class Terminated(KeyboardInterrupt):
-    """The exception of SIGTERM. It ends a command as Ctrl-C does: everything that is open is closed."""
+class Stopped(KeyboardInterrupt):
+    """The exception of a signal of `STOPS`. It ends a command in order: everything that is open is closed."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
 
 
 @contextlib.contextmanager
 def raised() -> Iterator[None]:
-    """Raise `Terminated` at SIGTERM within the block, unless that signal has a handler. Lose no interrupt."""
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(_none_lost())
-        with contextlib.suppress(ValueError):  # off the main thread there are no signals
-            if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-                signal.signal(signal.SIGTERM, _terminate)
-                stack.callback(signal.signal, signal.SIGTERM, signal.SIG_DFL)
+    """Raise `Stopped` at SIGINT and SIGTERM within the block, unless they have handlers. Lose no signal."""
+    with _none_lost(), handled(_stop, [one for one in _RAISED if signal.getsignal(one) == signal.SIG_DFL]):
         yield
 
 
-def _terminate(_number: int, _frame: FrameType | None) -> None:
-    raise Terminated
+@contextlib.contextmanager
+def handled(handler: Callable[[int, FrameType | None], object], numbers: Iterable[int]) -> Iterator[None]:
+    """Let `handler` take signals within the block, on the main thread; elsewhere there are no signals."""
+    with contextlib.ExitStack() as stack:
+        if threading.current_thread() is threading.main_thread():
+            for number in numbers:
+                stack.callback(signal.signal, number, signal.signal(number, handler))
+        yield
+
+
+def _stop(number: int, _frame: FrameType | None) -> None:
+    raise Stopped(number)
+
+
+def behind(error: BaseException) -> KeyboardInterrupt | None:
+    """Return the interrupt that led to an error: one within an import or a loop may come as another error."""
+    seen = set[int]()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        if isinstance(cause, KeyboardInterrupt):
+            return cause
+        seen.add(id(cause))
+        cause = cause.__cause__ or cause.__context__
+    return None
 
 
 @contextlib.contextmanager
@@ -67,6 +89,6 @@ def status_of(stop: KeyboardInterrupt | int) -> int:
 
     `stop` is its exception or its number.
     """
-    if isinstance(stop, int):
-        return 128 + stop
-    return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
+    if isinstance(stop, KeyboardInterrupt):
+        stop = stop.number if isinstance(stop, Stopped) else signal.SIGINT
+    return 128 + stop

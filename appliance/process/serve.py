@@ -9,6 +9,7 @@ from typing import Protocol
 
 from appliance.process import notify
 from appliance.process.interrupts import STOPS
+from appliance.process.running import run_loop
 from bus.hub import Hub
 from bus.machine.real_time import RealTime
 from bus.machine.wake_hook import WakefulLoop
@@ -64,8 +65,7 @@ def serve(
     # As many open files as the system allows: the usual soft limit, 1024, is too low for a bus.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    with asyncio.Runner(loop_factory=WakefulLoop) as runner:
-        return runner.run(_serve(service, announce, farewell, limit_s, real_time))
+    return run_loop(_serve(service, announce, farewell, limit_s, real_time), WakefulLoop)
 
 
 async def _serve(

@@ -103,6 +103,7 @@ _TRANSIT = {
     "hub": _TEXT, "one": _TEXT, "other": _TEXT, "bounds_s": [_REAL], "counts": [_NUMBER], "sum_s": _REAL,
 }  # fmt: skip
 
+_REASON = {"word": _TEXT, "source": _TEXT, "text": _TEXT}
 _PART = {
     "id": _TEXT, "kind": _TEXT, "name": _TEXT, "state": _TEXT, "fault": _TEXT, "down_ms": Maybe(_NUMBER),
 }  # fmt: skip
@@ -121,6 +122,11 @@ KEYS: Final[Mapping[str, Key]] = {
         {_TEXT: _TEXT}, "why a gateway of the topology counts as silent, by its name, as seen from here"
     ),
     "page": Key(_TEXT, 'the address of the status page; "" if there is none'),
+    "health": Key(
+        Maybe({"word": _TEXT, "line": _TEXT, "reasons": [_REASON], "more": _NUMBER}),
+        "whether the gateway is well, of `run` only: `word` (`ok`, `degraded`, `trouble`), the `reasons`, "
+        "the worst first, how many `more` there are, and the first in a `line` ([health](#health))",
+    ),
     "parts": Key(
         [_PART],
         "each part that runs here, with the worst state of its links and a fault",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Final
 
+from appliance.status.health import Health
 from appliance.status.rates import Rate, RowKey
 from appliance.status.rows import LinkRow
 from appliance.status.shape import VERSION
@@ -50,7 +51,7 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
     books = {hub: hub.accounts() for _, hub in hubs}
     by_hub = _by_hub(rows)
     links = [*(link for part in parts for link in part.links), *(row.link for row in besides.rows)]
-    around = view.around(_claims(report for _, report in reports))
+    around = view.around(claims(report for _, report in reports))
     found = {
         "version": VERSION,
         "time_ns": time.time_ns(),
@@ -72,15 +73,23 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
         "brokers": [_service(part, report, around.copies) for part, report in reports],
         "candidates": list(_roles(parts)),
         "taps": [_tap(part.id, recorder) for part in parts for recorder in part.recorders],
-        **_values((report for _, report in reports), Names(around.names), around.quantities),
+        **values_of((report for _, report in reports), Names(around.names), around.quantities),
         "memory": {"held_bytes": PROCESS.held_bytes, "limit_bytes": PROCESS.limit_bytes},
         "names": list(around.names),
         "events": [event._asdict() for event in sampled.events],
     }
+    found |= {} if sampled.health is None else {"health": _health(sampled.health)}
     return found | ({} if around.drawing is None else {"drawing": around.drawing})
 
 
-def _claims(reports: Iterable[Report]) -> dict[str, int]:
+def _health(health: Health) -> Record:
+    return {
+        "word": health.word, "line": health.line(), "more": health.more,
+        "reasons": [reason._asdict() for reason in health.reasons],
+    }  # fmt: skip
+
+
+def claims(reports: Iterable[Report]) -> dict[str, int]:
     """Return the age of the last claim of each gateway at a broker here, in milliseconds."""
     heard = dict[str, int]()
     for candidate in (one for report in reports for lease in report.leases for one in lease.candidates):
@@ -262,7 +271,7 @@ def _tap(part: str, tap: "Recorder") -> Record:
     }  # fmt: skip
 
 
-def _values(reports: Iterable[Report], names: Names, quantities: Quantities) -> Record:
+def values_of(reports: Iterable[Report], names: Names, quantities: Quantities) -> Record:
     """Return the newest frames: of the sides of devices in their order, then of buses, the newest first."""
     found = [
         (value, on, report.kind == READINGS)

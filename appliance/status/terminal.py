@@ -4,32 +4,41 @@ On a terminal the text has `width` columns, and long names are shortened in the 
 nothing is cut.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from textwrap import wrap
-from typing import Any
+from typing import Any, Literal
 
 from appliance.status.ledger import Parted, reasons
-from appliance.status.words import counted, fault, kept, role_word, state_word, title, unlisted, worded
+from appliance.status.words import counted, fault, kept, lost, role_word, state_word, title, unlisted, worded
 from bus.text import plain_lines
+from topologies.picture.svg import SIGNS, State
 
 Status = dict[str, Any]
+Order = Literal["name", "in", "out", "queued", "dropped"]
+"""Of links in a page: as in the file, or those with the most first."""
 EVENTS = 8
 VALUES = 20
+_SIGNS: Mapping[str, State] = {"ok": "ok", "degraded": "wait", "trouble": "bad"}
 _NAME_MIN = 24
 _COUNTS_COLUMNS = 46  # of a row beside its name
 _NOTHING: Mapping[str, Any] = {"received": 0, "sent": 0}
 
 
 def pages(
-    now: Sequence[Status], before: Mapping[str, Status], silent: Sequence[str], width: int | None
+    now: Sequence[Status],
+    before: Mapping[str, Status],
+    silent: Sequence[str],
+    width: int | None,
+    order: Order = "name",
 ) -> str:
     """Return the text for all processes, after a line for each of the `silent` gateways.
 
     `before` has earlier statuses by `key_of`: with one, a page shows rates, else totals since the start.
     """
     missing = [line for text in silent for line in fold(text, width)]
-    shown = [page(status, before.get(key_of(status)), width) for status in now]
+    shown = [page(status, before.get(key_of(status)), width, order) for status in now]
     return printable("\n".join([*missing, *shown]))
 
 
@@ -43,11 +52,22 @@ def printable(text: str) -> str:
     return plain_lines(text)
 
 
-def page(status: Status, before: Status | None, width: int | None) -> str:
+def head(now: Sequence[Status], silent: Sequence[str]) -> str:
+    """Return how many processes answer, how well their gateways are, and how many are silent, in a line."""
+    words = Counter(status["health"]["word"] for status in now if "health" in status)
+    told = [
+        f"{SIGNS[_SIGNS[word]]} {words[word]} {word}" for word in ("trouble", "degraded", "ok") if words[word]
+    ]
+    told += [f"{len(silent)} silent"] if silent else []
+    processes = "1 process" if len(now) == 1 else f"{len(now)} processes"
+    return printable(f"buscoupler top: {', '.join([processes, *told])}")
+
+
+def page(status: Status, before: Status | None, width: int | None, order: Order = "name") -> str:
     """Return the text for one process."""
     sections = (
         heading(status),
-        links(status, before, width),
+        links(status, before, width, order),
         cuts(status),
         roles(status),
         services(status),
@@ -75,24 +95,27 @@ def shorten(name: str, columns: int) -> str:
 
 
 def heading(status: Status) -> Iterator[str]:
-    """Yield the line that says whose status it is: topology, gateway, program, process, user, address."""
+    """Yield whether a gateway is well, and whose status it is: topology, gateway, process, user, address."""
     gateway = f" on {status['gateway']}" if status["gateway"] else ""
     up_s = (status["time_ns"] - status["started_ns"]) // 1_000_000_000
     uptime = f"{up_s // 3600}:{up_s // 60 % 60:02}:{up_s % 60:02}"
     user = f", user {status['user']}" if "user" in status else ""
     at = f" at {status['at']}" if "at" in status else ""
     process = f"{status['program']}, process {status['pid']}{user}{at}"
+    health = status.get("health")
+    yield from [f"{SIGNS[_SIGNS[health['word']]]} {health['line']}"] if health else []
     yield f"{status['topology']}{gateway}: {process}, up {uptime}"
 
 
-def links(status: Status, before: Status | None, width: int | None) -> Iterator[str]:
-    """Yield a line for each link of each hub, and below it its drops and fault."""
+def links(status: Status, before: Status | None, width: int | None, order: Order = "name") -> Iterator[str]:
+    """Yield a line for each link of each hub, and below it its drops and fault; the most first by `order`."""
     rows = list(_rows(status))
     if not rows:
         return
     old = {(hub, row["name"]): row for hub, row in _rows(before)} if before else {}
     span_s = (status["time_ns"] - before["time_ns"]) / 1e9 if before else 1.0
     unit = "/s" if before else ""
+    rows.sort(key=lambda one: -_measure(order, one[1], old.get((one[0], one[1]["name"]), _NOTHING)))
     room = max(len(_label(*row)) for row in rows)
     room = room if width is None else min(room, max(_NAME_MIN, width - _COUNTS_COLUMNS))
     yield f"  {'link':{room}} {'state':8} {'peers':>5} {'in' + unit:>9} {'out' + unit:>9} {'queued':>7}"
@@ -103,6 +126,16 @@ def links(status: Status, before: Status | None, width: int | None) -> Iterator[
         numbers = f"{row['live']:5} {rates[0]:9.0f} {rates[1]:9.0f} {row['queued']:7}"
         yield f"  {label:{room}} {state_word(row):8} {numbers}"
         yield from _troubles(row)
+
+
+def _measure(order: Order, row: Mapping[str, Any], earlier: Mapping[str, Any]) -> float:
+    if order == "in":
+        return float(row["received"] - earlier["received"])
+    if order == "out":
+        return float(row["sent"] - earlier["sent"])
+    if order == "dropped":
+        return float(lost(row["dropped"]))
+    return float(row["queued"]) if order == "queued" else 0.0
 
 
 def _rows(status: Status) -> Iterator[tuple[str, Mapping[str, Any]]]:

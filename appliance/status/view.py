@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from appliance.status.health import Health
 from appliance.status.rates import Rate, RowKey
 from appliance.status.rows import LinkRow
 from bus.events import Event
@@ -14,6 +15,11 @@ from bus.report import Reporter
 if TYPE_CHECKING:  # most gateways have neither, and start faster without
     from bus.leases.candidacy import Candidacy
     from devices.tap.recorder import Recorder
+
+
+Curves = Callable[[str, str], Callable[[], Mapping[str, Any]]]
+"""A function that takes the curves of a kind and a span, and returns one that makes their document, for any
+thread. It raises KeyError for another kind or span."""
 
 
 class Beside(NamedTuple):
@@ -83,13 +89,14 @@ class Around(NamedTuple):
 class Sampled(NamedTuple):
     """The results of watching a process: its last events, the rates of links, and transit times.
 
-    `down_ms` says of links that are not up how long that is so.
+    `down_ms` says of links that are not up how long that is so. `health` is None if nobody judges it.
     """
 
     events: Sequence[Event] = ()
     rates: Mapping[RowKey, Rate] = {}
     transit: Sequence[Mapping[str, Any]] = ()
     down_ms: Mapping[RowKey, int] = {}
+    health: Health | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,3 +115,4 @@ class View:
     besides: Callable[[], Besides] = Besides
     around: Callable[[Mapping[str, int]], Around] = lambda _: Around()
     sampled: Callable[[], Sampled] = Sampled
+    curves: Curves | None = None

@@ -14,6 +14,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.exposition import choose_encoder
 
+from appliance.status.health import WORDS
 from appliance.status.words import unlisted
 
 Status = Mapping[str, Any]
@@ -56,6 +57,7 @@ class _Collector:
     def collect(self) -> Iterable[Metric]:
         status = self._status
         yield from _process(status)
+        yield from _health(status)
         yield from _hubs(status)
         yield from _links(status)
         yield from _kept(status)
@@ -72,6 +74,13 @@ def render(status: Status, accept: str) -> tuple[bytes, str]:
     registry.register(_Collector(status))
     encode, kind = choose_encoder(accept or "application/openmetrics-text; version=1.0.0")
     return encode(registry), kind
+
+
+def _health(status: Status) -> Iterator[Metric]:
+    if "health" in status:
+        family = StateSetMetricFamily("buscoupler_health", "Whether the gateway is well (docs/status.md).")
+        family.add_metric((), {word: word == status["health"]["word"] for word in WORDS})
+        yield family
 
 
 def _process(status: Status) -> Iterator[Metric]:

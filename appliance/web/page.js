@@ -6,7 +6,7 @@ const byId = (id) => document.getElementById(id);
 const set = (element, text) => { if (element.textContent !== text) element.textContent = text; };
 const attribute = (element, name, value) => { if (element.getAttribute(name) !== value) element.setAttribute(name, value); };
 const SIGNS = { ok: "●", ready: "◐", wait: "◌", bad: "▲", idle: "○" };
-const STATES = { "": "idle", up: "ok", opening: "wait", active: "ok", standby: "ready" };
+const STATES = { "": "idle", ok: "ok", up: "ok", opening: "wait", active: "ok", standby: "ready", degraded: "wait" };
 const stateOf = (word) => STATES[word] ?? (/not ready|settling|opening|warning|passive/.test(word) ? "wait" : "bad");
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
@@ -14,6 +14,7 @@ const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-d
 const marked = (word) => ({ text: word ? `${SIGNS[stateOf(word)]} ${word}` : "", state: stateOf(word) });
 const COLUMNS = {
   roles: (r) => [r.bridge, marked(r.role), r.holder, r.epoch, r.takeovers, r.cause],
+  reasons: (r) => [marked(r.word), r.source, r.text],
   silent: (r) => [r[0], r[1]],
   rows: (r) => [r.hub, { text: r.link, note: r.fault }, marked(r.state), r.peers, r.in, r.out, r.queued, r.dropped, r.filtered],
   drops: (r) => [r.link, r.filtered ? `filtered (${r.how})` : r.how, r.reason, r.count],
@@ -116,7 +117,7 @@ function tell(words) {
 }
 
 function compare(status) {
-  const now = new Map([...status.roles.map((r) => [`bridge ${r.bridge}`, r.role]),
+  const now = new Map([["this gateway", status.health.word], ...status.roles.map((r) => [`bridge ${r.bridge}`, r.role]),
     ...status.rows.filter((r) => r.state).map((r) => [`link ${r.hub} | ${r.link}`, r.state])]);
   if (before) for (const [what, word] of now) if (before.has(what) && before.get(what) !== word) tell(`${what} is ${word}`);
   before = now;
@@ -139,15 +140,27 @@ function show() {
   set(byId("topology"), status.topology);
   set(byId("gateway"), status.gateway && `on ${status.gateway}`);
   set(byId("about"), `buscoupler ${status.product}, process ${status.pid}`);
-  document.title = `${status.trouble ? `▲ ${status.trouble} ` : ""}${status.gateway || status.topology} – buscoupler`;
+  health(status);
   if (status.drawn !== drawn && status.drawn) draw(status.drawn);
   for (const [id, mark] of Object.entries(status.marks)) mark_(id, mark);
-  for (const name of ["roles", "rows", "drops", "values", "taps", "services", "events"]) fill(name, status[name]);
+  for (const name of ["reasons", "roles", "rows", "drops", "values", "taps", "services", "events"]) fill(name, status[name]);
   fill("silent", Object.entries(status.silent));
   set(byId("more-rows"), status.more_rows ? `and ${status.more_rows} quiet links more: see status.json` : "");
   set(byId("more-values"), status.more_values ? `and ${status.more_values} more patterns of devices` : "");
   compare(status);
   window.buscouplerFrameMs = performance.now() - began;
+}
+
+function health(status) {
+  const { word, more } = status.health, where = status.gateway || status.topology;
+  byId("health").hidden = !word;
+  if (!word) return;
+  attribute(byId("health"), "data-state", stateOf(word));
+  set(byId("health-sign"), SIGNS[stateOf(word)]);
+  set(byId("health-text"), word);
+  set(byId("more-reasons"), more ? `and ${more} more` : "");
+  document.title = `${word === "ok" ? "" : `${SIGNS[stateOf(word)]} ${word}: `}${where} – buscoupler`;
+  attribute(byId("icon"), "href", word === "ok" ? "icon.svg" : `icon-${word}.svg`);
 }
 
 // ---- the connection
@@ -159,7 +172,7 @@ function connection(state, text) {
 
 let heard = 0;
 const source = new EventSource("events");
-source.onmessage = (message) => { heard = Date.now(); connection("ok", "live"); take(JSON.parse(message.data)); };
+source.onmessage = (message) => { heard = Date.now(); connection("idle", "live"); take(JSON.parse(message.data)); };
 source.onerror = () => connection("bad", "no connection: what is shown is old");
 setInterval(() => { if (heard && Date.now() - heard > 5000) connection("bad", `old: ${age(Date.now() - heard)}`); }, 1000);
 

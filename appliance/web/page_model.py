@@ -16,7 +16,6 @@ from appliance.status.words import (
     short,
     state_word,
     title,
-    troubles,
     unlisted,
 )
 from bus.reasons import is_intended
@@ -61,6 +60,7 @@ def _shown_marks(marks: Mapping[str, Mark]) -> dict[str, dict[str, Any]]:
 
 def page_fields(status: Status) -> dict[str, Any]:
     """Return the fields that a page shows beside the picture, as texts ready to be shown."""
+    health = status.get("health", {})
     rows = list(_rows(status))
     shown = nlargest(ROWS, rows, key=lambda row: row["weight"])
     places = {id(row): place for place, row in enumerate(rows)}
@@ -69,7 +69,8 @@ def page_fields(status: Status) -> dict[str, Any]:
     return {
         "time_ns": status["time_ns"], "started_ns": status["started_ns"],
         "topology": status["topology"], "gateway": status["gateway"], "product": status["product"],
-        "pid": status["pid"], "trouble": sum(1 for _ in troubles(status)),
+        "pid": status["pid"], "health": {key: health[key] for key in ("word", "more") if key in health},
+        "reasons": health.get("reasons", []),
         "drawn": _drawn(status), "totals": _totals(status),
         "rows": shown, "more_rows": len(rows) - len(shown),
         "drops": list(_drops(status)), "roles": list(_roles(status)),

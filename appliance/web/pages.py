@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
+from appliance.history.rings import SCALES
+from appliance.history.samples import KINDS
 from appliance.status.overlay import marks
 from appliance.status.schema import text as schema
 from appliance.status.snapshot import snapshot
@@ -23,10 +25,12 @@ _FILES = {
     "/": ("page.html", _HTML),
     "/page.css": ("page.css", "text/css; charset=utf-8"),
     "/drawing.css": ("drawing.css", "text/css; charset=utf-8"),
-    "/icon.svg": ("icon.svg", "image/svg+xml"),
+    **{f"/{name}": (name, "image/svg+xml") for name in ("icon.svg", "icon-degraded.svg", "icon-trouble.svg")},
     "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "/curves.js": ("curves.js", "text/javascript; charset=utf-8"),
 }
 _JSON = "application/json"
+_NO_CURVES: Mapping[str, Callable[[], Mapping[str, Any]]] = {}
 _ROBOTS = "User-agent: *\nDisallow: /\n"
 
 
@@ -39,6 +43,8 @@ class Pages:
             "/status.json": self._status,
             "/topology.svg": self._picture,
             "/metrics": self._metrics,
+            "/health": self._health,
+            "/history.json": self._history,
             "/ready": self._ready,
         }
 
@@ -60,7 +66,7 @@ class Pages:
         if path == "/robots.txt":
             return Response(HTTPStatus.OK, _ROBOTS.encode())
         return text(
-            HTTPStatus.NOT_FOUND, "nothing is here: see / for the page, /status.json, /metrics, /ready"
+            HTTPStatus.NOT_FOUND, "nothing is here: see / for the page, /status.json, /metrics, /health"
         )
 
     async def _status(self, _: Request) -> Response:
@@ -83,6 +89,20 @@ class Pages:
         status = snapshot(self._view, 0)
         body, kind = await asyncio.to_thread(_render, status, request.headers.get("accept", ""))
         return Response(HTTPStatus.OK, body, kind)
+
+    async def _health(self, _: Request) -> Response:
+        """Return the verdict, always by 200: a wire that is dead must not restart a gateway."""
+        return Response(HTTPStatus.OK, _json(snapshot(self._view, 0).get("health", {})), _JSON)
+
+    async def _history(self, request: Request) -> Response:
+        """Return the curves of a `?kind`, of a `?span`: by default of what came in, and of 15 minutes."""
+        kind, span = request.query.get("kind", "in"), request.query.get("span", "15m")
+        try:
+            made = _NO_CURVES[kind] if self._view.curves is None else self._view.curves(kind, span)
+        except KeyError:
+            kinds = ", ".join(one.name for one in KINDS)
+            return text(HTTPStatus.NOT_FOUND, f"no such curves: kind is {kinds}; span is {', '.join(SCALES)}")
+        return Response(HTTPStatus.OK, await asyncio.to_thread(lambda: _json(made())), _JSON)
 
     async def _ready(self, _: Request) -> Response:
         why = list(troubles(snapshot(self._view, 0)))

@@ -126,6 +126,10 @@ class Medium(Record):
         """Return why the settings do not go with a protocol (`spoken`), or without one; "" if they do."""
         return ""
 
+    def unusual(self) -> str:
+        """Return what of the settings is allowed and hardly meant, for a warning; "" if nothing is."""
+        return ""
+
     def wire_items(self, spoken: bool) -> Items | None:
         """Return the items that a tap with `wire: true` records, with a protocol (`spoken`) or with TMQ."""
         return (self.items[0] if self.items else None) if spoken else self.tmq_items

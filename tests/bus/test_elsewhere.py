@@ -4,6 +4,7 @@ import pytest
 
 from appliance.probe.endpoint import parse_endpoint
 from bridges.media import MEDIA
+from bridges.protocols import PROTOCOLS
 from bus.elsewhere import WORDS, known_elsewhere
 from bus.errors import LinkError
 from bus.urls import SCHEMES
@@ -29,6 +30,19 @@ def test_each_is_told_as_a_side_and_as_an_endpoint(word: str) -> None:
         with pytest.raises(LinkError) as caught:
             parse_endpoint(f"{word}:x")
         assert WORDS[word] in str(caught.value)
+
+
+def test_no_protocol_that_is_spoken_here_is_said_not_to_be() -> None:
+    for name in PROTOCOLS.ours():
+        assert "not translated" not in known_elsewhere(name)
+
+
+def test_a_protocol_of_others_is_told_where_protocols_stand() -> None:
+    side = (
+        GATEWAY + "buses: {p: {on: gw}}\nbridges: {b: {on: gw, join: [{bus: p}, {can: c, protocol: %s}]}}\n"
+    )
+    assert "{raw: ...}" in said(side % "canopen")
+    assert "OPC UA are not translated" in said(side % "{opcua: {}}")
 
 
 @pytest.mark.parametrize("word", ["can://can0?node=1", "uart:///dev/ttyUSB0", "tmq://127.0.0.1:9942"])

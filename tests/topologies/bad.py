@@ -50,7 +50,8 @@ BAD = {
         ONE + "buses: {p: {on: a}\nevents: p\n", 4, "is a brace or a comma missing"
     ),
     "MQTT without its package": Bad(side("mqtt: 'mqtt://h:1883'"), 4, "package of its own"),
-    "a protocol of others": Bad(side("modbus: /dev/x"), 4, "Modbus are not translated"),
+    "a protocol of others": Bad(side("opcua: /dev/x"), 4, "OPC UA are not translated"),
+    "a protocol as a medium": Bad(side("modbus: /dev/x"), 4, "protocol: {modbus: ...}"),
     "a file by gateway": Bad(
         bus("listen: {url: 'tls+tcp://127.0.0.1:5', tls: {cert_file: {a: x}}}"), 3, "${NAME}, can differ"
     ),

@@ -58,6 +58,7 @@ def check_wired(wiring: Wiring) -> list[Finding]:
         *_colliding_tokens(topology),
         *_beyond_policies(wiring),
         *_unmatched(wiring),
+        *_unusual(wiring),
         *find_unspoken(wiring),
         *find_echoes(wiring),
         *find_subjects(wiring),
@@ -183,6 +184,13 @@ def _beyond_policies(wiring: Wiring) -> Iterator[Finding]:
     for side in (joint.side for joint in wiring.joints):
         if side.medium and side.shed and not side.shed.rate and (why := side.medium.unshed()):
             yield error(side.shed.where, f"{why}: state a rate")
+
+
+def _unusual(wiring: Wiring) -> Iterator[Finding]:
+    """Yield settings of media that are allowed and hardly meant."""
+    for side in (joint.side for joint in wiring.joints):
+        if side.medium is not None and (text := side.medium.unusual()):
+            yield warning(side.medium.where, text)
 
 
 def _unmatched(wiring: Wiring) -> Iterator[Finding]:

@@ -233,7 +233,8 @@ class Reader:
         except ValueError as e:
             return self._wrong(node, path, str(e))
         if kind is None:
-            hint = nearest(name, called.kinds.all()) or f": use one of {', '.join(called.kinds.all())}"
+            ours = called.kinds.all()
+            hint = known_elsewhere(name) or nearest(name, ours) or f": use one of {', '.join(ours)}"
             return self._wrong(node, path, f'{called.what} "{name[:64]}" is not known{hint}')
         if inner is not node:
             return self._read_dataclass(inner, kind, _join(path, name))

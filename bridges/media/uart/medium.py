@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from os.path import normpath
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from bridges.items import Exchange
 from bridges.media.medium import CLOCK_S, SEAL_BYTES, Medium, Taken, Word
@@ -12,6 +12,14 @@ from bridges.media.uart.codec import wire_bytes_max
 from bus.needs import Device, Library, Need, Probe, host_needs
 from bus.schema import Check, Delay, Length, Path, QueueBytes, Range, Record, check_fields
 from bus.wire.envelope import ENVELOPE_BYTES
+
+BAUDS: Final = (
+    *(50, 75, 110, 134, 150, 200, 300, 600, 1200, 1800, 2400, 4800, 7200, 9600, 10_400, 14_400, 19_200),
+    *(28_800, 31_250, 38_400, 57_600, 74_880, 76_800, 100_000, 115_200, 125_000, 128_000, 153_600),
+    *(187_500, 230_400, 250_000, 256_000, 460_800, 500_000, 576_000, 921_600, 1_000_000, 1_500_000),
+    *(2_000_000, 2_500_000, 3_000_000, 4_000_000, 6_000_000, 8_000_000, 10_000_000, 12_000_000),
+)
+"""Rates that devices use: those of UARTs, and of MIDI, K-line, DMX, PROFIBUS and S.BUS."""
 
 
 def _check_nodes(nodes: tuple[int, ...]) -> None:
@@ -124,6 +132,15 @@ class Uart(Medium):
         given = {"data_bits": self.data_bits != 8, "xonxoff": self.xonxoff}
         given |= {"dtr": self.dtr is not None, "rts": self.rts is not None}
         return next((key for key, is_given in given.items() if is_given), "")
+
+    def unusual(self) -> str:
+        if self.baud in BAUDS or self.remote:
+            return ""
+        from difflib import get_close_matches  # late: a gateway has no need of it
+
+        near = get_close_matches(str(self.baud), map(str, BAUDS), 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        return f"{self.baud} is no usual baud rate: both ends need exactly the same{hint}"
 
     def unfit(self, spoken: bool) -> str:
         if spoken:

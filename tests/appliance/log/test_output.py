@@ -144,3 +144,28 @@ def test_a_record_with_an_error_is_one_line_unless_stacks_are_asked_for(
     assert len(lines) == 1 or stacks
     if not stacks:
         assert lines == ["<4>x: Future exception was never retrieved: OSError: no? such device"]
+
+
+LATE = """
+import logging, sys
+from appliance.log import output
+
+class Late:
+    def __del__(self, log=logging.getLogger("x"), sys=sys):
+        assert sys.is_finalizing()
+        log.warning("said %s", "z" * 10_000)
+
+output.start("journal", False)
+{before}
+late = Late()
+"""
+
+
+@pytest.mark.parametrize("before", ["", "logging.getLogger('x').warning('before')"], ids=["first", "second"])
+def test_a_line_while_the_interpreter_ends_stops_nobody(before: str) -> None:
+    program = LATE.format(before=before)
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=20
+    )
+    assert ran.returncode == 0
+    assert ran.stderr.splitlines()[-1].startswith("<4>x: said zzz")

@@ -174,4 +174,5 @@ def test_the_heading_says_for_how_long_a_process_has_been_up() -> None:
     status = status_of(appliance())
     up_ns = (27 * 3600 + 4 * 60 + 9) * 1_000_000_000
     text = page(status | {"started_ns": 0, "time_ns": up_ns}, None, None)
-    assert text.splitlines()[0].endswith("up 27:04:09")
+    assert text.splitlines()[0] == "● ok"
+    assert text.splitlines()[1].endswith("up 27:04:09")

@@ -104,10 +104,28 @@ def test_an_unplugged_link_turns_and_comes_back(tmp_path: Path) -> None:
         with running(file, "gw-b"):
             opened(page, f"http://127.0.0.1:{ports[0]}")
             is_in(page, edge, "ok")
+            page.until("document.querySelector('#health').innerText === '● ok'")
         is_in(page, edge, "bad")
         assert page.until("document.title.startsWith('▲')")
         with running(file, "gw-b"):
             is_in(page, edge, "ok")
+
+
+def test_a_fault_from_before_the_page_was_opened_is_on_the_curve(tmp_path: Path) -> None:
+    ports = [free_port() for _ in range(4)]
+    file = tmp_path / "pair.yaml"
+    file.write_text(DIAL.format(*ports))
+    url = f"http://127.0.0.1:{ports[0]}"
+    with running(file, "gw-a"), browser() as page:
+        opened(page, url)
+        page.until("document.title.startsWith('▲ trouble')", 60)
+        page.run("location.reload()")
+        page.until("window.buscouplerCurves?.()[0]?.some(([, points]) => points > 3)", 60)
+        page.until("document.querySelectorAll('.legend button').length > 0")
+        assert "left" in page.run("document.querySelector('[data-list=reasons]').innerText")
+        assert page.until("window.buscouplerMarks().some((time) => Math.abs(Date.now() - time) < 300000)")
+        assert page.run("document.querySelector('#icon').href").endswith("icon-trouble.svg")
+        assert page.said == []
 
 
 async def test_hostile_names_are_text_and_it_fits_a_phone_in_both_themes() -> None:

@@ -28,6 +28,9 @@ async def test_it_answers_the_whole_status_and_each_file() -> None:
             "/",
             "/page.css",
             "/page.js",
+            "/curves.js",
+            "/icon-trouble.svg",
+            "/history.json",
             "/drawing.css",
             "/icon.svg",
             "/topology.svg",
@@ -55,9 +58,37 @@ async def test_health_and_readiness() -> None:
     async with gateway() as running:
         assert (await get(running.page.url, "/healthz")).body == b"ok\n"
         assert (await get(running.page.url, "/ready")).body == b"ready\n"
+        assert json.loads((await get(running.page.url, "/health")).body)["word"] == "ok"
         running.parts["bus plant"].links[0].close()
         answer = await get(running.page.url, "/ready")
         assert (answer.status, answer.body) == (503, b"bus plant: closed\n")
+
+
+async def test_health_is_200_with_its_reasons_in_trouble_too() -> None:
+    async with gateway() as running:
+        running.parts["bus plant"].links[0].close()
+        for later_s in (0.0, 4.0, 8.0):
+            now_s = asyncio.get_running_loop().time() + later_s
+            running.monitor.scan(now_s)
+            running.health.look(now_s, lambda now_s=now_s: running.monitor.concerns(now_s))  # type: ignore[misc]
+        answer = await get(running.page.url, "/health")
+        said = json.loads(answer.body)
+        assert (answer.status, said["word"], len(said["reasons"])) == (200, "trouble", 1)
+        metrics = (await get(running.page.url, "/metrics")).body.decode()
+        assert 'buscoupler_health{buscoupler_health="trouble"} 1.0' in metrics
+        assert [event.cause for event in running.monitor.events if event.kind == "health"] == [said["line"]]
+
+
+async def test_curves_are_there_from_before_the_page_was_opened() -> None:
+    async with gateway() as running:
+        take = running.view().curves
+        assert take is not None
+        await until(lambda: any(curve["points"][-1] == 0 for curve in take("queued", "15m")()["curves"]))
+        made = json.loads((await get(running.page.url, "/history.json?kind=queued&span=15m")).body)
+        assert (made["kind"], made["unit"], made["step_s"], made["more"]) == ("queued", "messages", 1, 0)
+        assert {len(curve["points"]) for curve in made["curves"]} == {900}
+        answer = await get(running.page.url, "/history.json?kind=nothing")
+        assert (answer.status, b"transit" in answer.body) == (404, True)
 
 
 async def test_it_is_only_to_be_read() -> None:

@@ -159,29 +159,13 @@ def test_normal_filtering_is_apart_from_drops_on_the_page_and_in_top(
     assert not counts or (f"filtered: {how} 1" if normal else f"\n      {how} 1") in re.sub(r"\d+", "1", top)
 
 
-def test_troubles_are_counted() -> None:
-    parts = [
-        {"id": f"bus {state}", "kind": "bus", "name": state, "state": state, "fault": ""}
-        for state in ("up", "closed")
-    ]
-    roles = [
-        {
-            "bridge": "x",
-            "role": "standby",
-            "ready": False,
-            "holder": "",
-            "epoch": 3,
-            "takeovers": 1,
-            "cause": "c",
-        }
-    ]
-    made = page_fields(status(parts=parts, candidates=roles))
-    assert made["trouble"] == 2
-    (role,) = made["roles"]
-    assert (role["role"], role["holder"]) == ("standby, not ready", "nobody")
-    ready = [roles[0] | {"ready": True, "holder": "gw"}]
-    (role,) = page_fields(status(candidates=ready))["roles"]
-    assert (role["role"], role["holder"]) == ("standby", "gw")
+def test_the_verdict_and_its_reasons_are_those_of_the_status() -> None:
+    reasons = [{"word": "trouble", "source": "bus plant/dial", "text": "Connection refused"}]
+    health = {"word": "trouble", "line": "trouble: ...", "reasons": reasons, "more": 0}
+    made = page_fields(status(health=health))
+    assert made["health"] == {"word": "trouble", "more": 0}
+    assert made["reasons"] == reasons
+    assert page_fields(status())["health"] == {}
 
 
 def test_brokers_tell_what_they_counted_and_refused() -> None:

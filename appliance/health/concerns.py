@@ -1,0 +1,82 @@
+"""What is wrong with the links, roles and recorders of a gateway now. Pure."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from appliance.status.health import Concern, Word
+from appliance.status.rows import LinkRow
+from appliance.status.silent import HEARD_MS
+from appliance.status.view import ShownPart
+from bus.hub import Hub, LinkView
+from bus.watch.watched import WatchedHub
+
+if TYPE_CHECKING:  # most gateways have neither, and start faster without
+    from bus.leases.candidacy import Candidacy
+    from devices.tap.recorder import Recorder
+
+RECENT_S: Final = 60.0
+_STATES: Final[Mapping[str, Word]] = {
+    "bus-off": "trouble",
+    "error-passive": "degraded",
+    "error-warning": "degraded",
+}
+"""States of a CAN controller at which somebody should look."""
+
+
+def of_links(rows: Iterable[LinkRow], lasting: Collection[LinkView]) -> Iterator[Concern]:
+    """Yield links that are not up for a while (`lasting`), hear noise, or have a controller in need."""
+    for row in {row.link: row for row in rows}.values():
+        condition = row.link.condition
+        if row.link in lasting:
+            yield Concern("trouble", row.source, row.fault or "nothing answers")
+        elif condition.endswith("?"):
+            yield Concern("trouble", row.source, condition)
+        elif condition in _STATES:
+            yield Concern(_STATES[condition], row.source, condition)
+
+
+def of_drops(drops: Mapping[str, tuple[float, Mapping[str, int]]], now_s: float) -> Iterator[Concern]:
+    """Yield links that dropped messages within the last `RECENT_S`. `drops`: when, and counts by reason."""
+    for name, (at_s, counts) in drops.items():
+        if now_s - at_s < RECENT_S:
+            words = ", ".join(f"{reason} {count}" for reason, count in counts.items())
+            yield Concern("degraded", name, f"messages were dropped: {words}")
+
+
+def of_loops(hubs: Iterable[Hub]) -> Iterator[Concern]:
+    """Yield each hub that has cut pipes, because what it sent came back by them."""
+    for hub in hubs:
+        if isinstance(hub, WatchedHub) and hub.cuts:
+            names = ", ".join(cut.pipe.name for cut in hub.cuts)
+            yield Concern("trouble", hub.name, f"a loop; cut: {names}")
+
+
+def of_parts(parts: Iterable[ShownPart]) -> Iterator[Concern]:
+    """Yield what is wrong with the failovers and recorders of some parts."""
+    for part in parts:
+        if part.candidacy is not None:
+            yield from _of_role(part.candidacy)
+        if part.beside is not None and part.beside.down:
+            yield Concern("degraded", part.beside.bridge, f"does not forward here: {part.beside.down}")
+        for recorder in part.recorders:
+            yield from _of_recorder(recorder)
+
+
+def _of_role(candidacy: "Candidacy") -> Iterator[Concern]:
+    candidate, name = candidacy.candidate, f"bridge {candidacy.bridge}"
+    if not candidate.ready:
+        yield Concern("degraded", name, f"cannot take over: {candidate.cause}")
+    elif not candidate.settling and not candidate.holder_name and candidate.state != "active":
+        yield Concern("trouble", name, f"nobody is known to forward: {candidate.cause}")
+
+
+def _of_recorder(recorder: "Recorder") -> Iterator[Concern]:
+    if recorder.state == "waiting":
+        yield Concern("trouble", f"tap {recorder.name}", recorder.fault or "does not record")
+
+
+def of_claims(ages_ms: Mapping[str, int], gateway: str) -> Iterator[Concern]:
+    """Yield the other gateways whose claims a broker here has heard, and hears no more."""
+    for name, age_ms in ages_ms.items():
+        if name != gateway and age_ms >= HEARD_MS:
+            yield Concern("degraded", f"gateway {name}", "silent: it could not take over")

@@ -1,0 +1,75 @@
+"""The verdict on a gateway: the worst reason first, and bounded."""
+
+from appliance.health.concerns import RECENT_S, of_claims, of_drops, of_links, of_loops
+from appliance.health.watch import LOOK_S, HealthWatch
+from appliance.status.health import REASONS, Concern, Health, verdict
+from appliance.status.rows import LinkRow
+from bus.hub import Hub, State
+from tests.appliance.health.fakes import FakeLink
+
+DOWN = Concern("trouble", "bus plant/dial", "Connection refused")
+DROPS = Concern("degraded", "bus plant/ear", "messages were dropped: queue full 3")
+
+
+def test_the_worst_reason_is_first_and_gives_the_word() -> None:
+    health = verdict([DROPS, DOWN])
+    assert health == Health("trouble", (DOWN, DROPS))
+    assert health.line() == "trouble: bus plant/dial: Connection refused (and 1 more)"
+    assert verdict([DROPS]).line() == "degraded: bus plant/ear: messages were dropped: queue full 3"
+    assert verdict([]).line() == "ok"
+
+
+def test_many_reasons_are_counted_and_the_worst_are_listed() -> None:
+    health = verdict([*[DROPS] * 100, DOWN])
+    assert (len(health.reasons), health.more) == (REASONS, 101 - REASONS)
+    assert health.reasons[0] == DOWN
+    assert health.line().endswith("(and 100 more)")
+
+
+def test_links_that_are_down_or_hear_noise_or_have_a_controller_in_need() -> None:
+    states: dict[str, tuple[State, str, str]] = {
+        "refused": ("waiting", "", "Connection refused"),
+        "silent": ("waiting", "", ""),
+        "noise": ("up", "noise: another baud rate?", ""),
+        "off": ("up", "bus-off", ""),
+        "passive": ("up", "error-passive", ""),
+        "well": ("up", "error-active", ""),
+        "new": ("opening", "", ""),
+    }
+    hub = Hub("m")
+    rows = [LinkRow(hub, name, FakeLink(*state)) for name, state in states.items()]
+    found = list(of_links([*rows, *rows], {rows[0].link, rows[1].link}))  # a link may have two rows
+    assert found == [
+        Concern("trouble", "m/refused", "Connection refused"),
+        Concern("trouble", "m/silent", "nothing answers"),
+        Concern("trouble", "m/noise", "noise: another baud rate?"),
+        Concern("trouble", "m/off", "bus-off"),
+        Concern("degraded", "m/passive", "error-passive"),
+    ]
+
+
+def test_drops_count_for_a_minute_and_claims_once_they_are_old() -> None:
+    drops = {"plant/ear": (100.0, {"queue full": 2, "hops": 1})}
+    assert list(of_drops(drops, 100.0 + RECENT_S)) == []
+    (one,) = of_drops(drops, 99.9 + RECENT_S)
+    assert one.text == "messages were dropped: queue full 2, hops 1"
+    assert [str(one) for one in of_claims({"a": 60_000, "b": 20_000, "c": 900}, gateway="a")] == [
+        "gateway b: silent: it could not take over"
+    ]
+    assert list(of_loops([Hub("plain")])) == []
+
+
+def test_a_change_is_an_event_once_it_is_seen_twice() -> None:
+    events = list[tuple[str, ...]]()
+    watch = HealthWatch(lambda kind, source, cause, _: events.append((kind, source, cause)))
+    said = [[], [DOWN], [], [DOWN], [DOWN, DROPS], [DOWN, DROPS], []]
+    words = []
+    for number, concerns in enumerate(said):
+        watch.look(number * LOOK_S, lambda concerns=concerns: concerns)  # type: ignore[misc]
+        watch.look((number + 0.5) * LOOK_S, lambda: [DOWN])  # too early
+        words.append(watch.now.word)
+    assert words == ["ok", "ok", "ok", "ok", "trouble", "trouble", "ok"]
+    assert events == [
+        ("health", "gateway", "trouble: bus plant/dial: Connection refused"),
+        ("health", "gateway", "ok"),
+    ]
