@@ -54,10 +54,15 @@ class Server(ABC):
         self.place, self.port = place, free_port()
         place.mkdir(parents=True, exist_ok=True)
         self._process: subprocess.Popen[bytes] | None = None
+        self.socket = socket.socket()
 
     @abstractmethod
     def command(self) -> list[str]:
         """Return the command that starts it."""
+
+    def begin(self, number: int) -> None:
+        """Read acknowledgements anew: the next message has a number."""
+        self._rest, self._base = b"", number
 
     @abstractmethod
     def greet(self, number: int) -> None:
@@ -80,22 +85,31 @@ class Server(ABC):
             self._process = subprocess.Popen(self.command(), stdout=log, stderr=log)
 
     def kill(self) -> None:
+        """Kill it, if it runs, and close the connection."""
+        self.socket.close()
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
     def connect(self, number: int) -> None:
+        """Connect, as soon as it listens; the next message has a number."""
         ends_s = time.monotonic() + PATIENCE_S
         while True:
             try:
-                self.socket = socket.create_connection(("127.0.0.1", self.port), timeout=30.0)
+                self.dial()
                 return self.greet(number)
             except (OSError, Gone):
                 if time.monotonic() > ends_s:
                     raise
                 time.sleep(0.02)
 
+    def dial(self) -> None:
+        """Open a new connection."""
+        self.socket.close()
+        self.socket = socket.create_connection(("127.0.0.1", self.port), timeout=30.0)
+
     def receive(self) -> bytes:
+        """Return what comes next. Raises `Gone`, `OSError`."""
         data = self.socket.recv(1 << 16)
         if not data:
             raise Gone
@@ -152,9 +166,9 @@ buses:
         greeting = b""
         while len(greeting) < len(HANDSHAKE):
             greeting += self.receive()
-        self._rest, self._since = greeting[len(HANDSHAKE) :], number
-        while not any(isinstance(one, Have) for one in self._said(self._rest)):
-            self._rest = self.receive()
+        rest, self._since = greeting[len(HANDSHAKE) :], number
+        while not any(isinstance(one, Have) for one in self._said(rest)):
+            rest = self.receive()
 
     def _said(self, data: bytes) -> Iterator[object]:
         view = self._decoder.buffer()
@@ -192,7 +206,7 @@ class JetStream(Server):
         return [self.program, "-c", str(file)]
 
     def greet(self, number: int) -> None:
-        self._rest = b""
+        self.begin(number)
         self.until(b"\r\n")
         said = b'CONNECT {"verbose":false}\r\nSUB ack.* 1\r\nSUB api 2\r\nPING\r\n'
         self.socket.sendall(said)
@@ -219,7 +233,7 @@ class JetStream(Server):
                 yield int(line.split()[1][4:])
 
     def held(self) -> set[int]:
-        found, self._rest = set[int](), b""
+        found = set[int]()
         self._ask("CONSUMER.CREATE.kept", {
             "stream_name": "kept", "config": {"deliver_subject": "out", "ack_policy": "none"}
         })  # fmt: skip
@@ -265,10 +279,9 @@ class Mosquitto(Server):
         self._connect(b"away", False)
         self.socket.sendall(b"\x82\x06\0\1\0\1x\1")
         time.sleep(0.1)
-        self.socket.close()
-        self.socket = socket.create_connection(("127.0.0.1", self.port), timeout=30.0)
+        self.dial()
         self._connect(b"client", True)
-        self._rest, self._base = b"", number
+        self.begin(number)
 
     def messages(self, numbers: Sequence[int]) -> bytes:
         head = b"\x32" + bytes([5 + SIZE]) + b"\0\1x"
@@ -284,8 +297,8 @@ class Mosquitto(Server):
             yield self._base
 
     def held(self) -> set[int]:
-        self.socket.close()
-        self.socket = socket.create_connection(("127.0.0.1", self.port), timeout=5.0)
+        self.dial()
+        self.socket.settimeout(5.0)
         self._connect(b"away", False)
         found, data = set[int](), self._early
         try:

@@ -218,6 +218,7 @@ class Gateways(ABC):
             self.processes[name].kill()
             await self.processes[name].wait()
             self.takeovers += 1
+            print(f"takeover {self.takeovers}: {name} was killed", flush=True)
             await asyncio.sleep(_ABSENT_S)
             await self.start(name)
 

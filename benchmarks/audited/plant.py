@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _SEVERAL: Final = re.compile(r"\bon: \[([\w-]+), ([\w-]+(?:, [\w-]+)*)\]")
 _FROZEN_S: Final = 2.0
 _AWAY_S: Final = 0.5
+_APART_S: Final = 3.0
 _END_S: Final = 30.0
 
 
@@ -53,7 +54,7 @@ class Plant:
     async def strike(self, name: str, fault: str) -> None:
         """Let a gateway stand still, or kill it and start it again, or `move` the bridges to others."""
         if fault == "move":
-            return self._move()
+            return await self._move()
         process = self.gateways[name]
         if fault == "freeze":
             process.send_signal(signal.SIGSTOP)
@@ -65,12 +66,16 @@ class Plant:
         await asyncio.sleep(_AWAY_S)
         await self.start(name)
 
-    def _move(self) -> None:
-        """Have another gateway be the best for each bridge, and all gateways read that."""
+    async def _move(self) -> None:
+        """Have another gateway be the best for each bridge, and all gateways read that, one after the other.
+
+        Who reads it opens its bridges anew, and another candidate takes over meanwhile.
+        """
         self._text = _SEVERAL.sub(r"on: [\2, \1]", self._text)
         self.file.write_text(self._text)
         for process in self.gateways.values():
             process.send_signal(signal.SIGHUP)
+            await asyncio.sleep(_APART_S)
 
     async def stop(self) -> None:
         """Interrupt all gateways, and wait for their ends."""

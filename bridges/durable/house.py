@@ -7,16 +7,16 @@ written is a state: messages are live only meanwhile, and the next attempt follo
 import logging
 import time
 from asyncio import AbstractEventLoop, Future
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
 from bridges.durable.ages import Wall
 from bridges.durable.catching_up import AGAIN_S, CatchUp
 from bridges.durable.classes import Classes, Room
-from bridges.durable.decline import Decline
 from bridges.durable.end import KEPT, End
 from bridges.durable.intake import Intake, by_call
+from bridges.durable.looks import Looks
 from bridges.durable.receiver import Memory
 from bridges.durable.sender import Sender
 from bridges.durable.settings import Durable
@@ -38,7 +38,7 @@ from bridges.durable.work import (
 from bridges.durable.worker import Worker
 from bus.errors import words_of
 from bus.journal.files import Files
-from bus.journal.journal import EXPIRED, Backlog, Journal
+from bus.journal.journal import EXPIRED, Journal
 from bus.journal.ranges import Range, RangeSet
 from bus.journal.record import Record
 from bus.wire.batch import Batch
@@ -56,8 +56,8 @@ class House:
 
     `name` is that of this end; `gateways` are those for which the journal is kept. `fault` says why the last
     messages were not taken, "" if they were; until it has opened, they wait. `losses` counts such times after
-    it was open. `memory` is there once it is open. `backlogs` are what is kept for each gateway, as of the
-    last look, and `declines` how they get less. `intake` is what waits for the journal.
+    it was open. `memory` is there once it is open. `intake` is what waits for the journal, and `looks` what
+    is kept in it.
     """
 
     def __init__(
@@ -72,8 +72,7 @@ class House:
         self.name, self.settings, self.gateways = name, settings, tuple(gateways)
         self.fault, self.losses = "", 0
         self.memory: Memory | None = None
-        self.backlogs: Mapping[str, Backlog] = {}
-        self.declines = {one: Decline() for one in self.gateways}
+        self.looks = Looks(self.gateways)
         self._ends: dict[str, End] = {}
         self._senders: dict[str, Sender] = {}  # of all gateways, whether their links are open or not
         self._clock, self._unix_s, self._files = clock, unix_s, files
@@ -88,7 +87,6 @@ class House:
         self._replayed = RangeSet()
         self._is_committing = False
         self._last_commit_s = float("-inf")
-        self._losses: Mapping[str, Mapping[str, int]] = {}
 
     @property
     def ends(self) -> list[End]:
@@ -139,7 +137,8 @@ class House:
             return self._fail(words_of(error), self._try)
         found = self._opened = future.result()
         self.memory = Memory(found.journal.id, found.known)
-        self._losses, self.fault, self.intake.is_open = found.journal.losses, "", True
+        self.looks.begin(found.journal.losses)
+        self.fault, self.intake.is_open = "", True
         self._backlog = self._made_backlog(found)
         self._senders = {name: self._sender(state, found) for name, state in found.ends.items()}
         for end in self._ends.values():
@@ -175,19 +174,13 @@ class House:
                 "bus %s: the journal cannot note what is acknowledged: %s", self.name.bus, words_of(error)
             )
         else:
-            self.backlogs, now_s = future.result().backlogs, self._clock()
-            for name, backlog in self.backlogs.items():
-                self.declines[name].note(now_s, backlog.messages)
+            self.looks.look(future.result(), self._clock())
             self._note(future.result())
         self._later("tick", TICK_S, self._tick)
 
     def _note(self, worked: Worked) -> None:
-        """Count what ends have lost since the last look."""
-        for name, end in self._ends.items():
-            before = self._losses.get(name, {})
-            for reason, count in worked.losses.get(name, {}).items():
-                end.gave_up(count - before.get(reason, 0), reason)
-        self._losses, self._room.size = worked.losses, worked.bytes
+        self.looks.count(worked, self._ends.values())
+        self._room.size = worked.bytes
 
     def when_open(self, call: Callable[[], None]) -> None:
         """Call a function when the journal has opened, if it has not."""
@@ -200,11 +193,8 @@ class House:
             end.begin(self._senders[end.gateway])
 
     def _sender(self, state: EndState, found: Opened) -> Sender:
-        settings = self.settings
-        is_fifo = settings.order == "fifo"
-        return Sender(
-            state.acknowledged, found.journal.next, settings.catch_up, is_fifo, self._replayed.__contains__
-        )
+        share, is_fifo = self.settings.catch_up, self.settings.order == "fifo"
+        return Sender(state.acknowledged, found.journal.next, share, is_fifo, self._replayed.__contains__)
 
     def _made_backlog(self, found: Opened) -> CatchUp | None:
         worker = self._worker

@@ -49,7 +49,7 @@ class ShownJournal:
     def row(self, end: End) -> dict[str, Any]:
         """Return the backlog of an end, as of the last second, as a status has it."""
         house = self._house
-        kept, decline = house.backlogs.get(end.gateway, NOTHING), house.declines[end.gateway]
+        kept, decline = house.looks.backlogs.get(end.gateway, NOTHING), house.looks.declines[end.gateway]
         found: dict[str, Any] = {
             "for": end.gateway,
             "directory": house.settings.directory,

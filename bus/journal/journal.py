@@ -70,8 +70,6 @@ class Journal:
         self.next = 1
         """The number of the next message."""
 
-    # -- opening and closing
-
     def open(self) -> None:
         """Open the journal. Raises `JournalError`, which says what to do; nothing is open then."""
         try:
@@ -143,8 +141,6 @@ class Journal:
             self._files.close(self._lock)
             self._lock = None
 
-    # -- writing
-
     @property
     def segment_bytes(self) -> int:
         """The bytes at which a segment is ended; one call of `append` may go beyond."""
@@ -192,8 +188,6 @@ class Journal:
         if active.size >= self.segment_bytes or is_old:
             self._store.end()
 
-    # -- what other journals numbered
-
     def remember(self, ranges: Iterable[tuple[int, int, int]]) -> None:
         """Remember, on disk, numbers of other journals: each a journal, the first and the last.
 
@@ -212,8 +206,6 @@ class Journal:
     def all_known(self) -> dict[int, RangeSet]:
         """Return the numbers of all other journals that this one had, as they are now."""
         return self._memory.all_known()
-
-    # -- reading
 
     def read(self, number: int, most_bytes: int, until: int = U64_MAX) -> Read:
         """Return records from `number` to before `until`, of some `most_bytes`; go on with `following`.
@@ -240,8 +232,6 @@ class Journal:
     def losses(self) -> dict[str, dict[str, int]]:
         """The messages that each consumer did not get, by reason, since the journal was made."""
         return self._consumers.losses
-
-    # -- giving up
 
     def acknowledge(self, consumer: str, ranges: Iterable[Range]) -> int:
         """Note that a consumer has the numbers in `ranges`; return how many of them are new.
@@ -298,8 +288,6 @@ class Journal:
     def size(self) -> int:
         """The bytes of its segments."""
         return self._store.size
-
-    # -- time
 
     @property
     def running_s(self) -> int:

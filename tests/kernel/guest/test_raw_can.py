@@ -14,12 +14,14 @@ import pytest
 
 from bridges.media.can.listening import trouble
 from bridges.media.can.medium import Can
+from bridges.media.wire import wire_of
 from bridges.protocols.raw.protocol import Raw
-from bus.hub import Hub
+from bus.hub import Hub, came_ns
 from bus.patch import join
 from tests.bridges.protocols.spoken_support import message, told
 from tests.bridges.support import recorder, say
 from tests.helpers.peers import until
+from tests.helpers.wires import Heard
 from tests.kernel.guest.support import (
     PATIENCE_S,
     attach_pair,
@@ -99,6 +101,27 @@ async def test_what_cangen_makes_crosses_in_order_once(tmp_path: Path) -> None:
         assert await lines(there, 100) == before[:100]
         await until(lambda: b.stats.sent == count + 100, PATIENCE_S)
         assert a.stats.rejected == b.stats.rejected == b.stats.dropped == {}
+
+
+async def test_each_frame_has_the_time_that_candump_writes() -> None:
+    """To the microsecond, at a hub's tap and at one of the wire, whether it came or was sent."""
+    hub, came, wire = Hub(), list[int](), Heard()
+    hub.tap(lambda batch, pipe: came.extend(came_ns(pipe)))
+    async with candump("vcan0") as here:
+        with raw_link(hub, "vcan0") as link:
+            tap = wire_of(link)
+            assert tap is not None
+            tap.tap(wire)
+            await until(lambda: link.state == "up", PATIENCE_S)
+            for number in range(5):
+                await cansend("vcan0", f"{number:03X}#00")
+            say(hub, None, message("car/0x6", b"x"))
+            await until(lambda: len(came) == 5 and len(wire.times_ns) == 6, PATIENCE_S)
+        written = [
+            (await asyncio.wait_for(here.readline(), PATIENCE_S)).split()[0].decode() for _ in range(6)
+        ]
+    assert written == [f"({ns // 10**9}.{ns // 1000 % 10**6:06})" for ns in wire.times_ns]
+    assert came == wire.times_ns[:5]
 
 
 def with_mark(frame: str) -> str:

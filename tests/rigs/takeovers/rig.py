@@ -24,8 +24,8 @@ _ASK_S = 0.02  # between two looks at a status
 PATIENCE_S = 120.0  # of the rig with processes, on a machine that is starved
 BROKERS = ("br-1", "br-2")
 _GATEWAYS = ("gw-a", "gw-b")
-_KEPT = {"waiting", "heard", "fenced"}
-"""What is no loss: it waits in a window, another gateway sent it, or it went from a queue to the window."""
+KEPT = {"waiting", "heard", "fenced", "standby", "duplicate", "echo", "late"}
+"""What is no loss: it waits in a window, another gateway sent it or sends it, or it is there already."""
 FORWARDING = ("active", "orphan", "parallel")
 """The roles of a gateway that forwards."""
 
@@ -140,10 +140,11 @@ def _drops(status: dict[str, Any]) -> Counter[str]:
     """Return what a gateway says that it gave up: in the windows of its bridges, and at its links."""
     found = Counter[str]()
     for candidate in status["candidates"]:
-        found.update({reason: n for reason, n in candidate.get("window", {}).items() if reason not in _KEPT})
+        found.update(candidate.get("window", {}))
     for row in (row for hub in status["hubs"] for row in hub["links"]):
-        found.update({reason: n for reason, n in row["dropped"].items() if reason not in _KEPT})
-    return found
+        found.update(row["dropped"])
+        found.update(row["rejected"])
+    return Counter({reason: n for reason, n in found.items() if reason not in KEPT})
 
 
 SITE = """\

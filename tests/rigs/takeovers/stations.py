@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import Counter
 from math import inf
 from struct import Struct
 from typing import Final
@@ -20,7 +21,7 @@ from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import Envelope, split, wrap
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
-from tests.rigs.takeovers.rig import Rig
+from tests.rigs.takeovers.rig import KEPT, Rig
 
 BODY = Struct(">I")
 PATTERN = Pattern("motor")
@@ -52,6 +53,10 @@ class Notes:
         else:
             self.heard.setdefault(number, []).append(now)
 
+    def drops(self) -> Counter[str]:
+        """Count what this end itself has given up, by reason."""
+        return Counter()
+
     def close(self) -> None:
         """Stop, and hear nothing more."""
         raise NotImplementedError
@@ -75,6 +80,14 @@ class Station(Notes, Pipe):
         message = wrap(frame, Envelope(self._origin, len(self.sent))) if self._envelopes else frame
         self.sent.append(now)
         self.hub.publish(from_payloads([message]), self)
+
+    def drops(self) -> Counter[str]:
+        """Count what this end has given up, or refused, at its link."""
+        found = Counter[str]()
+        for account in self.hub.accounts().values():
+            found.update(account.stats.dropped)
+            found.update(account.stats.rejected)
+        return Counter({f"{reason} at an end": n for reason, n in found.items() if reason not in KEPT})
 
     def body(self, number: int) -> bytes:
         """Return the data of a frame."""

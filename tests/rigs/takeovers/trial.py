@@ -4,6 +4,7 @@ import asyncio
 import random
 import signal
 import tempfile
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from math import inf
 from pathlib import Path
@@ -30,7 +31,7 @@ class Trial(Faults[[Program, Program], Awaitable[None]]):
         """Cause a fault at a random moment, undo it, and account for every frame since just before."""
         rig = self.rig
         await self._calm(fault)
-        marks, drops = self.load.mark(), rig.drops()
+        marks, drops = self.load.mark(), self._drops()
         active = rig.active()
         assert active is not None
         other = rig.other(active)
@@ -40,16 +41,19 @@ class Trial(Faults[[Program, Program], Awaitable[None]]):
         except TimeoutError as error:
             note = str(error)
         outcome = await self.load.account(fault, marks, self.over_s, begun_s)
-        outcome.note, outcome.counted = note, dict(rig.drops() - drops)
+        outcome.note, outcome.counted = note, dict(self._drops() - drops)
         return outcome
 
     async def rest(self, quiet_s: float) -> Outcome:
         """Let quiet time pass, and account for its frames as for those of a fault."""
-        marks, drops = self.load.mark(), self.rig.drops()
+        marks, drops = self.load.mark(), self._drops()
         await asyncio.sleep(quiet_s)
         outcome = await self.load.account("quiet", marks, asyncio.get_running_loop().time())
-        outcome.counted = dict(self.rig.drops() - drops)
+        outcome.counted = dict(self._drops() - drops)
         return outcome
+
+    def _drops(self) -> Counter[str]:
+        return self.rig.drops() + self.load.near.drops() + self.load.far.drops()
 
     async def _calm(self, fault: str) -> None:
         """Wait until one gateway forwards, the other is ready and both reach all brokers, and still are after
