@@ -65,6 +65,7 @@ class _Selector(selectors.EpollSelector):
         before = self.get_key(fileobj)
         if before.data[0] is not data[0]:
             self.readers.pop(before.fd, None)
+        del self._keys[before.fd]  # it is registered no more if that fails
         key = super().modify(fileobj, events, data)
         self._keys[key.fd] = key
         return key

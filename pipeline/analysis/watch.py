@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from pipeline.signals.blocks import Wanted
+
 _FILES: Final = 64  # files in one batch
 _AGE: Final = "36500d"  # Spark leaves out files a week older than the newest, and says nothing
 _LOOK_S: Final = 0.2
@@ -48,9 +50,15 @@ _OURS: Final = f"{PipelineError.__module__}.{PipelineError.__qualname__}: "
 
 
 def start(
-    spark: "SparkSession", where: str, options: argparse.Namespace, sink: Sink | None = None
+    spark: "SparkSession",
+    where: str,
+    options: argparse.Namespace,
+    sink: Sink | None = None,
+    wanted: "Wanted | None" = None,
 ) -> "list[StreamingQuery]":
-    """Start one query for the tables, and one for alerts if there is a rule; they go to a `sink` if given."""
+    """Start one query for the tables, and one for alerts if there is a rule; they go to a `sink` if given.
+
+    The signals that are `wanted` are a table, too."""
     spark.conf.set("spark.sql.shuffle.partitions", _PARTITIONS)
     rows, output = stream(spark, where), Path(options.output)
     if not is_remote(where) and (output / "checkpoint/tables/sources").exists():
@@ -59,7 +67,7 @@ def start(
         )
     queries = [
         rows.writeStream.queryName("tables")
-        .foreachBatch(tables(output, options.seconds))
+        .foreachBatch(tables(output, options.seconds, wanted))
         .option("checkpointLocation", str(output / "checkpoint" / "tables"))
         .trigger(**_trigger(options.once, options.every_s))
         .start()
@@ -87,8 +95,10 @@ def stream(spark: "SparkSession", where: str) -> "DataFrame":
     return reader.option("maxFileAge", _AGE).option("pathGlobFilter", f"*{FILE_SUFFIX}").parquet(where)
 
 
-def tables(output: Path, seconds: float) -> "Callable[[DataFrame, int], None]":
-    """Make the function that writes a batch: its rates, and the last values up to it."""
+def tables(
+    output: Path, seconds: float, wanted: "Wanted | None" = None
+) -> "Callable[[DataFrame, int], None]":
+    """Make the function that writes a batch: its rates, the last values up to it, and its signals."""
 
     def batch(rows: "DataFrame", number: int) -> None:
         cached = rows.persist()
@@ -96,6 +106,8 @@ def tables(output: Path, seconds: float) -> "Callable[[DataFrame, int], None]":
             str(output / "rates" / f"batch={number}")
         )
         watched.merge(rows.sparkSession, output / "rates", number, watched.summed)
+        if wanted is not None:
+            _write_signals(cached, wanted, output / "signals", number)
         found = newest(cached)
         earlier = {one: path for one, path in watched.batches(output / "last").items() if one < number}
         if earlier:
@@ -108,6 +120,15 @@ def tables(output: Path, seconds: float) -> "Callable[[DataFrame, int], None]":
         cached.unpersist()
 
     return batch
+
+
+def _write_signals(rows: "DataFrame", wanted: "Wanted", place: Path, number: int) -> None:
+    """Write the values in the messages of a batch, a row each."""
+    from pipeline.signals.pieces import of_rows
+    from pipeline.signals.work import Long
+
+    of_rows(rows, wanted, Long()).write.mode("overwrite").parquet(str(place / f"batch={number}"))
+    watched.merge(rows.sparkSession, place, number, lambda some: some)
 
 
 def alerts(rows: "DataFrame", rule: str, late_s: float, own: Pattern) -> "DataFrame":

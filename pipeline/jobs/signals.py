@@ -84,6 +84,14 @@ def values(options: argparse.Namespace, capture: OpenCapture) -> "DataFrame":
     return done(_source(capture), complete(decoding(options), capture), Long())
 
 
+def followed(options: argparse.Namespace, capture: OpenCapture) -> "Wanted":
+    """Return what is wanted of a capture that goes on: all messages that come in, whoever hears them."""
+    from pipeline.signals.databases import roots
+
+    known = tuple(roots(sorted(capture.names.roots)))
+    return decoding(options)._replace(roots=known, names=capture.names)
+
+
 def busiest(options: argparse.Namespace, capture: OpenCapture, seconds: float, count: int) -> "DataFrame":
     """Return windows of the signals with most values."""
     from pipeline.analysis import signals

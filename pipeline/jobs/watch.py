@@ -12,6 +12,7 @@ from typing import Final
 from capture.files import CAPTURE
 from pipeline.errors import PipelineError
 from pipeline.input import read
+from pipeline.jobs import signals
 from pipeline.jobs.ranges import above
 from pipeline.jobs.record import Job, OpenCapture, option
 from pipeline.output import place
@@ -26,6 +27,9 @@ def prepare(options: argparse.Namespace) -> None:
     Raises `PipelineError`.
     """
     chosen(options)
+    if (options.dbc or options.form) and not options.signals:
+        raise PipelineError("--dbc and --form are for --signals: give it too")
+    signals.check(options)
     if options.live and not read.is_remote(options.directory):
         place.check(options.directory)
         Path(options.directory).mkdir(parents=True, exist_ok=True)
@@ -39,7 +43,8 @@ def run(options: argparse.Namespace, capture: OpenCapture) -> int:
         return show(options, capture)
     sink = chosen(options)
     with recording(options.live, capture.directory) as is_on:
-        queries = watch.start(capture.spark, capture.directory, options, sink)
+        wanted = signals.followed(options, capture) if options.signals else None
+        queries = watch.start(capture.spark, capture.directory, options, sink, wanted)
         try:
             watch.follow(queries, capture.tell, warn=Progress(quiet=False), is_on=is_on)
         except KeyboardInterrupt:
@@ -113,6 +118,8 @@ JOB: Final = Job(
         ),
         option("--late-s", type=above(0), default=600.0, metavar="S", help="how late a file may land (600)"),
         option("--live", metavar="ENDPOINT", help="record this bus or medium into DIRECTORY meanwhile"),
+        option("--signals", action="store_true", help="also write the values in messages, a row each"),
+        *signals.DECODING,
         option("--once", action="store_true", help="take what is there, and end"),
         option("--show", action="store_true", help="print what a watch has written to --output, and end"),
     ),

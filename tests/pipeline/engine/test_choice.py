@@ -1,5 +1,9 @@
 """Which engine a command takes, and where: by its options, the environment and what is installed."""
 
+import re
+import tomllib
+from itertools import combinations
+
 import pytest
 
 pytest.importorskip("pyspark")
@@ -9,6 +13,7 @@ from pipeline.engine import jars, sail
 from pipeline.engine.choice import SAIL, SPARK, VARIABLE, Where, decide
 from pipeline.engine.session import ALWAYS, ASKED, QUIET, SOUND, for_local, settings
 from pipeline.errors import PipelineError
+from tests.helpers import ROOT
 
 
 def chosen(*words: str, able: bool = True) -> Where:
@@ -134,3 +139,28 @@ def test_two_versions_of_pyspark_over_each_other_are_refused_with_the_way_out(
         chosen()
     assert "pyspark 4.3.0 and pyspark-client 4.2.0 are installed over each other" in str(told.value)
     assert str(told.value).endswith("install 'buscoupler[engines]'")
+
+
+def brought(extras: dict[str, list[str]], name: str) -> set[str]:
+    """The distributions that an extra asks for, those of other extras with them."""
+    found = set[str]()
+    for word in extras[name]:
+        if ours := re.match(r"buscoupler\[(.*?)\]", word):
+            found |= {one for other in ours[1].split(",") for one in brought(extras, other)}
+        else:
+            found.add(re.split(r"[\[<>=!~; ]", word)[0])
+    return found
+
+
+def test_no_two_extras_bring_pyspark_twice_but_those_that_the_page_and_commands_name() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    both = {"pyspark", "pyspark-client"}
+    alone = {name: brought(extras, name) for name in extras}
+    assert not [name for name, its in alone.items() if both <= its]
+    spark = {name for name, its in alone.items() if "pyspark" in its}
+    fighting = {
+        frozenset(pair) for pair in combinations(extras, 2) if both <= alone[pair[0]] | alone[pair[1]]
+    }
+    assert fighting == {frozenset(("sail", name)) for name in spark}
+    assert spark >= {"pipeline", "connect", "engines"}
+    assert "never `sail` beside `pipeline` or `connect`" in (ROOT / "docs" / "pipeline.md").read_text()

@@ -56,7 +56,7 @@ def names_file(capture: OpenCapture) -> str:
 
 
 def test_jobs_with_tokens_take_names() -> None:
-    assert WITH_NAMES == ["audit", "rates", "last", "failovers", "report", "tokens"]
+    assert WITH_NAMES == ["audit", "rates", "last", "failovers", "signals", "report", "sql", "tokens"]
 
 
 @pytest.mark.parametrize("name", NAMING)

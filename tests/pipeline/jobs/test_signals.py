@@ -11,11 +11,13 @@ pytest.importorskip("cantools")
 
 from bus.names import Names
 from capture.names import beside
+from pipeline.analysis.watch import tables
 from pipeline.engine.choice import SAIL, SPARK
 from pipeline.errors import PipelineError
 from pipeline.input import read
 from pipeline.jobs import find
 from pipeline.jobs.record import OpenCapture
+from pipeline.jobs.signals import followed
 from pipeline.output.tables import Progress
 from tests.bridges.protocols.dbc.dbc_support import CAR, written
 from tests.pipeline.signals.signals_support import MS, START_NS, Seen, capture_of
@@ -56,8 +58,8 @@ def answers(spark: "SparkSession", root: Path, *words: str) -> list[list[dict[st
     JOB.prepare(options)
     days = read.root(str(root))
     capture = OpenCapture(spark, days, Progress(quiet=True), Names(beside(Path(days))))
-    tables = JOB.tables(options, capture)
-    return [[row.asDict() for row in table.frame.collect()] for table in tables]
+    found = JOB.tables(options, capture)
+    return [[row.asDict() for row in table.frame.collect()] for table in found]
 
 
 @pytest.mark.engines(SPARK, SAIL)
@@ -79,6 +81,18 @@ def test_each_signal_has_its_sums(spark: "SparkSession", root: Path) -> None:
     assert (gear["last"], gear["last_text"], gear["outside"]) == (3.0, "Drive", 0)
     assert by_name["gw-a", "bus hall", "tank", "level"]["rows"] == 8
     assert len(list(out.glob("date=*/gateway=*/*.parquet"))) == 2
+
+
+def test_a_watch_writes_the_values_of_each_batch(spark: "SparkSession", root: Path, tmp_path: Path) -> None:
+    options = find("watch").parsed(str(root), "--output", "x", "--signals", "--dbc", str(root / "car.dbc"))
+    days = str(root / "capture")
+    capture = OpenCapture(spark, days, Progress(quiet=True), Names(beside(Path(days))))
+    write = tables(tmp_path, 10.0, followed(options, capture))
+    write(read.read(spark, days).where("gateway = 'gw-b'"), 1)
+    found = spark.read.parquet(str(tmp_path / "signals" / "batch=1")).collect()
+    assert sorted((row.pattern, row.signal, row.value, row.text) for row in found) == [
+        ("car/Gearbox", "Gear", 2.0, "Neutral"), ("car/Gearbox", "Oil", 7.0, None),
+    ]  # fmt: skip
 
 
 @pytest.mark.engines(SAIL)
