@@ -98,13 +98,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _command(words: list[str]) -> int:
-    selected = _selected(words)
-    options = parser(selected).parse_args(words)
-    log.start(options.log, options.verbose)
-    command = import_module(commands(selected)[options.command].module)
     try:
-        with interrupts.raised():  # before it nothing is open that a signal has to close
-            return int(command.run(options))
+        with interrupts.raised():
+            selected = _selected(words)
+            options = parser(selected).parse_args(words)
+            log.start(options.log, options.verbose)
+            return int(import_module(commands(selected)[options.command].module).run(options))
     except BaseException as error:
         if (stop := interrupts.behind(error)) is None:
             raise

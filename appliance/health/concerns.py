@@ -1,4 +1,4 @@
-"""What is wrong with the links, roles and recorders of a gateway now. Pure."""
+"""The concerns about the links, roles and recorders of a gateway: what is wrong with them now. Pure."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final

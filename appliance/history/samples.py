@@ -1,4 +1,4 @@
-"""What is sampled of a gateway once a second, for its curves. Pure."""
+"""The samples that are taken of a gateway once a second, for its curves. Pure."""
 
 from collections.abc import Iterable, Mapping
 from itertools import islice

@@ -32,7 +32,7 @@ def run_loop(
 
 
 class _Stopping:
-    """What a signal does to a coroutine. `number` is the first signal, 0 before it."""
+    """The cancellation of a coroutine by signals. `number` is the first signal, 0 before it."""
 
     def __init__(self) -> None:
         self.number = 0

@@ -1,4 +1,4 @@
-"""What `top` shows on a terminal: a head that stays, as much of the text as fits, and the keys. Pure."""
+"""The screen of `top` on a terminal: a head that stays, as much of the text as fits, and the keys. Pure."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, get_args

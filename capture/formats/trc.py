@@ -6,7 +6,7 @@ number of days since 1899-12-30, taken as UTC.
 
 import re
 from collections.abc import Iterator
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, BinaryIO, Final
 
 from bus.wire.identifier import EXTENDED, IDENTIFIER, REMOTE, STANDARD_MAX
@@ -18,6 +18,7 @@ _OF_VERSION: Final = {
     "1.0": "N,O,I,L,D", "1.1": "N,O,d,I,L,D", "1.2": "N,O,B,d,I,L,D", "1.3": "N,O,B,d,I,R,L,D",
     "2.0": "N,O,T,I,d,l,D", "2.1": "N,O,T,B,I,d,R,L,D",
 }  # fmt: skip
+_DAYS_MAX: Final = 100_000  # the year 2173
 _EPOCH_DAYS: Final = 25_569  # from 1899-12-30 to 1970
 _DAY_NS: Final = 86_400 * 10**9
 _FD_MARKS: Final = {"FD": 0, "FB": SWITCH, "FE": SWITCH | STATE, "BI": STATE}
@@ -52,7 +53,7 @@ class _Trace:
             return
         try:
             known = self._head(line) if line[0] == ";" else self._frame(line)
-        except (ValueError, OverflowError, KeyError, InvalidOperation):
+        except (ValueError, KeyError, ArithmeticError):  # those of Decimal too
             known = False
         if not known:
             self._told.leave(_BAD, 1, line)
@@ -64,7 +65,10 @@ class _Trace:
         elif key == ";$COLUMNS":
             self._columns = [word.strip() for word in value.split(",")]
         elif key == ";$STARTTIME":
-            self._begin_ns = int((Decimal(value.strip()) - _EPOCH_DAYS) * _DAY_NS + Decimal("0.5"))
+            days = Decimal(value.strip())
+            if not 0 <= days < _DAYS_MAX:  # a larger number would take long to become an integer
+                raise ValueError(value)
+            self._begin_ns = int((days - _EPOCH_DAYS) * _DAY_NS + Decimal("0.5"))
         return True
 
     def _frame(self, line: str) -> bool:

@@ -137,7 +137,7 @@ def _typed() -> Iterator[str]:
 JOB: Final = Job(
     name="sql",
     help="ask a capture by Spark SQL: views frames, signals, events, ledgers and findings",
-    examples=("buscoupler pipeline sql capture -e 'SELECT bus, count(*) FROM frames GROUP BY bus'",),
+    examples=("buscoupler pipeline sql capture -e 'SELECT count(*) FROM frames'",),
     options=(
         option(
             "-e", "--execute", action="append", default=[], metavar="QUERY", help="answer this, and end"

@@ -103,7 +103,7 @@ def test_a_misspelt_word_has_a_hint(words: list[str], hint: str, capsys: pytest.
     assert hint in refused(words, capsys)
 
 
-@pytest.mark.parametrize("words", [["capture", "--output", "x"], ["capture", "--listen"]], ids=str)
+@pytest.mark.parametrize("words", [["capture", "--output", "x"], ["capture", "--quiet"]], ids=str)
 def test_what_is_no_slip_has_no_hint(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean" not in refused(words, capsys)
 

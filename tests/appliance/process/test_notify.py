@@ -44,8 +44,9 @@ class ServiceManager:
         return self.hear().count(notify.ALIVE)
 
     def states(self) -> list[str]:
-        """Return what was said, without beats and times."""
-        return [word for word in self.hear() if word != notify.ALIVE and not word.startswith("MONOTONIC")]
+        """Return what was said, without beats, times and the health."""
+        others = (notify.ALIVE, "MONOTONIC", "STATUS=")
+        return [word for word in self.hear() if not word.startswith(others)]
 
     def close(self) -> None:
         self._sock.close()
@@ -100,6 +101,7 @@ async def test_a_reload_is_told_and_possible_as_soon_as_it_is_ready(
         assert await asyncio.to_thread(reload, door, Request(), 20.0) is not None
         await until(lambda: manager.states() == ["READY=1", "RELOADING=1", "READY=1"])
         assert any(word.startswith("MONOTONIC_USEC=") for word in manager.words)
+        await until(lambda: "STATUS=ok" in manager.hear())
     manager.close()
 
 

@@ -119,7 +119,7 @@ def test_a_fault_from_before_the_page_was_opened_is_on_the_curve(tmp_path: Path)
     with running(file, "gw-a"), browser() as page:
         opened(page, url)
         page.until("document.title.startsWith('▲ trouble')", 60)
-        page.run("location.reload()")
+        opened(page, url)
         page.until("window.buscouplerCurves?.()[0]?.some(([, points]) => points > 3)", 60)
         page.until("document.querySelectorAll('.legend button').length > 0")
         assert "left" in page.run("document.querySelector('[data-list=reasons]').innerText")
