@@ -9,7 +9,7 @@ from capture.formats.format import Format
 
 PCAPNG: Final = Format(
     key="pcapng",
-    help="pcapng of all rows, for Wireshark; SocketCAN's is read, too",
+    help="all rows, for Wireshark; SocketCAN's is read, too",
     suffixes=(".pcapng", ".ntar"),
     reads="capture.formats.pcap:read",
     signs=(b"\x0a\x0d\x0d\x0a",),
