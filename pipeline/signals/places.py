@@ -26,8 +26,8 @@ def chosen(taken: "Iterable[Row]", by_wire: bool) -> dict[str, frozenset[Place]]
 
     Messages count where they were received from a segment: there they enter. At a bus without a bridge that
     was recorded on its gateway, messages that the gateway itself sent count too. If several hubs heard a
-    segment, the one with most rows counts. With `by_wire`, CAN frames on a wire count instead of the messages
-    of its segment.
+    segment, the one with most rows counts, of equal ones the first by its name. With `by_wire`, CAN frames
+    on a wire count instead of the messages of its segment.
     """
     rows = dict[tuple[str, Place], int]()
     for row in taken:
@@ -37,7 +37,7 @@ def chosen(taken: "Iterable[Row]", by_wire: bool) -> dict[str, frozenset[Place]]
     bridged = {gateway for gateway, place in rows if place.hub.startswith(BRIDGE)}
     wires = {(gateway, place.bus) for gateway, place in rows if place.kind == Kind.WIRE} if by_wire else set()
     best = dict[tuple[str, str, int], tuple[int, Place]]()
-    for (gateway, place), count in rows.items():
+    for (gateway, place), count in sorted(rows.items()):
         side = gateway, place.bus, place.dir
         if place.kind == Kind.WIRE:
             counts = by_wire

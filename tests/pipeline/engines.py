@@ -7,6 +7,7 @@ A process works with one of them at a time, because pyspark does. So what runs o
 import contextlib
 import io
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -128,6 +129,7 @@ def of_process() -> Engines:
 def _started(connect_port: int, writes_archive: bool) -> session.Local | None:
     """Start Spark's Java, which also serves Connect if there is a port for it. Raises `PipelineError` if
     there is no Java."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # of the workers of Connect's clients
     before = os.environ.get(_JAVA_OPTIONS)
     settings = {
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",

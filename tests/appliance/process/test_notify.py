@@ -4,8 +4,9 @@ import asyncio
 import signal
 import socket
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -44,19 +45,30 @@ class ServiceManager:
         return self.hear().count(notify.ALIVE)
 
     def states(self) -> list[str]:
-        """Return what was said, without beats, times and the health."""
-        others = (notify.ALIVE, "MONOTONIC", "STATUS=")
-        return [word for word in self.hear() if not word.startswith(others)]
+        """Return what was said, without beats, times and health."""
+        beside = notify.ALIVE, "MONOTONIC", "STATUS"
+        return [word for word in self.hear() if not word.startswith(beside)]
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._sock.close()
 
 
 @pytest.fixture(params=["path", "abstract"])
 def manager(request: pytest.FixtureRequest, socket_path: Path) -> Iterator[ServiceManager]:
-    made = ServiceManager(str(socket_path) if request.param == "path" else f"@{socket_path}")
-    yield made
-    made.close()
+    with ServiceManager(str(socket_path) if request.param == "path" else f"@{socket_path}") as made:
+        yield made
+
+
+@pytest.fixture
+def managers(tmp_path: Path) -> Iterator[dict[str, ServiceManager]]:
+    with ExitStack() as stack:
+        yield {
+            name: stack.enter_context(ServiceManager(f"@{tmp_path}/{name}"))
+            for name in ("hub", "gw-a", "gw-b")
+        }
 
 
 @asynccontextmanager
@@ -89,9 +101,8 @@ async def test_it_is_told_of_the_start_each_beat_and_the_end(manager: ServiceMan
 
 
 async def test_a_reload_is_told_and_possible_as_soon_as_it_is_ready(
-    tmp_path: Path, socket_path: Path
+    tmp_path: Path, manager: ServiceManager
 ) -> None:
-    manager = ServiceManager(str(socket_path))
     file = tmp_path / "t.yaml"
     file.write_text(PAIR.format(*[free_port() for _ in range(3)]))
     where = "--run-directory", str(tmp_path / "r")
@@ -101,16 +112,13 @@ async def test_a_reload_is_told_and_possible_as_soon_as_it_is_ready(
         assert await asyncio.to_thread(reload, door, Request(), 20.0) is not None
         await until(lambda: manager.states() == ["READY=1", "RELOADING=1", "READY=1"])
         assert any(word.startswith("MONOTONIC_USEC=") for word in manager.words)
-        await until(lambda: "STATUS=ok" in manager.hear())
-    manager.close()
 
 
 async def test_a_loop_that_stands_still_says_nothing_and_its_lease_goes_to_another_before_it_is_restarted(
-    tmp_path: Path,
+    tmp_path: Path, managers: dict[str, ServiceManager]
 ) -> None:
     file = tmp_path / "t.yaml"
     file.write_text(PAIR.format(*[free_port() for _ in range(3)]))
-    managers = {name: ServiceManager(f"@{tmp_path}/{name}") for name in ("hub", "gw-a", "gw-b")}
 
     def run(name: str) -> AbstractAsyncContextManager[asyncio.subprocess.Process]:
         where = "--run-directory", str(tmp_path / name)
@@ -137,19 +145,17 @@ async def test_a_loop_that_stands_still_says_nothing_and_its_lease_goes_to_anoth
             first.send_signal(signal.SIGCONT)
             await until(lambda: managers["gw-a"].beats() > before)
             await until(lambda: role("gw-a") != "active" or role("gw-b") != "active")
-    for manager in managers.values():
-        manager.close()
 
 
-async def test_a_process_that_the_watchdog_ends_shows_where_it_stood_still(socket_path: Path) -> None:
-    manager = ServiceManager(str(socket_path))
+async def test_a_process_that_the_watchdog_ends_shows_where_it_stood_still(
+    manager: ServiceManager,
+) -> None:
     async with started(manager, "device", f"tcp://127.0.0.1:{free_port()}") as program:
         await until(lambda: manager.states() == ["READY=1"])
         program.send_signal(signal.SIGABRT)
         _, errors = await program.communicate()
     assert b"most recent call first" in errors
     assert b"in _serve" in errors or b"in run_forever" in errors
-    manager.close()
 
 
 def test_nothing_is_sent_without_a_manager(monkeypatch: pytest.MonkeyPatch, socket_path: Path) -> None:

@@ -16,9 +16,9 @@ SECONDS: Final = 1.0
 
 
 def options(output: Path, **more: object) -> argparse.Namespace:
-    common = {"output": str(output), "alert": None, "to": None, "pattern": "alert", "seconds": SECONDS}
-    places = {"post": None, "pipe": None, "call": None, "show": False, "live": None, "every_s": 5.0}
-    return argparse.Namespace(**{**common, **places, "late_s": 600.0, "once": True, "quiet": True, **more})
+    """Return the options of a command line, with `more` in their place."""
+    made = JOB.parsed("capture", "--output", str(output), "--seconds", str(SECONDS), "--once", "--quiet")
+    return argparse.Namespace(**vars(made) | more)
 
 
 def run(options: argparse.Namespace, spark: "SparkSession", where: str) -> int:

@@ -289,4 +289,6 @@ def test_an_error_of_ours_is_found_in_the_words_of_an_engine() -> None:
     stack = (
         "[X] Failed: Traceback (most recent call last):\n  File x\nModuleNotFoundError: No module named 'y'"
     )
-    assert cause_of(stack) == "ModuleNotFoundError: No module named 'y'"
+    preface = "\n  An exception was thrown from the Python worker. Please see the stack trace below.\n"
+    for words in (stack, preface + stack):
+        assert cause_of(words) == "ModuleNotFoundError: No module named 'y'"

@@ -44,6 +44,11 @@ def test_of_hubs_that_heard_one_segment_that_with_most_rows_counts() -> None:
     }
 
 
+def test_hubs_with_equally_many_rows_give_one_choice_in_any_order() -> None:
+    rows = Row("bus hall", "bus hall"), Row("bridge x", "bus hall")
+    assert places(*rows) == places(*reversed(rows)) == {("bridge x", "bus hall", 0, 0)}
+
+
 def test_where_no_bridge_was_recorded_what_the_gateway_sent_counts() -> None:
     assert places(Row("bus hall", "bus hall", 1), Row("bridge x", "can can0", gateway="gw-b")) == {
         ("bus hall", "bus hall", 1, 0)

@@ -20,6 +20,7 @@ pytest.importorskip("pyspark")
 from pyarrow.parquet import read_schema
 
 from bridges.protocols.raw.translator import RawTranslator
+from bridges.protocols.translator import Translator
 from bus.wire.frame import PUB, pack
 from bus.wire.notation import pattern_of
 from capture.pcapng import Packet
@@ -231,6 +232,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RawTranslator, "receive", forgets)
+        patch.setattr(RawTranslator, "receive_stamped", Translator.receive_stamped)  # by `receive`
         asyncio.run(run(folder))
     (file,) = files_in(folder)
     hubs = json.loads(read_schema(file).metadata[META_TOPOLOGY.encode()])
