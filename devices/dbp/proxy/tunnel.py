@@ -292,4 +292,5 @@ class Tunnel:
         self._streams.clear()
         for task in list(self._tasks):
             task.cancel()
-        self._writer.close()
+        if not self._writer.is_closing():  # after a second close() of TLS, abort() would do nothing (3.11)
+            self._writer.close()
