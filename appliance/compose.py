@@ -24,7 +24,7 @@ from appliance.status.view import Around, Besides, Sampled, View
 from appliance.web.service import Prepared, StatusPage
 from appliance.web.service import prepare as prepare_page
 from bus.hub import Hub, Link
-from bus.names import Names
+from bus.names import table_of
 from bus.transports import budget, seats
 from topologies.model import Topology
 from topologies.picture.drawing import draw
@@ -75,7 +75,6 @@ class Appliance:
         self.page, self._prepared = StatusPage(resolved.here.address), prepare_page(resolved.here.status)
         self.neighbours, self._transit = Neighbours(self.gateway), Transit()
         self._drawing: dict[str, Any] | None = None
-        self._shown = resolved, Names(resolved.names)
 
     @property
     def topology(self) -> Topology:
@@ -134,8 +133,7 @@ class Appliance:
         """Go on with the curves, which only the page shows."""
         self._recording.look(
             now_s, time.time_ns, self.monitor.rates.now,
-            lambda: {hub.name: hub.accounts() for hub in self.hubs()},
-            self._transit.as_records, self._values,
+            self.monitor.accounts, self._transit.as_records, self._values,
         )  # fmt: skip
 
     def _values(self) -> list[dict[str, Any]]:
@@ -143,14 +141,8 @@ class Appliance:
         reports = [service.report() for part in self.parts.values() for service in part.services]
         if not any(report.values for report in reports):
             return []
-        rows = values_of(reports, self._shown_names(), self.resolved.quantities)["values"]
+        rows = values_of(reports, table_of(tuple(self.names)), self.resolved.quantities)["values"]
         return list(rows)
-
-    def _shown_names(self) -> Names:
-        """Return the names of tokens, which are worked out once for each topology."""
-        if self._shown[0] is not self.resolved:
-            self._shown = self.resolved, Names(self.names)
-        return self._shown[1]
 
     def _concerns(self, now_s: float) -> Iterator[Concern]:
         """Yield what is wrong now, in this process and with the gateways that brokers here have heard."""

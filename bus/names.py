@@ -6,6 +6,7 @@ for none: it says that behind the pattern before it come identifiers of CAN fram
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final
 
 from bus import asking, events, logs
@@ -51,6 +52,12 @@ def lines_of(names: Iterable[str]) -> Iterator[str]:
 def texts(names: Iterable[int | str]) -> list[str]:
     """Return the names among names and numbers, each once."""
     return [name for name in dict.fromkeys(names) if isinstance(name, str)]
+
+
+@lru_cache(maxsize=2)
+def table_of(names: tuple[str, ...]) -> "Names":
+    """Return the table of some names: the same for the same ones, as a status needs it each second."""
+    return Names(names)
 
 
 class Names:

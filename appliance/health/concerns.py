@@ -7,6 +7,7 @@ from appliance.status.health import Concern, Word
 from appliance.status.rows import LinkRow
 from appliance.status.silent import HEARD_MS
 from appliance.status.view import ShownPart
+from appliance.status.words import counted
 from bus.hub import Hub, LinkView
 from bus.watch.watched import WatchedHub
 
@@ -39,8 +40,7 @@ def of_drops(drops: Mapping[str, tuple[float, Mapping[str, int]]], now_s: float)
     """Yield links that dropped messages within the last `RECENT_S`. `drops`: when, and counts by reason."""
     for name, (at_s, counts) in drops.items():
         if now_s - at_s < RECENT_S:
-            words = ", ".join(f"{reason} {count}" for reason, count in counts.items())
-            yield Concern("degraded", name, f"messages were dropped: {words}")
+            yield Concern("degraded", name, f"messages were dropped: {counted(counts)}")
 
 
 def of_loops(hubs: Iterable[Hub]) -> Iterator[Concern]:

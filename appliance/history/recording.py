@@ -25,14 +25,14 @@ class Recording:
         now_s: float,
         time_ns: Callable[[], int],
         rates: Mapping[RowKey, Rate],
-        accounts: Callable[[], Accounts],
+        accounts: Accounts,
         transit: Callable[[], Iterable[Mapping[str, Any]]],
         values: Callable[[], Iterable[Mapping[str, Any]]],
     ) -> None:
         """Once a second, take a sample. `now_s` is monotonic; the functions are asked for a sample only."""
         if now_s >= self._due_s:
             self._due_s = now_s + _LOOK_S
-            self.rings.sample(time_ns(), self._sampler.samples(rates, accounts(), transit(), values()))
+            self.rings.sample(time_ns(), self._sampler.samples(rates, accounts, transit(), values()))
 
     def picked(self, kind: str, span: str) -> Callable[[], dict[str, Any]]:
         """Return a function that makes the document of the curves of now. Any thread may call that.

@@ -7,7 +7,7 @@ from math import isnan, nan
 from typing import Final, Literal, NamedTuple
 
 Fold = Literal["mean", "max", "last"]
-"""What a minute keeps of its seconds."""
+"""A minute keeps this of its seconds."""
 
 
 class Scale(NamedTuple):

@@ -1,7 +1,7 @@
 """The verdict on a gateway: `ok`, `degraded` or `trouble`, with its reasons. Pure."""
 
 from collections.abc import Iterable
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 Word = Literal["ok", "degraded", "trouble"]
 WORDS: Final[tuple[Word, ...]] = ("ok", "degraded", "trouble")
@@ -36,6 +36,11 @@ class Health(NamedTuple):
             return self.word
         others = len(self.reasons) - 1 + self.more
         return f"{self.word}: {self.reasons[0]}" + (f" (and {others} more)" if others else "")
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the verdict as a status document has it."""
+        reasons = [reason._asdict() for reason in self.reasons]
+        return {"word": self.word, "line": self.line(), "more": self.more, "reasons": reasons}
 
 
 def verdict(concerns: Iterable[Concern]) -> Health:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Final
 
-from appliance.status.health import Health
 from appliance.status.rates import Rate, RowKey
 from appliance.status.rows import LinkRow
 from appliance.status.shape import VERSION
@@ -15,7 +14,7 @@ from appliance.status.view import Beside, Sampled, ShownPart, View
 from appliance.version import version
 from bus.hub import Hub, LinkView, Pipe, chain
 from bus.ledger import Account, Stats
-from bus.names import Names
+from bus.names import Names, table_of
 from bus.quantity.known import Quantities, told
 from bus.report import LISTED, READINGS, Report
 from bus.transports.budget import PROCESS
@@ -73,20 +72,13 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
         "brokers": [_service(part, report, around.copies) for part, report in reports],
         "candidates": list(_roles(parts)),
         "taps": [_tap(part.id, recorder) for part in parts for recorder in part.recorders],
-        **values_of((report for _, report in reports), Names(around.names), around.quantities),
+        **values_of((report for _, report in reports), table_of(tuple(around.names)), around.quantities),
         "memory": {"held_bytes": PROCESS.held_bytes, "limit_bytes": PROCESS.limit_bytes},
         "names": list(around.names),
         "events": [event._asdict() for event in sampled.events],
     }
-    found |= {} if sampled.health is None else {"health": _health(sampled.health)}
+    found |= {} if sampled.health is None else {"health": sampled.health.as_record()}
     return found | ({} if around.drawing is None else {"drawing": around.drawing})
-
-
-def _health(health: Health) -> Record:
-    return {
-        "word": health.word, "line": health.line(), "more": health.more,
-        "reasons": [reason._asdict() for reason in health.reasons],
-    }  # fmt: skip
 
 
 def claims(reports: Iterable[Report]) -> dict[str, int]:

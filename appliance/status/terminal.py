@@ -10,6 +10,7 @@ from datetime import datetime
 from textwrap import wrap
 from typing import Any, Literal
 
+from appliance.status.health import WORDS
 from appliance.status.ledger import Parted, reasons
 from appliance.status.words import counted, fault, kept, lost, role_word, state_word, title, unlisted, worded
 from bus.text import plain_lines
@@ -55,9 +56,7 @@ def printable(text: str) -> str:
 def head(now: Sequence[Status], silent: Sequence[str]) -> str:
     """Return how many processes answer, how well their gateways are, and how many are silent, in a line."""
     words = Counter(status["health"]["word"] for status in now if "health" in status)
-    told = [
-        f"{SIGNS[_SIGNS[word]]} {words[word]} {word}" for word in ("trouble", "degraded", "ok") if words[word]
-    ]
+    told = [f"{SIGNS[_SIGNS[word]]} {words[word]} {word}" for word in reversed(WORDS) if words[word]]
     told += [f"{len(silent)} silent"] if silent else []
     processes = "1 process" if len(now) == 1 else f"{len(now)} processes"
     return printable(f"buscoupler top: {', '.join([processes, *told])}")

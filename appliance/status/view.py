@@ -22,6 +22,11 @@ Curves = Callable[[str, str], Callable[[], Mapping[str, Any]]]
 thread. It raises KeyError for another kind or span."""
 
 
+def no_curves(kind: str, span: str) -> Callable[[], Mapping[str, Any]]:
+    """Raise KeyError: a process without a page keeps none."""
+    raise KeyError(kind, span)
+
+
 class Beside(NamedTuple):
     """The role of a bridge that all its gateways forward at once.
 
@@ -115,4 +120,4 @@ class View:
     besides: Callable[[], Besides] = Besides
     around: Callable[[Mapping[str, int]], Around] = lambda _: Around()
     sampled: Callable[[], Sampled] = Sampled
-    curves: Curves | None = None
+    curves: Curves = no_curves

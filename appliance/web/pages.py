@@ -30,7 +30,6 @@ _FILES = {
     "/curves.js": ("curves.js", "text/javascript; charset=utf-8"),
 }
 _JSON = "application/json"
-_NO_CURVES: Mapping[str, Callable[[], Mapping[str, Any]]] = {}
 _ROBOTS = "User-agent: *\nDisallow: /\n"
 
 
@@ -92,13 +91,14 @@ class Pages:
 
     async def _health(self, _: Request) -> Response:
         """Return the verdict, always by 200: a wire that is dead must not restart a gateway."""
-        return Response(HTTPStatus.OK, _json(snapshot(self._view, 0).get("health", {})), _JSON)
+        health = self._view.sampled().health
+        return Response(HTTPStatus.OK, _json({} if health is None else health.as_record()), _JSON)
 
     async def _history(self, request: Request) -> Response:
         """Return the curves of a `?kind`, of a `?span`: by default of what came in, and of 15 minutes."""
         kind, span = request.query.get("kind", "in"), request.query.get("span", "15m")
         try:
-            made = _NO_CURVES[kind] if self._view.curves is None else self._view.curves(kind, span)
+            made = self._view.curves(kind, span)
         except KeyError:
             kinds = ", ".join(one.name for one in KINDS)
             return text(HTTPStatus.NOT_FOUND, f"no such curves: kind is {kinds}; span is {', '.join(SCALES)}")

@@ -11,7 +11,7 @@ from typing import Final
 UNKNOWN_MS: Final = 0xFFFFFFFF
 """An age that nobody knows: as old as can be said."""
 SKEW_MS: Final = 1000
-"""What is so little ahead is new."""
+"""A message is new if its time is so little ahead."""
 
 
 class Wall:

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from typing import Any, BinaryIO, Final
 
 from bus.wire.identifier import ERROR, EXTENDED, IDENTIFIER, REMOTE, STANDARD_MAX
-from capture.formats.columns import CODES, Builder, Numbers, channel_of, classic
-from capture.formats.source import Source, Told, line_blocks
+from capture.formats.columns import CODES, Numbers, channel_of, classic
+from capture.formats.lines import LineReader
+from capture.formats.source import Source
 from capture.frames import CLASSIC_DATA, STATE, SWITCH, Frames
 
 _TIME: Final = r"\s*(\d{1,10})\.(\d{1,9})\s+"
@@ -58,36 +59,22 @@ _FORMS: Final = (
     "%m %d %H:%M:%S.%f %Y",
     "%m %d %H:%M:%S %Y",
 )
-_BAD: Final = "lines that are no CAN frame"
 
 
 def read(source: Source, style: dict[str, Any]) -> Iterator[Frames]:
     """Read frames. `style` learns the step of times."""
-    style["step_ns"] = 1000
-    log = _Log(source.told, style)
-    for block in line_blocks(source):
-        for line in block.decode("latin-1").splitlines():
-            log.take(line)
-        if len(log.built):
-            yield log.built.take()
+    return _Log(source, style).read()
 
 
-class _Log:
+class _Log(LineReader):
     """A log that is read."""
 
-    def __init__(self, told: Told, style: dict[str, Any]) -> None:
-        self.built = Builder()
-        self._told, self._style = told, style
+    def __init__(self, source: Source, style: dict[str, Any]) -> None:
+        super().__init__(source, style)
         self._base, self._relative, self._begin_ns, self._last_ns = 16, False, 0, 0
 
-    def take(self, line: str) -> None:
-        """Take a line: a frame, or a piece of the header."""
-        try:
-            known = self._frame(line) or self._head(line)
-        except (ValueError, OverflowError):
-            known = False
-        if not known:
-            self._told.leave(_BAD, 1, line)
+    def knows(self, line: str) -> bool:
+        return self._frame(line) or self._head(line)
 
     def _head(self, line: str) -> bool:
         if found := _DATE.match(line):
@@ -101,7 +88,7 @@ class _Log:
 
     def _when(self, seconds: str, fraction: str) -> int:
         if len(fraction) > 6:
-            self._style["step_ns"] = 1
+            self.style["step_ns"] = 1
         offset_ns = int(seconds) * 10**9 + int(fraction.ljust(9, "0"))
         self._last_ns = self._last_ns + offset_ns if self._relative else offset_ns
         return self._begin_ns + self._last_ns

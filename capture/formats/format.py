@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from capture.pcapng import Packet
 
 Style = dict[str, Any]
-"""How a file writes what can be written in several ways, as JSON takes it. A reader learns it, and a writer
-of the same format follows it, so that a file that is imported and exported is the same, byte for byte."""
+"""The way in which a file writes what can be written in several, as JSON takes it. A reader learns it, and a
+writer of the same format follows it: a file that is imported and exported is the same, byte for byte."""
 
 
 class Output(Protocol):

@@ -29,8 +29,9 @@ def batches(packets: Sequence[Packet], schema: pa.Schema) -> Iterator[pa.RecordB
             name: pa.nulls(count, schema.field(name).type)
             for name in (*NO_MESSAGE, "message_bytes", "payload")
         }
-        columns |= {name: [getattr(one, name) for one in run] for name in _SAME}
-        columns |= {"count": [packet.messages for packet in run], "reason": pa.nulls(count, pa.string())}
+        fields = dict(zip(Packet._fields, zip(*run, strict=True), strict=True))
+        columns |= {name: fields[name] for name in _SAME}
+        columns |= {"count": fields["messages"], "reason": pa.nulls(count, pa.string())}
         columns |= _OWN.get(kind, _of_words)(run)
         arrays = [_array(columns[one.name], schema.field(one.name).type) for one in COLUMNS]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -10,8 +10,9 @@ from decimal import Decimal
 from typing import Any, BinaryIO, Final
 
 from bus.wire.identifier import EXTENDED, IDENTIFIER, REMOTE, STANDARD_MAX
-from capture.formats.columns import CODES, Builder, Numbers, channel_of, classic
-from capture.formats.source import Source, Told, line_blocks
+from capture.formats.columns import CODES, Numbers, channel_of, classic
+from capture.formats.lines import LineReader
+from capture.formats.source import Source
 from capture.frames import FD_SIZES, STATE, SWITCH, Frames
 
 _OF_VERSION: Final = {
@@ -25,38 +26,26 @@ _FD_MARKS: Final = {"FD": 0, "FB": SWITCH, "FE": SWITCH | STATE, "BI": STATE}
 _FD_TYPES: Final = {marks: word for word, marks in _FD_MARKS.items()}
 _OFFSET: Final = re.compile(r"(\d{1,14})(?:\.(\d{1,6}))?$")
 _NUMBER: Final = re.compile(r"[0-9A-Fa-f]{1,8}$")
-_BAD: Final = "lines that are no CAN frame"
 
 
 def read(source: Source, style: dict[str, Any]) -> Iterator[Frames]:
     """Read frames. `style` learns the step of times."""
-    style["step_ns"] = 1000
-    trace = _Trace(source.told, style)
-    for block in line_blocks(source):
-        for line in block.decode("latin-1").splitlines():
-            trace.take(line.strip())
-        if len(trace.built):
-            yield trace.built.take()
+    return _Trace(source, style).read()
 
 
-class _Trace:
+class _Trace(LineReader):
     """A trace that is read."""
 
-    def __init__(self, told: Told, style: dict[str, Any]) -> None:
-        self.built = Builder()
-        self._told, self._style, self._begin_ns = told, style, 0
+    def __init__(self, source: Source, style: dict[str, Any]) -> None:
+        super().__init__(source, style)
+        self._begin_ns = 0
         self._columns = _OF_VERSION["1.0"].split(",")
 
-    def take(self, line: str) -> None:
-        """Take a line: a frame, or a piece of the header."""
+    def knows(self, line: str) -> bool:
+        line = line.strip()
         if not line:
-            return
-        try:
-            known = self._head(line) if line[0] == ";" else self._frame(line)
-        except (ValueError, KeyError, ArithmeticError):  # those of Decimal too
-            known = False
-        if not known:
-            self._told.leave(_BAD, 1, line)
+            return True
+        return self._head(line) if line[0] == ";" else self._frame(line)
 
     def _head(self, line: str) -> bool:
         key, _, value = line.partition("=")
@@ -100,7 +89,7 @@ class _Trace:
         if found is None:
             raise ValueError(word)
         if len(found[2] or "") > 3:
-            self._style["step_ns"] = 1
+            self.style["step_ns"] = 1
         return self._begin_ns + int(found[1]) * 10**6 + int((found[2] or "").ljust(6, "0"))
 
 

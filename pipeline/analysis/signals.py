@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from pipeline.signals.blocks import KEYS
 from pipeline.signals.conditions import Condition
-from pipeline.signals.work import KEYS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -159,8 +159,9 @@ def _table(options: argparse.Namespace, source: "Source", asked: "Wanted") -> Ta
     from pipeline.analysis import signals
     from pipeline.cache import cached
     from pipeline.signals import output
+    from pipeline.signals.blocks import KEYS
     from pipeline.signals.pieces import done
-    from pipeline.signals.work import KEYS, Bins, Sums
+    from pipeline.signals.work import Bins, Sums
 
     if options.resample_ms:
         bins = done(source, asked, Bins(round(options.resample_ms * 1e6)))

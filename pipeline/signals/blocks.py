@@ -30,6 +30,10 @@ _HEAD, _SIZE, _CLASSIC, _FD = 8, 4, 16, 72  # of can_frame and canfd_frame
 Array = npt.NDArray[Any]
 
 
+KEYS: Final = ("gateway", "bus", "pattern", "signal", "unit")
+"""The columns that tell signals apart: the first fields of a `Block`."""
+
+
 class Block(NamedTuple):
     """Values of one signal, in the order of the rows. `numbers` and `texts` are null where there is none, or
     None as a whole. `low` and `high` bound the numbers, as a database says."""
@@ -44,6 +48,11 @@ class Block(NamedTuple):
     texts: pa.Array | None
     low: float | None = None
     high: float | None = None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The values of `KEYS`."""
+        return self.gateway, self.bus, self.pattern, self.signal, self.unit
 
     @property
     def name(self) -> str:

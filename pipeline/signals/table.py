@@ -16,7 +16,7 @@ from bus.machine.scratch import Scratch
 from capture.files import day_of
 from capture.schema import DATE, GATEWAY
 from capture.stores import store_of
-from pipeline.signals.blocks import Block
+from pipeline.signals.blocks import KEYS, Block
 from pipeline.signals.work import SUMS, Sums, Work, schema, worth
 
 LONG_FILE: Final = pa.schema(
@@ -60,7 +60,8 @@ def long_table(blocks: Sequence[Block]) -> pa.Table:
     counts = [len(block.ts_ns) for block in blocks]
     codes = np.repeat(np.arange(len(blocks), dtype=np.int32), counts)
     numbers, texts = zip(*map(worth, blocks), strict=True)
-    columns = {name: _named(codes, [getattr(block, name) for block in blocks]) for name in _NAMED}
+    keys = dict(zip(KEYS, zip(*(block.keys for block in blocks), strict=True), strict=True))
+    columns = {name: _named(codes, keys[name]) for name in _NAMED}
     columns["ts_ns"] = pa.array(np.concatenate([block.ts_ns for block in blocks]))
     columns |= {"value": pa.concat_arrays(numbers), "text": pa.concat_arrays(texts)}
     return pa.table([columns[name] for name in LONG_FILE.names], schema=_long_schema())

@@ -11,11 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.signals.blocks import Block
+from pipeline.signals.blocks import KEYS, Block
 
 Array = npt.NDArray[Any]
-KEYS: Final = ("gateway", "bus", "pattern", "signal", "unit")
-"""The columns that tell signals apart."""
 
 _TYPES: Final = {"BIGINT": pa.int64(), "STRING": pa.string(), "DOUBLE": pa.float64()}
 _KEYED: Final = dict.fromkeys(KEYS, "STRING")
@@ -69,7 +67,7 @@ class Long(Work):
     def __call__(self, blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
         for block in blocks:
             count = len(block.ts_ns)
-            same = [constant(getattr(block, name), count) for name in KEYS]
+            same = [constant(text, count) for text in block.keys]
             yield pa.RecordBatch.from_arrays(
                 [pa.array(block.ts_ns), *same, *worth(block)], schema=schema(LONG)
             )
@@ -137,7 +135,7 @@ class Sums(Work):
         numbers = column.numbers
         is_number = ~np.isnan(numbers)
         some = numbers if is_number.all() else numbers[is_number]
-        keys = {name: getattr(block, name) for name in KEYS}
+        keys = dict(zip(KEYS, block.keys, strict=True))
         counted = {"rows": len(numbers), "numbers": len(some), "nans": _nans(block)}
         last = {"last": _number(numbers[-1]), "last_text": column.text(-1), "file": file}
         return {**keys, **counted, **_moments(some), **self._pauses(column.ts_ns), **last,
@@ -210,7 +208,7 @@ class Bins(Work):
         last = column.numbers[lasts]
         return pa.RecordBatch.from_arrays(
             [
-                *(constant(getattr(block, name), len(firsts)) for name in KEYS),
+                *(constant(text, len(firsts)) for text in block.keys),
                 pa.array(bins[firsts] * self.width_ns),
                 pa.array(lasts - firsts + 1),
                 pa.array(counts),

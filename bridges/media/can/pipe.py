@@ -114,8 +114,7 @@ class CanPipe(OpenPipe):
         time since the last look would tell our own pace.
         """
         passed_s, self._since_s = now_s - self._since_s, now_s
-        was_dry, self._was_dry = self._was_dry, self._outbound.ran_dry
-        self._outbound.ran_dry = False
+        was_dry, self._was_dry = self._was_dry, self._outbound.take_dry()
         if self._was_dry:
             self._half_s = max(_REFILL_S, self._half_s / 2)
             self._again = self._loop.call_soon(self._on_readable)

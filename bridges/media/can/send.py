@@ -54,9 +54,7 @@ class Outbound:
         self._queue = ShedQueue(shared.stats, shared.shed)
         self._closed = self.held = False
         self.spoken = False  # something was written since it was last set to False
-        self.ran_dry = (
-            False  # the driver had nothing left while messages waited, since it was last set to False
-        )
+        self.ran_dry = False  # had the driver nothing left while messages waited, since `take_dry`
         self._tending: Handle | None = None
         self._pacing: Handle | None = None
 
@@ -137,6 +135,11 @@ class Outbound:
     def resume(self) -> None:
         self.held = False
         self.pump()
+
+    def take_dry(self) -> bool:
+        """Return whether the driver has run dry since the last call."""
+        was_dry, self.ran_dry = self.ran_dry, False
+        return was_dry
 
     def _tend_later(self) -> None:
         if self._tending is None and not self._closed and self._stats.queued:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _ITS: Final = ("token", "flow", "begun")
 _OF_KEY: Final = ("key", "home", "origin", "seq", replays.STOOD_BY, "peer")
-"""What is asked of suspects and of the sample alone."""
+"""The columns that are asked of suspects and of the sample alone."""
 _OF_RUN: Final = ("kind", "boot", "first_seq", "last_seq")
 BROADCAST_MOST: Final = 2_000_000
 """Frames of which a hash table in each worker is small."""

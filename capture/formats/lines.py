@@ -1,0 +1,43 @@
+"""The reading of frames in lines of text one at a time, as logs of Vector and PEAK need. Needs numpy."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, Final
+
+from capture.formats.columns import Builder
+from capture.formats.source import Source, line_blocks
+from capture.frames import Frames
+
+_BAD: Final = "lines that are no CAN frame"
+
+
+class LineReader(ABC):
+    """A reader of the lines of a file. It collects frames in `built`; `style` learns the step of times."""
+
+    def __init__(self, source: Source, style: dict[str, Any]) -> None:
+        self.built = Builder()
+        self._source, self.style = source, style
+        style["step_ns"] = 1000
+
+    def read(self) -> Iterator[Frames]:
+        """Read all frames. Lines that are neither a frame nor a piece of a header are left out, and told."""
+        for block in line_blocks(self._source):
+            for line in block.decode("latin-1").splitlines():
+                self._take(line)
+            if len(self.built):
+                yield self.built.take()
+
+    def _take(self, line: str) -> None:
+        try:
+            is_known = self.knows(line)
+        except (ValueError, KeyError, ArithmeticError):  # those of Decimal too
+            is_known = False
+        if not is_known:
+            self._source.told.leave(_BAD, 1, line)
+
+    @abstractmethod
+    def knows(self, line: str) -> bool:
+        """Take a line. Return whether it is a frame or a piece of a header.
+
+        ValueError, KeyError and ArithmeticError say that it is none.
+        """
