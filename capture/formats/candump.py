@@ -142,7 +142,7 @@ def _frame(lines: _Lines, start: Ints, end: Ints) -> list[Any]:
     digits = stop - begin
     sizes = np.where(is_remote, np.where(digits == 1, _HEX[lines.at(begin)], 0), digits // 2)
     good &= np.where(is_remote, (digits >= 0) & (digits <= 1), (digits >= 0) & (digits % 2 == 0))
-    good &= np.where(is_fd, (sizes <= FD_DATA) & _IS_SIZE[np.minimum(sizes, 255)], sizes <= CLASSIC_DATA)
+    good &= np.where(is_fd, (sizes <= FD_DATA) & _IS_SIZE[np.clip(sizes, 0, 255)], sizes <= CLASSIC_DATA)
     good &= ~has_code | (~is_fd & (end - under == 2) & (code > 8) & (code < 16) & (sizes == CLASSIC_DATA))
     flags = _HEX[lines.at(sharp + 2)]
     good &= ~is_fd | (flags < 16)
