@@ -14,6 +14,7 @@ _DIGITS: Final = re.compile(r"\d{1,2}$")
 CODES: Final = {size: code for code, size in enumerate(FD_SIZES)}
 """The length codes of FD frames, by length."""
 _TIME_MAX_NS: Final = (1 << 63) - 1
+_CLASSIC_SIZES: Final = range(CLASSIC_DATA + 1)
 
 
 class Builder:
@@ -39,7 +40,7 @@ class Builder:
         data: bytes,
     ) -> bool:
         """Add a frame; data are filled with zeros or cut to `size`. Return False if it cannot be one."""
-        if not 0 <= ts_ns <= _TIME_MAX_NS or (size not in CODES if is_fd else size > CLASSIC_DATA):
+        if not 0 <= ts_ns <= _TIME_MAX_NS or size not in (CODES if is_fd else _CLASSIC_SIZES):
             return False
         number = self._names.setdefault(name, len(self._names))
         self._rows.append((ts_ns, number, is_sent, identifier, size, marks, is_fd))
@@ -61,8 +62,8 @@ class Builder:
 
 
 def classic(code: int) -> tuple[int, int]:
-    """Return length and mark of a classic frame with a length code."""
-    return (code, 0) if code <= CLASSIC_DATA else (CLASSIC_DATA, code & 15)
+    """Return length and mark of a classic frame with a length code. What is no code is no length either."""
+    return (CLASSIC_DATA, code) if CLASSIC_DATA < code < 16 else (code, 0)
 
 
 def channel_of(number: int) -> str:

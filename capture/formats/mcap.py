@@ -146,9 +146,7 @@ class _Reader:
         is_fd, size, data = bool(said["fd"]), int(said["length"]), base64.b64decode(said["data"])
         marks = int(said["marks"]) & FD_FLAGS if is_fd or size == CLASSIC_DATA else 0
         name = str(said["channel"])
-        return size >= 0 and self._built.add(
-            ts_ns, name, bool(said["sent"]), number, size, marks, is_fd, data
-        )
+        return self._built.add(ts_ns, name, bool(said["sent"]), number, size, marks, is_fd, data)
 
     def _row(self, ts_ns: int, said: dict[str, Any]) -> bool:
         gateway, hub, bus, peer = (str(said[name])[:255] for name in ("gateway", "hub", "bus", "peer"))
