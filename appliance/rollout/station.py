@@ -21,6 +21,7 @@ from appliance.status.health import WORDS
 from bus.errors import BusError, words_of
 
 _RELOAD_S = 30.0
+_HEALTH_S = 20.0  # also of a machine that is busy
 _BY_HAND = "was changed by hand since the last roll-out: look at the difference, then use --force"
 
 
@@ -190,7 +191,7 @@ class Station:
 
     def health(self) -> tuple[str, str]:
         """Return the worst health of the processes of this gateway, with its line; `absent` without any."""
-        found = [*_healths(ask_all(status_sockets(self._directory())), self._gateway)]
+        found = [*_healths(ask_all(status_sockets(self._directory()), _HEALTH_S), self._gateway)]
         if not found:
             return "absent", f"no process of {self._gateway} answers on this machine"
         return max(found, key=lambda one: WORDS.index(one[0]))
