@@ -53,7 +53,7 @@ def test_a_file_reaches_all_and_rollback_takes_it_back(ready: Plant) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("buses: [", "plant.yaml:"),
+        ("buses: [", "new.yaml"),
         ('listen: [{url: "tls+tcp://HOST:5556", tls: {cert_file: /nowhere.pem}}]', "nowhere.pem"),
     ],
 )
