@@ -155,6 +155,25 @@ def _step(file: str) -> int:
     except ValueError as error:
         sys.stdout.buffer.write(pack(Answer(f"the request is {error}: nothing was done")))
         return 1
-    answer = Station(file, asked.gateway).do(asked)
+    answer = Station(file, asked.gateway, foresee).do(asked)
     sys.stdout.buffer.write(pack(answer))
     return int(bool(answer.error))
+
+
+def foresee(old: str, new: str, gateway: str) -> list[str]:
+    """Return what a reload from one file to another changes here. Raises `BusError` with what is wrong.
+
+    An error that the old file has on this machine too, as a port that this gateway itself uses, is none.
+    """
+    from appliance.commands.check import findings_of
+    from appliance.commands.diff import differences
+    from appliance.commands.run import checked_wiring
+
+    errors = [one for one in findings_of(new, True, gateway) if one.level == "error"]
+    known = {one.text for one in findings_of(old, True, gateway)} if errors else set()
+    if wrong := [str(one) for one in errors if one.text not in known]:
+        raise BusError("; ".join(wrong))
+    (found,) = differences(checked_wiring(old), checked_wiring(new), gateway)
+    if found.restart:
+        raise BusError(f"a reload is not enough: {found.restart}")
+    return found.lines()[1:]

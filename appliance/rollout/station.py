@@ -1,4 +1,7 @@
-"""A step of a roll-out on the gateway itself: check, apply, health, confirm, back."""
+"""A step of a roll-out on the gateway itself: check, apply, health, confirm, back.
+
+As a program, `FILE GATEWAY ID`, it is the guard: it goes back from a roll-out that nobody confirms.
+"""
 
 import os
 import subprocess
@@ -8,9 +11,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from appliance.commands.check import findings_of
-from appliance.commands.diff import differences
-from appliance.commands.run import checked_wiring
 from appliance.local.places import runtime_directory
 from appliance.reload.client import reload, reload_sockets
 from appliance.reload.outcome import Request
@@ -21,15 +21,20 @@ from appliance.status.health import WORDS
 from bus.errors import BusError, words_of
 
 _RELOAD_S = 30.0
+_GUARD_S = 1.0
 _HEALTH_S = 20.0  # also of a machine that is busy
 _BY_HAND = "was changed by hand since the last roll-out: look at the difference, then use --force"
+
+
+Foresee = Callable[[str, str, str], list[str]]
+"""Returns what a reload from a file to another changes on a gateway. Raises `BusError` with what is wrong."""
 
 
 class Station:
     """The steps of a roll-out on this machine, for the topology at `file` and one `gateway`."""
 
-    def __init__(self, file: str, gateway: str) -> None:
-        self._keeper, self._gateway = Keeper(file), gateway
+    def __init__(self, file: str, gateway: str, foresee: Foresee = lambda *_: []) -> None:
+        self._keeper, self._gateway, self._foresee = Keeper(file), gateway, foresee
 
     def do(self, asked: Asked) -> Answer:
         """Do a step and return the answer. It never raises for what a machine or a file can be."""
@@ -56,10 +61,7 @@ class Station:
             return Answer(text, hash=present)
         put(self._keeper.candidate, asked.text.encode())
         try:
-            wrong = self._wrong()
-            if wrong:
-                return Answer("; ".join(wrong), hash=present)
-            found = self._difference()
+            found = self._foresee(str(self._keeper.path), str(self._keeper.candidate), self._gateway)
         except BusError as error:
             return Answer(self._told(str(error)), hash=present)
         finally:
@@ -77,22 +79,6 @@ class Station:
         known = state.old if state.back else state.new
         by_hand = bool(known) and present != known and not asked.force
         return f"{self._keeper.path} {_BY_HAND}" if by_hand else ""
-
-    def _wrong(self) -> list[str]:
-        """Return the errors of the candidate here that the present file has not, as ports in use."""
-        mine = findings_of(str(self._keeper.candidate), True, self._gateway)
-        errors = [one for one in mine if one.level == "error"]
-        if not errors:
-            return []
-        known = {one.text for one in findings_of(str(self._keeper.path), True, self._gateway)}
-        return [self._told(str(one)) for one in errors if one.text not in known]
-
-    def _difference(self) -> list[str]:
-        old, new = (checked_wiring(str(one)) for one in (self._keeper.path, self._keeper.candidate))
-        (found,) = differences(old, new, self._gateway)
-        if found.restart:
-            raise BusError(f"a reload is not enough: {found.restart}")
-        return found.lines()[1:]
 
     def _told(self, text: str) -> str:
         return text.replace(str(self._keeper.candidate), str(self._keeper.path))
@@ -114,7 +100,7 @@ class Station:
 
     def _guard(self, name: str) -> None:
         """Start the process that goes back if this roll-out is not confirmed in time."""
-        words = [sys.executable, "-m", "appliance.rollout.guard", str(self._keeper.path), self._gateway, name]
+        words = [sys.executable, "-m", __name__, str(self._keeper.path), self._gateway, name]
         none = subprocess.DEVNULL
         subprocess.Popen(
             words, stdin=none, stdout=none, stderr=none, start_new_session=True, cwd="/", env=_environ()
@@ -207,3 +193,19 @@ def _healths(answers: Iterable[tuple[Path, object]], gateway: str) -> Iterable[t
 
 def _environ() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+def guard(file: str, gateway: str, name: str) -> None:
+    """Wait until the roll-out `name` is confirmed or has gone back; go back when its time is over."""
+    station = Station(file, gateway)
+    while True:
+        time.sleep(_GUARD_S)
+        try:
+            if station.expire(name):
+                return
+        except OSError:
+            continue  # a step is under way, or the disk is full: later
+
+
+if __name__ == "__main__":
+    guard(*sys.argv[1:])
