@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from appliance.health.concerns import of_claims, of_parts
+from appliance.health.concerns import of_certificates, of_claims, of_parts
 from appliance.health.watch import HealthWatch
 from appliance.history.recording import Recording
 from appliance.log.unpublished import UnpublishedLines
@@ -148,6 +148,7 @@ class Appliance:
         """Yield what is wrong now, in this process and with the gateways that brokers here have heard."""
         yield from self.monitor.concerns(now_s)
         yield from of_parts(self.parts.values())
+        yield from of_certificates(self.resolved.lasting, time.time())
         heard = (one for part in self.parts.values() if part.kind == "broker" for one in part.services)
         yield from of_claims(claims(service.report() for service in heard), self.gateway)
 
@@ -216,7 +217,10 @@ class Appliance:
         gateways = {name: gateway.address for name, gateway in self.topology.gateways.items()}
         silent = self.neighbours.silent(self.topology, claims)
         page, picture, copies = self.page.url, self._picture(), self.resolved.copies
-        return Around(gateways, silent, self.names, page, picture, copies, self.resolved.quantities)
+        resolved = self.resolved
+        return Around(
+            gateways, silent, self.names, page, picture, copies, resolved.quantities, resolved.lasting
+        )
 
     def foresee(self, resolved: Resolved) -> tuple[list[Change], list[str]]:
         """Return what a reload would change, and the parts in which nothing differs.

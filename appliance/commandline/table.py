@@ -226,6 +226,17 @@ COMMANDS: Final = {
         "make a key that the gateways of a system share",
         ("buscoupler key new trunk.key",),
     ),
+    "cert": Command(
+        f"{_IN}.cert",
+        "security.md",
+        "make, renew and show certificates of gateways and their authority",
+        (
+            "buscoupler cert new plant-ca.pem",
+            "buscoupler cert gateway gw-a.pem --ca plant-ca.pem --host 10.0.0.11",
+            "buscoupler cert renew gw-a.pem --ca plant-ca.pem",
+        ),
+        "a file is there already or cannot be read; with show, a certificate ends within 30 days",
+    ),
     "tokens": Command(
         f"{_IN}.tokens",
         "wire/frame.md",

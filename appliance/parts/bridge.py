@@ -171,9 +171,11 @@ class BridgePart(BasePart):
         elif renewed or self.candidacy is None:
             self.candidacy = self._stand_by(facts, proofs)
         else:
-            self.candidacy.revise(endpoints(facts), facts.lease_ms, facts.lease_max_ms, *proofs)
+            bounds_ms = facts.lease_ms, facts.lease_max_ms
+            self.candidacy.revise(endpoints(facts), *bounds_ms, *proofs, order=facts.on)
         if isinstance(self.hub.gate, Gate) and facts is not None:
             self.hub.gate.keep(self._age_s(facts))
+            self.hub.gate.take_rank(Rank(facts.on, facts.of))
 
     def _is_another(self, facts: CandidateFacts | None) -> bool:
         """Return whether the gateway becomes another candidate for this bridge, or none any more."""

@@ -7,32 +7,45 @@ origin and the sequence of the envelope. A sequence comes back, at failover with
 
 from collections.abc import Iterator
 from hashlib import blake2b
+from struct import Struct
 from typing import Final
 
-from bridges.runs import RUN_MIN, column, find
-from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
+from bridges.runs import RUN_MIN, Run, column, find
+from bus.wire.batch import LENGTH_BYTES, Batch
 
 STEP_NS: Final = 16_000_000_000
 """The length of the steps of time in ids. Clocks that differ by 1 s split one trace in 16."""
 _SEQUENCE: Final = LENGTH_BYTES + 8
+_HEAD: Final = Struct(">Q8xI")  # of a message in a batch: its length, and the sequence of its envelope
 
 
 def sampled(batch: Batch, one_in: int) -> Iterator[bytes]:
     """Yield the enveloped messages of a batch whose sequence is a multiple of `one_in`, a power of two."""
     data, count, mask = batch.keep(), batch.count, one_in - 1
-    if count >= RUN_MIN:
-        run = find(data, 0, count)
-        if run is not None and run.enveloped and run.messages == count:
-            low = column(data, run, _SEQUENCE + 3)
-            if mask >= 0xFF and 0 not in low:  # so it is for nearly all batches
-                return
-    position = 0
-    for _ in range(count):
-        start = position + LENGTH_BYTES
-        stop = start + LENGTH.unpack_from(data, position)[0]
-        if not int.from_bytes(data[start + 8 : start + 12]) & mask:
+    run = find(data, 0, count) if count >= RUN_MIN else None
+    places = _each(data, count) if run is None or run.messages != count else _low(data, run, mask)
+    for start, stop, sequence in places:
+        if not sequence & mask:
             yield data[start:stop]
-        position = stop
+
+
+def _each(data: bytes, count: int) -> Iterator[tuple[int, int, int]]:
+    """Yield start, stop and sequence of each message."""
+    position, head_at = 0, _HEAD.unpack_from
+    for _ in range(count):
+        length, sequence = head_at(data, position)
+        start = position + LENGTH_BYTES
+        position = start + length
+        yield start, position, sequence
+
+
+def _low(data: bytes, run: Run, mask: int) -> Iterator[tuple[int, int, int]]:
+    """Yield what `_each` does, for messages of a run whose last byte of the sequence may fit."""
+    low, bits, number = column(data, run, _SEQUENCE + 3), mask & 0xFF, -1
+    fits = low if bits == 0xFF else bytes(byte & bits for byte in low)
+    while (number := fits.find(0, number + 1)) >= 0:
+        at = run.start + number * run.stride
+        yield at + LENGTH_BYTES, at + run.stride, _HEAD.unpack_from(data, at)[1]
 
 
 def trace_id(key: int, now_ns: int) -> str:

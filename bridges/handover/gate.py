@@ -60,14 +60,24 @@ class Gate:
         self.forwarding, self.in_doubt = False, in_doubt
         self._sides, self._clock = tuple(sides), clock
         self._may_forward, self._on_lapse = may_forward, on_lapse
-        self._private, self._last = private_origin(origin, rank.number), first_sequence(time.time())
-        others = (number for number in range(rank.of) if number != rank.number)
-        self._others = tuple(private_origin(origin, number).to_bytes(4, "big") for number in others)
+        self._origin, self._last = origin, first_sequence(time.time())
+        self._stamp_by(rank)
         self._stamps = self._stamps_for(sides, None)
         self._replayed: Counter[tuple[int, bytes]] = Counter()  # by side and frame
         self._replayed_s = 0.0
         self.window = Window(_rules(sides), origin, seen, self._stamps, self._own_key, age_s)
         self.key_of: KeyOf | None = None if self._stamps is None else self.window.key_of
+
+    def _stamp_by(self, rank: Rank) -> None:
+        self._rank, self._private = rank, private_origin(self._origin, rank.number)
+        others = (number for number in range(rank.of) if number != rank.number)
+        self._others = tuple(private_origin(self._origin, number).to_bytes(4, "big") for number in others)
+
+    def take_rank(self, rank: Rank) -> None:
+        """Take another place among the candidates. What waits goes on to wait."""
+        if rank != self._rank:
+            self._stamp_by(rank)
+            self.window.stamp_as(self._private)
 
     def _stamps_for(self, sides: Sequence[GatedSide], known: Stamps | None) -> Stamps | None:
         """Return the stamps that a bridge with these sides needs: those `known`, or new ones."""

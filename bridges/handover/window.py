@@ -65,7 +65,7 @@ class Window:
         self.stats = Stats()
         self._origin, self._seen = origin, seen
         self._stamps, self._private = stamps, private
-        self._own_origins = origin, private() >> 32
+        self._own_origins = {origin, private() >> 32}
         self._age_s = age_s
         self._sides = Sides(sides)
         self._heard = Heard(count, size_bytes)
@@ -90,6 +90,10 @@ class Window:
             elif noted.key < 0 and stamps is not None:
                 noted.key = self._private()
                 self._heard.by_key[noted.key] = noted
+
+    def stamp_as(self, origin: int) -> None:
+        """Know one more origin of our own: `private` stamps with it from now on."""
+        self._own_origins.add(origin)
 
     def keep(self, age_s: float) -> None:
         """Keep frames for `age_s` from now on."""

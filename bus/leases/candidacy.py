@@ -117,13 +117,18 @@ class Candidacy:
         most_ms: int = 0,
         keys: Keyring | None = None,
         security: Securities = MappingProxyType({}),
+        order: int | None = None,
     ) -> None:
-        """Change to other brokers, times, keys and TLS. A lease stays as long as one broker grants it."""
+        """Change to other brokers, times, keys, TLS and another place in the list of gateways.
+
+        A lease stays as long as one broker grants it: where another gateway has become the better one, the
+        brokers ask the holder to resign.
+        """
         self._keys, self._secured = keys, security
         for address, number in self._numbers.items():
             self._by_number[number].sign(keys)
             self._by_number[number].secure(security.get(address))
-        self.candidate.revise(lease_ms, most_ms)
+        self.candidate.revise(lease_ms, most_ms, order)
         for address in [address for address in self._numbers if address not in brokers]:
             number = self._numbers.pop(address)
             self._by_number.pop(number).close()

@@ -82,9 +82,10 @@ class Candidate:
         """The brokers as this candidate sees them."""
         return list(self._views.values())
 
-    def revise(self, lease_ms: int | None, most_ms: int = 0) -> None:
-        """Claim leases of another length from the next claim on."""
+    def revise(self, lease_ms: int | None, most_ms: int = 0, order: int | None = None) -> None:
+        """Claim leases of another length, and by another place in the list, from the next claim on."""
         self.pace.revise(lease_ms, most_ms)
+        self.order = self.order if order is None else order
 
     @property
     def heartbeat_ms(self) -> int:

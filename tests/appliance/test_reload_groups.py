@@ -116,6 +116,31 @@ async def test_a_holder_keeps_the_lease_while_a_new_link_comes_up(
     late.close()
 
 
+@pytest.mark.parametrize("at_once", [True, False], ids=["all at once", "one after the other"])
+@pytest.mark.parametrize("best_first", [True, False], ids=["the holder first", "the standby first"])
+async def test_gateways_that_change_places_lose_and_double_nothing(
+    pair: Pair, at_once: bool, best_first: bool
+) -> None:
+    await until(lambda: pair.forwards("gw-a"))
+    text = TEXT.replace("on: [gw-a, gw-b]", "on: [gw-b, gw-a]").format(*pair.ports)
+    traffic, topology = Traffic(pair), loads(text, "pair.yaml")
+    gates = {name: pair.candidacy(name).gate for name in pair.gateways}
+    for name in sorted(pair.gateways, reverse=not best_first):
+        traffic.burst()
+        assert {one.line() for one in reloaded(pair.gateways[name], topology)} == {"changed bridge joint: on"}
+        if not at_once:
+            await traffic.all_heard()
+        traffic.burst()
+    while not pair.forwards("gw-b"):
+        traffic.burst()
+        await asyncio.sleep(0)
+    traffic.burst()
+    await traffic.all_heard()
+    assert {name: pair.candidacy(name).gate for name in pair.gateways} == gates  # what they knew stays known
+    assert not pair.forwards("gw-a")
+    assert pair.candidacy("gw-a").candidate.cause == "resigned"
+
+
 async def test_another_pattern_is_another_lease(pair: Pair) -> None:
     text = TEXT.format(*pair.ports).replace("[motor]", "[pump]")
     assert change(pair, text) == {"changed bridge joint: pattern"}

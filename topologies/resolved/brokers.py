@@ -78,13 +78,14 @@ class CandidateFacts(NamedTuple):
     parallel: bool = False
 
     def is_same(self, other: "CandidateFacts | None") -> bool:
-        """Return whether both are one candidate, although it may have other brokers, times, keys and TLS."""
+        """Return whether both are one candidate, with other brokers, times, keys, TLS or another place."""
         return other is not None and self.identity == other.identity
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """The facts that make another candidate if one of them differs."""
-        return self.pattern, self.lease, self.on, self.of, self.gateway, self.origin, self.parallel
+        """The facts that make another candidate if one of them differs: the place only where all forward."""
+        place = (self.on, self.of) if self.parallel else None
+        return self.pattern, self.lease, place, self.gateway, self.origin, self.parallel
 
 
 class Candidates:
