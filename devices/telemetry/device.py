@@ -59,7 +59,7 @@ class TelemetrySpec(DeviceSpec):
     one_in: Annotated[
         Annotated[int, Range(1, 1 << 20), Check(check_one_in, "a power of two")],
         "one message in so many is traced, a power of two; all gateways choose the same ones",
-    ] = 1024
+    ] = 4096
     logs: Annotated[bool, "send the lines of the log, too"] = True
 
     def __post_init__(self) -> None:
