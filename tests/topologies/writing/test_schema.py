@@ -21,8 +21,7 @@ from topologies.loading.document import parse
 from topologies.loading.loader import loads
 from topologies.writing.schema import FILE, schema, text
 
-# Those of `examples/medium-*`, and of two gateways with MQTT, have a medium of another distribution, which the
-# shipped schema does not know.
+# Those of `examples/medium-*`, and of two gateways, have a medium that the shipped schema does not know.
 SHIPPED = sorted(
     path
     for path in [*ROOT.glob("topologies/*.yaml"), *ROOT.glob("examples/*/*.yaml")]
