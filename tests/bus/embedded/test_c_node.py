@@ -180,3 +180,20 @@ def test_the_node_stays_below_its_size(
         sizes = subprocess.check_output([f"{prefix}-size", made], text=True).splitlines()[1].split()
         assert int(sizes[0]) + int(sizes[1]) <= bound, (receive, sizes)
         assert sizes[1:3] == ["0", "0"]  # no globals in RAM
+
+
+def test_a_million_lines_pass_the_sanitizers(tmp_path: Path) -> None:
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler: install gcc")
+    made, driver = tmp_path / "driver", Path(__file__).with_name("cnode_driver.c")
+    flags = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-I", str(SOURCE.parent)]
+    built = subprocess.run(
+        [compiler, *flags, str(driver), str(SOURCE), "-o", str(made)], capture_output=True, text=True
+    )
+    if "cannot find" in built.stderr:
+        pytest.skip("gcc has no sanitizers here: install libasan")
+    assert built.returncode == 0, built.stderr
+    got, damaged = map(int, subprocess.check_output([made], text=True).split())
+    assert got > 400_000
+    assert damaged > 10_000
