@@ -48,6 +48,20 @@ COMMANDS: Final = {
         ("buscoupler diff plant.yaml plant-new.yaml",),
         "a reload would change something; it is 2 for a file with errors",
     ),
+    "deploy": Command(
+        f"{_IN}.deploy",
+        "operations.md#roll-out",
+        "bring a topology to running gateways over SSH, one first",
+        ("buscoupler deploy plant.yaml", "buscoupler deploy plant.yaml --gateway gw-a=root@10.0.0.11 --yes"),
+        "a gateway refused the file, or was not well with it: then all have their former file",
+    ),
+    "rollback": Command(
+        f"{_IN}.rollback",
+        "operations.md#roll-out",
+        "let gateways go back from the last roll-out",
+        ("buscoupler rollback plant.yaml",),
+        "a gateway did not go back",
+    ),
     "install": Command(
         f"{_IN}.install",
         "install.md#service",

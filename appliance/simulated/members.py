@@ -1,4 +1,4 @@
-"""What a test has on a bus or a wire: it says messages, and keeps those that it hears."""
+"""The members of a test on a bus or a wire: they say messages, and keep those that they hear."""
 
 from asyncio import AbstractEventLoop
 from collections import deque
