@@ -84,15 +84,8 @@ class FrameMember(Member):
                 self.hear(Message((frame.arbitration_id,), bytes(frame.data)))
 
     def say(self, message: Message) -> None:
-        from can import Message as CanFrame
-
         (identifier,) = message.tokens
-        extended, is_fd = identifier > 0x7FF, len(message.data) > 8
-        self._bus.send(
-            CanFrame(
-                arbitration_id=identifier, is_extended_id=extended, data=message.data, is_fd=is_fd, check=True
-            )
-        )
+        self._bus.say(identifier, message.data)
 
     def close(self) -> None:
         self._loop.remove_reader(self._bus.fileno())
