@@ -9,5 +9,5 @@ whether the gateway is well, and `history` keeps its curves. `telemetry` sends t
 collector. `explain` sends a frame through parts that are not open, or through gateways that run. `machine`
 finds what this machine lacks, `certificates` makes and reads those of TLS, and `service` makes services of
 systemd. `top` is the screen of the command of that name. `probe` sends and receives test traffic, and `demo`
-is the demo.
+is the demo. `simulated` is a whole plant in virtual time.
 """

@@ -2,7 +2,7 @@
 
 import time
 from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,21 +53,28 @@ class Appliance:
     """The parts of a gateway that this process runs; only the parts named in `only`, if it is not empty.
 
     With `only`, buses also listen on local sockets in `sockets`, where bridges in other processes
-    of the gateway meet them. Raises `TopologyError` for a part that is not there.
+    of the gateway meet them. `clock` is the loop's, in seconds, where time is simulated.
+    Raises `TopologyError` for a part that is not there.
     """
 
-    def __init__(self, resolved: Resolved, only: Collection[str] = (), sockets: Path | None = None) -> None:
+    def __init__(
+        self,
+        resolved: Resolved,
+        only: Collection[str] = (),
+        sockets: Path | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.gateway, self.resolved = resolved.gateway, resolved
         self._only = frozenset(only)
         self.monitor = Monitor(self.gateway, self)
         self.health, self._recording = HealthWatch(self.monitor.record), Recording()
-        self._site = Site(self.gateway, sockets if only else None, self.monitor.record)
+        self._site = Site(self.gateway, sockets if only else None, self.monitor.record, clock)
         self.parts = Builder(resolved, self._site, self._only, {}).build().parts
         self._failed: frozenset[str] = frozenset()
         self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
         self._publisher, self._unpublished = (
-            Publisher(self._site, time.monotonic),
+            Publisher(self._site, clock),
             UnpublishedLines(self.gateway),
         )
         self._publish()

@@ -162,6 +162,13 @@ COMMANDS: Final = {
         "show which services of a catalog are alive, or what passes at a socket of one of them",
         ("buscoupler monitor", "buscoupler monitor thermometer --count 10"),
     ),
+    "simulate": Command(
+        f"{_IN}.simulate",
+        "simulator.md#a-whole-plant",
+        "run all gateways of a topology in virtual time, with traffic and faults",
+        ("buscoupler simulate plant.yaml --traffic can0=motor@10 --at 'fail gw-a@3' --at 'cut can0@6'",),
+        "no message of the traffic was heard anywhere else",
+    ),
     "find": Command(
         f"{_IN}.find",
         "dbp.md#beacons",
