@@ -2,11 +2,11 @@
 
 import time
 from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from appliance.health.concerns import of_claims, of_parts
+from appliance.health.concerns import of_certificates, of_claims, of_parts
 from appliance.health.watch import HealthWatch
 from appliance.history.recording import Recording
 from appliance.log.unpublished import UnpublishedLines
@@ -53,21 +53,28 @@ class Appliance:
     """The parts of a gateway that this process runs; only the parts named in `only`, if it is not empty.
 
     With `only`, buses also listen on local sockets in `sockets`, where bridges in other processes
-    of the gateway meet them. Raises `TopologyError` for a part that is not there.
+    of the gateway meet them. `clock` is the loop's, in seconds, where time is simulated.
+    Raises `TopologyError` for a part that is not there.
     """
 
-    def __init__(self, resolved: Resolved, only: Collection[str] = (), sockets: Path | None = None) -> None:
+    def __init__(
+        self,
+        resolved: Resolved,
+        only: Collection[str] = (),
+        sockets: Path | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.gateway, self.resolved = resolved.gateway, resolved
         self._only = frozenset(only)
         self.monitor = Monitor(self.gateway, self)
         self.health, self._recording = HealthWatch(self.monitor.record), Recording()
-        self._site = Site(self.gateway, sockets if only else None, self.monitor.record)
+        self._site = Site(self.gateway, sockets if only else None, self.monitor.record, clock)
         self.parts = Builder(resolved, self._site, self._only, {}).build().parts
         self._failed: frozenset[str] = frozenset()
         self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
         self._publisher, self._unpublished = (
-            Publisher(self._site, time.monotonic),
+            Publisher(self._site, clock),
             UnpublishedLines(self.gateway),
         )
         self._publish()
@@ -148,6 +155,7 @@ class Appliance:
         """Yield what is wrong now, in this process and with the gateways that brokers here have heard."""
         yield from self.monitor.concerns(now_s)
         yield from of_parts(self.parts.values())
+        yield from of_certificates(self.resolved.lasting, time.time())
         heard = (one for part in self.parts.values() if part.kind == "broker" for one in part.services)
         yield from of_claims(claims(service.report() for service in heard), self.gateway)
 
@@ -216,7 +224,10 @@ class Appliance:
         gateways = {name: gateway.address for name, gateway in self.topology.gateways.items()}
         silent = self.neighbours.silent(self.topology, claims)
         page, picture, copies = self.page.url, self._picture(), self.resolved.copies
-        return Around(gateways, silent, self.names, page, picture, copies, self.resolved.quantities)
+        resolved = self.resolved
+        return Around(
+            gateways, silent, self.names, page, picture, copies, resolved.quantities, resolved.lasting
+        )
 
     def foresee(self, resolved: Resolved) -> tuple[list[Change], list[str]]:
         """Return what a reload would change, and the parts in which nothing differs.

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 from bus.errors import LinkError, words_of
-from bus.machine.files import NoText, read_bytes, text_of
+from bus.machine.files import NoText, read_bytes, text_of, write_new
 from bus.machine.touch import touching
 
 SECRET_BYTES = 32
@@ -26,9 +26,7 @@ def new_key(path: str) -> str:
     """
     secret = os.urandom(SECRET_BYTES)
     try:
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(file, "w") as out:
-            out.write(f"{_HEAD}{secret.hex()}\n")
+        write_new(path, f"{_HEAD}{secret.hex()}\n".encode())
     except OSError as error:
         raise LinkError(f"{path}: cannot write the key: {words_of(error)}") from error
     return name_of(secret)

@@ -77,6 +77,13 @@ class Certificate(NamedTuple):
     key_file: str
 
 
+class Lasting(NamedTuple):
+    """A file of PEM that lasts: an own certificate, or authorities that are trusted (`trusted`)."""
+
+    path: str
+    trusted: bool = False
+
+
 class Directory(NamedTuple):
     """A directory that this user can write to, or make."""
 
@@ -121,6 +128,7 @@ Need = (
     | PageToken
     | Secret
     | Certificate
+    | Lasting
     | Directory
     | Room
     | Sockets
@@ -158,6 +166,9 @@ def _scheme_needs(scheme: str, tls: Tls | None) -> Iterator[Need]:
     if tls is None:
         return
     yield from (Readable(path) for path in (tls.ca_file, tls.cert_file, tls.key_file) if path)
+    if tls.ca_file:
+        yield Lasting(tls.ca_file, trusted=True)
     if tls.cert_file:
+        yield Lasting(tls.cert_file)
         yield Certificate(tls.cert_file, tls.key_file or tls.cert_file)
         yield Secret(tls.key_file or tls.cert_file)

@@ -4,7 +4,7 @@
 read of a kind. Another distribution adds a kind by an entry point of the group `buscoupler.devices`.
 `service` is the base of devices that take part in a bus, `child` runs a process for a device, `disk` has a
 thread for files. `dbp` is a folder of several kinds: services that find each other by a catalog. `raw` is
-the raw device, a process that no topology names.
+the raw device, a process that no topology names. What runs `telemetry` is in `appliance.telemetry`.
 """
 
 from typing import TYPE_CHECKING
@@ -24,5 +24,6 @@ DEVICES: "Kinds[DeviceSpec]" = Kinds(
         "proxy": "devices.dbp.proxy.device:ProxySpec",
         "syndication": "devices.syndication.device:SyndicationSpec",
         "upload": "devices.upload.device:UploadSpec",
+        "telemetry": "devices.telemetry.device:TelemetrySpec",
     },
 )

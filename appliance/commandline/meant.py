@@ -22,6 +22,8 @@ MEANT: Final = {
 }  # fmt: skip
 """Each word, and the command that does what it says elsewhere."""
 
+_SIDE: Final = "; it is no command but a side of a bridge in the topology: see docs/topology.md, or create"
+
 TOLD: Final = {
     "stop": "; a process ends by Ctrl-C or SIGTERM, a service by `systemctl stop`",
     "kill": "; a process ends by Ctrl-C or SIGTERM, a service by `systemctl stop`",
@@ -29,5 +31,32 @@ TOLD: Final = {
     "man": "; write man buscoupler-COMMAND, or buscoupler COMMAND --help",
     "version": "; write buscoupler --version",
     "config": "; the topology is a file: create writes one, check finds what is wrong with it",
+    **dict.fromkeys(
+        (
+            "mqtt",
+            "modbus",
+            "canopen",
+            "can",
+            "uart",
+            "serial",
+            "rs485",
+            "i2c",
+            "tcp",
+            "udp",
+            "multicast",
+            "dbc",
+            "j1939",
+            "nmea",
+            "mavlink",
+            "cyphal",
+            "raw",
+            "lines",
+            "bytes",
+            "json",
+            "mosquitto",
+            "candump",
+        ),
+        _SIDE,
+    ),
 }
 """Each word that no command stands for, and what to write instead."""

@@ -48,6 +48,20 @@ COMMANDS: Final = {
         ("buscoupler diff plant.yaml plant-new.yaml",),
         "a reload would change something; it is 2 for a file with errors",
     ),
+    "deploy": Command(
+        f"{_IN}.deploy",
+        "operations.md#roll-out",
+        "bring a topology to running gateways over SSH, one first",
+        ("buscoupler deploy plant.yaml", "buscoupler deploy plant.yaml --gateway gw-a=root@10.0.0.11 --yes"),
+        "a gateway refused the file, or was not well with it: then all have their former file",
+    ),
+    "rollback": Command(
+        f"{_IN}.rollback",
+        "operations.md#roll-out",
+        "let gateways go back from the last roll-out",
+        ("buscoupler rollback plant.yaml",),
+        "a gateway did not go back",
+    ),
     "install": Command(
         f"{_IN}.install",
         "install.md#service",
@@ -148,6 +162,13 @@ COMMANDS: Final = {
         "show which services of a catalog are alive, or what passes at a socket of one of them",
         ("buscoupler monitor", "buscoupler monitor thermometer --count 10"),
     ),
+    "simulate": Command(
+        f"{_IN}.simulate",
+        "simulator.md#a-whole-plant",
+        "run all gateways of a topology in virtual time, with traffic and faults",
+        ("buscoupler simulate plant.yaml --traffic can0=motor@10 --at 'fail gw-a@3' --at 'cut can0@6'",),
+        "no message of the traffic was heard anywhere else",
+    ),
     "find": Command(
         f"{_IN}.find",
         "dbp.md#beacons",
@@ -225,6 +246,17 @@ COMMANDS: Final = {
         "security.md",
         "make a key that the gateways of a system share",
         ("buscoupler key new trunk.key",),
+    ),
+    "cert": Command(
+        f"{_IN}.cert",
+        "security.md",
+        "make, renew and show certificates of gateways and their authority",
+        (
+            "buscoupler cert new plant-ca.pem",
+            "buscoupler cert gateway gw-a.pem --ca plant-ca.pem --host 10.0.0.11",
+            "buscoupler cert renew gw-a.pem --ca plant-ca.pem",
+        ),
+        "a file is there already or cannot be read; with show, a certificate ends within 30 days",
     ),
     "tokens": Command(
         f"{_IN}.tokens",

@@ -9,6 +9,7 @@ from appliance.status.silent import HEARD_MS
 from appliance.status.view import ShownPart
 from appliance.status.words import counted
 from bus.hub import Hub, LinkView
+from bus.machine.lasting import ending
 from bus.watch.watched import WatchedHub
 
 if TYPE_CHECKING:  # most gateways have neither, and start faster without
@@ -34,6 +35,13 @@ def of_links(rows: Iterable[LinkRow], lasting: Collection[LinkView]) -> Iterator
             yield Concern("trouble", row.source, condition)
         elif condition in _STATES:
             yield Concern(_STATES[condition], row.source, condition)
+
+
+def of_certificates(ends_s: Mapping[str, float], now_s: float) -> Iterator[Concern]:
+    """Yield files of certificates that have ended, or end within 30 days. Times are in s since 1970."""
+    for path, end_s in ends_s.items():
+        if text := ending(path, end_s, now_s):
+            yield Concern("trouble" if end_s <= now_s else "degraded", "certificate", text)
 
 
 def of_drops(drops: Mapping[str, tuple[float, Mapping[str, int]]], now_s: float) -> Iterator[Concern]:

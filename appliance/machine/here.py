@@ -9,7 +9,7 @@ from appliance.machine.inspection import disk_of, is_here, lacking_room, trouble
 from appliance.machine.turns import lease_words, worst_s
 from appliance.status.client import status_socket
 from bus.machine.permissions import distrust
-from bus.needs import Directory, Room, Secret
+from bus.needs import Directory, Lasting, Room, Secret
 from bus.schema import Where
 from bus.urls import IPC_PATH_BYTES_MAX
 from topologies.checks.needs import needs_of
@@ -62,7 +62,7 @@ def _lacking(topology: Topology, gateway: str) -> Iterator[Finding]:
         text = "" if isinstance(need, Room) else trouble(need)
         if text and text not in told:
             told.add(text)
-            yield (warning if isinstance(need, Secret) else error)(where, text)
+            yield (warning if isinstance(need, Secret | Lasting) else error)(where, text)
 
 
 def _pace(topology: Topology, where: Where) -> Finding:

@@ -7,6 +7,7 @@ import pwd
 import socket
 import ssl
 import stat
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
@@ -21,12 +22,14 @@ from bus.keys import read_key
 from bus.kinds import load
 from bus.machine.files import pem, read_text
 from bus.machine.holders import holder_of_file, holder_of_socket
+from bus.machine.lasting import end_s, ending
 from bus.machine.permissions import exposure
 from bus.needs import (
     Certificate,
     Device,
     Directory,
     KeyFile,
+    Lasting,
     Library,
     Listening,
     Lookup,
@@ -175,6 +178,13 @@ def _certificate(need: Certificate) -> str:
     return ""
 
 
+def _lasting(need: Lasting) -> str:
+    with suppress(OSError, ValueError):  # told by `Readable` and `Certificate`
+        if (end := end_s(need.path, need.trusted)) is not None:
+            return ending(need.path, end, time.time())
+    return ""
+
+
 def _secret(need: Secret) -> str:
     return exposure(need.path)
 
@@ -243,6 +253,7 @@ _LOOKS: dict[type[Any], Callable[[Any], str]] = {
     PageToken: _page_token,
     Secret: _secret,
     Certificate: _certificate,
+    Lasting: _lasting,
     Directory: _directory,
     Room: lambda need: lacking_room([need]),
     Sockets: _sockets,

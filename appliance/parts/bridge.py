@@ -65,7 +65,7 @@ class BridgePart(BasePart):
     hub: Bridge
 
     def __init__(self, resolved: ResolvedBridge, site: Site, buses: Mapping[str, BusPart]) -> None:
-        super().__init__(resolved.name, site, Bridge(resolved.name, 0))
+        super().__init__(resolved.name, site, Bridge(resolved.name, 0, clock=site.clock))
         self.resolved = resolved
         self.legs: list[Leg] = []
         self.candidacy: Candidacy | None = None

@@ -63,7 +63,7 @@ class BusPart(BasePart):
     def _make_hub(self, resolved: ResolvedBus) -> Hub:
         if not resolved.trunked:
             return WatchedHub(self.name)
-        bridge = Bridge(self.name, self.origin(resolved.origin))
+        bridge = Bridge(self.name, self.origin(resolved.origin), clock=self.site.clock)
         bridge.side("plain", Policy(opaque=True, late=True))
         bridge.side("trunk", Policy(trunk=True, opaque=True))
         return bridge

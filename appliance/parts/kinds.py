@@ -8,7 +8,11 @@ from devices.device import DeviceSpec
 
 PARTS: Final = Kinds[DevicePart](
     "buscoupler.parts",
-    {"service": "appliance.parts.service:ServicePart", "recorder": "appliance.parts.tap:TapPart"},
+    {
+        "service": "appliance.parts.service:ServicePart",
+        "recorder": "appliance.parts.tap:TapPart",
+        "telemetry": "appliance.telemetry.part:TelemetryPart",
+    },
 )
 
 

@@ -1,5 +1,6 @@
 """The base of all parts: the site that they are built for, and the links that they open."""
 
+import time
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,12 +27,13 @@ class Site(NamedTuple):
     """The surroundings that all parts of one process share, for as long as it runs.
 
     `sockets` is the directory in which the processes of one gateway meet, None if there is only this process.
-    `record` gets the events of parts (`appliance.monitor`).
+    `record` gets the events of parts (`appliance.monitor`). `clock` is the loop's, in seconds.
     """
 
     gateway: str
     sockets: Path | None
     record: RecordEvent
+    clock: Callable[[], float] = time.monotonic
 
     def local_socket(self, bus: str, trunk: bool) -> str | None:
         """Return the URL at which other processes of this gateway reach a bus, None if there are none."""

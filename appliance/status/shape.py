@@ -122,6 +122,9 @@ KEYS: Final[Mapping[str, Key]] = {
         {_TEXT: _TEXT}, "why a gateway of the topology counts as silent, by its name, as seen from here"
     ),
     "page": Key(_TEXT, 'the address of the status page; "" if there is none'),
+    "certificates": Key(
+        Maybe({_TEXT: _NUMBER}), "when each file of certificates in use ends, in ns since 1970"
+    ),
     "health": Key(
         Maybe({"word": _TEXT, "line": _TEXT, "reasons": [_REASON], "more": _NUMBER}),
         "whether the gateway is well, of `run` only: `word` (`ok`, `degraded`, `trouble`), the `reasons`, "

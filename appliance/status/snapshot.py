@@ -63,6 +63,7 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
         "gateways": dict(around.gateways),
         "silent": dict(around.silent),
         "page": around.page,
+        "certificates": {path: int(end_s * 1e9) for path, end_s in around.lasting.items()},
         "parts": [_part(part, sampled.down_ms) for part in parts],
         "ends": [edge for row in rows for edge in _edges(row, sampled.down_ms)],
         "links": [_link(link) for link in links],

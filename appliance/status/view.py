@@ -79,7 +79,7 @@ class Around(NamedTuple):
     `gateways` has their addresses by name, `silent` why some of them count as silent. `names` are those of
     tokens. `page` is the URL of the status page, and `drawing` the picture. `copies` has the ids of bridges
     in the picture by lease and gateway: the bridges of a group have one lease. `quantities` are those of
-    values.
+    values. `lasting` says when files of certificates end, in s since 1970.
     """
 
     gateways: Mapping[str, str] = {}
@@ -89,6 +89,7 @@ class Around(NamedTuple):
     drawing: Mapping[str, Any] | None = None
     copies: Mapping[tuple[str, str], str] = {}
     quantities: Quantities = Quantities()
+    lasting: Mapping[str, float] = {}
 
 
 class Sampled(NamedTuple):

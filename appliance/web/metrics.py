@@ -58,6 +58,7 @@ class _Collector:
         status = self._status
         yield from _process(status)
         yield from _health(status)
+        yield from _certificates(status)
         yield from _hubs(status)
         yield from _links(status)
         yield from _kept(status)
@@ -81,6 +82,15 @@ def _health(status: Status) -> Iterator[Metric]:
         family = StateSetMetricFamily("buscoupler_health", "Whether the gateway is well (docs/status.md).")
         family.add_metric((), {word: word == status["health"]["word"] for word in WORDS})
         yield family
+
+
+def _certificates(status: Status) -> Iterator[Metric]:
+    family = GaugeMetricFamily(
+        "buscoupler_certificate_end_time_seconds", "End of a certificate, since 1970.", labels=["file"]
+    )
+    for file, end_ns in status.get("certificates", {}).items():
+        family.add_metric((file,), end_ns / 1e9)
+    yield family
 
 
 def _process(status: Status) -> Iterator[Metric]:

@@ -273,6 +273,15 @@ class SimulatedCanBus(Bell):
         """Queue a frame; never wait. Raises `CanOperationError`: ENOBUFS, or ENODEV if unplugged."""
         self.port.put(copy.copy(msg))
 
+    def say(self, identifier: int, data: bytes) -> None:
+        """Queue a data frame: extended above 0x7FF, FD above 8 bytes. Raises `ValueError`, and as `send`."""
+        from can import Message
+
+        extended, is_fd = identifier > 0x7FF, len(data) > 8
+        self.send(
+            Message(arbitration_id=identifier, is_extended_id=extended, data=data, is_fd=is_fd, check=True)
+        )
+
     def recv(self, timeout: float | None = None) -> "Message | None":
         """Return the next frame that has arrived, or None. Raises `CanOperationError` if unplugged."""
         from can import CanOperationError

@@ -359,14 +359,17 @@ class Candidacy:
         self._claim(resign=True)
         self._tell("resigned", logging.INFO)
 
-    def close(self) -> None:
-        """Stop the candidacy. A holder resigns, so that another candidate can begin at once. Idempotent."""
+    def close(self, resign: bool = True) -> None:
+        """Stop the candidacy. A holder resigns, so that another candidate can begin at once. Idempotent.
+
+        Without `resign` nobody is told, as when the process is killed.
+        """
         if self._loop is None:
             return
         if isinstance(self._loop, WakefulLoop):
             self._loop.unguard(self.on_wake)
         self.gate.pause()
-        if self.candidate.holding:
+        if self.candidate.holding and resign:
             self.candidate.resign(self._now())
             self._claim(resign=True)
         for link in self._links:

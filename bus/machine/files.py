@@ -5,6 +5,7 @@ refused with the place and what to do. A file that the topology names is a regul
 the process wait.
 """
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -131,3 +132,30 @@ def replace_bytes(path: str | Path, data: bytes) -> None:
         os.fchmod(file.fileno(), stat.S_IMODE(real.stat().st_mode))
         os.fsync(file.fileno())
     partial.replace(real)
+
+
+def write_new(path: str | Path, data: bytes, mode: int = 0o600) -> None:
+    """Write a file that is not there yet, at once and whole.
+
+    A disk without hard links, such as a stick with FAT, gets the file in place: a crash may leave a
+    piece. Raises `FileExistsError` if it is there, and `OSError`.
+    """
+    partial = Path(path).with_name(f".{Path(path).name}.{os.getpid()}.tmp")
+    try:
+        _write_exclusively(partial, data, mode)
+        os.link(partial, path)
+    except FileExistsError:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK) or not partial.exists():
+            raise
+        _write_exclusively(Path(path), data, mode)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _write_exclusively(path: Path, data: bytes, mode: int) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb") as file:
+        os.fchmod(file.fileno(), mode)
+        file.write(data)
+        os.fsync(file.fileno())

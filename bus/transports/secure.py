@@ -5,6 +5,7 @@ does not expect, and a write that is not done need not be repeated with the same
 """
 
 import socket
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ else:
 
 _PIECE_BYTES = 64 * 1024  # encrypted at once: so much may wait for a peer beyond the bound of its queue
 SCRATCH_BYTES = 256 * 1024
+_DATES = "expired", "not yet valid"
 
 
 def context(url: str, tls: Tls, listens: bool) -> "ssl.SSLContext":
@@ -69,10 +71,17 @@ def load_authority(made: "ssl.SSLContext", tls: Tls) -> None:
 def _words(error: OSError) -> str:
     """Return the text of an error of TLS, without OpenSSL's numbers and files."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"TLS: the certificate is refused: {error.verify_message}"
+        return dated(f"TLS: the certificate is refused: {error.verify_message}")
     if isinstance(error, ssl.SSLError):
-        return f"TLS: {(error.reason or words_of(error)).lower().replace('_', ' ')}"
+        return dated(f"TLS: {(error.reason or words_of(error)).lower().replace('_', ' ')}")
     return words_of(error)
+
+
+def dated(words: str) -> str:
+    """Return words about a certificate; where its dates are the reason, with the date that is here."""
+    if not any(word in words for word in _DATES):
+        return words
+    return f"{words}; or a clock is wrong: here it is {time.strftime('%Y-%m-%d', time.gmtime())} (UTC)"
 
 
 class Security:

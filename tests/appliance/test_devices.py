@@ -63,15 +63,15 @@ def test_an_entry_has_the_key_of_one_kind() -> None:
     two = findings(plant("e: {on: gw, echo: p, tap: p, directory: /d}"))
     assert [(finding.line, finding.column) for finding in two] == [(4, 14)]
     assert (
-        "one of tap, log, catalog, cache, proxy, syndication, upload, echo, parrot; found tap, echo"
-        in two[0].text
+        "one of tap, log, catalog, cache, proxy, syndication, upload, telemetry, "
+        "echo, parrot; found tap, echo" in two[0].text
     )
     odd = findings(plant("e: {on: gw, echo: p, [x]: y}"))
     assert [finding.text for finding in odd] == ["a key must be text, found a list"]
     none = findings(plant("e: {on: gw}"))
     assert (
-        "a device is one of tap, log, catalog, cache, proxy, syndication, upload, echo, parrot; found none"
-        in none[0].text
+        "a device is one of tap, log, catalog, cache, proxy, syndication, upload, telemetry, "
+        "echo, parrot; found none" in none[0].text
     )
     assert none[0].line == 4
 

@@ -87,8 +87,8 @@ def test_each_shipped_topology_is_a_plant(name: str, tmp_path: Path) -> None:
 
 def test_no_shipped_topology_is_left_out() -> None:
     texts = {path.read_text() for path in FILES.values()}
-    for path in (
-        *ROOT.glob("examples/**/*.yaml"),
+    for path in (  # that of two gateways needs certificates, which its own test makes
+        *(one for one in ROOT.glob("examples/**/*.yaml") if one.parent.name != "two-gateways"),
         *ROOT.glob("topologies/*.yaml"),
         *ROOT.glob("packaging/**/*.yaml"),
     ):

@@ -5,6 +5,7 @@ import pytest
 from bus.needs import (
     WEB_LIBRARY,
     Certificate,
+    Lasting,
     Library,
     Listening,
     Lookup,
@@ -63,11 +64,20 @@ def test_a_name_is_looked_up_as_an_ipv4_address_only_where_that_is_said() -> Non
     ("tls", "needs"),
     [
         (Tls(), []),
-        (Tls(ca_file="ca"), [Readable("ca")]),
-        (Tls(cert_file="cert"), [Readable("cert"), Certificate("cert", "cert"), Secret("cert")]),
+        (Tls(ca_file="ca"), [Readable("ca"), Lasting("ca", True)]),
+        (
+            Tls(cert_file="cert"),
+            [Readable("cert"), Lasting("cert"), Certificate("cert", "cert"), Secret("cert")],
+        ),
         (
             Tls(ca_file="ca", cert_file="cert", key_file="key"),
-            [Readable("ca"), Readable("cert"), Readable("key"), Certificate("cert", "key"), Secret("key")],
+            [
+                *map(Readable, ("ca", "cert", "key")),
+                Lasting("ca", True),
+                Lasting("cert"),
+                Certificate("cert", "key"),
+                Secret("key"),
+            ],
         ),
     ],
 )

@@ -1,11 +1,15 @@
 """The part of one gateway, resolved: a record for each part that it runs, and what its process publishes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from bus.errors import TopologyError
+from bus.machine.lasting import end_s
+from bus.needs import Lasting
 from bus.quantity.known import Quantities
 from devices.device import DeviceSpec
+from topologies.checks.needs import needs_of
 from topologies.model import Gateway, Topology, running
 from topologies.names import known, listed
 from topologies.quantities import quantities
@@ -41,6 +45,7 @@ class Resolved:
     `copies` are the ids of all bridges in the picture. `names` are all names of tokens, and `listed` those
     of the list and file of names. `quantities` are those of values. `events` and `logs` are the buses on
     which the gateway publishes its own.
+    `lasting` says when its files of certificates end, in s since 1970.
     Each part that the gateway runs has a record, by name.
     """
 
@@ -57,6 +62,7 @@ class Resolved:
     buses: Mapping[str, ResolvedBus]
     bridges: Mapping[str, ResolvedBridge]
     devices: Mapping[str, ResolvedDevice]
+    lasting: Mapping[str, float]
 
 
 def resolve(wiring: Wiring, gateway: str) -> Resolved:
@@ -85,7 +91,16 @@ def resolve(wiring: Wiring, gateway: str) -> Resolved:
         {name: buses.resolved(name) for name in running(topology.buses, gateway)},
         Bridges(ground).resolved(),
         {name: _device(name, ground) for name in running(topology.devices, gateway)},
+        dict(_lasting(wiring, gateway)),
     )
+
+
+def _lasting(wiring: Wiring, gateway: str) -> Iterator[tuple[str, float]]:
+    """Yield the files of certificates that a gateway needs, and when they end, in s since 1970."""
+    for need in dict.fromkeys(need for _, need in needs_of(wiring, gateway) if isinstance(need, Lasting)):
+        with suppress(OSError, ValueError):  # the link that reads the file says so
+            if (end := end_s(need.path, need.trusted)) is not None:
+                yield need.path, end
 
 
 def resolve_all(wiring: Wiring) -> list[Resolved]:

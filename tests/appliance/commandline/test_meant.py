@@ -1,6 +1,10 @@
 """The words of other programs."""
 
-from appliance.commandline.cli import commands
+from contextlib import suppress
+
+import pytest
+
+from appliance.commandline.cli import commands, main
 from appliance.commandline.meant import MEANT, TOLD
 from appliance.commands.explain import chosen
 
@@ -10,6 +14,22 @@ def test_each_word_is_no_command_and_means_one() -> None:
     assert set(MEANT.values()) <= set(known)
     assert not {*MEANT, *TOLD} & set(known)
     assert not set(MEANT) & set(TOLD)
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("start", 'did you mean "run"?'),
+        ("status", 'did you mean "top"?'),
+        ("list", 'did you mean "top"?'),
+        *((word, "a side of a bridge") for word in ("mqtt", "modbus", "canopen", "uart", "can", "i2c")),
+        ("stop", "Ctrl-C"),
+    ],
+)
+def test_a_wrong_word_gets_the_right_one(word: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with suppress(SystemExit):
+        main([word])
+    assert told in capsys.readouterr().err
 
 
 def test_a_link_is_chosen_by_its_letters_too() -> None:

@@ -1,6 +1,6 @@
 """The verdict on a gateway: the worst reason first, and bounded."""
 
-from appliance.health.concerns import RECENT_S, of_claims, of_drops, of_links, of_loops
+from appliance.health.concerns import RECENT_S, of_certificates, of_claims, of_drops, of_links, of_loops
 from appliance.health.watch import LOOK_S, HealthWatch
 from appliance.status.health import REASONS, Concern, Health, verdict
 from appliance.status.rows import LinkRow
@@ -57,6 +57,18 @@ def test_drops_count_for_a_minute_and_claims_once_they_are_old() -> None:
         "gateway b: silent: it could not take over"
     ]
     assert list(of_loops([Hub("plain")])) == []
+
+
+def test_a_certificate_is_told_30_days_before_its_end_and_is_trouble_after_it() -> None:
+    day_s, now_s = 86400.0, 1_800_000_000.0
+    ends_s = {"long": now_s + 30 * day_s, "soon": now_s + 29.5 * day_s, "last": now_s + 60, "gone": now_s}
+    found = [(one.word, one.text.split(", on")[0]) for one in of_certificates(ends_s, now_s)]
+    assert found[:2] == [
+        ("degraded", "soon: the certificate ends in 29 days"),
+        ("degraded", "last: the certificate ends in less than a day"),
+    ]
+    assert found[2][0] == "trouble"
+    assert "peers refuse it" in found[2][1]
 
 
 def test_a_change_is_an_event_once_it_is_seen_twice() -> None:

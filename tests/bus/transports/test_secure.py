@@ -14,7 +14,7 @@ import trustme
 
 from bus.errors import LinkError
 from bus.transports.options import Tls
-from bus.transports.secure import SecureSocket, context
+from bus.transports.secure import SecureSocket, context, dated
 from tests.helpers.certificates import own_tls
 
 URL = "tls+tcp://127.0.0.1:5"
@@ -256,3 +256,11 @@ def test_files_that_are_of_no_use_are_named(tls: Tls, tmp_path: Path, field: str
 def test_a_listener_needs_a_certificate() -> None:
     with pytest.raises(LinkError, match="needs cert_file"):
         context(URL, Tls(), listens=True)
+
+
+@pytest.mark.parametrize(
+    "words", ["certificate has expired", "certificate is not yet valid", "Hostname mismatch"]
+)
+def test_a_certificate_out_of_date_names_the_clock(words: str) -> None:
+    found = dated(words)
+    assert ("a clock is wrong: here it is" in found) == ("mismatch" not in words)

@@ -1,0 +1,120 @@
+"""Making certificates: an authority, a gateway's, and one with other dates. Imports `cryptography`."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from ipaddress import ip_address
+from typing import NamedTuple
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from bus.errors import BusError
+
+_EARLIER = timedelta(hours=1)  # for clocks that are a little behind
+
+
+class Made(NamedTuple):
+    """A certificate and its key."""
+
+    certificate: x509.Certificate
+    key: CertificateIssuerPrivateKeyTypes
+
+    def pem(self) -> bytes:
+        """Return the certificate in PEM."""
+        return self.certificate.public_bytes(serialization.Encoding.PEM)
+
+    def key_pem(self) -> bytes:
+        """Return the key in PEM, PKCS #8, not encrypted."""
+        return self.key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+
+
+def authority(name: str, now: datetime, days: int) -> Made:
+    """Make an authority that signs its own certificate and those of gateways, with a new key on P-256."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    builder = _begun(_named(name), key.public_key(), now, days)
+    usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
+    builder = builder.add_extension(x509.BasicConstraints(True, 0), True).add_extension(usage, True)
+    return Made(builder.issuer_name(_named(name)).sign(key, hashes.SHA256()), key)
+
+
+def gateway(name: str, hosts: Sequence[str], by: Made, now: datetime, days: int) -> Made:
+    """Make a certificate for both ends of a connection. Peers look for the address they dial in `hosts`."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    builder = _begun(_named(name), key.public_key(), now, days)
+    usage = x509.KeyUsage(True, False, False, False, False, False, False, False, False)
+    both = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
+    found = x509.SubjectAlternativeName(_general(hosts))
+    builder = builder.add_extension(x509.BasicConstraints(False, None), True).add_extension(usage, True)
+    builder = builder.add_extension(both, False).add_extension(found, False)
+    return Made(_signed(builder, by, now, days), key)
+
+
+def renewed(old: Made, by: Made, now: datetime, days: int) -> Made:
+    """Make a certificate again with new dates: the same names, use and key. `by` is its authority, or itself.
+
+    Raises `BusError` for another authority.
+    """
+    was = old.certificate
+    try:
+        was.verify_directly_issued_by(by.certificate)
+    except Exception as error:
+        raise BusError(f"another authority signed it: {was.issuer.rfc4514_string()}") from error
+    builder = _begun(was.subject, was.public_key(), now, days)
+    made_anew = (x509.SubjectKeyIdentifier, x509.AuthorityKeyIdentifier)
+    for one in was.extensions:
+        if not isinstance(one.value, made_anew):
+            builder = builder.add_extension(one.value, one.critical)
+    itself = was.subject == was.issuer
+    if itself:
+        return Made(builder.issuer_name(was.subject).sign(old.key, hashes.SHA256()), old.key)
+    return Made(_signed(builder, by, now, days), old.key)
+
+
+def _begun(subject: x509.Name, key: object, now: datetime, days: int) -> x509.CertificateBuilder:
+    builder = x509.CertificateBuilder().subject_name(subject).public_key(key)  # type: ignore[arg-type]
+    builder = builder.serial_number(x509.random_serial_number())
+    builder = builder.not_valid_before(now - _EARLIER).not_valid_after(now + timedelta(days=days))
+    return builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key), False)  # type: ignore[arg-type]
+
+
+def _signed(builder: x509.CertificateBuilder, by: Made, now: datetime, days: int) -> x509.Certificate:
+    """Sign by an authority. Raises `BusError` if it is none, or ends before the certificate would."""
+    if now + timedelta(days=days) > by.certificate.not_valid_after_utc:
+        text = f"the authority ends on {by.certificate.not_valid_after_utc:%Y-%m-%d}, before that"
+        raise BusError(f"{text}: renew it first, or choose fewer --days")
+    constraints = by.certificate.extensions.get_extension_for_class(x509.BasicConstraints)
+    if not constraints.value.ca:
+        raise BusError("its certificate is no authority's: make one with `buscoupler cert new`")
+    public = by.certificate.public_key()
+    named = x509.AuthorityKeyIdentifier.from_issuer_public_key(public)  # type: ignore[arg-type]
+    made = builder.add_extension(named, False).issuer_name(by.certificate.subject)
+    return made.sign(by.key, hashes.SHA256())
+
+
+def _named(name: str) -> x509.Name:
+    try:
+        return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    except ValueError as error:
+        raise BusError(f"{name!r}: the name of a certificate has 1 to 64 characters") from error
+
+
+def _general(hosts: Iterable[str]) -> list[x509.GeneralName]:
+    return [_host(host) for host in hosts]
+
+
+def _host(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(host))
+    except ValueError:
+        pass
+    try:
+        return x509.DNSName(host)
+    except ValueError as error:
+        raise BusError(f"{host!r} is no IP address and no name of a host in ASCII") from error

@@ -1,0 +1,179 @@
+"""`buscoupler deploy FILE`: bring a topology to running gateways over SSH, and back if one is not well."""
+
+import argparse
+import getpass
+import os
+import socket
+import sys
+from dataclasses import replace
+
+from appliance.commandline.arguments import above_zero
+from appliance.rollout.keeper import hash_of
+from appliance.rollout.plan import Pace, Rollout
+from appliance.rollout.runner import Ssh, go
+from appliance.rollout.steps import TEXT_BYTES, Answer, Asked, pack, unpack_asked
+from bus.errors import BusError, words_of
+from bus.machine.files import read_text
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    where_arguments(parser)
+    parser.add_argument("--yes", action="store_true", help="do not ask after the differences were shown")
+    parser.add_argument("--force", action="store_true", help="also over files that were changed by hand")
+    pace = Pace()
+    parser.add_argument(
+        "--settle", type=above_zero, default=pace.settle_s, metavar="N",
+        help=f"a gateway must be well for N seconds ({pace.settle_s:g})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--wait", type=above_zero, default=pace.wait_s, metavar="N",
+        help=f"within N seconds after it got the file ({pace.wait_s:g})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--at-once", type=int, default=pace.at_once, metavar="N",
+        help=f"after the first gateway, N at once ({pace.at_once})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--step",
+        action="store_true",
+        help="on a gateway: do the step that standard input has (for deploy itself)",
+    )
+
+
+def where_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what says which gateways are meant, and how to reach them."""
+    parser.add_argument("file", metavar="FILE", help="the new topology")
+    parser.add_argument(
+        "--gateway", action="append", metavar="NAME[=HOST]",
+        help="this gateway, at HOST for ssh (its address by default); all by default",
+    )  # fmt: skip
+    parser.add_argument(
+        "--to", metavar="PATH",
+        help="the file on gateways, with {gateway} for the name (/etc/buscoupler/FILE)",
+    )  # fmt: skip
+    parser.add_argument("--ssh", default="ssh", metavar="COMMAND", help="ssh and its options (ssh)")
+    parser.add_argument(
+        "--program", default="buscoupler", metavar="COMMAND", help="buscoupler on gateways (buscoupler)"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.step:
+        return _step(options.file)
+    try:
+        text = read_text(options.file)
+        hosts = hosts_of(options)
+    except (BusError, OSError) as error:
+        print(
+            f"buscoupler deploy: {error if isinstance(error, BusError) else words_of(error)}", file=sys.stderr
+        )
+        return 1
+    rollout = Rollout(
+        list(hosts), hash_of(text.encode()), Pace(options.settle, options.wait, max(1, options.at_once))
+    )
+    way, base = way_to(options, hosts), Asked("", "", os.urandom(8).hex(), who(), text, force=options.force)
+
+    def ask(gateway: str, step: str, old: str) -> Answer | str:
+        needs_text = step in ("look", "apply")
+        asked = replace(base, step=step, gateway=gateway, old=old, text=text if needs_text else "")
+        return way.ask(asked)
+
+    go(rollout, ask, _tell)
+    if rollout.phase == "agree":
+        for name, lines in rollout.differences():
+            print("\n".join([f"{name}:", *(f"  {line}" for line in lines)]), flush=True)
+        rollout.agree(options.yes or _agreed(len(hosts)))
+        go(rollout, ask, _tell)
+    return _conclude(rollout, len(hosts))
+
+
+def hosts_of(options: argparse.Namespace) -> dict[str, str]:
+    """Return the host of each gateway that is meant, in order. Raises `BusError`."""
+    from topologies.loading.loader import load
+
+    known = {name: one.address for name, one in load(options.file).gateways.items()}
+    found = dict[str, str]()
+    for word in options.gateway or known:
+        name, _, host = word.partition("=")
+        if name not in known:
+            raise BusError(f"{options.file} has no gateway {name}; it has {', '.join(known)}")
+        found[name] = host or known[name]
+        if found[name].startswith("-"):
+            raise BusError(f"{found[name]} is no host")
+    return found
+
+
+def way_to(options: argparse.Namespace, hosts: dict[str, str]) -> Ssh:
+    """Return the way to the gateways that options name."""
+    to = options.to or f"/etc/buscoupler/{os.path.basename(options.file)}"
+    return Ssh(hosts, to, options.ssh, options.program)
+
+
+def who() -> str:
+    """Return who makes a roll-out, and from which machine."""
+    return f"{getpass.getuser()} at {socket.gethostname()}"
+
+
+def _agreed(count: int) -> bool:
+    if not sys.stdin.isatty():
+        print("buscoupler deploy: nothing was changed: say --yes to apply this", file=sys.stderr)
+        return False
+    return input(f"Apply this to {count} gateways, one first? [y/N] ").strip().lower() in ("y", "yes")
+
+
+def _tell(gateway: str, step: str, answer: Answer | str) -> None:
+    """Print what a reader waits for; health only where it is not well."""
+    error = answer if isinstance(answer, str) else answer.error
+    if error:
+        print(f"{gateway}: {step}: {error}", file=sys.stderr, flush=True)
+    elif isinstance(answer, Answer) and step == "health" and answer.word != "ok":
+        print(f"{gateway}: {answer.line}", flush=True)
+    elif step in ("apply", "back"):
+        print(f"{gateway}: {'applied' if step == 'apply' else 'went back'}", flush=True)
+
+
+def _conclude(rollout: Rollout, count: int) -> int:
+    """Say how it ended, and return the status."""
+    for name, note in rollout.notes():
+        print(f"buscoupler deploy: {name}: {note}", file=sys.stderr)
+    mixed = rollout.mixed()
+    words = {
+        "same": f"{count} gateways have this file already",
+        "done": f"done: {count} gateways have the file",
+        "refused": "nothing was changed",
+        "failed": "all gateways have their former file",
+    }
+    print(f"unsure of {', '.join(mixed)}: look there" if mixed else words[rollout.phase])
+    return int(bool(mixed) or rollout.phase in ("refused", "failed"))
+
+
+def _step(file: str) -> int:
+    from appliance.rollout.station import Station
+
+    try:
+        asked = unpack_asked(sys.stdin.buffer.read(TEXT_BYTES + 1))
+    except ValueError as error:
+        sys.stdout.buffer.write(pack(Answer(f"the request is {error}: nothing was done")))
+        return 1
+    answer = Station(file, asked.gateway, foresee).do(asked)
+    sys.stdout.buffer.write(pack(answer))
+    return int(bool(answer.error))
+
+
+def foresee(old: str, new: str, gateway: str) -> list[str]:
+    """Return what a reload from one file to another changes here. Raises `BusError` with what is wrong.
+
+    An error that the old file has on this machine too, as a port that this gateway itself uses, is none.
+    """
+    from appliance.commands.check import findings_of
+    from appliance.commands.diff import differences
+    from appliance.commands.run import checked_wiring
+
+    errors = [one for one in findings_of(new, True, gateway) if one.level == "error"]
+    known = {one.text for one in findings_of(old, True, gateway)} if errors else set()
+    if wrong := [str(one) for one in errors if one.text not in known]:
+        raise BusError("; ".join(wrong))
+    (found,) = differences(checked_wiring(old), checked_wiring(new), gateway)
+    if found.restart:
+        raise BusError(f"a reload is not enough: {found.restart}")
+    return found.lines()[1:]

@@ -1,0 +1,113 @@
+"""The files of a roll-out on a gateway: the topology, the one before it (`.FILE.before`), and the state.
+
+The state, `.FILE.rollout`, says which roll-out is on trial, or was the last. All are written at once, so a
+cut leaves whole files. `changing` keeps two roll-outs apart.
+"""
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from bus.machine.files import read_bytes, replace_bytes, write_new
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The last roll-out: its `id`, who made it, the hashes of the new file and of that before.
+
+    `until_s`, on the clock of `boot`, is when a trial ends; 0 if it was confirmed. `back` is whether the
+    gateway went back from it.
+    """
+
+    id: str = ""
+    by: str = ""
+    new: str = ""
+    old: str = ""
+    boot: str = ""
+    until_s: float = 0.0
+    back: bool = False
+
+    @property
+    def trial(self) -> bool:
+        return self.until_s > 0.0
+
+    def over(self) -> bool:
+        """Return whether a trial has gone on for too long, or the machine started again in it."""
+        return self.trial and (self.boot != boot_id() or time.monotonic() >= self.until_s)
+
+
+class Keeper:
+    """The files of one topology at `path`, as a roll-out keeps them."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).resolve()
+        self.before = self.path.with_name(f".{self.path.name}.before")
+        self.candidate = self.path.with_name(f".{self.path.name}.new")
+        self._state = self.path.with_name(f".{self.path.name}.rollout")
+        self._lock = self.path.with_name(f".{self.path.name}.lock")
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Let no other process change these files. Raises `BlockingIOError` if one does, `OSError`."""
+        descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            for left in reversed(range(50)):
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if not left:
+                        raise
+                    time.sleep(0.1)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def hash(self) -> str:
+        """Return the hash of the topology. Raises `OSError`."""
+        return hash_of(read_bytes(self.path))
+
+    def state(self) -> State:
+        """Return the state; an empty one if there is none. A file that is none counts as none."""
+        try:
+            return State(**json.loads(read_bytes(self._state)))
+        except (OSError, ValueError, TypeError):
+            return State()
+
+    def keep(self, state: State) -> None:
+        """Write the state. Raises `OSError`."""
+        put(self._state, json.dumps(asdict(state)).encode())
+
+    def try_out(self, text: bytes, state: State) -> None:
+        """Put a new topology in place, with the one before kept. Raises `OSError`."""
+        put(self.before, read_bytes(self.path))
+        self.keep(state)
+        replace_bytes(self.path, text)
+
+    def go_back(self) -> None:
+        """Put the topology before in place again. Raises `OSError`."""
+        replace_bytes(self.path, read_bytes(self.before))
+
+
+def put(path: Path, data: bytes) -> None:
+    """Write a file at once, new or old; a new one is its owner's only. Raises `OSError`."""
+    if path.exists():
+        replace_bytes(path, data)
+    else:
+        write_new(path, data)
+
+
+def hash_of(data: bytes) -> str:
+    """Return the SHA-256 of a file in hexadecimal digits."""
+    return sha256(data).hexdigest()
+
+
+def boot_id() -> str:
+    """Return the name of this start of the machine, on whose clock monotonic times are."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

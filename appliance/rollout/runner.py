@@ -1,0 +1,94 @@
+"""Asks gateways for steps, by the system's `ssh`: many at once, each within a bound of time and bytes."""
+
+import queue
+import shlex
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from appliance.rollout.plan import Rollout
+from appliance.rollout.steps import Answer, Asked, pack, unpack_answer
+
+STEP_S = 60.0
+_THREADS = 32
+_TICK_S = 0.5
+_OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5",
+            "-o", "ServerAliveCountMax=3")  # fmt: skip
+
+
+class Ssh:
+    """The way to gateways. `hosts` are where each is, `file` where its topology is (`{gateway}` is replaced).
+
+    `ssh` is the program and its options, `program` the command `buscoupler` on the gateway.
+    """
+
+    def __init__(
+        self, hosts: dict[str, str], file: str, ssh: str = "ssh", program: str = "buscoupler"
+    ) -> None:
+        self._hosts, self._file = hosts, file
+        self._ssh, self._program = shlex.split(ssh), program
+
+    def ask(self, asked: Asked) -> Answer | str:
+        """Return the answer of a gateway to a step, or why there is none. It blocks for at most 60 s."""
+        file = shlex.quote(self._file.replace("{gateway}", asked.gateway))
+        remote = f"{self._program} deploy --step {file}"
+        words = [*self._ssh, *_OPTIONS, "--", self._hosts[asked.gateway], remote]
+        try:
+            done = subprocess.run(words, input=pack(asked), capture_output=True, timeout=STEP_S, check=False)
+        except subprocess.TimeoutExpired:
+            return f"no answer within {STEP_S:g} s"
+        except OSError as error:
+            return f"{words[0]}: {error.strerror}"
+        lines = done.stdout.splitlines(keepends=True)
+        try:
+            return unpack_answer(lines[-1] if lines else b"")
+        except ValueError:
+            said = done.stderr.decode(errors="replace").strip().splitlines()
+            return said[-1] if said else f"{words[0]} ended with status {done.returncode}, without an answer"
+
+
+def go(
+    rollout: Rollout,
+    ask: Callable[[str, str, str], Answer | str],
+    told: Callable[[str, str, Answer | str], None],
+) -> None:
+    """Ask what is due until the roll-out has ended or waits for an agreement.
+
+    `ask` takes gateway, step and the hash of the present file, on a thread. `told` hears each answer. An
+    interrupt makes the roll-out go back.
+    """
+    answers: queue.SimpleQueue[tuple[str, str, Answer | str]] = queue.SimpleQueue()
+    pool = ThreadPoolExecutor(_THREADS)
+    with pool:
+        while not rollout.ended and rollout.phase != "agree":
+            try:
+                for due in rollout.due(time.monotonic()):
+                    pool.submit(_asked, ask, (due.gateway, due.step, due.old), answers)
+                gateway, step, answer = answers.get(timeout=_TICK_S)
+            except queue.Empty:
+                rollout.tick(time.monotonic())
+                continue
+            except KeyboardInterrupt:
+                rollout.stop("interrupted", time.monotonic())
+                continue
+            told(gateway, step, answer)
+            rollout.heard(gateway, answer, time.monotonic())
+
+
+def _asked(
+    ask: Callable[[str, str, str], Answer | str],
+    words: tuple[str, str, str],
+    answers: "queue.SimpleQueue[tuple[str, str, Answer | str]]",
+) -> None:
+    try:
+        found = ask(*words)
+    except Exception as error:
+        found = f"{type(error).__name__}: {error}"
+    answers.put((words[0], words[1], found))
+
+
+def ask_each(ask: Callable[[str], Answer | str], gateways: Sequence[str]) -> list[Answer | str]:
+    """Ask the same of all gateways at once, and return the answers in their order."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(ask, gateways))

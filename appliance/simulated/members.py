@@ -1,0 +1,132 @@
+"""The members of a test on a bus or a wire: they say messages, and keep those that they hear."""
+
+from asyncio import AbstractEventLoop
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from bridges.simulate import CanWire, SerialLine
+from bridges.simulate.can import CanPort
+from bridges.simulate.uart import SerialEnd
+from bus.hub import Hub, Link, Pipe
+from bus.ledger import Stats
+from bus.wire.batch import Batch, from_payloads, payloads
+from bus.wire.envelope import take_apart
+from bus.wire.frame import PUB, pack, unpack
+
+_KEPT = 65_536  # messages that nobody has asked for; then the oldest go, and are counted
+
+
+class Message(NamedTuple):
+    """A message: its tokens (of a raw CAN frame its identifier, of a serial line none), and its data."""
+
+    tokens: tuple[int, ...]
+    data: bytes
+
+
+class Member:
+    """The end of a test somewhere. `heard`: what nobody has asked for yet; `lost`: what was too many."""
+
+    def __init__(self, on_heard: Callable[[], object]) -> None:
+        self.heard, self.lost = deque[Message](), 0
+        self._on_heard = on_heard
+
+    def hear(self, message: Message) -> None:
+        if len(self.heard) == _KEPT:
+            self.heard.popleft()
+            self.lost += 1
+        self.heard.append(message)
+        self._on_heard()
+
+    def say(self, message: Message) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Leave."""
+
+
+class HubMember(Member, Pipe):
+    """A member of a hub: of a bus of a gateway, or behind a `link` of its own on a wire."""
+
+    def __init__(self, hub: Hub, on_heard: Callable[[], object], link: Link | None = None) -> None:
+        super().__init__(on_heard)
+        self.name, self.stats, self.hub, self._link = "test", Stats(), hub, link
+        hub.attach(self)
+
+    def send(self, batch: Batch) -> None:
+        self.stats.offered += batch.count
+        self.stats.sent += batch.count
+        for payload in payloads(batch):
+            parts = take_apart(payload)
+            frame = unpack(parts.content) if parts.is_frame else None
+            self.hear(Message((), payload) if frame is None else Message(frame.tokens, frame.data))
+
+    def say(self, message: Message) -> None:
+        self.hub.publish(from_payloads([pack(PUB, message.tokens, message.data)]), self)
+
+    def close(self) -> None:
+        self.hub.detach(self)
+        if self._link is not None:
+            self._link.close()
+
+
+class FrameMember(Member):
+    """A node on a CAN bus whose gateways speak a protocol: it sends and hears frames as they are."""
+
+    def __init__(self, port: CanPort, on_heard: Callable[[], object], loop: AbstractEventLoop) -> None:
+        super().__init__(on_heard)
+        self._loop, self._bus = loop, port.open(loop)
+        loop.add_reader(self._bus.fileno(), self._on_readable)
+
+    def _on_readable(self) -> None:
+        while (frame := self._bus.recv()) is not None:
+            if not frame.is_error_frame:
+                self.hear(Message((frame.arbitration_id,), bytes(frame.data)))
+
+    def say(self, message: Message) -> None:
+        (identifier,) = message.tokens
+        self._bus.say(identifier, message.data)
+
+    def close(self) -> None:
+        self._loop.remove_reader(self._bus.fileno())
+        self._bus.shutdown()
+
+
+class ByteMember(Member):
+    """A device on a serial line whose gateway speaks a protocol: each read is a message of its bytes."""
+
+    def __init__(self, end: SerialEnd, on_heard: Callable[[], object], loop: AbstractEventLoop) -> None:
+        super().__init__(on_heard)
+        self._loop, self._socket = loop, end.open(loop)
+        loop.add_reader(self._socket, self._on_readable)
+
+    def _on_readable(self) -> None:
+        data = self._socket.recv(65_536)
+        if data:
+            self.hear(Message((), data))
+        else:
+            self._loop.remove_reader(self._socket)
+
+    def say(self, message: Message) -> None:
+        self._socket.send(message.data)
+
+    def close(self) -> None:
+        self._loop.remove_reader(self._socket)
+        self._socket.close()
+
+
+def on_wire(
+    wire: CanWire | SerialLine, spoken: bool, options: dict[str, Any], node: int,
+    on_heard: Callable[[], object], loop: AbstractEventLoop,
+) -> Member:  # fmt: skip
+    """Return a member with an end of its own on a wire, open. `node`: its Cyphal id, where it needs one."""
+    if spoken:
+        if isinstance(wire, CanWire):
+            return FrameMember(wire.port("test"), on_heard, loop)
+        return ByteMember(wire.end("test"), on_heard, loop)
+    hub = Hub("test")
+    link: Link = (
+        wire.link(node, "test", **options) if isinstance(wire, CanWire) else wire.link("test", **options)
+    )
+    link.open(hub, loop)
+    return HubMember(hub, on_heard, link)

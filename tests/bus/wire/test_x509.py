@@ -1,0 +1,40 @@
+"""The end of certificates, beside the library that makes them, and for bytes that are none."""
+
+import base64
+import random
+from datetime import UTC, datetime
+
+import pytest
+
+from appliance.certificates.making import authority
+from bus.wire.x509 import end_of_chain_s, end_of_trust_s, ends_s
+
+
+def made(year: int) -> bytes:
+    return authority("plant", datetime(year - 10, 3, 1, 12, tzinfo=UTC), 3650).pem()
+
+
+@pytest.mark.parametrize("year", [2030, 2049, 2050, 2051, 2120])
+def test_the_end_is_that_of_the_library(year: int) -> None:
+    from cryptography.x509 import load_pem_x509_certificate
+
+    pem = made(year)
+    assert end_of_chain_s(pem) == load_pem_x509_certificate(pem).not_valid_after_utc.timestamp()
+
+
+def test_an_own_file_ends_with_its_first_and_trust_with_its_last() -> None:
+    early, late = made(2030), made(2040)
+    both = early + late
+    assert end_of_chain_s(both) == end_of_chain_s(early)
+    assert end_of_trust_s(both) == end_of_chain_s(late)
+    assert end_of_chain_s(b"") is end_of_trust_s(b"") is None
+
+
+def test_bytes_of_any_kind_never_raise() -> None:
+    rng, whole = random.Random(1), base64.b64decode(b"".join(made(2030).splitlines()[1:-1]))
+    for cut in range(0, len(whole), 7):
+        bad = bytearray(whole[:cut])
+        for _ in range(min(cut, 3)):
+            bad[rng.randrange(cut)] = rng.randrange(256)
+        head, tail = b"-----BEGIN CERTIFICATE-----\n", b"\n-----END CERTIFICATE-----\n"
+        assert len(list(ends_s(head + base64.b64encode(bytes(bad)) + tail))) == 1

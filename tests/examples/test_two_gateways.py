@@ -1,0 +1,94 @@
+"""The worked example: two gateways with certificates, a key and MQTT over TLS, run as its file says."""
+
+import getpass
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import ROOT
+from tests.helpers.installed import Installed
+
+EXAMPLE = ROOT / "examples/two-gateways"
+MOSQUITTO = shutil.which("mosquitto", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+SUBSCRIBE = shutil.which("mosquitto_sub")
+pytestmark = pytest.mark.skipif(
+    not (MOSQUITTO and SUBSCRIBE), reason="apt-get install mosquitto mosquitto-clients"
+)
+BUSCOUPLER = [sys.executable, "-m", "buscoupler"]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
+    """Give a function that starts a program in the folder of the example's copy."""
+    installed = Installed(ROOT / "examples/medium-mqtt", tmp_path / "mqtt")
+    env = installed.environment | {"XDG_RUNTIME_DIR": str(tmp_path / "run")}
+    (tmp_path / "run").mkdir(mode=0o700)
+    shutil.copytree(EXAMPLE, tmp_path / "plant")
+    begun = list[subprocess.Popen[str]]()
+
+    def run(*words: str) -> "subprocess.Popen[str]":
+        begun.append(
+            subprocess.Popen(words, cwd=tmp_path / "plant", env=env, text=True, stdout=subprocess.PIPE)
+        )
+        return begun[-1]
+
+    yield run
+    for process in begun:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def until(condition: Callable[[], bool], limit_s: float = 40) -> None:
+    end_s = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end_s
+        time.sleep(0.1)
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as sock:
+        return sock.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_a_reading_crosses_to_the_other_hall_and_to_the_mqtt_broker(
+    tmp_path: Path, start: Callable[..., "subprocess.Popen[str]"]
+) -> None:
+    def do(*words: str) -> None:
+        process = start(*BUSCOUPLER, *words)
+        said = process.communicate(timeout=60)[0]
+        assert process.returncode == 0, said
+
+    do("cert", "new", "plant-ca.pem", "--name", "plant")
+    for name in ("gw-a", "gw-b", "mosquitto"):
+        do("cert", "gateway", f"{name}.pem", "--ca", "plant-ca.pem", "--host", "127.0.0.1")
+    do("key", "new", "trunk.key")
+    do("check", "plant.yaml")
+    config = tmp_path / "plant/mosquitto.conf"
+    config.write_text(f"user {getpass.getuser()}\n{config.read_text()}")
+    start(str(MOSQUITTO), "-c", "mosquitto.conf")
+    until(lambda: answers(25955))
+    gateways = [start(*BUSCOUPLER, "run", "plant.yaml", "--gateway", name) for name in ("gw-a", "gw-b")]
+    until(lambda: answers(25952) and answers(25954))
+    tls = ["--cafile", "plant-ca.pem", "--cert", "gw-a.pem", "--key", "gw-a.key"]
+    heard = start(
+        str(SUBSCRIBE), "-h", "127.0.0.1", "-p", "25955", *tls, "-t", "plant/#", "-C", "1", "-W", "60"
+    )
+    other = start(*BUSCOUPLER, "recv", "tcp://127.0.0.1:25954", "--names", "plant,temp", "--count", "1")
+
+    def spoken() -> bool:
+        do("send", "tcp://127.0.0.1:25952", "plant/temp", "--data", "21.5")
+        return heard.poll() is not None and other.poll() is not None
+
+    until(spoken)
+    assert "21.5" in heard.communicate()[0]
+    assert "plant/temp" in other.communicate()[0]
+    assert [gateway.poll() for gateway in gateways] == [None, None]
