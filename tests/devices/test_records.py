@@ -5,7 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from bus.needs import Certificate, Directory, Library, Listening, Lookup, Need, Readable, Room, Secret
+from bus.needs import (
+    Certificate,
+    Directory,
+    Lasting,
+    Library,
+    Listening,
+    Lookup,
+    Need,
+    Readable,
+    Room,
+    Secret,
+)
 from bus.transports.options import Tls
 from devices.cache.device import CacheSpec
 from devices.dbp import ports
@@ -22,7 +33,14 @@ from topologies.writing import reference
 ARROW = [Library("pyarrow", "pyarrow", "capture"), Library("numpy", "numpy", "capture")]
 SPOOL = Room("/d", 1 << 30, "spool_bytes")
 TLS = Tls(ca_file="ca.pem", cert_file="own.pem")
-OWN = [Readable("ca.pem"), Readable("own.pem"), Certificate("own.pem", "own.pem"), Secret("own.pem")]
+OWN = [
+    Readable("ca.pem"),
+    Readable("own.pem"),
+    Lasting("ca.pem", trusted=True),
+    Lasting("own.pem"),
+    Certificate("own.pem", "own.pem"),
+    Secret("own.pem"),
+]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tests.helpers import ROOT
 from tests.helpers.shown import PAGES, Clone, blocks
 from tests.system.namespaces import why_not
 
-LANGUAGES = {"sh", "python", "text", "yaml", "json", "toml", "ini", "mermaid", "sql"}
+LANGUAGES = {"sh", "python", "c", "text", "yaml", "json", "toml", "ini", "mermaid", "sql"}
 READERS: dict[str, Callable[[str], object]] = {
     "json": json.loads,
     "toml": tomllib.loads,
