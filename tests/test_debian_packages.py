@@ -11,6 +11,7 @@ PACKAGES = {
     "ip": "iproute2",
     "man": "man-db",
     "modprobe": "kmod",
+    "mosquitto_sub": "mosquitto-clients",
     "nanocat": "nanomsg-utils",
     "nngcat": "nng-utils",
     "systemd-analyze": "systemd",

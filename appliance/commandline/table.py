@@ -166,7 +166,7 @@ COMMANDS: Final = {
         f"{_IN}.simulate",
         "simulator.md#a-whole-plant",
         "run all gateways of a topology in virtual time, with traffic and faults",
-        ("buscoupler simulate plant.yaml --traffic can0=motor@10 --at 'fail gw-a@3' --at 'cut can0@6'",),
+        ("buscoupler simulate plant.yaml --traffic can0=motor@10 --at 'fail gw-a@3'",),
         "no message of the traffic was heard anywhere else",
     ),
     "find": Command(

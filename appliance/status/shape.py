@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 VERSION: Final = 2
 """Version of the document. It changes when a key goes or changes its meaning, not when one is added."""
-_MOST: Final = 1 << 62  # also as nanoseconds since 1970: the year 2116
+MOST: Final = 1 << 62  # also as nanoseconds since 1970: the year 2116
 _NUMBER, _REAL, _TEXT, _YES = int, float, str, bool
 _COUNTS = {_TEXT: _NUMBER}
 _RATES = {
@@ -123,7 +123,7 @@ KEYS: Final[Mapping[str, Key]] = {
     ),
     "page": Key(_TEXT, 'the address of the status page; "" if there is none'),
     "certificates": Key(
-        Maybe({_TEXT: _NUMBER}), "when each file of certificates in use ends, in ns since 1970"
+        Maybe({_TEXT: _NUMBER}), "when each file of certificates in use ends, in ns since 1970, at most 2116"
     ),
     "health": Key(
         Maybe({"word": _TEXT, "line": _TEXT, "reasons": [_REASON], "more": _NUMBER}),
@@ -218,8 +218,8 @@ def fits(value: object, shape: Any = STATUS) -> bool:
     if isinstance(shape, dict):
         return isinstance(value, dict) and _fits_record(value, shape)
     if shape is float:
-        return isinstance(value, int | float) and abs(value) <= _MOST
-    return isinstance(value, shape) and (not isinstance(value, int) or abs(value) <= _MOST)
+        return isinstance(value, int | float) and abs(value) <= MOST
+    return isinstance(value, shape) and (not isinstance(value, int) or abs(value) <= MOST)
 
 
 def _fits_record(value: dict[str, Any], shape: dict[Any, Any]) -> bool:

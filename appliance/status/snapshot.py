@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from appliance.status.rates import Rate, RowKey
 from appliance.status.rows import LinkRow
-from appliance.status.shape import VERSION
+from appliance.status.shape import MOST, VERSION
 from appliance.status.view import Beside, Sampled, ShownPart, View
 from appliance.version import version
 from bus.hub import Hub, LinkView, Pipe, chain
@@ -63,7 +63,7 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
         "gateways": dict(around.gateways),
         "silent": dict(around.silent),
         "page": around.page,
-        "certificates": {path: int(end_s * 1e9) for path, end_s in around.lasting.items()},
+        "certificates": {path: min(int(end_s * 1e9), MOST) for path, end_s in around.lasting.items()},
         "parts": [_part(part, sampled.down_ms) for part in parts],
         "ends": [edge for row in rows for edge in _edges(row, sampled.down_ms)],
         "links": [_link(link) for link in links],

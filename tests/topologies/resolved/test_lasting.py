@@ -11,7 +11,9 @@ from topologies.wiring.segments import wired
 FILE = """
 name: plant
 gateways:
-  gw-a: {{address: 10.0.0.1, status: {{listen: "https://10.0.0.1:8443", tls: {{cert_file: {0}/page.pem}}}}}}
+  gw-a:
+    address: 10.0.0.1
+    status: {{listen: "https://10.0.0.1:8443", open: true, tls: {{cert_file: {0}/page.pem}}}}
   gw-b: {{address: 10.0.0.2}}
 brokers:
   main:
