@@ -166,6 +166,11 @@ def _scheme_needs(scheme: str, tls: Tls | None) -> Iterator[Need]:
     if tls is None:
         return
     yield from (Readable(path) for path in (tls.ca_file, tls.cert_file, tls.key_file) if path)
+    yield from proof_needs(tls)
+
+
+def proof_needs(tls: Tls) -> Iterator[Need]:
+    """Yield what certificates and keys must be, beside readable: in date, of one pair, and secret."""
     if tls.ca_file:
         yield Lasting(tls.ca_file, trusted=True)
     if tls.cert_file:

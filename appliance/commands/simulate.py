@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from appliance.commandline.arguments import above_zero, argument
+from appliance.simulated.stated import VERBS, Deed, Traffic
 from bridges.simulate import SimulationError
 from bus.wire.notation import pattern_of
 
@@ -25,21 +26,22 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="draw chance from this seed (0)")
 
 
-def _traffic(word: str) -> tuple[str, str, float]:
+def _traffic(word: str) -> Traffic:
     place, _, rest = word.partition("=")
     pattern, _, rate = rest.rpartition("@")
     if not (place and pattern):
         raise ValueError("write PLACE=PATTERN@RATE, such as can0=motor/speed@10")
     pattern_of(pattern)
-    return place, pattern, _number(rate, _RATE_MAX)
+    return Traffic(place, pattern, _number(rate, _RATE_MAX))
 
 
-def _deed(word: str) -> tuple[str, str, float]:
+def _deed(word: str) -> Deed:
     deed, _, at = word.rpartition("@")
-    verb, _, target = deed.partition(" ")
-    if verb not in ("fail", "stop", "restart", "cut", "mend") or not target:
+    word, _, target = deed.partition(" ")
+    verb = next((one for one in VERBS if one == word), None)
+    if verb is None or not target:
         raise ValueError("write 'fail GATEWAY@SECONDS', or stop, restart, cut or mend")
-    return verb, target, _number(at, 1e9)
+    return Deed(verb, target, _number(at, 1e9))
 
 
 def _number(word: str, most: float) -> float:
@@ -52,15 +54,14 @@ def _number(word: str, most: float) -> float:
 def run(options: argparse.Namespace) -> int:
     """Run it and print the outcome. Return 0 if a message crossed, else 1."""
     from appliance.simulated.plant import SimulatedPlant
-    from appliance.simulated.scenario import Deed, Scenario, Traffic
+    from appliance.simulated.scenario import Scenario
 
     if not options.traffic:
         options.fail("nothing is sent: give at least one --traffic PLACE=PATTERN@RATE")
     try:
         plant = SimulatedPlant(options.file, options.seed)
         try:
-            traffic, deeds = [Traffic(*one) for one in options.traffic], [Deed(*one) for one in options.at]
-            scenario = Scenario(plant, traffic, deeds, options.seconds)
+            scenario = Scenario(plant, options.traffic, options.at, options.seconds)
             scenario.run()
         finally:
             plant.close()

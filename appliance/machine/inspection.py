@@ -179,10 +179,8 @@ def _certificate(need: Certificate) -> str:
 
 
 def _lasting(need: Lasting) -> str:
-    with suppress(OSError, ValueError):  # told by `Readable` and `Certificate`
-        if (end := end_s(need.path, need.trusted)) is not None:
-            return ending(need.path, end, time.time())
-    return ""
+    end = end_s(need.path, need.trusted)
+    return "" if end is None else ending(need.path, end, time.time())
 
 
 def _secret(need: Secret) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from appliance.parts.bus import BusPart, bus_plan
 from appliance.parts.candidate import Proofs, candidate_of, endpoints, proofs_of
-from appliance.parts.changes import Change, Draft, End, Plan, differing
+from appliance.parts.changes import Change, Draft, End, Plan, differing, of_settings
 from appliance.parts.patch import Patch
 from appliance.parts.reading import Reading
 from appliance.parts.side import door_of, medium_plan, policy_of, replay_s
@@ -311,7 +311,7 @@ class BridgePart(BasePart):
             names += differing(old.candidate._asdict(), new.candidate._asdict())
         if "pattern" not in names and new.pattern != old.pattern:
             names.append("pattern")
-        return [Change("changed", self.title, detail=", ".join(names))] if names else []
+        return of_settings(self.title, names)
 
     def _more(self, number: int, sides: Sequence[ResolvedSide], draft: Draft[Link]) -> list[str]:
         """Return the settings of a side that differ and are none of its link's."""

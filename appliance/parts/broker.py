@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from appliance.parts.announcing import Announcer, said_changes
-from appliance.parts.changes import Change, differing
+from appliance.parts.changes import Change, differing, of_settings
 from appliance.parts.site import BasePart, Revision, Site
 from appliance.status.rows import LinkRow, waiting_rows
 from bus.errors import LinkError
@@ -60,8 +60,7 @@ class BrokerPart(BasePart):
         lines += [Change("added", self.title, f"listen {url}") for url in come]
         lines += [Change("changed", self.title, f"listen {url}", "tls") for url in renewed]
         lines += said_changes(self.title, old.spec.listen, resolved.spec.listen)
-        words = ", ".join(self._differing(resolved))
-        lines += [Change("changed", self.title, detail=words)] if words else []
+        lines += of_settings(self.title, self._differing(resolved))
         if not self.service.is_open:
             service = _service(resolved)
             return Revision(lines, lambda: self._replace(resolved, service), self.start)

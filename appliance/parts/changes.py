@@ -38,6 +38,11 @@ class Change(NamedTuple):
         return f"{self.verb} " + ": ".join(word for word in words if word)
 
 
+def of_settings(part: str, names: Sequence[str]) -> list[Change]:
+    """Return the change of a part whose settings of these names differ; none without names."""
+    return [Change("changed", part, detail=", ".join(names))] if names else []
+
+
 def of_process(old: Resolved, new: Resolved) -> list[Change]:
     """Return what differs beside the parts: names, what the process publishes, its page and its memory."""
     found = of_names(old.listed, new.listed)

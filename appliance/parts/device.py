@@ -32,6 +32,10 @@ class DevicePart(BasePart):
         """Return the change to the device as `resolved` has it. Raises `LinkError` if it can never work."""
         raise NotImplementedError
 
+    def _take(self, resolved: ResolvedDevice, joined: Sequence[Joined]) -> None:
+        """Take over another record, and the parts that the device joins now."""
+        self.resolved, self.joined = resolved, joined
+
     def differing(self, spec: DeviceSpec) -> list[str]:
         """Return the settings that differ in another record of the same kind."""
         return differing(settings_of(self.spec), settings_of(spec))

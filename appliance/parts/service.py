@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from appliance.parts.bus import BusPart, bus_plan
-from appliance.parts.changes import Change, Draft, End, Plan
+from appliance.parts.changes import Change, Draft, End, Plan, of_settings
 from appliance.parts.device import DevicePart, Joined
 from appliance.parts.patch import Patch
 from appliance.parts.site import Revision, Site
@@ -141,7 +141,7 @@ class ServicePart(DevicePart):
         service = self._service if stays else _service(self.name, spec)
         return Revision(
             [
-                *([Change("changed", self.title, detail=", ".join(names))] if names else []),
+                *of_settings(self.title, names),
                 *draft.changes(self.title),
             ],
             lambda: self._settle(resolved, joined, draft, service),
@@ -157,7 +157,8 @@ class ServicePart(DevicePart):
         else:
             service.leave(resolved.spec)
         draft.close()
-        self.resolved, self.joined, self._ends = resolved, joined, draft.ends
+        self._take(resolved, joined)
+        self._ends = draft.ends
         self._hubs = {bus: self._hubs.get(bus) or self._hub(bus) for bus in resolved.spec.joins}
 
     def _go_on(

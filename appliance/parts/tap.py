@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from appliance.parts.bridge import BridgePart
 from appliance.parts.bus import BusPart
-from appliance.parts.changes import Change
+from appliance.parts.changes import Change, of_settings
 from appliance.parts.device import DevicePart, Joined
 from appliance.parts.site import Revision, Site
 from appliance.status.rows import LinkRow
@@ -91,13 +91,10 @@ class TapPart(DevicePart):
         anew = options_of(spec) != options_of(old) or spec.directory != old.directory
         link = self._make(resolved) if anew else self._link
         return Revision(
-            [Change("changed", self.title, detail=", ".join(names))] if names else [],
-            lambda: self._settle(resolved, joined),
+            of_settings(self.title, names),
+            lambda: self._take(resolved, joined),
             lambda loop: self._go_on(link, loop),
         )
-
-    def _settle(self, resolved: ResolvedDevice, joined: Sequence[Joined]) -> None:
-        self.resolved, self.joined = resolved, joined
 
     def _go_on(self, link: "_RecorderLink", loop: AbstractEventLoop) -> list[Change]:
         """Go over to what the parts are now: to other hubs, other sides, another recorder."""

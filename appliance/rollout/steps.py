@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, Literal
 
+_KINDS: Final = {"force": bool, "touched": bool, "lines": tuple}  # all other fields are text
 Step = Literal["look", "apply", "health", "confirm", "back"]
 STEPS: Final[tuple[Step, ...]] = ("look", "apply", "health", "confirm", "back")
 TEXT_BYTES: Final = 4 << 20
@@ -75,11 +76,9 @@ def _unpacked(data: bytes, cls: type[Any]) -> Any:
     values = {one.name: found[one.name] for one in fields(cls) if one.name in found}
     if isinstance(values.get("lines"), list):
         values["lines"] = tuple(map(str, values["lines"]))
+    if any(type(value) is not _KINDS.get(name, str) for name, value in values.items()):
+        raise ValueError("no message of a roll-out")
     try:
-        made = cls(**values)
+        return cls(**values)
     except TypeError:
         raise ValueError("no message of a roll-out") from None
-    kinds = {"force": bool, "touched": bool, "lines": tuple}
-    if any(type(getattr(made, one.name)) is not kinds.get(one.name, str) for one in fields(cls)):
-        raise ValueError("no message of a roll-out")
-    return made

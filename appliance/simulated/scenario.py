@@ -3,31 +3,15 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from appliance.simulated.plant import SimulatedPlant
+from appliance.simulated.stated import Deed, Traffic, Verb
 from bridges.simulate import SimulationError
 from bus.wire.notation import pattern_of
 from topologies.model import candidates_of
 
 _STEP_S = 0.01  # how often it is looked who forwards
 _SETTLE_S = 2.0  # for what is under way at the end
-
-
-class Traffic(NamedTuple):
-    """Messages of a pattern that are sent at a place, so many a second."""
-
-    place: str
-    pattern: str
-    rate: float
-
-
-class Deed(NamedTuple):
-    """A fault or its repair: `verb` is fail, stop, restart, cut or mend, `target` a gateway or a wire."""
-
-    verb: str
-    target: str
-    at_s: float
 
 
 @dataclass
@@ -91,7 +75,7 @@ class Scenario:
     def _do(self, deed: Deed) -> None:
         self._say(f"{deed.verb} {deed.target}")
         plant = self._plant
-        calls: dict[str, Callable[[str], None]] = {
+        calls: dict[Verb, Callable[[str], None]] = {
             "fail": plant.fail, "stop": plant.stop, "restart": plant.restart,
             "cut": plant.cut, "mend": plant.mend,
         }  # fmt: skip

@@ -3,14 +3,13 @@
 import http.client
 import os
 import socket
-import ssl
 import threading
 from contextlib import suppress
 from typing import Final, Self
 
 from appliance.status.client import ANSWER_BYTES, ANSWER_S, Status, read_status
-from bus.machine.files import pem
 from bus.text import plain
+from bus.transports.secure import trusting
 from topologies.model.status import HTTPS, place_of
 
 TOKEN: Final = "BUSCOUPLER_TOKEN"
@@ -71,7 +70,7 @@ class _Until:
 def _secured(sock: socket.socket, url: str, host: str, ca_file: str | None) -> socket.socket:
     if not url.startswith(f"{HTTPS}:"):
         return sock
-    return ssl.create_default_context(cafile=ca_file and pem(ca_file)).wrap_socket(sock, server_hostname=host)
+    return trusting(ca_file).wrap_socket(sock, server_hostname=host)
 
 
 def _headers() -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from appliance.explain.arrival import Arrival
 from appliance.explain.hop import Exit, Hop
 from appliance.parts.bridge import BridgePart
-from appliance.parts.changes import Change
+from appliance.parts.changes import Change, of_settings
 from appliance.parts.device import DevicePart, Joined
 from appliance.parts.site import Revision, Site
 from appliance.status.rows import LinkRow
@@ -174,13 +174,10 @@ class TelemetryPart(DevicePart):
         names = self.differing(spec)
         anew = (spec.to, spec.ca_file) != (old.to, old.ca_file)
         return Revision(
-            [Change("changed", self.title, detail=", ".join(names))] if names else [],
-            lambda: self._settle(resolved, joined),
+            of_settings(self.title, names),
+            lambda: self._take(resolved, joined),
             lambda loop: self._go_on(loop, anew),
         )
-
-    def _settle(self, resolved: ResolvedDevice, joined: Sequence[Joined]) -> None:
-        self.resolved, self.joined = resolved, joined
 
     def _go_on(self, loop: AbstractEventLoop, anew: bool) -> list[Change]:
         if not anew:

@@ -1,10 +1,10 @@
 """The sender of telemetry: a thread with a bounded queue, so that no collector ever holds up a gateway."""
 
-import ssl
 import threading
 from collections import deque
 from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from ssl import SSLContext
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -13,6 +13,7 @@ from bus.errors import words_of
 from bus.hub import Hub, State
 from bus.ledger import Stats
 from bus.text import plain
+from bus.transports.secure import trusting
 from devices.telemetry.device import PORT
 
 WAITING: Final = 2048
@@ -40,6 +41,7 @@ class Sender:
         self.fault, self.losses, self.queue_bytes = "", 0, 0
         self.stats = Stats()
         self._ca_file, self._resource = ca_file, resource
+        self._trust: SSLContext | None = None  # read anew after a fault: the file may have been renewed
         self._queue: deque[tuple[str, Mapping[str, Any]]] = deque()
         self._changed = threading.Condition()
         self._ending = False
@@ -74,6 +76,7 @@ class Sender:
             try:
                 status = self._post(path, request(path, records, self._resource))
             except (OSError, HTTPException, ValueError) as error:
+                self._trust = None
                 status, words = 0, f"{type(error).__name__}: {plain(words_of(error))}"
             else:
                 words = f"the collector answered {status}"
@@ -104,8 +107,8 @@ class Sender:
         parts = urlsplit(self.url)
         host, port = parts.hostname or "", parts.port or PORT
         if parts.scheme == "https":
-            context = ssl.create_default_context(cafile=self._ca_file)
-            connection: HTTPConnection = HTTPSConnection(host, port, timeout=_TIMEOUT_S, context=context)
+            self._trust = self._trust or trusting(self._ca_file)
+            connection: HTTPConnection = HTTPSConnection(host, port, timeout=_TIMEOUT_S, context=self._trust)
         else:
             connection = HTTPConnection(host, port, timeout=_TIMEOUT_S)
         try:

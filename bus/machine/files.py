@@ -127,10 +127,7 @@ def replace_bytes(path: str | Path, data: bytes) -> None:
     real = Path(path).resolve()
     partial = real.with_name(f".{real.name}.tmp")
     partial.unlink(missing_ok=True)
-    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(data)
-        os.fchmod(file.fileno(), stat.S_IMODE(real.stat().st_mode))
-        os.fsync(file.fileno())
+    _write_exclusively(partial, data, stat.S_IMODE(real.stat().st_mode))
     partial.replace(real)
 
 

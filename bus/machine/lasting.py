@@ -1,20 +1,22 @@
 """The time that a file of certificates lasts, and how soon one warns of its end."""
 
+from contextlib import suppress
+
 from bus.machine.files import PEM_BYTES, read_bytes
-from bus.machine.touch import touching
 from bus.wire.x509 import end_of_chain_s, end_of_trust_s
 
 WARN_S = 30 * 86400.0
 
 
 def end_s(path: str, trusted: bool) -> float | None:
-    """Return when a file ends to be valid, in s since 1970; None if it has no certificate. It may block.
+    """Return when a file ends to be valid, in s since 1970; None if no certificate can be read. It may block.
 
-    Of authorities that are `trusted` the last counts, of an own file the first. Raises `OSError`.
+    Of authorities that are `trusted` the last counts, of an own file the first. Who uses the file tells why
+    it cannot be read.
     """
-    with touching(path):
-        data = read_bytes(path, PEM_BYTES)
-    return (end_of_trust_s if trusted else end_of_chain_s)(data)
+    with suppress(OSError, ValueError):
+        return (end_of_trust_s if trusted else end_of_chain_s)(read_bytes(path, PEM_BYTES))
+    return None
 
 
 def ending(path: str, end_s: float, now_s: float) -> str:

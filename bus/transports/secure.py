@@ -68,6 +68,14 @@ def load_authority(made: "ssl.SSLContext", tls: Tls) -> None:
         return made.load_verify_locations(pem(tls.ca_file))
 
 
+def trusting(ca_file: str | None) -> "ssl.SSLContext":
+    """Return the settings of a client that trusts the authorities of a file, by default the system's.
+
+    Raises `OSError`, and ValueError for a file that is no PEM. It may block.
+    """
+    return ssl.create_default_context(cafile=ca_file and pem(ca_file))
+
+
 def _words(error: OSError) -> str:
     """Return the text of an error of TLS, without OpenSSL's numbers and files."""
     if isinstance(error, ssl.SSLCertVerificationError):

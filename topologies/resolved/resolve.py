@@ -1,7 +1,6 @@
 """The part of one gateway, resolved: a record for each part that it runs, and what its process publishes."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 
 from bus.errors import TopologyError
@@ -98,9 +97,8 @@ def resolve(wiring: Wiring, gateway: str) -> Resolved:
 def _lasting(wiring: Wiring, gateway: str) -> Iterator[tuple[str, float]]:
     """Yield the files of certificates that a gateway needs, and when they end, in s since 1970."""
     for need in dict.fromkeys(need for _, need in needs_of(wiring, gateway) if isinstance(need, Lasting)):
-        with suppress(OSError, ValueError):  # the link that reads the file says so
-            if (end := end_s(need.path, need.trusted)) is not None:
-                yield need.path, end
+        if (end := end_s(need.path, need.trusted)) is not None:
+            yield need.path, end
 
 
 def resolve_all(wiring: Wiring) -> list[Resolved]:

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, NamedTuple
 from urllib.parse import urlsplit
 
 from bridges.media.medium import Medium, Passing, Taken, Word
-from bus.needs import Certificate, Directory, Lasting, Need, Readable, Room, Secret, host_needs
+from bus.needs import Directory, Need, Readable, Room, Secret, host_needs, proof_needs
 from bus.schema import Check, Length, Path, Patterns, QueueBytes, Range, Record, Single
 from bus.transports.options import Tls
 from bus.urls import check_host, is_wildcard
@@ -175,9 +175,5 @@ class Mqtt(Medium):
             yield Room(self.spool.directory, self.spool.bytes, "bytes of the spool")
         if self.tls and self.tls.ca_file:
             yield Readable(self.tls.ca_file)
-            yield Lasting(self.tls.ca_file, trusted=True)
-        if self.tls and self.tls.cert_file:
-            key_file = self.tls.key_file or self.tls.cert_file
-            yield Lasting(self.tls.cert_file)
-            yield Certificate(self.tls.cert_file, key_file)
-            yield Secret(key_file)
+        if self.tls:
+            yield from proof_needs(self.tls)

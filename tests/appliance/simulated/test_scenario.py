@@ -3,7 +3,8 @@
 from contextlib import closing
 
 from appliance.simulated.plant import SimulatedPlant
-from appliance.simulated.scenario import Deed, Scenario, Traffic
+from appliance.simulated.scenario import Scenario
+from appliance.simulated.stated import Deed, Traffic
 from tests.appliance.simulated.simulated_support import text
 from topologies.loading.loader import loads
 
