@@ -21,6 +21,7 @@ FILES: Final = {
     **{path.stem: path for path in sorted((ROOT / "topologies").glob("*.yaml"))},
     "engine": ROOT / "examples/engine/engine.yaml",
     "mqtt": ROOT / "examples/medium-mqtt/topology.yaml",
+    "simulated": ROOT / "examples/simulated/plant.yaml",
 }
 _CAN: Final = (
     "can: {{interface: udp_multicast, channel: 239.74.163.77, fd: true, "
@@ -53,7 +54,8 @@ def _here(text: str, directory: Path) -> str:
     """Put what needs hardware or other machines onto this one."""
     text = re.sub(r"(?<=: )10\.0\.0\.1[12]\b", "127.0.0.1", text)
     text = re.sub(r"0\.0\.0\.0:\d+|127\.0\.0\.1:(5555|1883)", lambda _: f"127.0.0.1:{free_port()}", text)
-    text = re.sub(r"can: \{channel: \{gw-a.*\}", _CAN.format(port=free_port()), text)
+    text = re.sub(r"\$\{\w+_PORT:-\d+\}", lambda _: str(free_port()), text)
+    text = re.sub(r"can: \{channel: (can0|\{gw-a).*\}", _CAN.format(port=free_port()), text)
     text = re.sub(r"\n.*i2c: .*", "", text)
     text = re.sub(r"\n  sensor:\n(    .*\n)+", "\n", text)
     text = text.replace("interface: eth0", "interface: lo, hops: 0").replace(", parity: E", "")
