@@ -1,6 +1,7 @@
 """The plugin of pytest: `plant(FILE)` is a plant in virtual time, which ends with the test.
 
-pytest loads it in every run where the distribution is installed, so it imports nothing until a test asks.
+A test names it: `pytest_plugins = ["appliance.simulated.plugin"]`. It is no entry point `pytest11`: for
+such a one pytest loads every module of the distribution by its own loader, in every run.
 """
 
 from collections.abc import Callable, Iterator

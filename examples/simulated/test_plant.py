@@ -1,5 +1,7 @@
 """A user's test of a plant without hardware: `pytest examples/simulated`, where buscoupler is installed."""
 
+pytest_plugins = ["appliance.simulated.plugin"]
+
 
 def test_a_program_hears_the_motor_also_after_its_gateway_has_failed(plant):
     here = plant("plant.yaml")

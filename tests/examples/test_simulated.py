@@ -9,7 +9,7 @@ from tests.helpers.ports import free_port
 
 
 def test_the_users_tests_pass() -> None:
-    words = ["-p", "appliance.simulated.plugin", "-p", "no:buscoupler", "-p", "no:cacheprovider", "-n", "0"]
+    words = ["-p", "no:cacheprovider", "-n", "0"]
     ports = {"BROKER_PORT": str(free_port()), "HALL_PORT": str(free_port())}
     ended = subprocess.run(
         [sys.executable, "-m", "pytest", *words, "examples/simulated"],

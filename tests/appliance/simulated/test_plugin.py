@@ -2,6 +2,9 @@
 
 import subprocess
 import sys
+from importlib.machinery import SourceFileLoader
+from importlib.metadata import entry_points
+from importlib.util import find_spec
 
 import pytest
 
@@ -16,6 +19,8 @@ def test_a_users_test_runs_and_fails_as_it_should(pytester: pytest.Pytester) -> 
     pytester.makefile(".yaml", plant=text())
     pytester.makepyfile(
         """
+        pytest_plugins = ["appliance.simulated.plugin"]
+
         def test_crosses(plant):
             here = plant("plant.yaml")
             here.send("can0", "motor", b"1")
@@ -25,7 +30,7 @@ def test_a_users_test_runs_and_fails_as_it_should(pytester: pytest.Pytester) -> 
             plant("plant.yaml").expect("hall", "motor")
         """
     )
-    result = pytester.runpytest_subprocess("-p", PLUGIN, "-p", "no:buscoupler", "-p", "no:cacheprovider")
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*hall: motor did not come within 1 s*"])
 
@@ -39,8 +44,8 @@ def test_loading_it_imports_nothing_of_the_product_but_itself() -> None:
     assert ended.stdout == "[]\n"
 
 
-def test_the_distribution_names_it() -> None:
-    import tomllib
-
-    points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["pytest11"]
-    assert points == {"buscoupler": PLUGIN}
+def test_pytest_loads_no_module_of_the_product_by_its_own_loader() -> None:
+    """It would for an entry point `pytest11`, and `runpy`, mutants and forks need the loader of Python."""
+    modules = [find_spec(name) for name in ("bus", "appliance.status.schema", "bridges.bridge", "topologies")]
+    assert {type(module and module.loader) for module in modules} == {SourceFileLoader}
+    assert not [point for point in entry_points(group="pytest11") if point.value == PLUGIN]
