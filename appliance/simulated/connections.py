@@ -75,10 +75,11 @@ class PlantLoop(SimulatedLoop):
 
 def _listeners(topology: Topology) -> Iterator[tuple[int | str, str]]:
     """Yield the port or path of each listener, with the name of its bus or broker."""
-    for name, part in (*topology.buses.items(), *topology.brokers.items()):
-        for address in part.listen:
-            url = split_url(address.url)
-            yield (url.port if url.scheme in HOSTED else url.path), name
+    found = [(address.url, name) for name, bus in topology.buses.items() for address in bus.listen]
+    found += [(address.url, name) for name, broker in topology.brokers.items() for address in broker.listen]
+    for text, name in found:
+        url = split_url(text)
+        yield (url.port if url.scheme in HOSTED else url.path), name
 
 
 def _place(address: Any) -> int | str:
