@@ -36,8 +36,7 @@ def signals(sums: "DataFrame", gap_ms: float) -> "DataFrame":
         F.sum("rows").alias("rows"),
         F.min("first_ns").alias("first_ns"),
         F.max("last_ns").alias("last_ns"),
-        F.max_by("last", "last_ns").alias("last"),
-        F.max_by("last_text", "last_ns").alias("last_text"),
+        *_last(),
         F.min("min").alias("min"),
         F.first("mean_of_all").alias("mean"),
         F.max("max").alias("max"),
@@ -52,6 +51,12 @@ def signals(sums: "DataFrame", gap_ms: float) -> "DataFrame":
         F.sum("outside").alias("outside"),
     )
     return found.select(*KEYS, "rows", "first_ns", "last_ns", "last", "last_text", *_stats()).orderBy(*KEYS)
+
+
+def _last() -> "list[Column]":
+    """Return the last value, number and text: of two at one time the greater, whichever batch comes first."""
+    latest = F.struct("last_ns", "last", "last_text")
+    return [F.max_by(name, latest).alias(name) for name in ("last", "last_text")]
 
 
 def _one(condition: "Column") -> "Column":
@@ -125,8 +130,7 @@ def resampled(bins: "DataFrame") -> "DataFrame":
         (F.sum("sum") / F.sum(F.when(F.col("numbers") > 0, F.col("numbers")))).alias("mean"),
         F.min("min").alias("min"),
         F.max("max").alias("max"),
-        F.max_by("last", "last_ns").alias("last"),
-        F.max_by("last_text", "last_ns").alias("last_text"),
+        *_last(),
     )
 
 

@@ -162,6 +162,15 @@ def test_each_gap_and_each_time_out_of_range(spark: "SparkSession", tmp_path: Pa
     assert (level["outside"], level["unit"], level["last_text"]) == (6, "l", "broken")
 
 
+@pytest.mark.engines(SAIL)
+def test_of_two_values_at_one_time_one_is_the_last_whole(spark: "SparkSession", tmp_path: Path) -> None:
+    capture_of(tmp_path, {"gw-a": [Seen(5, "tank/level", one) for one in (b"7", b"low")]})
+    (level,) = of(spark, tmp_path, JOB.parsed(str(tmp_path)))[-1]
+    assert (level["last"], level["last_text"]) == (7.0, None)
+    (level,) = of(spark, tmp_path, JOB.parsed(str(tmp_path), "--resample-ms", "1000"))[-1]
+    assert (level["last"], level["last_text"]) == (7.0, None)
+
+
 def test_options_that_do_not_go_together_are_one_line(tmp_path: Path) -> None:
     assert JOB.prepare is not None
     for words, text in {
