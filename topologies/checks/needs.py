@@ -6,6 +6,7 @@ from bus.needs import KeyFile, Need, PageToken, Secret, dialling_needs, listenin
 from bus.schema import Where
 from topologies.model import Topology, running
 from topologies.model.status import tcp_url
+from topologies.resolved.alarms import resolved_alarms
 from topologies.wiring.keys import keys_at, keys_of
 from topologies.wiring.reach import address_of, dials_of, lease_places, peer_urls, with_addresses
 from topologies.wiring.segments import Wiring
@@ -24,6 +25,8 @@ def needs_of(wiring: Wiring, gateway: str) -> Iterator[Placed]:
             yield from ((where, need) for need in listening_needs(url, tls))
         yield from ((device.where, need) for need in device.needs())
     yield from _of_page(topology, gateway)
+    for _, outlet in resolved_alarms(topology, gateway).outlets:
+        yield from ((outlet.where, need) for need in outlet.needs())
 
 
 def _of_page(topology: Topology, gateway: str) -> Iterator[Placed]:
