@@ -3,5 +3,6 @@
 `conditions` judge values and their absence, `states` are what gateways exchange, and `book` has both for one
 alarm: all pure. `announcement` has the frames on buses, which `ears` hear and say, and `links` the values of
 links. `watch` composes them for a process. `telling` gives each `notice` to `outlets`. `keeping` is the file
-of states over a restart.
+of states over a restart. `asking` is the local socket for acknowledging, and `rules` makes those of
+Prometheus.
 """

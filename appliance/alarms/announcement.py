@@ -18,9 +18,9 @@ KEY_TOKENS_MAX: Final = TOKENS_MAX - len(PATTERN) - 1
 
 
 class Announcement(NamedTuple):
-    """What a gateway says: the token of the alarm's name, the tokens of its subject, and the state.
+    """The word of a gateway: the token of the alarm's name, the tokens of its subject, and the state.
 
-    Without a state, that it is there.
+    Without a state it says only that the gateway is there.
     """
 
     gateway: str

@@ -120,7 +120,7 @@ class Book:
         return found
 
     def _is_mine(self, subject: _Subject, leads: bool) -> bool:
-        """Return whether this gateway leads a subject: of frames by its place, of links if it has the link."""
+        """Return whether this gateway leads a subject: of frames by its place, of links if it has one."""
         return leads if self.alarm.judges else subject.judge is not None
 
     def _change(self, subject: _Subject, due: bool, cause: str, now_s: float, now_ns: int) -> State:
@@ -129,7 +129,7 @@ class Book:
             new = State(self._number, "raised", subject.of, now_ns, cause[:TEXT_MAX], self._gateway)
         else:
             assert subject.state is not None
-            new = subject.state._replace(stage="cleared", since_ns=now_ns, by=self._gateway, told=frozenset())
+            new = subject.state.moved("cleared", now_ns, self._gateway)
         self._take(subject, new, now_s, True)
         return new
 
@@ -140,11 +140,10 @@ class Book:
     def acknowledge(self, of: str, by: str, now_s: float, now_ns: int) -> list[Deed]:
         """Acknowledge the raised subjects called `of`, or all if it is empty. Return the changes."""
         found = list[Deed]()
-        change = {"stage": "acknowledged", "since_ns": now_ns, "by": by[:TEXT_MAX], "told": frozenset[str]()}
         for key, subject in self._subjects.items():
             state = subject.state
             if state is not None and state.stage == "raised" and of in ("", state.of, subject.of):
-                new = state._replace(**change)
+                new = state.moved("acknowledged", now_ns, by)
                 self._take(subject, new, now_s, True)
                 found.append(Deed(self.alarm, key, new))
         return found

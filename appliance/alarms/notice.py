@@ -28,7 +28,7 @@ class Notice(NamedTuple):
 
     @property
     def id(self) -> str:
-        """What tells this alarm from others, and from itself at another time."""
+        """The text that tells this alarm from others, and from itself at another time."""
         return f"{self.system}/{self.alarm}/{self.of}/{self.number}"
 
     def record(self) -> dict[str, object]:

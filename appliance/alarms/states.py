@@ -38,6 +38,10 @@ class State(NamedTuple):
         """Whether the alarm is raised, acknowledged or not."""
         return self.stage != "cleared"
 
+    def moved(self, stage: Stage, since_ns: int, by: str) -> "State":
+        """Return the state at a later stage, of which nobody was told."""
+        return self._replace(stage=stage, since_ns=since_ns, by=by[:TEXT_MAX], told=frozenset())
+
     def as_record(self) -> dict[str, Any]:
         """Return the state as JSON has it."""
         return self._asdict() | {"told": sorted(self.told)}

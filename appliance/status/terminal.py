@@ -66,6 +66,7 @@ def page(status: Status, before: Status | None, width: int | None, order: Order 
     """Return the text for one process."""
     sections = (
         heading(status),
+        alarms(status),
         links(status, before, width, order),
         cuts(status),
         roles(status),
@@ -104,6 +105,16 @@ def heading(status: Status) -> Iterator[str]:
     health = status.get("health")
     yield from [f"{SIGNS[_SIGNS[health['word']]]} {health['line']}"] if health else []
     yield f"{status['topology']}{gateway}: {process}, up {uptime}"
+
+
+def alarms(status: Status) -> Iterator[str]:
+    """Yield a line for each alarm that is or was raised."""
+    for row in status.get("alarms", ()):
+        if row["stage"] != "normal":
+            since = datetime.fromtimestamp(row["since_ns"] / 1e9).strftime("%Y-%m-%d %H:%M:%S")
+            by = f" by {row['by']}" if row["stage"] == "acknowledged" else ""
+            text = ": ".join(filter(None, (row["of"], row["text"], row["cause"])))
+            yield f"  alarm {row['alarm']} {row['stage']}{by} {since}: {text}"
 
 
 def links(status: Status, before: Status | None, width: int | None, order: Order = "name") -> Iterator[str]:

@@ -272,5 +272,6 @@ BAD = {
     "queue of a side below a message": Bad(
         side("url: {address: 'tcp://h:5', message_bytes: 16777216}"), 4, "at least message_bytes"
     ),
+    "an alarm of nothing": Bad(bus("listen: []") + "alarms: {x: {bus: p}}\n", 4, "state what raises it"),
     "queue below a message": Bad(bus("queue_bytes: 5, message_bytes: 6"), 3, "at least message_bytes"),
 }

@@ -23,7 +23,7 @@ OUTLETS: "Kinds[OutletSpec]" = Kinds(
 )
 _Span = Annotated[float, Range(0.1, 604_800)]
 _Timeout = Annotated[float, Range(0.1, 600)]
-_Value = Annotated[float, Range(-1e15, 1e15)]
+_Value = Annotated[float, Range(-1e11, 1e11)]
 _PORTS: Final = {"smtp": 25, "smtps": 465}
 
 
@@ -83,7 +83,7 @@ class OutletSpec(Record):
 
     @property
     def url(self) -> str:
-        """Where it leads to, as a status shows it."""
+        """The address that it leads to, as a status shows it."""
         raise NotImplementedError
 
     def needs(self) -> Iterator[Need]:
@@ -205,11 +205,11 @@ class AlarmSpec(Record):
     above: Annotated[_Value | None, "the value is above this"] = None
     below: Annotated[_Value | None, "the value is below this"] = None
     changed_by: Annotated[
-        Annotated[float, Range(1e-15, 1e15)] | None, "values within `within_s` differ by so much"
+        Annotated[float, Range(0, 1e11)] | None, "values within `within_s` differ by so much"
     ] = None
     within_s: Annotated[_Span, "the time in which `changed_by` looks"] = 60
     hysteresis: Annotated[
-        Annotated[float, Range(0, 1e15)], "how far the value must come back before the alarm is cleared"
+        Annotated[float, Range(0, 1e11)], "how far the value must come back before the alarm is cleared"
     ] = 0
     for_s: Annotated[Annotated[float, Range(0, 604_800)], "it is raised after so long"] = 0
     clear_for_s: Annotated[Annotated[float, Range(0, 604_800)], "it is cleared after so long"] = 0
@@ -232,6 +232,8 @@ class AlarmSpec(Record):
         """Return what is wrong with the settings together; "" if nothing is."""
         if not self.has_limits and self.missing_s is None and self.stale_s is None:
             return "state what raises it: missing_s, stale_s, above, below or changed_by"
+        if self.changed_by == 0:
+            return "changed_by is above 0"
         if self.link is None:
             return self._problem_of_frames()
         if self.pattern or self.stale_s is not None:

@@ -1,10 +1,10 @@
 """The alarms of one gateway, resolved: their records, with the gateways that judge each. Pure."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from topologies.model import Topology, gateways_of
+from topologies.model import Topology
 from topologies.model.alarms import AlarmSpec, OutletSpec
+from topologies.wiring.alarms import alarms_at, buses_at, outlets_at
 from topologies.wiring.filters import tokens
 
 
@@ -34,21 +34,14 @@ class ResolvedAlarms:
 
 def resolved_alarms(topology: Topology, gateway: str) -> ResolvedAlarms:
     """Return what a gateway needs for its alarms."""
-    alarms = tuple(_alarms(topology, gateway))
-    named = dict.fromkeys(outlet for alarm in alarms for outlet in alarm.spec.notify)
-    return ResolvedAlarms(topology.name, alarms, tuple((name, topology.outlets[name]) for name in named))
+    alarms = tuple(
+        ResolvedAlarm(
+            name, spec, tokens(spec.pattern), buses_at(topology, spec, gateway), _judges(topology, spec)
+        )
+        for name, spec in alarms_at(topology, gateway)
+    )
+    return ResolvedAlarms(topology.name, alarms, outlets_at(topology, gateway))
 
 
-def _alarms(topology: Topology, gateway: str) -> Iterator[ResolvedAlarm]:
-    for name, spec in topology.alarms.items():
-        owners = {bus: topology.buses[bus].on for bus in spec.bus}
-        buses = tuple(bus for bus, owner in owners.items() if owner == gateway)
-        judges = () if spec.link is not None else tuple(owners.values())
-        if buses or gateway in linked(topology, spec):
-            yield ResolvedAlarm(name, spec, tokens(spec.pattern), buses, judges)
-
-
-def linked(topology: Topology, spec: AlarmSpec) -> tuple[str, ...]:
-    """Return the gateways that have the links of an alarm; () for an alarm of frames."""
-    parts = (section[spec.part] for section in topology.sections.values() if spec.part in section)
-    return () if spec.link is None else tuple(name for part in parts for name in gateways_of(part))
+def _judges(topology: Topology, spec: AlarmSpec) -> tuple[str, ...]:
+    return () if spec.link is not None else tuple(topology.buses[bus].on for bus in spec.bus)

@@ -1,6 +1,7 @@
 """Delivery of notices by e-mail, over SMTP."""
 
 import smtplib
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.utils import format_datetime, make_msgid
@@ -19,12 +20,8 @@ def delivery(spec: MailSpec) -> Deliver:
 
     def deliver(notice: Notice) -> None:
         try:
-            with _connection(spec) as server:
-                if spec.starts_tls:
-                    server.starttls(context=trusting(spec.ca_file))
-                if spec.user is not None and spec.password_file is not None:
-                    server.login(spec.user, read_text(spec.password_file, _PASSWORD_BYTES_MAX).strip())
-                server.send_message(message_of(spec, notice))
+            with closing(_connection(spec)) as server:
+                _send(server, spec, notice)
         except smtplib.SMTPRecipientsRefused as error:
             raise Refused(f"all recipients were refused: {', '.join(error.recipients)}") from error
         except smtplib.SMTPResponseException as error:
@@ -34,6 +31,17 @@ def delivery(spec: MailSpec) -> Deliver:
             raise ConnectionError(words) from error
 
     return deliver
+
+
+def _send(server: smtplib.SMTP, spec: MailSpec, notice: Notice) -> None:
+    """Send a mail. A fault after the server took it is none: to try again would send it twice."""
+    if spec.starts_tls:
+        server.starttls(context=trusting(spec.ca_file))
+    if spec.user is not None and spec.password_file is not None:
+        server.login(spec.user, read_text(spec.password_file, _PASSWORD_BYTES_MAX).strip())
+    server.send_message(message_of(spec, notice))
+    with suppress(OSError):
+        server.quit()
 
 
 def _connection(spec: MailSpec) -> smtplib.SMTP:

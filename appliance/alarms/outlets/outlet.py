@@ -30,7 +30,7 @@ class Refused(Exception):
 
 
 class Outlet(Protocol):
-    """What tells people of alarms, seen as a link. `offer` may be called from any thread, and never waits."""
+    """An outlet, which tells people of alarms; seen as a link. `offer` may be called in any thread."""
 
     stats: Stats
     queue_bytes: int
@@ -58,16 +58,16 @@ class Outlet(Protocol):
 class ThreadOutlet:
     """An outlet that calls `deliver` in a thread. `stats` hold offered = sent + dropped + queued.
 
-    After a fault it waits 1 s, then twice as long each time, up to 60 s.
+    After a fault it waits `pause_s`, then twice as long each time, up to 60 s.
     """
 
     condition = ""
 
-    def __init__(self, name: str, url: str, deliver: Deliver, done: Done) -> None:
+    def __init__(self, name: str, url: str, deliver: Deliver, done: Done, pause_s: float = _PAUSE_S) -> None:
         self.name, self.url, self.stats, self.queue_bytes = name, url, Stats(), 0
         self.state: State = "closed"
         self.fault, self.losses = "", 0
-        self._deliver, self._done = deliver, done
+        self._deliver, self._done, self._pause_s = deliver, done, pause_s
         self._queue: deque[tuple[Notice, float]] = deque()
         self._changed = threading.Condition()
         self._ending = False
@@ -96,12 +96,12 @@ class ThreadOutlet:
             return True
 
     def _run(self) -> None:
-        pause_s = _PAUSE_S
+        pause_s = self._pause_s
         while (taken := self._next()) is not None:
             notice, since_s = taken
             fault, final = self._try(notice)
             if not fault or final or time.monotonic() - since_s >= TRIED_S:
-                pause_s = _PAUSE_S
+                pause_s = self._pause_s
                 self._settle(notice, fault)
                 continue
             self._suspend(fault, pause_s)
