@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from appliance.health.concerns import of_certificates, of_claims, of_parts
+from appliance.health.concerns import of_brokers, of_certificates, of_claims, of_parts
 from appliance.health.watch import HealthWatch
 from appliance.history.recording import Recording
 from appliance.log.unpublished import UnpublishedLines
@@ -154,6 +154,7 @@ class Appliance:
     def _concerns(self, now_s: float) -> Iterator[Concern]:
         """Yield what is wrong now, in this process and with the gateways that brokers here have heard."""
         yield from self.monitor.concerns(now_s)
+        yield from of_brokers(self.parts.values())
         yield from of_parts(self.parts.values())
         yield from of_certificates(self.resolved.lasting, time.time())
         heard = (one for part in self.parts.values() if part.kind == "broker" for one in part.services)
