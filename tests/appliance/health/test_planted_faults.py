@@ -93,10 +93,10 @@ def test_a_peer_that_takes_nothing() -> None:
 def test_a_loop() -> None:
     one, other = free_port(), free_port()
     with plant(RING % (one, other, other, one)) as here:
-        for n in range(20):
+        for n in range(6):
             here.send("p", "a", b"%d" % n)
             here.wait(0.5)
-        found = health(here)
+        found = health(here, after_s=2)
         assert (found.word, found.reasons[0].text[:19]) == ("trouble", "a loop; cut: tcp://")
 
 
@@ -122,6 +122,18 @@ def test_no_broker_answers() -> None:
 
 
 def test_a_member_that_says_more_than_its_wire_takes_is_told() -> None:
-    with plant(LINE % free_port()) as here, pytest.raises(SimulationError, match=r"no room for .* \(wait\)"):
-        for _ in range(10_000):
-            here.send("/dev/ttyS0", "", bytes(1000))
+    with plant(LINE % free_port()) as here:
+        with pytest.raises(SimulationError, match=r"no room for .* \(wait\)"):
+            here.send("/dev/ttyS0", "", bytes(10_000_000))
+
+
+def test_a_controller_whose_queue_is_full_is_told() -> None:
+    frames = LINE.replace("- uart: {port: /dev/ttyS0, baud: 9600}", "- can: {channel: can0}").replace(
+        "nmea", "raw"
+    )
+    with plant(frames % free_port()) as here:
+        here.cut("can0")
+        for _ in range(128):  # which the driver takes
+            here.send("can0", 0x123, b"1")
+        with pytest.raises(SimulationError, match=r"no buffer space .* \(wait\)"):
+            here.send("can0", 0x123, b"1")
