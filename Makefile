@@ -5,7 +5,9 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 # Debian packages: the interpreter's venv module for everything; foreign SP peers for the tests;
 # libnanomsg, nats-server and OpenSSL for the comparison in `make bench`.
-TEST_PACKAGES := nanomsg-utils nng-utils qemu-system-arm firmware-microbit-micropython linux-image-amd64 qemu-system-x86 busybox-static kmod iproute2 can-utils tshark socat ser2net gpsd python3-gps libmodbus-dev gcc libc6-dev libssl-dev zsh fish man-db groff mandoc mosquitto mosquitto-clients systemd chromium prometheus pipx
+TEST_PACKAGES := nanomsg-utils nng-utils qemu-system-arm firmware-microbit-micropython linux-image-amd64 qemu-system-x86 busybox-static kmod iproute2 can-utils tshark socat ser2net gpsd python3-gps libmodbus-dev gcc g++ libc6-dev gcc-arm-none-eabi gcc-avr avr-libc arduino-core-avr gcc-riscv64-unknown-elf cmake libssl-dev zsh fish man-db groff mandoc mosquitto mosquitto-clients systemd chromium prometheus pipx
+CNODE_PACKAGES := gcc libc6-dev gcc-arm-none-eabi gcc-avr avr-libc gcc-riscv64-unknown-elf clang clang-tidy cppcheck
+FUZZ_PACKAGES := clang libclang-rt-dev libc6-dev
 BENCH_PACKAGES := $(TEST_PACKAGES) libnanomsg5 nats-server openssl keepalived
 
 define install
@@ -18,7 +20,7 @@ endef
 LOCKED := can uart i2c dbc lines
 TOOLS := .venv/tools/bin
 
-.PHONY: demo quick test fuzz chaos mutants check format generated bench clean lock sbom audit takeovers heard soak site deb deb-test image image-test
+.PHONY: demo quick test fuzz chaos mutants check format generated bench clean cnode lock sbom audit takeovers heard soak site deb deb-test image image-test
 
 demo: .venv/demo
 	$(BIN)/buscoupler demo
@@ -36,6 +38,11 @@ quick: .venv/quick
 INPUTS ?= 1000000
 fuzz: .venv/dev .venv/fuzz
 	$(BIN)/python -m tests.fuzz --inputs $(INPUTS)
+	$(call install,$(FUZZ_PACKAGES))
+	@mkdir -p build
+	clang -O1 -g -DBCN_FUZZER -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Ibus/embedded/c \
+	tests/bus/embedded/cnode_driver.c bus/embedded/c/buscoupler_node.c -o build/cnode-fuzzer
+	build/cnode-fuzzer -runs=$(INPUTS) -max_len=512 -verbosity=0
 	$(BIN)/python -m pytest --hypothesis-profile=fuzz $$(grep -rl '^from hypothesis' tests --include='test_*.py')
 
 # Small changes to the modules without I/O: the tests must notice them (docs/testing.md). COUNT of each, 0: all.
@@ -97,6 +104,11 @@ bench: .venv/bench
 	$(BIN)/python -m benchmarks.syndication
 	$(BIN)/python -m benchmarks.catalog
 	$(BIN)/python -m benchmarks.round_trips
+
+# The node in C on every core that Debian has a compiler for: sizes and their bounds, and checkers of its source.
+cnode: .venv/dev
+	$(call install,$(CNODE_PACKAGES))
+	$(BIN)/python -m benchmarks.cnode
 
 # The pages of docs/ with a search, in build/site.
 site: .venv/docs

@@ -20,7 +20,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--at", action="append", default=[], type=argument(_deed), metavar="DEED@SECONDS",
-        help="'fail GATEWAY', 'stop GATEWAY', 'restart GATEWAY', 'cut WIRE' or 'mend WIRE' (repeatable)",
+        help="'fail GATEWAY', 'stop GATEWAY', 'restart GATEWAY', 'cut WHAT' or 'mend WHAT' (repeatable)",
     )  # fmt: skip
     parser.add_argument("--seconds", type=above_zero, default=10.0, metavar="N", help="for N seconds (10)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="draw chance from this seed (0)")

@@ -1,6 +1,7 @@
 """A whole plant in virtual time, for users' own tests and for `buscoupler simulate` (docs/simulator.md).
 
-`media` puts the sides of a topology on simulated wires. `members` are what a test has on a wire or a bus,
-and `plant` runs all gateways with them. `scenario` runs what is `stated`, traffic and faults, and tells the
-outcome. `plugin` is the fixture of pytest, which imports the others when a test asks for it.
+`media` puts the sides of a topology on simulated wires. `connections` knows who dials which bus or broker,
+so that a test can cut that too. `members` are what a test has on a wire or a bus, and `plant` runs all
+gateways with them. `scenario` runs what is `stated`, traffic and faults, and tells the outcome. `plugin` is
+the fixture of pytest, which imports the others when a test asks for it.
 """

@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from appliance.compose import Appliance
+from appliance.simulated.connections import Connections, PlantLoop
 from appliance.simulated.media import Cable, Cables, End, options_of
 from appliance.simulated.members import HubMember, Member, Message, on_wire
-from bridges.simulate import SimulatedLoop, SimulationError
+from bridges.simulate import SimulationError
 from bus.wire.notation import pattern_of, text_of
 from topologies.loading.loader import load
 from topologies.model import Topology
@@ -43,7 +44,8 @@ class SimulatedPlant:
         self._members: dict[str, Member] = {}
         self._heard = False
         self.gateways: dict[str, Appliance] = {}
-        self.loop = SimulatedLoop()
+        self._connections = Connections(self.topology)
+        self.loop = PlantLoop(self._connections)
         random.seed(seed)
         try:
             for name in self.topology.gateways:
@@ -167,28 +169,46 @@ class SimulatedPlant:
         for end in self._cables.ends(gateway):
             end.plug()
         appliance = Appliance(self._cables.beneath(resolve(self._wiring, gateway)), clock=self.loop.time)
-        appliance.open(self.loop)
+        self.loop.as_gateway(gateway, lambda: appliance.open(self.loop))
         self.gateways[gateway] = appliance
         for name, bus in self.topology.buses.items():
             if bus.on == gateway:
                 self._enter(name)
 
-    def cut(self, wire: str, of: str | None = None) -> None:
-        """Cut a wire, for all; with `of` unplug that gateway's end alone. `mend` undoes both."""
-        cable = self._cable(wire)
+    def cut(self, place: str, of: str | None = None) -> None:
+        """Cut a wire, or the connections to a bus or broker; with `of` that gateway's alone.
+
+        `mend` undoes both. A cut connection ends at both sides at once, and new ones are refused.
+        """
+        if self._connects(place):
+            self._connections.cut(place, self._of(of))
+            return
+        cable = self._cable(place)
         if of is None:
             cable.wire.stuck = True
         for end in self._ends(cable, of):
             end.unplug()
 
-    def mend(self, wire: str, of: str | None = None) -> None:
-        """Mend a wire that was cut, or one gateway's end of it."""
-        cable = self._cable(wire)
+    def mend(self, place: str, of: str | None = None) -> None:
+        """Mend what was cut, for all, or for one gateway."""
+        if self._connects(place):
+            self._connections.mend(place, self._of(of))
+            return
+        cable = self._cable(place)
         if of is None:
             cable.wire.stuck = False
         for end in self._ends(cable, of):
             if of in self.gateways:
                 end.plug()
+
+    def _connects(self, place: str) -> bool:
+        """Return whether a name is that of a bus or broker, and of no wire."""
+        return self._cables.named(place) is None and place in self._connections.names
+
+    def _of(self, gateway: str | None) -> str:
+        if gateway is not None:
+            self._known(gateway)
+        return gateway or ""
 
     def _ends(self, cable: Cable, of: str | None) -> list[End]:
         if of is None:
@@ -238,7 +258,8 @@ class SimulatedPlant:
     def _cable(self, name: str) -> Cable:
         cable = self._cables.named(name)
         if cable is None:
-            raise SimulationError(f"no wire {name}; the file has {', '.join(self._cables.names()) or 'none'}")
+            there = ", ".join([*self._cables.names(), *self._connections.names])
+            raise SimulationError(f"no wire, bus or broker {name} can be cut; there is {there or 'none'}")
         return cable
 
     def _member(self, place: str) -> Member:

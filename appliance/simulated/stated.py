@@ -15,7 +15,7 @@ class Traffic(NamedTuple):
 
 
 class Deed(NamedTuple):
-    """A fault or its repair, of a `target`: a gateway, or a wire (`cut`, `mend`)."""
+    """A fault or its repair, of a `target`: a gateway, or a wire, bus or broker (`cut`, `mend`)."""
 
     verb: Verb
     target: str

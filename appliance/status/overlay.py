@@ -29,9 +29,10 @@ def marks(status: Status) -> dict[str, Mark]:
 
 def _sign(row: Mapping[str, Any]) -> State:
     """Return the state of a mark: a link that is not up is bad after a while only, if that is known."""
-    if "down_ms" in row and row["state"] != "up":
+    state = row.get("state", "")
+    if "down_ms" in row and state != "up":
         return "bad" if is_in_trouble(row) else "wait"
-    return "bad" if noise(row) else _STATES[row["state"]]
+    return "bad" if noise(row) else _STATES.get(state, "wait")
 
 
 def _of_gateways(status: Status) -> Iterator[tuple[str, Mark]]:

@@ -50,8 +50,14 @@ def pages(
     `before` has earlier statuses by `key_of`: with one, a page shows rates, else totals since the start.
     """
     missing = [line for text in silent for line in fold(text, width)]
-    shown = [page(status, before.get(key_of(status)), width, order) for status in now]
+    shown = [page(status, _earlier(status, before), width, order) for status in now]
     return printable("\n".join([*missing, *shown]))
+
+
+def _earlier(status: Status, before: Mapping[str, Status]) -> Status | None:
+    """Return the status before this one; none if the clock of its process stood still or went back."""
+    found = before.get(key_of(status))
+    return found if found and found["time_ns"] < status["time_ns"] else None
 
 
 def key_of(status: Status) -> str:
@@ -67,7 +73,7 @@ def printable(text: str) -> str:
 def head(now: Sequence[Status], silent: Sequence[str]) -> str:
     """Return how many processes answer, how well their gateways are, and how many are silent, in a line."""
     words = Counter(status["health"]["word"] for status in now if "health" in status)
-    told = [f"{SIGNS[_SIGNS[word]]} {words[word]} {word}" for word in reversed(WORDS) if words[word]]
+    told = [f"{_sign(word)} {words[word]} {word}" for word in reversed(WORDS) if words[word]]
     told += [f"{len(silent)} silent"] if silent else []
     processes = "1 process" if len(now) == 1 else f"{len(now)} processes"
     return printable(f"buscoupler top: {', '.join([processes, *told])}")
@@ -113,8 +119,13 @@ def heading(status: Status) -> Iterator[str]:
     at = f" at {status['at']}" if "at" in status else ""
     process = f"{status['program']}, process {status['pid']}{user}{at}"
     health = status.get("health")
-    yield from [f"{SIGNS[_SIGNS[health['word']]]} {health['line']}"] if health else []
+    yield from [f"{_sign(health['word'])} {health['line']}"] if health else []
     yield f"{status['topology']}{gateway}: {process}, up {uptime}"
+
+
+def _sign(word: str) -> str:
+    """Return the sign of a verdict; that of waiting for a word of another version."""
+    return SIGNS[_SIGNS.get(word, "wait")]
 
 
 def links(status: Status, before: Status | None, width: int | None, order: Order = "name") -> Iterator[str]:
@@ -193,7 +204,7 @@ def roles(status: Status) -> Iterator[str]:
             continue
         if calm := one.get("takeovers_without_fault", 0):
             counts += f" ({calm} without a fault)"
-        if one.get("late_ms"):
+        if one.get("late_ms") and "lease_ms" in one:
             counts += f", lease {one['lease_ms']} ms as this machine is late"
         lease = one.get("lease", one["bridge"])
         group = f" of group {lease}" if lease != one["bridge"] else ""

@@ -43,7 +43,7 @@ def nearest(found: "DataFrame") -> "DataFrame":
     clocks of two gateways that heard different values may be further apart than these: then the wrong one of
     them is taken.
     """
-    value = F.max_by("payload", "ts_ns").alias("value")
+    value = F.max_by("payload", F.struct("ts_ns", "payload")).alias("value")
     same = found.join(found.groupBy("pattern").agg(value), "pattern").where(
         F.col("payload") == F.col("value")
     )

@@ -23,6 +23,7 @@ BACK_NS: Final = 1_000_000_000
 """A clock that goes back by less is not shown: rows of several hubs are not recorded in order of time."""
 
 _BIN: Final = 64  # rows
+_DAY_NS: Final = 86_400_000_000_000
 _RUN: Final = ("gateway", "boot")
 
 
@@ -44,11 +45,41 @@ def flaws(rows: "DataFrame", taken: "list[Row]") -> "DataFrame":
     return found.orderBy("from_ns", "gateway", "kind", "to_ns")
 
 
-def _bins(rows: "DataFrame") -> "DataFrame":
+def completeness(rows: "DataFrame") -> "DataFrame":
+    """Count by gateway and day (UTC) how many rows are there, and how many numbers between them are not.
+
+    Rows that are missing between two days count on the later one. `complete` is the share that is there.
+    """
+    in_order = Window.partitionBy(*_RUN).orderBy("day")
+    days = _bins(rows, _day()).groupBy(*_RUN, "day").agg(
+        F.sum("numbers").alias("rows"), F.min("first").alias("first"), F.max("last").alias("last"),
+        F.min("from_ns").alias("from_ns"), F.max("to_ns").alias("to_ns"),
+    )  # fmt: skip
+    earlier = F.max("last").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
+    before = F.coalesce(earlier, F.col("first") - 1)
+    counted = days.withColumn("missing", F.col("last") - before - F.col("rows"))
+    found = counted.groupBy("gateway", "day").agg(
+        F.sum("rows").alias("rows"),
+        F.sum("missing").alias("missing"),
+        F.min("from_ns").alias("from_ns"), F.max("to_ns").alias("to_ns"),
+    )  # fmt: skip
+    share = (F.col("rows") / (F.col("rows") + F.col("missing"))).alias("complete")
+    day = F.col("day").cast("string").alias("day")
+    return found.select("gateway", day, "rows", "missing", share, "from_ns", "to_ns").orderBy(
+        "day", "gateway"
+    )
+
+
+def _day() -> "Column":
+    return F.expr(f"date_from_unix_date(cast(ts_ns div {_DAY_NS} as int))").alias("day")
+
+
+def _bins(rows: "DataFrame", *keys: "Column") -> "DataFrame":
     recorded = rows.where(F.col("kind") != Kind.CONTENTS.value)
-    return recorded.groupBy(*_RUN, F.expr(f"cap_seq div {_BIN}").alias("bin")).agg(
+    return recorded.groupBy(*_RUN, *keys, F.expr(f"cap_seq div {_BIN}").alias("bin")).agg(
         F.count(F.lit(1)).alias("rows"), F.count_distinct("cap_seq").alias("numbers"),
         F.min("ts_ns").alias("from_ns"), F.max("ts_ns").alias("to_ns"),
+        F.min("cap_seq").alias("first"), F.max("cap_seq").alias("last"),
     )  # fmt: skip
 
 

@@ -7,11 +7,13 @@ from pyspark.sql import functions as F
 
 from pipeline.signals.blocks import KEYS
 from pipeline.signals.conditions import Condition
+from pipeline.signals.episodes import GAP, OUTSIDE, SEEN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 NAMES_MOST: Final = 10_000
+_EPISODE: Final = ("kind", *KEYS, "start_ns", "end_ns", "rows", "min", "max")
 STATS: Final = (
     "min", "mean", "max", "stddev", "nans", "period_ms", "gaps", "longest_ms", "longest_from_ns", "outside",
 )  # fmt: skip
@@ -34,8 +36,7 @@ def signals(sums: "DataFrame", gap_ms: float) -> "DataFrame":
         F.sum("rows").alias("rows"),
         F.min("first_ns").alias("first_ns"),
         F.max("last_ns").alias("last_ns"),
-        F.max_by("last", "last_ns").alias("last"),
-        F.max_by("last_text", "last_ns").alias("last_text"),
+        *_last(),
         F.min("min").alias("min"),
         F.first("mean_of_all").alias("mean"),
         F.max("max").alias("max"),
@@ -50,6 +51,12 @@ def signals(sums: "DataFrame", gap_ms: float) -> "DataFrame":
         F.sum("outside").alias("outside"),
     )
     return found.select(*KEYS, "rows", "first_ns", "last_ns", "last", "last_text", *_stats()).orderBy(*KEYS)
+
+
+def _last() -> "list[Column]":
+    """Return the last value, number and text: of two at one time the greater, whichever batch comes first."""
+    latest = F.struct("last_ns", "last", "last_text")
+    return [F.max_by(name, latest).alias(name) for name in ("last", "last_text")]
 
 
 def _one(condition: "Column") -> "Column":
@@ -72,6 +79,50 @@ def _stats() -> "list[Column]":
     ]  # fmt: skip
 
 
+def episodes(parts: "DataFrame", gap_ms: float) -> "DataFrame":
+    """Put the episodes of batches together: gaps, and runs of values out of range, in the order of time.
+
+    A run ends with its last value out of range. `parts` has the columns of `pipeline.signals.episodes`.
+    """
+    within = parts.where(F.col("kind") == GAP)
+    found = _between(parts, gap_ms).unionByName(within.select(*_EPISODE)).unionByName(_joined(parts))
+    seconds = ((F.col("end_ns") - F.col("start_ns")) / 1e9).alias("seconds")
+    return found.select("kind", *KEYS, "start_ns", "end_ns", seconds, "rows", "min", "max").orderBy(
+        "start_ns", *KEYS, "kind"
+    )
+
+
+def _between(parts: "DataFrame", gap_ms: float) -> "DataFrame":
+    """Find the gaps from the end of one batch to the start of the next."""
+    in_order = Window.partitionBy(*KEYS).orderBy("start_ns", "end_ns")
+    before = F.max("end_ns").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
+    seen = parts.where(F.col("kind") == SEEN).withColumn("before_ns", before)
+    gaps = seen.where(F.col("start_ns") - F.col("before_ns") > int(gap_ms * 1e6))
+    moved = gaps.withColumns(
+        {"kind": F.lit(GAP), "end_ns": F.col("start_ns"), "rows": F.lit(0).cast("bigint")}
+    )
+    return moved.withColumn("start_ns", F.col("before_ns")).select(*_EPISODE)
+
+
+def _joined(parts: "DataFrame") -> "DataFrame":
+    """Join runs out of range that go on from one batch to the next."""
+    is_run = F.col("kind") == OUTSIDE
+    some = parts.where(is_run | ((F.col("kind") == SEEN) & (F.col("is_first") == 0)))
+    in_order = Window.partitionBy(*KEYS).orderBy("start_ns", F.desc("kind"), "end_ns")  # seen first
+    goes_on = is_run & (F.col("is_first") == 1) & (F.coalesce(F.lag("is_last").over(in_order), F.lit(0)) == 1)
+    numbered = some.withColumn("is_new", _one(~goes_on))
+    whole = in_order.rowsBetween(Window.unboundedPreceding, 0)
+    runs = numbered.withColumn("run", F.sum("is_new").over(whole)).where(is_run)
+    found = runs.groupBy(*KEYS, "run").agg(
+        F.min("start_ns").alias("start_ns"),
+        F.max("end_ns").alias("end_ns"),
+        F.sum("rows").alias("rows"),
+        F.min("min").alias("min"),
+        F.max("max").alias("max"),
+    )
+    return found.withColumn("kind", F.lit(OUTSIDE)).select(*_EPISODE)
+
+
 def resampled(bins: "DataFrame") -> "DataFrame":
     """Put the windows of batches together: a row for each signal and window of time that has a value."""
     return bins.groupBy("start_ns", *KEYS).agg(
@@ -79,8 +130,7 @@ def resampled(bins: "DataFrame") -> "DataFrame":
         (F.sum("sum") / F.sum(F.when(F.col("numbers") > 0, F.col("numbers")))).alias("mean"),
         F.min("min").alias("min"),
         F.max("max").alias("max"),
-        F.max_by("last", "last_ns").alias("last"),
-        F.max_by("last_text", "last_ns").alias("last_text"),
+        *_last(),
     )
 
 

@@ -4,13 +4,14 @@ No module with a record imports Spark at its top, so that `--help` and wrong use
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from bus.names import Names
+from bus.quantity.quantity import Quantity
 from capture.names import given
 from pipeline.analysis.audit.verdict import Tables, Verdict
 from pipeline.engine import choice
@@ -35,6 +36,10 @@ ROWS_MOST: Final = 1_000_000
 def option(*names: str, **settings: Any) -> Option:
     """State an option of a job, as `ArgumentParser.add_argument` takes it."""
     return names, settings
+
+
+def _no_topology(file: str) -> Iterable[Quantity]:
+    raise argparse.ArgumentTypeError(f"{file}: only the command buscoupler reads topologies")
 
 
 class Table(NamedTuple):
@@ -69,6 +74,15 @@ class Facts(NamedTuple):
         return {**self._asdict(), "seconds": round(seconds, 3)}
 
 
+class Files(NamedTuple):
+    """The readers of files that a job's user names: of names, which raises `BusError`; and of what a topology
+    knows of its values, which raises `ArgumentTypeError`."""
+
+    names: ReadNames = given
+    quantities: Callable[[str], Iterable[Quantity]] = _no_topology
+
+
+FILES: Final = Files()
 NO_NAMES: Final = Names()
 UNKNOWN: Final = Facts()
 
@@ -122,7 +136,8 @@ class Job(NamedTuple):
     give the same answer. If it shows tokens it `has_names`, and takes `--names`. If it `is_command`,
     `buscoupler NAME` is `buscoupler pipeline NAME`. `writes` names the options that say where it writes,
     besides `--parquet`. If it `follows` a capture, files may be compacted while it runs, else that waits; and
-    there may be none yet. If `on_workers`, its workers run Python of ours, with numpy and pyarrow.
+    there may be none yet. If it `decodes` data, it takes `--topology`. If `on_workers`, its workers run
+    Python of ours, with numpy and pyarrow.
     """
 
     name: str
@@ -141,6 +156,7 @@ class Job(NamedTuple):
     is_command: bool = False
     writes: tuple[str, ...] = ()
     follows: bool = False
+    decodes: bool = False
     on_workers: bool = False
 
     @property
@@ -150,8 +166,8 @@ class Job(NamedTuple):
             return "the verdict is red, or amber for something that no policy intended"
         return f"there is a row in the table {' or '.join(self.faults)}" if self.faults else ""
 
-    def add_arguments(self, parser: argparse.ArgumentParser, read: ReadNames = given) -> None:
-        """Add all options of the job to its parser. `read` reads what `--names` says."""
+    def add_arguments(self, parser: argparse.ArgumentParser, files: Files = FILES) -> None:
+        """Add all options of the job to its parser."""
         parser.set_defaults(job=self.name)
         if self.process is None:
             parser.add_argument(
@@ -174,8 +190,13 @@ class Job(NamedTuple):
             span.arguments(parser)
         if self.has_names:
             parser.add_argument(
-                "--names", type=reader(read), action="append", default=[], metavar="FILE|A,B,C",
+                "--names", type=reader(files.names), action="append", default=[], metavar="FILE|A,B,C",
                 help="show tokens by these names too: a topology, a file with one name a line, or a list",
+            )  # fmt: skip
+        if self.decodes:
+            parser.add_argument(
+                "--topology", type=files.quantities, default=(), metavar="FILE",
+                help="form, unit and range of the values that the protocols of this topology know",
             )  # fmt: skip
         for names, settings in self.options:
             parser.add_argument(*names, **settings)

@@ -20,7 +20,7 @@ _LONG: Final = ("prefixes", "failovers", "hops", "last")
 def run(options: argparse.Namespace, capture: OpenCapture) -> int:
     """Write the page and print its verdict. Returns 0, faults or none: the page tells of them."""
     parts = gather(capture)
-    if options.signals or options.dbc or options.form:
+    if options.signals or options.dbc or options.form or options.topology:
         capture.tell("report: signals")
         windows = signals.busiest(options, capture, window_s(parts["capture"]), SIGNALS_MOST)
         parts["signals"] = windows.collect()
@@ -79,7 +79,9 @@ JOB: Final = Job(
     examples=("buscoupler report capture -o report.html",),
     options=(
         option("-o", "--output", default="report.html", metavar="FILE", help="(report.html)"),
-        option("--signals", action="store_true", help="plot the busiest signals; so does --dbc or --form"),
+        option(
+            "--signals", action="store_true", help="plot the busiest signals; so do --dbc, --form, --topology"
+        ),
         *signals.DECODING,
     ),
     prepare=signals.check,
@@ -87,4 +89,5 @@ JOB: Final = Job(
     has_names=True,
     is_command=True,
     writes=("output",),
+    decodes=True,
 )

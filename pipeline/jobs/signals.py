@@ -31,6 +31,10 @@ def prepare(options: argparse.Namespace) -> None:
         raise PipelineError(
             f"--output {options.output}: the table would be in the capture: give another place"
         )
+    if options.episodes and (options.output or options.resample_ms or options.stats):
+        raise PipelineError(
+            "--episodes: is a table of its own: leave out --output, --resample-ms and --stats"
+        )
     if options.where:
         _condition(options.where)
     check(options)
@@ -53,6 +57,7 @@ def _is_below(place: str, directory: str) -> bool:
 
 def decoding(options: argparse.Namespace) -> "Wanted":
     """Return what the options `DECODING` ask for. Raises `PipelineError`."""
+    from bus.quantity.known import Quantities
     from pipeline.signals.blocks import Wanted
     from pipeline.signals.databases import databases, tokens_of
     from pipeline.signals.forms import check
@@ -68,7 +73,8 @@ def decoding(options: argparse.Namespace) -> "Wanted":
         except ValueError as error:
             raise PipelineError(f"--form {error}") from None
         given.append((tokens, form))
-    return Wanted(tuple(databases(options.dbc)), given=tuple(given))
+    known = Quantities(options.topology)
+    return Wanted(tuple(databases(options.dbc)), given=tuple(given), quantities=known)
 
 
 def check(options: argparse.Namespace) -> None:
@@ -126,7 +132,7 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
     if options.where:
         held, asked = _inside(options, source, asked)
         first = [Table("intervals", f"When {options.where}", held, options.limit)]
-    return [*first, _table(options, source, asked)]
+    return [*first, (_episodes if options.episodes else _table)(options, source, asked)]
 
 
 def _inside(options: argparse.Namespace, source: "Source", asked: "Wanted") -> "tuple[DataFrame, Wanted]":
@@ -153,6 +159,17 @@ def _inside(options: argparse.Namespace, source: "Source", asked: "Wanted") -> "
             f"--where: it holds more than {_SPANS_MOST:,} times: ask for a part (--from, --to)"
         )
     return held, asked._replace(inside=tuple(spans))
+
+
+def _episodes(options: argparse.Namespace, source: "Source", asked: "Wanted") -> Table:
+    from pipeline.analysis import signals
+    from pipeline.cache import cached
+    from pipeline.signals.episodes import Episodes
+    from pipeline.signals.pieces import done
+
+    parts = cached(done(source, asked, Episodes(options.gap_ms)))
+    found = signals.episodes(parts, options.gap_ms)
+    return Table("episodes", "Gaps of signals, and values out of range", found, options.limit)
 
 
 def _table(options: argparse.Namespace, source: "Source", asked: "Wanted") -> Table:
@@ -208,6 +225,7 @@ JOB: Final = Job(
             "--where", metavar="SQL", help="only while this holds: engine/rpm > 3000 and gear = 'Drive'"
         ),
         option("--stats", action="store_true", help="also range, mean, gaps, and values out of range"),
+        option("--episodes", action="store_true", help="instead: each gap, and each time out of range"),
         option("--gap-ms", type=above(0), default=1000.0, metavar="MS", help="a pause that is a gap (1000)"),
         option("--resample-ms", type=above(0), metavar="MS", help="a row for each window of this length"),
         option("--output", metavar="TABLE", help="write all values: a directory or s3://BUCKET/PREFIX"),
@@ -220,5 +238,6 @@ JOB: Final = Job(
     has_names=True,
     is_command=True,
     writes=("output",),
+    decodes=True,
     on_workers=True,
 )  # fmt: skip

@@ -149,5 +149,6 @@ JOB: Final = Job(
     run=run,
     prepare=signals.check,
     has_names=True,
+    decodes=True,
     on_workers=True,
 )  # fmt: skip

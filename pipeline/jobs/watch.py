@@ -27,8 +27,8 @@ def prepare(options: argparse.Namespace) -> None:
     Raises `PipelineError`.
     """
     chosen(options)
-    if (options.dbc or options.form) and not options.signals:
-        raise PipelineError("--dbc and --form are for --signals: give it too")
+    if (options.dbc or options.form or options.topology) and not options.signals:
+        raise PipelineError("--dbc, --form and --topology are for --signals: give it too")
     signals.check(options)
     if options.live and not read.is_remote(options.directory):
         place.check(options.directory)
@@ -128,4 +128,5 @@ JOB: Final = Job(
     engines=("spark",),  # Sail has no streams
     writes=("output",),
     follows=True,
+    decodes=True,
 )

@@ -1,3 +1,3 @@
 """The output of jobs: `tables` as text with `names` for tokens, the `page` of a report with its plots
-(`svg`), and the `sinks` of alerts. `place` says whether they can be written.
+(`svg`), the `textfile` of metrics, and the `sinks` of alerts. `place` says whether they can be written.
 """

@@ -10,10 +10,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bridges.protocols.dbc.columns import PAD, Decoder, Frames, Series, grouped, texts_of
 from bus import events, logs
 from bus.names import Names
+from bus.quantity.known import Quantities
+from bus.quantity.quantity import Quantity
 from capture.schema import Kind
 from pipeline.signals import forms
 from pipeline.signals.databases import Database, Tokens
@@ -65,14 +68,16 @@ class Wanted(NamedTuple):
 
     `places`: the rows to decode, by gateway; None for all messages that came in. `roots`: patterns in front
     of identifiers of CAN frames; the last of them is only a guess. `given`: the form of messages by the
-    beginning of their pattern. `ends`: of the names of the signals that are wanted; all if there are none.
-    `from_ns` and `to_ns` bound the time, and so does `inside`: pairs of first and last, in order.
+    beginning of their pattern, which counts more than what `quantities` tell. `ends`: of the names of the
+    signals that are wanted; all if there are none. `from_ns` and `to_ns` bound the time, and so does
+    `inside`: pairs of first and last, in order.
     """
 
     databases: tuple[Database, ...] = ()
     roots: tuple[Tokens, ...] = ()
     names: Names = Names()
     given: tuple[tuple[Tokens, str], ...] = ()
+    quantities: Quantities = Quantities()
     ends: tuple[str, ...] = ()
     places: Mapping[str, frozenset[Place]] | None = None
     from_ns: int | None = None
@@ -229,12 +234,12 @@ class Reader:
             pattern, above, last = self._pattern(tokens)
             if self.wanted.ends and not self._may_be_wanted(pattern):
                 continue
-            part = data.take(pa.array(rows[some]))
-            for values in forms.read(self._form(tokens, part), part):
+            part, quantity = data.take(pa.array(rows[some])), self.wanted.quantities.find(tokens)
+            for values in forms.read(self._form(tokens, part, quantity), part):
                 name = (pattern, values.name) if values.name else (above, last)
                 block = Block("", bus, *name, values.unit, times[rows[some]], values.numbers, values.texts)
                 if self.wanted.has(block.name):
-                    yield _known(block)
+                    yield _known(block if quantity is None or values.name else _described(block, quantity))
 
     def _may_be_wanted(self, pattern: str) -> bool:
         """Return whether a signal of a pattern may be wanted: it, or one of its members."""
@@ -259,9 +264,10 @@ class Reader:
             self._patterns[tokens] = found
         return found
 
-    def _form(self, tokens: Tokens, data: pa.Array) -> str:
+    def _form(self, tokens: Tokens, data: pa.Array, quantity: Quantity | None) -> str:
         fits = ((len(start), form) for start, form in self.wanted.given if tokens[: len(start)] == start)
-        return max(fits, default=(0, ""))[1] or forms.guessed(data)
+        form = max(fits, default=(0, ""))[1]
+        return form or (forms.guessed(data) if quantity is None else quantity.form)
 
 
 class _Lists(NamedTuple):
@@ -331,6 +337,16 @@ def _block(series: Series, bus: str, pattern: str, times: Array) -> Block:
     at, low, high = times[series.rows], signal.low, signal.high
     bounds = (low, high) if low != high else (None, None)  # 0 to 0 says nothing
     return Block("", bus, pattern, signal.name, signal.unit, at, numbers, texts, *bounds)
+
+
+def _described(block: Block, quantity: Quantity) -> Block:
+    """Return a block with the unit and the range of its quantity, and the texts of numbers that have one."""
+    texts = block.texts
+    if quantity.choices and block.numbers is not None:
+        places = pc.index_in(block.numbers, value_set=pa.array(map(float, quantity.choices)))
+        said = pa.array(quantity.choices.values(), pa.string()).take(places)
+        texts = said if texts is None else pc.coalesce(said, texts)
+    return block._replace(unit=block.unit or quantity.unit, texts=texts, low=quantity.low, high=quantity.high)
 
 
 def _known(block: Block) -> Block:

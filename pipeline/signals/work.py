@@ -85,7 +85,7 @@ def worth(block: Block) -> tuple[pa.Array, pa.Array]:
     return numbers, pa.nulls(count, pa.string()) if block.texts is None else block.texts
 
 
-class _Column(NamedTuple):
+class Column(NamedTuple):
     """The values of a block in the order of time. `numbers` are NaN where there is none."""
 
     ts_ns: Array
@@ -93,7 +93,7 @@ class _Column(NamedTuple):
     texts: pa.Array | None
 
     @classmethod
-    def of(cls, block: Block) -> "_Column":
+    def of(cls, block: Block) -> "Column":
         times = block.ts_ns
         if block.numbers is None:
             numbers = np.full(len(times), np.nan)
@@ -131,7 +131,7 @@ class Sums(Work):
 
     def row(self, block: Block, file: str | None = None) -> dict[str, Any]:
         """Return the row of a block."""
-        column = _Column.of(block)
+        column = Column.of(block)
         numbers = column.numbers
         is_number = ~np.isnan(numbers)
         some = numbers if is_number.all() else numbers[is_number]
@@ -173,8 +173,17 @@ def _outside(block: Block, numbers: Array) -> int | None:
     """Count the numbers outside of what a database says; None if it says nothing."""
     if block.low is None and block.high is None:
         return None
-    is_low = numbers < block.low if block.low is not None else np.zeros(len(numbers), bool)
-    return int((is_low | (numbers > block.high) if block.high is not None else is_low).sum())
+    return int(outside(numbers, block.low, block.high).sum())
+
+
+def outside(numbers: Array, low: float | None, high: float | None) -> Array:
+    """Return which numbers are below `low` or above `high`, where these are known; NaN is neither."""
+    found = np.zeros(len(numbers), bool)
+    if low is not None:
+        found |= numbers < low
+    if high is not None:
+        found |= numbers > high
+    return found
 
 
 class Bins(Work):
@@ -191,7 +200,7 @@ class Bins(Work):
 
     def batch(self, block: Block) -> pa.RecordBatch:
         """Return the rows of a block."""
-        column = _Column.of(block)
+        column = Column.of(block)
         bins = column.ts_ns // self.width_ns
         firsts = np.flatnonzero(np.concatenate([[True], bins[1:] != bins[:-1]]))
         lasts = np.append(firsts[1:], len(bins)) - 1

@@ -1,22 +1,16 @@
 /* See buscoupler_node.h. */
 #include "buscoupler_node.h"
+#include <stddef.h>
+#ifdef __AVR__
+#include <avr/pgmspace.h>
+#endif
 
 #define DATA_MAX 2048u
 #define FRAME_MIN 4u
 #define ENVELOPE 12u
 #define CRC_SIZE 4u
-#define RUN 254u
 
-static const uint32_t crc_table[16] = {
-    0x00000000u, 0x1DB71064u, 0x3B6E20C8u, 0x26D930ACu, 0x76DC4190u, 0x6B6B51F4u, 0x4DB26158u, 0x5005713Cu,
-    0xEDB88320u, 0xF00F9344u, 0xD6D6A3E8u, 0xCB61B38Cu, 0x9B64C2B0u, 0x86D3D2D4u, 0xA00AE278u, 0xBDBDF21Cu};
-
-static uint32_t crc_step(uint32_t crc, uint8_t byte)
-{
-    crc = (crc >> 4) ^ crc_table[(crc ^ byte) & 15u];
-    return (crc >> 4) ^ crc_table[(crc ^ ((uint32_t)byte >> 4)) & 15u];
-}
-
+/* A frame, or bytes that are one already (tokens_end is 0), and its CRC-32. */
 struct message {
     const uint32_t *tokens;
     const uint8_t *data;
@@ -25,107 +19,111 @@ struct message {
     uint8_t count;
 };
 
+#if BCN_UART || BCN_I2C || (BCN_CAN && BCN_RECEIVE)
+#ifdef __AVR__ /* a constant is in RAM there, unless it is PROGMEM */
+#define TABLE(index) pgm_read_dword(&crc_table[(index)])
+#else
+#define PROGMEM
+#define TABLE(index) (crc_table[(index)])
+#endif
+
+static const uint32_t crc_table[16] PROGMEM = {
+    0x00000000u, 0x1DB71064u, 0x3B6E20C8u, 0x26D930ACu, 0x76DC4190u, 0x6B6B51F4u, 0x4DB26158u, 0x5005713Cu,
+    0xEDB88320u, 0xF00F9344u, 0xD6D6A3E8u, 0xCB61B38Cu, 0x9B64C2B0u, 0x86D3D2D4u, 0xA00AE278u, 0xBDBDF21Cu};
+
+static uint32_t crc_step(uint32_t crc, uint8_t byte)
+{
+    crc = (crc >> 4) ^ TABLE((crc ^ byte) & 15u);
+    return (crc >> 4) ^ TABLE((crc ^ ((uint32_t)byte >> 4)) & 15u);
+}
+#endif
+
+#if BCN_RECEIVE && (BCN_UART || BCN_I2C || BCN_CAN)
+#define CRC_RESIDUE 0xDEBB20E3u /* before the final xor: 2144DF1C after it */
+
+static uint32_t crc_of(const uint8_t *bytes, uint16_t size)
+{
+    uint32_t crc = 0xFFFFFFFFu;
+    uint16_t i;
+    for (i = 0u; i < size; i++) {
+        crc = crc_step(crc, bytes[i]);
+    }
+    return crc;
+}
+#endif
+
 static uint8_t byte_at(const struct message *m, uint16_t at)
 {
-    if (at < FRAME_MIN) {
+    uint32_t word;
+    if (at >= m->data_end) {
+        word = m->crc >> (8u * ((at - m->data_end) & 3u));
+    } else if (at >= m->tokens_end) {
+        word = m->data[at - m->tokens_end];
+    } else if (at < FRAME_MIN) {
         const uint8_t head[4] = {BCN_PUB, m->count, (uint8_t)(m->size >> 8), (uint8_t)(m->size & 255u)};
-        return head[at];
+        word = head[at];
+    } else {
+        word = m->tokens[(at >> 2) - 1u] >> (8u * (3u - (at & 3u)));
     }
-    if (at < m->tokens_end) {
-        return (uint8_t)((m->tokens[(at >> 2) - 1u] >> (8u * (3u - (at & 3u)))) & 255u);
-    }
-    if (at < m->data_end) {
-        return m->data[at - m->tokens_end];
-    }
-    return (uint8_t)((m->crc >> (8u * (uint16_t)(at - m->data_end))) & 255u);
+    return (uint8_t)(word & 255u);
 }
 
-static void put(const struct bcn_node *node, uint8_t byte)
+static int frame(struct message *m, const uint32_t *tokens, uint8_t count, const uint8_t *data, uint16_t size)
 {
-    node->write(node->context, &byte, 1u);
+    m->tokens = tokens;
+    m->data = data;
+    m->size = size;
+    m->count = count;
+    m->tokens_end = (uint16_t)(FRAME_MIN + 4u * count);
+    m->data_end = (uint16_t)(m->tokens_end + size);
+    m->crc = 0u;
+    return size > DATA_MAX ? BCN_TOO_LONG : BCN_OK;
 }
 
-void bcn_init(struct bcn_node *node, bcn_write write, void *context, uint8_t *buffer, uint16_t capacity)
+#if BCN_UART || BCN_I2C
+static void seal(struct message *m)
 {
-    node->write = write;
-    node->context = context;
-#if BCN_RECEIVE
-    node->buffer = buffer;
-    node->capacity = capacity;
-    node->used = node->cobs = node->too_short = node->crc = node->oversize = node->rejected = 0u;
-    node->left = node->begun = node->skipping = node->subscriptions = 0u;
-    node->full = 1u;
-#else
-    (void)buffer;
-    (void)capacity;
-#endif
-}
-
-static void send(const struct bcn_node *node, const struct message *m)
-{
-    const uint16_t end = (uint16_t)(m->data_end + CRC_SIZE);
-    uint16_t at = 0u;
-    put(node, 0u);
-    for (;;) {
-        uint16_t n = 0u, i;
-        while (n < RUN && at + n < end && byte_at(m, (uint16_t)(at + n)) != 0u) {
-            n++;
-        }
-        put(node, (uint8_t)(n + 1u));
-        for (i = 0u; i < n; i++) {
-            put(node, byte_at(m, (uint16_t)(at + i)));
-        }
-        at = (uint16_t)(at + n);
-        if (at == end) {
-            break;
-        }
-        if (n < RUN) {
-            at++; /* the zero that this block stands for */
-        }
-    }
-    put(node, 0u);
-}
-
-int bcn_publish(struct bcn_node *node, const uint32_t *tokens, uint8_t count, const uint8_t *data, uint16_t size)
-{
-    struct message m;
+    uint32_t crc = 0xFFFFFFFFu;
     uint16_t at;
-    if (size > DATA_MAX) {
-        return -1;
+    for (at = 0u; at < m->data_end; at++) {
+        crc = crc_step(crc, byte_at(m, at));
     }
-    m.tokens = tokens;
-    m.data = data;
-    m.size = size;
-    m.count = count;
-    m.tokens_end = (uint16_t)(FRAME_MIN + 4u * count);
-    m.data_end = (uint16_t)(m.tokens_end + size);
-    m.crc = 0xFFFFFFFFu;
-    for (at = 0u; at < m.data_end; at++) {
-        m.crc = crc_step(m.crc, byte_at(&m, at));
-    }
-    m.crc ^= 0xFFFFFFFFu;
-    send(node, &m);
-    return 0;
+    m->crc = crc ^ 0xFFFFFFFFu;
 }
+#endif
+
+/* Subscriptions and received messages */
 
 #if BCN_RECEIVE
+static uint16_t number(const uint8_t *b)
+{
+    return (uint16_t)((uint16_t)((uint16_t)b[0] << 8) | b[1]);
+}
+
+static void begin(struct bcn_node *node)
+{
+    node->heard = 0u;
+    node->rejected = 0u;
+    node->subscriptions = 0u;
+}
+
 int bcn_subscribe(struct bcn_node *node, const uint32_t *tokens, uint8_t count, bcn_callback callback, void *context)
 {
     struct bcn_subscription *call;
-    if (node->subscriptions >= BCN_SUBSCRIPTIONS) {
-        return -1;
+    if (node->subscriptions >= (uint8_t)BCN_SUBSCRIPTIONS) {
+        return BCN_FULL;
     }
     call = &node->calls[node->subscriptions++];
     call->tokens = tokens;
     call->count = count;
     call->callback = callback;
     call->context = context;
-    return 0;
+    return BCN_OK;
 }
 
 uint32_t bcn_token(const uint8_t *tokens, uint8_t index)
 {
-    const uint8_t *b = tokens + 4u * (uint16_t)index;
+    const uint8_t *b = tokens + (uint16_t)(4u * index);
     return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
 }
 
@@ -143,92 +141,1001 @@ static int starts(const struct bcn_subscription *call, const uint8_t *tokens, ui
     return 1;
 }
 
-static void deliver(struct bcn_node *node, uint16_t length)
+static int enveloped(const uint8_t *b, uint16_t size)
 {
-    const uint8_t *b = node->buffer;
-    uint16_t size;
-    uint8_t i;
-    if (length > ENVELOPE && b[0] == 0xE1u && b[2] > 0xEFu) {
-        length = (uint16_t)(length - ENVELOPE);
-        if (b[1] > 15u || (uint16_t)((b[2] & 15u) << 8 | b[3]) != length) {
-            node->rejected++;
-            return;
+    return size > ENVELOPE && b[0] == 0xE1u && b[2] > 0xEFu;
+}
+
+/* The length of a frame that its header announces, 0 if there is none. */
+static uint16_t frame_size(const uint8_t *b, uint16_t size)
+{
+    uint16_t data;
+    if (size < FRAME_MIN) {
+        return 0u;
+    }
+    data = number(b + 2);
+    return data > DATA_MAX ? 0u : (uint16_t)(FRAME_MIN + 4u * b[1] + data);
+}
+
+#if BCN_CAN
+/* The length of the frame, or envelope and frame, at the start of `size` bytes; 0 if there is none. */
+static uint16_t message_size(const uint8_t *b, uint16_t size)
+{
+    const uint16_t inner = enveloped(b, size) != 0 ? (uint16_t)ENVELOPE : 0u;
+    const uint16_t rest = (uint16_t)(size - inner), found = frame_size(b + inner, rest);
+    if (found == 0u || found > rest || (inner != 0u && found != (number(b + 2) & 0xFFFu))) {
+        return 0u;
+    }
+    return (uint16_t)(inner + found);
+}
+#endif
+
+static void deliver(struct bcn_node *node, const uint8_t *b, uint16_t size)
+{
+    uint8_t i, count;
+    node->heard++;
+    if (enveloped(b, size) != 0) {
+        size = (uint16_t)(size - ENVELOPE);
+        if (b[1] > 15u || (number(b + 2) & 0xFFFu) != size) {
+            size = 0u;
         }
         b += ENVELOPE;
     }
-    size = length < FRAME_MIN ? 0xFFFFu : (uint16_t)((uint16_t)b[2] << 8 | b[3]);
-    if (size > DATA_MAX || FRAME_MIN + 4u * b[1] + size != length) {
+    if (size == 0u || frame_size(b, size) != size) {
         node->rejected++;
         return;
     }
+    size = number(b + 2);
+    count = b[1];
+    b += FRAME_MIN;
     for (i = 0u; i < node->subscriptions; i++) {
-        if (starts(&node->calls[i], b + FRAME_MIN, b[1])) {
-            node->calls[i].callback(node->calls[i].context, b + FRAME_MIN, b[1], b + (length - size), size);
+        const struct bcn_subscription *call = &node->calls[i];
+        if (starts(call, b, count) != 0) {
+            call->callback(call->context, b, count, b + (uint16_t)(4u * count), size);
         }
     }
 }
+#endif
 
-static void ended(struct bcn_node *node)
+/* A queue of messages: two bytes of length, and the message */
+
+#if BCN_RS485 || BCN_I2C
+static int push(struct bcn_queue *queue, const struct message *m)
 {
-    uint32_t crc = 0xFFFFFFFFu;
-    uint16_t i;
-    if (node->left != 0u) {
-        node->cobs++;
-    } else if (node->used < FRAME_MIN + CRC_SIZE) {
-        node->too_short++;
+    uint16_t at;
+    if (m->data_end + 2u > (uint16_t)(queue->capacity - queue->used)) {
+        return BCN_FULL;
+    }
+    queue->bytes[queue->used++] = (uint8_t)(m->data_end >> 8);
+    queue->bytes[queue->used++] = (uint8_t)(m->data_end & 255u);
+    for (at = 0u; at < m->data_end; at++) {
+        queue->bytes[queue->used++] = byte_at(m, at);
+    }
+    return BCN_OK;
+}
+
+static void whole(struct message *m, const uint8_t *bytes, uint16_t size)
+{
+    m->tokens_end = 0u;
+    m->data = bytes;
+    m->data_end = size;
+    m->crc = 0u;
+}
+
+/* The first message, of which the queue is not empty. */
+static void first(const struct bcn_queue *queue, struct message *m)
+{
+    whole(m, queue->bytes + 2, number(queue->bytes));
+}
+
+static void pop(struct bcn_queue *queue)
+{
+    const uint16_t size = (uint16_t)(2u + number(queue->bytes));
+    uint16_t at;
+    queue->used = (uint16_t)(queue->used - size);
+    for (at = 0u; at < queue->used; at++) {
+        queue->bytes[at] = queue->bytes[at + size];
+    }
+}
+#endif
+
+/* The serial line */
+
+#if BCN_UART
+#define RUN 254u
+
+static int put(const struct bcn_uart *uart, uint8_t byte)
+{
+    return uart->write(uart->context, &byte, 1u);
+}
+
+/* Write one block of COBS; return where the next one starts, 0 if the driver refused. */
+static uint16_t block(const struct bcn_uart *uart, const struct message *m, uint16_t at, uint16_t end)
+{
+    uint16_t n = 0u, i;
+    while (n < RUN && at + n < end && byte_at(m, (uint16_t)(at + n)) != 0u) {
+        n++;
+    }
+    if (put(uart, (uint8_t)(n + 1u)) != 0) {
+        return 0u;
+    }
+    for (i = 0u; i < n; i++) {
+        if (put(uart, byte_at(m, (uint16_t)(at + i))) != 0) {
+            return 0u;
+        }
+    }
+    at = (uint16_t)(at + n);
+    return at < end && n == RUN ? at : (uint16_t)(at + 1u); /* the zero that this block stands for */
+}
+
+static int send_line(const struct bcn_uart *uart, struct message *m)
+{
+    uint16_t at = 0u, end;
+    seal(m);
+    end = (uint16_t)(m->data_end + CRC_SIZE);
+    if (put(uart, 0u) != 0) {
+        return BCN_UNSENT;
+    }
+    do {
+        at = block(uart, m, at, end);
+        if (at == 0u) {
+            return BCN_UNSENT;
+        }
+    } while (at <= end);
+    return put(uart, 0u) != 0 ? BCN_UNSENT : BCN_OK;
+}
+
+void bcn_uart_init(struct bcn_uart *uart, bcn_write write, void *context, uint8_t *buffer, uint16_t capacity)
+{
+    uart->write = write;
+    uart->context = context;
+#if BCN_RECEIVE
+    begin(&uart->node);
+    uart->buffer = buffer;
+    uart->capacity = capacity;
+    uart->used = uart->cobs = uart->too_short = uart->crc = uart->oversize = 0u;
+    uart->left = uart->begun = uart->skipping = 0u;
+    uart->full = 1u;
+#else
+    (void)buffer;
+    (void)capacity;
+#endif
+}
+
+int bcn_uart_publish(const struct bcn_uart *uart, const uint32_t *tokens, uint8_t count, const uint8_t *data,
+                     uint16_t size)
+{
+    struct message m;
+    return frame(&m, tokens, count, data, size) != BCN_OK ? BCN_TOO_LONG : send_line(uart, &m);
+}
+
+#if BCN_RECEIVE
+/* The run between two zeros ended: return the length of its message, or 0. */
+static uint16_t ended(struct bcn_uart *uart)
+{
+    if (uart->left != 0u) {
+        uart->cobs++;
+    } else if (uart->used < FRAME_MIN + CRC_SIZE) {
+        uart->too_short++;
+    } else if (crc_of(uart->buffer, uart->used) != CRC_RESIDUE) {
+        uart->crc++;
     } else {
-        for (i = 0u; i < node->used; i++) {
-            crc = crc_step(crc, node->buffer[i]);
-        }
-        if (crc != 0xDEBB20E3u) { /* before the final xor: 2144DF1C after it */
-            node->crc++;
-        } else {
-            deliver(node, (uint16_t)(node->used - CRC_SIZE));
-        }
+        return (uint16_t)(uart->used - CRC_SIZE);
     }
+    return 0u;
 }
 
-static void hold(struct bcn_node *node, uint8_t byte)
+static void hold(struct bcn_uart *uart, uint8_t byte)
 {
-    if (node->used < node->capacity) {
-        node->buffer[node->used++] = byte;
+    if (uart->used < uart->capacity) {
+        uart->buffer[uart->used++] = byte;
+    } else if (uart->skipping == 0u) {
+        uart->skipping = 1u;
+        uart->oversize++;
     } else {
-        node->skipping = 1u;
-        node->oversize++;
+        /* it is skipped */
     }
 }
 
-static void take(struct bcn_node *node, uint8_t byte)
+static void take(struct bcn_uart *uart, uint8_t byte)
 {
-    node->begun = 1u;
-    if (node->left != 0u) {
-        node->left--;
-        hold(node, byte);
+    uart->begun = 1u;
+    if (uart->left != 0u) {
+        uart->left--;
+        hold(uart, byte);
         return;
     }
-    if (!node->full) {
-        hold(node, 0u);
+    if (uart->full == 0u) {
+        hold(uart, 0u);
     }
-    node->full = (uint8_t)(byte == 255u);
-    node->left = (uint8_t)(byte - 1u);
+    uart->full = (byte == 255u) ? 1u : 0u;
+    uart->left = (uint8_t)(byte - 1u);
 }
 
-void bcn_feed(struct bcn_node *node, const uint8_t *bytes, uint16_t size)
+/* Take one byte of the line; return the length of the message that it ends, or 0. */
+static uint16_t hear(struct bcn_uart *uart, uint8_t byte)
+{
+    uint16_t size = 0u;
+    if (byte != 0u) {
+        take(uart, byte);
+        return 0u;
+    }
+    if (uart->begun != 0u && uart->skipping == 0u) {
+        size = ended(uart);
+    }
+    uart->used = 0u;
+    uart->left = uart->begun = uart->skipping = 0u;
+    uart->full = 1u;
+    return size;
+}
+
+void bcn_uart_feed(struct bcn_uart *uart, const uint8_t *bytes, uint16_t size)
 {
     uint16_t i;
     for (i = 0u; i < size; i++) {
-        if (bytes[i] != 0u) {
-            if (!node->skipping) {
-                take(node, bytes[i]);
+        const uint16_t length = hear(uart, bytes[i]);
+        if (length != 0u) {
+            deliver(&uart->node, uart->buffer, length);
+        }
+    }
+}
+#endif
+#endif
+
+/* The shared pair */
+
+#if BCN_RS485
+#define ECHO_MS 1250u
+
+void bcn_rs485_init(struct bcn_rs485 *pair, bcn_write write, void *context, uint8_t *buffer, uint16_t capacity,
+                    uint8_t address, uint8_t echo, uint8_t *queue, uint16_t queue_capacity)
+{
+    bcn_uart_init(&pair->uart, write, context, buffer, capacity);
+    pair->queue.bytes = queue;
+    pair->queue.capacity = queue_capacity;
+    pair->queue.used = 0u;
+    pair->polled_ms = pair->said_ms = pair->said_crc = 0u;
+    pair->said_size = 0u;
+    pair->address = address;
+    pair->echo = echo;
+    pair->polled = pair->said = 0u;
+    pair->turnaround_ms = 1u;
+    pair->answer_ms = 20u;
+}
+
+int bcn_rs485_publish(struct bcn_rs485 *pair, const uint32_t *tokens, uint8_t count, const uint8_t *data,
+                      uint16_t size)
+{
+    struct message m;
+    return frame(&m, tokens, count, data, size) != BCN_OK ? BCN_TOO_LONG : push(&pair->queue, &m);
+}
+
+/* Tell whether the message of `size` bytes in the buffer, before its CRC, is the one that was sent last. */
+static int is_echo(struct bcn_rs485 *pair, uint16_t size, uint32_t now_ms)
+{
+    const uint8_t *b = pair->uart.buffer + size;
+    const uint32_t crc = (uint32_t)b[3] << 24 | (uint32_t)b[2] << 16 | (uint32_t)b[1] << 8 | b[0];
+    if (now_ms - pair->said_ms > ECHO_MS) {
+        pair->said = 0u;
+    }
+    if (pair->said == 0u || size != pair->said_size || crc != pair->said_crc) {
+        return 0;
+    }
+    pair->said = 0u;
+    return 1;
+}
+
+static void overhear(struct bcn_rs485 *pair, uint16_t size, uint32_t now_ms)
+{
+    const uint8_t *b = pair->uart.buffer;
+    const int is_control = (size == 4u && b[0] == 0xE2u && b[2] == 0xFFu) ? 1 : 0;
+    if (is_echo(pair, size, now_ms) != 0) {
+        return;
+    }
+    pair->polled = (is_control != 0 && b[1] == pair->address && b[3] == 0u) ? 1u : 0u;
+    pair->polled_ms = now_ms;
+    if (is_control == 0) {
+        deliver(&pair->uart.node, b, size);
+    }
+}
+
+void bcn_rs485_feed(struct bcn_rs485 *pair, const uint8_t *bytes, uint16_t size, uint32_t now_ms)
+{
+    uint16_t i;
+    for (i = 0u; i < size; i++) {
+        const uint16_t length = hear(&pair->uart, bytes[i]);
+        if (length != 0u) {
+            overhear(pair, length, now_ms);
+        }
+    }
+}
+
+int bcn_rs485_due(const struct bcn_rs485 *pair, uint32_t now_ms)
+{
+    return pair->polled != 0u && now_ms - pair->polled_ms >= pair->turnaround_ms;
+}
+
+int bcn_rs485_answer(struct bcn_rs485 *pair, uint32_t now_ms)
+{
+    const uint8_t done[4] = {0xE2u, pair->address, 0xFFu, 1u};
+    struct message m;
+    int result;
+    if (bcn_rs485_due(pair, now_ms) == 0) {
+        return BCN_OK;
+    }
+    pair->polled = 0u;
+    if (now_ms - pair->polled_ms > pair->answer_ms) {
+        return BCN_OK; /* too late: the gateway goes on */
+    }
+    if (pair->queue.used != 0u) {
+        first(&pair->queue, &m);
+    } else {
+        whole(&m, done, 4u);
+    }
+    result = send_line(&pair->uart, &m);
+    pair->said = pair->echo;
+    pair->said_ms = now_ms;
+    pair->said_crc = m.crc;
+    pair->said_size = m.data_end;
+    if (pair->queue.used != 0u) {
+        pop(&pair->queue);
+    }
+    return result;
+}
+#endif
+
+/* CAN */
+
+#if BCN_CAN
+#define SOT 0x80u
+#define EOT 0x40u
+#define TOGGLE 0x20u
+#define TID 0x1Fu
+#define SUBJECT 0x1234u
+#define SUBJECT_MAX 0x1FFFu
+#define MESSAGE (3UL << 21)
+#define NOT_MESSAGE (1UL << 25 | 1UL << 23 | 1UL << 7)
+#define ANONYMOUS (1UL << 24)
+#define GAP_MS 1000u
+#define REPEAT_MS 2000u
+#define CRC16_SIZE 2u
+#define NOBODY 0xFFu
+#if BCN_CAN_FD
+#define FRAME_MAX 64u
+#else
+#define FRAME_MAX 8u
+#endif
+
+static uint16_t crc16_step(uint16_t crc, uint8_t byte)
+{
+    uint16_t x = (uint16_t)((crc >> 8) ^ byte);
+    x = (uint16_t)(x ^ (x >> 4));
+    return (uint16_t)((uint32_t)crc << 8 ^ (uint32_t)x << 12 ^ (uint32_t)x << 5 ^ x);
+}
+
+void bcn_can_init(struct bcn_can *can, bcn_can_send send, void *context, uint8_t node_id, uint8_t fd,
+                  uint8_t *buffer, uint16_t capacity)
+{
+#if BCN_RECEIVE
+    uint8_t i;
+    begin(&can->node);
+    can->buffer = buffer;
+    can->capacity = (uint16_t)(capacity / (uint8_t)BCN_CAN_SLOTS);
+    for (i = 0u; i < (uint8_t)BCN_CAN_DROPS; i++) {
+        can->drops[i] = 0u;
+    }
+    for (i = 0u; i < (uint8_t)BCN_CAN_SLOTS; i++) {
+        can->slots[i].source = NOBODY;
+    }
+#else
+    (void)buffer;
+    (void)capacity;
+#endif
+    can->send = send;
+    can->context = context;
+    can->subject = SUBJECT;
+    can->node_id = node_id;
+    can->priority = 4u;
+    can->fd = fd;
+    can->tid = 0u;
+}
+
+/* The next legal length of an FD frame; above 8 these are multiples of 4, 16, 32 and 64. */
+static uint8_t rounded(uint8_t size)
+{
+    uint8_t less = 63u;
+    if (size <= 8u) {
+        less = 0u;
+    } else if (size <= 24u) {
+        less = 3u;
+    } else if (size <= 32u) {
+        less = 31u;
+    } else if (size <= 48u) {
+        less = 15u;
+    } else {
+        /* 64 */
+    }
+    return (uint8_t)((uint8_t)(size + less) & (uint8_t)(0xFFu ^ less));
+}
+
+static uint8_t padding(uint16_t size)
+{
+    uint16_t rest = size;
+    if (size > 63u) {
+        rest = (uint16_t)(size + CRC16_SIZE);
+        while (rest >= 63u) { /* many cores cannot divide */
+            rest = (uint16_t)(rest - 63u);
+        }
+    }
+    return rest == 0u ? 0u : (uint8_t)(rounded((uint8_t)(rest + 1u)) - rest - 1u);
+}
+
+int bcn_can_publish(struct bcn_can *can, const uint32_t *tokens, uint8_t count, const uint8_t *data, uint16_t size)
+{
+    const uint32_t id = (uint32_t)can->priority << 26 | MESSAGE | (uint32_t)can->subject << 8 | can->node_id;
+    const uint8_t width = BCN_CAN_FD && can->fd ? 63u : 7u;
+    uint8_t bytes[FRAME_MAX], n = 0u, tail, byte;
+    uint16_t crc = 0xFFFFu, at, padded, end;
+    struct message m;
+    if (frame(&m, tokens, count, data, size) != BCN_OK) {
+        return BCN_TOO_LONG;
+    }
+    padded = end = (uint16_t)(m.data_end + (width > 7u ? padding(m.data_end) : 0u));
+    if (m.data_end > width) {
+        end = (uint16_t)(padded + CRC16_SIZE);
+    }
+    tail = (uint8_t)(SOT | TOGGLE | (can->tid++ & TID));
+    for (at = 0u; at < end; at++) {
+        if (at < padded) {
+            byte = at < m.data_end ? byte_at(&m, at) : 0u;
+            crc = crc16_step(crc, byte);
+        } else {
+            byte = (uint8_t)(at == padded ? crc >> 8 : crc & 255u);
+        }
+        bytes[n++] = byte;
+        if (n == width || at + 1u == end) {
+            bytes[n] = (uint8_t)(at + 1u == end ? tail | EOT : tail);
+            if (can->send(can->context, id, bytes, (uint8_t)(n + 1u)) != 0) {
+                return BCN_UNSENT;
             }
-            continue;
+            tail = (uint8_t)((tail & (TOGGLE | TID)) ^ TOGGLE);
+            n = 0u;
         }
-        if (node->begun && !node->skipping) {
-            ended(node);
+    }
+    return BCN_OK;
+}
+
+#if BCN_RECEIVE
+static uint8_t *buffer_of(const struct bcn_can *can, const struct bcn_can_slot *slot)
+{
+    return can->buffer + (uint16_t)(can->capacity * (uint16_t)(slot - can->slots));
+}
+
+/* The slot of a node, or NULL. */
+static struct bcn_can_slot *slot_of(struct bcn_can *can, uint8_t source)
+{
+    uint8_t i;
+    for (i = 0u; i < (uint8_t)BCN_CAN_SLOTS; i++) {
+        if (can->slots[i].source == source) {
+            return &can->slots[i];
         }
-        node->used = 0u;
-        node->left = node->begun = node->skipping = 0u;
-        node->full = 1u;
+    }
+    return NULL;
+}
+
+/* Tell whether a slot may be taken from its node: its transfer has ended, or stands still. */
+static int idle(const struct bcn_can_slot *slot, uint32_t now_ms)
+{
+    return slot->open == 0u || now_ms - slot->heard_ms > GAP_MS;
+}
+
+/* Take a free slot, or of the idle ones that which was heard last the longest ago; NULL if there is none. */
+static struct bcn_can_slot *new_slot(struct bcn_can *can, uint8_t source, uint32_t now_ms)
+{
+    struct bcn_can_slot *found = slot_of(can, NOBODY);
+    const int is_free = (found != NULL) ? 1 : 0;
+    uint8_t i;
+    for (i = 0u; i < (uint8_t)BCN_CAN_SLOTS && is_free == 0; i++) {
+        struct bcn_can_slot *slot = &can->slots[i];
+        if (idle(slot, now_ms) && (found == NULL || now_ms - slot->heard_ms > now_ms - found->heard_ms)) {
+            found = slot;
+        }
+    }
+    if (found != NULL) {
+        found->source = source;
+        found->open = found->known = 0u;
+        found->heard_ms = now_ms;
+    }
+    return found;
+}
+
+static void drop(struct bcn_can *can, struct bcn_can_slot *slot, uint8_t reason)
+{
+    if (slot != NULL) {
+        slot->open = 0u;
+    }
+    can->drops[reason]++;
+}
+
+static void accept(struct bcn_can *can, struct bcn_can_slot *slot, const uint8_t *b, uint16_t size, uint8_t tid,
+                   uint32_t now_ms)
+{
+    size = message_size(b, size);
+    if (size == 0u) {
+        can->node.rejected++;
+        return;
+    }
+    if (slot != NULL) {
+        const uint32_t crc = crc_of(b, size);
+        if (slot->known != 0u && slot->accepted_tid == tid && now_ms - slot->accepted_ms <= REPEAT_MS
+            && slot->accepted_crc == crc) {
+            can->drops[BCN_CAN_DUPLICATE]++;
+            return;
+        }
+        slot->known = 1u;
+        slot->accepted_tid = tid;
+        slot->accepted_ms = slot->heard_ms = now_ms;
+        slot->accepted_crc = crc;
+    }
+    deliver(&can->node, b, size);
+}
+
+static int same(const uint8_t *a, const uint8_t *b, uint16_t size)
+{
+    uint16_t i;
+    for (i = 0u; i < size; i++) {
+        if (a[i] != b[i]) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Add the data of a frame; 0 if there is no room. */
+static int collect(struct bcn_can *can, struct bcn_can_slot *slot, const uint8_t *data, uint8_t size)
+{
+    uint8_t *b = buffer_of(can, slot);
+    uint8_t i;
+    if (size > (uint16_t)(can->capacity - slot->used)) {
+        drop(can, slot, BCN_CAN_OVERSIZE);
+        return 0;
+    }
+    for (i = 0u; i < size; i++) {
+        b[slot->used++] = data[i];
+    }
+    return 1;
+}
+
+/* Begin a transfer; `size` is without the tail. */
+static void start(struct bcn_can *can, uint8_t source, const uint8_t *data, uint8_t size, uint32_t now_ms)
+{
+    struct bcn_can_slot *slot = slot_of(can, source);
+    const uint8_t tail = data[size], tid = (uint8_t)(tail & TID);
+    if ((tail & TOGGLE) == 0u) { /* UAVCAN v0, another protocol on the same bus, starts with 0 */
+        can->drops[BCN_CAN_TOGGLE]++;
+        return;
+    }
+    if (slot != NULL && slot->open != 0u) {
+        if (slot->tid == tid && slot->used == size && same(buffer_of(can, slot), data, size) != 0) {
+            can->drops[BCN_CAN_REPEAT]++;
+            return;
+        }
+        drop(can, slot, BCN_CAN_UNFINISHED);
+    }
+    if ((tail & EOT) == 0u && size < 7u) {
+        can->drops[BCN_CAN_WIDTH]++;
+        return;
+    }
+    if (slot == NULL) {
+        slot = new_slot(can, source, now_ms);
+    }
+    if ((tail & EOT) != 0u) {
+        accept(can, slot, data, size, tid, now_ms);
+    } else if (slot == NULL) {
+        can->drops[BCN_CAN_BUSY]++;
+    } else {
+        slot->used = 0u;
+        slot->open = (uint8_t)collect(can, slot, data, size);
+        slot->tid = tid;
+        slot->toggle = TOGGLE;
+        slot->heard_ms = now_ms;
+    }
+}
+
+static void finish(struct bcn_can *can, struct bcn_can_slot *slot, uint32_t now_ms)
+{
+    const uint8_t *b = buffer_of(can, slot);
+    uint16_t crc = 0xFFFFu, i;
+    for (i = 0u; i < slot->used; i++) {
+        crc = crc16_step(crc, b[i]);
+    }
+    if (crc != 0u) {
+        drop(can, slot, BCN_CAN_CRC);
+        return;
+    }
+    slot->open = 0u;
+    accept(can, slot, b, (uint16_t)(slot->used - CRC16_SIZE), slot->tid, now_ms);
+}
+
+static void go_on(struct bcn_can *can, uint8_t source, const uint8_t *data, uint8_t size, uint32_t now_ms)
+{
+    struct bcn_can_slot *slot = slot_of(can, source);
+    const uint8_t tail = data[size];
+    if (slot == NULL || slot->open == 0u) {
+        can->drops[BCN_CAN_ORPHAN]++;
+    } else if (now_ms - slot->heard_ms > GAP_MS) {
+        drop(can, slot, BCN_CAN_GAP);
+    } else if ((tail & TID) != slot->tid) {
+        drop(can, slot, BCN_CAN_ORDER);
+    } else if ((tail & TOGGLE) == slot->toggle) {
+        can->drops[BCN_CAN_REPEAT]++;
+    } else if ((tail & EOT) == 0u && size < 7u) {
+        drop(can, slot, BCN_CAN_WIDTH);
+    } else if (collect(can, slot, data, size) != 0) {
+        slot->toggle ^= TOGGLE;
+        slot->heard_ms = now_ms;
+        if ((tail & EOT) != 0u) {
+            finish(can, slot, now_ms);
+        }
+    } else {
+        /* collect has counted it */
+    }
+}
+
+void bcn_can_feed(struct bcn_can *can, uint32_t identifier, const uint8_t *bytes, uint8_t size, uint32_t now_ms)
+{
+    const uint8_t source = (uint8_t)(identifier & 127u);
+    if ((identifier & NOT_MESSAGE) != 0u || (identifier >> 8 & SUBJECT_MAX) != can->subject) {
+        can->drops[BCN_CAN_FOREIGN]++;
+    } else if ((identifier & ANONYMOUS) != 0u) {
+        can->drops[BCN_CAN_ANONYMOUS]++;
+    } else if (size == 0u) {
+        can->drops[BCN_CAN_EMPTY]++;
+    } else if ((bytes[size - 1u] & SOT) != 0u) {
+        start(can, source, bytes, (uint8_t)(size - 1u), now_ms);
+    } else {
+        go_on(can, source, bytes, (uint8_t)(size - 1u), now_ms);
+    }
+}
+#endif
+#endif
+
+/* The stream */
+
+#if BCN_TCP
+#define CHUNK 16u
+
+void bcn_tcp_init(struct bcn_tcp *tcp, bcn_write write, void *context, uint8_t *buffer, uint16_t capacity)
+{
+    tcp->write = write;
+    tcp->context = context;
+#if BCN_RECEIVE
+    begin(&tcp->node);
+    tcp->buffer = buffer;
+    tcp->capacity = capacity;
+    tcp->oversize = 0u;
+#else
+    (void)buffer;
+    (void)capacity;
+#endif
+    bcn_tcp_connected(tcp);
+}
+
+void bcn_tcp_connected(struct bcn_tcp *tcp)
+{
+    tcp->lost = 0u;
+#if BCN_RECEIVE
+    tcp->used = tcp->skip = 0u;
+    tcp->need = FRAME_MIN;
+#endif
+}
+
+static int pass(struct bcn_tcp *tcp, const uint8_t *bytes, uint16_t size)
+{
+    if (size != 0u && tcp->lost == 0u && tcp->write(tcp->context, bytes, size) != 0) {
+        tcp->lost = 1u;
+    }
+    return tcp->lost != 0u ? BCN_LOST : BCN_OK;
+}
+
+int bcn_tcp_publish(struct bcn_tcp *tcp, const uint32_t *tokens, uint8_t count, const uint8_t *data, uint16_t size)
+{
+    struct message m;
+    uint8_t chunk[CHUNK], n = 0u;
+    uint16_t at;
+    if (frame(&m, tokens, count, data, size) != BCN_OK) {
+        return BCN_TOO_LONG;
+    }
+    for (at = 0u; at < m.tokens_end; at++) {
+        chunk[n++] = byte_at(&m, at);
+        if (n == CHUNK) {
+            (void)pass(tcp, chunk, n);
+            n = 0u;
+        }
+    }
+    (void)pass(tcp, chunk, n);
+    return pass(tcp, data, size);
+}
+
+#if BCN_RECEIVE
+#define MORE 0u
+#define ILLEGAL 0xFFFFu
+
+/* The length of the message whose first `size` bytes (4 or more) these are; MORE: read 16 bytes. */
+static uint16_t extent(const uint8_t *b, uint16_t size)
+{
+    const uint16_t plain = frame_size(b, size);
+    uint16_t inner;
+    if (plain != 0u) {
+        return plain;
+    }
+    if (b[0] != 0xE1u || b[2] < 0xF0u) {
+        return ILLEGAL;
+    }
+    if (size < ENVELOPE + FRAME_MIN) {
+        return MORE;
+    }
+    inner = frame_size(b + ENVELOPE, FRAME_MIN);
+    return inner != 0u && inner == (number(b + 2) & 0xFFFu) ? (uint16_t)(ENVELOPE + inner) : ILLEGAL;
+}
+
+/* `need` bytes are there: a header, or a message. */
+static void advance(struct bcn_tcp *tcp)
+{
+    const uint16_t size = extent(tcp->buffer, tcp->used);
+    tcp->need = size == MORE ? (uint16_t)(ENVELOPE + FRAME_MIN) : size;
+    if (size == ILLEGAL || (size == MORE && tcp->need > tcp->capacity)) {
+        tcp->lost = 1u;
+    } else if (tcp->need == tcp->used || tcp->need > tcp->capacity) {
+        const uint16_t used = tcp->used;
+        tcp->skip = (uint16_t)(tcp->need - used);
+        tcp->used = 0u;
+        tcp->need = FRAME_MIN;
+        if (tcp->skip != 0u) {
+            tcp->oversize++;
+        } else {
+            deliver(&tcp->node, tcp->buffer, used);
+        }
+    } else {
+        /* the rest of the message comes */
+    }
+}
+
+int bcn_tcp_feed(struct bcn_tcp *tcp, const uint8_t *bytes, uint16_t size)
+{
+    uint16_t i;
+    for (i = 0u; i < size && tcp->lost == 0u; i++) {
+        if (tcp->skip != 0u) {
+            tcp->skip--;
+        } else if (tcp->used < tcp->capacity) {
+            tcp->buffer[tcp->used++] = bytes[i];
+            if (tcp->used == tcp->need) {
+                advance(tcp);
+            }
+        } else {
+            tcp->lost = 1u; /* a buffer below the 16 bytes that bcn_tcp_init asks for */
+        }
+    }
+    return tcp->lost != 0u ? BCN_LOST : BCN_OK;
+}
+#endif
+#endif
+
+/* The mailbox */
+
+#if BCN_I2C
+#define SEGMENT 30u
+#define BOX_SOT 0x80u
+#define BOX_EOT 0x40u
+#define BOX_TOG 0x20u
+#define BOX_ACK 0x10u
+#define BOX_EPOCH 0x0Fu
+#define FROM_N 0x1Eu /* n and ctl of the controller; its data end at n */
+#define FROM_CTL 0x1Fu
+#define TO_CTL 0x20u
+#define TO_N 0x21u
+#define TO_DATA 0x22u
+#define BOX_SIZE 64u
+#define STALL_MS 2000u
+
+void bcn_i2c_init(struct bcn_i2c *box, volatile uint8_t *memory, uint8_t *buffer, uint16_t capacity, uint8_t *queue,
+                  uint16_t queue_capacity)
+{
+    uint8_t i;
+    begin(&box->node);
+    box->memory = memory;
+    box->buffer = buffer;
+    box->capacity = capacity;
+    box->queue.bytes = queue;
+    box->queue.capacity = queue_capacity;
+    box->queue.used = 0u;
+    box->waits_ms = box->sending_crc = 0u;
+    box->used = box->at = 0u;
+    box->orphan = box->unfinished = box->oversize = box->too_short = box->crc = box->reset = box->unsent = 0u;
+    box->epoch = box->epoch_before = box->busy = box->placed = box->toggle = 0u;
+    box->ack = box->open = box->skipping = 0u;
+    for (i = 0u; i < BOX_SIZE; i++) {
+        memory[i] = 0u;
+    }
+}
+
+int bcn_i2c_publish(struct bcn_i2c *box, const uint32_t *tokens, uint8_t count, const uint8_t *data, uint16_t size)
+{
+    struct message m;
+    return frame(&m, tokens, count, data, size) != BCN_OK ? BCN_TOO_LONG : push(&box->queue, &m);
+}
+
+int bcn_i2c_pending(const struct bcn_i2c *box)
+{
+    return box->epoch == 0u || box->placed != 0u;
+}
+
+static void sent(struct bcn_i2c *box)
+{
+    pop(&box->queue);
+    box->busy = 0u;
+}
+
+/* Begin an epoch. A transfer that has begun is lost, in both directions: no end knows how much of it arrived. */
+static void epoch(struct bcn_i2c *box, uint8_t number_of_it)
+{
+    box->epoch = number_of_it;
+    if (box->busy != 0u && (box->placed != 0u || box->at != 0u)) {
+        sent(box);
+        box->unsent++;
+    }
+    if (box->open != 0u) {
+        box->reset++;
+    }
+    box->placed = box->toggle = box->ack = box->open = box->skipping = 0u;
+    box->used = 0u;
+}
+
+/* Make the next message or segment ready. */
+static void place(struct bcn_i2c *box, uint32_t now_ms)
+{
+    struct message m;
+    if (box->busy == 0u && box->queue.used != 0u) {
+        first(&box->queue, &m);
+        seal(&m);
+        box->sending_crc = m.crc;
+        box->at = 0u;
+        box->busy = 1u;
+        box->waits_ms = now_ms;
+    }
+    if (box->busy != 0u && box->placed == 0u) {
+        box->placed = 1u;
+        box->toggle ^= BOX_TOG;
+    }
+}
+
+static uint16_t sending_end(const struct bcn_i2c *box)
+{
+    return (uint16_t)(number(box->queue.bytes) + CRC_SIZE);
+}
+
+/* Note what the controller has taken (`ack` is its bit in the place of TOG), and go on. */
+static void acknowledged(struct bcn_i2c *box, uint8_t ack, uint32_t now_ms)
+{
+    if (box->placed == 0u && ack != box->toggle) {
+        epoch(box, 0u); /* it took a segment that was not there: it shall begin again */
+        return;
+    }
+    if (box->placed != 0u && ack == box->toggle) {
+        box->placed = 0u;
+        box->at = (uint16_t)(box->at + SEGMENT);
+        box->waits_ms = now_ms;
+        if (box->at >= sending_end(box)) {
+            sent(box);
+        }
+    }
+    place(box, now_ms);
+}
+
+/* Show our segment: ctl last, so that no part of a change is seen. */
+static void show(const struct bcn_i2c *box)
+{
+    uint8_t ctl = (uint8_t)(box->toggle | box->ack >> 1 | box->epoch), n = 0u;
+    if (box->placed != 0u) {
+        const uint16_t end = sending_end(box);
+        struct message m;
+        first(&box->queue, &m);
+        m.crc = box->sending_crc;
+        while (n < SEGMENT && box->at + n < end) {
+            box->memory[TO_DATA + n] = byte_at(&m, (uint16_t)(box->at + n));
+            n++;
+        }
+        if (box->at == 0u) {
+            ctl |= BOX_SOT;
+        }
+        if (box->at + n == end) {
+            ctl |= BOX_EOT;
+        }
+    }
+    box->memory[TO_N] = n;
+    box->memory[TO_CTL] = ctl;
+}
+
+/* Count a transfer that gave no message. */
+static void reject(struct bcn_i2c *box, uint16_t *count)
+{
+    (*count)++;
+    box->open = 0u;
+}
+
+static uint16_t completed(struct bcn_i2c *box)
+{
+    if (box->used < FRAME_MIN + CRC_SIZE) {
+        reject(box, &box->too_short);
+    } else if (crc_of(box->buffer, box->used) != CRC_RESIDUE) {
+        reject(box, &box->crc);
+    } else {
+        box->open = 0u;
+        return (uint16_t)(box->used - CRC_SIZE);
+    }
+    return 0u;
+}
+
+/* Tell whether a segment belongs to a transfer whose start was taken. */
+static int opened(struct bcn_i2c *box, uint8_t ctl)
+{
+    if ((ctl & BOX_SOT) != 0u) {
+        if (box->open != 0u) {
+            box->unfinished++;
+        }
+        box->open = 1u;
+        box->used = 0u;
+        box->skipping = 0u;
+    } else if (box->open == 0u && (ctl & BOX_EOT) != 0u) {
+        if (box->skipping == 0u) {
+            box->orphan++;
+        }
+        box->skipping = 0u;
+    } else {
+        /* in the middle */
+    }
+    return box->open != 0u;
+}
+
+/* Take a segment; return the length of the message that it completes, or 0. */
+static uint16_t segment(struct bcn_i2c *box, uint8_t ctl, uint8_t n)
+{
+    uint8_t i;
+    box->ack ^= BOX_TOG;
+    if (opened(box, ctl) == 0) {
+        return 0u;
+    }
+    if (n > (uint16_t)(box->capacity - box->used)) {
+        box->skipping = ((ctl & BOX_EOT) == 0u) ? 1u : 0u;
+        reject(box, &box->oversize);
+        return 0u;
+    }
+    for (i = 0u; i < n; i++) {
+        box->buffer[box->used++] = box->memory[FROM_N - n + i];
+    }
+    return (ctl & BOX_EOT) != 0u ? completed(box) : 0u;
+}
+
+void bcn_i2c_poll(struct bcn_i2c *box, uint32_t now_ms)
+{
+    const uint8_t ctl = box->memory[FROM_CTL], n = box->memory[FROM_N];
+    uint16_t size = 0u;
+    if (n == 0u && ctl != 0u && ctl <= BOX_EPOCH && ctl != box->epoch_before) {
+        epoch(box, ctl);
+        box->epoch_before = ctl;
+    }
+    if (box->epoch != 0u && (ctl & BOX_EPOCH) == box->epoch) {
+        acknowledged(box, (uint8_t)((ctl & BOX_ACK) << 1), now_ms);
+        if (box->epoch != 0u && n != 0u && n <= SEGMENT && (ctl & BOX_TOG) != box->ack) {
+            size = segment(box, ctl, n);
+        }
+    }
+    if (box->busy != 0u && now_ms - box->waits_ms >= STALL_MS) {
+        epoch(box, 0u);
+    }
+    show(box);
+    if (size != 0u) {
+        deliver(&box->node, box->buffer, size);
     }
 }
 #endif

@@ -1,5 +1,6 @@
-/* A node of a bus over a serial line (UART): COBS and CRC-32, as docs/wire/uart.md says.
- * C99 and C++, no heap, no globals. An instance is a struct that the caller owns. */
+/* A node of a bus for microcontrollers: it publishes, and subscribes by prefix. Formats: docs/wire/.
+ * C99 and C++, no heap, no globals. An instance is a struct that the caller owns; its members are
+ * for reading only. Bytes and time come in as arguments, and bytes go out by a call. */
 #ifndef BUSCOUPLER_NODE_H
 #define BUSCOUPLER_NODE_H
 #include <stdint.h>
@@ -7,16 +8,56 @@
 extern "C" {
 #endif
 
-#ifndef BCN_SUBSCRIPTIONS
-#define BCN_SUBSCRIPTIONS 4 /* at most 255 */
+/* What is built. A linker that drops unused functions (--gc-sections) makes these unnecessary. */
+#ifndef BCN_UART
+#define BCN_UART 1
+#endif
+#ifndef BCN_RS485
+#define BCN_RS485 1 /* needs BCN_UART and BCN_RECEIVE */
+#endif
+#ifndef BCN_CAN
+#define BCN_CAN 1
+#endif
+#ifndef BCN_CAN_FD
+#define BCN_CAN_FD 1 /* 0: sends classic frames only; received FD frames are understood all the same */
+#endif
+#ifndef BCN_TCP
+#define BCN_TCP 1
+#endif
+#ifndef BCN_I2C
+#define BCN_I2C 1 /* needs BCN_RECEIVE */
 #endif
 #ifndef BCN_RECEIVE
 #define BCN_RECEIVE 1 /* 0: a node that only publishes */
 #endif
+#ifndef BCN_SUBSCRIPTIONS
+#define BCN_SUBSCRIPTIONS 4 /* at most 255 */
+#endif
+#ifndef BCN_CAN_SLOTS
+#define BCN_CAN_SLOTS 2 /* CAN nodes whose messages of several frames may interleave; at most 127 */
+#endif
+
+#if !BCN_UART || !BCN_RECEIVE
+#undef BCN_RS485
+#define BCN_RS485 0
+#endif
+#if !BCN_RECEIVE
+#undef BCN_I2C
+#define BCN_I2C 0
+#endif
+
 #define BCN_PUB 1u
 
-/* Take bytes for the line. */
-typedef void (*bcn_write)(void *context, const uint8_t *bytes, uint16_t size);
+enum {
+    BCN_OK = 0,
+    BCN_TOO_LONG = -1, /* above 2048 bytes of data */
+    BCN_FULL = -2,     /* no place left: for a subscription, or in the queue */
+    BCN_UNSENT = -3,   /* the driver did not take it; the receiver will drop what it has of it */
+    BCN_LOST = -4      /* the stream lost its framing, or the peer speaks another wire: connect again */
+};
+
+/* Take bytes for the line. Return 0, or not 0 if not all of them can be taken. */
+typedef int (*bcn_write)(void *context, const uint8_t *bytes, uint16_t size);
 /* Take one frame: `tokens` are `count` numbers of 4 bytes, big-endian (see bcn_token). */
 typedef void (*bcn_callback)(void *context, const uint8_t *tokens, uint8_t count,
                              const uint8_t *data, uint16_t size);
@@ -28,32 +69,205 @@ struct bcn_subscription {
     uint8_t count;
 };
 
+/* What all links have. Counts are modulo 65536. */
 struct bcn_node {
-    bcn_write write;
-    void *context;
-#if BCN_RECEIVE
-    uint8_t *buffer; /* the longest message that is received, and 4 bytes */
-    uint16_t capacity, used;
-    uint16_t cobs, too_short, crc, oversize, rejected; /* drops, modulo 65536; rejected: no frame */
-    uint8_t left, full, begun, skipping, subscriptions;
+    uint16_t heard;    /* whole messages received: if it stands still, the other end is silent */
+    uint16_t rejected; /* those in which no frame was */
+    uint8_t subscriptions;
     struct bcn_subscription calls[BCN_SUBSCRIPTIONS];
-#endif
 };
 
-/* Begin. `buffer` and `capacity` hold a received message and its CRC. */
-void bcn_init(struct bcn_node *node, bcn_write write, void *context, uint8_t *buffer, uint16_t capacity);
-/* Send a frame. Return 0, or -1 above 2048 bytes of data: nothing is sent. */
-int bcn_publish(struct bcn_node *node, const uint32_t *tokens, uint8_t count, const uint8_t *data, uint16_t size);
+/* A queue of messages in the caller's `bytes`: 2 for each message, and its own. */
+struct bcn_queue {
+    uint8_t *bytes;
+    uint16_t capacity, used;
+};
+
 #if BCN_RECEIVE
-/* Have frames that start with `tokens` passed to `callback`. Return 0, or -1 if no place is left.
- * `tokens` must outlive the node. */
+/* Have frames that start with `tokens` passed to `callback`: BCN_OK or BCN_FULL.
+ * `tokens` must outlive the node. A callback may publish, but not feed. */
 int bcn_subscribe(struct bcn_node *node, const uint32_t *tokens, uint8_t count, bcn_callback callback, void *context);
-/* Take bytes from the line; call back for each frame. A callback may publish, but not feed. */
-void bcn_feed(struct bcn_node *node, const uint8_t *bytes, uint16_t size);
 /* Return token `index` of a frame. */
 uint32_t bcn_token(const uint8_t *tokens, uint8_t index);
 #endif
+
+#if BCN_UART
+/* A serial line: COBS and CRC-32 (docs/wire/uart.md). */
+struct bcn_uart {
+    bcn_write write;
+    void *context;
+#if BCN_RECEIVE
+    struct bcn_node node;
+    uint8_t *buffer;
+    uint16_t capacity, used;
+    uint16_t cobs, too_short, crc, oversize; /* what was dropped */
+    uint8_t left, full, begun, skipping;
+#endif
+};
+
+/* Begin. `buffer` holds the longest message that is received, and 4 bytes. */
+void bcn_uart_init(struct bcn_uart *uart, bcn_write write, void *context, uint8_t *buffer, uint16_t capacity);
+/* Send a frame: BCN_OK, BCN_TOO_LONG or BCN_UNSENT. */
+int bcn_uart_publish(const struct bcn_uart *uart, const uint32_t *tokens, uint8_t count, const uint8_t *data,
+                     uint16_t size);
+#if BCN_RECEIVE
+/* Take bytes from the line; call back for each frame. */
+void bcn_uart_feed(struct bcn_uart *uart, const uint8_t *bytes, uint16_t size);
+#endif
+#endif
+
+#if BCN_RS485
+/* A node of a shared pair of wires, which a gateway polls (docs/wire/uart.md). */
+struct bcn_rs485 {
+    struct bcn_uart uart; /* subscribe at uart.node */
+    struct bcn_queue queue;
+    uint32_t polled_ms, said_ms, said_crc;
+    uint16_t said_size;
+    uint8_t address, echo, polled, said;
+    uint8_t turnaround_ms, answer_ms; /* 1 and 20; may be changed after bcn_rs485_init */
+};
+
+/* Begin as node `address` (1 to 254). `queue` is for messages that wait for a poll. `echo` is 1 if the
+ * receiver hears its own node. `buffer` as for a UART. */
+void bcn_rs485_init(struct bcn_rs485 *pair, bcn_write write, void *context, uint8_t *buffer, uint16_t capacity,
+                    uint8_t address, uint8_t echo, uint8_t *queue, uint16_t queue_capacity);
+/* Queue a frame: BCN_OK, BCN_TOO_LONG or BCN_FULL. */
+int bcn_rs485_publish(struct bcn_rs485 *pair, const uint32_t *tokens, uint8_t count, const uint8_t *data,
+                      uint16_t size);
+/* Take bytes from the pair; call back for each frame of others. */
+void bcn_rs485_feed(struct bcn_rs485 *pair, const uint8_t *bytes, uint16_t size, uint32_t now_ms);
+/* Tell whether it is this node's turn to speak. Ask at least every 10 ms. */
+int bcn_rs485_due(const struct bcn_rs485 *pair, uint32_t now_ms);
+/* If it is the turn: write one message, or that there is none. The caller switches the transceiver before
+ * and after. BCN_OK or BCN_UNSENT: that message is dropped. */
+int bcn_rs485_answer(struct bcn_rs485 *pair, uint32_t now_ms);
+#endif
+
+#if BCN_CAN
+/* Take one frame with a 29-bit identifier. Return 0, or not 0 if it cannot be taken. On FD, `size` is a legal
+ * length. A driver with few mailboxes needs a queue: a message has many frames. */
+typedef int (*bcn_can_send)(void *context, uint32_t identifier, const uint8_t *bytes, uint8_t size);
+
+#if BCN_RECEIVE
+enum { /* why a frame or a transfer was dropped; docs/wire/can.md has the meanings */
+    BCN_CAN_FOREIGN,
+    BCN_CAN_ANONYMOUS,
+    BCN_CAN_EMPTY,
+    BCN_CAN_TOGGLE,
+    BCN_CAN_REPEAT,
+    BCN_CAN_DUPLICATE,
+    BCN_CAN_UNFINISHED,
+    BCN_CAN_ORPHAN,
+    BCN_CAN_GAP,
+    BCN_CAN_ORDER,
+    BCN_CAN_WIDTH,
+    BCN_CAN_OVERSIZE,
+    BCN_CAN_CRC,
+    BCN_CAN_BUSY, /* more nodes send messages of several frames than there are slots */
+    BCN_CAN_DROPS
+};
+
+struct bcn_can_slot {
+    uint32_t heard_ms, accepted_ms, accepted_crc;
+    uint16_t used;
+    uint8_t source; /* the sender's node id; 0xFF: free */
+    uint8_t tid, toggle, open, known, accepted_tid;
+};
+#endif
+
+/* CAN and CAN FD: Cyphal transfers (docs/wire/can.md). */
+struct bcn_can {
+    bcn_can_send send;
+    void *context;
+    uint16_t subject;
+    uint8_t node_id, priority, fd, tid;
+#if BCN_RECEIVE
+    struct bcn_node node;
+    uint8_t *buffer;
+    uint16_t capacity; /* of one slot */
+    uint16_t drops[BCN_CAN_DROPS];
+    struct bcn_can_slot slots[BCN_CAN_SLOTS];
+#endif
+};
+
+/* Begin as node `node_id` (1 to 127, one for each transmitter). `fd` is 1 to send FD frames. `buffer` is shared
+ * by the slots in equal parts; each holds the longest message of several frames, and 2 bytes, on FD 17. */
+void bcn_can_init(struct bcn_can *can, bcn_can_send send, void *context, uint8_t node_id, uint8_t fd,
+                  uint8_t *buffer, uint16_t capacity);
+/* Send a frame: BCN_OK, BCN_TOO_LONG or BCN_UNSENT. */
+int bcn_can_publish(struct bcn_can *can, const uint32_t *tokens, uint8_t count, const uint8_t *data, uint16_t size);
+#if BCN_RECEIVE
+/* Take a data frame with an extended identifier; call back if it completes a message. */
+void bcn_can_feed(struct bcn_can *can, uint32_t identifier, const uint8_t *bytes, uint8_t size, uint32_t now_ms);
+#endif
+#endif
+
+#if BCN_TCP
+/* A stream of frames (docs/wire/tcp.md). */
+struct bcn_tcp {
+    bcn_write write;
+    void *context;
+    uint8_t lost;
+#if BCN_RECEIVE
+    struct bcn_node node;
+    uint8_t *buffer;
+    uint16_t capacity, used, need, skip, oversize;
+#endif
+};
+
+/* Begin. `buffer` holds the longest message that is received, at least 16 bytes. */
+void bcn_tcp_init(struct bcn_tcp *tcp, bcn_write write, void *context, uint8_t *buffer, uint16_t capacity);
+/* Tell that there is a new connection. */
+void bcn_tcp_connected(struct bcn_tcp *tcp);
+/* Send a frame of 4 + 4 * count + size bytes: BCN_OK, BCN_TOO_LONG, or BCN_LOST: connect again, because the
+ * driver did not take all of this frame or of an earlier one. */
+int bcn_tcp_publish(struct bcn_tcp *tcp, const uint32_t *tokens, uint8_t count, const uint8_t *data, uint16_t size);
+#if BCN_RECEIVE
+/* Take bytes of the stream; call back for each frame: BCN_OK, or BCN_LOST: connect again. */
+int bcn_tcp_feed(struct bcn_tcp *tcp, const uint8_t *bytes, uint16_t size);
+#endif
+#endif
+
+#if BCN_I2C
+/* A target's mailbox (docs/wire/i2c.md) of 64 bytes, which the controller reads and writes. */
+struct bcn_i2c {
+    struct bcn_node node;
+    volatile uint8_t *memory;
+    uint8_t *buffer;
+    uint16_t capacity, used;
+    struct bcn_queue queue;
+    uint32_t waits_ms, sending_crc;
+    uint16_t at;                                                   /* in the message that is being sent */
+    uint16_t orphan, unfinished, oversize, too_short, crc, reset; /* what was received and dropped */
+    uint16_t unsent;                                               /* messages lost on the way out */
+    uint8_t epoch, epoch_before, busy, placed, toggle, ack, open, skipping;
+};
+
+/* Begin: clear `memory`. `buffer` holds the longest message that is received, and 4 bytes. */
+void bcn_i2c_init(struct bcn_i2c *box, volatile uint8_t *memory, uint8_t *buffer, uint16_t capacity, uint8_t *queue,
+                  uint16_t queue_capacity);
+/* Queue a frame: BCN_OK, BCN_TOO_LONG or BCN_FULL. */
+int bcn_i2c_publish(struct bcn_i2c *box, const uint32_t *tokens, uint8_t count, const uint8_t *data, uint16_t size);
+/* Work on the memory; call back if it completes a message. Call it from the main loop, after each write of the
+ * controller and at least every 0.5 s. */
+void bcn_i2c_poll(struct bcn_i2c *box, uint32_t now_ms);
+/* Tell whether the alert line should be pulled low. */
+int bcn_i2c_pending(const struct bcn_i2c *box);
+#endif
+
 #ifdef __cplusplus
 }
+#if __cplusplus >= 201103L
+/* BCN_TOKEN("temp") is the token of a name, made by the compiler. In C: python -m bus.embedded.tokens. */
+constexpr uint32_t bcn_mix(uint32_t hash)
+{
+    return hash ^ (hash >> 16);
+}
+constexpr uint32_t bcn_hash(const char32_t *text, uint32_t hash = 0u)
+{
+    return *text == 0u ? bcn_mix(hash) : bcn_hash(text + 1, 65599u * hash + static_cast<uint32_t>(*text));
+}
+#define BCN_TOKEN(name) (bcn_hash(U"" name))
+#endif
 #endif
 #endif

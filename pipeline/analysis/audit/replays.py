@@ -72,7 +72,7 @@ def with_entries(rows: "DataFrame", joins: Mapping[str, frozenset[str]], by_enve
         F.max(received()).alias("came"),
         F.collect_set(F.when(sent(), F.col("bus"))).alias("put"),
         F.max(F.when(sent(), F.col("n"))).alias("n"),
-        *(F.min_by(name, "first_ns").alias(name) for name in its_own),
+        *(F.min_by(name, F.struct("first_ns", "bus", "dir")).alias(name) for name in its_own),
     )
     other = F.col("came") if by_envelope else F.col("came") & F.col("origin").isNull()
     is_known = F.max(other).over(Window.partitionBy("key", "hub"))

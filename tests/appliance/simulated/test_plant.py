@@ -52,6 +52,35 @@ def test_a_cut_wire_carries_nothing_and_a_mended_one_does(here: SimulatedPlant) 
     here.expect("hall", "motor", b"1")  # it waited in the controller
 
 
+def test_a_bus_that_is_cut_off_is_reached_by_its_own_gateway_alone(here: SimulatedPlant) -> None:
+    here.cut("hall", of="gw-b")  # which has the bus, and so dials nothing
+    here.wait(5)
+    assert here.active("motor") == ["gw-a"]
+    here.cut("hall")
+    here.wait(5)
+    assert here.active("motor") == ["gw-b"]
+    here.cut("can0", of="gw-b")
+    here.mend("hall", of="gw-a")  # the cut is for all
+    here.wait(5)
+    assert here.active("motor") == ["gw-b"]  # nobody else is ready
+    here.mend("hall")
+    here.wait(5)
+    assert here.active("motor") == ["gw-a"]
+    here.send("can0", "motor", b"3")
+    here.expect("hall", "motor", b"3")
+
+
+def test_a_gateway_that_is_cut_off_from_its_broker_gives_way(here: SimulatedPlant) -> None:
+    here.cut("main", of="gw-a")
+    here.wait(5)
+    assert here.active("motor") == ["gw-b"]
+    here.mend("main")
+    here.wait(5)
+    here.send("can0", "motor", b"1")
+    here.expect("hall", "motor", b"1")
+    here.expect_nothing("hall", "motor")
+
+
 def test_the_cut_end_of_one_gateway_lets_the_other_take_over(here: SimulatedPlant) -> None:
     here.cut("can0", of="gw-a")
     here.wait(5)

@@ -1,10 +1,228 @@
-/* Feed frames, half of them damaged, to a node with a small buffer: built with sanitizers by test_c_node.py. */
+/* Feeds damaged traffic to nodes with small buffers on the heap; built with sanitizers.
+ * As a program: `cnode_driver COUNT SEED` makes COUNT inputs for each link of valid traffic.
+ * With libFuzzer (-DBCN_FUZZER -fsanitize=fuzzer): one input for all links. */
 #include "buscoupler_node.h"
 #include <stdio.h>
 #include <stdlib.h>
-static unsigned long got; static uint8_t line[400]; static unsigned ln;
-static void w(void*c,const uint8_t*b,uint16_t n){(void)c;while(n--)if(ln<sizeof line)line[ln++]=*b++;}
-static void cb(void*c,const uint8_t*t,uint8_t k,const uint8_t*d,uint16_t n){volatile uint8_t s=0;(void)c;for(unsigned i=0;i<4u*k;i++)s^=t[i];for(unsigned i=0;i<n;i++)s^=d[i];got++;}
-int main(void){uint32_t r=1,tk[3]={1,0,0x80000000u};struct bcn_node n;uint8_t*buf=malloc(64),d[48];bcn_init(&n,w,0,buf,64);bcn_subscribe(&n,0,0,cb,0);
-for(long i=0;i<1000000;i++){ln=0;r=r*1664525u+1013904223u;unsigned z=(r>>24)%40;for(unsigned j=0;j<z;j++)d[j]=(uint8_t)(r>>(j%24));bcn_publish(&n,tk,(uint8_t)((r>>20)%4),d,(uint16_t)z);if(r&0x10000)line[(r>>8)%ln]^=(uint8_t)(r>>3);bcn_feed(&n,line,(uint16_t)ln);}
-printf("%lu %lu\n",got,(unsigned long)(n.cobs+n.crc));free(buf);}
+#include <string.h>
+
+#define CAPACITY 64
+#define TRAFFIC 2048
+#define BOX 64
+
+struct traffic {
+    uint8_t bytes[TRAFFIC];
+    uint16_t used;
+};
+
+static unsigned long heard;
+static uint32_t random_state;
+
+static uint32_t chance(uint32_t below)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 17;
+    random_state ^= random_state << 5;
+    return random_state % below;
+}
+
+static int collect(void *context, const uint8_t *bytes, uint16_t size)
+{
+    struct traffic *out = context;
+    if (out == NULL || size > TRAFFIC - out->used) {
+        return 1;
+    }
+    memcpy(out->bytes + out->used, bytes, size);
+    out->used = (uint16_t)(out->used + size);
+    return 0;
+}
+
+/* A CAN frame in traffic: its length, its identifier, its data. */
+static int collect_can(void *context, uint32_t identifier, const uint8_t *bytes, uint8_t size)
+{
+    const uint8_t head[5] = {size, (uint8_t)(identifier >> 24), (uint8_t)(identifier >> 16),
+                             (uint8_t)(identifier >> 8), (uint8_t)identifier};
+    return collect(context, head, 5) || collect(context, bytes, size);
+}
+
+/* Touch every byte, so that the sanitizers see what a program may read. */
+static void count(void *context, const uint8_t *tokens, uint8_t number, const uint8_t *data, uint16_t size)
+{
+    volatile uint8_t sum = 0;
+    (void)context;
+    for (unsigned i = 0; i < 4u * number; i++) {
+        sum = (uint8_t)(sum + tokens[i]);
+    }
+    for (unsigned i = 0; i < size; i++) {
+        sum = (uint8_t)(sum + data[i]);
+    }
+    heard++;
+}
+
+static void feed_uart(const uint8_t *bytes, uint16_t size)
+{
+    uint8_t *buffer = malloc(CAPACITY), *queue = malloc(CAPACITY);
+    struct bcn_uart uart;
+    struct bcn_rs485 pair;
+    const uint32_t token = 1;
+    uint32_t now = 0;
+    bcn_uart_init(&uart, collect, NULL, buffer, CAPACITY);
+    bcn_subscribe(&uart.node, NULL, 0, count, NULL);
+    bcn_uart_feed(&uart, bytes, size);
+    bcn_rs485_init(&pair, collect, NULL, buffer, CAPACITY, 5, 1, queue, CAPACITY);
+    bcn_subscribe(&pair.uart.node, &token, 1, count, NULL);
+    for (uint16_t at = 0; at < size; at++) {
+        (void)bcn_rs485_publish(&pair, &token, 1, bytes, at % 40);
+        bcn_rs485_feed(&pair, bytes + at, 1, now++);
+        (void)bcn_rs485_answer(&pair, now);
+    }
+    free(buffer);
+    free(queue);
+}
+
+static void feed_tcp(const uint8_t *bytes, uint16_t size)
+{
+    uint8_t *buffer = malloc(CAPACITY);
+    struct bcn_tcp tcp;
+    bcn_tcp_init(&tcp, collect, NULL, buffer, CAPACITY);
+    bcn_subscribe(&tcp.node, NULL, 0, count, NULL);
+    for (uint16_t at = 0; at < size; at++) {
+        if (bcn_tcp_feed(&tcp, bytes + at, 1) == BCN_LOST) {
+            bcn_tcp_connected(&tcp);
+        }
+    }
+    free(buffer);
+}
+
+static void feed_can(const uint8_t *bytes, uint16_t size)
+{
+    uint8_t *buffer = malloc(BCN_CAN_SLOTS * CAPACITY);
+    struct bcn_can can;
+    uint16_t at = 0;
+    uint32_t now = 0;
+    bcn_can_init(&can, collect_can, NULL, 9, 0, buffer, BCN_CAN_SLOTS * CAPACITY);
+    bcn_subscribe(&can.node, NULL, 0, count, NULL);
+    while (at + 5 < size) {
+        const uint8_t *b = bytes + at;
+        const uint32_t id = (uint32_t)b[1] << 24 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 8 | b[4];
+        const uint8_t most = (uint8_t)(size - at - 5 < 64 ? size - at - 5 : 64);
+        const uint8_t length = b[0] < most ? b[0] : most;
+        uint8_t *data = malloc(length ? length : 1u); /* exactly as long as the frame */
+        memcpy(data, b + 5, length);
+        bcn_can_feed(&can, id, data, length, now);
+        now += length == 3 ? 700 : 1;
+        free(data);
+        at = (uint16_t)(at + 5 + length);
+    }
+    free(buffer);
+}
+
+/* Each 33 bytes are a pause, and what the controller writes. */
+static void feed_box(const uint8_t *bytes, uint16_t size)
+{
+    uint8_t *buffer = malloc(CAPACITY), *queue = malloc(CAPACITY), *memory = malloc(BOX);
+    const uint32_t token = 1;
+    struct bcn_i2c box;
+    uint32_t now = 0;
+    bcn_i2c_init(&box, memory, buffer, CAPACITY, queue, CAPACITY);
+    bcn_subscribe(&box.node, NULL, 0, count, NULL);
+    memory[0x1F] = 1;
+    bcn_i2c_poll(&box, now);
+    for (uint16_t at = 0; at + 33 <= size; at = (uint16_t)(at + 33)) {
+        memcpy(memory, bytes + at + 1, 32);
+        (void)bcn_i2c_publish(&box, &token, 1, bytes + at, 33);
+        now += bytes[at];
+        bcn_i2c_poll(&box, now);
+    }
+    free(buffer);
+    free(queue);
+    free(memory);
+}
+
+#ifdef BCN_FUZZER
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    static void (*const feeds[4])(const uint8_t *, uint16_t) = {feed_uart, feed_tcp, feed_can, feed_box};
+    if (size > 1 && size < 4096) {
+        feeds[bytes[0] & 3](bytes + 1, (uint16_t)(size - 1));
+    }
+    return 0;
+}
+#else
+static void damage(struct traffic *traffic)
+{
+    uint32_t times = chance(4);
+    while (times-- > 0 && traffic->used > 0) {
+        const uint32_t at = chance(traffic->used);
+        if (chance(3) > 0) {
+            traffic->bytes[at] ^= (uint8_t)(1u << chance(8));
+        } else { /* a byte is lost */
+            traffic->used--;
+            memmove(traffic->bytes + at, traffic->bytes + at + 1, traffic->used - at);
+        }
+    }
+}
+
+/* What a controller writes: a segment behind the other, with the bits that the target expects. */
+static void segments(struct traffic *traffic)
+{
+    static const uint8_t message[8] = {1, 0, 0, 0, 0x79, 0xB8, 0xF8, 0x99};
+    uint8_t write[33] = {0};
+    for (unsigned i = 0; i < 4; i++) {
+        for (unsigned at = 1; at < 33; at++) {
+            write[at] = (uint8_t)chance(256);
+        }
+        memcpy(write + 23, message, sizeof message);
+        write[31] = (uint8_t)(chance(2) ? sizeof message : chance(33));
+        write[32] = (uint8_t)(1u | (i == 0 ? 0x80u : 0u) | (i & 1u ? 0u : 0x20u) | (chance(2) ? 0x40u : 0u)
+                              | (chance(2) ? 0x10u : 0u));
+        (void)collect(traffic, write, 33);
+    }
+}
+
+static void make(struct traffic *traffic, unsigned kind)
+{
+    uint8_t data[80];
+    const uint32_t tokens[3] = {1u, chance(3), 0x80000000u};
+    const uint8_t number = (uint8_t)chance(4);
+    struct bcn_uart uart;
+    struct bcn_tcp tcp;
+    struct bcn_can can;
+    traffic->used = 0;
+    bcn_uart_init(&uart, collect, traffic, NULL, 0);
+    bcn_tcp_init(&tcp, collect, traffic, NULL, 0);
+    bcn_can_init(&can, collect_can, traffic, (uint8_t)(1 + chance(4)), (uint8_t)chance(2), NULL, 0);
+    for (uint32_t i = 0, frames = 1 + chance(3); i < frames; i++) {
+        const uint16_t size = (uint16_t)chance(sizeof data);
+        memset(data, (int)chance(3), sizeof data);
+        if (kind == 0) {
+            (void)bcn_uart_publish(&uart, tokens, number, data, size);
+        } else if (kind == 1) {
+            (void)bcn_tcp_publish(&tcp, tokens, number, data, size);
+        } else if (kind == 2) {
+            (void)bcn_can_publish(&can, tokens, number, data, size);
+        } else {
+            segments(traffic);
+        }
+    }
+    damage(traffic);
+}
+
+int main(int count_of_arguments, char **arguments)
+{
+    static void (*const feeds[4])(const uint8_t *, uint16_t) = {feed_uart, feed_tcp, feed_can, feed_box};
+    static struct traffic traffic;
+    const long inputs = count_of_arguments > 1 ? atol(arguments[1]) : 1000;
+    random_state = count_of_arguments > 2 ? (uint32_t)atol(arguments[2]) | 1u : 1u;
+    for (unsigned kind = 0; kind < 4; kind++) {
+        heard = 0;
+        for (long i = 0; i < inputs; i++) {
+            make(&traffic, kind);
+            feeds[kind](traffic.bytes, traffic.used);
+        }
+        printf("%lu\n", heard);
+    }
+    return 0;
+}
+#endif

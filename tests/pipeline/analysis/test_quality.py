@@ -9,13 +9,15 @@ import pytest
 pytest.importorskip("pyspark")
 
 from capture.files import listed
-from pipeline.analysis.quality import flaws
+from pipeline.analysis.quality import completeness, flaws
 from pipeline.analysis.shared import inventory
 from pipeline.engine.choice import SAIL, SPARK
+from pipeline.errors import PipelineError
 from pipeline.input import sample
 from pipeline.input.late import lateness
 from pipeline.input.sound import look
 from pipeline.input.span import WHOLE
+from pipeline.output import textfile
 from tests.pipeline.analysis.hand_made import MS, RX, START_NS, Capture, frame
 
 if TYPE_CHECKING:
@@ -59,6 +61,27 @@ def test_holes_copies_and_a_clock_that_went_back_are_named(spark: "SparkSession"
     assert rows["doubled"].n == 30
     assert rows["clock back"].to_ns == START_NS + (HOUR_MS + 1990) * MS
     assert rows["clock back"].n == (HOUR_MS + 1990 - 2000) * MS
+
+
+def test_the_completeness_of_each_day(spark: "SparkSession", tmp_path: Path) -> None:
+    capture = Capture(goes_on=True)
+    busy(capture, "gw-a", range(64))
+    busy(capture, "gw-b", range(100))
+    capture.missed(24 * HOUR_MS, "gw-a", 16)  # of which a row tells
+    busy(capture, "gw-a", range(64), ahead_ms=24 * HOUR_MS)
+    rows = completeness(capture.rows(spark)).collect()
+    days = sorted({row.day for row in rows})
+    assert [(row.gateway, row.day, row.rows, row.missing, row.complete) for row in rows] == [
+        ("gw-a", days[0], 64, 0, 1.0), ("gw-b", days[0], 100, 0, 1.0), ("gw-a", days[1], 65, 16, 65 / 81),
+    ]  # fmt: skip
+    assert rows[0].from_ns == START_NS
+    textfile.write(str(tmp_path / "capture.prom"), rows)
+    assert (
+        f'buscoupler_capture_rows_missing{{day="{days[1]}",gateway="gw-a"}} 16.0'
+        in (tmp_path / "capture.prom").read_text()
+    )
+    with pytest.raises(PipelineError, match="No such file"):
+        textfile.write(str(tmp_path / "none" / "x.prom"), rows)
 
 
 def test_the_lateness_of_files(tmp_path: Path) -> None:

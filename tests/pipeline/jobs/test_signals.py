@@ -1,5 +1,6 @@
 """The job `signals` on both engines: what pieces of a capture gave is put together."""
 
+import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +11,14 @@ pytest.importorskip("pyspark")
 pytest.importorskip("cantools")
 
 from bus.names import Names
+from bus.quantity.quantity import Quantity
 from capture.names import beside
 from pipeline.analysis.watch import tables
 from pipeline.engine.choice import SAIL, SPARK
 from pipeline.errors import PipelineError
 from pipeline.input import read
 from pipeline.jobs import find
-from pipeline.jobs.record import OpenCapture
+from pipeline.jobs.record import Files, OpenCapture
 from pipeline.jobs.signals import followed
 from pipeline.output.tables import Progress
 from tests.bridges.protocols.dbc.dbc_support import CAR, written
@@ -52,7 +54,10 @@ def rows(spark: "SparkSession", root: Path, *words: str) -> list[dict[str, Any]]
 
 
 def answers(spark: "SparkSession", root: Path, *words: str) -> list[list[dict[str, Any]]]:
-    options = JOB.parsed(str(root), "--dbc", str(root / "car.dbc"), *words)
+    return of(spark, root, JOB.parsed(str(root), "--dbc", str(root / "car.dbc"), *words))
+
+
+def of(spark: "SparkSession", root: Path, options: argparse.Namespace) -> list[list[dict[str, Any]]]:
     assert JOB.prepare is not None
     assert JOB.tables is not None
     JOB.prepare(options)
@@ -131,6 +136,41 @@ def test_values_while_a_condition_holds(spark: "SparkSession", root: Path) -> No
             answers(spark, root, "--where", condition)
 
 
+@pytest.mark.engines(SPARK, SAIL)
+def test_each_gap_and_each_time_out_of_range(spark: "SparkSession", tmp_path: Path) -> None:
+    """A run goes on over the borders of files, and ends where a file begins within the range."""
+    levels = [5, 50, 60, 70, 5, 6, 90, 7, 8, 1, 2, 99]  # in files of three
+    at_ms = [100 * n + 5000 * (n > 8) for n in range(len(levels))]
+    seen = [Seen(ms, "tank/level", b"%d" % one) for ms, one in zip(at_ms, levels, strict=True)]
+    capture_of(tmp_path, {"gw-a": seen}, files_each=4)
+    tank = Quantity(("tank", "level"), unit="l", low=2, high=40, choices={99: "broken"})
+    parser = argparse.ArgumentParser()
+    JOB.add_arguments(parser, Files(quantities=lambda _: (tank,)))
+    words = [str(tmp_path), "--topology", "plant.yaml"]
+    found = of(spark, tmp_path, parser.parse_args([*words, "--episodes"]))[-1]
+    shown = [
+        (row["kind"], *((row[n] - START_NS) // MS for n in ("start_ns", "end_ns")), row["rows"])
+        for row in found
+    ]
+    assert shown == [
+        ("outside", 100, 300, 3), ("outside", 600, 600, 1), ("gap", 800, 5900, 0), ("outside", 5900, 5900, 1),
+        ("outside", 6100, 6100, 1),
+    ]  # fmt: skip
+    assert [(row["min"], row["max"]) for row in found] == [(50, 70), (90, 90), (None, None), (1, 1), (99, 99)]
+    assert {(row["pattern"], row["signal"], row["unit"]) for row in found} == {("tank", "level", "l")}
+    (level,) = of(spark, tmp_path, parser.parse_args([*words, "--stats"]))[-1]
+    assert (level["outside"], level["unit"], level["last_text"]) == (6, "l", "broken")
+
+
+@pytest.mark.engines(SAIL)
+def test_of_two_values_at_one_time_one_is_the_last_whole(spark: "SparkSession", tmp_path: Path) -> None:
+    capture_of(tmp_path, {"gw-a": [Seen(5, "tank/level", one) for one in (b"7", b"low")]})
+    (level,) = of(spark, tmp_path, JOB.parsed(str(tmp_path)))[-1]
+    assert (level["last"], level["last_text"]) == (7.0, None)
+    (level,) = of(spark, tmp_path, JOB.parsed(str(tmp_path), "--resample-ms", "1000"))[-1]
+    assert (level["last"], level["last_text"]) == (7.0, None)
+
+
 def test_options_that_do_not_go_together_are_one_line(tmp_path: Path) -> None:
     assert JOB.prepare is not None
     for words, text in {
@@ -138,6 +178,7 @@ def test_options_that_do_not_go_together_are_one_line(tmp_path: Path) -> None:
         ("--delta",): "--output TABLE",
         ("--output", "x", "--wide", "--resample-ms", "5"): "--wide",
         ("--output", "capture/table"): "the table would be in the capture",
+        ("--episodes", "--stats"): "a table of its own",
         ("--form", "temp"): "PATTERN=FORM",
         ("--form", "temp=hex"): "hex: a form is one of",
         ("--form", "temp=struct:Z"): "struct:Z",
