@@ -16,6 +16,7 @@ from appliance.parts.changes import Change, of_process
 from appliance.parts.publisher import Publisher
 from appliance.parts.site import Site
 from appliance.status.health import Concern
+from appliance.status.labels import Labels, titles
 from appliance.status.neighbours import Neighbours
 from appliance.status.rows import LinkRow
 from appliance.status.snapshot import claims, values_of
@@ -140,8 +141,12 @@ class Appliance:
         """Go on with the curves, which only the page shows."""
         self._recording.look(
             now_s, time.time_ns, self.monitor.rates.now,
-            self.monitor.accounts, self._transit.as_records, self._values,
+            self.monitor.accounts, self._transit.as_records, self._values, self.labels,
         )  # fmt: skip
+
+    def labels(self) -> Labels:
+        """Return the names of links for people."""
+        return Labels(self.rows(), titles(self.parts.values()))
 
     def _values(self) -> list[dict[str, Any]]:
         """Return the last values as a status has them."""

@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 from appliance.downs import Downs, Outage
 from appliance.health.concerns import RECENT_S, of_drops, of_links, of_loops, of_rejects
 from appliance.status.health import Concern
+from appliance.status.labels import Labels
 from appliance.status.rates import Rates, RowKey
 from appliance.status.rows import LinkRow
 from bus.events import Event
@@ -165,8 +166,14 @@ class Monitor:
         new = Counter(dropped) - Counter(seen)
         if new and now - last_s >= _DROPS_S:
             self._drops[name] = now, dropped
-            self.record("drop", name, "messages were dropped", **_words(new))
-            self._recent[name] = now, dict(new)
+            source = self._source(name)
+            self.record("drop", source, "messages were dropped", **_words(new))
+            self._recent[source] = now, dict(new)
+
+    def _source(self, name: str) -> str:
+        """Return how events name an account, whose name stands behind that of its hub."""
+        hub = next((hub for hub in self.accounts if name.startswith(f"{hub}/")), "")
+        return Labels(self._watched.rows()).source(hub, name.removeprefix(f"{hub}/"))
 
     def _scan_rejects(self, name: str, counts: Mapping[str, int], now: float) -> None:
         """Note new rejects by which somebody should look; a link that began anew counts from 0 again."""
