@@ -10,7 +10,7 @@ from appliance.alarms.keeping import FileKeeper, Keeper, state_path
 from appliance.alarms.outlets.making import outlet_of
 from appliance.alarms.telling import MakeOutlet
 from appliance.alarms.watch import AlarmWatch
-from appliance.health.concerns import of_certificates, of_claims, of_parts
+from appliance.health.concerns import of_brokers, of_certificates, of_claims, of_parts
 from appliance.health.watch import HealthWatch
 from appliance.history.recording import Recording
 from appliance.log.unpublished import UnpublishedLines
@@ -20,6 +20,7 @@ from appliance.parts.changes import Change, of_process
 from appliance.parts.publisher import Publisher
 from appliance.parts.site import Site
 from appliance.status.health import Concern
+from appliance.status.labels import Labels, titles
 from appliance.status.neighbours import Neighbours
 from appliance.status.rows import LinkRow
 from appliance.status.snapshot import claims, values_of
@@ -159,8 +160,12 @@ class Appliance:
         """Go on with the curves, which only the page shows."""
         self._recording.look(
             now_s, time.time_ns, self.monitor.rates.now,
-            self.monitor.accounts, self._transit.as_records, self._values,
+            self.monitor.accounts, self._transit.as_records, self._values, self.labels,
         )  # fmt: skip
+
+    def labels(self) -> Labels:
+        """Return the names of links for people."""
+        return Labels(self.rows(), titles(self.parts.values()))
 
     def _values(self) -> list[dict[str, Any]]:
         """Return the last values as a status has them."""
@@ -174,6 +179,7 @@ class Appliance:
         """Yield what is wrong now, in this process and with the gateways that brokers here have heard."""
         yield from self.monitor.concerns(now_s)
         yield from self.alarms.concerns()
+        yield from of_brokers(self.parts.values())
         yield from of_parts(self.parts.values())
         yield from of_certificates(self.resolved.lasting, time.time())
         heard = (one for part in self.parts.values() if part.kind == "broker" for one in part.services)

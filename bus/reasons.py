@@ -140,9 +140,13 @@ REJECTED: Final = (
     Reason("replayed", "trouble", "a trunk with keys on a shared wire: the message was said before"),
     Reason("clock", "trouble", "a trunk with keys on a shared wire: the sender's clock is far from ours"),
     Reason("signed", "trouble", "a trunk or broker without keys: the peer signs what it sends"),
+    Reason("error frame", "trouble", "CAN, where the adapter's error frames say no more: a frame failed"),
     Reason("tokens", "trouble", "with `prefix` the frame would have more than 255 tokens"),
 )
 """The reasons of rejected input; of trouble, only that of keys. Formats have more (docs/wire)."""
+
+AMISS: Final = frozenset({"unsigned", "forged", "replayed", "clock", "signed", "error frame", "overrun"})
+"""Reasons of rejected input by which somebody should look: a setting or a wire is wrong, not a message."""
 
 _KINDS: Final[dict[str, Kind]] = {reason.word: reason.kind for reason in (*REJECTED, *DROPPED)}
 

@@ -7,6 +7,7 @@ import pytest
 from tests.helpers import ROOT
 
 PACKAGES = {
+    "avr-gcc": "gcc-avr",
     "cc": "gcc",
     "ip": "iproute2",
     "man": "man-db",

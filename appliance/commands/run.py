@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
         return serve(
             service,
             announce,
-            lambda: say_outcome(appliance.hubs(), appliance.rows()),
+            lambda: say_outcome(appliance.hubs(), appliance.rows(), appliance.labels()),
             seconds,
             options.real_time,
         )

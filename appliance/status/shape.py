@@ -42,7 +42,7 @@ _KEPT = {
 _ROW = {
     "name": _TEXT, "live": _NUMBER, "gone": Maybe(_NUMBER), "rates": Maybe(_RATES), "state": Maybe(_TEXT),
     "condition": Maybe(_TEXT), "fault": Maybe(_TEXT), "losses": Maybe(_NUMBER), "edges": Maybe([_TEXT]),
-    "down_ms": Maybe(_NUMBER), "kept": Maybe([_KEPT]),
+    "down_ms": Maybe(_NUMBER), "kept": Maybe([_KEPT]), "label": Maybe(_TEXT), "far": Maybe(_TEXT),
 } | _ACCOUNT  # fmt: skip
 _PIPE = {"name": _TEXT} | _ACCOUNT
 _LINK = {
@@ -158,7 +158,8 @@ KEYS: Final[Mapping[str, Key]] = {
             }
         ],
         "each bus and bridge, with its `part`: `cuts` (pipes that carried a loop), `links` (a row each: "
-        "totals since the start and `rates`; unless the link has gone also `state`, `condition`, `fault`, "
+        "totals since the start and `rates`, the `label` that people see, as in the file, and who is at the "
+        "`far` end ([whose](#whose-messages)); unless the link has gone also `state`, `condition`, `fault`, "
         "`losses`, its `edges` in the picture, and `down_ms` if it is not up; of a journal, what is `kept` "
         "for each end, whose `state` is when it acknowledges, `synced` or `delivered`, or `plain`, `away`), "
         "`pipes` (up to 64 live peers, "
@@ -167,6 +168,11 @@ KEYS: Final[Mapping[str, Key]] = {
     "totals": Key(
         _ACCOUNT | {"rates": Maybe(_RATES)},
         "the sum of all links of all buses and bridges: a message that crosses two of them counts in each",
+    ),
+    "sums": Key(
+        Maybe({_TEXT: _ACCOUNT | {"rates": Maybe(_RATES)}}),
+        "the same sum, apart for each far end of links: `outside`, `plant`, `inside`, `broker` "
+        "([whose](#whose-messages))",
     ),
     "transit": Key(
         [_TRANSIT],

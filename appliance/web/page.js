@@ -9,7 +9,13 @@ const SIGNS = { ok: "●", ready: "◐", wait: "◌", bad: "▲", idle: "○" };
 const STATES = { "": "idle", ok: "ok", up: "ok", opening: "wait", active: "ok", standby: "ready", degraded: "wait",
   normal: "ok", acknowledged: "wait", cleared: "idle" };
 const stateOf = (word) => STATES[word] ?? (/not ready|settling|opening|warning|passive/.test(word) ? "wait" : "bad");
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+
+// ---- times: as the log of the gateway has them, in its zone. `zone_s` is its offset from UTC.
+let zone_s = 0;
+function stamp(ms) {
+  const minutes = Math.abs(zone_s) / 60, two = (n) => String(Math.floor(n)).padStart(2, "0");
+  return `${new Date(ms + zone_s * 1000).toISOString().slice(0, 19)}${zone_s < 0 ? "-" : "+"}${two(minutes / 60)}${two(minutes % 60)}`;
+}
 
 // ---- tables: rows of cells, of which only those change that differ
 const marked = (word) => ({ text: word ? `${SIGNS[stateOf(word)]} ${word}` : "", state: stateOf(word) });
@@ -24,7 +30,7 @@ const COLUMNS = {
   values: (r) => [r.pattern, r.unit ? `${r.data} ${r.unit}` : r.data, r.on, age(r.age_ms)],
   taps: (r) => [r.name, { ...marked(r.state), note: r.fault }, r.fill, r.captured, r.lost, r.written, r.files],
   services: (r) => [r.name, r.at, r.counts, r.refused],
-  events: (r) => [{ text: clock.format(new Date(r.time)), time: true }, r.kind, r.source, r.cause],
+  events: (r) => [{ text: r.time, time: true }, r.kind, r.source, r.cause],
 };
 const LISTS = Object.fromEntries([...document.querySelectorAll("table[data-list]")].map((table) => [table.dataset.list, {
   body: table.tBodies[0], section: table.closest("section"), hides: table.closest("section").hidden,
@@ -129,7 +135,7 @@ function mark_(id, mark) {
   if (title) set(title, `${id}: ${mark.text}`);
   if (sign) set(sign, mark.sign);
   if (live) set(live, mark.text.length > room && thing.matches(".node") ? `${mark.text.slice(0, room - 1)}…` : mark.text);
-  thing.querySelectorAll(".line").forEach((line, place) => set(line, mark.lines[place] ?? ""));
+  thing.querySelectorAll(".line").forEach((line, place) => set(line, mark.ways[place] ? `${thing.dataset.arrows[place]} ${mark.ways[place]}` : ""));
 }
 
 NARROW.addEventListener("change", () => { if (drawn) draw(drawn); });
@@ -166,7 +172,8 @@ function take(status) {
 function show() {
   frame = 0;
   const status = latest, began = performance.now();
-  for (const key of ["in", "out", "queued", "dropped", "filtered", "memory"]) set(byId(`t-${key}`), status.totals[key]);
+  zone_s = status.zone_s;
+  for (const key of ["in", "out", "plant_in", "plant_out", "queued", "dropped", "filtered", "memory"]) set(byId(`t-${key}`), status.totals[key]);
   set(byId("t-up"), uptime(status.time_ns - status.started_ns));
   set(byId("topology"), status.topology);
   set(byId("gateway"), status.gateway && `on ${status.gateway}`);

@@ -1,0 +1,95 @@
+/* A node in a program on Linux: `linux_tcp HOST PORT` publishes greenhouse/uptime, and prints greenhouse/show.
+ * The gateway: tcp: {host: "0.0.0.0", port: 9944, mode: listen} */
+#define _POSIX_C_SOURCE 200809L
+#include "buscoupler_node.h"
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define GREENHOUSE 0xB5E7A61Au /* python -m bus.embedded.tokens greenhouse uptime show */
+#define UPTIME 0x22EA2D02u
+#define SHOW 0x1A3537C8u
+
+static const uint32_t uptime[] = {GREENHOUSE, UPTIME}, show[] = {GREENHOUSE, SHOW};
+
+static int to_gateway(void *context, const uint8_t *bytes, uint16_t size)
+{
+    return send(*(const int *)context, bytes, size, MSG_NOSIGNAL) == size ? 0 : 1;
+}
+
+static void on_show(void *context, const uint8_t *tokens, uint8_t count, const uint8_t *data, uint16_t size)
+{
+    (void)context;
+    (void)tokens;
+    (void)count;
+    (void)printf("%.*s\n", (int)size, (const char *)data);
+    (void)fflush(stdout);
+}
+
+static int dial(const char *host, const char *port)
+{
+    const struct addrinfo wanted = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *found;
+    int fd;
+    if (getaddrinfo(host, port, &wanted, &found) != 0) {
+        return -1;
+    }
+    fd = socket(found->ai_family, SOCK_STREAM, 0);
+    if (fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) != 0) {
+        (void)close(fd);
+        fd = -1;
+    }
+    freeaddrinfo(found);
+    return fd;
+}
+
+/* Serve one connection until it ends. */
+static void serve(struct bcn_tcp *tcp, int fd, time_t began)
+{
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+    uint8_t bytes[512];
+    time_t told = 0;
+    for (;;) {
+        const time_t now = time(NULL);
+        if (now != told) {
+            char text[24];
+            const int size = snprintf(text, sizeof text, "%ld", (long)(now - began));
+            told = now;
+            if (bcn_tcp_publish(tcp, uptime, 2, (const uint8_t *)text, (uint16_t)size) != BCN_OK) {
+                return;
+            }
+        }
+        if (poll(&ready, 1, 100) > 0) {
+            const ssize_t got = recv(fd, bytes, sizeof bytes, 0);
+            if (got <= 0 || bcn_tcp_feed(tcp, bytes, (uint16_t)got) != BCN_OK) {
+                return;
+            }
+        }
+    }
+}
+
+int main(int count, char **words)
+{
+    static uint8_t buffer[1024];
+    const time_t began = time(NULL);
+    struct bcn_tcp tcp;
+    int fd = -1;
+    if (count != 3) {
+        (void)fprintf(stderr, "usage: %s HOST PORT\n", words[0]);
+        return 2;
+    }
+    bcn_tcp_init(&tcp, to_gateway, &fd, buffer, sizeof buffer);
+    (void)bcn_subscribe(&tcp.node, show, 2, on_show, NULL);
+    for (;;) {
+        fd = dial(words[1], words[2]);
+        if (fd >= 0) {
+            bcn_tcp_connected(&tcp);
+            serve(&tcp, fd, began);
+            (void)close(fd);
+        }
+        (void)sleep(1);
+    }
+}
