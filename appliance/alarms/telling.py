@@ -67,7 +67,10 @@ class Teller:
     @property
     def rows(self) -> list[LinkRow]:
         """The rows of the outlets in a status."""
-        return [LinkRow(self.hub, name, outlet) for name, (_, outlet) in self._outlets.items()]
+        return [
+            LinkRow(self.hub, name, outlet, label=f"outlet {name}", far="inside")
+            for name, (_, outlet) in self._outlets.items()
+        ]
 
     def close(self) -> None:
         """End all outlets. What waits is dropped, and told again after a restart. Idempotent."""

@@ -199,7 +199,10 @@ class AlarmWatch:
         found = list({row.link: row for row in rows()}.values())
         for book in books:
             for row in meant(book.alarm.spec, found):
-                key, of = Pattern(self._gateway, row.source), f"{self._gateway}/{row.source}"
+                key, of = (
+                    Pattern(self._gateway, row.hub.name, row.name),
+                    f"{self._gateway}/{row.source}",
+                )
                 value = self._values.of(book.alarm.spec.of, (row.hub.name, row.name))
                 book.link(tuple(key), of, row.link.state == "up", value, self._now_s)
 

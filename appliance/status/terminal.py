@@ -128,10 +128,9 @@ def alarms(status: Status) -> Iterator[str]:
     """Yield a line for each alarm that is or was raised."""
     for row in status.get("alarms", ()):
         if row["stage"] != "normal":
-            since = datetime.fromtimestamp(row["since_ns"] / 1e9).strftime("%Y-%m-%d %H:%M:%S")
             by = f" by {row['by']}" if row["stage"] == "acknowledged" else ""
             text = ": ".join(filter(None, (row["of"], row["text"], row["cause"])))
-            yield f"  alarm {row['alarm']} {row['stage']}{by} {since}: {text}"
+            yield f"  alarm {row['alarm']} {row['stage']}{by} {stamp(row['since_ns'] / 1e9)}: {text}"
 
 
 def _sign(word: str) -> str:
