@@ -1,6 +1,5 @@
-"""The node in C against the gateway's codecs, its vectors and the bounds of its size."""
+"""The node in C on a serial line, against the gateway's codec."""
 
-import json
 from itertools import product
 from typing import Any
 
@@ -13,9 +12,8 @@ from bus.embedded import tokens
 from bus.embedded.buscoupler_node import bare
 from bus.wire.frame import pack, unpack
 from bus.wire.pattern import token
-from tests.bus.embedded.cnode_support import SOURCE, UartBoard, build
+from tests.bus.embedded.cnode_support import UartBoard, build
 
-VECTORS = json.loads((SOURCE.parents[1] / "vectors.json").read_text())
 U32 = st.integers(0, 0xFFFFFFFF) | st.sampled_from((0, 1, 256, 0x01010101))
 NAMES = st.lists(U32, max_size=255)
 DATA = st.binary(max_size=600) | st.integers(250, 520).map(lambda size: b"x" * size)
@@ -86,18 +84,6 @@ def test_what_is_longer_than_the_buffer_is_counted_and_the_next_frame_comes_thro
     assert (len(board.frames), board.node.oversize) == (2, 2)
     assert board.publish([1], b"x" * 2049) == -1
     assert board.sent == []
-
-
-@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: str(vector["what"]))
-def test_the_vectors_hold_for_the_gateway_and_the_node(c: Any, vector: dict[str, Any]) -> None:
-    names, data = [token(name) for name in vector["names"]], bytes.fromhex(vector["data"])
-    board = UartBoard(c)
-    board.subscribe([])
-    board.publish(names, data)
-    line = bytes.fromhex(vector["uart"])
-    assert encode(pack(1, names, data)) == line == b"".join(board.sent)
-    board.feed(line)
-    assert board.frames == [(tuple(names), data)]
 
 
 def test_a_header_has_the_tokens_of_the_names() -> None:
