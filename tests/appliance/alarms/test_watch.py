@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from appliance.alarms.announcement import PATTERN
 from appliance.simulated.plant import SimulatedPlant
 from appliance.status.shape import fits
 from appliance.status.snapshot import snapshot
+from bus.keys import new_key
 from tests.helpers import ROOT
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
@@ -15,12 +18,18 @@ from topologies.loading.loader import loads
 FILE = ROOT / "examples/alarms/plant.yaml"
 
 
+def made(more: str = "") -> SimulatedPlant:
+    """Return the plant of the example, in which the gateways have settled."""
+    ports = {name: str(free_port()) for name in ("HALL_PORT", "HALL_TRUNK_PORT", "OFFICE_PORT")}
+    found = SimulatedPlant(loads(FILE.read_text() + more, variables=ports))
+    found.wait(8)
+    return found
+
+
 @pytest.fixture
 def plant() -> Iterator[SimulatedPlant]:
-    """The plant of the example, in which the gateways have settled."""
-    ports = {name: str(free_port()) for name in ("HALL_PORT", "HALL_TRUNK_PORT", "OFFICE_PORT")}
-    with closing(SimulatedPlant(loads(FILE.read_text(), variables=ports))) as found:
-        found.wait(8)
+    """The plant of the example."""
+    with closing(made()) as found:
         yield found
 
 
@@ -109,3 +118,27 @@ def test_frames_of_the_product_and_what_is_no_number_raise_nothing(plant: Simula
         plant.send("hall", "fridge/1", data)
     plant.wait(3)
     assert told(plant) == []
+
+
+def test_with_keys_nobody_else_can_acknowledge_or_stand_in_for_a_gateway(tmp_path: Path) -> None:
+    new_key(str(tmp_path / "key"))
+    with closing(made(f"keys: {tmp_path / 'key'}\n")) as plant:
+        plant.send("hall", "fridge/1", b"9")
+        plant.wait(5)
+        said = [message for message in plant.heard("office") if message.tokens[:2] == PATTERN]
+        presence = next(one for one in said if len(one.tokens) == 2 and b'"gw-a"' in one.data)
+        raised = next(one for one in said if len(one.tokens) > 3)
+        forged = raised.data.replace(b"raised", b"cleared")
+        for data in (forged, forged.partition(b',"tag"')[0] + b"}"):
+            plant.send("office", "/".join(map(str, raised.tokens)), data)
+        plant.fail("gw-a")
+        for _ in range(10):  # somebody plays gw-a
+            plant.send("office", "buscoupler/alarm", presence.data)
+            plant.wait(1)
+        assert stage(plant, "gw-b") == "raised"
+        plant.send("office", "fridge/1", b"5")
+        plant.wait(2)
+        assert told(plant) == [("gw-a", "raised"), ("gw-b", "cleared")]
+        hubs = snapshot(plant.gateways["gw-b"].view())["hubs"]
+        (ears,) = [row for hub in hubs for row in hub["links"] if row["name"] == "plain/alarms"]
+        assert ears["rejected"] == {"forged": 1, "unsigned": 1, "replayed": 10}
