@@ -69,15 +69,29 @@ def test_a_takeover_while_it_is_raised_and_one_while_it_is_acknowledged_tell_nob
 def test_a_restart_of_all_gateways_loses_no_state(plant: SimulatedPlant) -> None:
     plant.send("hall", "fridge/1", b"9")
     plant.wait(5)
-    for gateway in ("gw-a", "gw-b"):
-        plant.stop(gateway)
+    plant.stop("gw-b")
+    plant.gateways["gw-a"].alarms.acknowledge("warm", "", "ann")
+    plant.stop("gw-a")  # at once
     for gateway in ("gw-a", "gw-b"):
         plant.restart(gateway)
     plant.wait(20)
-    assert stage(plant, "gw-a") == stage(plant, "gw-b") == "raised"
+    assert stage(plant, "gw-a") == stage(plant, "gw-b") == "acknowledged"
     plant.send("hall", "fridge/1", b"6")
     plant.wait(5)
     assert told(plant) == [("gw-a", "raised"), ("gw-a", "cleared")]
+
+
+def test_one_that_comes_back_listens_before_it_leads(plant: SimulatedPlant) -> None:
+    plant.fail("gw-a")
+    plant.wait(10)
+    plant.send("office", "fridge/1", b"9")
+    plant.wait(5)
+    plant.restart("gw-a")
+    for _ in range(20):
+        plant.send("office", "fridge/1", b"9")
+        plant.wait(0.5)
+    assert stage(plant, "gw-a") == "raised"
+    assert told(plant) == [("gw-b", "raised")]
 
 
 def test_silence_and_a_link_are_told_of_by_who_sees_them(plant: SimulatedPlant) -> None:
