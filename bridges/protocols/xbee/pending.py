@@ -32,7 +32,7 @@ class Pending:
 
     @property
     def due_s(self) -> float:
-        """When the oldest packet has waited too long; infinite if none waits."""
+        """The time at which the oldest packet has waited too long; infinite if none waits."""
         return next(iter(self._packets.values())).due_s if self._packets else inf
 
     def add(self, packet: Packet) -> int:

@@ -2,7 +2,9 @@
 
 import pytest
 
+from bridges.media.tcp.medium import Tcp
 from bridges.protocols.xbee.protocol import Xbee, address_in
+from bus.errors import LinkError
 from tests.topologies.support import errors, warnings
 from topologies.findings import InvalidTopology
 from topologies.loading.loader import loads
@@ -92,3 +94,8 @@ def test_check_refuses_promised_frames_that_no_packet_holds(protocol: str, size:
 def test_an_address_without_quotes_is_told() -> None:
     with pytest.raises(InvalidTopology, match="put it in quotes"):
         loads(plant("nodes: {kitchen: 0x0013A20041AE7D2C}", "frames_per_s: 1"))
+
+
+def test_a_module_is_dialled_because_its_link_has_one_device() -> None:
+    with pytest.raises(LinkError, match="xbee has one device: dial it"):
+        Tcp(host="*", port=1, mode="listen").speaking(Xbee())
