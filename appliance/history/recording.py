@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from appliance.history.rings import SCALES, Curve, Kind, Rings
 from appliance.history.samples import KINDS, Accounts, Sampler
+from appliance.status.labels import Labels
 from appliance.status.rates import Rate, RowKey
 
 CURVES: Final = 16
@@ -28,11 +29,12 @@ class Recording:
         accounts: Accounts,
         transit: Callable[[], Iterable[Mapping[str, Any]]],
         values: Callable[[], Iterable[Mapping[str, Any]]],
+        labels: Callable[[], Labels],
     ) -> None:
         """Once a second, take a sample. `now_s` is monotonic; the functions are asked for a sample only."""
         if now_s >= self._due_s:
             self._due_s = now_s + _LOOK_S
-            self.rings.sample(time_ns(), self._sampler.samples(rates, accounts, transit(), values()))
+            self.rings.sample(time_ns(), self._sampler.samples(rates, accounts, transit(), values(), labels))
 
     def picked(self, kind: str, span: str) -> Callable[[], dict[str, Any]]:
         """Return a function that makes the document of the curves of now. Any thread may call that.

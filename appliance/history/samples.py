@@ -1,10 +1,10 @@
 """The samples that are taken of a gateway once a second, for its curves. Pure."""
 
-from collections.abc import Iterable, Mapping
-from itertools import islice
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from appliance.history.rings import Key, Kind
+from appliance.status.labels import Labels
 from appliance.status.rates import Rate, RowKey
 from bus.ledger import Account
 from bus.reasons import troubles
@@ -31,6 +31,7 @@ class Sampler:
         self.left_out = 0
         self._before: Mapping[Key, float] = {}
         self._keys: dict[RowKey, _Keys] = {}
+        self._labels = Labels(())
 
     def samples(
         self,
@@ -38,10 +39,14 @@ class Sampler:
         accounts: Accounts,
         transit: Iterable[Mapping[str, Any]],
         values: Iterable[Mapping[str, Any]],
+        labels: Callable[[], Labels] = lambda: Labels(()),
     ) -> dict[Key, float]:
-        """Return the samples of now. `transit` and `values` are rows as of a status."""
+        """Return the samples of now. `transit` and `values` are rows as of a status.
+
+        `labels` is asked for the names of links that are new.
+        """
         found, totals = dict[Key, float](), dict[Key, float]()
-        for row_key, keys in self._followed(rates):
+        for row_key, keys in self._followed(rates, labels):
             rate = rates[row_key]
             found[keys.received], found[keys.sent] = rate.received_per_s, rate.sent_per_s
             account = accounts.get(row_key[0], {}).get(row_key[1])
@@ -50,18 +55,22 @@ class Sampler:
                 dropped = account.stats.dropped
                 totals[keys.dropped] = sum(troubles(dropped).values()) if dropped else 0
         for row in transit:
-            name = f"{row['hub']}: {row['one']} to {row['other']}"
+            one, other = (self._labels.of(row["hub"], row[end]) for end in ("one", "other"))
+            name = f"{row['hub']}: {one} to {other}"
             totals[Key("transit", name)], totals[Key("count", name)] = row["sum_s"], sum(row["counts"])
         found |= self._grown(totals)
         numbers = [row for row in values if "number" in row][:VALUES]
         return found | {Key("value", _called(row)): row["number"] for row in numbers}
 
-    def _followed(self, rates: Mapping[RowKey, Rate]) -> list[tuple[RowKey, "_Keys"]]:
+    def _followed(
+        self, rates: Mapping[RowKey, Rate], labels: Callable[[], Labels]
+    ) -> list[tuple[RowKey, "_Keys"]]:
         """Return the links that are followed, with the keys of their series; those that stay go on."""
         self._keys = {row_key: keys for row_key, keys in self._keys.items() if row_key in rates}
         if len(self._keys) < LINKS:
-            new = (row_key for row_key in rates if row_key not in self._keys)
-            self._keys |= {row_key: _keys_of(*row_key) for row_key in islice(new, LINKS - len(self._keys))}
+            new = [row_key for row_key in rates if row_key not in self._keys][: LINKS - len(self._keys)]
+            self._labels = labels() if new else self._labels
+            self._keys |= {row_key: _keys_of(row_key[0], self._labels.of(*row_key)) for row_key in new}
         self.left_out = len(rates) - len(self._keys)
         return list(self._keys.items())
 

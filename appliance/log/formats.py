@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from appliance.status.times import stamp
 from bus.text import plain_lines
 
 Format = Callable[[logging.LogRecord, str], str]
@@ -19,8 +20,8 @@ _formatter: Final = logging.Formatter()
 
 def text(record: logging.LogRecord, message: str) -> str:
     """Return the local time with its offset, level, logger and message, and the stack if there is one."""
-    zone = time.strftime("%z", time.localtime(record.created))
-    head = f"{_clock(time.localtime(record.created), record)}{zone} {record.levelname} {record.name}: "
+    at = stamp(record.created, f".{int(record.msecs):03d}")
+    head = f"{at} {record.levelname} {record.name}: "
     return "\n".join([head + _below(message), *_stack(record)])
 
 
@@ -34,17 +35,13 @@ def journal(record: logging.LogRecord, message: str) -> str:
 def as_json(record: logging.LogRecord, message: str) -> str:
     """Return one JSON object. `time` is in UTC; only events have `event`, and only errors `stack`."""
     fields = {
-        "time": f"{_clock(time.gmtime(record.created), record)}Z",
+        "time": f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03d}Z",
         "level": record.levelname.lower(),
         "logger": record.name,
         "message": message,
     }
     stack = "\n".join(_stack(record))
     return json.dumps(fields | record.__dict__.get("fields", {}) | ({"stack": stack} if stack else {}))
-
-
-def _clock(moment: time.struct_time, record: logging.LogRecord) -> str:
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', moment)}.{int(record.msecs):03d}"
 
 
 def _below(message: str) -> str:

@@ -14,7 +14,7 @@ from appliance.parts.candidate import Proofs, candidate_of, endpoints, proofs_of
 from appliance.parts.changes import Change, Draft, End, Plan, differing, of_settings
 from appliance.parts.patch import Patch
 from appliance.parts.reading import Reading
-from appliance.parts.side import door_of, medium_plan, policy_of, replay_s
+from appliance.parts.side import door_of, far_of, label_of, medium_plan, policy_of, replay_s
 from appliance.parts.site import BasePart, Entry, Revision, Site
 from appliance.status.rows import LinkRow
 from appliance.status.view import Beside
@@ -192,7 +192,9 @@ class BridgePart(BasePart):
             side = self._add(resolved, policy) if place is None else old[place].side
             if side.policy != policy:
                 self.hub.revise_side(side, policy)
-            row = LinkRow(self.hub, side.row(end.link.name), end.link, (f"{self.id}/{number}",))
+            name, edges = side.row(end.link.name), (f"{self.id}/{number}",)
+            label, far = label_of(resolved, end.link.name), far_of(resolved)
+            row = LinkRow(self.hub, name, end.link, edges, label=label, far=far)
             before = None if place is None else old[place]
             door = door_of(side, resolved.side.front, None if before is None else before.door)
             kept = None if before is None else before.reading

@@ -9,7 +9,7 @@ from appliance.parts.announcing import Announcer, said_changes
 from appliance.parts.changes import Change, Draft, End, Plan
 from appliance.parts.greeting import Greeter
 from appliance.parts.site import BasePart, Entry, Revision, Site
-from appliance.status.rows import LinkRow
+from appliance.status.rows import Far, LinkRow
 from bridges.bridge import Bridge
 from bridges.durable.settings import JOURNAL
 from bridges.guard import GuardedHub
@@ -103,10 +103,9 @@ class BusPart(BasePart):
 
     def _entry(self, end: End[BusLink]) -> Entry:
         place, settings = end.plan.place, end.plan.settings
-        dialled = {one.place: one.bus for one in self.resolved.links}
-        sockets = [self.site.local_socket(self.name, trunk) for trunk in (False, True)]
         hub, peers = self.hub_for(settings["trunk"]), settings["peers"] or ()
-        return Entry(place, hub, end.link, peers, settings["address"] in sockets, dialled.get(place, ""))
+        is_here = settings["address"] in self._sockets
+        return Entry(place, hub, end.link, peers, is_here, self._dialled.get(place, ""))
 
     @property
     def plain(self) -> Hub:
@@ -146,12 +145,35 @@ class BusPart(BasePart):
 
     def _kept(self, journal: "ShownJournal", link: str) -> LinkRow:
         name = f"{self.hub_for(True).row(link)}{JOURNAL}"
-        return LinkRow(self.hub, name, journal, kept=tuple(journal.rows(link)))
+        kept, label = tuple(journal.rows(link)), f"{link}{JOURNAL}"
+        return LinkRow(self.hub, name, journal, kept=kept, label=label, far="inside")
 
     def _row(self, end: End[BusLink], failure: str = "") -> LinkRow:
         edges = tuple(one.edge for one in self.resolved.joined if one.place == end.plan.place)
         name = self.hub_for(end.plan.settings["trunk"]).row(end.link.name)
-        return LinkRow(self.hub, name, end.link, edges, failure)
+        return LinkRow(self.hub, name, end.link, edges, failure, (), self._label(end), self._far(end))
+
+    def _label(self, end: End[BusLink]) -> str:
+        """Return the name of a link as in the file: its address, or the bus that it dials."""
+        bus = self._dialled.get(end.plan.place, "")
+        trunk = " (trunk)" if end.plan.settings["trunk"] else ""
+        return f"{f'dial bus {bus}' if bus else end.plan.place}{trunk}"
+
+    def _far(self, end: End[BusLink]) -> Far:
+        if end.plan.settings["address"] in self._sockets:
+            return "inside"
+        in_plant = end.plan.settings["trunk"] or self._dialled.get(end.plan.place)
+        return "plant" if in_plant else "outside"
+
+    @property
+    def _dialled(self) -> dict[str, str]:
+        """The buses of the file that links dial, by the place of the link."""
+        return {one.place: one.bus for one in self.resolved.links}
+
+    @property
+    def _sockets(self) -> list[str | None]:
+        """The local sockets at which other processes of the gateway meet the bus."""
+        return [self.site.local_socket(self.name, trunk) for trunk in (False, True)]
 
     @property
     def services(self) -> list[Reporter]:

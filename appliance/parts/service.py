@@ -81,11 +81,14 @@ class ServicePart(DevicePart):
         return [*self._link_rows(dialled), self._own_row(self.hub), *waited]
 
     def _own_row(self, hub: Hub) -> LinkRow:
-        return LinkRow(hub, hub.row(self._service.name), self._service, (), self._failure)
+        return LinkRow(hub, hub.row(self._service.name), self._service, (), self._failure, far="inside")
 
     def _link_rows(self, ends: Sequence[End[Link]], failure: str = "") -> list[LinkRow]:
-        places = [(self._hubs[end.plan.place], end.link) for end in ends]
-        return [LinkRow(hub, hub.row(link.name), link, (), failure) for hub, link in places]
+        return [self._link_row(end.plan.place, end.link, failure) for end in ends]
+
+    def _link_row(self, bus: str, link: Link, failure: str) -> LinkRow:
+        hub = self._hubs[bus]
+        return LinkRow(hub, hub.row(link.name), link, (), failure, label=f"bus {bus}", far="inside")
 
     def _plans(self, resolved: ResolvedDevice, joined: Sequence[Joined]) -> list[Plan[Link]]:
         buses = {part.name: part for part in joined if isinstance(part, BusPart)}

@@ -5,6 +5,7 @@ from typing import Any
 
 from appliance.parts.bus import LIMITS
 from appliance.parts.changes import Plan
+from appliance.status.rows import Far
 from bridges.front.hub import FrontHub
 from bridges.front.settings import Front
 from bridges.holdoff import STEP_S
@@ -93,6 +94,18 @@ def door_of(side: Side, front: Front, old: Hub | None) -> Hub:
     if old.front != front:
         old.revise(front)
     return old
+
+
+def label_of(resolved: ResolvedSide, link: str) -> str:
+    """Return the name of a side as in the file: the bus that it joins, or the name of its link."""
+    if resolved.bus is None:
+        return link
+    return f"bus {resolved.bus.name}{' (trunk)' if resolved.trunk else ''}"
+
+
+def far_of(resolved: ResolvedSide) -> Far:
+    """Return who is at the far end of a side. On a medium there may be devices, also if it is a trunk."""
+    return "outside" if not resolved.leads else "inside" if resolved.near else "plant"
 
 
 def policy_of(resolved: ResolvedSide) -> Policy:

@@ -68,7 +68,7 @@ class TapPart(DevicePart):
 
     @property
     def rows(self) -> list[LinkRow]:
-        return [LinkRow(self.hub, self._link.name, self._link, (), self._failure)]
+        return [LinkRow(self.hub, self._link.name, self._link, (), self._failure, far="inside")]
 
     @property
     def watched(self) -> list[LinkRow]:

@@ -4,8 +4,9 @@
 with it. `client` asks on this machine, `remote` over the network. `shape` is what readers rely on in a
 document, and `schema` makes the published JSON Schema of it. `older` completes documents of older gateways.
 `rates` and `transit` are sampled for the document, and `neighbours` tells which other gateways are silent.
-`overlay` is the live part of a picture of the topology. `terminal` makes the text of `top`, and `silent` its
-lines about gateways that do not answer. `words` are shared by all that show a row, and `health` is the
-verdict on a gateway.
+`labels` are the names of links for people, and `sums` tell what crossed the plant's edges from what crossed
+inner joints. `times` has the form of a time, that of the log. `overlay` is the live part of a picture.
+`terminal` makes the text of `top`, and `silent` its lines about gateways that do not answer. `words`
+are shared by all that show a row, and `health` is the verdict on a gateway.
 At the end of a process, `ledger` prints the counts of each link, and `trial` the outcome of `run --test`.
 """

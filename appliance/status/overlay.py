@@ -107,20 +107,29 @@ def _tap(tap: Mapping[str, Any], state: State) -> Mark:
 def _of_edges(status: Status) -> Iterator[tuple[str, Mark]]:
     """Yield the marks of edges. Of several links on one edge, the worst counts, and all their rates."""
     by_edge = defaultdict[str, list[Mapping[str, Any]]](list)
-    for row in (row for hub in status["hubs"] for row in hub["links"]):
+    hubs = dict[str, Mapping[str, Any]]()
+    for hub, row in ((one, row) for one in status["hubs"] for row in one["links"]):
         for edge in row.get("edges", ()):
             by_edge[edge].append(row)
+            hubs[edge] = hub
+    begins = {edge["id"]: edge["one"] for edge in (status.get("drawing") or {}).get("edges", ())}
     for edge, rows in by_edge.items():
-        worst = min(rows, key=lambda row: _WORSE.index(_sign(row)))
-        rates = [row["rates"] for row in rows if "rates" in row]
-        yield edge, Mark(_sign(worst), state_word(worst), _lines(rates), _counts(rows))
+        worst, at = min(rows, key=lambda row: _WORSE.index(_sign(row))), hubs[edge]
+        crossing = _crossing(rows)
+        lines = _lines(at["name"], crossing)
+        ways = crossing if begins.get(edge, at.get("part")) == at.get("part") else crossing[::-1]
+        yield edge, Mark(_sign(worst), state_word(worst), lines, _counts(rows), ways)
 
 
-def _lines(rates: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
-    if not rates:
-        return ()
-    inward, outward = (sum(one[key] for one in rates) for key in ("received_per_s", "sent_per_s"))
-    return f"in {short(inward)}/s", f"out {short(outward)}/s"
+def _crossing(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the rates of what comes to a hub by some links, and of what goes from there; none if unknown."""
+    rates = [row["rates"] for row in rows if "rates" in row]
+    both = [sum(one[key] for one in rates) for key in ("received_per_s", "sent_per_s")] if rates else []
+    return tuple(f"{short(rate)}/s" for rate in both)
+
+
+def _lines(hub: str, crossing: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"{way} {hub} {rate}" for way, rate in zip(("to", "from"), crossing, strict=False))
 
 
 def _counts(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

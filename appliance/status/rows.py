@@ -1,12 +1,30 @@
 """The row of a link in a status: its counts and its state. Pure."""
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
 from bus.hub import Hub, LinkView
 
 if TYPE_CHECKING:
     from bus.transports.binding import Binding
+
+Far = Literal["outside", "plant", "inside", "broker"]
+"""The far end of a link. `outside`: devices, programs and other systems. `plant`: its other gateways.
+`inside`: other parts of this gateway. `broker`: whom a broker here serves."""
+FARS: Final[tuple[Far, ...]] = get_args(Far)
+_SIDE: Final = re.compile(r"(?:plain|trunk|\d+ [a-z0-9_]+)/")
+
+
+def bare(name: str) -> str:
+    """Return the name of an account without that of its side: `can:can0` of `1 can/can:can0`."""
+    found = _SIDE.match(name)
+    return name[found.end() :] if found else name
+
+
+def joined(hub: str, label: str) -> str:
+    """Return the names of a hub and of a link in one; the link's alone if it begins with the hub's."""
+    return label if label.startswith(hub) else f"{hub}/{label}"
 
 
 def waiting_rows(hub: Hub, bindings: "Iterable[Binding[Any]]") -> "list[LinkRow]":
@@ -19,7 +37,8 @@ class LinkRow(NamedTuple):
 
     `edges` are the ids of its lines in the picture of the topology. `failure` is why the link could not be
     opened; such a link is closed, and tried again at the next change of the topology. `kept` says of a
-    journal what it keeps for each end.
+    journal what it keeps for each end. `label` is what people call the link, as in the file; without one, its
+    bare name. `far` says who is at its other end.
     """
 
     hub: Hub
@@ -28,11 +47,18 @@ class LinkRow(NamedTuple):
     edges: tuple[str, ...] = ()
     failure: str = ""
     kept: tuple[Mapping[str, Any], ...] = ()
+    label: str = ""
+    far: Far = "outside"
+
+    @property
+    def shown(self) -> str:
+        """The name of the link for people."""
+        return self.label or bare(self.name)
 
     @property
     def source(self) -> str:
-        """The name of the link in events: hub and row, or the row alone if it begins with the hub's name."""
-        return self.name if self.name.startswith(self.hub.name) else f"{self.hub.name}/{self.name}"
+        """The name of the link in events: that of its hub, and its own."""
+        return joined(self.hub.name, self.shown)
 
     @property
     def fault(self) -> str:

@@ -42,7 +42,7 @@ _KEPT = {
 _ROW = {
     "name": _TEXT, "live": _NUMBER, "gone": Maybe(_NUMBER), "rates": Maybe(_RATES), "state": Maybe(_TEXT),
     "condition": Maybe(_TEXT), "fault": Maybe(_TEXT), "losses": Maybe(_NUMBER), "edges": Maybe([_TEXT]),
-    "down_ms": Maybe(_NUMBER), "kept": Maybe([_KEPT]),
+    "down_ms": Maybe(_NUMBER), "kept": Maybe([_KEPT]), "label": Maybe(_TEXT), "far": Maybe(_TEXT),
 } | _ACCOUNT  # fmt: skip
 _PIPE = {"name": _TEXT} | _ACCOUNT
 _LINK = {
@@ -103,6 +103,10 @@ _TRANSIT = {
     "hub": _TEXT, "one": _TEXT, "other": _TEXT, "bounds_s": [_REAL], "counts": [_NUMBER], "sum_s": _REAL,
 }  # fmt: skip
 
+_ALARM = {
+    "alarm": _TEXT, "severity": _TEXT, "text": _TEXT, "judges": [_TEXT], "leads": _YES, "number": _NUMBER,
+    "stage": _TEXT, "of": _TEXT, "since_ns": _NUMBER, "cause": _TEXT, "by": _TEXT, "told": [_TEXT],
+}  # fmt: skip
 _REASON = {"word": _TEXT, "source": _TEXT, "text": _TEXT}
 _PART = {
     "id": _TEXT, "kind": _TEXT, "name": _TEXT, "state": _TEXT, "fault": _TEXT, "down_ms": Maybe(_NUMBER),
@@ -130,6 +134,13 @@ KEYS: Final[Mapping[str, Key]] = {
         "whether the gateway is well, of `run` only: `word` (`ok`, `degraded`, `trouble`), the `reasons`, "
         "the worst first, how many `more` there are, and the first in a `line` ([health](#health))",
     ),
+    "alarms": Key(
+        Maybe([_ALARM]),
+        "each [alarm](alarms.md) that is watched here, `of` each pattern or link for which it was raised "
+        "once: its `stage` (`raised`, `acknowledged`, `cleared`; `normal` if it never was), `number` of "
+        "times raised, `by` whom the stage is, `told` (outlets that told people), its `judges` (gateways), "
+        "and whether this one `leads` them",
+    ),
     "parts": Key(
         [_PART],
         "each part that runs here, with the worst state of its links and a fault",
@@ -147,7 +158,8 @@ KEYS: Final[Mapping[str, Key]] = {
             }
         ],
         "each bus and bridge, with its `part`: `cuts` (pipes that carried a loop), `links` (a row each: "
-        "totals since the start and `rates`; unless the link has gone also `state`, `condition`, `fault`, "
+        "totals since the start and `rates`, the `label` that people see, as in the file, and who is at the "
+        "`far` end ([whose](#whose-messages)); unless the link has gone also `state`, `condition`, `fault`, "
         "`losses`, its `edges` in the picture, and `down_ms` if it is not up; of a journal, what is `kept` "
         "for each end, whose `state` is when it acknowledges, `synced` or `delivered`, or `plain`, `away`), "
         "`pipes` (up to 64 live peers, "
@@ -156,6 +168,11 @@ KEYS: Final[Mapping[str, Key]] = {
     "totals": Key(
         _ACCOUNT | {"rates": Maybe(_RATES)},
         "the sum of all links of all buses and bridges: a message that crosses two of them counts in each",
+    ),
+    "sums": Key(
+        Maybe({_TEXT: _ACCOUNT | {"rates": Maybe(_RATES)}}),
+        "the same sum, apart for each far end of links: `outside`, `plant`, `inside`, `broker` "
+        "([whose](#whose-messages))",
     ),
     "transit": Key(
         [_TRANSIT],

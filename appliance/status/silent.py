@@ -5,8 +5,9 @@ hears its claims, the line says so.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any, NamedTuple
+
+from appliance.status.times import stamp
 
 Status = dict[str, Any]
 ENDED = "silent: its process ended without closing, or hangs"
@@ -55,8 +56,7 @@ def silent(
 
 def _cause(left: str | None, seen_ns: int | None, heard_ms: int | None) -> str:
     if seen_ns is not None and left != UNREADABLE:
-        since = datetime.fromtimestamp(seen_ns / 1e9)
-        return f"silent since {since:%H:%M:%S}: no process answers"
+        return f"silent since {stamp(seen_ns / 1e9)}: no process answers"
     if left:
         return left
     if heard_ms is not None and heard_ms < HEARD_MS:

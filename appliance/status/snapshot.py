@@ -7,13 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Final
 
-from appliance.status.rates import Rate, RowKey
+from appliance.status.labels import Labels, titles
+from appliance.status.rates import RowKey
 from appliance.status.rows import LinkRow
 from appliance.status.shape import MOST, VERSION
+from appliance.status.sums import counts_of, far_of, sums
 from appliance.status.view import Beside, Sampled, ShownPart, View
 from appliance.version import version
 from bus.hub import Hub, LinkView, Pipe, chain
-from bus.ledger import Account, Stats
+from bus.ledger import Account
 from bus.names import Names, table_of
 from bus.quantity.known import Quantities, told
 from bus.report import LISTED, READINGS, Report
@@ -51,6 +53,13 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
     by_hub = _by_hub(rows)
     links = [*(link for part in parts for link in part.links), *(row.link for row in besides.rows)]
     around = view.around(claims(report for _, report in reports))
+    labels = Labels(rows, titles(parts))
+    kinds = {part.id: part.kind for part in parts}
+    counted = [
+        (far_of(by_hub[hub].get(name, ()), kinds.get(part, "")), (hub.name, name), account)
+        for part, hub in hubs
+        for name, account in books[hub].items()
+    ]
     found = {
         "version": VERSION,
         "time_ns": time.time_ns(),
@@ -67,8 +76,11 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
         "parts": [_part(part, sampled.down_ms) for part in parts],
         "ends": [edge for row in rows for edge in _edges(row, sampled.down_ms)],
         "links": [_link(link) for link in links],
-        "hubs": [_hub(part, hub, books[hub], by_hub[hub], sampled, pipes) for part, hub in hubs],
-        "totals": _totals(books.values(), sampled.rates),
+        "hubs": [
+            _hub(part, hub, books[hub], by_hub[hub], sampled, pipes, labels, kinds.get(part, ""))
+            for part, hub in hubs
+        ],
+        **sums(counted, sampled.rates),
         "transit": list(sampled.transit),
         "brokers": [_service(part, report, around.copies) for part, report in reports],
         "candidates": list(_roles(parts)),
@@ -78,6 +90,7 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
         "names": list(around.names),
         "events": [event._asdict() for event in sampled.events],
     }
+    found |= {"alarms": list(sampled.alarms)} if sampled.alarms else {}
     found |= {} if sampled.health is None else {"health": sampled.health.as_record()}
     return found | ({} if around.drawing is None else {"drawing": around.drawing})
 
@@ -138,11 +151,14 @@ def _hub(
     rows: Mapping[str, list[LinkRow]],
     sampled: Sampled,
     most: int,
+    labels: Labels,
+    kind: str,
 ) -> Record:
     """Return a hub with a row for each account, and for each link that never opened and so has no account."""
     pipes = nlargest(most, hub.pipes, key=lambda pipe: pipe.stats.received + pipe.stats.sent)
     links = [
         _row(name, accounts.get(name, Account()), rows.get(name, ()), (hub.name, name), sampled)
+        | {"label": labels.of(hub.name, name), "far": far_of(rows.get(name, ()), kind)}
         for name in sorted({*accounts, *rows})
     ]
     return {
@@ -158,7 +174,7 @@ def _hub(
 def _row(name: str, account: Account, rows: Sequence[LinkRow], key: RowKey, sampled: Sampled) -> Record:
     """Return the row of a link: totals since the start, which never fall, and its state now."""
     rate = sampled.rates.get(key)
-    found = {"name": name, "live": account.live, "gone": account.gone} | _counted(account.stats)
+    found = {"name": name, "live": account.live, "gone": account.gone} | counts_of(account.stats)
     if rate is not None:
         found["rates"] = rate._asdict()
     if rows:
@@ -170,23 +186,7 @@ def _row(name: str, account: Account, rows: Sequence[LinkRow], key: RowKey, samp
 
 
 def _pipe(pipe: Pipe) -> list[Record]:
-    return [{"name": one.name} | _counted(one.stats) for one in chain(pipe)]
-
-
-def _counted(stats: Stats) -> Record:
-    return {"balance": stats.balance(), **stats.as_record()}
-
-
-def _totals(books: Iterable[Mapping[str, Account]], rates: Mapping[RowKey, Rate]) -> Record:
-    total = Stats()
-    for account in (one for accounts in books for one in accounts.values()):
-        total.add(account.stats)
-    return _counted(total) | ({"rates": _sum(rates.values())} if rates else {})
-
-
-def _sum(rates: Iterable[Rate]) -> dict[str, float]:
-    columns = zip(*rates, strict=True)
-    return Rate(*(round(sum(column), 2) for column in columns))._asdict()
+    return [{"name": one.name} | counts_of(one.stats) for one in chain(pipe)]
 
 
 def _service(part: str, report: Report, copies: Mapping[tuple[str, str], str]) -> Record:

@@ -6,13 +6,24 @@ nothing is cut.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from textwrap import wrap
 from typing import Any, Literal
 
 from appliance.status.health import WORDS
 from appliance.status.ledger import Parted, reasons
-from appliance.status.words import counted, fault, kept, lost, role_word, state_word, title, unlisted, worded
+from appliance.status.times import stamp
+from appliance.status.words import (
+    counted,
+    fault,
+    kept,
+    label,
+    lost,
+    role_word,
+    state_word,
+    title,
+    unlisted,
+    worded,
+)
 from bus.text import plain_lines
 from topologies.picture.svg import SIGNS, State
 
@@ -72,6 +83,7 @@ def page(status: Status, before: Status | None, width: int | None, order: Order 
     """Return the text for one process."""
     sections = (
         heading(status),
+        alarms(status),
         links(status, before, width, order),
         cuts(status),
         roles(status),
@@ -112,6 +124,15 @@ def heading(status: Status) -> Iterator[str]:
     yield f"{status['topology']}{gateway}: {process}, up {uptime}"
 
 
+def alarms(status: Status) -> Iterator[str]:
+    """Yield a line for each alarm that is or was raised."""
+    for row in status.get("alarms", ()):
+        if row["stage"] != "normal":
+            by = f" by {row['by']}" if row["stage"] == "acknowledged" else ""
+            text = ": ".join(filter(None, (row["of"], row["text"], row["cause"])))
+            yield f"  alarm {row['alarm']} {row['stage']}{by} {stamp(row['since_ns'] / 1e9)}: {text}"
+
+
 def _sign(word: str) -> str:
     """Return the sign of a verdict; that of waiting for a word of another version."""
     return SIGNS[_SIGNS.get(word, "wait")]
@@ -128,13 +149,14 @@ def links(status: Status, before: Status | None, width: int | None, order: Order
     rows.sort(key=lambda one: -_measure(order, one[1], old.get((one[0], one[1]["name"]), _NOTHING)))
     room = max(len(_label(*row)) for row in rows)
     room = room if width is None else min(room, max(_NAME_MIN, width - _COUNTS_COLUMNS))
-    yield f"  {'link':{room}} {'state':8} {'peers':>5} {'in' + unit:>9} {'out' + unit:>9} {'queued':>7}"
+    heads = f"{f'from{unit}':>9} {f'to{unit}':>9}"
+    yield f"  {'link':{room}} {'state':8} {'peers':>5} {heads} {'queued':>7}"
     for hub, row in rows:
         earlier = old.get((hub, row["name"]), _NOTHING)
         rates = [(row[f] - earlier[f]) / span_s for f in ("received", "sent")]
-        label = shorten(_label(hub, row), room)
+        name = shorten(_label(hub, row), room)
         numbers = f"{row['live']:5} {rates[0]:9.0f} {rates[1]:9.0f} {row['queued']:7}"
-        yield f"  {label:{room}} {state_word(row):8} {numbers}"
+        yield f"  {name:{room}} {state_word(row):8} {numbers}"
         yield from _troubles(row)
 
 
@@ -156,7 +178,7 @@ def _rows(status: Status) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _label(hub: str, row: Mapping[str, Any]) -> str:
-    return f"{hub} | {row['name']}" if hub else str(row["name"])
+    return f"{hub} | {label(row)}" if hub else label(row)
 
 
 def _troubles(row: Mapping[str, Any]) -> Iterator[str]:
@@ -227,8 +249,8 @@ def values(status: Status) -> Iterator[str]:
 
 
 def events(status: Status) -> Iterator[str]:
-    """Yield the latest events. Times are those of this machine's zone."""
+    """Yield the latest events."""
     for event in status["events"][-EVENTS:]:
-        clock = datetime.fromtimestamp(event["time_ns"] / 1e9).strftime("%H:%M:%S")
         counts = f" ({counted(event['counts'])})" if event["counts"] else ""
-        yield f"  {clock} {event['kind']}: {event['source']}: {event['cause']}{counts}"
+        text = f"{event['kind']}: {event['source']}: {event['cause']}{counts}"
+        yield f"  {stamp(event['time_ns'] / 1e9)} {text}"

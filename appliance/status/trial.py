@@ -2,23 +2,25 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from appliance.status.labels import Labels
 from appliance.status.ledger import Parted
 from appliance.status.rows import LinkRow
 from bus.balance import imbalances
 from bus.hub import Hub
 from bus.ledger import Account
 
+_NONE = Labels(())
 _HEAD = ("link", "in", "out", "dropped", "rejected", "filtered")
 
 
-def say_outcome(hubs: Iterable[Hub], rows: Iterable[LinkRow]) -> int:
+def say_outcome(hubs: Iterable[Hub], rows: Iterable[LinkRow], labels: Labels) -> int:
     """Print the table, the links that are not up, and the verdict. Return the exit status.
 
     The status is 0 if a message crossed and every ledger balances, else 1.
     """
     hubs = list(hubs)
     faults, count = imbalances(hubs), crossed(hubs)
-    lines = [*table(hubs), *_down(rows), *faults]
+    lines = [*table(hubs, labels), *_down(rows), *faults]
     print("\n".join([*lines, _verdict(count, faults)]), flush=True)
     return int(not count or bool(faults))
 
@@ -48,13 +50,13 @@ def _down(rows: Iterable[LinkRow]) -> Iterator[str]:
             yield f"not up: {row.source}: {row.link.state}{f' ({row.fault})' if row.fault else ''}"
 
 
-def table(hubs: Iterable[Hub]) -> list[str]:
+def table(hubs: Iterable[Hub], labels: Labels = _NONE) -> list[str]:
     """Return the lines of the table: a row for each link that counted anything or has a peer, by hub."""
     rows: list[Sequence[str]] = [_HEAD]
     for hub in hubs:
         accounts = {link: one for link, one in hub.accounts().items() if one.stats.used() or one.live}
         rows += [(hub.name or "bus", *[""] * (len(_HEAD) - 1))] if accounts else []
-        rows += [_row(link, account) for link, account in accounts.items()]
+        rows += [_row(labels.of(hub.name, link), account) for link, account in accounts.items()]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     return [_line(row, widths) for row in rows]
 

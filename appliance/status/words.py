@@ -14,6 +14,11 @@ _NAMED = "", "broker", "page", "values", READINGS
 """Kinds of services whose names say what they are; a service of an older gateway has none."""
 
 
+def label(row: Row) -> str:
+    """Return what people call the link of a row. A row of an older gateway has its name only."""
+    return str(row.get("label", row["name"]))
+
+
 def state_word(row: Row) -> str:
     """Return the state of a row's link in one word, that of its medium if it has one; "" without a link."""
     condition = row.get("condition", "")

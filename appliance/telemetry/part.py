@@ -75,7 +75,7 @@ class TelemetryPart(DevicePart):
 
     @property
     def rows(self) -> list[LinkRow]:
-        return [LinkRow(self.hub, self._sender.name, self._sender)]
+        return [LinkRow(self.hub, self._sender.name, self._sender, far="inside")]
 
     @property
     def watched(self) -> list[LinkRow]:

@@ -68,7 +68,7 @@
     ink.textAlign = "center"; ink.textBaseline = "top";
     const minutes = (to - from) / 60000, step = [1 / 6, 1, 3, 5, 15, 60, 180, 240].find((one) => minutes / one <= Math.max(2, width / 110)) ?? 360;
     for (let time = Math.ceil(from / (step * 60000)) * step * 60000; time <= to; time += step * 60000)
-      ink.fillText(new Date(time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", ...(step < 1 && { second: "2-digit" }) }), x(time), height - bottom + 6);
+      ink.fillText(stamp(time).slice(11, step < 1 ? 19 : 16), x(time), height - bottom + 6);
     events(ink, x, from, to, top, height - bottom);
     shown.forEach((curve) => {
       ink.strokeStyle = colour(chart, curve); ink.lineWidth = 1.6; ink.beginPath();
@@ -96,7 +96,7 @@
     ink.restore();
   }
 
-  const marked = () => (latest?.events ?? []).filter((event) => MARKED.has(event.kind)).map((event) => Number(new Date(event.time)));
+  const marked = () => (latest?.events ?? []).filter((event) => MARKED.has(event.kind)).map((event) => event.time_ms);
   const colour = (chart, curve) => style(`--curve-${chart.data.curves.indexOf(curve) % COLOURS}`);
 
   // ---- the names: each is a button that hides its curve, with the value where the pointer is, or the last one
@@ -125,7 +125,7 @@
 
   function all() {
     whole.hidden = zoom === null;
-    set(at, pointed === null ? "" : new Date(pointed).toLocaleString());
+    set(at, pointed === null ? "" : stamp(pointed));
     for (const chart of charts) { list(chart); draw(chart); }
   }
 

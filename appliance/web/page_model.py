@@ -1,16 +1,18 @@
 """The model of an open status page: bounded fields of a status, and the marks that changed. Pure."""
 
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import nlargest
 from typing import Any, Final
 
 from appliance.status.overlay import marks
+from appliance.status.rows import FARS
+from appliance.status.times import stamp, zone_s
 from appliance.status.words import (
     counted,
     fault,
     filtered,
     kept,
+    label,
     lost,
     role_word,
     short,
@@ -25,7 +27,9 @@ from topologies.picture.svg import SIGNS, Mark
 ROWS: Final = 100
 EVENTS: Final = 30
 NAMES: Final = 40  # silent gateways
+_ALARMS: Final = {"raised": 0, "acknowledged": 1, "cleared": 2}
 Status = Mapping[str, Any]
+_NOTHING: Final[Status] = {"received": 0, "sent": 0}
 
 
 class PageModel:
@@ -52,7 +56,7 @@ def _shown_marks(marks: Mapping[str, Mark]) -> dict[str, dict[str, Any]]:
     return {
         name: {
             "state": mark.state, "sign": SIGNS[mark.state], "text": mark.text,
-            "lines": list(mark.lines), "word": mark.word,
+            "lines": list(mark.lines), "ways": list(mark.ways), "word": mark.word,
         }
         for name, mark in marks.items()
     }  # fmt: skip
@@ -61,6 +65,7 @@ def _shown_marks(marks: Mapping[str, Mark]) -> dict[str, dict[str, Any]]:
 def page_fields(status: Status) -> dict[str, Any]:
     """Return the fields that a page shows beside the picture, as texts ready to be shown."""
     health = status.get("health", {})
+    crossing = {hub["part"]: list(_heartbeats(hub)) for hub in status["hubs"] if hub["part"]}
     rows = list(_rows(status))
     shown = nlargest(ROWS, rows, key=lambda row: row["weight"])
     places = {id(row): place for place, row in enumerate(rows)}
@@ -68,13 +73,15 @@ def page_fields(status: Status) -> dict[str, Any]:
     shown = [{key: value for key, value in row.items() if key != "weight"} for row in shown]
     return {
         "time_ns": status["time_ns"], "started_ns": status["started_ns"],
+        "zone_s": zone_s(status["time_ns"] / 1e9),
         "topology": status["topology"], "gateway": status["gateway"], "product": status["product"],
         "pid": status["pid"], "health": {key: health[key] for key in ("word", "more") if key in health},
         "reasons": health.get("reasons", []),
         "drawn": _drawn(status), "totals": _totals(status),
         "rows": shown, "more_rows": len(rows) - len(shown),
         "drops": list(_drops(status)), "roles": list(_roles(status)),
-        "services": [_service(service) for service in status["brokers"]],
+        "alarms": list(_alarms(status)),
+        "services": [_service(service, crossing.get(service["part"], ())) for service in status["brokers"]],
         "taps": [_tap(tap) for tap in status["taps"]], "values": status["values"],
         "more_values": unlisted(status),
         "events": [_event(event) for event in reversed(status["events"][-EVENTS:])],
@@ -90,27 +97,42 @@ def _drawn(status: Status) -> str:
 
 
 def _totals(status: Status) -> dict[str, str]:
-    """Return the sums. What nobody dialled for is in the rows only: at a listener that is no fault."""
-    totals, rates = status["totals"], status["totals"].get("rates")
-    memory = status["memory"]
+    """Return the sums. What nobody dialled for is in the rows only: at a listener that is no fault.
+
+    What brokers here sent and dropped is in their rows only, too: it is no traffic of the plant.
+    """
+    sums, memory = status["sums"], status["memory"]
+    own = [sums[far] for far in FARS if far in sums and far != "broker"]
+    outside, plant = (sums.get(far, _NOTHING) for far in ("outside", "plant"))
     return {
-        "in": f"{short(rates['received_per_s'])}/s" if rates else str(totals["received"]),
-        "out": f"{short(rates['sent_per_s'])}/s" if rates else str(totals["sent"]),
-        "queued": str(totals["queued"]),
-        "dropped": str(lost(totals["dropped"]) - totals["dropped"].get(NO_PEER, 0)),
-        "filtered": str(filtered(totals)),
+        "in": _rate(outside, "received"), "out": _rate(outside, "sent"),
+        "plant_in": _rate(plant, "received"), "plant_out": _rate(plant, "sent"),
+        "queued": str(sum(one["queued"] for one in own)),
+        "dropped": str(sum(lost(one["dropped"]) - one["dropped"].get(NO_PEER, 0) for one in own)),
+        "filtered": str(sum(filtered(one) for one in own)),
         "memory": f"{memory['held_bytes'] / 1e6:.1f} MB",
-    }
+    }  # fmt: skip
+
+
+def _rate(counts: Mapping[str, Any], what: str) -> str:
+    """Return what crosses each second; what has crossed, where no rates are known."""
+    rates = counts.get("rates")
+    return f"{short(rates[f'{what}_per_s'])}/s" if rates else str(counts[what])
+
+
+def _told(hub: Status) -> list[Status]:
+    """Return the rows of a hub that are listed. A broker's are told with its counts."""
+    return [row for row in hub["links"] if row.get("far") != "broker"]
 
 
 def _rows(status: Status) -> Iterator[dict[str, Any]]:
     """Yield the links. Those with trouble or traffic weigh most."""
     for hub in status["hubs"]:
-        for row in hub["links"]:
+        for row in _told(hub):
             rates, state = row.get("rates", {}), state_word(row)
             crossing = [rates.get(key, 0.0) for key in ("received_per_s", "sent_per_s")]
             yield {
-                "hub": hub["name"], "link": row["name"], "state": state,
+                "hub": hub["name"], "link": label(row), "state": state,
                 "fault": "; ".join(filter(None, (fault(row), *kept(row)))),
                 "peers": row["live"], "in": f"{short(crossing[0])}/s", "out": f"{short(crossing[1])}/s",
                 "queued": row["queued"], "dropped": lost(row["dropped"]), "filtered": filtered(row),
@@ -120,11 +142,11 @@ def _rows(status: Status) -> Iterator[dict[str, Any]]:
 
 def _drops(status: Status) -> Iterator[dict[str, Any]]:
     for hub in status["hubs"]:
-        for row in hub["links"]:
+        for row in _told(hub):
             for how in ("dropped", "rejected"):
                 for reason, count in row[how].items():
                     yield {
-                        "link": f"{hub['name']} | {row['name']}",
+                        "link": f"{hub['name']} | {label(row)}",
                         "how": how,
                         "reason": reason,
                         "count": count,
@@ -142,11 +164,27 @@ def _roles(status: Status) -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
-def _service(service: Status) -> dict[str, str]:
+def _alarms(status: Status) -> Iterator[dict[str, Any]]:
+    """Yield the alarms: those that are raised first."""
+    rows = sorted(status.get("alarms", ()), key=lambda row: _ALARMS.get(row["stage"], len(_ALARMS)))
+    for row in rows[:ROWS]:
+        since_ms = max(0, status["time_ns"] - row["since_ns"]) // 1_000_000 if row["since_ns"] else None
+        keys = ("alarm", "of", "stage", "severity", "text", "cause", "number", "by")
+        yield {key: row[key] for key in keys} | {"since_ms": since_ms, "told": ", ".join(row["told"])}
+
+
+def _heartbeats(hub: Status) -> Iterator[str]:
+    """Yield what a broker and its peers say to each other: claims and heartbeats, which are no traffic."""
+    for row in hub["links"]:
+        if row.get("far") == "broker" and "rates" in row:
+            yield f"from {label(row)} {_rate(row, 'received')}, to {label(row)} {_rate(row, 'sent')}"
+
+
+def _service(service: Status, crossing: Sequence[str]) -> dict[str, str]:
     counts = counted({name: count for name, count in service["counts"].items() if count})
     return {
         "name": title(service), "at": ", ".join(service["urls"]),
-        "counts": counts, "refused": counted(service["rejected"]),
+        "counts": "; ".join(filter(None, (counts, *crossing))), "refused": counted(service["rejected"]),
     }  # fmt: skip
 
 
@@ -157,7 +195,13 @@ def _tap(tap: Status) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _event(event: Status) -> dict[str, str]:
-    time = datetime.fromtimestamp(event["time_ns"] / 1e9, UTC).isoformat(timespec="seconds")
+def _event(event: Status) -> dict[str, Any]:
+    time_ms = event["time_ns"] // 1_000_000
     words = event["cause"] + (f" ({counted(event['counts'])})" if event["counts"] else "")
-    return {"time": time, "kind": event["kind"], "source": event["source"], "cause": words}
+    return {
+        "time": stamp(time_ms / 1000),
+        "time_ms": time_ms,
+        "kind": event["kind"],
+        "source": event["source"],
+        "cause": words,
+    }

@@ -79,14 +79,14 @@ def is_told(appliance: Appliance, link: str, words: str) -> None:
         (hub["name"], row) for hub in status["hubs"] for row in hub["links"] if row["name"] == link
     )
     assert (row["dropped"], row["sent"], row["balance"]) == ({reason: int(count)}, 0, 0)
-    top = page(status, None, None)
+    top, label = page(status, None, None), row["label"]
     assert f"dropped {words}" in top
-    assert link in top
+    assert label in top
     shown = page_fields(status)
-    assert [one["dropped"] for one in shown["rows"] if (one["hub"], one["link"]) == (hub, link)] == [
+    assert [one["dropped"] for one in shown["rows"] if (one["hub"], one["link"]) == (hub, label)] == [
         int(count)
     ]
-    told = {"link": f"{hub} | {link}", "how": "dropped", "reason": reason, "count": int(count)}
+    told = {"link": f"{hub} | {label}", "how": "dropped", "reason": reason, "count": int(count)}
     assert told | {"filtered": False} in shown["drops"]
     metrics = render(status, "")[0].decode()
     labels = f'hub="{hub}",link="{link}",reason="{reason}"'

@@ -108,7 +108,7 @@ class Layout(NamedTuple):
     below: bool = False
 
 
-WIDE = Layout(772, NODE_WIDTH, (66, 322, 606), (52, 436), (-1, 1, 1), (40, 40))
+WIDE = Layout(824, NODE_WIDTH, (118, 374, 658), (104, 436), (-1, 1, 1), (40, 40))
 NARROW = Layout(380, 132, (8, 196, 196), (2, 332), (1, 1, 1), (14, 48), below=True)
 _LONG = 700
 

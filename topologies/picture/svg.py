@@ -16,19 +16,22 @@ SIGNS: Mapping[State, str] = {"ok": "●", "ready": "◐", "wait": "◌", "bad":
 _TYPE = {"name": (34, 8.2), "dim": (24, 6.4), "live": (24, 5.55)}
 """Pixels at which no character of a line of a node can stand, and the width of a character."""
 _HEADER = (140, 13)  # the same for each of the two words at the head of a gateway
+_BESIDE = 6  # pixels between a line and its text
 _CORNERS = {"bus": 18, "bridge": 4, "device": 10, "broker": 10, "wire": 0}
 
 
 class Mark(NamedTuple):
     """The live state of a node or an edge: a state, its word, and up to two lines of text, such as rates.
 
-    `counts` are what was dropped or filtered, for which a picture has room in the title only.
+    `counts` are what was dropped or filtered, for which a picture has room in the title only. Of an edge, so
+    are the `lines`: beside it stand the rates of both `ways`, that to its first node first.
     """
 
     state: State
     word: str = ""
     lines: tuple[str, ...] = ()
     counts: tuple[str, ...] = ()
+    ways: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -96,12 +99,24 @@ def _edge(edge: Edge, mark: Mark) -> Iterator[str]:
     )
     x1, y1, ax, ay, bx, by, x2, y2 = edge.path
     x, y = (x1 + 3 * ax + 3 * bx + x2) / 8, (y1 + 3 * ay + 3 * by + y2) / 8
-    first, second = (*mark.lines, "", "")[:2]
-    yield f'<g class="edge{kinds} {mark.state}" data-id={_quoted(edge.id)}>'
+    is_left = x1 == x2 and ax < x1  # then there is room beside the line
+    x, kinds = (x - _BESIDE, f"{kinds} left") if is_left else (x, kinds)
+    arrows = _arrows(edge.path)
+    told = [f"{arrow} {way}" for arrow, way in zip(arrows, mark.ways, strict=False)]
+    first, second = (*told, "", "")[:2]
+    yield f'<g class="edge{kinds} {mark.state}" data-id={_quoted(edge.id)} data-arrows="{arrows}">'
     yield f"<title>{markup(_title(edge.id, mark))}</title>"
     yield f'<path d="M{x1:g},{y1:g} C{ax:g},{ay:g} {bx:g},{by:g} {x2:g},{y2:g}"/>'
     yield f'<text y="{y - 6:g}"><tspan class="line" x="{x:g}">{markup(first)}</tspan>'
     yield f'<tspan class="line" x="{x:g}" dy="19">{markup(second)}</tspan></text></g>'
+
+
+def _arrows(path: tuple[float, ...]) -> str:
+    """Return the arrow to the first node of an edge, and that to the other one."""
+    x1, y1, x2, y2 = *path[:2], *path[-2:]
+    if x1 == x2:
+        return "↑↓" if y1 < y2 else "↓↑"
+    return "←→" if x1 < x2 else "→←"
 
 
 def _node(node: Node, mark: Mark, width: float) -> Iterator[str]:

@@ -47,8 +47,8 @@ async def test_what_crossed_is_shown_and_the_status_is_0(tmp_path: Path) -> None
         link.close()
     assert program.returncode == 0
     lines = [" ".join(line.split()) for line in shown.decode().splitlines()]
-    assert f"tcp://127.0.0.1:{ports[0]} 2 0 0 0 0" in lines
-    assert f"tcp://127.0.0.1:{ports[1]} 0 2 0 0 0" in lines
+    assert f"listen tcp://127.0.0.1:{ports[0]} 2 0 0 0 0" in lines
+    assert f"listen tcp://127.0.0.1:{ports[1]} 0 2 0 0 0" in lines
     assert lines[-1] == "6 messages crossed; every message is accounted for"
 
 
@@ -93,4 +93,4 @@ def test_a_link_that_is_not_up_is_named_with_its_bridge(
     lines = [
         line.partition(": waiting")[0] for line in capsys.readouterr().out.splitlines() if "not up" in line
     ]
-    assert lines == [f"not up: {bridge}/1 tcp/tcp:127.0.0.1:{port}" for bridge in "xy"]
+    assert lines == [f"not up: {bridge}/tcp:127.0.0.1:{port}" for bridge in "xy"]

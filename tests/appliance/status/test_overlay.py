@@ -158,7 +158,7 @@ def test_a_line_has_the_rates_of_all_its_ends() -> None:
         hub("q", end("up", received=200, sent=300)),
     ]
     assert marks(EMPTY | {"hubs": hubs}) == {
-        "e": Mark("ok", "up", ("in 222/s", "out 333/s")),
+        "e": Mark("ok", "up", ("to q 222/s", "from q 333/s"), (), ("222/s", "333/s")),
         "other": Mark("ok", "up"),
     }
 
@@ -166,7 +166,10 @@ def test_a_line_has_the_rates_of_all_its_ends() -> None:
 def test_a_wire_is_as_the_best_of_the_links_to_it_that_this_gateway_has() -> None:
     nodes = [{"id": "w", "kind": "wire"}, {"id": "v", "kind": "wire"}, {"id": "bus p", "kind": "bus"}]
     edges = [("e", "w"), ("f", "w"), ("g", "w"), ("h", "v"), ("i", "bus p")]
-    drawing = {"nodes": nodes, "edges": [{"id": name, "other": other} for name, other in edges]}
+    drawing = {
+        "nodes": nodes,
+        "edges": [{"id": name, "one": "bus p", "other": other} for name, other in edges],
+    }
     ends = [end("waiting"), end("up", "fine", "f"), end("opening", edge="g"), end("up", edge="i")]
     found = marks(EMPTY | {"drawing": drawing, "hubs": [hub("p", *ends)]})
     assert found["w"] == Mark("ok", "fine")

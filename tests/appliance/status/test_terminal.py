@@ -47,7 +47,7 @@ def test_a_link_that_never_had_a_peer_is_there_with_its_state() -> None:
     text = page(status_of(appliance()), None, 80)
     row = next(line for line in text.splitlines() if "tcp://127.0.0.1:0" in line)
     assert row.split()[:2] == ["plant", "|"]
-    assert row.split()[3:] == ["closed", "0", "0", "0", "0"]
+    assert row.split()[4:] == ["closed", "0", "0", "0", "0"]
 
 
 def test_links_of_one_name_have_each_their_own_state_and_one_that_has_gone_has_none() -> None:

@@ -56,7 +56,7 @@ def test_the_heading_of_a_page_names_its_address_as_another_gateway_may_have_the
 
 def test_without_an_earlier_status_counts_are_totals() -> None:
     head, row = lines(status(counts("x", 70, 30, queued=4)))[1:]
-    assert head.split() == ["link", "state", "peers", "in", "out", "queued"]
+    assert head.split() == ["link", "state", "peers", "from", "to", "queued"]
     assert row.split() == ["p", "|", "x", "1", "70", "30", "4"]
 
 
@@ -64,7 +64,7 @@ def test_with_an_earlier_status_they_are_rates_and_a_new_link_counts_from_nothin
     before = status(counts("x", 50, 20))
     after = status(counts("x", 70, 30), counts("y", 8, 6), time_ns=8_000_000_000)
     head, *rows = lines(after, before)[1:]
-    assert head.split()[3:5] == ["in/s", "out/s"]
+    assert head.split()[3:5] == ["from/s", "to/s"]
     assert [row.split()[4:6] for row in rows] == [["10", "5"], ["4", "3"]]
 
 
@@ -96,7 +96,7 @@ def test_the_last_eight_events_are_shown_with_what_they_counted() -> None:
         for number in range(11)
     ]
     events[-1]["counts"] = {"a": 1, "b": 2}
-    said = [line[11:] for line in lines(status(events=events)) if "link: " in line]
+    said = [line.partition("+0000 ")[2] for line in lines(status(events=events)) if "link: " in line]
     assert said == [f"link: s{number}: up" for number in range(3, 10)] + ["link: s10: up (a 1, b 2)"]
 
 

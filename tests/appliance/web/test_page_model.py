@@ -39,12 +39,14 @@ def status(*rows: dict[str, Any], hub: str = "p", **more: Any) -> dict[str, Any]
         "pid": 7,
         "parts": [],
         "hubs": [{"name": hub, "part": f"bus {hub}", "links": list(rows)}],
-        "totals": {
-            "received": 5,
-            "sent": 6,
-            "queued": 7,
-            "dropped": {"a": 1, "b": 2, "no peer": 900, "pattern": 70},
-            "rejected": {"echo": 8, "crc": 5},
+        "sums": {
+            "outside": {
+                "received": 5,
+                "sent": 6,
+                "queued": 7,
+                "dropped": {"a": 1, "b": 2, "no peer": 900, "pattern": 70},
+                "rejected": {"echo": 8, "crc": 5},
+            },
         },
         "memory": {"held_bytes": 1_250_000},
         "candidates": [],
@@ -125,7 +127,7 @@ def test_what_crossed_both_ways_weighs_alike() -> None:
 @pytest.mark.parametrize(("totals", "shown"), [({}, ("5", "6")), (rates(1500, 0.25), ("1.5k/s", "0.2/s"))])
 def test_totals_are_rates_if_there_are_any(totals: dict[str, Any], shown: tuple[str, str]) -> None:
     one = status()
-    one["totals"] |= totals
+    one["sums"]["outside"] |= totals
     made = page_fields(one)["totals"]
     assert (made["in"], made["out"]) == shown
     assert (made["queued"], made["dropped"], made["memory"]) == ("7", "3", "1.2 MB")
@@ -149,7 +151,7 @@ def test_normal_filtering_is_apart_from_drops_on_the_page_and_in_top(
     words = [reason.word for reason in table if kind_of(reason.word) == kind and reason.word != NO_PEER]
     counts = {word: number for number, word in enumerate(words, 1)}
     one = status(row("x") | {"balance": 0, how: counts})
-    one["totals"] |= {"dropped": {}, "rejected": {}} | {how: counts}
+    one["sums"]["outside"] |= {"dropped": {}, "rejected": {}} | {how: counts}
     made, top = page_fields(one), "\n".join(links(one, None, None))
     normal = sum(counts.values()) if kind in ("policy", "elsewhere") else 0
     lost = sum(counts.values()) - normal if how == "dropped" else 0
@@ -206,7 +208,8 @@ def test_the_last_thirty_events_come_latest_first_with_what_they_counted() -> No
     assert [one["source"] for one in made] == [f"s{number}" for number in range(31, 1, -1)]
     assert made[0]["cause"] == "up (a 1, b 2)"
     assert made[1] | {"source": ""} == {
-        "time": "1970-01-01T00:00:30+00:00",
+        "time": "1970-01-01T00:00:30+0000",
+        "time_ms": 30_000,
         "kind": "link",
         "source": "",
         "cause": "up",
@@ -243,6 +246,7 @@ def test_pages_get_the_marks_that_changed_and_a_new_page_all() -> None:
             "sign": "▲",
             "text": "not seen from here",
             "lines": [],
+            "ways": [],
             "word": "not seen from here",
         }
     }

@@ -39,11 +39,11 @@ def test_what_has_no_place_yet_is_at_zero_and_is_no_trunk_and_no_standby() -> No
 def test_gateways_are_below_each_other_and_an_empty_one_has_room_for_a_row() -> None:
     made = placed(DRAWING, WIDE)
     assert [box[2:] for box in made.boxes] == [
-        (52, 14, 182, 436),
-        (52, 210, 106, 436),
-        (52, 330, 106, 436),
+        (104, 14, 182, 436),
+        (104, 210, 106, 436),
+        (104, 330, 106, 436),
     ]
-    assert (made.width, made.height, made.node_width) == (772, 450, 152)
+    assert (made.width, made.height, made.node_width) == (824, 450, 152)
     narrow = placed(DRAWING, NARROW)
     assert [box[2:] for box in narrow.boxes] == [(2, 14, 182, 332), (2, 362, 106, 332), (2, 558, 106, 332)]
     assert (narrow.width, narrow.height, narrow.node_width) == (380, 678, 132)
@@ -51,15 +51,15 @@ def test_gateways_are_below_each_other_and_an_empty_one_has_room_for_a_row() -> 
 
 def test_a_wide_picture_has_three_columns_and_wires_are_beside_the_middle_of_what_joins_them() -> None:
     assert places(WIDE) == {
-        "p": (66, 44),
-        "m": (66, 120),
-        "x": (322, 44),
-        "d": (322, 120),
-        "q": (66, 240),
-        "y": (322, 240),
-        "w1": (606, 142),
-        "w2": (606, 240),
-        "w3": (606, 44),
+        "p": (118, 44),
+        "m": (118, 120),
+        "x": (374, 44),
+        "d": (374, 120),
+        "q": (118, 240),
+        "y": (374, 240),
+        "w1": (658, 142),
+        "w2": (658, 240),
+        "w3": (658, 44),
     }
 
 
@@ -87,14 +87,14 @@ def test_wires_beside_one_part_are_below_each_other_and_the_picture_is_tall_enou
 
 def test_lines_share_the_height_of_a_node_in_the_order_of_their_other_ends() -> None:
     assert paths(WIDE) == {
-        "x p": [322, 72, 270, 72, 270, 72, 218, 72],
-        "x w1": [474, 86, 540, 86, 540, 161, 606, 161],
-        "y w1": [474, 259, 540, 259, 540, 179, 606, 179],
-        "y w2": [474, 277, 540, 277, 540, 268, 606, 268],
-        "y q": [322, 268, 270, 268, 270, 268, 218, 268],
-        "p q": [66, 72, 26, 72, 26, 268, 66, 268],
-        "d x": [474, 148, 514, 148, 514, 72, 474, 72],
-        "x w3": [474, 58, 540, 58, 540, 72, 606, 72],
+        "x p": [374, 72, 322, 72, 322, 72, 270, 72],
+        "x w1": [526, 86, 592, 86, 592, 161, 658, 161],
+        "y w1": [526, 259, 592, 259, 592, 179, 658, 179],
+        "y w2": [526, 277, 592, 277, 592, 268, 658, 268],
+        "y q": [374, 268, 322, 268, 322, 268, 270, 268],
+        "p q": [118, 72, 78, 72, 78, 268, 118, 268],
+        "d x": [526, 148, 566, 148, 566, 72, 526, 72],
+        "x w3": [526, 58, 592, 58, 592, 72, 658, 72],
     }
 
 
@@ -126,7 +126,7 @@ def test_a_line_between_two_wires_goes_around_them_like_any_in_one_column() -> N
     edges = Edge("1", "x", "w1"), Edge("2", "x", "w2"), Edge("3", "w1", "w2")
     made = placed(Drawing("t", 0, 0, BOXES[:1], (PARTS[3], *wires), edges), WIDE)
     x1, _, one, _, other, _, x2, _ = made.edges[2].path
-    assert (x1, one, other, x2) == (758, 798, 798, 758)
+    assert (x1, one, other, x2) == (810, 850, 850, 810)
 
 
 @pytest.mark.parametrize("layout", [WIDE, NARROW])

@@ -1,0 +1,40 @@
+"""The names of links for people: those of the file, also for accounts without a link of their own."""
+
+import pytest
+
+from appliance.status.labels import Labels
+from appliance.status.rows import LinkRow, bare
+from bus.hub import Hub
+from bus.transports.links import bus_link
+
+
+def row(name: str, label: str = "", hub: str = "m") -> LinkRow:
+    return LinkRow(Hub(hub), name, bus_link("tcp://127.0.0.1:0", "listen"), label=label)
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("1 can/can:can0", "can:can0"),
+        ("plain/tcp://h:1", "tcp://h:1"),
+        ("trunk/motor", "motor"),
+        ("tcp://h:1/2 x/y", "tcp://h:1/2 x/y"),
+        ("", ""),
+    ],
+)
+def test_the_side_is_no_part_of_the_name(name: str, label: str) -> None:
+    assert bare(name) == label
+    assert Labels(()).of("m", name) == label
+
+
+def test_a_link_has_the_label_of_its_row_and_so_has_its_spool() -> None:
+    labels = Labels([row("0 bus/m", "bus hall"), row("1 mqtt/mqtt:h")], {"n": "bridge n"})
+    names = {"0 bus/m": "bus hall", "1 mqtt/mqtt:h": "mqtt:h", "1 mqtt/mqtt:h spool": "mqtt:h spool"}
+    assert {name: labels.of("m", name) for name in names} == names
+    assert (labels.of("other", "0 bus/m"), labels.of("m", "trunk/n")) == ("m", "bridge n")
+    assert labels.source("m", "0 bus/m") == "m/bus hall"
+
+
+def test_events_do_not_say_the_name_of_a_hub_twice() -> None:
+    assert row("1 can/can:can0").source == "m/can:can0"
+    assert row("tap t", hub="tap t").source == "tap t"
