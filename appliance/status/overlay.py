@@ -27,6 +27,11 @@ def marks(status: Status) -> dict[str, Mark]:
     return found | edges | dict(_of_wires(status, edges))
 
 
+def own_marks(status: Status) -> dict[str, Mark]:
+    """Return the marks of the parts of this gateway, and of their links."""
+    return dict(_of_parts(status)) | dict(_of_edges(status))
+
+
 def _sign(row: Mapping[str, Any]) -> State:
     """Return the state of a mark: a link that is not up is bad after a while only, if that is known."""
     state = row.get("state", "")

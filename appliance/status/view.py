@@ -27,6 +27,16 @@ def no_curves(kind: str, span: str) -> Callable[[], Mapping[str, Any]]:
     raise KeyError(kind, span)
 
 
+class Plant(Protocol):
+    """What a gateway knows of its plant."""
+
+    def shown(self, status: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the verdict and the gateways, as a status has them. `status` is that of this gateway."""
+
+    def marks(self) -> dict[str, Any]:
+        """Return the marks that other gateways have said of their own things in the picture."""
+
+
 class Beside(NamedTuple):
     """The role of a bridge that all its gateways forward at once.
 
@@ -79,7 +89,7 @@ class Around(NamedTuple):
     `gateways` has their addresses by name, `silent` why some of them count as silent. `names` are those of
     tokens. `page` is the URL of the status page, and `drawing` the picture. `copies` has the ids of bridges
     in the picture by lease and gateway: the bridges of a group have one lease. `quantities` are those of
-    values. `lasting` says when files of certificates end, in s since 1970.
+    values. `digest` is the hash of the file. `lasting` says when files of certificates end, in s since 1970.
     """
 
     gateways: Mapping[str, str] = {}
@@ -90,6 +100,7 @@ class Around(NamedTuple):
     copies: Mapping[tuple[str, str], str] = {}
     quantities: Quantities = Quantities()
     lasting: Mapping[str, float] = {}
+    digest: str = ""
 
 
 class Sampled(NamedTuple):
@@ -122,3 +133,4 @@ class View:
     around: Callable[[Mapping[str, int]], Around] = lambda _: Around()
     sampled: Callable[[], Sampled] = Sampled
     curves: Curves = no_curves
+    plant: Plant | None = None
