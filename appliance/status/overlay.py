@@ -28,8 +28,14 @@ def marks(status: Status) -> dict[str, Mark]:
 
 
 def own_marks(status: Status) -> dict[str, Mark]:
-    """Return the marks of the parts of this gateway, and of their links."""
-    return dict(_of_parts(status)) | dict(_of_edges(status))
+    """Return the marks of the parts of this gateway, and of the links that they open.
+
+    At an address where several buses of other gateways dial, one row counts all of them: they know better.
+    """
+    parts = {part["id"] for part in status["parts"]}
+    opened = {edge["id"] for edge in (status.get("drawing") or {}).get("edges", ()) if edge["one"] in parts}
+    edges = {name: mark for name, mark in _of_edges(status) if name in opened}
+    return dict(_of_parts(status)) | edges
 
 
 def _sign(row: Mapping[str, Any]) -> State:

@@ -97,6 +97,7 @@ _EDGE = {
     "standby": _YES,
     "path": [_REAL],
     "durable": Maybe(_YES),
+    "label": Maybe([_REAL]),
 }
 _DRAWING = {"width": _REAL, "height": _REAL, "boxes": [_BOX], "nodes": [_NODE], "edges": [_EDGE]}
 _TRANSIT = {
