@@ -17,7 +17,7 @@ _UNKNOWN: Final = "not seen from here: give it a `listen` of its status page tha
 
 
 class Seen(NamedTuple):
-    """What is known of another gateway.
+    """The knowledge of another gateway.
 
     `heard` is its last answer, None if it could not be asked. `was_there`: it has answered before. `claims`:
     a broker here hears it.

@@ -28,7 +28,7 @@ def no_curves(kind: str, span: str) -> Callable[[], Mapping[str, Any]]:
 
 
 class Plant(Protocol):
-    """What a gateway knows of its plant."""
+    """The knowledge that a gateway has of its plant."""
 
     def shown(self, status: Mapping[str, Any]) -> dict[str, Any]:
         """Return the verdict and the gateways, as a status has them. `status` is that of this gateway."""

@@ -33,7 +33,7 @@ class Label(NamedTuple):
 
 
 class Ground:
-    """What stands where in a picture of some size: a bit for each cell, by rows, for each cost."""
+    """The things in a picture of some size: a bit for each cell, by rows, for each cost."""
 
     def __init__(self, width: float, height: float) -> None:
         self._width, self._height = width, height
