@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol, TypeVar
 
 from appliance.downs import Downs, Outage
-from appliance.health.concerns import RECENT_S, of_drops, of_links, of_loops
+from appliance.health.concerns import RECENT_S, of_drops, of_links, of_loops, of_rejects
 from appliance.status.health import Concern
 from appliance.status.labels import Labels
 from appliance.status.rates import Rates, RowKey
@@ -19,7 +19,7 @@ from appliance.status.rows import LinkRow
 from bus.events import Event
 from bus.hub import Hub, LinkView
 from bus.ledger import Account
-from bus.reasons import troubles
+from bus.reasons import AMISS, troubles
 from bus.vacancy import NO_DEVICE
 from bus.watch.watched import WatchedHub
 
@@ -27,6 +27,7 @@ log = logging.getLogger("buscoupler.events")
 
 K = TypeVar("K")
 T = TypeVar("T")
+Told = tuple[float, Mapping[str, int]]
 
 SCAN_S = 0.25
 KEPT = 256  # events, for whoever asks later
@@ -65,7 +66,9 @@ class Monitor:
         self._downs = Downs()
         self._loops: dict[str, int] = {}
         self._drops: dict[str, tuple[float, dict[str, int]]] = {}
-        self._recent: dict[str, tuple[float, Mapping[str, int]]] = {}
+        self._rejects: dict[str, dict[str, int]] = {}
+        self._recent: dict[str, Told] = {}
+        self._rejected: dict[str, Told] = {}
         self._waiting: list[bytes] = []
 
     def record(
@@ -95,6 +98,8 @@ class Monitor:
         counts = _dropped(accounts)
         for name, dropped in counts.items():
             self._scan_drops(name, dropped, now)
+        for name, rejected in _rejected(accounts).items():
+            self._scan_rejects(name, rejected, now)
         self._say(hubs, counts)
 
     def _say(self, hubs: list[Hub], before: dict[str, dict[str, int]]) -> None:
@@ -170,12 +175,21 @@ class Monitor:
         hub = next((hub for hub in self.accounts if name.startswith(f"{hub}/")), "")
         return Labels(self._watched.rows()).source(hub, name.removeprefix(f"{hub}/"))
 
+    def _scan_rejects(self, name: str, counts: Mapping[str, int], now: float) -> None:
+        """Note new rejects by which somebody should look; a link that began anew counts from 0 again."""
+        amiss = {word: count for word, count in counts.items() if word in AMISS}
+        new = Counter(amiss) - Counter(self._rejects.get(name, {}))
+        self._rejects[name] = amiss
+        if new:
+            self._rejected[name] = now, dict(new)
+
     def concerns(self, now: float) -> Iterator[Concern]:
         """Yield what is wrong with links and buses at the last scan, or was within the last minute."""
         yield from of_links(self._watched.rows(), self._downs.lasting(now))
         yield from of_loops(self._watched.hubs())
-        self._recent = {name: one for name, one in self._recent.items() if now - one[0] < RECENT_S}
+        self._recent, self._rejected = _since(self._recent, now), _since(self._rejected, now)
         yield from of_drops(self._recent, now)
+        yield from of_rejects(self._rejected, now)
 
 
 def _words(counts: Mapping[str, int]) -> dict[str, int]:
@@ -186,6 +200,17 @@ def _dropped(accounts: Mapping[str, Mapping[str, Account]]) -> dict[str, dict[st
     """Return the drops of all links so far by reason, by the names of hub and link."""
     rows = ((hub, *one) for hub, links in accounts.items() for one in links.items())
     return {f"{hub}/{link}": account.stats.dropped for hub, link, account in rows}
+
+
+def _rejected(accounts: Mapping[str, Mapping[str, Account]]) -> dict[str, dict[str, int]]:
+    """Return the rejects of links that have any, as `_dropped`."""
+    rows = ((hub, *one) for hub, links in accounts.items() for one in links.items())
+    return {f"{hub}/{link}": account.stats.rejected for hub, link, account in rows if account.stats.rejected}
+
+
+def _since(told: Mapping[str, Told], now: float) -> dict[str, Told]:
+    """Return what was noted within the last minute."""
+    return {name: one for name, one in told.items() if now - one[0] < RECENT_S}
 
 
 def _keep(known: dict[K, T], here: Iterable[K]) -> None:

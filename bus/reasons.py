@@ -105,7 +105,7 @@ DROPPED: Final = (
     Reason("fill failed", "trouble", "dbc: the function that fills a signal failed; the link says how"),
     Reason("address lost", "trouble", "dbc: another node of J1939 has taken the address"),
     Reason("failed", "trouble", "a service on the bus has a defect: the log has the error"),
-    Reason("refused", "trouble", "NNG, the kernel or a collector did not accept the message"),
+    Reason("refused", "trouble", "NNG, the kernel, a collector or an outlet did not accept the message"),
 )
 """The reasons of dropped messages. The kernel may add its own words."""
 
@@ -140,9 +140,13 @@ REJECTED: Final = (
     Reason("replayed", "trouble", "a trunk with keys on a shared wire: the message was said before"),
     Reason("clock", "trouble", "a trunk with keys on a shared wire: the sender's clock is far from ours"),
     Reason("signed", "trouble", "a trunk or broker without keys: the peer signs what it sends"),
+    Reason("error frame", "trouble", "CAN, where the adapter's error frames say no more: a frame failed"),
     Reason("tokens", "trouble", "with `prefix` the frame would have more than 255 tokens"),
 )
 """The reasons of rejected input; of trouble, only that of keys. Formats have more (docs/wire)."""
+
+AMISS: Final = frozenset({"unsigned", "forged", "replayed", "clock", "signed", "error frame", "overrun"})
+"""Reasons of rejected input by which somebody should look: a setting or a wire is wrong, not a message."""
 
 _KINDS: Final[dict[str, Kind]] = {reason.word: reason.kind for reason in (*REJECTED, *DROPPED)}
 

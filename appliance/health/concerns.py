@@ -7,13 +7,15 @@ from appliance.status.health import Concern, Word
 from appliance.status.rows import LinkRow
 from appliance.status.silent import HEARD_MS
 from appliance.status.view import ShownPart
-from appliance.status.words import counted
+from appliance.status.words import TROUBLE_MS, counted
 from bus.hub import Hub, LinkView
 from bus.machine.lasting import ending
 from bus.watch.watched import WatchedHub
 
 if TYPE_CHECKING:  # most gateways have neither, and start faster without
     from bus.leases.candidacy import Candidacy
+    from bus.leases.candidate import Reach
+    from bus.tmq.wire import Address
     from devices.tap.recorder import Recorder
 
 RECENT_S: Final = 60.0
@@ -51,6 +53,13 @@ def of_drops(drops: Mapping[str, tuple[float, Mapping[str, int]]], now_s: float)
             yield Concern("degraded", name, f"messages were dropped: {counted(counts)}")
 
 
+def of_rejects(rejects: Mapping[str, tuple[float, Mapping[str, int]]], now_s: float) -> Iterator[Concern]:
+    """Yield links that rejected input of reasons `AMISS` within the last `RECENT_S`, as `of_drops`."""
+    for name, (at_s, counts) in rejects.items():
+        if now_s - at_s < RECENT_S:
+            yield Concern("degraded", name, f"input was rejected: {counted(counts)}")
+
+
 def of_loops(hubs: Iterable[Hub]) -> Iterator[Concern]:
     """Yield each hub that has cut pipes, because what it sent came back by them."""
     for hub in hubs:
@@ -81,6 +90,20 @@ def _of_role(candidacy: "Candidacy") -> Iterator[Concern]:
 def _of_recorder(recorder: "Recorder") -> Iterator[Concern]:
     if recorder.state == "waiting":
         yield Concern("trouble", f"tap {recorder.name}", recorder.fault or "does not record")
+
+
+def of_brokers(parts: Iterable[ShownPart]) -> Iterator[Concern]:
+    """Yield the brokers that do not answer this gateway: trouble if a bridge hears none, for then nothing is
+    taken over."""
+    away: dict[Address, Reach] = {}
+    word: Word = "degraded"
+    for candidacy in (part.candidacy for part in parts if part.candidacy is not None):
+        away.update(candidacy.away(TROUBLE_MS / 1000))
+        if not any(view.reach == "up" for view in candidacy.candidate.views):
+            word = "trouble"
+    for (host, port), reach in away.items():
+        why = "it refuses connections" if reach == "refused" else "it cannot be reached"
+        yield Concern(word, f"broker {host}:{port}", f"no answer: {why}")
 
 
 def of_claims(ages_ms: Mapping[str, int], gateway: str) -> Iterator[Concern]:

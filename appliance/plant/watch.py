@@ -23,7 +23,9 @@ Ask = Callable[[str, Sequence[str], Sequence[Place]], Awaitable[dict[str, Heard]
 
 
 class PlantWatch:
-    """The knowledge that this gateway has of the others. `record` makes an event when the word for the plant changes.
+    """The knowledge that this gateway has of the others.
+
+    `record` makes an event when the word for the plant changes.
 
     A gateway that does not answer once keeps its last answer until the next look.
     """

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from bridges.simulate import CanWire, SerialLine
+from bridges.simulate import CanWire, SerialLine, SimulationError
 from bridges.simulate.can import CanPort
 from bridges.simulate.uart import SerialEnd
 from bus.hub import Hub, Link, Pipe
@@ -14,6 +14,7 @@ from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import take_apart
 from bus.wire.frame import PUB, pack, unpack
 
+_WAIT = "let time pass between messages (wait)"
 _KEPT = 65_536  # messages that nobody has asked for; then the oldest go, and are counted
 
 
@@ -39,6 +40,7 @@ class Member:
         self._on_heard()
 
     def say(self, message: Message) -> None:
+        """Send a message. Raises `SimulationError` if there is no room for it, and `FrameError` as `pack`."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -108,7 +110,12 @@ class ByteMember(Member):
             self._loop.remove_reader(self._socket)
 
     def say(self, message: Message) -> None:
-        self._socket.send(message.data)
+        try:
+            whole = self._socket.send(message.data) == len(message.data)
+        except BlockingIOError:
+            whole = False
+        if not whole:
+            raise SimulationError(f"the line has no room for {len(message.data)} bytes more: {_WAIT}")
 
     def close(self) -> None:
         self._loop.remove_reader(self._socket)

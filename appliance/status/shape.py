@@ -104,6 +104,10 @@ _TRANSIT = {
     "hub": _TEXT, "one": _TEXT, "other": _TEXT, "bounds_s": [_REAL], "counts": [_NUMBER], "sum_s": _REAL,
 }  # fmt: skip
 
+_ALARM = {
+    "alarm": _TEXT, "severity": _TEXT, "text": _TEXT, "judges": [_TEXT], "leads": _YES, "number": _NUMBER,
+    "stage": _TEXT, "of": _TEXT, "since_ns": _NUMBER, "cause": _TEXT, "by": _TEXT, "told": [_TEXT],
+}  # fmt: skip
 _REASON = {"word": _TEXT, "source": _TEXT, "text": _TEXT}
 _PLANT_ROLE = {
     "bridge": _TEXT, "role": _TEXT, "ready": _YES, "epoch": _NUMBER, "holder": _TEXT, "lease": Maybe(_TEXT),
@@ -153,6 +157,13 @@ KEYS: Final[Mapping[str, Key]] = {
         Maybe(_PLANT),
         "what this gateway knows of all gateways, if there are others ([plant](#the-plant)): a verdict like "
         "`health`, and of each its `state` (`answers`, `claims`, `silent`, `unknown`) and what it says",
+    ),
+    "alarms": Key(
+        Maybe([_ALARM]),
+        "each [alarm](alarms.md) that is watched here, `of` each pattern or link for which it was raised "
+        "once: its `stage` (`raised`, `acknowledged`, `cleared`; `normal` if it never was), `number` of "
+        "times raised, `by` whom the stage is, `told` (outlets that told people), its `judges` (gateways), "
+        "and whether this one `leads` them",
     ),
     "parts": Key(
         [_PART],

@@ -37,6 +37,16 @@ class Plant(Protocol):
         """Return the marks that other gateways have said of their own things in the picture."""
 
 
+Acknowledge = Callable[[str, str, str], list[str]]
+"""A function that acknowledges an alarm by name: what of it ("" for all), and by whom. It returns what was
+raised, and raises KeyError for an alarm that is not there."""
+
+
+def no_alarms(name: str, of: str, by: str) -> list[str]:
+    """Raise KeyError: a process without a topology has none."""
+    raise KeyError(name)
+
+
 class Beside(NamedTuple):
     """The role of a bridge that all its gateways forward at once.
 
@@ -106,7 +116,8 @@ class Around(NamedTuple):
 class Sampled(NamedTuple):
     """The results of watching a process: its last events, the rates of links, and transit times.
 
-    `down_ms` says of links that are not up how long that is so. `health` is None if nobody judges it.
+    `down_ms` says of links that are not up how long that is so. `health` is None if nobody judges it, and
+    `alarms` are rows as of a status.
     """
 
     events: Sequence[Event] = ()
@@ -114,6 +125,7 @@ class Sampled(NamedTuple):
     transit: Sequence[Mapping[str, Any]] = ()
     down_ms: Mapping[RowKey, int] = {}
     health: Health | None = None
+    alarms: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,3 +146,4 @@ class View:
     sampled: Callable[[], Sampled] = Sampled
     curves: Curves = no_curves
     plant: Plant | None = None
+    acknowledge: Acknowledge = no_alarms

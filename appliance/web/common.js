@@ -6,7 +6,8 @@ const byId = (id) => document.getElementById(id);
 const set = (element, text) => { if (element.textContent !== text) element.textContent = text; };
 const attribute = (element, name, value) => { if (element.getAttribute(name) !== value) element.setAttribute(name, value); };
 const SIGNS = { ok: "●", ready: "◐", wait: "◌", bad: "▲", idle: "○" };
-const STATES = { "": "idle", ok: "ok", up: "ok", opening: "wait", active: "ok", standby: "ready", degraded: "wait" };
+const STATES = { "": "idle", ok: "ok", up: "ok", opening: "wait", active: "ok", standby: "ready", degraded: "wait",
+  normal: "ok", acknowledged: "wait", cleared: "idle" };
 const stateOf = (word) => STATES[word] ?? (/not ready|settling|opening|warning|passive/.test(word) ? "wait" : "bad");
 
 // ---- times: as the log of the gateway has them, in its zone. `zone_s` is its offset from UTC.
@@ -49,6 +50,7 @@ function write(cell, value) {
   set(cell.firstChild, shown.text);
   if (shown.state) { attribute(cell, "data-state", shown.state); attribute(cell, "class", "state"); }
   if (shown.time) attribute(cell, "class", "time");
+  if ("act" in shown) button(cell, shown.act);  // of the page that has such cells
   if ("note" in shown) {
     if (!cell.firstChild.nextSibling) cell.append(document.createElement("small"));
     set(cell.lastChild, shown.note);

@@ -4,6 +4,8 @@
 // ---- tables: the cells of each row
 const COLUMNS = {
   roles: (r) => [r.bridge, marked(r.role), r.holder, r.epoch, r.takeovers, r.cause],
+  alarms: (r) => [marked(r.stage), r.alarm, r.of, { text: r.text || r.cause, note: r.text ? r.cause : "" },
+    r.since_ms === null ? "" : age(r.since_ms), r.by, r.told, { text: "", act: r.stage === "raised" ? r : null }],
   reasons: (r) => [marked(r.word), r.source, r.text],
   silent: (r) => [r[0], r[1]],
   rows: (r) => [r.hub, { text: r.link, note: r.fault }, marked(r.state), r.peers, r.in, r.out, r.queued, r.dropped, r.filtered],
@@ -13,6 +15,34 @@ const COLUMNS = {
   services: (r) => [r.name, r.at, r.counts, r.refused],
   events: (r) => [{ text: r.time, time: true }, r.kind, r.source, r.cause],
 };
+
+// ---- alarms: who acknowledges shows a token of their own, which is kept no longer than the page
+function button(cell, row) {
+  let one = cell.querySelector("button");
+  if (!one) {
+    one = document.createElement("button");
+    one.type = "button";
+    set(one, "Acknowledge");
+    one.addEventListener("click", () => acknowledge(one.dataset.alarm, one.dataset.of));
+    cell.append(one);
+  }
+  one.hidden = !row;
+  if (!row) return;
+  attribute(one, "data-alarm", row.alarm);
+  attribute(one, "data-of", row.of);
+  attribute(one, "aria-label", `Acknowledge ${row.alarm} of ${row.of}`);
+}
+
+async function acknowledge(alarm, of) {
+  const token = byId("ack-token").value.trim();
+  if (!token) { set(byId("ack-said"), "First write your token here."); byId("ack-token").focus(); return; }
+  try {
+    const answer = await fetch(`alarms/${encodeURIComponent(alarm)}/ack?of=${encodeURIComponent(of)}`,
+      { method: "POST", headers: { Authorization: `Bearer ${token}` } });
+    set(byId("ack-said"), answer.ok ? `${alarm} is acknowledged.` : `Not acknowledged: ${(await answer.text()).trim()}`);
+  } catch { set(byId("ack-said"), "Not acknowledged: no connection."); }
+}
+
 // ---- what a screen reader is told: roles and links that change, no more than once in three seconds
 let before = null, waiting = [], telling = 0;
 
@@ -56,7 +86,7 @@ function show() {
   if (status.plant.word) { attribute(byId("plant"), "data-state", stateOf(status.plant.word)); set(byId("plant"), `Plant: ${SIGNS[stateOf(status.plant.word)]} ${status.plant.word}`); attribute(byId("plant"), "title", status.plant.line); }
   if (status.drawn !== drawn && status.drawn) draw(status.drawn);
   for (const [id, mark] of Object.entries(status.marks)) mark_(id, mark);
-  for (const name of ["reasons", "roles", "rows", "drops", "values", "taps", "services", "events"]) fill(name, status[name]);
+  for (const name of ["reasons", "alarms", "roles", "rows", "drops", "values", "taps", "services", "events"]) fill(name, status[name]);
   fill("silent", Object.entries(status.silent));
   set(byId("more-rows"), status.more_rows ? `and ${status.more_rows} quiet links more: see status.json` : "");
   set(byId("more-values"), status.more_values ? `and ${status.more_values} more patterns of devices` : "");

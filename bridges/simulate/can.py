@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from bridges.media.can.link import CanLink
 from bridges.media.can.medium import Can
 from bridges.media.can.spoken import CanSpoken
-from bridges.simulate.loop import Bell
+from bridges.simulate.loop import Bell, SimulationError
 from bridges.simulate.wire import Faults, Path, Wire, WireEnd, settings, trouble
 
 if TYPE_CHECKING:
@@ -274,13 +274,20 @@ class SimulatedCanBus(Bell):
         self.port.put(copy.copy(msg))
 
     def say(self, identifier: int, data: bytes) -> None:
-        """Queue a data frame: extended above 0x7FF, FD above 8 bytes. Raises `ValueError`, and as `send`."""
-        from can import Message
+        """Queue a data frame: extended above 0x7FF, FD above 8 bytes.
+
+        Raises ValueError for a frame that cannot be, and `SimulationError` if the controller takes none.
+        """
+        from can import CanOperationError, Message
 
         extended, is_fd = identifier > 0x7FF, len(data) > 8
-        self.send(
-            Message(arbitration_id=identifier, is_extended_id=extended, data=data, is_fd=is_fd, check=True)
+        frame = Message(
+            arbitration_id=identifier, is_extended_id=extended, data=data, is_fd=is_fd, check=True
         )
+        try:
+            self.send(frame)
+        except CanOperationError as error:
+            raise SimulationError(f"{self.port.name}: {error}: let time pass between frames (wait)") from None
 
     def recv(self, timeout: float | None = None) -> "Message | None":
         """Return the next frame that has arrived, or None. Raises `CanOperationError` if unplugged."""

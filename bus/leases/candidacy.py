@@ -2,13 +2,13 @@
 
 import logging
 from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, Protocol
 
 from bus.events import RecordEvent
 from bus.keys import Keyring
-from bus.leases.candidate import Candidate, State
+from bus.leases.candidate import Candidate, Reach, State
 from bus.leases.link import BrokerLink
 from bus.machine.real_time import is_real_time
 from bus.machine.stops import Turns, stopped_s, turns
@@ -225,6 +225,13 @@ class Candidacy:
         elif self.candidate.other_holds:
             self._slept, self._up_s = False, self._now()
             self._set_ready(False, "it slept")
+
+    def away(self, for_s: float) -> Iterator[tuple[Address, Reach]]:
+        """Yield brokers that have not answered for so long, and whether they refuse or are unreachable."""
+        for address, number in self._numbers.items():
+            view = self.candidate.view(number)
+            if view.reach in ("refused", "unreachable") and self._now() - view.since_s >= for_s:
+                yield address, view.reach
 
     @property
     def resigning(self) -> bool:

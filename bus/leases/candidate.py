@@ -82,6 +82,10 @@ class Candidate:
         """The brokers as this candidate sees them."""
         return list(self._views.values())
 
+    def view(self, broker: int) -> BrokerView:
+        """Return a broker as this candidate sees it."""
+        return self._views[broker]
+
     def revise(self, lease_ms: int | None, most_ms: int = 0, order: int | None = None) -> None:
         """Claim leases of another length, and by another place in the list, from the next claim on."""
         self.pace.revise(lease_ms, most_ms)

@@ -186,8 +186,7 @@ class CanPipe(OpenPipe):
         """Evaluate an error frame of SocketCAN. Only count others, whose meaning is not defined."""
         bus = self._bus
         if not self._port.confirms:
-            bus.errors["error frame"] = bus.errors.get("error frame", 0) + 1
-            return
+            return self.stats.reject("error frame")
         overflows, before = bus.rx_overflows, bus.state
         changed = bus.feed(frame[0] & IDENTIFIER, frame[1])
         if bus.rx_overflows > overflows:

@@ -13,6 +13,7 @@ def test_the_version_is_fixed_and_what_may_be_missing_is_not_required() -> None:
     made = schema()
     assert made["properties"]["version"] == {"const": 2}
     assert set(KEYS) - set(made["required"]) == {
+        "alarms",
         "certificates",
         "drawing",
         "health",

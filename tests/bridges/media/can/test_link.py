@@ -301,7 +301,7 @@ async def test_an_interface_that_tells_no_state() -> None:
         assert link.condition == "unknown"
         with can.Bus(interface="virtual", channel=link.options.channel, ignore_config=True) as tap:
             tap.send(can.Message(is_error_frame=True, arbitration_id=0x40))
-        await until(lambda: link.bus.errors == {"error frame": 1})
+        await until(lambda: link.stats.rejected == {"error frame": 1})
         assert link.condition == "unknown", "only SocketCAN's error frames mean something laid down"
 
 
