@@ -13,6 +13,7 @@ from appliance.alarms.asking import acknowledge, alarms_sockets
 from appliance.status.client import Status, ask_all, status_sockets
 from appliance.status.terminal import alarms as lines_of
 from appliance.status.terminal import printable
+from bus.errors import words_of
 
 _ANSWER_S = 5.0
 
@@ -59,7 +60,7 @@ def _statuses(directory: Path | None) -> Iterator[Status]:
         if isinstance(found, dict):
             yield found
         else:
-            _complain(f"{path}: no answer: {found}")
+            _complain(f"{path}: no answer: {words_of(found)}")
 
 
 def _ack(options: argparse.Namespace) -> int:
@@ -68,7 +69,7 @@ def _ack(options: argparse.Namespace) -> int:
         try:
             found = acknowledge(path, options.name, options.of, by, _ANSWER_S)
         except (OSError, ValueError) as error:
-            _complain(f"{path}: no answer: {error}")
+            _complain(f"{path}: no answer: {words_of(error)}")
             continue
         known, done = known or found is not None, [*done, *(found or ())]
     for of in dict.fromkeys(done):
