@@ -44,6 +44,8 @@ PROGRAMS = {
     "cangen": "can-utils",
     "canplayer": "can-utils",
     "cansend": "can-utils",
+    "iwpan": "wpan-tools",
+    "wpan-hwsim": "wpan-tools",
 }
 """The Debian package of each program that is needed; `make test` installs them. The guest has all but the
 first."""
@@ -56,7 +58,7 @@ MODULES = {
 _DRIVER = "kernel/drivers/net/can/vcan.ko"
 _SHARED = ("virtio_pci", "9pnet_virtio", "9p")
 _BUSES = ("vcan", "can-raw", "kvaser_pci", "i2c-dev", "i2c-i801")
-_LATER = ("i2c-stub", "sch_tbf")
+_LATER = ("i2c-stub", "sch_tbf", "sch_netem", "mac802154_hwsim", "ieee802154_socket")
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 _MACHINE = (
     *("-machine", "q35", "-m", "1G", "-smp", "1", "-nodefaults", "-no-user-config", "-display", "none"),
