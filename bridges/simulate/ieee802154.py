@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 from bridges.media.ieee802154.link import RadioLink
 from bridges.media.ieee802154.medium import Ieee802154
+from bridges.media.ieee802154.radio import SEND_BYTES
 from bridges.simulate.multicast import MulticastEnd, MulticastWire
 from bridges.simulate.wire import Faults, settings
 
@@ -14,7 +15,9 @@ class RadioWire(MulticastWire):
     With `stuck = True`, datagrams are lost without an error. `echoes`: a radio hears itself, too.
     """
 
-    headers_bytes: ClassVar = 6 + 15 + 2 + 20  # preamble, header, FCS, and the pause behind a long frame
+    headers_bytes: ClassVar[int] = 6 + 15 + 2 + 20  # preamble, header, FCS, and the pause behind a long frame
+
+    send_bytes: ClassVar[int] = SEND_BYTES
 
     def __init__(self, seed: int = 0, faults: Faults | None = None, echoes: bool = False) -> None:
         super().__init__(250_000 / 8, 127, seed, faults)

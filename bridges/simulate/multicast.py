@@ -30,7 +30,8 @@ class MulticastWire(Wire):
     are lost without an error.
     """
 
-    headers_bytes: ClassVar = 28 + 38  # IP, UDP, Ethernet with its gap
+    headers_bytes: ClassVar[int] = 28 + 38  # IP, UDP, Ethernet with its gap
+    send_bytes: ClassVar[int] = 0  # of the sending socket, if not as many as there are
 
     def __init__(
         self, rate_bytes_s: float = 12.5e6, mtu: int = 1500, seed: int = 0, faults: Faults | None = None
@@ -144,6 +145,8 @@ class _Sender:
     def __init__(self, end: MulticastEnd, loop: AbstractEventLoop) -> None:
         self._end, self._loop = end, loop
         self._interface, self._program = socket_pair(loop, socket.SOCK_DGRAM)
+        if end.wire.send_bytes:
+            self._program.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, end.wire.send_bytes)
         self._closed = False
         self.go()
 

@@ -26,8 +26,9 @@ _LEVEL, _WANTACK = 0, 0
 _SIOCGIFADDR: Final = 0x8915
 _REQUEST: Final = struct.Struct("=16sH2xiHH12x")
 _TYPE: Final = 804  # ARPHRD_IEEE802154
-_SEND_BYTES, _RECEIVE_BYTES = 4096, 256 * 1024
-"""The driver gets a few datagrams only: what waits there is out of reach of a policy."""
+SEND_BYTES: Final = 4096
+"""The driver gets some ten datagrams only: what waits there is out of reach of a policy."""
+_RECEIVE_BYTES: Final = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ def open_radio(options: Ieee802154) -> Radio:
         everyone = _SHORT.pack(_ALL)
         _call("connect", sock, _ADDRESS.pack(_FAMILY, _SHORT_KIND, options.pan, everyone))
         sock.setsockopt(_LEVEL, _WANTACK, 0)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BYTES)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
         widen(sock, _RECEIVE_BYTES)
         undo.pop_all()
         return Radio(card, watch, RadioSocket(sock))
