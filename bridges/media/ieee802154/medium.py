@@ -57,7 +57,7 @@ class Ieee802154(Medium):
         return f"ieee802154 PAN {self.pan:#06x}"
 
     def needs(self) -> Iterator[Need]:
-        yield Probe("bridges.media.ieee802154.radio:trouble", (self.interface, self.pan))
+        yield Probe("bridges.media.ieee802154.card:trouble", (self.interface, self.pan))
 
     @property
     def shared(self) -> bool:

@@ -2,43 +2,26 @@
 
 import contextlib
 import ctypes
-import errno
-import fcntl
 import os
 import socket
 import struct
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
+from bridges.media.ieee802154.card import FAMILY, Card, find, make_socket
 from bridges.media.ieee802154.medium import Ieee802154
 from bridges.media.multicast.interfaces import Watch
-from bus.errors import words_of
 from bus.transports.inlet import Held, held_by, widen
 
 # The kernel's interface (linux/socket.h, net/af_ieee802154.h, linux/sockios.h), which `socket` lacks.
-_FAMILY: Final = 36
 _ADDRESS: Final = struct.Struct("=H2xiH8s2x")  # family, kind, PAN, address: a long one as people write it
 _SHORT: Final = struct.Struct("=H6x")
 _SHORT_KIND, _LONG_KIND = 2, 3
 _ALL: Final = 0xFFFF
 _LEVEL, _WANTACK = 0, 0
-_SIOCGIFADDR: Final = 0x8915
-_REQUEST: Final = struct.Struct("=16sH2xiHH12x")
-_TYPE: Final = 804  # ARPHRD_IEEE802154
 SEND_BYTES: Final = 4096
 """The driver gets some ten datagrams only: what waits there is out of reach of a policy."""
 _RECEIVE_BYTES: Final = 256 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """The network interface of a radio: `address` is its long one, 16 hex digits."""
-
-    index: int
-    name: str
-    mtu: int
-    address: str
 
 
 class RadioSocket:
@@ -116,12 +99,12 @@ def open_radio(options: Ieee802154) -> Radio:
     with contextlib.ExitStack() as undo:
         watch = Watch()  # first, so that no later change is missed
         undo.callback(watch.close)
-        sock = _socket()
+        sock = make_socket()
         undo.callback(sock.close)
         card = find(options.interface, options.pan, sock)
-        _call("bind", sock, _ADDRESS.pack(_FAMILY, _LONG_KIND, options.pan, bytes.fromhex(card.address)))
+        _call("bind", sock, _ADDRESS.pack(FAMILY, _LONG_KIND, options.pan, bytes.fromhex(card.address)))
         everyone = _SHORT.pack(_ALL)
-        _call("connect", sock, _ADDRESS.pack(_FAMILY, _SHORT_KIND, options.pan, everyone))
+        _call("connect", sock, _ADDRESS.pack(FAMILY, _SHORT_KIND, options.pan, everyone))
         sock.setsockopt(_LEVEL, _WANTACK, 0)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
         widen(sock, _RECEIVE_BYTES)
@@ -129,60 +112,8 @@ def open_radio(options: Ieee802154) -> Radio:
         return Radio(card, watch, RadioSocket(sock))
 
 
-def _socket() -> socket.socket:
-    try:
-        return socket.socket(_FAMILY, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK, 0)
-    except OSError as error:
-        if error.errno == errno.EAFNOSUPPORT:
-            raise OSError("the kernel has no sockets of IEEE 802.15.4: modprobe ieee802154_socket") from error
-        raise
-
-
 def _call(name: str, sock: socket.socket, address: bytes) -> None:
     """Call `bind` or `connect` of libc, as Python's do not know the family. Raises OSError."""
     if getattr(ctypes.CDLL(None, use_errno=True), name)(sock.fileno(), address, len(address)):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
-
-
-def find(name: str, pan: int, sock: socket.socket) -> Card:
-    """Find the radio with this interface, and check that it is up in this PAN. Raises OSError."""
-    folder = Path("/sys/class/net") / name
-    if not folder.exists():
-        raise OSError(f"no interface {name}: run iwpan dev to see the radios that there are")
-    if int(_read(folder / "type")) != _TYPE:
-        raise OSError(f"{name} is no radio of IEEE 802.15.4: run iwpan dev to see those that there are")
-    if not int(_read(folder / "flags"), 16) & 1:
-        raise OSError(f"{name} is down: run ip link set {name} up")
-    _check_pan(name, pan, sock)
-    address = _read(folder / "address").replace(":", "")
-    return Card(int(_read(folder / "ifindex")), name, int(_read(folder / "mtu")), address)
-
-
-def _read(path: Path) -> str:
-    return path.read_text().strip()
-
-
-def _check_pan(name: str, pan: int, sock: socket.socket) -> None:
-    """Raise OSError if the interface is in another PAN, or in none: then it would hear nobody."""
-    request = bytearray(_REQUEST.pack(name.encode(), _FAMILY, 0, 0, 0))
-    do = f"run iwpan dev {name} set pan_id {pan:#06x}, and set short_addr, while it is down"
-    try:
-        fcntl.ioctl(sock, _SIOCGIFADDR, request)
-    except OSError as error:
-        if error.errno == errno.EADDRNOTAVAIL:
-            raise OSError(f"{name} has no PAN or no short address: {do}") from error
-        raise
-    found = _REQUEST.unpack(request)[3]
-    if found != pan:
-        raise OSError(f"{name} is in PAN {found:#06x}, not {pan:#06x}: {do}")
-
-
-def trouble(name: str, pan: int) -> str:
-    """Return why a radio cannot be used now, and what to do; "" if it can."""
-    try:
-        with contextlib.closing(_socket()) as sock:
-            find(name, pan, sock)
-    except OSError as error:
-        return words_of(error)
-    return ""

@@ -3,7 +3,6 @@
 import ctypes
 import os
 import subprocess
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import cache
@@ -44,23 +43,9 @@ def join(name: str, pan: int = PAN) -> None:
     ip("link", "set", name, "up")
 
 
-def radio_link(name: str, **settings: int) -> RadioLink:
+def radio_link(name: str) -> RadioLink:
     """Return a link on a radio, not yet open."""
-    return RadioLink(Ieee802154(interface=name, pan=PAN, **settings), retry_min_s=0.05, retry_max_s=0.2)
-
-
-def move(radio: str, name: str) -> None:
-    """Move a radio into a network namespace. iwpan 0.9 does not find one by its name."""
-    holder = subprocess.Popen(["ip", "netns", "exec", name, "sleep", "60"])
-    try:
-        there, own = Path(f"/proc/{holder.pid}/ns/net"), Path("/proc/self/ns/net").readlink()
-        until_s = time.monotonic() + PATIENCE_S
-        while there.readlink() == own and time.monotonic() < until_s:
-            time.sleep(0.01)
-        run("iwpan", "phy", radio, "set", "netns", str(holder.pid))
-    finally:
-        holder.kill()
-        holder.wait()
+    return RadioLink(Ieee802154(interface=name, pan=PAN), retry_min_s=0.05, retry_max_s=0.2)
 
 
 def in_namespace(name: str, call: Callable[[], T]) -> T:
@@ -68,7 +53,7 @@ def in_namespace(name: str, call: Callable[[], T]) -> T:
     done = Future[T]()
 
     def inside() -> None:
-        descriptor = os.open(Path("/var/run/netns") / name, os.O_RDONLY)
+        descriptor = os.open(Path("/run/netns") / name, os.O_RDONLY)
         assert ctypes.CDLL(None).setns(descriptor, _NEW_NET) == 0
         os.close(descriptor)
         try:

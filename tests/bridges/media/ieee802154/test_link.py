@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from bridges.bridge import Bridge
+from bridges.media.ieee802154.card import trouble
 from bridges.media.ieee802154.link import RadioLink
 from bridges.media.ieee802154.medium import Ieee802154
 from bridges.media.ieee802154.pipe import lost
-from bridges.media.ieee802154.radio import trouble
 from bridges.media.rtnetlink import RUNNING, UP, LinkNews
 from bridges.media.shedding import Shed
 from bridges.policy import Policy
