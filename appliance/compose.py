@@ -6,6 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from appliance.alarms.keeping import FileKeeper, Keeper, state_path
+from appliance.alarms.outlets.making import outlet_of
+from appliance.alarms.telling import MakeOutlet
+from appliance.alarms.watch import AlarmWatch
 from appliance.health.concerns import of_brokers, of_certificates, of_claims, of_parts
 from appliance.health.watch import HealthWatch
 from appliance.history.recording import Recording
@@ -54,7 +58,8 @@ class Appliance:
     """The parts of a gateway that this process runs; only the parts named in `only`, if it is not empty.
 
     With `only`, buses also listen on local sockets in `sockets`, where bridges in other processes
-    of the gateway meet them. `clock` is the loop's, in seconds, where time is simulated.
+    of the gateway meet them. `clock` is the loop's, in seconds, where time is simulated. `keeper` has the
+    states of alarms over a restart, by default a file, and `make_outlet` makes what tells people of them.
     Raises `TopologyError` for a part that is not there.
     """
 
@@ -64,11 +69,17 @@ class Appliance:
         only: Collection[str] = (),
         sockets: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
+        keeper: Keeper | None = None,
+        make_outlet: MakeOutlet = outlet_of,
     ) -> None:
         self.gateway, self.resolved = resolved.gateway, resolved
         self._only = frozenset(only)
         self.monitor = Monitor(self.gateway, self)
         self.health, self._recording = HealthWatch(self.monitor.record), Recording()
+        kept = keeper or FileKeeper(state_path(resolved.topology.name, self.gateway, self._only))
+        self.alarms = AlarmWatch(self.gateway, self.monitor.record, kept, make_outlet)
+        if resolved.alarms.alarms:
+            self.alarms.load()
         self._site = Site(self.gateway, sockets if only else None, self.monitor.record, clock)
         self.parts = Builder(resolved, self._site, self._only, {}).build().parts
         self._failed: frozenset[str] = frozenset()
@@ -113,8 +124,15 @@ class Appliance:
         except BaseException:
             self.close()
             raise
+        self._watch_alarms()
         self._show()
         self._scan()
+
+    def _watch_alarms(self) -> None:
+        """Watch the alarms of the topology, in the parts as they are now."""
+        assert self._loop is not None
+        names, resolved = table_of(tuple(self.names)), self.resolved
+        self.alarms.follow(resolved.alarms, names, resolved.quantities, self.parts, self._loop)
 
     def _settle_budget(self) -> None:
         """Bound what this process holds for its peers, and whom it keeps connected, as the topology says."""
@@ -132,6 +150,7 @@ class Appliance:
         now_s = self._loop.time()
         self.health.look(now_s, lambda: self._concerns(now_s))
         self.monitor.scan(now_s)
+        self.alarms.look(now_s, self.rows, self.monitor.rates.now, self.monitor.accounts)
         self._transit.sample(self.hubs(), self._loop)
         if self.page.url:
             self._record(now_s)
@@ -159,6 +178,7 @@ class Appliance:
     def _concerns(self, now_s: float) -> Iterator[Concern]:
         """Yield what is wrong now, in this process and with the gateways that brokers here have heard."""
         yield from self.monitor.concerns(now_s)
+        yield from self.alarms.concerns()
         yield from of_brokers(self.parts.values())
         yield from of_parts(self.parts.values())
         yield from of_certificates(self.resolved.lasting, time.time())
@@ -172,12 +192,14 @@ class Appliance:
         self._unpublished.listen(False)
         self._transit.close()
         self.page.close()
+        self.alarms.close()
         self._publisher.close()
         for part in reversed(self.parts.values()):
             part.close()
 
     def hubs(self) -> Iterable[Hub]:
-        return [*(hub for part in self.parts.values() for hub in part.hubs), *self._publisher.hubs]
+        hubs = (hub for part in self.parts.values() for hub in part.hubs)
+        return [*hubs, *self._publisher.hubs, *self.alarms.hubs]
 
     def say(self, events: list[bytes]) -> bool:
         """Publish these events, and the lines of the log that wait. Return whether there was anything."""
@@ -193,11 +215,12 @@ class Appliance:
 
     def rows(self) -> list[LinkRow]:
         """Return the rows of all links in a status."""
-        return [row for part in self.parts.values() for row in part.rows]
+        return [*(row for part in self.parts.values() for row in part.rows), *self.alarms.rows]
 
     def watched_links(self) -> list[LinkRow]:
         """Return the links to media, and the devices. Those of a bus only log: their peers come and go."""
-        return [*(row for part in self.parts.values() for row in part.watched), *self.page.watched]
+        watched = (row for part in self.parts.values() for row in part.watched)
+        return [*watched, *self.page.watched, *self.alarms.rows]
 
     def _picture(self) -> dict[str, Any]:
         """Return the picture of the topology, drawn at the first request."""
@@ -214,17 +237,21 @@ class Appliance:
             started_ns=self._started_ns,
             parts=lambda: self.parts.values(),
             besides=lambda: Besides(
-                [*self._publisher.hubs, *self.page.hubs], self.page.rows, services=(self.page,)
+                [*self._publisher.hubs, *self.page.hubs, *self.alarms.hubs],
+                [*self.page.rows, *self.alarms.rows],
+                services=(self.page,),
             ),
             around=self._around,
             sampled=self._sampled,
             curves=self._recording.picked,
+            acknowledge=self.alarms.acknowledge,
         )
 
     def _sampled(self) -> Sampled:
         monitor = self.monitor
         transit = self._transit.as_records()
-        return Sampled(monitor.events, monitor.rates.now, transit, monitor.down_ms, self.health.now)
+        alarms = self.alarms.records()
+        return Sampled(monitor.events, monitor.rates.now, transit, monitor.down_ms, self.health.now, alarms)
 
     def _around(self, claims: Mapping[str, int]) -> Around:
         gateways = {name: gateway.address for name, gateway in self.topology.gateways.items()}
@@ -270,6 +297,7 @@ class Appliance:
         self._show()
         failed = built.open(self._loop)
         self._failed = frozenset(change.part for change in failed)
+        self._watch_alarms()
         self._publish()
         self._listen()
         broken = {(change.part, change.end) for change in failed}

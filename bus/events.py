@@ -15,6 +15,7 @@ KINDS: Final[Mapping[str, str]] = {
     "takeover": "a candidate began to forward",
     "late": "a gateway lost its lease without a fault: it was late or stopped, not dead",
     "health": "the health of a gateway has another word: `ok`, `degraded` or `trouble`",
+    "alarm": "an alarm was raised, acknowledged or cleared",
     "drop": "messages were dropped that nobody intended, by reason",
 }
 """The kinds of events that gateways publish. Programs may publish events of other kinds: any text."""

@@ -15,6 +15,8 @@ from bus.wire.identifier import identifier_word, is_identifier
 from bus.wire.notation import names_in, names_in_or_none, written
 from bus.wire.pattern import hexadecimal, token
 
+ALARM: Final = "buscoupler/alarm"
+"""The pattern on which gateways announce alarms."""
 RESERVED: Final = (
     *events.WORD.split("/"),
     *events.KINDS,
@@ -26,7 +28,8 @@ RESERVED: Final = (
     "traffic",
     "alert",
 )
-"""The names that the product itself sends on: events, logs, last values, canaries, test traffic, alerts."""
+"""The names that the product itself sends on: events (also alarms), logs, last values, canaries, test
+traffic, alerts."""
 
 IDENTIFIERS: Final = "/0x"
 _COMMENT: Final = re.compile(r"(^|\s)#.*$")

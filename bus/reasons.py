@@ -105,7 +105,7 @@ DROPPED: Final = (
     Reason("fill failed", "trouble", "dbc: the function that fills a signal failed; the link says how"),
     Reason("address lost", "trouble", "dbc: another node of J1939 has taken the address"),
     Reason("failed", "trouble", "a service on the bus has a defect: the log has the error"),
-    Reason("refused", "trouble", "NNG, the kernel or a collector did not accept the message"),
+    Reason("refused", "trouble", "NNG, the kernel, a collector or an outlet did not accept the message"),
 )
 """The reasons of dropped messages. The kernel may add its own words."""
 

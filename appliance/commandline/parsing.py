@@ -4,12 +4,13 @@ import argparse
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from appliance.commandline.meant import MEANT, TOLD
 from appliance.log.formats import FORMATS
 from bus.text import closest, nearest, plain
 
+DATA: Final = "--data"
 _LIKE = 0.6  # of an option; the usage beside the error lists them all
 
 
@@ -63,7 +64,12 @@ class Parser(argparse.ArgumentParser):
             if word.startswith("--"):
                 self._check_option(word.partition("=")[0])
         found, rest = super().parse_known_args(args, namespace)
-        return found, self._placed(found, rest)
+        rest = self._placed(found, rest)
+        if rest and self._subparsers is None:
+            has_data = DATA in self._option_string_actions and not rest[0].startswith("-")
+            hint = f"; did you mean {DATA} {rest[0]}?" if has_data else ""
+            self.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
+        return found, rest
 
     def _placed(self, found: argparse.Namespace, rest: list[str]) -> list[str]:
         """Assign words behind an option to optional arguments that are still missing, as Python 3.13 does."""

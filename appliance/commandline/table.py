@@ -241,6 +241,17 @@ COMMANDS: Final = {
         ("buscoupler top", "buscoupler top http://10.0.0.11:9943 --once"),
         "nothing runs, or a status page does not answer",
     ),
+    "alarms": Command(
+        f"{_IN}.alarms",
+        "alarms.md",
+        "show the alarms of running gateways, acknowledge one, make rules of them",
+        (
+            "buscoupler alarms",
+            "buscoupler alarms ack fridge-warm",
+            "buscoupler alarms rules plant.yaml > alarms.rules.yml",
+        ),
+        "an alarm is raised, or no gateway has one; with ack, nothing was to be acknowledged",
+    ),
     "key": Command(
         f"{_IN}.key",
         "security.md",

@@ -4,6 +4,6 @@ Topologies: `run`, `reload`, `check`, `diff`, `show`, `explain`, `create`, `sche
 `rollback` over SSH; `simulate` in virtual time; `install` and `uninstall` for systemd. Services:
 `device`, `broker`, `syndicate`, `catalog`, `demo`. Nodes of a catalog: `service`, `client`. Test traffic:
 `send`, `recv`, `traffic`. To look into what is there: `find`, `top`, `monitor`, `values`, `query`,
-`tokens`, `capture`, `journal`, and `pipeline` with all jobs. Keys: `key`, `cert`. The shell:
+`tokens`, `capture`, `journal`, `alarms`, and `pipeline` with all jobs. Keys: `key`, `cert`. The shell:
 `completion`.
 """

@@ -15,6 +15,7 @@ from appliance.local.asking import owner_of
 from appliance.local.places import is_ours, no_process_text, user_of
 from appliance.reload.client import reload, reload_sockets
 from appliance.reload.outcome import Outcome, Request
+from bus.errors import words_of
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
                 outcome = reload(path, request, limit_s)
         except (OSError, ValueError) as error:
             silent.append(path)
-            _complain(f"{path}: no answer: {error}")
+            _complain(f"{path}: no answer: {words_of(error)}")
             continue
         if outcome is not None:
             found.append(outcome)

@@ -7,6 +7,7 @@ import signal
 import socket
 from pathlib import Path
 
+from appliance.alarms.asking import alarms_responder, alarms_socket
 from appliance.commandline.arguments import above_zero
 from appliance.compose import Appliance
 from appliance.explain.responder import trace_responder, trace_socket
@@ -71,6 +72,7 @@ def run(options: argparse.Namespace) -> int:
     responders = (
         status_responder(directory / status_socket(options.only), appliance.view()),
         reload_responder(directory / reload_socket(options.only), reloader),
+        alarms_responder(directory / alarms_socket(options.only), appliance.view()),
         trace_responder(directory / trace_socket(options.only), appliance, reloader.file, options.only),
     )
 

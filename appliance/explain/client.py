@@ -12,7 +12,7 @@ from appliance.explain.responder import TRACE
 from appliance.explain.words import ANSWER_BYTES, Answer, Question, pack_question, unpack_answer
 from appliance.local.asking import answers
 from appliance.local.places import is_meant, sockets
-from bus.errors import BusError
+from bus.errors import BusError, words_of
 
 ANSWER_S: Final = 5.0
 
@@ -202,9 +202,14 @@ def _asked(paths: Iterable[Path], question: Question) -> Iterator[tuple[Path, An
             yield path, None
             continue
         try:
-            yield path, BusError(f"{path}: no answer: {line}") if isinstance(line, OSError) else _read(line)
+            yield (
+                path,
+                BusError(f"{path}: no answer: {words_of(line)}")
+                if isinstance(line, OSError)
+                else _read(line),
+            )
         except ValueError as error:
-            yield path, BusError(f"{path}: no answer: {error}")
+            yield path, BusError(f"{path}: no answer: {words_of(error)}")
 
 
 def _read(line: bytes) -> Answer:

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from appliance.web.guard import check_token
+from appliance.web.people import check_token
 from bus.errors import LinkError, words_of
 from bus.extras import lacking
 from bus.keys import read_key

@@ -44,10 +44,10 @@ def of_settings(part: str, names: Sequence[str]) -> list[Change]:
 
 
 def of_process(old: Resolved, new: Resolved) -> list[Change]:
-    """Return what differs beside the parts: names, what the process publishes, its page and its memory."""
+    """Return what differs beside the parts: names, what is published, the page, memory and alarms."""
     found = of_names(old.listed, new.listed)
     found += of_published(EVENTS.key, old.events, new.events) + of_published(LOGS.key, old.logs, new.logs)
-    return found + of_page(old.here, new.here) + of_shares(old.here, new.here)
+    return found + of_page(old.here, new.here) + of_shares(old.here, new.here) + of_alarms(old, new)
 
 
 def of_names(old: Sequence[str], new: Sequence[str]) -> list[Change]:
@@ -62,6 +62,19 @@ def of_published(what: str, old: Sequence[str], new: Sequence[str]) -> list[Chan
     """Return the change from some buses on which events or logs are published to others."""
     where = ", ".join(f"bus {name}" for name in new) or "no bus"
     return [] if old == new else [Change("changed", what, detail=f"published on {where}")]
+
+
+def of_alarms(old: Resolved, new: Resolved) -> list[Change]:
+    """Return the changes of alarms, and of their outlets."""
+    before, now = _alarms(old), _alarms(new)
+    found = [Change("removed", name) for name in before if name not in now]
+    found += [Change("added", name) for name in now if name not in before]
+    return found + [Change("changed", name) for name in now if name in before and now[name] != before[name]]
+
+
+def _alarms(resolved: Resolved) -> dict[str, object]:
+    alarms, outlets = resolved.alarms.alarms, resolved.alarms.outlets
+    return {f"alarm {one.name}": one for one in alarms} | {f"outlet {name}": one for name, one in outlets}
 
 
 def of_shares(old: Gateway, new: Gateway) -> list[Change]:

@@ -168,7 +168,7 @@ class Station:
             try:
                 outcome = reload(path, request, _RELOAD_S)
             except (OSError, ValueError) as error:
-                failed.append(f"{path}: no answer: {error}")
+                failed.append(f"{path}: no answer: {words_of(error)}")
                 continue
             if outcome is not None and outcome.meant:
                 meant = True

@@ -2,6 +2,7 @@
 
 `media` puts the sides of a topology on simulated wires. `connections` knows who dials which bus or broker,
 so that a test can cut that too. `members` are what a test has on a wire or a bus, and `plant` runs all
-gateways with them. `scenario` runs what is `stated`, traffic and faults, and tells the outcome. `plugin` is
-the fixture of pytest, which imports the others when a test asks for it.
+gateways with them; `listeners` note what alarms tell people. `scenario` runs what is `stated`, traffic and
+faults, and tells the outcome. `plugin` is the fixture of pytest, which imports the others when a test asks
+for it.
 """

@@ -5,8 +5,10 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
+from appliance.alarms.keeping import MemoryKeeper
 from appliance.compose import Appliance
 from appliance.simulated.connections import Connections, PlantLoop
+from appliance.simulated.listeners import Telling, told_by
 from appliance.simulated.media import Cable, Cables, End, options_of
 from appliance.simulated.members import HubMember, Member, Message, on_wire
 from bridges.simulate import SimulationError
@@ -26,7 +28,8 @@ class SimulatedPlant:
 
     A place is the name of a bus, or of a wire by its device (`can0`; GATEWAY:DEVICE where several have it).
     Media are simulated; buses, trunks and brokers are sockets of this machine at the addresses of the file.
-    There is no status page, and no device of the file (a recorder, an engine) runs. Raises `TopologyError`
+    There is no status page, and no device of the file (a recorder, an engine) runs. What outlets would tell
+    people of alarms is in `told`. Raises `TopologyError`
     for a file that cannot run, and `SimulationError` for a medium that is not simulated, and for a name that
     is not there.
     """
@@ -44,6 +47,8 @@ class SimulatedPlant:
         self._members: dict[str, Member] = {}
         self._heard = False
         self.gateways: dict[str, Appliance] = {}
+        self.told: list[Telling] = []
+        self._kept = {name: MemoryKeeper() for name in topology.gateways}
         self._connections = Connections(self.topology)
         self.loop = PlantLoop(self._connections)
         random.seed(seed)
@@ -168,7 +173,12 @@ class SimulatedPlant:
             raise SimulationError(f"gateway {gateway} runs already: fail or stop it first")
         for end in self._cables.ends(gateway):
             end.plug()
-        appliance = Appliance(self._cables.beneath(resolve(self._wiring, gateway)), clock=self.loop.time)
+        appliance = Appliance(
+            self._cables.beneath(resolve(self._wiring, gateway)),
+            clock=self.loop.time,
+            keeper=self._kept[gateway],
+            make_outlet=told_by(gateway, self.told, self.loop.time),
+        )
         self.loop.as_gateway(gateway, lambda: appliance.open(self.loop))
         self.gateways[gateway] = appliance
         for name, bus in self.topology.buses.items():

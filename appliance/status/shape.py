@@ -103,6 +103,10 @@ _TRANSIT = {
     "hub": _TEXT, "one": _TEXT, "other": _TEXT, "bounds_s": [_REAL], "counts": [_NUMBER], "sum_s": _REAL,
 }  # fmt: skip
 
+_ALARM = {
+    "alarm": _TEXT, "severity": _TEXT, "text": _TEXT, "judges": [_TEXT], "leads": _YES, "number": _NUMBER,
+    "stage": _TEXT, "of": _TEXT, "since_ns": _NUMBER, "cause": _TEXT, "by": _TEXT, "told": [_TEXT],
+}  # fmt: skip
 _REASON = {"word": _TEXT, "source": _TEXT, "text": _TEXT}
 _PART = {
     "id": _TEXT, "kind": _TEXT, "name": _TEXT, "state": _TEXT, "fault": _TEXT, "down_ms": Maybe(_NUMBER),
@@ -129,6 +133,13 @@ KEYS: Final[Mapping[str, Key]] = {
         Maybe({"word": _TEXT, "line": _TEXT, "reasons": [_REASON], "more": _NUMBER}),
         "whether the gateway is well, of `run` only: `word` (`ok`, `degraded`, `trouble`), the `reasons`, "
         "the worst first, how many `more` there are, and the first in a `line` ([health](#health))",
+    ),
+    "alarms": Key(
+        Maybe([_ALARM]),
+        "each [alarm](alarms.md) that is watched here, `of` each pattern or link for which it was raised "
+        "once: its `stage` (`raised`, `acknowledged`, `cleared`; `normal` if it never was), `number` of "
+        "times raised, `by` whom the stage is, `told` (outlets that told people), its `judges` (gateways), "
+        "and whether this one `leads` them",
     ),
     "parts": Key(
         [_PART],

@@ -90,6 +90,7 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
         "names": list(around.names),
         "events": [event._asdict() for event in sampled.events],
     }
+    found |= {"alarms": list(sampled.alarms)} if sampled.alarms else {}
     found |= {} if sampled.health is None else {"health": sampled.health.as_record()}
     return found | ({} if around.drawing is None else {"drawing": around.drawing})
 

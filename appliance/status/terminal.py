@@ -83,6 +83,7 @@ def page(status: Status, before: Status | None, width: int | None, order: Order 
     """Return the text for one process."""
     sections = (
         heading(status),
+        alarms(status),
         links(status, before, width, order),
         cuts(status),
         roles(status),
@@ -121,6 +122,15 @@ def heading(status: Status) -> Iterator[str]:
     health = status.get("health")
     yield from [f"{_sign(health['word'])} {health['line']}"] if health else []
     yield f"{status['topology']}{gateway}: {process}, up {uptime}"
+
+
+def alarms(status: Status) -> Iterator[str]:
+    """Yield a line for each alarm that is or was raised."""
+    for row in status.get("alarms", ()):
+        if row["stage"] != "normal":
+            by = f" by {row['by']}" if row["stage"] == "acknowledged" else ""
+            text = ": ".join(filter(None, (row["of"], row["text"], row["cause"])))
+            yield f"  alarm {row['alarm']} {row['stage']}{by} {stamp(row['since_ns'] / 1e9)}: {text}"
 
 
 def _sign(word: str) -> str:

@@ -27,6 +27,16 @@ def no_curves(kind: str, span: str) -> Callable[[], Mapping[str, Any]]:
     raise KeyError(kind, span)
 
 
+Acknowledge = Callable[[str, str, str], list[str]]
+"""A function that acknowledges an alarm by name: what of it ("" for all), and by whom. It returns what was
+raised, and raises KeyError for an alarm that is not there."""
+
+
+def no_alarms(name: str, of: str, by: str) -> list[str]:
+    """Raise KeyError: a process without a topology has none."""
+    raise KeyError(name)
+
+
 class Beside(NamedTuple):
     """The role of a bridge that all its gateways forward at once.
 
@@ -95,7 +105,8 @@ class Around(NamedTuple):
 class Sampled(NamedTuple):
     """The results of watching a process: its last events, the rates of links, and transit times.
 
-    `down_ms` says of links that are not up how long that is so. `health` is None if nobody judges it.
+    `down_ms` says of links that are not up how long that is so. `health` is None if nobody judges it, and
+    `alarms` are rows as of a status.
     """
 
     events: Sequence[Event] = ()
@@ -103,6 +114,7 @@ class Sampled(NamedTuple):
     transit: Sequence[Mapping[str, Any]] = ()
     down_ms: Mapping[RowKey, int] = {}
     health: Health | None = None
+    alarms: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,3 +134,4 @@ class View:
     around: Callable[[Mapping[str, int]], Around] = lambda _: Around()
     sampled: Callable[[], Sampled] = Sampled
     curves: Curves = no_curves
+    acknowledge: Acknowledge = no_alarms

@@ -8,11 +8,13 @@ from urllib.parse import parse_qsl, urlsplit
 
 import h11
 
-from appliance.web.messages import Request, Response, text
+from appliance.web.acknowledging import is_acknowledging
+from appliance.web.messages import POST, Request, Response, text
 from bus.urls import host_in
 
 HEAD_BYTES: Final = 16 * 1024
 METHODS: Final = ("GET", "HEAD")
+"""The methods of all paths; of one, POST too (`acknowledging`)."""
 _FIELDS: Final = 16  # of a query
 _LENIENT: Final = re.compile(rb"(?<!\r)\n|\r[^\n]|\n[ \t]|\0")
 """Lines that do not end with CR LF, or go on in the next: proxies differ about where such a head ends."""
@@ -118,7 +120,8 @@ def _request(event: h11.Request) -> Request | Response:
     if not event.http_version.startswith(b"1."):
         return text(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "this page speaks HTTP/1.1")
     method = event.method.decode("ascii", "replace")
-    if method not in METHODS:
+    posts = method == POST and is_acknowledging(event.target.decode("ascii", "replace").partition("?")[0])
+    if method not in METHODS and not posts:
         allow = (("Allow", ", ".join(METHODS)),)
         return text(HTTPStatus.METHOD_NOT_ALLOWED, "this page is only to be read")._replace(headers=allow)
     pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in event.headers]

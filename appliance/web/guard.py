@@ -4,10 +4,12 @@ from collections.abc import Collection
 from http import HTTPStatus
 from typing import Final
 
-from appliance.web.messages import Request, Response, text
+from appliance.web.messages import POST, Request, Response, text
+from appliance.web.people import NOBODY, People
 from bus.urls import OwnHosts, host_in
 
 COOKIE: Final = "buscoupler_token"
+_CHALLENGE: Final = (("WWW-Authenticate", 'Bearer realm="buscoupler"'),)
 FREE: Final = ("/healthz",)
 """Paths that tell nothing, and so need no token."""
 
@@ -15,11 +17,14 @@ FREE: Final = ("/healthz",)
 class Guard:
     """The guard of one page. `names` are those of the host. Readers must show the `token` unless it is empty.
 
-    `secure`: the page is served over https, and browsers send the token only there.
+    `secure`: the page is served over https, and browsers send the token only there. `people` may acknowledge
+    alarms: with their own tokens, which are not for reading, as the token for reading is for nothing else.
     """
 
-    def __init__(self, names: Collection[str], token: str = "", secure: bool = False) -> None:
-        self._own = OwnHosts(names)
+    def __init__(
+        self, names: Collection[str], token: str = "", secure: bool = False, people: People = NOBODY
+    ) -> None:
+        self._own, self._people = OwnHosts(names), people
         self._token = token.encode()
         self._attributes = "Path=/; HttpOnly; SameSite=Strict" + ("; Secure" if secure else "")
 
@@ -31,8 +36,25 @@ class Guard:
             return text(HTTPStatus.FORBIDDEN, "this is no name of this gateway: to allow it, add it to hosts")
         if self._is_foreign(request):
             return text(HTTPStatus.FORBIDDEN, "a page of another host may not read this")
+        if request.method == POST:
+            return self._unfit(request)
         if self._token and request.path not in FREE:
             return self._unknown(request)
+        return None
+
+    def person(self, request: Request) -> str:
+        """Return who posts a request, by the token that it shows; "" for nobody who may."""
+        return self._people.who(_bearer(request))
+
+    def _unfit(self, request: Request) -> Response | None:
+        """Return the refusal of a request that would change something."""
+        if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            return text(HTTPStatus.FORBIDDEN, "a page of another host may not do this")
+        if not self._people:
+            return text(HTTPStatus.FORBIDDEN, "nobody may: give the status of this gateway an ack_file")
+        if not self.person(request):
+            words = "show your own token for this: send Authorization: Bearer TOKEN"
+            return text(HTTPStatus.UNAUTHORIZED, words)._replace(headers=_CHALLENGE)
         return None
 
     def _is_foreign(self, request: Request) -> bool:
@@ -49,12 +71,10 @@ class Guard:
             cookie = f"{COOKIE}={shown}; {self._attributes}"
             headers = (("Location", "/"), ("Set-Cookie", cookie))  # so that it stays out of the history
             return text(HTTPStatus.SEE_OTHER, "go on without the token")._replace(headers=headers)
-        bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
-        if any(map(self._is_token, (bearer, _cookie(request.headers.get("cookie", ""))))):
+        if any(map(self._is_token, (_bearer(request), _cookie(request.headers.get("cookie", ""))))):
             return None
-        challenge = (("WWW-Authenticate", 'Bearer realm="buscoupler"'),)
         words = "show the token: open /?token=TOKEN once, or send Authorization: Bearer TOKEN"
-        return text(HTTPStatus.UNAUTHORIZED, words)._replace(headers=challenge)
+        return text(HTTPStatus.UNAUTHORIZED, words)._replace(headers=_CHALLENGE)
 
     def _is_token(self, shown: str) -> bool:
         from hmac import compare_digest  # late: it loads OpenSSL
@@ -62,13 +82,8 @@ class Guard:
         return compare_digest(shown.encode(), self._token)
 
 
-def check_token(token: str) -> str:
-    """Return a token without blanks around it. Raises ValueError if it is too short or cannot be sent."""
-    token = token.strip()
-    good = 16 <= len(token) <= 256 and token.isascii() and token.replace("-", "").replace("_", "").isalnum()
-    if not good:
-        raise ValueError("a token has 16 to 256 letters, digits, - and _")
-    return token
+def _bearer(request: Request) -> str:
+    return request.headers.get("authorization", "").removeprefix("Bearer ")
 
 
 def _cookie(header: str) -> str:

@@ -1,7 +1,10 @@
 """The requests to a status page, and its answers. Pure."""
 
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+POST: Final = "POST"
+"""The method of a request that changes something."""
 
 
 class Request(NamedTuple):

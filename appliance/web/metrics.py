@@ -59,6 +59,7 @@ class _Collector:
         yield from _process(status)
         yield from _health(status)
         yield from _certificates(status)
+        yield from _alarms(status)
         yield from _hubs(status)
         yield from _links(status)
         yield from _kept(status)
@@ -82,6 +83,17 @@ def _health(status: Status) -> Iterator[Metric]:
         family = StateSetMetricFamily("buscoupler_health", "Whether the gateway is well (docs/status.md).")
         family.add_metric((), {word: word == status["health"]["word"] for word in WORDS})
         yield family
+
+
+def _alarms(status: Status) -> Iterator[Metric]:
+    """Yield the alarms of each pattern or link for which they were raised once; "" for none."""
+    rows = [((row["alarm"], row["of"], row["severity"]), row["stage"]) for row in status.get("alarms", ())]
+    for name, words, stages in (
+        ("buscoupler_alarm", "Whether an alarm is raised.", ("raised", "acknowledged")),
+        ("buscoupler_alarm_unacknowledged", "Whether it is, and nobody acknowledged it.", ("raised",)),
+    ):
+        family = GaugeMetricFamily(name, words, labels=("alarm", "of", "severity"))
+        yield _filled(family, {labels: float(stage in stages) for labels, stage in rows})
 
 
 def _certificates(status: Status) -> Iterator[Metric]:

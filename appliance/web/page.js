@@ -6,7 +6,8 @@ const byId = (id) => document.getElementById(id);
 const set = (element, text) => { if (element.textContent !== text) element.textContent = text; };
 const attribute = (element, name, value) => { if (element.getAttribute(name) !== value) element.setAttribute(name, value); };
 const SIGNS = { ok: "●", ready: "◐", wait: "◌", bad: "▲", idle: "○" };
-const STATES = { "": "idle", ok: "ok", up: "ok", opening: "wait", active: "ok", standby: "ready", degraded: "wait" };
+const STATES = { "": "idle", ok: "ok", up: "ok", opening: "wait", active: "ok", standby: "ready", degraded: "wait",
+  normal: "ok", acknowledged: "wait", cleared: "idle" };
 const stateOf = (word) => STATES[word] ?? (/not ready|settling|opening|warning|passive/.test(word) ? "wait" : "bad");
 
 // ---- times: as the log of the gateway has them, in its zone. `zone_s` is its offset from UTC.
@@ -20,6 +21,8 @@ function stamp(ms) {
 const marked = (word) => ({ text: word ? `${SIGNS[stateOf(word)]} ${word}` : "", state: stateOf(word) });
 const COLUMNS = {
   roles: (r) => [r.bridge, marked(r.role), r.holder, r.epoch, r.takeovers, r.cause],
+  alarms: (r) => [marked(r.stage), r.alarm, r.of, { text: r.text || r.cause, note: r.text ? r.cause : "" },
+    r.since_ms === null ? "" : age(r.since_ms), r.by, r.told, { text: "", act: r.stage === "raised" ? r : null }],
   reasons: (r) => [marked(r.word), r.source, r.text],
   silent: (r) => [r[0], r[1]],
   rows: (r) => [r.hub, { text: r.link, note: r.fault }, marked(r.state), r.peers, r.in, r.out, r.queued, r.dropped, r.filtered],
@@ -60,10 +63,38 @@ function write(cell, value) {
   set(cell.firstChild, shown.text);
   if (shown.state) { attribute(cell, "data-state", shown.state); attribute(cell, "class", "state"); }
   if (shown.time) attribute(cell, "class", "time");
+  if ("act" in shown) button(cell, shown.act);
   if ("note" in shown) {
     if (!cell.firstChild.nextSibling) cell.append(document.createElement("small"));
     set(cell.lastChild, shown.note);
   }
+}
+
+// ---- alarms: who acknowledges shows a token of their own, which is kept no longer than the page
+function button(cell, row) {
+  let one = cell.querySelector("button");
+  if (!one) {
+    one = document.createElement("button");
+    one.type = "button";
+    set(one, "Acknowledge");
+    one.addEventListener("click", () => acknowledge(one.dataset.alarm, one.dataset.of));
+    cell.append(one);
+  }
+  one.hidden = !row;
+  if (!row) return;
+  attribute(one, "data-alarm", row.alarm);
+  attribute(one, "data-of", row.of);
+  attribute(one, "aria-label", `Acknowledge ${row.alarm} of ${row.of}`);
+}
+
+async function acknowledge(alarm, of) {
+  const token = byId("ack-token").value.trim();
+  if (!token) { set(byId("ack-said"), "First write your token here."); byId("ack-token").focus(); return; }
+  try {
+    const answer = await fetch(`alarms/${encodeURIComponent(alarm)}/ack?of=${encodeURIComponent(of)}`,
+      { method: "POST", headers: { Authorization: `Bearer ${token}` } });
+    set(byId("ack-said"), answer.ok ? `${alarm} is acknowledged.` : `Not acknowledged: ${(await answer.text()).trim()}`);
+  } catch { set(byId("ack-said"), "Not acknowledged: no connection."); }
 }
 
 function age(ms) { return ms < 1000 ? `${ms} ms` : ms < 120000 ? `${Math.round(ms / 1000)} s` : `${Math.round(ms / 60000)} min`; }
@@ -150,7 +181,7 @@ function show() {
   health(status);
   if (status.drawn !== drawn && status.drawn) draw(status.drawn);
   for (const [id, mark] of Object.entries(status.marks)) mark_(id, mark);
-  for (const name of ["reasons", "roles", "rows", "drops", "values", "taps", "services", "events"]) fill(name, status[name]);
+  for (const name of ["reasons", "alarms", "roles", "rows", "drops", "values", "taps", "services", "events"]) fill(name, status[name]);
   fill("silent", Object.entries(status.silent));
   set(byId("more-rows"), status.more_rows ? `and ${status.more_rows} quiet links more: see status.json` : "");
   set(byId("more-values"), status.more_values ? `and ${status.more_values} more patterns of devices` : "");

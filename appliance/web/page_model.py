@@ -27,6 +27,7 @@ from topologies.picture.svg import SIGNS, Mark
 ROWS: Final = 100
 EVENTS: Final = 30
 NAMES: Final = 40  # silent gateways
+_ALARMS: Final = {"raised": 0, "acknowledged": 1, "cleared": 2}
 Status = Mapping[str, Any]
 _NOTHING: Final[Status] = {"received": 0, "sent": 0}
 
@@ -79,6 +80,7 @@ def page_fields(status: Status) -> dict[str, Any]:
         "drawn": _drawn(status), "totals": _totals(status),
         "rows": shown, "more_rows": len(rows) - len(shown),
         "drops": list(_drops(status)), "roles": list(_roles(status)),
+        "alarms": list(_alarms(status)),
         "services": [_service(service, crossing.get(service["part"], ())) for service in status["brokers"]],
         "taps": [_tap(tap) for tap in status["taps"]], "values": status["values"],
         "more_values": unlisted(status),
@@ -160,6 +162,15 @@ def _roles(status: Status) -> Iterator[dict[str, Any]]:
             "holder": one["holder"] or nobody, "epoch": one["epoch"], "takeovers": one["takeovers"],
             "cause": one["cause"],
         }  # fmt: skip
+
+
+def _alarms(status: Status) -> Iterator[dict[str, Any]]:
+    """Yield the alarms: those that are raised first."""
+    rows = sorted(status.get("alarms", ()), key=lambda row: _ALARMS.get(row["stage"], len(_ALARMS)))
+    for row in rows[:ROWS]:
+        since_ms = max(0, status["time_ns"] - row["since_ns"]) // 1_000_000 if row["since_ns"] else None
+        keys = ("alarm", "of", "stage", "severity", "text", "cause", "number", "by")
+        yield {key: row[key] for key in keys} | {"since_ms": since_ms, "told": ", ".join(row["told"])}
 
 
 def _heartbeats(hub: Status) -> Iterator[str]:

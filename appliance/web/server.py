@@ -11,8 +11,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from appliance.status.view import View
+from appliance.web.acknowledging import acknowledged
 from appliance.web.guard import Guard
-from appliance.web.messages import Request, Response
+from appliance.web.messages import POST, Request, Response
 from appliance.web.stream import Stream
 from bus.serving.streams import StreamListener
 from bus.transports.chores import queues_of
@@ -130,7 +131,10 @@ class Server:
     async def _response(self, request: Request) -> Response:
         from appliance.web.pages import Pages
 
-        return self._guard.refusal(request) or await Pages(self._view).answer(request)
+        refusal = self._guard.refusal(request)
+        if refusal is None and request.method == POST:
+            return acknowledged(self._view, request, self._guard.person(request))
+        return refusal or await Pages(self._view).answer(request)
 
     async def _watch(self, exchange: "Exchange", reader: StreamReader, writer: StreamWriter) -> None:
         """Send events to a page until it closes or sends anything."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from appliance.status.rows import LinkRow, waiting_rows
 from appliance.status.view import View
-from appliance.web.guard import Guard, check_token
+from appliance.web.guard import Guard
+from appliance.web.people import NOBODY, People, check_token, people_of
 from appliance.web.server import Server
 from bus.errors import BusError, LinkError, words_of
 from bus.hub import Hub
@@ -28,13 +29,14 @@ log = logging.getLogger("buscoupler")
 class Prepared(NamedTuple):
     """The content of the files of a page: the `token` that readers show, "" for none, and its TLS context.
 
-    `trouble` says why there can be no page, "" if there can.
+    `people` may acknowledge alarms. `trouble` says why there can be no page, "" if there can.
     """
 
     spec: StatusSpec
     token: str = ""
     secure: "SSLContext | None" = None
     trouble: str = ""
+    people: People = NOBODY
 
 
 def prepare(spec: StatusSpec) -> Prepared:
@@ -43,7 +45,7 @@ def prepare(spec: StatusSpec) -> Prepared:
         return Prepared(spec)
     try:
         secure = None if spec.tls is None else context(spec.address, spec.tls, True)
-        return Prepared(spec, _token(spec), secure)
+        return Prepared(spec, _token(spec), secure, people=_people(spec))
     except (OSError, ValueError, BusError) as error:
         return Prepared(spec, trouble=words_of(error) if isinstance(error, OSError) else str(error))
 
@@ -76,7 +78,8 @@ class StatusPage:
 
     def _open(self, prepared: Prepared, view: View, loop: AbstractEventLoop) -> None:
         spec, secure = prepared.spec, prepared.secure
-        guard = Guard((*spec.hosts, self._address, socket.gethostname()), prepared.token, secure is not None)
+        names = (*spec.hosts, self._address, socket.gethostname())
+        guard = Guard(names, prepared.token, secure is not None, prepared.people)
         self._server, self._loop = Server(view, guard, secure), loop
         host, port = place_of(spec.address)
         try:
@@ -145,6 +148,16 @@ def _token(spec: StatusSpec) -> str:
         return check_token(read_text(spec.token_file))
     except ValueError as error:
         raise ValueError(f"{spec.token_file}: {error}") from error
+
+
+def _people(spec: StatusSpec) -> People:
+    """Return the people who may acknowledge alarms. Raises OSError or ValueError."""
+    if spec.ack_file is None:
+        return NOBODY
+    try:
+        return People(people_of(read_text(spec.ack_file)))
+    except ValueError as error:
+        raise ValueError(f"{spec.ack_file}: {error}") from error
 
 
 def _url(spec: StatusSpec, port: int) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 FILES: Final = {
     **{path.stem: path for path in sorted((ROOT / "topologies").glob("*.yaml"))},
+    "alarms": ROOT / "examples/alarms/plant.yaml",
     "engine": ROOT / "examples/engine/engine.yaml",
     "mqtt": ROOT / "examples/medium-mqtt/topology.yaml",
     "simulated": ROOT / "examples/simulated/plant.yaml",

@@ -272,5 +272,8 @@ BAD = {
     "queue of a side below a message": Bad(
         side("url: {address: 'tcp://h:5', message_bytes: 16777216}"), 4, "at least message_bytes"
     ),
+    "an alarm of nothing": Bad(
+        bus("listen: []") + "alarms: {x: {bus: p, above: 1, of: in}}\n", 4, "of is for a link"
+    ),
     "queue below a message": Bad(bus("queue_bytes: 5, message_bytes: 6"), 3, "at least message_bytes"),
 }

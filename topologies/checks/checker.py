@@ -7,6 +7,7 @@ from bus.errors import TopologyError
 from bus.names import RESERVED
 from bus.wire.pattern import collisions, hexadecimal
 from topologies.checks.addresses import find_misplaced
+from topologies.checks.alarms import find_alarms
 from topologies.checks.budgets import find_overloads
 from topologies.checks.confined import find_confined
 from topologies.checks.cycles import find_cycles
@@ -63,6 +64,7 @@ def check_wired(wiring: Wiring) -> list[Finding]:
         *find_echoes(wiring),
         *find_subjects(wiring),
         *find_unrecorded(wiring),
+        *find_alarms(wiring),
     ]
     return sorted(set(found), key=lambda finding: (finding.line, finding.column, finding.text))
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
-from bus.needs import KeyFile, Need, PageToken, Secret, dialling_needs, listening_needs
+from bus.needs import KeyFile, Need, PageToken, Readable, Secret, dialling_needs, listening_needs
 from bus.schema import Where
 from topologies.model import Topology, running
 from topologies.model.status import tcp_url
+from topologies.wiring.alarms import outlets_at
 from topologies.wiring.keys import keys_at, keys_of
 from topologies.wiring.reach import address_of, dials_of, lease_places, peer_urls, with_addresses
 from topologies.wiring.segments import Wiring
@@ -24,6 +25,8 @@ def needs_of(wiring: Wiring, gateway: str) -> Iterator[Placed]:
             yield from ((where, need) for need in listening_needs(url, tls))
         yield from ((device.where, need) for need in device.needs())
     yield from _of_page(topology, gateway)
+    for _, outlet in outlets_at(topology, gateway):
+        yield from ((outlet.where, need) for need in outlet.needs())
 
 
 def _of_page(topology: Topology, gateway: str) -> Iterator[Placed]:
@@ -33,6 +36,8 @@ def _of_page(topology: Topology, gateway: str) -> Iterator[Placed]:
         yield from ((page.where, need) for need in listening_needs(tcp_url(page.listen), page.tls))
     if page.serve and page.token_file is not None:
         yield from ((page.where, need) for need in (PageToken(page.token_file), Secret(page.token_file)))
+    if page.serve and page.ack_file is not None:
+        yield from ((page.where, need) for need in (Readable(page.ack_file), Secret(page.ack_file)))
 
 
 def _of_buses(topology: Topology, gateway: str) -> Iterator[Placed]:

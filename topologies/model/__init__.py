@@ -3,7 +3,8 @@
 Their annotations are the schema (ARCHITECTURE.md), which the loader, the checker and the reference page use.
 Patterns stay as written, text or numbers; `bus.wire.pattern.Pattern(*names)` makes tokens from them.
 `topology` has the whole file and its gateways, `status` their pages, `buses` the buses and brokers,
-`addresses` where these listen and what they dial, and `bridges` the bridges with their sides.
+`addresses` where these listen and what they dial, `bridges` the bridges with their sides, and `alarms` the
+alarms with their outlets.
 """
 
 from topologies.model.addresses import Address, BrokerAddress, Dial, Listen

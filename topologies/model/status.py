@@ -52,6 +52,10 @@ class StatusSpec(Record):
     token_file: Annotated[
         Path | None, "a file with a word of 16 to 256 characters that readers must show; nobody by default"
     ] = None
+    ack_file: Annotated[
+        Path | None,
+        "a file with a line `NAME TOKEN` for each person who may acknowledge alarms there; nobody by default",
+    ] = None
     tls: Annotated[Tls | None, "certificates, for `https://`"] = None
     open: Annotated[bool, "everybody may read it who reaches an address beyond loopback"] = False
     hosts: Annotated[

@@ -21,6 +21,7 @@ from bus.schema import (
 from bus.transports.peers import Network
 from devices import DEVICES
 from devices.device import DeviceSpec
+from topologies.model.alarms import OUTLETS, AlarmSpec, OutletSpec
 from topologies.model.bridges import BridgeSpec
 from topologies.model.buses import BrokerSpec, BusSpec
 from topologies.model.status import PLAIN, StatusSpec
@@ -104,6 +105,14 @@ class Topology(Record):
     bridges: Annotated[Mapping[Name, BridgeSpec], "bridges, by name"] = field(default_factory=dict)
     devices: Annotated[
         Mapping[Name, Annotated[DeviceSpec, KindOf("a device", DEVICES)]], "devices, by name"
+    ] = field(default_factory=dict)
+    alarms: Annotated[Mapping[Name, AlarmSpec], Length(0, 256), "alarms, by name (docs/alarms.md)"] = field(
+        default_factory=dict
+    )
+    outlets: Annotated[
+        Mapping[Name, Annotated[OutletSpec, KindOf("an outlet", OUTLETS)]],
+        Length(0, 64),
+        "what tells people of alarms, by name",
     ] = field(default_factory=dict)
     keys: Annotated[
         tuple[Path, ...],

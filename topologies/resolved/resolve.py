@@ -12,6 +12,7 @@ from topologies.checks.needs import needs_of
 from topologies.model import Gateway, Topology, running
 from topologies.names import known, listed
 from topologies.quantities import quantities
+from topologies.resolved.alarms import ResolvedAlarms, resolved_alarms
 from topologies.resolved.bridges import Bridges, ResolvedBridge
 from topologies.resolved.brokers import ResolvedBroker, resolved_broker
 from topologies.resolved.buses import Buses, ResolvedBus
@@ -45,7 +46,7 @@ class Resolved:
     of the list and file of names. `quantities` are those of values. `events` and `logs` are the buses on
     which the gateway publishes its own.
     `lasting` says when its files of certificates end, in s since 1970.
-    Each part that the gateway runs has a record, by name.
+    Each part that the gateway runs has a record, by name; `alarms` are those that it judges or hears of.
     """
 
     topology: Topology
@@ -62,6 +63,7 @@ class Resolved:
     bridges: Mapping[str, ResolvedBridge]
     devices: Mapping[str, ResolvedDevice]
     lasting: Mapping[str, float]
+    alarms: ResolvedAlarms
 
 
 def resolve(wiring: Wiring, gateway: str) -> Resolved:
@@ -91,6 +93,7 @@ def resolve(wiring: Wiring, gateway: str) -> Resolved:
         Bridges(ground).resolved(),
         {name: _device(name, ground) for name in running(topology.devices, gateway)},
         dict(_lasting(wiring, gateway)),
+        resolved_alarms(topology, gateway),
     )
 
 

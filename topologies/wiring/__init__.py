@@ -4,6 +4,6 @@
 map, a `Wiring`, once for a topology: the wire that each side of a bridge joins, and the links between
 buses, bridges and wires. `graph` searches it, and `rings` finds the trunks that form rings. `filters`
 decides which frames cross a side, `flow` what they are called behind it, `keys` which keys are in force,
-`events` where frames of gateways themselves go, `durable` for whom a bus keeps a journal, and `ids` name
-parts.
+`events` where frames of gateways themselves go, `durable` for whom a bus keeps a journal, `alarms` who
+judges what, and `ids` name parts.
 """

@@ -1,9 +1,11 @@
 """The frames that gateways publish about themselves: on which buses, and which sides keep them in."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from bus import events, logs
+from bus.names import ALARM
+from bus.wire.notation import pattern_of
 from topologies.model import BridgeSpec, Side, Topology
 from topologies.wiring.filters import Tokens, begins, one_way, passes
 from topologies.wiring.graph import reached, ways_of
@@ -19,16 +21,19 @@ class Topic(NamedTuple):
 
 EVENTS: Final = Topic("events", tuple(events.PATTERN))
 LOGS: Final = Topic("logs", tuple(logs.PATTERN))
+ALARMS: Final = Topic("alarms", tuple(pattern_of(ALARM)))
 
 
 def named_buses(topology: Topology, topic: Topic) -> tuple[str, ...]:
     """Return the buses on which the file wants a topic published."""
+    if topic is ALARMS:
+        return tuple(bus for alarm in topology.alarms.values() for bus in alarm.bus)
     return topology.events if topic is EVENTS else topology.logs
 
 
 def own_patterns(topology: Topology) -> tuple[Tokens, ...]:
     """Return the patterns of all that gateways and devices say about themselves, or answer."""
-    published = [topic.pattern for topic in (EVENTS, LOGS) if named_buses(topology, topic)]
+    published = [topic.pattern for topic in (EVENTS, LOGS, ALARMS) if named_buses(topology, topic)]
     devices = topology.devices.values()
     return (*published, *dict.fromkeys(tuple(pattern) for one in devices for pattern in one.local()))
 
@@ -64,6 +69,17 @@ def publishing_buses(wiring: Wiring, gateway: str, topic: Topic) -> list[str]:
             chosen.append(name)
             covered |= heard[name]
     return chosen
+
+
+def unheard(wiring: Wiring, buses: Sequence[str], topic: Topic) -> list[str]:
+    """Return those of some buses that do not hear a topic from the first one, or are not heard there."""
+    ways = ways_of(_steps(wiring, topic.pattern))
+    heard = reached(f"bus {buses[0]}", ways)
+    return [
+        bus
+        for bus in buses[1:]
+        if f"bus {bus}" not in heard or f"bus {buses[0]}" not in reached(f"bus {bus}", ways)
+    ]
 
 
 def _steps(wiring: Wiring, published: Tokens) -> Iterator[tuple[str, str]]:

@@ -61,6 +61,8 @@ def all_names(topology: Topology) -> Iterator[tuple[int | str, ...]]:
             yield from (*side.renaming.patterns(), side.opaque or (), *(one.pattern for one in side.limits))
     for device in topology.devices.values():
         yield from device.patterns()
+    for name, alarm in topology.alarms.items():
+        yield from ((name,), alarm.pattern)
 
 
 def is_bus(side: Side) -> bool:

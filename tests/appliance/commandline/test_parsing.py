@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from appliance.commandline import cli
 from appliance.commandline.parsing import Parser
 
 METHODS: dict[str, list[str]] = {
@@ -99,3 +100,12 @@ def test_wrong_use_is_one_line_that_says_where_the_usage_is(capsys: pytest.Captu
         parser.parse_args(["a", "b\x1b[2J"])
     assert stop.value.code == 2
     assert capsys.readouterr().err == "p: error: unrecognized arguments: b?[2J (usage: p --help)\n"
+
+
+def test_data_without_its_option_is_told_with_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["send", "tcp://127.0.0.1:1", "fridge/temp", "9.5"])
+    assert (
+        "buscoupler send: error: unrecognized arguments: 9.5; did you mean --data 9.5?"
+        in capsys.readouterr().err
+    )

@@ -12,7 +12,14 @@ from appliance.status.shape import KEYS
 def test_the_version_is_fixed_and_what_may_be_missing_is_not_required() -> None:
     made = schema()
     assert made["properties"]["version"] == {"const": 2}
-    assert set(KEYS) - set(made["required"]) == {"certificates", "drawing", "health", "more_values", "sums"}
+    assert set(KEYS) - set(made["required"]) == {
+        "alarms",
+        "certificates",
+        "drawing",
+        "health",
+        "more_values",
+        "sums",
+    }
 
 
 def test_lists_tables_and_records_have_their_types() -> None:

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from appliance.web.guard import Guard, check_token
+from appliance.web.guard import Guard
 from appliance.web.messages import Request, Response
+from appliance.web.people import check_token
 
 TOKEN = "a-token_of-20-letters"
 OPEN, CLOSED = Guard(["Plant", "192.0.2.7"]), Guard(["plant"], TOKEN)

@@ -5,22 +5,18 @@ import os
 import random
 import struct
 from ast import literal_eval
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import pytest
 
-from bridges.bridge import Bridge
 from bridges.media.uart.codec import encode
-from bridges.media.uart.link import UartLink
 from bus.client.socket import Bus
 from bus.embedded.load import Board, BoardError, install, load, open_port
-from bus.transports.tcp import ListenLink
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import token
+from tests.bus.embedded.bridged import bridged
 from tests.bus.embedded.microbit import MISSING, Microbit
-from tests.helpers.links import uart_link
-from tests.helpers.peers import until
 
 pytestmark = [
     pytest.mark.skipif(bool(MISSING), reason=f"needs the Debian packages {MISSING}: see `make test`"),
@@ -61,23 +57,6 @@ def opened(path: str) -> Iterator[Board]:
         yield Board(descriptor, timeout_s=40)
     finally:
         os.close(descriptor)
-
-
-@asynccontextmanager
-async def bridged(path: str) -> AsyncIterator[tuple[Bus, UartLink]]:
-    """Run a bridge between a TCP bus and the board's line; yield an application on the bus."""
-    bridge, loop = Bridge("panel", origin=0xB0B), asyncio.get_running_loop()
-    plant, board = bridge.side("plant"), bridge.side("board")
-    listener, uart = ListenLink("tcp://127.0.0.1:0"), uart_link(path, retry_min_s=0.05)
-    listener.open(plant, loop)
-    uart.open(board, loop)
-    try:
-        async with Bus(dial=listener.url) as bus:
-            await until(lambda: uart.state == "up" and len(plant.ports) == 1)
-            yield bus, uart
-    finally:
-        uart.close()
-        listener.close()
 
 
 def data_of(number: int) -> bytes:

@@ -1,0 +1,70 @@
+"""The states of alarms, as gateways exchange, merge and keep them. Pure."""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from topologies.model.alarms import STAGES, Stage
+
+NUMBER_MAX: Final = 1 << 48
+TEXT_MAX: Final = 256
+"""The characters of a cause or a name in a state."""
+TOLD_MAX: Final = 16
+_NS_MAX: Final = 1 << 62
+
+
+class State(NamedTuple):
+    """The state of one subject of an alarm.
+
+    `number` grows by one each time that the alarm is raised; of two states, the one with the larger number,
+    then the later stage, is the newer. `of` is the subject in words, `since_ns` the time of the last change,
+    since 1970, `by` who made it, and `told` are the outlets that told people of it.
+    """
+
+    number: int
+    stage: Stage
+    of: str
+    since_ns: int
+    cause: str
+    by: str
+    told: frozenset[str] = frozenset()
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """The place of the state in the history of its alarm."""
+        return self.number, STAGES.index(self.stage)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the alarm is raised, acknowledged or not."""
+        return self.stage != "cleared"
+
+    def moved(self, stage: Stage, since_ns: int, by: str) -> "State":
+        """Return the state at a later stage, of which nobody was told."""
+        return self._replace(stage=stage, since_ns=since_ns, by=by[:TEXT_MAX], told=frozenset())
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the state as JSON has it."""
+        return self._asdict() | {"told": sorted(self.told)}
+
+
+def merged(mine: State | None, other: State) -> State:
+    """Return the newer one of two states; of the same one, with all outlets that told people of it."""
+    if mine is None or other.version > mine.version:
+        return other
+    if other.version == mine.version:
+        return mine._replace(told=mine.told | other.told)
+    return mine
+
+
+def state_of(record: Mapping[str, Any]) -> State | None:
+    """Return the state in a record that anybody may have written; None if there is none."""
+    match record:
+        case {
+            "number": int(number), "stage": str(stage), "of": str(of), "since_ns": int(since_ns),
+            "cause": str(cause), "by": str(by), "told": list(told),
+        } if stage in STAGES and 0 < number < NUMBER_MAX and 0 <= since_ns <= _NS_MAX:  # fmt: skip
+            names = frozenset(one[:TEXT_MAX] for one in told[:TOLD_MAX] if isinstance(one, str))
+            return State(
+                int(number), stage, of[:TEXT_MAX], int(since_ns), cause[:TEXT_MAX], by[:TEXT_MAX], names
+            )
+    return None

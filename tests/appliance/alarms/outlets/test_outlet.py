@@ -1,0 +1,60 @@
+"""An outlet delivers each notice once, tries again after faults, and counts what it drops."""
+
+import threading
+
+from appliance.alarms.notice import Notice
+from appliance.alarms.outlets.outlet import WAITING, Refused, ThreadOutlet
+from tests.appliance.alarms.outlets.outlet_support import NOTICE, opened
+from tests.helpers.peers import wait
+
+
+def test_after_faults_it_is_delivered_once_and_in_order() -> None:
+    got, faults = list[int](), [OSError("gone"), ValueError("odd")]
+
+    def deliver(notice: Notice) -> None:
+        if faults:
+            raise faults.pop()
+        got.append(notice.number)
+
+    outlet, through = opened(deliver)
+    for number in range(3):
+        assert outlet.offer(NOTICE._replace(number=number))
+    wait(lambda: len(through) == 3)
+    assert got == [0, 1, 2]
+    assert (outlet.state, outlet.losses, outlet.fault, outlet.stats.sent) == ("up", 1, "", 3)
+    outlet.close()
+
+
+def test_what_is_refused_is_dropped_counted_and_told() -> None:
+    def deliver(notice: Notice) -> None:
+        raise Refused("the webhook answered 404")
+
+    outlet, through = opened(deliver)
+    outlet.offer(NOTICE)
+    wait(lambda: through)
+    assert outlet.stats.dropped == {"refused": 1}
+    assert outlet.fault == "the webhook answered 404"
+    outlet.close()
+
+
+def test_one_that_hangs_has_a_bounded_queue_and_an_end() -> None:
+    hangs = threading.Event()
+
+    def deliver(notice: Notice) -> None:
+        hangs.wait(60)
+
+    outlet, _ = opened(deliver)
+    assert all(outlet.offer(NOTICE) for _ in range(WAITING))
+    assert not outlet.offer(NOTICE)
+    assert outlet.stats.dropped == {"queue full": 1}
+    outlet.close()
+    outlet.close()
+    assert not outlet.offer(NOTICE)
+    hangs.set()
+    assert outlet.stats.balance() == 0
+    assert outlet.stats.dropped == {"queue full": 1, "closed": WAITING + 1}
+
+
+def test_one_that_was_not_opened_takes_nothing() -> None:
+    outlet = ThreadOutlet("o", "x:", lambda notice: None, lambda notice: None)
+    assert not outlet.offer(NOTICE)

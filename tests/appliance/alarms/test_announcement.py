@@ -1,0 +1,48 @@
+"""Announcements of alarms are read as they were said, and nothing else is one."""
+
+import json
+
+import pytest
+
+from appliance.alarms.announcement import PATTERN, Announcement, announced, heard, presence
+from appliance.alarms.states import NUMBER_MAX, State
+from bus.wire.frame import PUB, frame_bytes, pack
+from bus.wire.pattern import token
+
+STATE = State(3, "acknowledged", "fridge/1", 10**18, "9 is above 8", "ann", frozenset({"mail"}))
+
+
+def test_a_state_and_a_presence_are_heard_as_said() -> None:
+    assert heard(announced("gw-a", "warm", (7, 1), STATE)) == Announcement(
+        "gw-a", token("warm"), (7, 1), STATE
+    )
+    assert heard(presence("gw-a")) == Announcement("gw-a")
+
+
+def test_words_that_are_too_long_are_cut() -> None:
+    long = STATE._replace(of="\u2028" * 256, cause="\u2028" * 256, by="\u2028" * 256)
+    frame = announced("gw-a", "warm", (), long)
+    assert frame_bytes(frame)
+    found = heard(frame)
+    assert found is not None
+    assert found.state is not None
+    assert found.state.version == STATE.version
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"number": 0}, {"number": NUMBER_MAX}, {"number": "1"}, {"stage": "on"}, {"since_ns": -1},
+        {"told": "mail"}, {"of": None}, {"gateway": 1},
+    ],
+)  # fmt: skip
+def test_what_has_another_form_is_no_announcement(change: dict[str, object]) -> None:
+    record = {"gateway": "gw-a", **STATE.as_record(), **change}
+    assert heard(pack(PUB, (*PATTERN, 1), json.dumps(record).encode())) is None
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{", b"[" * 2000, b"\xff", b'{"gateway": {}}'])
+def test_data_that_are_none_are_left_out(data: bytes) -> None:
+    assert heard(pack(PUB, PATTERN, data)) is None
+    assert heard(pack(PUB, (1, 2), data)) is None
+    assert heard(data) is None

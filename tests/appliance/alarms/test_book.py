@@ -1,0 +1,162 @@
+"""One gateway leads an alarm, all agree on its states, and people are told of each once."""
+
+import pytest
+
+from appliance.alarms.book import REPEAT_S, SUBJECTS, Book
+from appliance.alarms.states import State
+from tests.appliance.alarms.alarms_support import FRIDGE, alarm, book
+
+
+def stages(of: Book) -> list[tuple[int, str]]:
+    return [(state.number, state.stage) for state in of.states()]
+
+
+def exchange(one: Book, other: Book, now_s: float, leads: tuple[bool, bool] = (True, False)) -> None:
+    """Let two books hear each other's announcements."""
+    for key, state in list(one.due(now_s, leads[0])):
+        other.merge(key, state, leads[1], now_s)
+    for key, state in list(other.due(now_s, leads[1])):
+        one.merge(key, state, leads[0], now_s)
+
+
+@pytest.fixture
+def pair() -> tuple[Book, Book]:
+    """Two books, in which the alarm is raised: the first leads."""
+    one, other = book("a"), book("b")
+    for each in (one, other):
+        each.hear(FRIDGE, 9, 1)
+    assert one.look(1, 100, True)
+    assert not other.look(1, 100, False)
+    exchange(one, other, 1)
+    return one, other
+
+
+def test_who_leads_makes_the_states_and_who_follows_takes_them(pair: tuple[Book, Book]) -> None:
+    one, other = pair
+    assert stages(one) == stages(other) == [(1, "raised")]
+    for each in pair:
+        each.hear(FRIDGE, 5, 2)
+    (deed,) = one.look(2, 200, True)
+    assert deed.state.stage == "cleared"
+    assert not other.look(2, 200, False)
+    assert stages(other) == [(1, "raised")]
+    exchange(one, other, 2)
+    assert stages(other) == [(1, "cleared")]
+
+
+def test_who_takes_over_goes_on_with_the_number_and_raises_nothing_again(pair: tuple[Book, Book]) -> None:
+    _, other = pair
+    assert not other.look(3, 300, True)
+    other.hear(FRIDGE, 5, 4)
+    assert [deed.state.stage for deed in other.look(4, 400, True)] == ["cleared"]
+    other.hear(FRIDGE, 9, 5)
+    assert [deed.state.number for deed in other.look(5, 500, True)] == [2]
+
+
+def test_people_are_to_be_told_by_who_leads_until_somebody_has() -> None:
+    one, other = (book(name, above=8, notify=("mail", "siren")) for name in "ab")
+    one.hear(FRIDGE, 9, 1)
+    one.look(1, 100, True)
+    assert [outlet for _, _, outlet in one.untold(True)] == ["mail", "siren"]
+    one.told("7/1", 1, "raised", "mail")
+    exchange(one, other, 1)
+    assert [outlet for _, _, outlet in other.untold(True)] == ["siren"]  # it takes over
+    assert not list(other.untold(False))
+
+
+def test_an_acknowledgement_at_any_gateway_is_known_at_all(pair: tuple[Book, Book]) -> None:
+    one, other = pair
+    assert not other.acknowledge("7/2", "ann", 2, 200)
+    (deed,) = other.acknowledge("7/1", "ann", 2, 200)
+    assert (deed.state.stage, deed.state.by) == ("acknowledged", "ann")
+    exchange(one, other, 2)
+    assert stages(one) == [(1, "acknowledged")]
+    assert not one.acknowledge("", "bob", 3, 300)  # nothing is left to acknowledge
+
+
+def test_what_is_lost_on_the_way_is_said_again(pair: tuple[Book, Book]) -> None:
+    one, other = pair
+    other.acknowledge("", "ann", 2, 200)
+    list(other.due(2, False))  # nobody hears it
+    for now_s in range(3, 12):
+        exchange(one, other, now_s)
+    assert stages(one) == [(1, "acknowledged")]
+
+
+def test_a_raised_alarm_is_announced_again_and_a_cleared_one_only_for_a_while(
+    pair: tuple[Book, Book],
+) -> None:
+    one, _ = pair
+    list(one.due(10, True))
+    assert not list(one.due(10 + REPEAT_S / 2, True))
+    assert list(one.due(10 + REPEAT_S, True))
+    one.hear(FRIDGE, 5, 20)
+    one.look(20, 200, True)
+    assert list(one.due(20, True))
+    assert list(one.due(22, True))
+    assert not list(one.due(60, True))
+
+
+def test_who_comes_back_with_an_old_state_is_answered(pair: tuple[Book, Book]) -> None:
+    one, _ = pair
+    old = one.kept()
+    one.hear(FRIDGE, 5, 2)
+    one.look(2, 200, True)
+    late = book("b")
+    late.restore(old)
+    assert stages(late) == [(1, "raised")]
+    exchange(one, late, 1000)  # long after the last announcement: it says what it knows
+    exchange(one, late, 1001)
+    assert stages(late) == [(1, "cleared")]
+
+
+def test_the_newer_state_wins_wherever_it_is_from(pair: tuple[Book, Book]) -> None:
+    one, _ = pair
+    later = State(5, "raised", "7/1", 900, "x", "b")
+    assert one.merge(FRIDGE, later, True, 3)
+    assert not one.merge(FRIDGE, later, True, 3)
+    assert not one.merge(FRIDGE, later._replace(number=4, stage="cleared"), True, 3)
+    assert stages(one) == [(5, "raised")]
+
+
+def test_subjects_are_bounded_and_those_that_are_raised_stay() -> None:
+    one = book()
+    for place in range(SUBJECTS + 5):
+        one.hear((7, place), 9, 1)
+    assert one.left_out == 5
+    assert len(one.look(1, 100, True)) == SUBJECTS
+    full = book("b")
+    for place in range(SUBJECTS):
+        full.merge((7, place), State(place + 1, "cleared", "x", place, "", "a"), False, place)
+    full.merge((9,), State(99, "raised", "y", 1, "", "a"), False, 99)
+    assert full.left_out == 0
+    assert (99, "raised") in stages(full)
+
+
+def test_all_patterns_together_are_missing() -> None:
+    one = book("a", missing_s=10)
+    assert not one.look(9, 90, True)
+    one.hear((7, 3), None, 9)
+    one.hear((7, 4), None, 11)
+    assert not one.look(20, 200, True)
+    (deed,) = one.look(21, 210, True)
+    assert (deed.key, deed.state.of) == ((7,), "7")
+
+
+def test_a_gateway_with_a_link_leads_it_and_hears_of_those_of_others() -> None:
+    one = Book(alarm((), link="can", missing_s=5), "a", str, 0)
+    one.merge((2,), State(3, "raised", "b/can", 1, "", "b"), True, 1)
+    one.link((1,), "a/can", False, None, 1)
+    (deed,) = one.look(6, 600, True)
+    assert (deed.state.of, deed.state.number) == ("a/can", 4)
+    assert [key for key, _ in one.due(6, True)] == [(1,)]
+
+
+def test_what_was_kept_is_restored_and_what_is_none_is_left_out(pair: tuple[Book, Book]) -> None:
+    one, _ = pair
+    after = book("a")
+    after.restore([{}, {"key": "x"}, {"key": [1], "number": -1}, *one.kept()])
+    assert after.states() == one.states()
+    assert not after.look(9, 900, True)  # nothing was heard yet
+    after.hear(FRIDGE, 5, 10)
+    assert [deed.state.stage for deed in after.look(10, 1000, True)] == ["cleared"]

@@ -1,0 +1,111 @@
+"""Alarms of two gateways in virtual time: people are told once, over takeovers and restarts."""
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from appliance.simulated.plant import SimulatedPlant
+from appliance.status.shape import fits
+from appliance.status.snapshot import snapshot
+from tests.helpers import ROOT
+from tests.helpers.ports import free_port
+from topologies.loading.loader import loads
+
+FILE = ROOT / "examples/alarms/plant.yaml"
+
+
+@pytest.fixture
+def plant() -> Iterator[SimulatedPlant]:
+    """The plant of the example, in which the gateways have settled."""
+    ports = {name: str(free_port()) for name in ("HALL_PORT", "HALL_TRUNK_PORT", "OFFICE_PORT")}
+    with closing(SimulatedPlant(loads(FILE.read_text(), variables=ports))) as found:
+        found.wait(8)
+        yield found
+
+
+def told(plant: SimulatedPlant, alarm: str = "warm") -> list[tuple[str, str]]:
+    """Return who told people of which state."""
+    return [(one.gateway, one.notice.state) for one in plant.told if one.notice.alarm == alarm]
+
+
+def stage(plant: SimulatedPlant, gateway: str, alarm: str = "warm") -> str:
+    rows = snapshot(plant.gateways[gateway].view())["alarms"]
+    return str(next(row["stage"] for row in rows if row["alarm"] == alarm))
+
+
+def test_a_takeover_while_it_is_raised_and_one_while_it_is_acknowledged_tell_nobody_again(
+    plant: SimulatedPlant,
+) -> None:
+    plant.send("office", "fridge/1", b"9")
+    plant.wait(5)
+    plant.fail("gw-a")
+    plant.wait(15)
+    assert stage(plant, "gw-b") == "raised"
+    assert plant.gateways["gw-b"].alarms.acknowledge("warm", "", "ann")
+    plant.restart("gw-a")  # it knows of a raised one only
+    plant.wait(10)
+    assert stage(plant, "gw-a") == stage(plant, "gw-b") == "acknowledged"
+    plant.fail("gw-a")
+    plant.wait(15)
+    assert told(plant) == [("gw-a", "raised")]
+    plant.send("office", "fridge/1", b"7.5")
+    plant.wait(5)
+    assert stage(plant, "gw-b") == "acknowledged"  # within the hysteresis
+    plant.send("office", "fridge/1", b"7")
+    plant.wait(5)
+    assert told(plant) == [("gw-a", "raised"), ("gw-b", "cleared")]
+
+
+def test_a_restart_of_all_gateways_loses_no_state(plant: SimulatedPlant) -> None:
+    plant.send("hall", "fridge/1", b"9")
+    plant.wait(5)
+    for gateway in ("gw-a", "gw-b"):
+        plant.stop(gateway)
+    for gateway in ("gw-a", "gw-b"):
+        plant.restart(gateway)
+    plant.wait(20)
+    assert stage(plant, "gw-a") == stage(plant, "gw-b") == "raised"
+    plant.send("hall", "fridge/1", b"6")
+    plant.wait(5)
+    assert told(plant) == [("gw-a", "raised"), ("gw-a", "cleared")]
+
+
+def test_silence_and_a_link_are_told_of_by_who_sees_them(plant: SimulatedPlant) -> None:
+    plant.wait(60)
+    assert told(plant, "silent") == [("gw-a", "raised")]
+    plant.fail("gw-a")
+    plant.wait(20)
+    assert told(plant, "trunk") == [("gw-b", "raised")]
+    plant.restart("gw-a")
+    plant.wait(20)
+    assert told(plant, "trunk") == [("gw-b", "raised"), ("gw-b", "cleared")]
+    assert told(plant, "silent") == [("gw-a", "raised")]
+
+
+def test_it_is_an_event_a_reason_of_the_health_and_a_row_of_the_status(plant: SimulatedPlant) -> None:
+    plant.send("hall", "fridge/1", b"9")
+    plant.wait(5)
+    plant.gateways["gw-a"].alarms.acknowledge("warm", "", "ann")
+    plant.wait(3)
+    status = snapshot(plant.gateways["gw-a"].view())
+    assert fits(status)
+    causes = [event["cause"] for event in status["events"] if event["kind"] == "alarm"]
+    assert [cause.split(": ")[1] for cause in causes] == ["raised", "acknowledged by ann"]
+    assert status["health"]["word"] == "trouble"
+    assert "acknowledged by ann" in status["health"]["line"]
+    assert {row["name"] for hub in status["hubs"] for row in hub["links"]} >= {"log", "plain/alarms"}
+    assert all(row["balance"] == 0 for hub in status["hubs"] for row in hub["links"])
+
+
+def test_what_is_acknowledged_must_be_there(plant: SimulatedPlant) -> None:
+    with pytest.raises(KeyError):
+        plant.gateways["gw-a"].alarms.acknowledge("warmth", "", "ann")
+    assert plant.gateways["gw-a"].alarms.acknowledge("warm", "", "ann") == []
+
+
+def test_frames_of_the_product_and_what_is_no_number_raise_nothing(plant: SimulatedPlant) -> None:
+    for data in (b"", b"warm", b"nan", b"inf", b"9" * 65, b"\xff"):
+        plant.send("hall", "fridge/1", data)
+    plant.wait(3)
+    assert told(plant) == []
