@@ -29,10 +29,12 @@ from appliance.status.view import Around, Besides, Sampled, View
 from appliance.web.service import Prepared, StatusPage
 from appliance.web.service import prepare as prepare_page
 from bus.hub import Hub, Link
+from bus.keys import Keyring, ring_of
 from bus.names import table_of
 from bus.transports import budget, seats
 from topologies.model import Topology
 from topologies.picture.drawing import draw
+from topologies.resolved.files import paths_of
 from topologies.resolved.resolve import Resolved
 
 
@@ -40,7 +42,7 @@ class Following(NamedTuple):
     """A reload that is ready to be made: the records that run now, those that follow, and the new parts.
 
     `drawing` is the picture of what follows, if one has been drawn of what runs, and `page` what the status
-    page needs of files.
+    page needs of files; `ring` are the keys that sign announcements of alarms.
     """
 
     before: Resolved
@@ -48,6 +50,7 @@ class Following(NamedTuple):
     built: Built
     drawing: dict[str, Any] | None
     page: Prepared
+    ring: Keyring | None
 
     def changes(self, old: Mapping[str, Part], foreseen: bool = False) -> list[Change]:
         """Return what differs in the parts, and beside them."""
@@ -78,6 +81,7 @@ class Appliance:
         self.health, self._recording = HealthWatch(self.monitor.record), Recording()
         kept = keeper or FileKeeper(state_path(resolved.topology.name, self.gateway, self._only))
         self.alarms = AlarmWatch(self.gateway, self.monitor.record, kept, make_outlet)
+        self._ring = ring_of(paths_of(resolved.alarms.keys))
         if resolved.alarms.alarms:
             self.alarms.load()
         self._site = Site(self.gateway, sockets if only else None, self.monitor.record, clock)
@@ -132,7 +136,8 @@ class Appliance:
         """Watch the alarms of the topology, in the parts as they are now."""
         assert self._loop is not None
         names, resolved = table_of(tuple(self.names)), self.resolved
-        self.alarms.follow(resolved.alarms, names, resolved.quantities, self.parts, self._loop)
+        watched = resolved.alarms, names, resolved.quantities, self.parts, self._loop, self._ring
+        self.alarms.follow(*watched)
 
     def _settle_budget(self) -> None:
         """Bound what this process holds for its peers, and whom it keeps connected, as the topology says."""
@@ -279,8 +284,9 @@ class Appliance:
         Raises `TopologyError` for a part that is not there, `LinkError` for what can never work.
         """
         built = Builder(resolved, self._site, self._only, self.parts, self._failed).build()
+        ring = ring_of(paths_of(resolved.alarms.keys))
         drawing = None if self._drawing is None else draw(resolved.topology).as_record()
-        return Following(self.resolved, resolved, built, drawing, prepare_page(resolved.here.status))
+        return Following(self.resolved, resolved, built, drawing, prepare_page(resolved.here.status), ring)
 
     def change(self, following: Following) -> list[Change]:
         """Make a reload, link by link, between two batches: links that stay keep their pipes.
@@ -292,7 +298,7 @@ class Appliance:
         differing, built = following.changes(self.parts), following.built
         built.close(self.parts)
         self.parts, self.resolved, self._drawing = built.parts, following.resolved, following.drawing
-        self._prepared = following.page
+        self._prepared, self._ring = following.page, following.ring
         self._settle_budget()
         self._show()
         failed = built.open(self._loop)

@@ -166,8 +166,6 @@ class Book:
             return False
         if before is None or state.version != before.version:
             self._take(subject, state, now_s, False)
-            if subject.judge is None or not subject.judge.heard:
-                self._judge_anew(subject, state, now_s)
         subject.state = state
         return True
 
@@ -228,9 +226,3 @@ class Book:
             subject = self._subjects.get(tuple(key)) or self._enter(tuple(key), state.of)
             if subject is not None:
                 self._take(subject, state, self._start_s, True)
-                self._judge_anew(subject, state, self._start_s)
-
-    def _judge_anew(self, subject: _Subject, state: State, now_s: float) -> None:
-        """Judge frames on from a state that this gateway did not make: it stays until they say something."""
-        if self._gateway in self.alarm.judges:
-            subject.judge = Judge(self.alarm.spec, now_s, state.is_on, state.cause)

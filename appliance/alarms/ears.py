@@ -44,6 +44,10 @@ class Ears(Pipe):
                 if message.startswith(self._starts, FRAME_BYTES_MIN) and _is_said(message):
                     self._hear(message)
 
+    def reject(self, reason: str) -> None:
+        """Count an announcement that is not by a gateway of the system."""
+        self.stats.reject(reason)
+
     def say(self, frames: Iterable[bytes]) -> None:
         """Publish frames on the bus."""
         found = list(frames)

@@ -9,7 +9,15 @@ from itertools import islice
 from math import isfinite
 from typing import Any, Final
 
-from appliance.alarms.announcement import KEY_TOKENS_MAX, PATTERN, Announcement, announced, heard, presence
+from appliance.alarms.announcement import (
+    KEY_TOKENS_MAX,
+    PATTERN,
+    Announcement,
+    announced,
+    heard,
+    presence,
+    unproven,
+)
 from appliance.alarms.book import Book, Deed
 from appliance.alarms.ears import Ears
 from appliance.alarms.keeping import Keeper, packed, unpacked
@@ -23,6 +31,7 @@ from appliance.status.health import Concern
 from appliance.status.rates import Rate, RowKey
 from appliance.status.rows import LinkRow
 from bus.errors import BusError
+from bus.keys import Keyring
 from bus.names import Names
 from bus.quantity.known import Quantities, told
 from bus.wire.frame import unpack
@@ -69,6 +78,8 @@ class AlarmWatch:
         self._start_s: float | None = None
         self._now_s = self._said_s = self._saved_s = float("-inf")
         self._heard_s: dict[str, float] = {}
+        self._told_ns: dict[str, int] = {}  # the clocks of other gateways, when they were last heard
+        self._ring: Keyring | None = None
         self._dirty = False
         self._loaded: Mapping[str, list[dict[str, Any]]] = {}
 
@@ -83,8 +94,13 @@ class AlarmWatch:
         quantities: Quantities,
         parts: Mapping[str, object],
         loop: AbstractEventLoop,
+        ring: Keyring | None = None,
     ) -> None:
-        """Watch these alarms from now on, on the buses among `parts`. States of alarms that stay go on."""
+        """Watch these alarms from now on, on the buses among `parts`. States of alarms that stay go on.
+
+        With a `ring`, announcements are signed, and others are rejected.
+        """
+        self._ring = None if ring is None else ring.derive(b"alarms", resolved.system.encode())
         self._names, self._quantities, self._loop = names, quantities, loop
         self._now_s = loop.time()
         kept: Mapping[str, list[dict[str, Any]]] = {name: one.kept() for name, one in self._books.items()}
@@ -125,8 +141,12 @@ class AlarmWatch:
 
     def _hear(self, bus: str, message: bytes) -> None:
         _, tokens, data = unpack(message)
-        if tokens[: len(PATTERN)] == PATTERN and (said := heard(message)) is not None:
-            self._merge(said)
+        if tokens[: len(PATTERN)] == PATTERN:
+            reason = "" if self._ring is None else unproven(message, self._ring)
+            said = None if reason else heard(message)
+            reason = reason or ("" if said is None else self._merge(said))
+            if reason:
+                self._ears[bus].reject(reason)
         for book in self._judged(bus) if len(tokens) <= KEY_TOKENS_MAX else ():
             start = book.alarm.tokens
             is_own = tokens[:1] == PATTERN[:1] and not start
@@ -144,16 +164,25 @@ class AlarmWatch:
             return None
         return number if number is not None and isfinite(number) else None
 
-    def _merge(self, said: Announcement) -> None:
+    def _merge(self, said: Announcement) -> str:
+        """Take an announcement of another gateway. Return the reason to reject it, "" if there is none."""
         if said.gateway == self._gateway:
-            return
+            return ""
         if said.state is None:
-            if any(said.gateway in book.alarm.judges for book in self._books.values()):
-                self._heard_s[said.gateway] = self._loop.time()
-            return
+            return self._meet(said)
         book = self._by_token.get(said.alarm)
         if book is not None:
             self._dirty |= book.merge(said.key, said.state, self._leads(book), self._loop.time())
+        return ""
+
+    def _meet(self, said: Announcement) -> str:
+        """Note that another gateway is there. With keys its clock must go on, so that nobody plays one that
+        has died."""
+        if any(said.gateway in book.alarm.judges for book in self._books.values()):
+            if self._ring is not None and said.time_ns <= self._told_ns.get(said.gateway, -1):
+                return "replayed"
+            self._heard_s[said.gateway], self._told_ns[said.gateway] = self._loop.time(), said.time_ns
+        return ""
 
     def _leads(self, book: Book) -> bool:
         """Return whether this gateway leads an alarm: none that comes before it was heard lately."""
@@ -236,13 +265,15 @@ class AlarmWatch:
         frames = dict[str, list[bytes]]()
         for name, book in self._books.items():
             due = book.due(self._now_s, self._leads(book))
-            said = [announced(self._gateway, name, key, state) for key, state in islice(due, AT_ONCE)]
+            said = [
+                announced(self._gateway, name, key, state, self._ring) for key, state in islice(due, AT_ONCE)
+            ]
             for bus in book.alarm.buses:
                 frames.setdefault(bus, []).extend(said)
         if self._is_settled() and self._now_s - self._said_s >= PRESENCE_S:
             self._said_s = self._now_s
             for bus in self._ears:
-                frames.setdefault(bus, []).append(presence(self._gateway))
+                frames.setdefault(bus, []).append(presence(self._gateway, self._clock_ns(), self._ring))
         for bus, ears in self._ears.items():
             ears.say(frames.get(bus, ()))
 

@@ -52,6 +52,7 @@ TOLD: Final = {
             "cyphal",
             "raw",
             "lines",
+            "xbee",
             "bytes",
             "json",
             "mosquitto",

@@ -6,7 +6,7 @@ from bus.needs import KeyFile, Need, PageToken, Readable, Secret, dialling_needs
 from bus.schema import Where
 from topologies.model import Topology, running
 from topologies.model.status import tcp_url
-from topologies.wiring.alarms import outlets_at
+from topologies.wiring.alarms import alarms_at, outlets_at
 from topologies.wiring.keys import keys_at, keys_of
 from topologies.wiring.reach import address_of, dials_of, lease_places, peer_urls, with_addresses
 from topologies.wiring.segments import Wiring
@@ -25,6 +25,8 @@ def needs_of(wiring: Wiring, gateway: str) -> Iterator[Placed]:
             yield from ((where, need) for need in listening_needs(url, tls))
         yield from ((device.where, need) for need in device.needs())
     yield from _of_page(topology, gateway)
+    if any(alarms_at(topology, gateway)):
+        yield from ((topology.where, KeyFile(path)) for path in topology.keys)
     for _, outlet in outlets_at(topology, gateway):
         yield from ((outlet.where, need) for need in outlet.needs())
 

@@ -1,9 +1,10 @@
-"""The alarms of one gateway, resolved: their records, with the gateways that judge each. Pure."""
+"""The alarms of one gateway, resolved: their records, with the gateways that judge each."""
 
 from dataclasses import dataclass
 
 from topologies.model import Topology
 from topologies.model.alarms import AlarmSpec, OutletSpec
+from topologies.resolved.files import KeyFiles, stamped
 from topologies.wiring.alarms import alarms_at, buses_at, outlets_at
 from topologies.wiring.filters import tokens
 
@@ -25,11 +26,12 @@ class ResolvedAlarm:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedAlarms:
-    """The alarms of a gateway, and the outlets that these name, by name."""
+    """The alarms of a gateway, the outlets that these name, by name, and the keys of the system."""
 
     system: str
     alarms: tuple[ResolvedAlarm, ...]
     outlets: tuple[tuple[str, OutletSpec], ...]
+    keys: KeyFiles = ()
 
 
 def resolved_alarms(topology: Topology, gateway: str) -> ResolvedAlarms:
@@ -40,7 +42,8 @@ def resolved_alarms(topology: Topology, gateway: str) -> ResolvedAlarms:
         )
         for name, spec in alarms_at(topology, gateway)
     )
-    return ResolvedAlarms(topology.name, alarms, outlets_at(topology, gateway))
+    keys = stamped(topology.keys) if alarms else ()
+    return ResolvedAlarms(topology.name, alarms, outlets_at(topology, gateway), keys)
 
 
 def _judges(topology: Topology, spec: AlarmSpec) -> tuple[str, ...]:

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from appliance.alarms.announcement import PATTERN, Announcement, announced, heard, presence
+from appliance.alarms.announcement import PATTERN, Announcement, announced, heard, presence, unproven
 from appliance.alarms.states import NUMBER_MAX, State
+from bus.keys import Keyring
 from bus.wire.frame import PUB, frame_bytes, pack
 from bus.wire.pattern import token
 
@@ -16,7 +17,7 @@ def test_a_state_and_a_presence_are_heard_as_said() -> None:
     assert heard(announced("gw-a", "warm", (7, 1), STATE)) == Announcement(
         "gw-a", token("warm"), (7, 1), STATE
     )
-    assert heard(presence("gw-a")) == Announcement("gw-a")
+    assert heard(presence("gw-a", 7)) == Announcement("gw-a", time_ns=7)
 
 
 def test_words_that_are_too_long_are_cut() -> None:
@@ -46,3 +47,16 @@ def test_data_that_are_none_are_left_out(data: bytes) -> None:
     assert heard(pack(PUB, PATTERN, data)) is None
     assert heard(pack(PUB, (1, 2), data)) is None
     assert heard(data) is None
+
+
+def test_with_keys_only_what_is_signed_by_one_of_them_is_proven() -> None:
+    old, new = Keyring([b"1" * 32]), Keyring([b"2" * 32, b"1" * 32])
+    frame = announced("gw-a", "warm", (7, 1), STATE, old)
+    assert heard(frame) == heard(announced("gw-a", "warm", (7, 1), STATE))
+    assert unproven(frame, new) == ""
+    assert unproven(announced("gw-a", "warm", (7, 1), STATE), new) == "unsigned"
+    assert unproven(frame, Keyring([b"3" * 32])) == "forged"
+    other_key = frame.replace(token("warm").to_bytes(4, "big"), token("cold").to_bytes(4, "big"), 1)
+    assert unproven(other_key, new) == "forged"
+    assert unproven(frame.replace(b"ann", b"bob"), new) == "forged"
+    assert unproven(presence("gw-a", 7, old), new) == ""

@@ -53,6 +53,15 @@ def test_who_takes_over_goes_on_with_the_number_and_raises_nothing_again(pair: t
     assert [deed.state.number for deed in other.look(5, 500, True)] == [2]
 
 
+def test_who_takes_over_goes_on_within_the_hysteresis() -> None:
+    one, other = (book(name, above=8, hysteresis=1) for name in "ab")
+    one.hear(FRIDGE, 9, 1)
+    one.look(1, 100, True)
+    exchange(one, other, 1)
+    other.hear(FRIDGE, 7.5, 2)  # the first value that it hears
+    assert not other.look(2, 200, True)
+
+
 def test_people_are_to_be_told_by_who_leads_until_somebody_has() -> None:
     one, other = (book(name, above=8, notify=("mail", "siren")) for name in "ab")
     one.hear(FRIDGE, 9, 1)
@@ -102,6 +111,7 @@ def test_who_comes_back_with_an_old_state_is_answered(pair: tuple[Book, Book]) -
     old = one.kept()
     one.hear(FRIDGE, 5, 2)
     one.look(2, 200, True)
+    list(one.due(2, True))  # nobody hears it
     late = book("b")
     late.restore(old)
     assert stages(late) == [(1, "raised")]

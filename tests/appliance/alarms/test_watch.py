@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from appliance.alarms.announcement import PATTERN
 from appliance.simulated.plant import SimulatedPlant
 from appliance.status.shape import fits
 from appliance.status.snapshot import snapshot
+from bus.keys import new_key
 from tests.helpers import ROOT
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
@@ -15,12 +18,18 @@ from topologies.loading.loader import loads
 FILE = ROOT / "examples/alarms/plant.yaml"
 
 
+def made(more: str = "") -> SimulatedPlant:
+    """Return the plant of the example, in which the gateways have settled."""
+    ports = {name: str(free_port()) for name in ("HALL_PORT", "HALL_TRUNK_PORT", "OFFICE_PORT")}
+    found = SimulatedPlant(loads(FILE.read_text() + more, variables=ports))
+    found.wait(8)
+    return found
+
+
 @pytest.fixture
 def plant() -> Iterator[SimulatedPlant]:
-    """The plant of the example, in which the gateways have settled."""
-    ports = {name: str(free_port()) for name in ("HALL_PORT", "HALL_TRUNK_PORT", "OFFICE_PORT")}
-    with closing(SimulatedPlant(loads(FILE.read_text(), variables=ports))) as found:
-        found.wait(8)
+    """The plant of the example."""
+    with closing(made()) as found:
         yield found
 
 
@@ -60,15 +69,29 @@ def test_a_takeover_while_it_is_raised_and_one_while_it_is_acknowledged_tell_nob
 def test_a_restart_of_all_gateways_loses_no_state(plant: SimulatedPlant) -> None:
     plant.send("hall", "fridge/1", b"9")
     plant.wait(5)
-    for gateway in ("gw-a", "gw-b"):
-        plant.stop(gateway)
+    plant.stop("gw-b")
+    plant.gateways["gw-a"].alarms.acknowledge("warm", "", "ann")
+    plant.stop("gw-a")  # at once
     for gateway in ("gw-a", "gw-b"):
         plant.restart(gateway)
     plant.wait(20)
-    assert stage(plant, "gw-a") == stage(plant, "gw-b") == "raised"
+    assert stage(plant, "gw-a") == stage(plant, "gw-b") == "acknowledged"
     plant.send("hall", "fridge/1", b"6")
     plant.wait(5)
     assert told(plant) == [("gw-a", "raised"), ("gw-a", "cleared")]
+
+
+def test_one_that_comes_back_listens_before_it_leads(plant: SimulatedPlant) -> None:
+    plant.fail("gw-a")
+    plant.wait(10)
+    plant.send("office", "fridge/1", b"9")
+    plant.wait(5)
+    plant.restart("gw-a")
+    for _ in range(20):
+        plant.send("office", "fridge/1", b"9")
+        plant.wait(0.5)
+    assert stage(plant, "gw-a") == "raised"
+    assert told(plant) == [("gw-b", "raised")]
 
 
 def test_silence_and_a_link_are_told_of_by_who_sees_them(plant: SimulatedPlant) -> None:
@@ -109,3 +132,27 @@ def test_frames_of_the_product_and_what_is_no_number_raise_nothing(plant: Simula
         plant.send("hall", "fridge/1", data)
     plant.wait(3)
     assert told(plant) == []
+
+
+def test_with_keys_nobody_else_can_acknowledge_or_stand_in_for_a_gateway(tmp_path: Path) -> None:
+    new_key(str(tmp_path / "key"))
+    with closing(made(f"keys: {tmp_path / 'key'}\n")) as plant:
+        plant.send("hall", "fridge/1", b"9")
+        plant.wait(5)
+        said = [message for message in plant.heard("office") if message.tokens[:2] == PATTERN]
+        presence = next(one for one in said if len(one.tokens) == 2 and b'"gw-a"' in one.data)
+        raised = next(one for one in said if len(one.tokens) > 3)
+        forged = raised.data.replace(b"raised", b"cleared")
+        for data in (forged, forged.partition(b',"tag"')[0] + b"}"):
+            plant.send("office", "/".join(map(str, raised.tokens)), data)
+        plant.fail("gw-a")
+        for _ in range(10):  # somebody plays gw-a
+            plant.send("office", "buscoupler/alarm", presence.data)
+            plant.wait(1)
+        assert stage(plant, "gw-b") == "raised"
+        plant.send("office", "fridge/1", b"5")
+        plant.wait(2)
+        assert told(plant) == [("gw-a", "raised"), ("gw-b", "cleared")]
+        hubs = snapshot(plant.gateways["gw-b"].view())["hubs"]
+        (ears,) = [row for hub in hubs for row in hub["links"] if row["name"] == "plain/alarms"]
+        assert ears["rejected"] == {"forged": 1, "unsigned": 1, "replayed": 10}

@@ -2,42 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from appliance.compose import Appliance
-from tests.appliance.web.web_support import get
-from tests.helpers.appliances import appliance_of
-from tests.helpers.peers import until
-from tests.helpers.ports import free_port
-from topologies.loading.loader import loads
-
-READ, ANN = "read-0123456789ab", "ann-0123456789abc"
-TEXT = """\
-name: plant
-gateways: {{gw: {{status: {{listen: "http://127.0.0.1:{}", token_file: {}/read, ack_file: {}}}}}}}
-buses: {{hall: {{on: gw}}}}
-alarms: {{silent: {{bus: hall, pattern: fridge, missing_s: 0.1}}}}
-"""
-
-
-@asynccontextmanager
-async def raised(directory: Path, ack_file: str, patch: pytest.MonkeyPatch) -> AsyncIterator[Appliance]:
-    """Run a gateway with a page, on which an alarm is raised."""
-    patch.setenv("XDG_STATE_HOME", str(directory))  # what other tests acknowledged is not there
-    (directory / "read").write_text(READ)
-    (directory / "people").write_text(f"ann {ANN}\n")
-    text = TEXT.format(free_port(), directory, (ack_file and directory / ack_file) or "null")
-    made = appliance_of(loads(text, "t.yaml"), "gw")
-    made.open(asyncio.get_running_loop())
-    try:
-        await until(lambda: made.alarms.records()[0]["stage"] == "raised")
-        yield made
-    finally:
-        made.close()
+from tests.appliance.web.web_support import ANN, READ, get, raised
+from tests.helpers.browser import Page, browser, needs_chromium
 
 
 async def post(one: Appliance, token: str = "", *headers: str, path: str = "/alarms/silent/ack") -> int:
@@ -78,3 +49,37 @@ async def test_without_a_file_of_people_nobody_may(tmp_path: Path, monkeypatch: 
     async with raised(tmp_path, "", monkeypatch) as one:
         assert await post(one, READ) == 403
         assert await post(one, ANN) == 403
+
+
+@needs_chromium
+async def test_on_the_page_it_is_acknowledged_with_a_token_that_is_written_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with raised(tmp_path, "people", monkeypatch) as one:
+        await asyncio.to_thread(click, f"{one.page.url}/?token={READ}")
+        assert one.alarms.records()[0]["by"] == "ann"
+
+
+def click(url: str) -> None:
+    with browser() as page:
+        page.size(390, 844)
+        page.open(url)
+        button = "document.querySelector('table[data-list=alarms] button:not([hidden])')"
+        page.until(f"!!{button}")
+        assert page.run("document.documentElement.scrollWidth <= innerWidth")
+        page.run(f"{button}.click()")
+        assert "First write your token" in said(page)
+        page.run("document.querySelector('#ack-token').value = 'wrong'")
+        page.run(f"{button}.click()")
+        page.until(
+            "document.querySelector('#ack-said').textContent.startsWith('Not acknowledged: show your own')"
+        )
+        page.run(f"document.querySelector('#ack-token').value = '{ANN}'")
+        page.run(f"{button}.click()")
+        page.until("document.querySelector('#ack-said').textContent === 'silent is acknowledged.'")
+        page.until(f"!{button}")
+        page.until("document.querySelector('table[data-list=alarms]').textContent.includes('acknowledged')")
+
+
+def said(page: Page) -> str:
+    return str(page.run("document.querySelector('#ack-said').textContent"))

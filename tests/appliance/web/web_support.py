@@ -4,10 +4,14 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 from appliance.compose import Appliance
 from tests.helpers.appliances import appliance_of
+from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
 
@@ -58,3 +62,28 @@ async def get(url: str, path: str, *headers: str, method: str = "GET", host: str
 async def status_of(url: str) -> dict[str, object]:
     found: dict[str, object] = json.loads((await get(url, "/status.json")).body)
     return found
+
+
+READ, ANN = "read-0123456789ab", "ann-0123456789abc"
+ALARM = """\
+name: plant
+gateways: {{gw: {{status: {{listen: "http://127.0.0.1:{}", token_file: {}/read, ack_file: {}}}}}}}
+buses: {{hall: {{on: gw}}}}
+alarms: {{silent: {{bus: hall, pattern: fridge, missing_s: 0.1}}}}
+"""
+
+
+@asynccontextmanager
+async def raised(directory: Path, ack_file: str, patch: pytest.MonkeyPatch) -> AsyncIterator[Appliance]:
+    """Run a gateway with a page, on which an alarm is raised."""
+    patch.setenv("XDG_STATE_HOME", str(directory))  # what other tests acknowledged is not there
+    (directory / "read").write_text(READ)
+    (directory / "people").write_text(f"ann {ANN}\n")
+    text = ALARM.format(free_port(), directory, (ack_file and directory / ack_file) or "null")
+    made = appliance_of(loads(text, "t.yaml"), "gw")
+    made.open(asyncio.get_running_loop())
+    try:
+        await until(lambda: made.alarms.records()[0]["stage"] == "raised")
+        yield made
+    finally:
+        made.close()

@@ -2,13 +2,14 @@
 
 from typing import Final
 
-from appliance.alarms.announcement import announced, heard, presence
+from appliance.alarms.announcement import announced, heard, presence, unproven
 from appliance.alarms.keeping import unpacked
 from appliance.alarms.states import State
 from appliance.probe import words
 from bus import asking, events, logs
 from bus.errors import FrameError
 from bus.events import Event
+from bus.keys import Keyring
 from bus.leases import wire as leases
 from bus.logs import Line
 from bus.names import Names
@@ -22,6 +23,7 @@ from bus.wire.pattern import Pattern
 from tests.fuzz.target import Pieces, Target, recorded, records
 from tests.fuzz.targets.streams import FRAMES, STAMPED
 
+_RING: Final = Keyring([bytes(32)])
 _NAMES: Final = Names(["fridge", "temp"])
 
 
@@ -136,12 +138,12 @@ def _announced(pieces: Pieces) -> object:
     if found is not None and found.state is not None:
         again = heard(announced(found.gateway, "warm", found.key, found.state))
         assert again is None or again.state is None or again.state.version == found.state.version
-    return found, unpacked(data)
+    return found, unpacked(data), unproven(data, _RING)
 
 
 def _announced_seeds() -> list[bytes]:
     state = State(3, "raised", "fridge/1", 1, "9 is above 8", "gw-a", frozenset({"mail"}))
-    return [presence("gw-a"), announced("gw-a", "warm", (7, 1), state)]
+    return [presence("gw-a", 1), announced("gw-a", "warm", (7, 1), state, _RING)]
 
 
 def _logged(pieces: Pieces) -> object:
