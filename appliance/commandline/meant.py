@@ -51,6 +51,7 @@ TOLD: Final = {
             "cyphal",
             "raw",
             "lines",
+            "xbee",
             "bytes",
             "json",
             "mosquitto",

@@ -27,6 +27,17 @@ def marks(status: Status) -> dict[str, Mark]:
     return found | edges | dict(_of_wires(status, edges))
 
 
+def own_marks(status: Status) -> dict[str, Mark]:
+    """Return the marks of the parts of this gateway, and of the links that they open.
+
+    At an address where several buses of other gateways dial, one row counts all of them: they know better.
+    """
+    parts = {part["id"] for part in status["parts"]}
+    opened = {edge["id"] for edge in (status.get("drawing") or {}).get("edges", ()) if edge["one"] in parts}
+    edges = {name: mark for name, mark in _of_edges(status) if name in opened}
+    return dict(_of_parts(status)) | edges
+
+
 def _sign(row: Mapping[str, Any]) -> State:
     """Return the state of a mark: a link that is not up is bad after a while only, if that is known."""
     state = row.get("state", "")

@@ -45,14 +45,15 @@ class PageModel:
         changed = {name: mark for name, mark in now.items() if self._marks.get(name) != mark}
         gone = {name: Mark("idle") for name in self._marks if name not in now}
         self._marks, self._fields = now, page_fields(status)
-        return self._fields | {"marks": _shown_marks(changed | gone)}
+        return self._fields | {"marks": shown_marks(changed | gone)}
 
     def first(self) -> dict[str, Any]:
         """Return the event of the last status for a new page, with all marks."""
-        return self._fields | {"marks": _shown_marks(self._marks)}
+        return self._fields | {"marks": shown_marks(self._marks)}
 
 
-def _shown_marks(marks: Mapping[str, Mark]) -> dict[str, dict[str, Any]]:
+def shown_marks(marks: Mapping[str, Mark]) -> dict[str, dict[str, Any]]:
+    """Return marks as pages get them."""
     return {
         name: {
             "state": mark.state, "sign": SIGNS[mark.state], "text": mark.text,
@@ -77,7 +78,8 @@ def page_fields(status: Status) -> dict[str, Any]:
         "topology": status["topology"], "gateway": status["gateway"], "product": status["product"],
         "pid": status["pid"], "health": {key: health[key] for key in ("word", "more") if key in health},
         "reasons": health.get("reasons", []),
-        "drawn": _drawn(status), "totals": _totals(status),
+        "plant": {key: status["plant"][key] for key in ("word", "line")} if "plant" in status else {},
+        "drawn": drawn(status), "totals": _totals(status),
         "rows": shown, "more_rows": len(rows) - len(shown),
         "drops": list(_drops(status)), "roles": list(_roles(status)),
         "alarms": list(_alarms(status)),
@@ -90,7 +92,7 @@ def page_fields(status: Status) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _drawn(status: Status) -> str:
+def drawn(status: Status) -> str:
     """Return a text that differs when the picture does."""
     drawing = status.get("drawing")
     return str(hash(tuple(edge["id"] for edge in drawing["edges"]))) if drawing else ""
