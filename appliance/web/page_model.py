@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from heapq import nlargest
 from typing import Any, Final
 
-from appliance.status.overlay import marks
+from appliance.status.overlay import marks, shown_marks
 from appliance.status.rows import FARS
 from appliance.status.times import stamp, zone_s
 from appliance.status.words import (
@@ -22,7 +22,7 @@ from appliance.status.words import (
 )
 from bus.reasons import is_intended
 from bus.vacancy import NO_PEER
-from topologies.picture.svg import SIGNS, Mark
+from topologies.picture.svg import Mark
 
 ROWS: Final = 100
 EVENTS: Final = 30
@@ -55,17 +55,6 @@ class PageModel:
     def first(self) -> dict[str, Any]:
         """Return the event of the last status for a new page, with all marks."""
         return self._fields | {"marks": dict(self._marks)}
-
-
-def shown_marks(marks: Mapping[str, Mark]) -> dict[str, dict[str, Any]]:
-    """Return marks as pages get them."""
-    return {
-        name: {
-            "state": mark.state, "sign": SIGNS[mark.state], "text": mark.text,
-            "lines": list(mark.lines), "ways": list(mark.ways), "word": mark.word,
-        }
-        for name, mark in marks.items()
-    }  # fmt: skip
 
 
 def page_fields(status: Status) -> dict[str, Any]:
