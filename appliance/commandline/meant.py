@@ -44,6 +44,7 @@ TOLD: Final = {
             "tcp",
             "udp",
             "multicast",
+            "ieee802154",
             "dbc",
             "j1939",
             "nmea",

@@ -12,6 +12,7 @@ from appliance.local.places import runtime_directory
 from appliance.plant.note import GATEWAY, NOTE_BYTES, Note, note_of, read_note
 from appliance.plant.places import Place
 from appliance.status.client import ANSWER_BYTES, read_status, status_socket
+from appliance.status.overlay import own_marks, shown_marks
 from bus.errors import words_of
 from bus.machine.aside import in_thread
 from bus.machine.files import read_text
@@ -64,7 +65,8 @@ def _local(topology: str, gateways: Sequence[str]) -> Iterator[Heard]:
 def _heard(gateway: str, data: bytes, begun_ns: int, path: Path) -> Heard:
     took_ns = time.time_ns() - begun_ns
     try:
-        note = note_of(read_status(str(path), data))
+        status = read_status(str(path), data)
+        note = note_of(status, shown_marks(own_marks(status)))
     except ValueError as error:
         return Heard(gateway, None, str(error))
     return timed(gateway, note, begun_ns, took_ns)

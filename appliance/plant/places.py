@@ -12,9 +12,10 @@ _ANY = ("0.0.0.0", "::", "[::]", "*")
 
 
 class Place(NamedTuple):
-    """The page of another gateway. `token_file` has the word to show, None for none; `ca_file` whom to trust.
+    """The page of another gateway.
 
-    `own` has the certificate to show, where the page asks for one.
+    `token_file` has the word to show, None for none: each page is shown its own only. `ca_file` has whom to
+    trust, and `own` the certificate to show, where the page asks for one.
     """
 
     gateway: str
@@ -39,9 +40,12 @@ def places(topology: Topology, gateway: str) -> Iterator[Place]:
             continue
         tls, own = spec.tls, here.status.tls
         ca_file = (tls and tls.ca_file) or (own and own.ca_file) or None
-        token_file = spec.token_file or here.status.token_file
         yield Place(
-            name, _dialled(spec.address, other.address), token_file, ca_file, own if spec.proves else None
+            name,
+            _dialled(spec.address, other.address),
+            spec.token_file,
+            ca_file,
+            own if spec.proves else None,
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from appliance.status.ledger import Parted
 from appliance.status.words import is_in_trouble, noise, role_word, short, state_word
 from bus.ledger import Stats
-from topologies.picture.svg import Mark, State
+from topologies.picture.svg import SIGNS, Mark, State
 from topologies.wiring.ids import gateway_id
 
 Status = Mapping[str, Any]
@@ -36,6 +36,17 @@ def own_marks(status: Status) -> dict[str, Mark]:
     opened = {edge["id"] for edge in (status.get("drawing") or {}).get("edges", ()) if edge["one"] in parts}
     edges = {name: mark for name, mark in _of_edges(status) if name in opened}
     return dict(_of_parts(status)) | edges
+
+
+def shown_marks(found: Mapping[str, Mark]) -> dict[str, dict[str, Any]]:
+    """Return marks as pages get them."""
+    return {
+        name: {
+            "state": mark.state, "sign": SIGNS[mark.state], "text": mark.text,
+            "lines": list(mark.lines), "ways": list(mark.ways), "word": mark.word,
+        }
+        for name, mark in found.items()
+    }  # fmt: skip
 
 
 def _sign(row: Mapping[str, Any]) -> State:

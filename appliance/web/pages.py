@@ -9,7 +9,7 @@ from typing import Any
 from appliance.history.rings import SCALES
 from appliance.history.samples import KINDS
 from appliance.plant.note import GATEWAY, note_of
-from appliance.status.overlay import marks, own_marks
+from appliance.status.overlay import marks, own_marks, shown_marks
 from appliance.status.schema import text as schema
 from appliance.status.snapshot import snapshot
 from appliance.status.times import zone_s
@@ -17,7 +17,7 @@ from appliance.status.view import View
 from appliance.status.words import troubles
 from appliance.web.assets import asset
 from appliance.web.messages import Request, Response, text
-from appliance.web.page_model import drawn, shown_marks
+from appliance.web.page_model import drawn
 from bus.text import plain
 from topologies.picture.layout import NARROW, from_record, placed
 from topologies.picture.svg import svg

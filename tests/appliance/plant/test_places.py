@@ -16,7 +16,7 @@ gateways:
 @pytest.mark.parametrize(
     ("page", "url", "token"),
     [
-        ('{listen: "http://10.0.0.2:9943", open: true}', "http://10.0.0.2:9943", "here.token"),
+        ('{listen: "http://10.0.0.2:9943", open: true}', "http://10.0.0.2:9943", "None"),
         ('{listen: "http://0.0.0.0:9943", token_file: o.token}', "http://10.0.0.2:9943", "o.token"),
         ('{listen: "http://127.0.0.1:9943"}', "", ""),  # of another machine
         ("{}", "", ""),

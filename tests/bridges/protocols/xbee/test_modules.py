@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from appliance.parts.bus import BusPart
 from bridges.media.uart.medium import Uart
 from bridges.protocols.xbee.protocol import Xbee
 from bus.hub import Hub, Link
@@ -15,7 +16,8 @@ from bus.ledger import Stats
 from tests.bridges.protocols.spoken_support import message, told
 from tests.bridges.protocols.xbee import xbee_support as digi
 from tests.bridges.support import PtyPair, RecordingPipe, say
-from tests.helpers.peers import until
+from tests.helpers.appliances import running
+from tests.helpers.peers import Ear, until
 
 NODES = {"kitchen": f"{digi.KITCHEN:016X}", "hall": f"{digi.HALL:016X}", "attic": "0013A20000000001"}
 
@@ -84,6 +86,49 @@ async def test_messages_cross_by_radio_both_ways_in_order_and_the_ledger_agrees(
         assert (kitchen.stats.sent, kitchen.stats.dropped) == (len(ANY), {"oversize": 1})
         assert [one.stats.balance() for one in (kitchen, hall)] == [0, 0]
         assert [one.stats.rejected for one in (kitchen, hall)] == [{}, {}]
+
+
+PLANT = """
+name: t
+gateways: {{gw: {{status: {{serve: false}}}}}}
+buses: {{near: {{on: gw, listen: ["inproc://near"]}}, far: {{on: gw, listen: ["inproc://far"]}}}}
+bridges:
+  one:
+    on: gw
+    join:
+      - bus: near
+      - uart: {{port: {place}/ttyA, baud: 3000000}}
+        protocol: {{xbee: {{root: air, nodes: {{hall: "0013A2007D117E13"}}, send: hall, escaped: true}}}}
+  other:
+    on: gw
+    join:
+      - bus: far
+      - uart: {{port: {place}/ttyB, baud: 3000000}}
+        protocol: {{xbee: {{root: radio}}}}
+"""
+
+
+async def test_two_buses_of_a_topology_are_joined_by_modules_of_both_modes(tmp_path: Path) -> None:
+    lines, air = [PtyPair(tmp_path / name) for name in ("ttyA", "ttyB")], digi.Air()
+    modules = [digi.Module(air, digi.KITCHEN, lines[0], True), digi.Module(air, digi.HALL, lines[1])]
+    async with running(PLANT.format(place=tmp_path)) as appliance:
+        near, far = (appliance.parts[f"bus {name}"] for name in ("near", "far"))
+        assert isinstance(near, BusPart)
+        assert isinstance(far, BusPart)
+        ears = Ear(near.hub), Ear(far.hub)
+        for module in modules:
+            module.switch_on()
+        await until(
+            lambda: all(link.state == "up" for part in appliance.parts.values() for link in part.links)
+        )
+        ears[0].say(message("air/hall", b"on"), message("air/attic", b"off"))
+        await until(lambda: bool(ears[1].heard))
+        for module in modules:
+            module.switch_off()
+    assert told(ears[1].heard, "radio", "0013A20041AE7D2C") == [("radio/0013A20041AE7D2C", b"on")]
+    assert [bytes(one.rf_data) for one in modules[0].requests] == [b"on"]
+    for line in lines:
+        line.close()
 
 
 async def test_a_module_out_of_reach_is_told_and_what_was_for_it_is_undelivered(tmp_path: Path) -> None:
