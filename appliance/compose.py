@@ -19,11 +19,12 @@ from appliance.parts.build import Builder, Built, Part
 from appliance.parts.changes import Change, of_process
 from appliance.parts.publisher import Publisher
 from appliance.parts.site import Site
+from appliance.plant.watch import PlantWatch
 from appliance.status.health import Concern
 from appliance.status.labels import Labels, titles
 from appliance.status.neighbours import Neighbours
 from appliance.status.rows import LinkRow
-from appliance.status.snapshot import claims, values_of
+from appliance.status.snapshot import claims, roles, values_of
 from appliance.status.transit import Transit
 from appliance.status.view import Around, Besides, Sampled, View
 from appliance.web.service import Prepared, StatusPage
@@ -97,6 +98,7 @@ class Appliance:
         self._started_ns = time.time_ns()
         self.page, self._prepared = StatusPage(resolved.here.address), prepare_page(resolved.here.status)
         self.neighbours, self._transit = Neighbours(self.gateway), Transit()
+        self.plant = PlantWatch(self.gateway, self.monitor.record)
         self._drawing: dict[str, Any] | None = None
 
     @property
@@ -159,6 +161,8 @@ class Appliance:
         self._transit.sample(self.hubs(), self._loop)
         if self.page.url:
             self._record(now_s)
+            if self.plant.look(now_s, self.topology, self._loop):
+                self.plant.judge(self._note(), self._heard())
         self._timer = self._loop.call_later(SCAN_S, self._scan)
 
     def _record(self, now_s: float) -> None:
@@ -180,6 +184,14 @@ class Appliance:
         rows = values_of(reports, table_of(tuple(self.names)), self.resolved.quantities)["values"]
         return list(rows)
 
+    def _note(self) -> dict[str, Any]:
+        """Return what the verdict on the plant needs of the status of this gateway."""
+        return {
+            "topology": self.topology.name, "gateway": self.gateway, "file": self.topology.digest,
+            "gateways": {name: gateway.address for name, gateway in self.topology.gateways.items()},
+            "health": self.health.now.as_record(), "candidates": list(roles(self.parts.values())),
+        }  # fmt: skip
+
     def _concerns(self, now_s: float) -> Iterator[Concern]:
         """Yield what is wrong now, in this process and with the gateways that brokers here have heard."""
         yield from self.monitor.concerns(now_s)
@@ -187,8 +199,12 @@ class Appliance:
         yield from of_brokers(self.parts.values())
         yield from of_parts(self.parts.values())
         yield from of_certificates(self.resolved.lasting, time.time())
+        yield from of_claims(self._heard(), self.gateway)
+
+    def _heard(self) -> dict[str, int]:
+        """Return the ages of the last claims of gateways at brokers here, in milliseconds."""
         heard = (one for part in self.parts.values() if part.kind == "broker" for one in part.services)
-        yield from of_claims(claims(service.report() for service in heard), self.gateway)
+        return claims(service.report() for service in heard)
 
     def close(self) -> None:
         """Close everything, bridges before buses, so that nothing new enters. Idempotent."""
@@ -196,6 +212,7 @@ class Appliance:
             self._timer.cancel()
         self._unpublished.listen(False)
         self._transit.close()
+        self.plant.close()
         self.page.close()
         self.alarms.close()
         self._publisher.close()
@@ -249,6 +266,7 @@ class Appliance:
             around=self._around,
             sampled=self._sampled,
             curves=self._recording.picked,
+            plant=self.plant,
             acknowledge=self.alarms.acknowledge,
         )
 
@@ -260,12 +278,16 @@ class Appliance:
 
     def _around(self, claims: Mapping[str, int]) -> Around:
         gateways = {name: gateway.address for name, gateway in self.topology.gateways.items()}
-        silent = self.neighbours.silent(self.topology, claims)
+        silent = {
+            name: why for name, why in self.neighbours.silent(self.topology, claims).items()
+            if name not in self.plant.answering
+        }  # fmt: skip
         page, picture, copies = self.page.url, self._picture(), self.resolved.copies
         resolved = self.resolved
         return Around(
-            gateways, silent, self.names, page, picture, copies, resolved.quantities, resolved.lasting
-        )
+            gateways, silent, self.names, page, picture, copies, resolved.quantities, resolved.lasting,
+            self.topology.digest,
+        )  # fmt: skip
 
     def foresee(self, resolved: Resolved) -> tuple[list[Change], list[str]]:
         """Return what a reload would change, and the parts in which nothing differs.

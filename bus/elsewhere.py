@@ -16,16 +16,19 @@ _PROTOCOLS: Final = {
     "coap": "CoAP", "zenoh": "Zenoh", "ros": "ROS", "dds": "DDS",
 }  # fmt: skip
 _MEDIA: Final = {
-    "spi": "SPI", "zigbee": "ZigBee", "xbee": "XBee", "ieee802154": "IEEE 802.15.4", "lora": "LoRa",
+    "spi": "SPI", "lora": "LoRa",
     "lorawan": "LoRaWAN", "ble": "Bluetooth", "bluetooth": "Bluetooth", "usb": "USB", "onewire": "1-Wire",
 }  # fmt: skip
 _WRITE: Final = {
     "modbus": "write uart or tcp, with protocol: {modbus: ...}",
     "dbc": "write can, with protocol: {dbc: ...}",
     "nmea": "write uart, with protocol: {nmea: ...}", "gps": "write uart, with protocol: {nmea: ...}",
+    "xbee": "write uart, with protocol: {xbee: ...}",
     "serial": "write uart", "tty": "write uart", "rs232": "write uart", "rs422": "write uart",
     "rs485": "write uart: {port: ..., rs485: {...}} in a topology", "modem": "write uart",
     "socketcan": "write can", "canfd": "write can, with fd: true", "vcan": "write can", "slcan": "write can",
+    "zigbee": "write ieee802154, with a radio that Linux has as a network interface",
+    "802154": "write ieee802154", "wpan": "write ieee802154",
     "mcast": "write multicast", "smbus": "write i2c", "socket": "write tcp or url", "nng": "write url",
     "nanomsg": "write url", "websocket": "write url, with ws:// or wss://", "unix": "write url, with ipc://",
     "sctp": "SCTP is no transport here: write tcp:// or tls+tcp://",

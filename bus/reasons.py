@@ -90,6 +90,7 @@ DROPPED: Final = (
     Reason(
         "no text", "trouble", "lines: data that are not of the `encoding`; JSON lines: data that are no JSON"
     ),
+    Reason("undelivered", "trouble", "xbee: the module could not deliver the packet, or did not say so"),
     Reason("no token", "trouble", "lines: the template has a place for a token that the frame does not have"),
     Reason("checksum", "trouble", "NMEA: the data have a checksum, and it is wrong"),
     Reason("late chunk", "trouble", "bytes: a later chunk of the stream was written before"),

@@ -203,7 +203,7 @@ class ByGateway(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A record in a file. `where` is its place there; comparisons ignore it.
+    """A record in a file. `where` is its place there. Fields that comparisons ignore are no keys of the file.
 
     `SHORT` names the field that is meant if a value is written instead of a mapping; "" if none is.
     `GATEWAYS` names the field that lists the gateways of its `ByGateway` values; "" if it has none.
@@ -246,7 +246,7 @@ def _settings(cls: type) -> dict[str, Setting]:
         key = next((marker.name for marker in markers if isinstance(marker, Key)), f.name)
         texts = [marker for marker in markers if isinstance(marker, str)]
         rest = tuple(marker for marker in markers if not isinstance(marker, Key | str))
-        if key != "where" and not one_of(hints[f.name]):
+        if f.compare and not one_of(hints[f.name]):
             found[key] = Setting(f, Annotated[bare, *rest] if rest else bare, *texts)
     return found
 

@@ -24,8 +24,8 @@ def alarms_socket(only: Collection[str]) -> str:
 
 
 def alarms_sockets(directory: Path | None) -> Iterator[Path]:
-    """Yield the sockets in one gateway's directory, or in those of `sockets`."""
-    return sockets(ALARMS, directory)
+    """Yield the sockets in one gateway's directory, or of this user; for root, of services too."""
+    return sockets(ALARMS, directory, others=False)
 
 
 def alarms_responder(path: Path, view: View) -> Responder:

@@ -238,7 +238,7 @@ class AlarmWatch:
     def _did(self, deed: Deed) -> None:
         """Make an event of a change that this gateway made."""
         state, spec = deed.state, deed.alarm.spec
-        level = _LEVELS[spec.severity] if state.stage == "raised" else logging.INFO
+        level = {"raised": _LEVELS[spec.severity], "cleared": logging.INFO}.get(state.stage, logging.WARNING)
         by = f" by {state.by}" if state.stage == "acknowledged" else ""
         words = f"{state.of}: {state.stage}{by}: {_words(spec.text, state.cause)}"
         self._record("alarm", f"alarm {deed.alarm.name}", words, level, number=state.number)

@@ -59,7 +59,7 @@ def _statuses(directory: Path | None) -> Iterator[Status]:
     for path, found in ask_all(status_sockets(directory)):
         if isinstance(found, dict):
             yield found
-        else:
+        elif not isinstance(found, ConnectionRefusedError | FileNotFoundError):  # it has ended
             _complain(f"{path}: no answer: {words_of(found)}")
 
 

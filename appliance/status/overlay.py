@@ -10,7 +10,7 @@ from typing import Any
 from appliance.status.ledger import Parted
 from appliance.status.words import is_in_trouble, noise, role_word, short, state_word
 from bus.ledger import Stats
-from topologies.picture.svg import Mark, State
+from topologies.picture.svg import SIGNS, Mark, State
 from topologies.wiring.ids import gateway_id
 
 Status = Mapping[str, Any]
@@ -25,6 +25,28 @@ def marks(status: Status) -> dict[str, Mark]:
     found |= dict(_of_parts(status))
     edges = dict(_of_edges(status))
     return found | edges | dict(_of_wires(status, edges))
+
+
+def own_marks(status: Status) -> dict[str, Mark]:
+    """Return the marks of the parts of this gateway, and of the links that they open.
+
+    At an address where several buses of other gateways dial, one row counts all of them: they know better.
+    """
+    parts = {part["id"] for part in status["parts"]}
+    opened = {edge["id"] for edge in (status.get("drawing") or {}).get("edges", ()) if edge["one"] in parts}
+    edges = {name: mark for name, mark in _of_edges(status) if name in opened}
+    return dict(_of_parts(status)) | edges
+
+
+def shown_marks(found: Mapping[str, Mark]) -> dict[str, dict[str, Any]]:
+    """Return marks as pages get them."""
+    return {
+        name: {
+            "state": mark.state, "sign": SIGNS[mark.state], "text": mark.text,
+            "lines": list(mark.lines), "ways": list(mark.ways), "word": mark.word,
+        }
+        for name, mark in found.items()
+    }  # fmt: skip
 
 
 def _sign(row: Mapping[str, Any]) -> State:

@@ -9,7 +9,8 @@ from typing import Final, Self
 
 from appliance.status.client import ANSWER_BYTES, ANSWER_S, Status, read_status
 from bus.text import plain
-from bus.transports.secure import trusting
+from bus.transports.options import Tls
+from bus.transports.secure import load_own, trusting
 from topologies.model.status import HTTPS, place_of
 
 TOKEN: Final = "BUSCOUPLER_TOKEN"
@@ -21,14 +22,25 @@ def ask_page(url: str, ca_file: str | None = None, limit_s: float = ANSWER_S) ->
 
     `ca_file` has the authorities to trust, if it is not one of the system's.
     """
+    token = os.environ.get(TOKEN, "")
+    return read_status(url, get(url, "/status.json", ca_file, limit_s, ANSWER_BYTES, token))
+
+
+def get(
+    url: str, path: str, ca_file: str | None, limit_s: float, most: int, token: str, own: Tls | None = None
+) -> bytes:
+    """Return what the page at `url` has at a path, at most `most` bytes. Raises as `ask_page` does.
+
+    `token` is shown, "" for none; `own` has the certificate to show.
+    """
     host, port = place_of(url)
     connection = http.client.HTTPConnection(host, port)
     with socket.create_connection((host, port), limit_s) as sock, _Until(sock, limit_s) as until:
         try:
-            connection.sock = _secured(sock, url, host, ca_file)
-            connection.request("GET", "/status.json", headers=_headers())
+            connection.sock = _secured(sock, url, host, ca_file, own)
+            connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
             answer = connection.getresponse()
-            body = answer.read(ANSWER_BYTES)
+            body = answer.read(most)
         except (http.client.HTTPException, OSError) as error:
             if until.over or isinstance(error, TimeoutError):  # the socket has the same limit, for each step
                 raise TimeoutError(f"no whole answer within {limit_s:g} s") from error
@@ -40,7 +52,7 @@ def ask_page(url: str, ca_file: str | None = None, limit_s: float = ANSWER_S) ->
     if answer.status != http.HTTPStatus.OK:
         words = f"{answer.reason}: {body[:200].decode('utf-8', 'replace').strip()}"
         raise ValueError(f"{url}: {answer.status} {plain(words)}")
-    return read_status(url, body)
+    return body
 
 
 class _Until:
@@ -67,12 +79,10 @@ class _Until:
             self._sock.shutdown(socket.SHUT_RDWR)
 
 
-def _secured(sock: socket.socket, url: str, host: str, ca_file: str | None) -> socket.socket:
+def _secured(sock: socket.socket, url: str, host: str, ca_file: str | None, own: Tls | None) -> socket.socket:
     if not url.startswith(f"{HTTPS}:"):
         return sock
-    return trusting(ca_file).wrap_socket(sock, server_hostname=host)
-
-
-def _headers() -> dict[str, str]:
-    token = os.environ.get(TOKEN, "")
-    return {"Authorization": f"Bearer {token}"} if token else {}
+    made = trusting(ca_file)
+    if own is not None:
+        load_own(made, own)
+    return made.wrap_socket(sock, server_hostname=host)

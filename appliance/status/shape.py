@@ -97,6 +97,7 @@ _EDGE = {
     "standby": _YES,
     "path": [_REAL],
     "durable": Maybe(_YES),
+    "label": Maybe([_REAL]),
 }
 _DRAWING = {"width": _REAL, "height": _REAL, "boxes": [_BOX], "nodes": [_NODE], "edges": [_EDGE]}
 _TRANSIT = {
@@ -108,6 +109,23 @@ _ALARM = {
     "stage": _TEXT, "of": _TEXT, "since_ns": _NUMBER, "cause": _TEXT, "by": _TEXT, "told": [_TEXT],
 }  # fmt: skip
 _REASON = {"word": _TEXT, "source": _TEXT, "text": _TEXT}
+_PLANT_ROLE = {
+    "bridge": _TEXT, "role": _TEXT, "ready": _YES, "epoch": _NUMBER, "holder": _TEXT, "lease": Maybe(_TEXT),
+}  # fmt: skip
+_GATEWAY = {
+    "name": _TEXT, "address": _TEXT, "here": _YES, "state": _TEXT, "word": _TEXT, "line": _TEXT,
+    "product": Maybe(_TEXT), "file": Maybe(_TEXT), "other_file": Maybe(_YES), "started_ns": Maybe(_NUMBER),
+    "time_ns": Maybe(_NUMBER), "ahead_ms": Maybe(_NUMBER), "page": Maybe(_TEXT),
+    "roles": Maybe([_PLANT_ROLE]),
+}  # fmt: skip
+_PLANT = {
+    "word": _TEXT,
+    "line": _TEXT,
+    "reasons": [_REASON],
+    "more": _NUMBER,
+    "gateways": [_GATEWAY],
+    "more_gateways": _NUMBER,
+}
 _PART = {
     "id": _TEXT, "kind": _TEXT, "name": _TEXT, "state": _TEXT, "fault": _TEXT, "down_ms": Maybe(_NUMBER),
 }  # fmt: skip
@@ -121,6 +139,7 @@ KEYS: Final[Mapping[str, Key]] = {
     "program": Key(_TEXT, "its command: `run`, `device`, `broker`, `syndicate` or `catalog`"),
     "topology": Key(_TEXT, "name; for a command without a topology, its first address"),
     "gateway": Key(_TEXT, 'name; "" for a command without a topology'),
+    "file": Key(Maybe(_TEXT), 'the SHA-256 of the topology file that it runs; "" without one'),
     "gateways": Key({_TEXT: _TEXT}, "the address of each gateway of the topology, by name"),
     "silent": Key(
         {_TEXT: _TEXT}, "why a gateway of the topology counts as silent, by its name, as seen from here"
@@ -133,6 +152,11 @@ KEYS: Final[Mapping[str, Key]] = {
         Maybe({"word": _TEXT, "line": _TEXT, "reasons": [_REASON], "more": _NUMBER}),
         "whether the gateway is well, of `run` only: `word` (`ok`, `degraded`, `trouble`), the `reasons`, "
         "the worst first, how many `more` there are, and the first in a `line` ([health](#health))",
+    ),
+    "plant": Key(
+        Maybe(_PLANT),
+        "what this gateway knows of all gateways, if there are others ([plant](#the-plant)): a verdict like "
+        "`health`, and of each its `state` (`answers`, `claims`, `silent`, `unknown`) and what it says",
     ),
     "alarms": Key(
         Maybe([_ALARM]),

@@ -69,6 +69,7 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
         "program": view.program,
         "topology": view.name,
         "gateway": view.gateway,
+        "file": around.digest,
         "gateways": dict(around.gateways),
         "silent": dict(around.silent),
         "page": around.page,
@@ -83,7 +84,7 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
         **sums(counted, sampled.rates),
         "transit": list(sampled.transit),
         "brokers": [_service(part, report, around.copies) for part, report in reports],
-        "candidates": list(_roles(parts)),
+        "candidates": list(roles(parts)),
         "taps": [_tap(part.id, recorder) for part in parts for recorder in part.recorders],
         **values_of((report for _, report in reports), table_of(tuple(around.names)), around.quantities),
         "memory": {"held_bytes": PROCESS.held_bytes, "limit_bytes": PROCESS.limit_bytes},
@@ -92,7 +93,9 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
     }
     found |= {"alarms": list(sampled.alarms)} if sampled.alarms else {}
     found |= {} if sampled.health is None else {"health": sampled.health.as_record()}
-    return found | ({} if around.drawing is None else {"drawing": around.drawing})
+    found |= {} if around.drawing is None else {"drawing": around.drawing}
+    several = view.plant is not None and len(around.gateways) > 1
+    return found | ({"plant": view.plant.shown(found)} if several and view.plant is not None else {})
 
 
 def claims(reports: Iterable[Report]) -> dict[str, int]:
@@ -202,7 +205,7 @@ def _candidates(lease: "Lease", copies: Mapping[tuple[str, str], str]) -> list[R
     return [one._asdict() | {"part": copies.get((lease.bridge, one.name), "")} for one in lease.candidates]
 
 
-def _roles(parts: Iterable[ShownPart]) -> Iterator[Record]:
+def roles(parts: Iterable[ShownPart]) -> Iterator[Record]:
     """Yield the role of this gateway in each bridge that several gateways run."""
     for part in parts:
         if part.candidacy is not None:

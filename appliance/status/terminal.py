@@ -50,8 +50,10 @@ def pages(
     `before` has earlier statuses by `key_of`: with one, a page shows rates, else totals since the start.
     """
     missing = [line for text in silent for line in fold(text, width)]
+    plants = {status["topology"]: status for status in reversed(now) if "plant" in status}
+    whole = [line for status in plants.values() for text in plant(status) for line in fold(text, width)]
     shown = [page(status, _earlier(status, before), width, order) for status in now]
-    return printable("\n".join([*missing, *shown]))
+    return printable("\n".join([*missing, *whole, *shown]))
 
 
 def _earlier(status: Status, before: Mapping[str, Status]) -> Status | None:
@@ -136,6 +138,24 @@ def alarms(status: Status) -> Iterator[str]:
 def _sign(word: str) -> str:
     """Return the sign of a verdict; that of waiting for a word of another version."""
     return SIGNS[_SIGNS.get(word, "wait")]
+
+
+def plant(status: Status) -> Iterator[str]:
+    """Yield whether a plant is well, and a line for each of its gateways, as one of them sees it."""
+    found = status["plant"]
+    yield f"{_sign(found['word'])} plant {status['topology']}: {found['line']}"
+    for row in found["gateways"]:
+        yield f"  {row['name']} ({row['address']}): {_of_gateway(row)}"
+    if found["more_gateways"]:
+        yield f"  and {found['more_gateways']} more gateways"
+
+
+def _of_gateway(row: Mapping[str, Any]) -> str:
+    if row["state"] != "answers":
+        return f"{row['state']}: {row['line']}"
+    differs = " (another file)" if row.get("other_file") else ""
+    file, version = row.get("file", "")[:8] or "-", row.get("product", "")
+    return f"{row['word'] or 'answers'}, version {version}, file {file}{differs}"
 
 
 def links(status: Status, before: Status | None, width: int | None, order: Order = "name") -> Iterator[str]:

@@ -27,6 +27,16 @@ def no_curves(kind: str, span: str) -> Callable[[], Mapping[str, Any]]:
     raise KeyError(kind, span)
 
 
+class Plant(Protocol):
+    """The knowledge that a gateway has of its plant."""
+
+    def shown(self, status: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the verdict and the gateways, as a status has them. `status` is that of this gateway."""
+
+    def marks(self) -> dict[str, Any]:
+        """Return the marks that other gateways have said of their own things in the picture."""
+
+
 Acknowledge = Callable[[str, str, str], list[str]]
 """A function that acknowledges an alarm by name: what of it ("" for all), and by whom. It returns what was
 raised, and raises KeyError for an alarm that is not there."""
@@ -89,7 +99,7 @@ class Around(NamedTuple):
     `gateways` has their addresses by name, `silent` why some of them count as silent. `names` are those of
     tokens. `page` is the URL of the status page, and `drawing` the picture. `copies` has the ids of bridges
     in the picture by lease and gateway: the bridges of a group have one lease. `quantities` are those of
-    values. `lasting` says when files of certificates end, in s since 1970.
+    values. `digest` is the hash of the file. `lasting` says when files of certificates end, in s since 1970.
     """
 
     gateways: Mapping[str, str] = {}
@@ -100,6 +110,7 @@ class Around(NamedTuple):
     copies: Mapping[tuple[str, str], str] = {}
     quantities: Quantities = Quantities()
     lasting: Mapping[str, float] = {}
+    digest: str = ""
 
 
 class Sampled(NamedTuple):
@@ -134,4 +145,5 @@ class View:
     around: Callable[[Mapping[str, int]], Around] = lambda _: Around()
     sampled: Callable[[], Sampled] = Sampled
     curves: Curves = no_curves
+    plant: Plant | None = None
     acknowledge: Acknowledge = no_alarms

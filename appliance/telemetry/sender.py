@@ -3,11 +3,12 @@
 import threading
 from collections import deque
 from collections.abc import Mapping
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPException
 from ssl import SSLContext
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from appliance.posting import LATER, post
 from appliance.telemetry.otlp import Value, request
 from bus.errors import words_of
 from bus.hub import Hub, State
@@ -22,8 +23,6 @@ _AT_ONCE: Final = 256
 _TIMEOUT_S: Final = 5.0
 _PAUSE_S: Final = 1.0
 _PAUSE_MAX_S: Final = 60.0
-_LATER: Final = (408, 429, 502, 503, 504)  # the statuses after which OTLP asks to try again
-_ANSWER_BYTES_MAX: Final = 1 << 16
 
 
 class Sender:
@@ -83,7 +82,7 @@ class Sender:
             if status // 100 == 2:
                 pause_s = _PAUSE_S
                 self._settle(len(records), "", "up", "")
-            elif status and status not in _LATER:
+            elif status and status not in LATER:
                 self._settle(len(records), "refused", "up", words)
             else:
                 self._put_back(path, records, words)
@@ -104,21 +103,9 @@ class Sender:
 
     def _post(self, path: str, body: bytes) -> int:
         """Post a body. Return the status of the answer. Raises OSError and HTTPException."""
-        parts = urlsplit(self.url)
-        host, port = parts.hostname or "", parts.port or PORT
-        if parts.scheme == "https":
+        if urlsplit(self.url).scheme == "https":
             self._trust = self._trust or trusting(self._ca_file)
-            connection: HTTPConnection = HTTPSConnection(host, port, timeout=_TIMEOUT_S, context=self._trust)
-        else:
-            connection = HTTPConnection(host, port, timeout=_TIMEOUT_S)
-        try:
-            where = parts.path.rstrip("/") + path
-            connection.request("POST", where, body, {"Content-Type": "application/json"})
-            answer = connection.getresponse()
-            answer.read(_ANSWER_BYTES_MAX)
-            return answer.status
-        finally:
-            connection.close()
+        return post(f"{self.url.rstrip('/')}{path}", body, {}, _TIMEOUT_S, self._trust, PORT)
 
     def _settle(self, count: int, reason: str, state: State, fault: str) -> None:
         with self._changed:

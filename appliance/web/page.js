@@ -1,24 +1,7 @@
-// The status page: takes a status a second by server-sent events and shows it. Names come from peers, so all of them go
-// into the page as text (textContent), never as markup.
+// The status page: takes a status a second by server-sent events and shows it. It needs common.js.
 "use strict";
 
-const byId = (id) => document.getElementById(id);
-const set = (element, text) => { if (element.textContent !== text) element.textContent = text; };
-const attribute = (element, name, value) => { if (element.getAttribute(name) !== value) element.setAttribute(name, value); };
-const SIGNS = { ok: "●", ready: "◐", wait: "◌", bad: "▲", idle: "○" };
-const STATES = { "": "idle", ok: "ok", up: "ok", opening: "wait", active: "ok", standby: "ready", degraded: "wait",
-  normal: "ok", acknowledged: "wait", cleared: "idle" };
-const stateOf = (word) => STATES[word] ?? (/not ready|settling|opening|warning|passive/.test(word) ? "wait" : "bad");
-
-// ---- times: as the log of the gateway has them, in its zone. `zone_s` is its offset from UTC.
-let zone_s = 0;
-function stamp(ms) {
-  const minutes = Math.abs(zone_s) / 60, two = (n) => String(Math.floor(n)).padStart(2, "0");
-  return `${new Date(ms + zone_s * 1000).toISOString().slice(0, 19)}${zone_s < 0 ? "-" : "+"}${two(minutes / 60)}${two(minutes % 60)}`;
-}
-
-// ---- tables: rows of cells, of which only those change that differ
-const marked = (word) => ({ text: word ? `${SIGNS[stateOf(word)]} ${word}` : "", state: stateOf(word) });
+// ---- tables: the cells of each row
 const COLUMNS = {
   roles: (r) => [r.bridge, marked(r.role), r.holder, r.epoch, r.takeovers, r.cause],
   alarms: (r) => [marked(r.stage), r.alarm, r.of, { text: r.text || r.cause, note: r.text ? r.cause : "" },
@@ -32,43 +15,6 @@ const COLUMNS = {
   services: (r) => [r.name, r.at, r.counts, r.refused],
   events: (r) => [{ text: r.time, time: true }, r.kind, r.source, r.cause],
 };
-const LISTS = Object.fromEntries([...document.querySelectorAll("table[data-list]")].map((table) => [table.dataset.list, {
-  body: table.tBodies[0], section: table.closest("section"), hides: table.closest("section").hidden,
-  heads: [...table.tHead.rows[0].cells].map((cell) => ({ label: cell.textContent.trim(), number: cell.className === "n" })),
-}]));
-
-function fill(name, items) {
-  const { body, section, hides, heads } = LISTS[name];
-  if (hides) section.hidden = !items.length;
-  while (body.rows.length > items.length) body.deleteRow(-1);
-  items.forEach((item, place) => {
-    const row = body.rows[place] ?? addRow(body, heads);
-    COLUMNS[name](item).forEach((value, column) => write(row.cells[column], value));
-  });
-}
-
-function addRow(body, heads) {
-  const row = body.insertRow();
-  for (const head of heads) {
-    const cell = row.insertCell();
-    cell.dataset.label = head.label;
-    if (head.number) cell.className = "n";
-    cell.append(document.createElement("span"));
-  }
-  return row;
-}
-
-function write(cell, value) {
-  const shown = typeof value === "object" ? value : { text: String(value) };
-  set(cell.firstChild, shown.text);
-  if (shown.state) { attribute(cell, "data-state", shown.state); attribute(cell, "class", "state"); }
-  if (shown.time) attribute(cell, "class", "time");
-  if ("act" in shown) button(cell, shown.act);
-  if ("note" in shown) {
-    if (!cell.firstChild.nextSibling) cell.append(document.createElement("small"));
-    set(cell.lastChild, shown.note);
-  }
-}
 
 // ---- alarms: who acknowledges shows a token of their own, which is kept no longer than the page
 function button(cell, row) {
@@ -96,49 +42,6 @@ async function acknowledge(alarm, of) {
     set(byId("ack-said"), answer.ok ? `${alarm} is acknowledged.` : `Not acknowledged: ${(await answer.text()).trim()}`);
   } catch { set(byId("ack-said"), "Not acknowledged: no connection."); }
 }
-
-function age(ms) { return ms < 1000 ? `${ms} ms` : ms < 120000 ? `${Math.round(ms / 1000)} s` : `${Math.round(ms / 60000)} min`; }
-
-function uptime(ns) {
-  const s = Math.floor(ns / 1e9), days = Math.floor(s / 86400);
-  const two = (n) => String(n).padStart(2, "0");
-  return `${days ? `${days}d ` : ""}${Math.floor(s / 3600) % 24}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}`;
-}
-
-// ---- the picture: drawn by the gateway, marked here by the ids in it
-const NARROW = matchMedia("(max-width: 700px)");
-let drawn = null, things = new Map(), marks = new Map(), room = 0;
-
-async function draw(which) {
-  drawn = which;
-  const narrow = NARROW.matches;
-  let answer, text;
-  try {
-    answer = await fetch(narrow ? "topology.svg?narrow" : "topology.svg");
-    text = await answer.text();
-  } catch { drawn = null; return; }  // the connection was lost: the next status asks again
-  const parsed = new DOMParser().parseFromString(text, "image/svg+xml");
-  if (narrow !== NARROW.matches) return;  // the window has changed, and another picture is on its way
-  if (!answer.ok || parsed.querySelector("parsererror")) { drawn = null; return; }
-  const picture = document.importNode(parsed.documentElement, true);
-  room = Number(picture.dataset.live);
-  byId("picture").replaceChildren(picture);
-  things = new Map([...picture.querySelectorAll("[data-id]")].map((one) => [one.dataset.id, one]));
-  for (const [id, mark] of marks) mark_(id, mark);
-}
-
-function mark_(id, mark) {
-  const thing = things.get(id);
-  if (!thing) return;
-  for (const state of Object.keys(SIGNS)) thing.classList.toggle(state, state === mark.state);
-  const title = thing.querySelector("title"), sign = thing.querySelector(".sign"), live = thing.querySelector(".live");
-  if (title) set(title, `${id}: ${mark.text}`);
-  if (sign) set(sign, mark.sign);
-  if (live) set(live, mark.text.length > room && thing.matches(".node") ? `${mark.text.slice(0, room - 1)}…` : mark.text);
-  thing.querySelectorAll(".line").forEach((line, place) => set(line, mark.ways[place] ? `${thing.dataset.arrows[place]} ${mark.ways[place]}` : ""));
-}
-
-NARROW.addEventListener("change", () => { if (drawn) draw(drawn); });
 
 // ---- what a screen reader is told: roles and links that change, no more than once in three seconds
 let before = null, waiting = [], telling = 0;
@@ -179,6 +82,8 @@ function show() {
   set(byId("gateway"), status.gateway && `on ${status.gateway}`);
   set(byId("about"), `buscoupler ${status.product}, process ${status.pid}`);
   health(status);
+  byId("plant").hidden = !status.plant.word;
+  if (status.plant.word) { attribute(byId("plant"), "data-state", stateOf(status.plant.word)); set(byId("plant"), `Plant: ${SIGNS[stateOf(status.plant.word)]} ${status.plant.word}`); attribute(byId("plant"), "title", status.plant.line); }
   if (status.drawn !== drawn && status.drawn) draw(status.drawn);
   for (const [id, mark] of Object.entries(status.marks)) mark_(id, mark);
   for (const name of ["reasons", "alarms", "roles", "rows", "drops", "values", "taps", "services", "events"]) fill(name, status[name]);
@@ -201,31 +106,9 @@ function health(status) {
   attribute(byId("icon"), "href", word === "ok" ? "icon.svg" : `icon-${word}.svg`);
 }
 
-// ---- the connection
-function connection(state, text) {
-  attribute(byId("connection"), "data-state", state);
-  set(byId("connection-sign"), SIGNS[state]);
-  set(byId("connection-text"), text);
-}
-
+// ---- the events of the gateway
 let heard = 0;
 const source = new EventSource("events");
 source.onmessage = (message) => { heard = Date.now(); connection("idle", "live"); take(JSON.parse(message.data)); };
 source.onerror = () => connection("bad", "no connection: what is shown is old");
 setInterval(() => { if (heard && Date.now() - heard > 5000) connection("bad", `old: ${age(Date.now() - heard)}`); }, 1000);
-
-// ---- the theme: as the system says, or as chosen here
-const THEMES = ["auto", "light", "dark"];
-function theme(name) {
-  if (name === "auto") delete document.documentElement.dataset.theme; else document.documentElement.dataset.theme = name;
-  set(byId("theme"), `Theme: ${name}`);
-  attribute(byId("theme"), "aria-label", name === "auto" ? "Colours: as the system" : `Colours: ${name}`);
-  try { localStorage.setItem("theme", name); } catch { /* a browser may forbid it */ }
-}
-let chosen = "auto";
-try { chosen = localStorage.getItem("theme") ?? "auto"; } catch { /* likewise */ }
-theme(THEMES.includes(chosen) ? chosen : "auto");
-byId("theme").addEventListener("click", () => {
-  const now = document.documentElement.dataset.theme ?? "auto";
-  theme(THEMES[(THEMES.indexOf(now) + 1) % THEMES.length]);
-});

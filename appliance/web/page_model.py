@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from heapq import nlargest
 from typing import Any, Final
 
-from appliance.status.overlay import marks
+from appliance.status.overlay import marks, shown_marks
 from appliance.status.rows import FARS
 from appliance.status.times import stamp, zone_s
 from appliance.status.words import (
@@ -22,13 +22,15 @@ from appliance.status.words import (
 )
 from bus.reasons import is_intended
 from bus.vacancy import NO_PEER
-from topologies.picture.svg import SIGNS, Mark
+from topologies.picture.svg import Mark
 
 ROWS: Final = 100
 EVENTS: Final = 30
 NAMES: Final = 40  # silent gateways
 _ALARMS: Final = {"raised": 0, "acknowledged": 1, "cleared": 2}
 Status = Mapping[str, Any]
+Marks = Mapping[str, Mapping[str, Any]]
+_NO_MARKS: Final[Marks] = {}
 _NOTHING: Final[Status] = {"received": 0, "sent": 0}
 
 
@@ -36,30 +38,23 @@ class PageModel:
     """The maker of events for all open pages. `first` makes that for a new page."""
 
     def __init__(self) -> None:
-        self._marks: dict[str, Mark] = {}
+        self._marks: Marks = {}
         self._fields: dict[str, Any] = {}
 
-    def take(self, status: Status) -> dict[str, Any]:
-        """Return the event of the next status for all pages: its fields, and the marks that changed."""
-        now = marks(status)
+    def take(self, status: Status, others: Marks = _NO_MARKS) -> dict[str, Any]:
+        """Return the event of the next status for all pages: its fields, and the marks that changed.
+
+        `others` are the marks that other gateways have said of their own things.
+        """
+        now = {**shown_marks(marks(status)), **others}
         changed = {name: mark for name, mark in now.items() if self._marks.get(name) != mark}
-        gone = {name: Mark("idle") for name in self._marks if name not in now}
+        gone = shown_marks({name: Mark("idle") for name in self._marks if name not in now})
         self._marks, self._fields = now, page_fields(status)
-        return self._fields | {"marks": _shown_marks(changed | gone)}
+        return self._fields | {"marks": changed | gone}
 
     def first(self) -> dict[str, Any]:
         """Return the event of the last status for a new page, with all marks."""
-        return self._fields | {"marks": _shown_marks(self._marks)}
-
-
-def _shown_marks(marks: Mapping[str, Mark]) -> dict[str, dict[str, Any]]:
-    return {
-        name: {
-            "state": mark.state, "sign": SIGNS[mark.state], "text": mark.text,
-            "lines": list(mark.lines), "ways": list(mark.ways), "word": mark.word,
-        }
-        for name, mark in marks.items()
-    }  # fmt: skip
+        return self._fields | {"marks": dict(self._marks)}
 
 
 def page_fields(status: Status) -> dict[str, Any]:
@@ -77,7 +72,8 @@ def page_fields(status: Status) -> dict[str, Any]:
         "topology": status["topology"], "gateway": status["gateway"], "product": status["product"],
         "pid": status["pid"], "health": {key: health[key] for key in ("word", "more") if key in health},
         "reasons": health.get("reasons", []),
-        "drawn": _drawn(status), "totals": _totals(status),
+        "plant": {key: status["plant"][key] for key in ("word", "line")} if "plant" in status else {},
+        "drawn": drawn(status), "totals": _totals(status),
         "rows": shown, "more_rows": len(rows) - len(shown),
         "drops": list(_drops(status)), "roles": list(_roles(status)),
         "alarms": list(_alarms(status)),
@@ -90,7 +86,7 @@ def page_fields(status: Status) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _drawn(status: Status) -> str:
+def drawn(status: Status) -> str:
     """Return a text that differs when the picture does."""
     drawing = status.get("drawing")
     return str(hash(tuple(edge["id"] for edge in drawing["edges"]))) if drawing else ""

@@ -8,13 +8,16 @@ from typing import Any
 
 from appliance.history.rings import SCALES
 from appliance.history.samples import KINDS
-from appliance.status.overlay import marks
+from appliance.plant.note import GATEWAY, note_of
+from appliance.status.overlay import marks, own_marks, shown_marks
 from appliance.status.schema import text as schema
 from appliance.status.snapshot import snapshot
+from appliance.status.times import zone_s
 from appliance.status.view import View
 from appliance.status.words import troubles
 from appliance.web.assets import asset
 from appliance.web.messages import Request, Response, text
+from appliance.web.page_model import drawn
 from bus.text import plain
 from topologies.picture.layout import NARROW, from_record, placed
 from topologies.picture.svg import svg
@@ -26,6 +29,9 @@ _FILES = {
     "/page.css": ("page.css", "text/css; charset=utf-8"),
     "/drawing.css": ("drawing.css", "text/css; charset=utf-8"),
     **{f"/{name}": (name, "image/svg+xml") for name in ("icon.svg", "icon-degraded.svg", "icon-trouble.svg")},
+    "/plant": ("plant.html", _HTML),
+    "/plant.js": ("plant.js", "text/javascript; charset=utf-8"),
+    "/common.js": ("common.js", "text/javascript; charset=utf-8"),
     "/page.js": ("page.js", "text/javascript; charset=utf-8"),
     "/curves.js": ("curves.js", "text/javascript; charset=utf-8"),
 }
@@ -40,6 +46,8 @@ class Pages:
         self._view = view
         self._made: Mapping[str, Callable[[Request], Any]] = {
             "/status.json": self._status,
+            "/plant.json": self._plant,
+            GATEWAY: self._gateway,
             "/topology.svg": self._picture,
             "/metrics": self._metrics,
             "/health": self._health,
@@ -65,12 +73,30 @@ class Pages:
         if path == "/robots.txt":
             return Response(HTTPStatus.OK, _ROBOTS.encode())
         return text(
-            HTTPStatus.NOT_FOUND, "nothing is here: see / for the page, /status.json, /metrics, /health"
+            HTTPStatus.NOT_FOUND,
+            "nothing is here: see / for the page, /plant, /status.json, /metrics, /health",
         )
 
     async def _status(self, _: Request) -> Response:
         status = snapshot(self._view)
         return Response(HTTPStatus.OK, await asyncio.to_thread(_json, status), _JSON)
+
+    async def _gateway(self, _: Request) -> Response:
+        """Return the note of this gateway, for the others of its plant."""
+        status = snapshot(self._view, 0)
+        return Response(HTTPStatus.OK, _json(note_of(status, shown_marks(own_marks(status)))), _JSON)
+
+    async def _plant(self, _: Request) -> Response:
+        """Return what this gateway knows of all gateways of its plant, with the marks of all their things."""
+        status = snapshot(self._view, 0)
+        if self._view.plant is None:
+            return text(HTTPStatus.NOT_FOUND, "this process has no topology")
+        about = {key: status[key] for key in ("topology", "gateway", "product", "time_ns")}
+        about |= {"zone_s": zone_s(status["time_ns"] / 1e9), "drawn": drawn(status)}
+        marks = self._view.plant.marks() | shown_marks(own_marks(status))
+        return Response(
+            HTTPStatus.OK, _json(about | self._view.plant.shown(status) | {"marks": marks}), _JSON
+        )
 
     async def _picture(self, request: Request) -> Response:
         """Return the picture with marks. `?alone` adds its style, `?narrow` is for a phone."""

@@ -48,7 +48,8 @@ class Stream:
         self.viewers.pop(viewer, None)
 
     def _tick(self) -> None:
-        data = event(self._model.take(snapshot(self._view, 0)))
+        others = {} if self._view.plant is None else self._view.plant.marks()
+        data = event(self._model.take(snapshot(self._view, 0), others))
         for viewer in list(self.viewers):
             if viewer.waiting_bytes > QUEUE_BYTES:
                 self._on_slow()

@@ -27,6 +27,7 @@ MEDIA: "Kinds[Medium]" = Kinds(
         "can": "bridges.media.can.medium:Can",
         "i2c": "bridges.media.i2c.medium:I2c",
         "multicast": "bridges.media.multicast.medium:Multicast",
+        "ieee802154": "bridges.media.ieee802154.medium:Ieee802154",
         "udp": "bridges.media.udp.medium:Udp",
         "tcp": "bridges.media.tcp.medium:Tcp",
         "tmq": "bridges.media.tmq.medium:Tmq",

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from bridges.media.uart.codec import Decoder
+from bridges.protocols.xbee.api import EscapedFrames, Frames
+from bridges.protocols.xbee.packets import parse
 
 _SENTENCE: Final = re.compile(rb"[$!]([A-Z][A-Z0-9]{2,9})((?:,[ -#%-)+-~]*)+)\*([0-9A-Fa-f]{2})\r?\n")
 _TEXT: Final = bytes((9, 10, 13, *range(32, 127)))
@@ -17,6 +19,7 @@ _MAVLINK: Final = {0xFD: 12, 0xFE: 8}  # first byte of a message, and the bytes 
 _CHAIN_MIN: Final = 3
 _RTU_BYTES_MIN, _RTU_BYTES_MAX = 4, 256
 _SAMPLE_BYTES: Final = 4096
+_API_FRAMES_MIN: Final = 2
 _SURE: Final = 0.5
 _PARITY_BYTES_MIN: Final = 24
 _LOW_BITS: Final = bytes(byte & 0x7F for byte in range(256))
@@ -156,6 +159,18 @@ def _slip(_: Sequence[bytes], data: bytes) -> Guess | None:
     return Guess("slip", 0.5, f"{len(packets)} packets of SLIP")
 
 
+def _xbee(_: Sequence[bytes], data: bytes) -> Guess | None:
+    """Judge by API frames whose checksum is right and that are known: by chance one in some thousand is."""
+    best: Guess | None = None
+    for finder in (Frames, EscapedFrames):
+        found = [one for one in finder(lambda *_: None).feed(data) if parse(one) != "other frame"]
+        share = min(1.0, sum(len(one) + 4 for one in found) / len(data))
+        if len(found) >= _API_FRAMES_MIN and (best is None or 0.96 * share > best.share):
+            settings = {"escaped": True} if finder is EscapedFrames else {}
+            best = Guess("xbee", 0.96 * share, f"{len(found)} API frames of an XBee module", settings)
+    return best
+
+
 def _marked(_: Sequence[bytes], data: bytes) -> Guess | None:
     """Judge by the marks of formats that need a protocol of another distribution, or go as they are."""
     if data.count(_UBX) * 200 > len(data):
@@ -177,5 +192,5 @@ def _chain(data: bytes, mark: int) -> int:
 
 
 _ASKED: Final[tuple[Callable[[Sequence[bytes], bytes], Guess | None], ...]] = (
-    _tmq, _nmea, _jsonl, _seven, _lines, _modbus, _slip, _marked,
+    _tmq, _nmea, _jsonl, _seven, _lines, _modbus, _slip, _xbee, _marked,
 )  # fmt: skip

@@ -10,7 +10,7 @@ from bus.ledger import Stats
 
 
 class _Piece(NamedTuple):
-    """Bytes for the wire, of `message`; b"" for what the translator says itself."""
+    """Bytes for the wire, of `message`; b"" for what the translator says itself, or of a message it holds."""
 
     data: bytes
     message: bytes
@@ -20,7 +20,7 @@ class Outgoing:
     """A queue of messages that a translator turns into bytes, as the wire takes them. No I/O.
 
     A message that has begun is always finished. It counts as sent when its last byte is written, or when
-    the translator takes it without bytes.
+    the translator takes it without bytes; one that the translator holds counts as that settles it.
     """
 
     def __init__(self, stats: Stats, shed: Shed, translator: Translator[bytes]) -> None:
@@ -79,7 +79,7 @@ class Outgoing:
         sent = self._translator.give(message, now_s)
         data = b"".join(sent.items)
         if data:
-            self._add(data, message)
+            self._add(data, b"" if sent.held else message)
         elif not sent.held:
             self._queue.settle(len(message), sent.why)
 

@@ -25,6 +25,7 @@ PROTOCOLS: "Kinds[Protocol]" = Kinds(
         "nmea": "bridges.protocols.nmea.protocol:Nmea",
         "jsonl": "bridges.protocols.jsonl.protocol:JsonLines",
         "slip": "bridges.protocols.slip.protocol:Slip",
+        "xbee": "bridges.protocols.xbee.protocol:Xbee",
         "bytes": "bridges.protocols.bytes.protocol:Bytes",
         "dbc": "bridges.protocols.dbc.protocol:Dbc",
         "raw": "bridges.protocols.raw.protocol:Raw",

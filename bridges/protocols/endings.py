@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-_NAMES: Final = {b"\n": "LF", b"\r": "CR", b"\xc0": "END"}
+_NAMES: Final = {b"\n": "LF", b"\r": "CR", b"\xc0": "END", b"\x7e": "0x7E"}
 
 
 def without_end(ends: Sequence[bytes], sample: bytes, guess: str) -> str:

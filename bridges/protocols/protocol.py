@@ -11,6 +11,7 @@ from bus.kinds import load
 from bus.needs import Need
 from bus.quantity.quantity import Quantity
 from bus.schema import Delay, Names, Patterns, Record, Where, check_fields
+from bus.wire.frame import DATA_BYTES_MAX
 from bus.wire.pattern import Pattern
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ class Protocol(Record):
 
     `asks`: its devices say nothing unless they are asked, so one gateway alone may have the wire. `deaf`: a
     standby cannot know, from what it hears, what the active bridge has sent. `sourceless`: frames on the wire
-    do not say who sent them, so one id has one sender. `named`: it writes tokens by name.
+    do not say who sent them, so one id has one sender. `named`: it writes tokens by name. `holds`: it holds
+    messages until the device has told what became of them, so its link has one device.
     """
 
     MAKE: ClassVar[str] = ""
@@ -91,6 +93,7 @@ class Protocol(Record):
     deaf: ClassVar[bool] = True
     sourceless: ClassVar[bool] = False
     named: ClassVar[bool] = False
+    holds: ClassVar[bool] = False
 
     age_ms: Annotated[Delay, "at a takeover, frames that waited longer are not sent any more"] = 100
     replay: Annotated[bool, "at a takeover, send what the failed gateway had not sent"] = True
@@ -191,6 +194,16 @@ class Protocol(Record):
     def cycles(self) -> Iterator[Cycle]:
         """Yield what is repeated on the wire, which `check` compares with its capacity. May read files."""
         yield from ()
+
+    @property
+    def data_bytes_max(self) -> int:
+        """The most data that a frame may have which leaves; those of longer ones are dropped."""
+        return DATA_BYTES_MAX
+
+    def exchange(self, data_bytes: int) -> Any:
+        """Return the item, of those whose time the medium knows, as which a frame with so much data counts
+        in its capacity; None for that of a frame without a protocol."""
+        return None
 
     def label(self) -> str:
         """Return a short description, for `show`."""

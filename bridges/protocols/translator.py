@@ -59,7 +59,7 @@ class Sent(NamedTuple, Generic[T]):
     """The items that a message becomes on the wire; or none, and `why` not: a reason of drops.
 
     Without items and without reason the translator has taken the message, which counts as sent. With `held`
-    it is in a queue of the translator, which settles it later (`Translator.settled`).
+    the translator settles it later (`Translator.settled`): it waits there, or for an answer to its items.
     """
 
     items: Sequence[T] = ()

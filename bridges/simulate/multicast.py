@@ -5,7 +5,7 @@ import socket
 from asyncio import AbstractEventLoop
 from collections import deque
 from ipaddress import IPv4Address
-from typing import Any
+from typing import Any, ClassVar
 
 from bridges.media.multicast.interfaces import Interface
 from bridges.media.multicast.link import MulticastLink
@@ -18,7 +18,6 @@ from bus.transports.inlet import Held
 
 _QUEUE_BYTES = 4 * 1024 * 1024  # of a receiving socket
 _DATAGRAM_BYTES = 65536
-_HEADERS_BYTES = 28 + 38  # IP, UDP, Ethernet with its gap
 _PORT = 49152
 
 Address = tuple[str, int]
@@ -30,6 +29,9 @@ class MulticastWire(Wire):
     A member hears its own datagrams, as a host does with multicast loopback. With `stuck = True`, datagrams
     are lost without an error.
     """
+
+    headers_bytes: ClassVar[int] = 28 + 38  # IP, UDP, Ethernet with its gap
+    send_bytes: ClassVar[int] = 0  # of the sending socket, if not as many as there are
 
     def __init__(
         self, rate_bytes_s: float = 12.5e6, mtu: int = 1500, seed: int = 0, faults: Faults | None = None
@@ -143,6 +145,8 @@ class _Sender:
     def __init__(self, end: MulticastEnd, loop: AbstractEventLoop) -> None:
         self._end, self._loop = end, loop
         self._interface, self._program = socket_pair(loop, socket.SOCK_DGRAM)
+        if end.wire.send_bytes:
+            self._program.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, end.wire.send_bytes)
         self._closed = False
         self.go()
 
@@ -168,7 +172,7 @@ class _Sender:
     def _transmit(self) -> None:
         self._loop.remove_reader(self._interface)
         datagram = self._interface.recv(_DATAGRAM_BYTES)
-        seconds = (len(datagram) + _HEADERS_BYTES) / self._end.wire.rate_bytes_s
+        seconds = (len(datagram) + self._end.wire.headers_bytes) / self._end.wire.rate_bytes_s
         self._loop.call_later(seconds, self._transmitted, datagram)
 
     def _transmitted(self, datagram: bytes) -> None:

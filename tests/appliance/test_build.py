@@ -48,7 +48,7 @@ TEXTS = {
     "host": HOSTS,
     "group": ["239.0.0.1", "ff15::1", "10.0.0.1"],
     "channel": ["can0", "239.0.0.2"],
-    "interface": ["lo", "virtual", "udp_multicast", "socketcan"],
+    "interface": ["lo", "virtual", "udp_multicast", "socketcan", "wpan0"],
     "alert": ["/dev/gpiochip0:1", "x"],
     "server_name": ["localhost"],
 }

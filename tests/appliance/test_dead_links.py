@@ -31,6 +31,7 @@ DEAD = {
     "can": ("can: {channel: no-such-can}", "no device"),
     "i2c": ("i2c: {bus: 99, targets: [0x42]}", "no device"),
     "multicast": ("multicast: {group: 239.9.9.9, port: 9, interface: nobody0}", "no device"),
+    "ieee802154": ("ieee802154: {interface: nobody0, pan: 1}", "no device"),
     "udp": ("udp: {host: 127.0.0.1, port: PORT, own_host: 192.0.2.1}", "no device"),
     "tcp": ("tcp: {host: 127.0.0.1, port: PORT}", "no peer"),
     "url": ("url: {address: 'tcp://127.0.0.1:PORT', mode: dial}", "no peer"),

@@ -23,6 +23,7 @@ SENDING = {
     "jsonl": (UART, "jsonl: {root: a, send: b", "b"),
     "slip": (UART, "slip: {receive: a, send: b", "b"),
     "bytes": (UART, "bytes: {receive: a, send: b", "b"),
+    "xbee": (UART, "xbee: {root: a, send: all", "a/all"),
     "raw": (CAN, "raw: {root: a, receive: [1], send: [2]", "a/0x2"),
     "cannelloni": (
         "udp: {host: 127.0.0.1, port: 20000}",

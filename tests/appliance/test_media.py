@@ -26,6 +26,12 @@ SIDES: list[tuple[str, str, str, dict[str, Any]]] = [
         "multicast:[ff15::9]:9943@lo",
         {"port": 9943, "interface": "lo", "hops": 3},
     ),
+    (
+        "ieee802154: {interface: wpan0, pan: 0xbeef}",
+        "RadioLink",
+        "ieee802154:wpan0",
+        {"pan": 0xBEEF, "datagram_bytes": 110},
+    ),
     ("tcp: {host: 127.0.0.1, port: 9, mode: listen}", "TcpFramesLink", "tcp:127.0.0.1:9", {"mode": "listen"}),
     ("tcp: {host: 127.0.0.1, port: 9, framing: cobs}", "TcpFramesLink", "tcp:127.0.0.1:9", {}),
     (

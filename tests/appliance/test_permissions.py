@@ -58,7 +58,7 @@ async def test_nothing_that_a_gateway_writes_is_for_others(
     async with member(f"tcp://127.0.0.1:{ports[0]}") as (hub, _):
         hub.publish(from_payloads(FRAMES))
         await until(lambda: len(list(place.rglob("*.arrows"))) == 2)
-        await until(lambda: len(list(place.rglob("*.sock"))) == 3)  # the status, its page, and traces
+        await until(lambda: len(list(place.rglob("*.sock"))) == 4)  # status, reload, traces, alarms
     running = modes(place)
     process.terminate()
     await process.communicate()

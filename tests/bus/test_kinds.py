@@ -53,7 +53,7 @@ def test_one_that_cannot_be_imported_is_said_where_it_is_named(monkeypatch: pyte
 
 
 def test_a_side_is_one_of_them_and_a_wrong_key_has_its_nearest() -> None:
-    words = "a side is one of bus, url, uart, can, i2c, multicast, udp, tcp, tmq"
+    words = "a side is one of bus, url, uart, can, i2c, multicast, ieee802154, udp, tcp, tmq"
     assert f"bridges.b.join[1]: {words}; found uart, can" in said(SIDE % "uart: /dev/x, can: can0")
     assert f"bridges.b.join[1]: {words}; found bus, tcp" in said(SIDE % "bus: p, tcp: {host: h, port: 1}")
     assert f"bridges.b.join[1]: {words}; found none" in said(SIDE % "trunk: true")

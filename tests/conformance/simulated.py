@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bridges.media.can.codec import can_id, segment
+from bridges.media.ieee802154.numbering import Outbound
 from bridges.media.medium import SEAL_BYTES
 from bridges.media.multicast.datagram import Encoder
 from bridges.media.seals import Seals
@@ -15,9 +16,11 @@ from bridges.simulate import (
     CanWire,
     I2cWire,
     MulticastWire,
+    RadioWire,
     SerialLine,
     SimulatedCan,
     SimulatedMulticast,
+    SimulatedRadio,
     SimulatedRs485,
     SimulatedUart,
     TcpWire,
@@ -220,6 +223,38 @@ def multicast(_: Path, clogged: bool = False, keys: Keyring | None = None) -> Pa
     return pair
 
 
+def radio(_: Path, clogged: bool = False, keys: Keyring | None = None) -> Pair:
+    loop, wire = asyncio.get_running_loop(), RadioWire(echoes=True)
+    hosts = wire.member("near"), wire.member("far")
+    limits = {"queue_bytes": 16384 if clogged else 1 << 20, "keys": keys, **_RETRY}
+    seals = None if keys is None else _seals(keys, "ieee802154")
+    outbound = Outbound(65_535)
+    near, far = (Side(host.name, partial(SimulatedRadio, host, **limits)) for host in hosts)
+
+    def clog() -> None:
+        hosts[0].clogged = True
+
+    async def garbage() -> None:
+        for seed in range(50):
+            wire.carry(loop, noise(seed * 2, seed), _STRANGER)
+
+    def say_(made: list[tuple[bytes, int]]) -> None:
+        for datagram, _ in made:
+            wire.carry(loop, outbound.numbered(datagram), _STRANGER)
+            outbound.sent()
+
+    async def cut() -> None:
+        say_(Encoder(108, 7, 7, seals=seals).encode(from_payloads([frame(3000)]))[:1])
+        await asyncio.sleep(0.1)
+
+    async def mend() -> None:
+        say_(Encoder(108, 7, 8, seals=seals).encode(from_payloads([frame(2000)])))
+
+    pair = opened(near, far, clog=clog, garbage=garbage, cut=cut, mend=mend, back=[frame(2000)])
+    pair.loses = pulling_out(near, hosts[0])
+    return pair
+
+
 def i2c(_: Path, clogged: bool = False) -> Pair:
     wire = I2cWire([0x42])
     limits = {"queue_bytes": 16384 if clogged else 1 << 20, **_RETRY}
@@ -239,6 +274,7 @@ MAKERS = [
         "simulated-tcp", SCRATCH_BYTES - 8, tcp, partial(tcp, clogged=True), simulated=True, sizes=any_bytes
     ),
     Maker("simulated-multicast", 1396, multicast, partial(multicast, clogged=True), simulated=True),
+    Maker("simulated-radio", 104, radio, partial(radio, clogged=True), simulated=True),
     Maker(
         "simulated-i2c",
         30 - 4,
@@ -254,6 +290,7 @@ MAKERS = [
             ("can", 7, partial(can, fd=False)),
             ("can-fd", 63 - SEAL_BYTES, partial(can, fd=True)),
             ("multicast", 1396 - SEAL_BYTES, multicast),
+            ("radio", 104 - SEAL_BYTES, radio),
         )
     ),
 ]

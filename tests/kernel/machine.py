@@ -6,6 +6,7 @@ returns its output. The guest has the files of `tests.kernel.freight` in memory,
 
 - `vcan0`, up, classic and FD; python-can's `socketcan` opens it;
 - `can0` and `can1`, down: two SJA1000 controllers (kvaser_pci) on one simulated bus;
+- drivers of simulated IEEE 802.15.4 radios, not loaded (`tests/kernel/guest/radios.py`);
 - `/dev/i2c-N` of i2c-stub (its name in `/sys/class/i2c-adapter`), with targets at `STUB_TARGETS`.
 
 By hand: `.venv/bin/python -m tests.kernel.machine COMMAND ...` (docs/testing.md).
@@ -44,6 +45,8 @@ PROGRAMS = {
     "cangen": "can-utils",
     "canplayer": "can-utils",
     "cansend": "can-utils",
+    "iwpan": "wpan-tools",
+    "wpan-hwsim": "wpan-tools",
 }
 """The Debian package of each program that is needed; `make test` installs them. The guest has all but the
 first."""
@@ -56,7 +59,7 @@ MODULES = {
 _DRIVER = "kernel/drivers/net/can/vcan.ko"
 _SHARED = ("virtio_pci", "9pnet_virtio", "9p")
 _BUSES = ("vcan", "can-raw", "kvaser_pci", "i2c-dev", "i2c-i801")
-_LATER = ("i2c-stub", "sch_tbf")
+_LATER = ("i2c-stub", "sch_tbf", "sch_netem", "mac802154_hwsim", "ieee802154_socket", "ieee802154_6lowpan")
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 _MACHINE = (
     *("-machine", "q35", "-m", "1G", "-smp", "1", "-nodefaults", "-no-user-config", "-display", "none"),

@@ -41,6 +41,7 @@ def find_overloads(wiring: Wiring) -> list[Finding]:
             there = users[joint.wire]
             there[place] = max(there.get(place, joint), joint, key=partial(_share, topology))
     findings += [f for name, there in users.items() if (f := _judge(topology, name, [*there.values()]))]
+    findings += [one for joint in wiring.joints for one in _too_long(joint)]
     return findings + _strays(topology) + list(_crowded(wiring))
 
 
@@ -88,7 +89,31 @@ def _share(topology: Topology, joint: Joint) -> float:
     names = [_on_wire(joint.side, max(r.pattern, joint.spec.pattern, key=len)) for r in crossing]
     sizes = [frame_bytes(r, joint.spec) + more for r in crossing]
     times = [medium.seconds_of(*one, joint.trunk) or 0.0 for one in zip(names, sizes, strict=True)]
+    times = [_spoken_s(joint.side, r) or time for r, time in zip(crossing, times, strict=True)]
     return sum(r.frames_per_s * time for r, time in zip(crossing, times, strict=True))
+
+
+def _spoken_s(side: Side, rate: Rate) -> float:
+    """Return the time of a frame as the protocol of a side writes it; 0 if nobody knows."""
+    if side.speaks is None or side.medium is None:
+        return 0.0
+    exchange = side.speaks.exchange(rate.data_bytes)
+    return (side.medium.item_seconds(exchange) or 0.0) if exchange is not None else 0.0
+
+
+def _too_long(joint: Joint) -> Iterator[Finding]:
+    """Yield an error for each promised rate whose frames leave by a side with a protocol that drops them."""
+    speaks = joint.side.speaks
+    if speaks is None:
+        return
+    for rate in joint.spec.rates:
+        pattern = tokens(_on_wire(joint.side, max(rate.pattern, joint.spec.pattern, key=len)))
+        leaves = speaks.way.outward is None or any(
+            related(tokens(one), pattern) for one in speaks.way.outward
+        )
+        if rate.data_bytes > speaks.data_bytes_max and leaves and _may_pass(joint.side, pattern, False):
+            most = f"{speaks.key} drops those above {speaks.data_bytes_max}: send less in one, or filter"
+            yield error(rate.where, f"frames with {rate.data_bytes} bytes of data are promised, and {most}")
 
 
 def _on_wire(side: Side, names: Names) -> Names:

@@ -3,6 +3,8 @@
 import os
 import types
 from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,7 +45,9 @@ def load_noted(path: str | Path) -> Loaded:
         raise InvalidTopology([error(Where(name), f"cannot read: {e.strerror}")]) from None
     except NoText as e:
         raise InvalidTopology([error(Where(name, e.line, 1), str(e))]) from None
-    return _read(text, name, os.environ)
+    found = _read(text, name, os.environ)
+    digest = sha256(data).hexdigest()  # of the file, as a roll-out has it: variables differ by gateway
+    return found._replace(topology=replace(found.topology, digest=digest))
 
 
 def _data(name: str) -> bytes:

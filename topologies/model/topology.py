@@ -133,6 +133,8 @@ class Topology(Record):
         Single(),
         "where gateways publish warnings and worse of their log, in the same way (docs/log.md)",
     ] = ()
+    digest: str = field(default="", compare=False, repr=False)
+    """The SHA-256 of the file in hexadecimal digits; "" if it was not read from a file."""
 
     @property
     def sections(self) -> dict[str, Mapping[str, Spec]]:

@@ -9,6 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from topologies.picture.labels import Ground, labelled
+
 NODE_WIDTH, NODE_HEIGHT = 152, 56
 _ROW, _PAD, _HEAD = 76, 14, 30
 _COLUMNS = {"bus": 0, "broker": 0, "bridge": 1, "device": 1, "wire": 2}
@@ -32,7 +34,8 @@ class Edge(NamedTuple):
     """A line between two nodes, by their ids. `standby`: only used when this gateway takes over. `durable`: a
     trunk with a journal.
 
-    `path` is a cubic curve: its two ends with their two handles between them, each as x and y.
+    `path` is a cubic curve: its two ends with their two handles between them, each as x and y. `label` is the
+    middle of its label and how many lines that has; without it the label stands in the middle of the line.
     """
 
     id: str
@@ -42,6 +45,7 @@ class Edge(NamedTuple):
     standby: bool = False
     path: tuple[float, ...] = ()
     durable: bool = False
+    label: tuple[float, ...] = ()
 
 
 class Box(NamedTuple):
@@ -73,13 +77,18 @@ class Drawing(NamedTuple):
             "height": self.height,
             "boxes": [box._asdict() for box in self.boxes],
             "nodes": [node._asdict() for node in self.nodes],
-            "edges": [edge._asdict() | {"path": list(edge.path)} for edge in self.edges],
+            "edges": [
+                edge._asdict() | {"path": list(edge.path), "label": list(edge.label)} for edge in self.edges
+            ],
         }
 
 
 def from_record(name: str, record: Mapping[str, Any]) -> Drawing:
     """Return the drawing that a status document has, which may be of another process."""
-    edges = (edge | {"path": tuple(edge["path"])} for edge in record["edges"])
+    edges = (
+        edge | {"path": tuple(edge["path"]), "label": tuple(edge.get("label", ()))}
+        for edge in record["edges"]
+    )
     return Drawing(
         name, record["width"], record["height"], tuple(_made(Box, box) for box in record["boxes"]),
         tuple(_made(Node, node) for node in record["nodes"]), tuple(_made(Edge, edge) for edge in edges),
@@ -109,8 +118,10 @@ class Layout(NamedTuple):
 
 
 WIDE = Layout(824, NODE_WIDTH, (118, 374, 658), (104, 436), (-1, 1, 1), (40, 40))
-NARROW = Layout(380, 132, (8, 196, 196), (2, 332), (1, 1, 1), (14, 48), below=True)
+NARROW = Layout(400, 120, (6, 196, 196), (2, 322), (1, 1, 1), (14, 36), below=True)
 _LONG = 700
+_HEADER = (150, 100, 24)  # of a gateway: the widths of both words at its head, and the height
+_LABELLED = 200  # edges
 
 
 def placed(drawing: Drawing, layout: Layout) -> Drawing:
@@ -130,9 +141,25 @@ def placed(drawing: Drawing, layout: Layout) -> Drawing:
             bottom += len(wires) * _ROW
     nodes |= _wires(near, nodes, layout, _PAD)
     tall = max([bottom, *(node.y + NODE_HEIGHT + _PAD for node in nodes.values())])
-    edges = _routed(drawing.edges, nodes, layout)
+    edges = _labelled(_routed(drawing.edges, nodes, layout), nodes.values(), boxes, layout, tall)
     width = layout.width, tall
     return Drawing(drawing.name, *width, tuple(boxes), tuple(nodes.values()), edges, layout.node_width)
+
+
+def _labelled(
+    edges: tuple[Edge, ...], nodes: Iterable[Node], boxes: Iterable[Box], layout: Layout, height: float
+) -> tuple[Edge, ...]:
+    """Return the edges with the places of their labels; of too many edges, as they are."""
+    if len(edges) > _LABELLED:
+        return edges
+    ground = Ground(layout.width, height)
+    for node in nodes:
+        ground.fill((node.x, node.y, layout.node_width, NODE_HEIGHT))
+    for box in boxes:  # its name, and its state at the other end
+        ground.fill((box.x, box.y, _HEADER[0], _HEADER[2]))
+        ground.fill((box.x + box.width - _HEADER[1], box.y, _HEADER[1], _HEADER[2]))
+    found = labelled({edge.id: edge.path for edge in edges}, ground)
+    return tuple(edge._replace(label=tuple(found[edge.id])) for edge in edges)
 
 
 def _parts(drawing: Drawing) -> Mapping[tuple[str, int], list[Node]]:

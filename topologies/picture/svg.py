@@ -16,7 +16,6 @@ SIGNS: Mapping[State, str] = {"ok": "●", "ready": "◐", "wait": "◌", "bad":
 _TYPE = {"name": (34, 8.2), "dim": (24, 6.4), "live": (24, 5.55)}
 """Pixels at which no character of a line of a node can stand, and the width of a character."""
 _HEADER = (140, 13)  # the same for each of the two words at the head of a gateway
-_BESIDE = 6  # pixels between a line and its text
 _CORNERS = {"bus": 18, "bridge": 4, "device": 10, "broker": 10, "wire": 0}
 
 
@@ -98,17 +97,17 @@ def _edge(edge: Edge, mark: Mark) -> Iterator[str]:
         if on
     )
     x1, y1, ax, ay, bx, by, x2, y2 = edge.path
-    x, y = (x1 + 3 * ax + 3 * bx + x2) / 8, (y1 + 3 * ay + 3 * by + y2) / 8
-    is_left = x1 == x2 and ax < x1  # then there is room beside the line
-    x, kinds = (x - _BESIDE, f"{kinds} left") if is_left else (x, kinds)
+    middle = (x1 + 3 * ax + 3 * bx + x2) / 8, (y1 + 3 * ay + 3 * by + y2) / 8, 2
+    x, y, lines = edge.label or middle
+    below = f'x="{x:g}" dy="14"' if lines == 2 else 'dx="8"'
     arrows = _arrows(edge.path)
     told = [f"{arrow} {way}" for arrow, way in zip(arrows, mark.ways, strict=False)]
     first, second = (*told, "", "")[:2]
     yield f'<g class="edge{kinds} {mark.state}" data-id={_quoted(edge.id)} data-arrows="{arrows}">'
     yield f"<title>{markup(_title(edge.id, mark))}</title>"
     yield f'<path d="M{x1:g},{y1:g} C{ax:g},{ay:g} {bx:g},{by:g} {x2:g},{y2:g}"/>'
-    yield f'<text y="{y - 6:g}"><tspan class="line" x="{x:g}">{markup(first)}</tspan>'
-    yield f'<tspan class="line" x="{x:g}" dy="19">{markup(second)}</tspan></text></g>'
+    yield f'<text y="{y + 4 - 7 * (lines - 1):g}"><tspan class="line" x="{x:g}">{markup(first)}</tspan>'
+    yield f'<tspan class="line" {below}>{markup(second)}</tspan></text></g>'
 
 
 def _arrows(path: tuple[float, ...]) -> str:

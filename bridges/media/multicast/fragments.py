@@ -37,6 +37,13 @@ def is_fragment(datagram: bytes) -> bool:
     return datagram[0] == MAGIC and datagram[2] >= MARK and bool(datagram[1] & FRAGMENT)
 
 
+def is_last(fragment: bytes) -> bool:
+    """Return whether the chunk of a fragment of ours ends its frame."""
+    size = int.from_bytes(fragment[2:4], "big") & LENGTH_MASK
+    start = int.from_bytes(fragment[ENVELOPE_BYTES:HEAD_BYTES], "big")
+    return start + len(fragment) - HEAD_BYTES - CRC.size == size
+
+
 def link_envelope(frame: bytes, origin: int, sequence: int) -> bytes:
     """Return the envelope that the link adds to a bare frame; the receiver removes it."""
     return LAYOUT.pack(MAGIC, BARE | HOPS_DEFAULT, LENGTH_MARK | len(frame), origin, sequence)

@@ -5,17 +5,16 @@ import math
 import socket
 from asyncio import TimerHandle
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from bridges.media.device import OpenPipe, PipeContext, cancel
 from bridges.media.multicast.datagram import Decoder, Encoder, opened
 from bridges.media.multicast.fragments import TIMEOUT_S
 from bridges.media.multicast.interfaces import lost
-from bridges.media.multicast.medium import Multicast
 from bridges.media.multicast.send import Outbox
 from bridges.media.multicast.shed import ShedOutbox
 from bridges.media.multicast.sockets import HEADER_BYTES, Sockets
-from bridges.media.rtnetlink import LinkNews
+from bridges.media.rtnetlink import LinkNews, News
 from bridges.media.seals import Seals
 from bridges.media.shedding import Shed
 from bus.errors import words_of
@@ -59,13 +58,22 @@ def drain(sock: socket.socket, view: memoryview, own: tuple[Any, ...]) -> tuple[
     return found, echoes
 
 
+class Sizes(Protocol):
+    """The settings of the pipe."""
+
+    @property
+    def datagram_bytes(self) -> int: ...
+    @property
+    def queue_bytes(self) -> int: ...
+
+
 class MulticastPipe(OpenPipe):
     """All other members of the group, as one peer. Without `shed`, a full queue drops the newest messages."""
 
     def __init__(
         self,
         sockets: Sockets,
-        options: Multicast,
+        options: Sizes,
         shed: Shed | None,
         context: PipeContext,
         seals: Seals | None,
@@ -110,7 +118,11 @@ class MulticastPipe(OpenPipe):
         is_pressed = self._inlet.look()
         if datagrams and self._wire.hears:
             self._wire.tell([bytes(datagram) for datagram, _ in datagrams])
-        return self._turns.hear(datagrams, is_pressed)
+        return self._turns.hear(self._opened(datagrams), is_pressed)
+
+    def _opened(self, datagrams: Sequence[Received]) -> Sequence[Received]:
+        """Return what came as datagrams of the format."""
+        return datagrams
 
     def _decoded(self, datagrams: Sequence[Received]) -> Batch | None:
         good = datagrams if self._seals is None else opened(datagrams, self._seals)
@@ -149,11 +161,15 @@ class MulticastPipe(OpenPipe):
         except OSError as error:
             return self._gone(f"lost: the watch over the interface: {words_of(error)}")
         for news in told:
-            trouble = lost(self._sockets.interface, news)
+            trouble = self._trouble(news)
             if trouble:
                 return self._gone(trouble)
             if isinstance(news, LinkNews) and news.ifindex == self._sockets.interface.index:
                 self._encoder.datagram_bytes = self._fit(news.mtu)
+
+    def _trouble(self, news: News) -> str:
+        """Return why the interface can no longer be used, by what the kernel tells; "" if it can."""
+        return lost(self._sockets.interface, news)
 
     def _put(self, batch: Batch) -> None:
         """Send at once.
@@ -232,7 +248,12 @@ class MulticastPipe(OpenPipe):
     def purge(self, reason: str) -> list[bytes]:
         """Drop the waiting messages and return them."""
         self._repeat = False
-        return self._outbox.purge(reason)
+        return self._outbox.purge(reason, self._begun)
+
+    @property
+    def _begun(self) -> Sequence[bytes]:
+        """The fragments that are sent of a message that has begun, if they are kept."""
+        return ()
 
     def _end(self, why: str) -> None:
         sockets, loop = self._sockets, self._loop

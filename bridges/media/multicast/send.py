@@ -1,7 +1,7 @@
 """The queue in front of the sender of a multicast group. It is bounded, keeps order and counts every drop."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import inf
 
 from bridges.media.multicast.datagram import Datagram, Decoder, Encoder
@@ -116,9 +116,11 @@ class Outbox:
         if count:
             self._stats.drop(reason, count)
 
-    def purge(self, reason: str) -> list[bytes]:
-        """Drop all messages and return them, except one whose first fragments are sent already."""
-        made = Decoder({}).feed([(self._encoder.plain(datagram), None) for datagram, _ in self._ready], 0.0)
+    def purge(self, reason: str, begun: Sequence[bytes] = ()) -> list[bytes]:
+        """Drop all messages and return them. `begun`: the fragments that are sent of one; without them that
+        one is not returned."""
+        every = (*begun, *(datagram for datagram, _ in self._ready))
+        made = Decoder({}).feed([(self._encoder.plain(datagram), None) for datagram in every], 0.0)
         waiting = [*(payloads(made) if made else ()), *self._messages]
         if self._stats.queued:
             self._stats.drop(reason, self._stats.queued)

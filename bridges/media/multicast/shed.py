@@ -1,6 +1,6 @@
 """The outbox of a multicast group with a shed policy: messages wait unencoded, so that it applies."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from bridges.media.multicast.datagram import Encoder, size_at
 from bridges.media.multicast.send import Outbox
@@ -66,10 +66,10 @@ class ShedOutbox(Outbox):
         for taken in reversed(self._taken):
             self._queue.put_back(*taken)
 
-    def purge(self, reason: str) -> list[bytes]:
+    def purge(self, reason: str, begun: Sequence[bytes] = ()) -> list[bytes]:
         self.give_back()
         waiting = self._queue.clear(reason)
-        return super().purge(reason) + waiting
+        return super().purge(reason, begun) + waiting
 
     def ready_s(self) -> float:
         return self._queue.ready_s()

@@ -42,6 +42,8 @@ def tcp_spoken(
         return TcpSpoken(options, protocol, shed, may_act=may_act, names=names, **retry)
     if protocol.asks:
         raise LinkError(f"tcp:{options.device}: {protocol.key} asks its devices: dial them")
+    if protocol.holds:
+        raise LinkError(f"tcp:{options.device}: {protocol.key} has one device: dial it")
     return ShedLink(TcpSpokenListener(options, protocol, names, **retry), shed)
 
 

@@ -1,5 +1,6 @@
 """Alarms of two gateways in virtual time: people are told once, over takeovers and restarts."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +13,8 @@ from appliance.status.shape import fits
 from appliance.status.snapshot import snapshot
 from bus.keys import new_key
 from tests.helpers import ROOT
+from tests.helpers.appliances import appliance_of, reloaded
+from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
 
@@ -156,3 +159,40 @@ def test_with_keys_nobody_else_can_acknowledge_or_stand_in_for_a_gateway(tmp_pat
         hubs = snapshot(plant.gateways["gw-b"].view())["hubs"]
         (ears,) = [row for hub in hubs for row in hub["links"] if row["name"] == "plain/alarms"]
         assert ears["rejected"] == {"forged": 1, "unsigned": 1, "replayed": 10}
+
+
+RELOADED = """\
+name: reloaded
+gateways: {gw: {status: {serve: false}}}
+buses: {hall: {on: gw}}
+alarms:
+  silent: {bus: hall, pattern: fridge, missing_s: 0.1}
+"""
+MORE = """\
+  loud: {bus: hall, pattern: fridge, above: 1, notify: o}
+outlets: {o: {command: [/bin/true]}}
+"""
+
+
+async def test_a_reload_keeps_the_states_of_alarms_that_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    one = appliance_of(loads(RELOADED + MORE, "t.yaml"), "gw")
+    one.open(asyncio.get_running_loop())
+    try:
+        await until(lambda: one.alarms.records()[0]["stage"] == "raised")
+        for text, lines in (
+            (RELOADED, ["removed alarm loud", "removed outlet o"]),
+            (
+                RELOADED.replace("0.1", "0.2") + MORE,
+                ["added alarm loud", "added outlet o", "changed alarm silent"],
+            ),
+        ):
+            changes = reloaded(one, loads(text, "t.yaml"))
+            assert [change.line() for change in changes] == lines
+            silent, *others = one.alarms.records()
+            assert (silent["stage"], silent["number"]) == ("raised", 1)
+            assert len(others) == len(one.alarms.rows) == text.count("loud")
+    finally:
+        one.close()

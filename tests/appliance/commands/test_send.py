@@ -108,6 +108,7 @@ NOBODY = {
     "inproc": "inproc://nobody-{port}", "tmq": "tmq:127.0.0.1:{port}", "frames": "frames:127.0.0.1:{port}",
     "uart": "uart:/dev/nobody", "rs485": "rs485:/dev/nobody?nodes=1", "can": "can:no-such-can?node=1",
     "i2c": "i2c:99?targets=0x42", "multicast": "multicast:239.1.1.1:9943?interface=nobody0",
+    "ieee802154": "ieee802154:nobody0?pan=0xbeef",
     "udp": "udp:127.0.0.1:{port}?own_host=192.0.2.1",
 }  # fmt: skip
 """An endpoint with nobody at it, for every form."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from appliance.status.overlay import marks
+from appliance.status.overlay import marks, own_marks
 from tests.appliance.status.overlay_support import EMPTY, end, hub, row
 from topologies.picture.svg import Mark
 
@@ -174,3 +174,15 @@ def test_a_wire_is_as_the_best_of_the_links_to_it_that_this_gateway_has() -> Non
     found = marks(EMPTY | {"drawing": drawing, "hubs": [hub("p", *ends)]})
     assert found["w"] == Mark("ok", "fine")
     assert not {"v", "bus p"} & set(found)
+
+
+def test_own_marks_are_of_own_parts_and_of_the_links_that_they_open() -> None:
+    edges = [
+        {"id": "e", "one": "bus p", "other": "bus far"},
+        {"id": "other", "one": "bus far", "other": "bus p"},
+    ]
+    parts = [{"id": "bus p", "kind": "bus", "name": "p", "state": "up", "fault": ""}]
+    hubs = [hub("p", end("up"), end("up", edge="other"))]
+    one = EMPTY | {"drawing": {"nodes": [], "edges": edges}, "parts": parts, "hubs": hubs}
+    assert set(own_marks(one)) == {"bus p", "e"}
+    assert "other" in marks(one)

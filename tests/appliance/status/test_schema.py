@@ -19,6 +19,8 @@ def test_the_version_is_fixed_and_what_may_be_missing_is_not_required() -> None:
         "health",
         "more_values",
         "sums",
+        "file",
+        "plant",
     }
 
 

@@ -42,7 +42,7 @@ def test_what_has_no_such_shape_does_not(key: str, value: object) -> None:
 
 
 def test_each_key_that_readers_rely_on_must_be_there() -> None:
-    for key in full().keys() - {"certificates", "drawing", "health", "more_values", "sums"}:
+    for key in full().keys() - {"certificates", "drawing", "health", "more_values", "sums", "file", "plant"}:
         less = copy.deepcopy(full())
         del less[key]
         assert not fits(less)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from appliance.status.terminal import fold, page
+from appliance.status.terminal import fold, page, pages
 from tests.appliance.status.status_support import broker
 
 LONG = "tcp://" + "gateway-of-the-north." * 5 + "example:25703"
@@ -127,3 +127,27 @@ def test_values_of_devices_have_their_units_and_are_bounded() -> None:
     kept = {"name": "values", "kind": "readings", "urls": [], "counts": {"left_out": 7}, "rejected": {}}
     many = status(values=[row] * 25, more_values=2, brokers=[kept | {"leases": []}])
     assert lines(many)[-1] == "  and 14 more values"
+
+
+def test_a_plant_is_shown_once_with_a_line_for_each_gateway() -> None:
+    found = {
+        "word": "degraded", "line": "degraded: gw-b: runs another file", "more_gateways": 3,
+        "gateways": [
+            {"name": "gw-a", "address": "h", "state": "answers", "word": "ok", "product": "1", "file": ""},
+            {
+                "name": "gw-b", "address": "i", "state": "answers", "word": "", "product": "1",
+                "file": "abcdef012345", "other_file": True,
+            },
+            {"name": "gw-c", "address": "j", "state": "silent", "word": "", "line": "refused"},
+        ],
+    }  # fmt: skip
+    one = status(plant=found)
+    text = pages([one, one | {"gateway": "gw-b"}], {}, [], None)
+    assert text.splitlines()[:5] == [
+        f"◌ plant {one['topology']}: degraded: gw-b: runs another file",
+        "  gw-a (h): ok, version 1, file -",
+        "  gw-b (i): answers, version 1, file abcdef01 (another file)",
+        "  gw-c (j): silent: refused",
+        "  and 3 more gateways",
+    ]
+    assert text.count("plant ") == 1

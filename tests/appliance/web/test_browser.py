@@ -193,7 +193,7 @@ def turned(url: str, nodes: int) -> None:
         page.size(1000, 844)
         page.until("document.querySelector('#picture svg').viewBox.baseVal.width > 700")
         page.size(390, 844)
-        page.until("document.querySelector('#picture svg').viewBox.baseVal.width < 400")
+        page.until("document.querySelector('#picture svg').viewBox.baseVal.width < 500")
         page.run(LOSE_THE_NEXT_ANSWER)
         page.until("document.querySelector('#picture svg') !== null")
 

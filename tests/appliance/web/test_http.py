@@ -49,7 +49,7 @@ async def test_the_picture_comes_alone_with_its_style_and_narrow() -> None:
             (await get(running.page.url, f"/topology.svg{query}")).body for query in ("", "?narrow", "?alone")
         ]
         assert b'viewBox="0 0 824 ' in wide
-        assert b'viewBox="0 0 380 ' in narrow
+        assert b'viewBox="0 0 400 ' in narrow
         assert b"<style>" in alone
         assert b"<style>" not in wide
 

@@ -282,3 +282,12 @@ def texts_in(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for one in value:
             yield from texts_in(one)
+
+
+def test_what_other_gateways_say_of_their_own_things_goes_before_what_is_seen_from_here() -> None:
+    model, mark = PageModel(), {"state": "ok", "text": "up", "lines": [], "ways": ["1/s", "2/s"]}
+    first = model.take(status(gateways={"gw": "", "other": ""}), {"bus b": mark, "gateway other": mark})
+    assert first["marks"]["bus b"] == first["marks"]["gateway other"] == mark
+    gone = model.take(status(gateways={"gw": "", "other": ""}))["marks"]
+    assert gone["bus b"]["state"] == "idle"
+    assert gone["gateway other"]["text"] == "lives"

@@ -17,6 +17,7 @@ INPUTS: dict[str, list[bytes]] = {
     "lines": [b"emp 21.5\r\ntemp 21.6\r\ntemp 21.7\r\n"],
     "modbus": [bytes.fromhex("010300000002c40b"), bytes.fromhex("010304000a000bda36")[:9]],
     "slip": [b"\xc0\x01\x02\xff\xc0\xc0\x03\x80\x00\xc0\xc0\x07\x90\xc0"],
+    "xbee": [b"\x00\x7e\x00\x07\x8b\x01\xff\xfe\x00\x00\x00\x76", b"\x7e\x00\x02\x8a\x06\x6f\x7e\x00"],
     "bytes": [b"\xb5\x62\x01\x07\x02\x00\x80\xfe\x8a\x13" * 4],
     "": [b"\x00\xf8\x00\x80\xfe" * 60],
 }

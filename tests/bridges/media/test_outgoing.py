@@ -71,3 +71,27 @@ def test_a_request_that_has_not_begun_can_be_taken_back() -> None:
     made.say([b"third"])
     made.retract()
     assert made.head(64, 0.0, lambda _: 0.0) == b"cond"
+
+
+class Asking(Holding):
+    """A translator that writes each message, and holds it until an answer comes."""
+
+    def send(self, message: bytes, now_s: float) -> Sent[bytes]:
+        return super().send(message, now_s)._replace(items=[message])
+
+
+def test_a_message_that_is_written_and_held_is_queued_until_it_is_settled_or_given_up() -> None:
+    stats = Stats()
+    translator = Asking(Wire("test", "bytes", stats))
+    made = Outgoing(stats, Shed(), translator)
+    stats.offered += len(MESSAGES)
+    made.put(MESSAGES, 0.0)
+    assert made.head(64, 0.0, lambda _: 0.0) == b"".join(MESSAGES)
+    made.settle(len(MESSAGES[0]) + 1)
+    assert (stats.queued, stats.sent) == (4, 0)
+    translator.settled.append((len(translator.held.pop(0)), ""))
+    made.settle_held()
+    assert (stats.queued, stats.sent) == (3, 1)
+    assert made.purge("fenced") == MESSAGES[1:]
+    assert (stats.queued, stats.dropped, stats.balance()) == (0, {"fenced": 3}, 0)
+    assert made.head(64, 0.0, lambda _: 0.0) == MESSAGES[1][1:]  # it has begun, and is finished

@@ -7,6 +7,7 @@ import pytest
 from bridges.media import MEDIA
 from bridges.media.can.medium import Can
 from bridges.media.i2c.medium import I2c
+from bridges.media.ieee802154.medium import Ieee802154
 from bridges.media.medium import Medium, Taken
 from bridges.media.multicast.medium import Multicast
 from bridges.media.sp.medium import Sp
@@ -19,6 +20,7 @@ from bus.needs import Library, Listening, Lookup
 CAN = Can(channel="can0")
 I2C = I2c(bus=1, targets=(0x42, 0x43))
 GROUP = Multicast(group="239.9.42.1", port=9943, interface="eth0")
+RADIO = Ieee802154(interface="wpan0", pan=0xBEEF)
 BUS = Sp(address="tcp://h:1")
 STREAM = Tcp(host="h", port=9)
 NETWORK = Tmq()
@@ -28,6 +30,7 @@ PAIR = Uart(port="/dev/ttyS0", rs485=Rs485(nodes=(1, 2)))
 EVERY = {
     "can": CAN,
     "i2c": I2C,
+    "ieee802154": RADIO,
     "multicast": GROUP,
     "url": BUS,
     "tcp": STREAM,
@@ -60,6 +63,7 @@ def test_this_is_about_all_of_them() -> None:
         (CAN, {"shared", "signs"}),
         (I2C, {"deaf"}),
         (GROUP, {"shared", "signs"}),
+        (RADIO, {"shared", "signs"}),
         (BUS, {"opaque", "signs"}),
         (STREAM, {"deaf"}),
         (NETWORK, {"selective", "plain"}),
@@ -76,13 +80,13 @@ def test_facts(medium: Medium, expected: set[str]) -> None:
 
 @pytest.mark.parametrize("medium", EVERY.values(), ids=EVERY)
 def test_a_seal_takes_18_bytes_and_needs_clocks_that_differ_by_less_than_60_s(medium: Medium) -> None:
-    sealed = medium in (CAN, GROUP, LINE)
+    sealed = medium in (CAN, GROUP, RADIO, LINE)
     assert (medium.seal_bytes, medium.clock_s) == ((18, 60.0) if sealed else (0, 0.0))
 
 
 @pytest.mark.parametrize("medium", EVERY.values(), ids=EVERY)
 def test_of_most_media_the_capacity_is_known_only_with_settings(medium: Medium) -> None:
-    assert (medium.seconds(100, False) is None) == (medium not in (I2C, LINE))
+    assert (medium.seconds(100, False) is None) == (medium not in (I2C, RADIO, LINE))
     assert bool(medium.unjudged()) == (medium is CAN)
 
 
@@ -95,6 +99,7 @@ def test_of_most_media_the_capacity_is_known_only_with_settings(medium: Medium) 
         ),
         (I2C, {"poll_ms": 5, "clock_hz": 100_000, "queue_bytes": 65_536}),
         (GROUP, {"hops": 1, "datagram_bytes": 1400, "queue_bytes": 1_048_576}),
+        (RADIO, {"datagram_bytes": 110, "bits_per_s": 250_000, "queue_bytes": 65_536}),
         (STREAM, {"mode": "dial", "framing": "frames", "queue_bytes": 1_048_576}),
         (NETWORK, {"host": "*", "port": 0, "patterns": 1000, "queue_bytes": 1_048_576}),
         (LINE, {"baud": 115_200, "stopbits": 1, "rtscts": False, "echo": False, "exclusive": True}),
@@ -170,6 +175,15 @@ def test_a_trunk_takes_longer_by_the_envelopes() -> None:
     assert (LINE.seconds(251, False) or 0) / LINE.byte_s == pytest.approx(255 + 2 + 2)
     assert LINE.byte_s * LINE.baud == 10
     assert Uart(port="/x", parity="E", stopbits=2).byte_s * LINE.baud == 12
+
+
+def test_a_radio_takes_longer_by_each_fragment() -> None:
+    byte_s = 8 / RADIO.bits_per_s
+    assert (RADIO.seconds(104, False) or 0) / byte_s == pytest.approx(104 + 6 + 113)
+    assert (RADIO.seconds(92, True) or 0) / byte_s == pytest.approx(104 + 6 + 113)
+    assert (RADIO.seconds(93, True) or 0) / byte_s == pytest.approx(93 + 2 * (14 + 6 + 113))
+    assert (RADIO.seconds(900, False) or 0) / byte_s == pytest.approx(900 + 10 * (14 + 6 + 113))
+    assert RADIO.wire("gw") == RADIO.wire("other") == "ieee802154 PAN 0xbeef"
 
 
 def test_a_tmq_side_lets_in_publishers_but_for_loopback() -> None:

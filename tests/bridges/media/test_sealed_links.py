@@ -15,7 +15,7 @@ from bridges.media.multicast.send import Outbox
 from bridges.media.seals import Seals
 from bridges.media.shedding import Shed
 from bridges.media.uart.codec import encode
-from bridges.simulate import CanWire, Faults, MulticastWire, SerialLine, run
+from bridges.simulate import CanWire, Faults, MulticastWire, RadioWire, SerialLine, run
 from bus.hub import Hub
 from bus.keys import Keyring
 from bus.ledger import Stats
@@ -51,7 +51,12 @@ def multicast(faults: Faults | None = None) -> Make:
     return lambda _, **options: wire.link(**options)
 
 
-WIRES = pytest.mark.parametrize("wire", [uart, can, fd, multicast])
+def radio(faults: Faults | None = None) -> Make:
+    wire = RadioWire(faults=faults)
+    return lambda _, **options: wire.link(**options)
+
+
+WIRES = pytest.mark.parametrize("wire", [uart, can, fd, multicast, radio])
 
 
 class Host:
@@ -125,7 +130,7 @@ def test_strangers_are_not_heard_and_the_log_says_why_once(
     assert len([text for text in told if "with no key that is here" in text]) == 1
 
 
-@pytest.mark.parametrize("wire", [uart, can, multicast])
+@pytest.mark.parametrize("wire", [uart, can, multicast, radio])
 def test_what_a_network_doubles_or_bends_counts_once_or_not_at_all(wire: Callable[..., Make]) -> None:
     async def scenario() -> None:
         rate = 1e-3 if wire is uart else 0.05  # of bytes, or of frames and datagrams

@@ -17,6 +17,7 @@ from bridges.simulate import (
     CanWire,
     I2cWire,
     MulticastWire,
+    RadioWire,
     SerialLine,
     SimulatedRs485,
     TcpWire,
@@ -33,7 +34,7 @@ from tests.bridges.support import RecordingPipe, say
 from tests.helpers.links import i2c_link
 from tests.helpers.peers import until
 
-ALL = ("uart", "rs485", "i2c", "can", "multicast", "tcp")
+ALL = ("uart", "rs485", "i2c", "can", "multicast", "radio", "tcp")
 SLOW = ("uart", "rs485", "i2c", "can")
 QUEUE_BYTES = 8192
 
@@ -98,6 +99,11 @@ class Plant:
 
     def _multicast(self, shed: Shed) -> Any:
         wire = MulticastWire()
+        link = wire.link(shed=shed)
+        return link, [wire.link()], lambda on: setattr(link.end, "clogged", on)
+
+    def _radio(self, shed: Shed) -> Any:
+        wire = RadioWire()
         link = wire.link(shed=shed)
         return link, [wire.link()], lambda on: setattr(link.end, "clogged", on)
 
@@ -255,7 +261,7 @@ def test_what_the_medium_did_not_take_can_be_replaced(kind: str, monkeypatch: py
 
 
 @pytest.mark.parametrize("shed", [{"policy": "newest"}, {"policy": "conflate"}], ids=["newest", "conflate"])
-@pytest.mark.parametrize("kind", ["uart", "can", "multicast", "tcp"])
+@pytest.mark.parametrize("kind", ["uart", "can", "multicast", "radio", "tcp"])
 def test_what_is_purged_did_not_come_out_and_the_pipe_stays(kind: str, shed: dict[str, Any]) -> None:
     async def scenario() -> None:
         with plant(kind, age_s=60, queue_bytes=1 << 16, **shed) as p:

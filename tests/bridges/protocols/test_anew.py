@@ -14,10 +14,11 @@ from bridges.protocols.nmea.protocol import Nmea
 from bridges.protocols.protocol import Protocol
 from bridges.protocols.raw.protocol import Raw
 from bridges.protocols.slip.protocol import Slip
+from bridges.protocols.xbee.protocol import Xbee
 from tests.bridges.protocols.dbc.dbc_support import written
 from tests.bridges.protocols.spoken_support import translator
 
-TEXT = [b"$GPGLL,1*4F\n", b'{"a": 1}\n', b"\xc0x\xc0"] * 2
+TEXT = [b"$GPGLL,1*4F\n", b'{"a": 1}\n', b"\xc0x\xc0", b"\x7e\x00\x0c\x90" + bytes(11) + b"\x6f"] * 2
 FRAMES: list[CanFrame] = [(0x100, bytes((n, *range(7))), 0) for n in range(8)]
 
 
@@ -37,7 +38,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         )
 
 
-@pytest.mark.parametrize("kind", [Lines, Nmea, JsonLines, Slip, Bytes, Raw])
+@pytest.mark.parametrize("kind", [Lines, Nmea, JsonLines, Slip, Bytes, Raw, Xbee])
 def test_frames_are_the_same_at_all_gateways_unless_the_protocol_says_so(kind: type[Protocol]) -> None:
     record = kind()
     items = FRAMES if record.items[0] == "frames" else TEXT

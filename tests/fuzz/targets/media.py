@@ -17,6 +17,7 @@ from bridges.media.can.state import BusState
 from bridges.media.can.subjects import COMPACT, Subjects, compact, compact_bytes
 from bridges.media.i2c.mailbox_controller import Controller
 from bridges.media.i2c.mailbox_target import Target as MailboxTarget
+from bridges.media.ieee802154.numbering import Inbound
 from bridges.media.multicast.datagram import Decoder as DatagramDecoder
 from bridges.media.multicast.datagram import Encoder
 from bridges.media.subject import Subject
@@ -188,6 +189,22 @@ def _datagrams(pieces: Pieces) -> object:
     return found, decoder.rejected
 
 
+def _radio(pieces: Pieces) -> object:
+    """Take datagrams with numbers, of two radios. Their CRC is made right."""
+    decoder, found = DatagramDecoder(), list[bytes]()
+    inbound = Inbound(decoder.rejected)
+    for body in records(b"".join(pieces)):
+        opened = inbound.opened([(body + _crc(body), str(len(body) & 1))])
+        if (batch := decoder.feed(opened, 0.0)) is not None:
+            found += payloads(batch)
+    return found, decoder.rejected
+
+
+def _radio_seeds() -> list[bytes]:
+    sent = [datagram[:-4] for datagram, _ in Encoder(108, 1, 1).pack(MESSAGES)]
+    return [recorded(*(bytes((0, number)) + body for number, body in enumerate(sent))), recorded(*sent)]
+
+
 def _crc(body: bytes) -> bytes:
     return crc32(body).to_bytes(4, "little")
 
@@ -303,6 +320,7 @@ TARGETS: Final = (
     ),
     Target("can", "SocketCAN frames: errors, and transfers of Cyphal", _can, _can_seeds, whole=True),
     Target("multicast", "datagrams, and fragments of messages", _datagrams, _datagram_seeds, whole=True),
+    Target("ieee802154", "datagrams of radios, with numbers", _radio, _radio_seeds, whole=True),
     Target(
         "mailbox",
         "what an I2C target answers its controller",

@@ -6,6 +6,9 @@ from typing import Any, Final
 
 import msgpack
 
+from appliance.plant.asking import timed
+from appliance.plant.note import read_note
+from appliance.plant.verdict import Seen, judged
 from devices.dbp.beacon import wire as beacon
 from devices.dbp.catalog import wire
 from devices.dbp.catalog.body import pack_object, read_objects
@@ -120,6 +123,21 @@ def _coded_seeds() -> list[bytes]:
     return [*packed, *texts, stamp, pack("<hB3s", 1, 2, b"abc"), b'{"a":1e999}', b"[" * 40 + b"]" * 40]
 
 
+_NOTE: Final = {
+    "topology": "hall", "gateway": "gw-b", "product": "1", "file": "ab", "time_ns": 5,
+    "started_ns": 1, "page": "",
+    "roles": [{"bridge": "m", "lease": "m", "role": "active", "ready": True, "epoch": 1, "holder": "gw-b"}],
+    "marks": {"bus b": {"state": "ok", "text": "up", "lines": ["up"], "ways": []}},
+}  # fmt: skip
+
+
+def _note(pieces: Pieces) -> object:
+    """Read a note, and judge a plant by it."""
+    note = read_note(b"".join(pieces))
+    seen = {"gw-b": Seen(timed("gw-b", note, 7, 3))}
+    return judged(_NOTE | {"gateway": "gw-a"}, {"gw-a": "", "gw-b": ""}, seen, frozenset("m"))
+
+
 TARGETS: Final = (
     Target("dbp", "commands of DBP, with registrations and listings", _command, _command_seeds, whole=True),
     Target(
@@ -136,6 +154,14 @@ TARGETS: Final = (
         "what a proxy offers",
         _offer,
         lambda: [json.dumps({"Rohan": {"interfaces": ["router"], "via": ["a"], "x": 1}}).encode()],
+        whole=True,
+    ),
+    Target(
+        "note",
+        "what another gateway says of itself",
+        _note,
+        lambda: [json.dumps(_NOTE | {"health": {"word": "ok", "line": "ok"}}).encode()],
+        verdicts=(ValueError,),
         whole=True,
     ),
     Target("codec", "the data of frames as values of syndication", _coded, _coded_seeds, whole=True),

@@ -10,6 +10,8 @@ from bridges.protocols.lines.protocol import Lines
 from bridges.protocols.nmea.protocol import Nmea
 from bridges.protocols.protocol import Protocol
 from bridges.protocols.slip.protocol import Slip
+from bridges.protocols.xbee.api import framed
+from bridges.protocols.xbee.protocol import Xbee
 from bus.ledger import Stats
 from bus.wire.frame import DATA_BYTES_MAX, pack, unpack
 from bus.wire.notation import pattern_of
@@ -26,14 +28,24 @@ MEMBERS: Final = JsonLines(members={"a": ("a",), "b.c": ("b",)}, send={"o": "x.y
 SPLIT: Final = JsonLines(split=True, send=("o",))
 SLIP: Final = Slip(send=("o",))
 BYTES: Final = Bytes(send=("o",), chunk_bytes=16)
+XBEE: Final = Xbee(root=("o",), nodes={"1": "0013A20041AE7D2C"}, send=("1", "all"))
+XBEE_ESCAPED: Final = Xbee(root=("o",), escaped=True)
 
 _GGA: Final = b"$GPGGA,092750.000,5321.6802,N,00630.3372,W,1,8,1.03,61.7,M,55.2,M,,*76\r\n"
+_CONTENTS: Final = (
+    b"\x90\x00\x13\xa2\x00\x7d\x11\x7e\x13\xff\xfe\x01\x7e21.5",
+    b"\x8b\x01\xff\xfe\x00\x00\x00",
+    b"\x8a\x06",
+    b"\x88\x01NP\x00",
+)
 SEEDS: Final = {
     "lines": (b"T=1\r\nabac\r\n\xc2\xb0\r\n", b"abababababc\r\nT=" + b"x" * 3000 + b"\r\nT=2\r\n"),
     "nmea": (_GGA, _GGA[:30] + _GGA, b"\\s:1*00\\!AIVDM,1,1,,B,1*5C\r\n", b"$PUBX,00*33\n$GPGLL,1\n"),
     "jsonl": (b'{"a":1.50,"b":{"c":[1,"\\u00b0"]}}\n', b'{"a":NaN}\n[[[[\n', b'{"a":1,"a":2}\n7\n"x\\"y"\n'),
     "slip": (b"\xc0a\xdb\xdcb\xc0\xc0\xdb\xdd\xc0", b"\xdbx\xc0\xc0"),
     "bytes": (b"0123456789abcdefghij", b"\x00\xff"),
+    "xbee": tuple(framed(one, False) for one in _CONTENTS),
+    "xbee-escaped": tuple(framed(one, True) for one in _CONTENTS),
 }
 
 
@@ -87,6 +99,8 @@ _GROWN: Final[dict[str, Callable[[int], Sequence[bytes]]]] = {
     "nmea": lambda n: [b"$GPGGA," * n + b"\n"],
     "jsonl": lambda n: [b'"' + b'\\"[' * n + b"\n"],
     "slip": lambda n: [b"\xdb\xdc" * n + b"\xc0"],
+    "xbee": lambda n: [b"\x7e\x01\xff" * n],
+    "xbee-escaped": lambda n: [b"\x7e\x01\xff\x7d" * n],
 }
 
 
@@ -94,13 +108,15 @@ def _target(name: str, record: Protocol, parses: str) -> Target:
     return Target(name, parses, _heard(record), _seeds(name), grown=_GROWN.get(name, lambda n: ()))
 
 
-_OUT: Final = {"lines": LINES, "nmea": NMEA, "jsonl": MEMBERS, "slip": SLIP, "bytes": BYTES}
+_OUT: Final = {"lines": LINES, "nmea": NMEA, "jsonl": MEMBERS, "slip": SLIP, "bytes": BYTES, "xbee": XBEE}
 TARGETS: Final = [
     _target("lines", LINES, "lines of text that match"),
     _target("nmea", NMEA, "sentences of NMEA 0183"),
     _target("jsonl", MEMBERS, "members of JSON lines"),
     _target("slip", SLIP, "packets of SLIP"),
     _target("bytes", BYTES, "bytes in chunks"),
+    _target("xbee", XBEE, "API frames of XBee modules"),
+    _target("xbee-escaped", XBEE_ESCAPED, "escaped API frames of XBee modules"),
     Target("lines-plain", "lines of text", _heard(PLAIN), _seeds("lines")),
     Target("jsonl-split", "all members of JSON lines", _heard(SPLIT), _seeds("jsonl")),
     Target("echo-of-bytes", "the echo of a line", _echo, _seeds("lines"), grown=lambda n: [b"READ 10" * n]),

@@ -20,6 +20,7 @@ TMQ = {
     "udp": "udp: {host: 127.0.0.1, port: 5}",
     "i2c": "i2c: {bus: 1, targets: [0x42]}",
     "multicast": "multicast: {group: 239.1.1.1, port: 9, interface: eth0}",
+    "ieee802154": "ieee802154: {interface: wpan0, pan: 1}",
     "url": "url: tcp://127.0.0.1:5",
     "tmq": "tmq: {brokers: [tcp://127.0.0.1:5]}",
 }

@@ -1,0 +1,120 @@
+// The page of a whole plant: asks this gateway for what it knows of all gateways, every two seconds.
+"use strict";
+
+const PLACES = { answers: "", claims: "wait", silent: "bad", unknown: "idle" };
+const COLUMNS = {
+  reasons: (r) => [marked(r.word), r.source, r.text],
+  roles: (r) => [r.bridge, r.active.join(", "), r.standby.join(", "), r.off.join(", ")],
+};
+
+function stateOfGateway(row) {
+  const state = PLACES[row.state] || stateOf(row.word);
+  return state === "ok" && row.other_file ? "wait" : state;
+}
+
+function wordOfGateway(row) {
+  if (row.state === "answers" && row.other_file && row.word === "ok") return "another file";
+  return row.state === "answers" ? row.word || "answers" : { claims: "lives", silent: "silent", unknown: "not seen" }[row.state];
+}
+
+// ---- a card for each gateway
+function card(row) {
+  const item = document.createElement("li"), head = document.createElement("h3"), word = document.createElement("p");
+  const line = document.createElement("p"), list = document.createElement("dl");
+  item.dataset.state = stateOfGateway(row);
+  head.textContent = row.name;
+  head.append(piece("small", row.here ? `${row.address}, this gateway` : row.address));
+  word.className = "word";
+  word.textContent = `${SIGNS[item.dataset.state]} ${wordOfGateway(row)}`;
+  line.textContent = row.word ? row.line.replace(`${row.word}: `, "") : row.line;
+  item.append(head, word);
+  if (line.textContent && row.line !== row.word) item.append(line);
+  for (const [name, text, bad] of facts(row)) {
+    const value = piece("dd", text);
+    if (bad) value.className = "differs";
+    list.append(piece("dt", name), value);
+  }
+  item.append(list);
+  if (row.page && !row.here) item.append(pageOf(row));
+  return item;
+}
+
+function piece(kind, text) {
+  const made = document.createElement(kind);
+  made.textContent = text;
+  return made;
+}
+
+function pageOf(row) {
+  const link = piece("a", "Its page");
+  if (/^https?:\/\//.test(row.page)) link.href = row.page;
+  return link;
+}
+
+function facts(row) {
+  if (row.state !== "answers") return [];
+  const clock = Math.abs(row.ahead_ms) < 1000 ? "agrees" : `${row.ahead_ms > 0 ? "+" : "−"}${age(Math.abs(row.ahead_ms))}`;
+  return [
+    ["Version", row.product, false],
+    ["File", (row.file || "–").slice(0, 8) + (row.other_file ? ", differs" : ""), row.other_file],
+    ["Clock", row.here ? stamp(row.time_ns / 1e6) : clock, Math.abs(row.ahead_ms) > 2000],
+    ["Up", uptime(row.time_ns - row.started_ns), false],
+  ];
+}
+
+function failover(rows) {
+  const found = new Map();
+  for (const row of rows) for (const role of row.roles ?? []) {
+    const one = found.get(role.bridge) ?? { bridge: role.bridge, active: [], standby: [], off: [] };
+    found.set(role.bridge, one);
+    (!role.ready ? one.off : role.role === "active" || role.role === "parallel" ? one.active : one.standby).push(row.name);
+  }
+  return [...found.values()];
+}
+
+// ---- one answer
+let shown = "", before = null, heard = 0;
+
+function take(plant) {
+  zone_s = plant.zone_s;
+  set(byId("topology"), plant.topology);
+  set(byId("about"), `as ${plant.gateway} sees it, buscoupler ${plant.product}`);
+  verdict(plant);
+  const cards = JSON.stringify(plant.gateways);
+  if (cards !== shown) byId("gateways").replaceChildren(...plant.gateways.map(card));
+  shown = cards;
+  set(byId("more-gateways"), plant.more_gateways ? `and ${plant.more_gateways} more` : "");
+  fill("reasons", plant.reasons);
+  set(byId("more-reasons"), plant.more ? `and ${plant.more} more` : "");
+  fill("roles", failover(plant.gateways));
+  if (plant.drawn && plant.drawn !== drawn) draw(plant.drawn);
+  for (const id of marks.keys()) marks.set(id, { state: "idle", text: "", lines: [], ways: [] });  // those of one that has gone
+  for (const [id, mark] of Object.entries(plant.marks)) marks.set(id, mark);
+  for (const row of plant.gateways) marks.set(`gateway ${row.name}`, { state: stateOfGateway(row), text: wordOfGateway(row), lines: [], ways: [] });
+  for (const [id, mark] of marks) mark_(id, mark);
+}
+
+function verdict(plant) {
+  const word = plant.word;
+  byId("health").hidden = false;
+  attribute(byId("health"), "data-state", stateOf(word));
+  set(byId("health-sign"), SIGNS[stateOf(word)]);
+  set(byId("health-text"), word);
+  document.title = `${word === "ok" ? "" : `${SIGNS[stateOf(word)]} ${word}: `}${plant.topology} – plant`;
+  attribute(byId("icon"), "href", word === "ok" ? "icon.svg" : `icon-${word}.svg`);
+  if (before !== null && before !== word) set(byId("told"), `the plant is ${word}`);
+  before = word;
+}
+
+async function ask() {
+  try {
+    const answer = await fetch("plant.json");
+    if (!answer.ok) throw new Error(answer.statusText);
+    take(await answer.json());
+    heard = Date.now();
+    connection("idle", "live");
+  } catch { connection("bad", heard ? `old: ${age(Date.now() - heard)}` : "no connection"); }
+  setTimeout(ask, 2000);
+}
+
+ask();
