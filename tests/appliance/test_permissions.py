@@ -54,14 +54,16 @@ async def test_nothing_that_a_gateway_writes_is_for_others(
         umask=umask, env={**os.environ, **homes}, stdout=asyncio.subprocess.PIPE,
     )  # fmt: skip
     assert process.stdout is not None
-    assert await process.stdout.readline()
-    async with member(f"tcp://127.0.0.1:{ports[0]}") as (hub, _):
-        hub.publish(from_payloads(FRAMES))
-        await until(lambda: len(list(place.rglob("*.arrows"))) == 2)
-        await until(lambda: len(list(place.rglob("*.sock"))) == 4)  # status, reload, traces, alarms
-    running = modes(place)
-    process.terminate()
-    await process.communicate()
+    try:
+        assert await process.stdout.readline()
+        async with member(f"tcp://127.0.0.1:{ports[0]}") as (hub, _):
+            hub.publish(from_payloads(FRAMES))
+            await until(lambda: len(list(place.rglob("*.arrows"))) == 2)
+            await until(lambda: len(list(place.rglob("*.sock"))) == 4)  # status, reload, traces, alarms
+        running = modes(place)
+    finally:
+        process.terminate()
+        await process.communicate()
     made = running | modes(place)
     assert any("tap" in name and name.endswith(".parquet") for name in made)
     assert any(name.endswith(".db") for name in made)
