@@ -11,9 +11,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from hashlib import sha256
 from pathlib import Path
 
+from bus.machine.digest import sha256_of
 from bus.machine.files import read_bytes, replace_bytes, write_new
 
 
@@ -105,7 +105,7 @@ def put(path: Path, data: bytes) -> None:
 
 def hash_of(data: bytes) -> str:
     """Return the SHA-256 of a file in hexadecimal digits."""
-    return sha256(data).hexdigest()
+    return sha256_of(data)
 
 
 def boot_id() -> str:

@@ -4,10 +4,10 @@ import os
 import types
 from collections.abc import Mapping
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
+from bus.machine.digest import sha256_of
 from bus.machine.files import NoText, text_of
 from bus.machine.touch import touching
 from bus.schema import Where
@@ -46,7 +46,7 @@ def load_noted(path: str | Path) -> Loaded:
     except NoText as e:
         raise InvalidTopology([error(Where(name, e.line, 1), str(e))]) from None
     found = _read(text, name, os.environ)
-    digest = sha256(data).hexdigest()  # of the file, as a roll-out has it: variables differ by gateway
+    digest = sha256_of(data)  # of the file, as a roll-out has it: variables differ by gateway
     return found._replace(topology=replace(found.topology, digest=digest))
 
 

@@ -88,7 +88,7 @@ def test_items_of_wires_change_no_answer(here: Answers, directory: Path, tmp_pat
     for path in last.values():
         put_items(path, ITEMS)
     found = on_sail(more)
-    for job, name in (("audit", "capture"), ("quality", "recorders")):
+    for job, name in (("audit", "capture"), ("quality", "recorders"), ("quality", "completeness")):
         found[job][name] = [_without(ITEMS, row) for row in found[job][name]]
     assert found == here
 
