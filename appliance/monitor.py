@@ -18,7 +18,7 @@ from appliance.status.rates import Rates, RowKey
 from appliance.status.rows import LinkRow
 from bus.events import Event
 from bus.hub import Hub, LinkView
-from bus.ledger import Account
+from bus.ledger import Account, Stats
 from bus.reasons import AMISS, troubles
 from bus.vacancy import NO_DEVICE
 from bus.watch.watched import WatchedHub
@@ -95,11 +95,12 @@ class Monitor:
         for hub in hubs:
             self._scan_loops(hub)
         self.rates.sample(accounts, now)
-        counts = _dropped(accounts)
+        stats = _stats(accounts)
+        counts = {name: one.dropped for name, one in stats.items()}
         for name, dropped in counts.items():
             self._scan_drops(name, dropped, now)
-        for name, rejected in _rejected(accounts).items():
-            self._scan_rejects(name, rejected, now)
+        for name, one in stats.items():
+            self._scan_rejects(name, one.rejected, now)
         self._say(hubs, counts)
 
     def _say(self, hubs: list[Hub], before: dict[str, dict[str, int]]) -> None:
@@ -107,8 +108,8 @@ class Monitor:
         waiting, self._waiting = self._waiting, []
         if self._watched.say(waiting):
             accounts = {hub.name: hub.accounts() for hub in hubs}
-            for name, dropped in _dropped(accounts).items():
-                own = Counter(dropped) - Counter(before.get(name, {}))
+            for name, stats in _stats(accounts).items():
+                own = Counter(stats.dropped) - Counter(before.get(name, {}))
                 if own:
                     last_s, seen = self._drops.get(name, (float("-inf"), {}))
                     self._drops[name] = last_s, Counter(seen) + own
@@ -177,6 +178,8 @@ class Monitor:
 
     def _scan_rejects(self, name: str, counts: Mapping[str, int], now: float) -> None:
         """Note new rejects by which somebody should look; a link that began anew counts from 0 again."""
+        if not counts:
+            return
         amiss = {word: count for word, count in counts.items() if word in AMISS}
         new = Counter(amiss) - Counter(self._rejects.get(name, {}))
         self._rejects[name] = amiss
@@ -196,16 +199,10 @@ def _words(counts: Mapping[str, int]) -> dict[str, int]:
     return {reason.replace(" ", "_"): count for reason, count in counts.items()}
 
 
-def _dropped(accounts: Mapping[str, Mapping[str, Account]]) -> dict[str, dict[str, int]]:
-    """Return the drops of all links so far by reason, by the names of hub and link."""
+def _stats(accounts: Mapping[str, Mapping[str, Account]]) -> dict[str, Stats]:
+    """Return the counts of all links so far, by the names of hub and link."""
     rows = ((hub, *one) for hub, links in accounts.items() for one in links.items())
-    return {f"{hub}/{link}": account.stats.dropped for hub, link, account in rows}
-
-
-def _rejected(accounts: Mapping[str, Mapping[str, Account]]) -> dict[str, dict[str, int]]:
-    """Return the rejects of links that have any, as `_dropped`."""
-    rows = ((hub, *one) for hub, links in accounts.items() for one in links.items())
-    return {f"{hub}/{link}": account.stats.rejected for hub, link, account in rows if account.stats.rejected}
+    return {f"{hub}/{link}": account.stats for hub, link, account in rows}
 
 
 def _since(told: Mapping[str, Told], now: float) -> dict[str, Told]:

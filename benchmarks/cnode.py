@@ -32,7 +32,7 @@ class Core(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What is measured: the struct of the link, the macros that are 1, and whether it only publishes."""
+    """A part that is measured: the struct of its link, the macros that are 1, and if it only publishes."""
 
     name: str
     struct: str

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from bus.wire.frame import DATA_BYTES_MAX, PUB, is_frame, pack, unpack
+from bus.wire.frame import DATA_BYTES_MAX, PUB, pack, published
 from bus.wire.notation import pattern_of
 from bus.wire.pattern import Pattern
 
@@ -65,13 +65,11 @@ class Event(NamedTuple):
 
 def read_event(message: bytes) -> Event | None:
     """Return the event in a message; None if the message holds none."""
-    if not is_frame(message):
-        return None
-    kind, tokens, data = unpack(message)
-    if kind != PUB or tokens[: len(PATTERN)] != PATTERN:
+    frame = published(message, PATTERN)
+    if frame is None:
         return None
     try:
-        return _event(json.loads(data.decode()))
+        return _event(json.loads(frame.data.decode()))
     except (ValueError, RecursionError):
         return None
 

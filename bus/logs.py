@@ -3,7 +3,7 @@
 import json
 from typing import Any, Final, NamedTuple
 
-from bus.wire.frame import DATA_BYTES_MAX, PUB, is_frame, pack, unpack
+from bus.wire.frame import DATA_BYTES_MAX, PUB, pack, published
 from bus.wire.notation import pattern_of
 from bus.wire.pattern import Pattern
 
@@ -52,14 +52,12 @@ def _cut(text: str, size: int) -> str:
 
 def read_line(message: bytes) -> Line | None:
     """Return the log line in a message; None if the message holds none."""
-    if not is_frame(message):
-        return None
-    kind, tokens, data = unpack(message)
-    level = _WORDS.get(Pattern(*tokens[len(PATTERN) :]))
-    if kind != PUB or tokens[: len(PATTERN)] != PATTERN or level is None:
+    frame = published(message, PATTERN)
+    level = None if frame is None else _WORDS.get(Pattern(*frame.tokens[len(PATTERN) :]))
+    if frame is None or level is None:
         return None
     try:
-        fields = json.loads(data.decode())
+        fields = json.loads(frame.data.decode())
     except (ValueError, RecursionError):
         return None
     return _line(level, fields)

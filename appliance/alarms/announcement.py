@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from appliance.alarms.states import TEXT_MAX, State, state_of
 from bus.keys import Keyring
 from bus.names import ALARM
-from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN, PUB, TOKENS_MAX, is_frame, pack, unpack
+from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN, PUB, TOKENS_MAX, pack, published
 from bus.wire.notation import pattern_of
 from bus.wire.pattern import token
 
@@ -52,23 +52,21 @@ def announced(
 
 def heard(message: bytes) -> Announcement | None:
     """Return the announcement in a message; None if it is none."""
-    if not is_frame(message):
-        return None
-    kind, tokens, data = unpack(message)
-    if kind != PUB or tokens[: len(PATTERN)] != PATTERN:
+    frame = published(message, PATTERN)
+    if frame is None:
         return None
     try:
-        record = json.loads(data.decode())
+        record = json.loads(frame.data.decode())
     except (ValueError, RecursionError):
         return None
     if not isinstance(record, dict) or not isinstance(gateway := record.get("gateway"), str):
         return None
     gateway = gateway[:TEXT_MAX]
-    if len(tokens) == len(PATTERN):
+    if len(frame.tokens) == len(PATTERN):
         time_ns = record.get("time_ns")
         return Announcement(gateway, time_ns=time_ns) if isinstance(time_ns, int) else None
     state = state_of(record)
-    alarm, *key = tokens[len(PATTERN) :]
+    alarm, *key = frame.tokens[len(PATTERN) :]
     return None if state is None else Announcement(gateway, alarm, tuple(key), state)
 
 

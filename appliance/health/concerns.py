@@ -48,16 +48,20 @@ def of_certificates(ends_s: Mapping[str, float], now_s: float) -> Iterator[Conce
 
 def of_drops(drops: Mapping[str, tuple[float, Mapping[str, int]]], now_s: float) -> Iterator[Concern]:
     """Yield links that dropped messages within the last `RECENT_S`. `drops`: when, and counts by reason."""
-    for name, (at_s, counts) in drops.items():
-        if now_s - at_s < RECENT_S:
-            yield Concern("degraded", name, f"messages were dropped: {counted(counts)}")
+    return _recent("messages were dropped", drops, now_s)
 
 
 def of_rejects(rejects: Mapping[str, tuple[float, Mapping[str, int]]], now_s: float) -> Iterator[Concern]:
     """Yield links that rejected input of reasons `AMISS` within the last `RECENT_S`, as `of_drops`."""
-    for name, (at_s, counts) in rejects.items():
+    return _recent("input was rejected", rejects, now_s)
+
+
+def _recent(
+    words: str, noted: Mapping[str, tuple[float, Mapping[str, int]]], now_s: float
+) -> Iterator[Concern]:
+    for name, (at_s, counts) in noted.items():
         if now_s - at_s < RECENT_S:
-            yield Concern("degraded", name, f"input was rejected: {counted(counts)}")
+            yield Concern("degraded", name, f"{words}: {counted(counts)}")
 
 
 def of_loops(hubs: Iterable[Hub]) -> Iterator[Concern]:

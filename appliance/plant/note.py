@@ -24,7 +24,7 @@ SHAPE: Final[Mapping[str, Any]] = {
     "marks": Maybe({str: _MARK}),
 }  # fmt: skip
 Note = Mapping[str, Any]
-"""What a gateway says of itself, of the shape `SHAPE`."""
+"""The word of a gateway about itself, a document that fits `SHAPE`."""
 
 
 def note_of(status: Mapping[str, Any], marks: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -79,6 +79,14 @@ def unpack(buffer: Buffer) -> Frame:
     return Frame(kind, tuple(tokens), bytes(buffer[FRAME_BYTES_MIN + 4 * count :]))
 
 
+def published(message: Buffer, beginning: Sequence[int]) -> Frame | None:
+    """Return the frame in a message if it publishes under a pattern that begins so; None for all else."""
+    if not is_frame(message):
+        return None
+    frame = unpack(message)
+    return frame if frame.type == PUB and frame.tokens[: len(beginning)] == tuple(beginning) else None
+
+
 def _why_illegal(buffer: Buffer) -> str:
     if len(buffer) < FRAME_BYTES_MIN:
         return f"{len(buffer)} bytes: a frame has at least {FRAME_BYTES_MIN}"

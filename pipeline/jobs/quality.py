@@ -17,7 +17,10 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
     recorders = Small(inventory.CAPTURE, inventory.uncaptured(taken))
     days = completeness(rows)
     if options.textfile:
+        from pipeline.cache import cached
         from pipeline.output import textfile
+
+        days = cached(days)  # it is shown too
 
         textfile.write(options.textfile, days.collect())
     late = Small(LATENESS, [*lateness(capture.newest_ns, capture.span)])

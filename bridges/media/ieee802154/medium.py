@@ -10,7 +10,7 @@ from bus.schema import Check, Range
 from bus.wire.envelope import ENVELOPE_BYTES
 
 DATAGRAM_BYTES_MAX: Final = 110
-"""What a radio frame of 127 bytes holds beside its header of 15, with our long address, and an FCS of 2."""
+"""The most data of a radio frame: 127 bytes less a header of 15, with our long address, and an FCS of 2."""
 NUMBER_BYTES: Final = 2
 _CRC_BYTES, _OFFSET_BYTES = 4, 2
 _AROUND_BYTES: Final = 6 + 15 + 2 + 70 + 20

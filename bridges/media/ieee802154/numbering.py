@@ -17,7 +17,7 @@ NUMBER: Final = Struct(">H")
 SENDERS_MAX: Final = 64
 """The most senders whose numbers are remembered; one more replaces the one that was silent for longest."""
 RECENT: Final = 64
-"""How far back a number is known again."""
+"""The numbers before the newest that are known again."""
 _ALL: Final = (1 << RECENT) - 1
 _NUMBERS: Final = 1 << 16
 

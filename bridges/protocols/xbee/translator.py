@@ -23,7 +23,7 @@ from bridges.protocols.xbee.protocol import Xbee, written
 from bus.wire.pattern import token
 
 SILENCE_S = 1.0
-"""How long a frame may pause: what has begun is then given up."""
+"""The longest pause in a frame; after it, a frame that has begun is given up."""
 UNDELIVERED = "undelivered"
 _ADDRESSES_MAX = 1024
 _NO_STATUS = "the module tells no transmit status: has it API mode {}?"
