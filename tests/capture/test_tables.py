@@ -102,14 +102,14 @@ def test_a_file_that_comes_after_its_neighbours_were_merged_is_added(
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", ["plain", "delta"])
 def test_killed_at_twenty_moments(days: Path, tmp_path: Path, kind: str) -> None:
-    """Each kill is one step later, while or after a file is stored; the next load repairs everything."""
+    """Each kill is at the next step, while or after a file is stored; the next load repairs everything."""
     if kind == "delta":
         pytest.importorskip("deltalake")
     every = rows_of(days)
     for steps in range(1, 21):
         where = tmp_path / f"table-{steps}"
         child = Stepping(loading, kind, str(days), str(where))
-        child.walk(steps)
+        child.reach(steps)
         assert child.kill() == KILLED
         assert added(list(load(days, table_of(kind, where)))) > 0
         assert rows_of(where) == every

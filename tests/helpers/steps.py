@@ -18,7 +18,7 @@ _CONTEXT.set_forkserver_preload(
 
 
 class Stepping:
-    """A process that runs a function with `words` and a function `step`, at which it waits for `walk`."""
+    """A process that runs a function with `words` and a function `step`, at which it waits to be let on."""
 
     def __init__(self, program: Callable[..., None], *words: str) -> None:
         """`program`: a function of a module that can be imported, which gets the words, and `step` last."""
@@ -27,16 +27,11 @@ class Stepping:
         self._process.start()
         theirs.close()
 
-    def walk(self, steps: int) -> None:
-        """Let it come to so many steps, and go on from each. Raises `EOFError` if it ended before."""
-        for _ in range(steps):
-            self._ours.recv()
-            self._ours.send(None)
-
     def reach(self, number: int) -> None:
         """Let it come to a step, counted from 1, and leave it there, unless it ends before."""
         try:
-            self.walk(number - 1)
+            for _ in range(number - 1):
+                self._let_on()
             self._ours.recv()
         except EOFError:
             pass
@@ -50,9 +45,13 @@ class Stepping:
         """Let it go on to its end. Returns its status."""
         try:
             while True:
-                self.walk(1)
+                self._let_on()
         except EOFError:
             return self._ended()
+
+    def _let_on(self) -> None:
+        self._ours.recv()
+        self._ours.send(None)
 
     def _ended(self) -> int | None:
         self._process.join(LIMIT_S)

@@ -71,12 +71,12 @@ async def test_a_killed_uploader_goes_on(root: Path, tmp_path: Path) -> None:
 
 @pytest.mark.timeout(300)
 def test_killed_at_twenty_moments(root: Path, tmp_path: Path) -> None:
-    """Each kill is two of 38 steps later: before or after a file is taken or stored, or that is noted."""
+    """Each kill is at another of 38 steps: before or after a file is taken or stored, or that is noted."""
     for steps in (*range(1, 38, 2), 38):
         there = tmp_path / f"there-{steps}"
         words = json.dumps(Settings(f"copies-{steps}", GATEWAY, str(root), str(there), 1 << 30, 1)._asdict())
         child = Stepping(uploading, words)
-        child.walk(steps)
+        child.reach(steps)
         assert child.kill() == KILLED
         assert Stepping(uploading, words).finish() == 0
         assert rows(mine(there)) == rows(mine(root))
