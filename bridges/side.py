@@ -81,7 +81,7 @@ class Side(Hub):
     def _admitting(self, keys: Source | Seen) -> Admission:
         """Return the admission rules for messages from one source of keys."""
         origin, opaque, trunk = self.bridge.origin, self.opaque, self.trunk
-        return Admission(origin, self.inward, keys.add, opaque, trunk, keys.add_spent)
+        return Admission(origin, self.inward, keys.add, opaque, trunk, keys.add_spent, keys.add_all)
 
     @property
     def plain(self) -> bool:
