@@ -33,7 +33,7 @@ class Muting:
         That must be known before a flood: once it has filled the buffer, hardly anybody else is heard.
         """
         before = self._last or received[0][1]
-        if any([sender != before for _, sender in received]):
+        if any(sender != before for _, sender in received):
             self._others_s = self._loop.time()
         self._last = received[-1][1]
 
