@@ -1,9 +1,12 @@
 """A whole plant in real time: its gateways on a loop in a thread, wires of the kernel where it has them."""
 
 import asyncio
+import contextlib
+import socket
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Coroutine
 from pathlib import Path
+from struct import Struct
 from threading import Thread
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -21,6 +24,9 @@ from topologies.model import Topology
 from topologies.wiring.segments import Wiring
 
 T = TypeVar("T")
+_HEAD: Final = Struct("=IB3x")  # of a frame of SocketCAN (linux/can.h): identifier, bytes of data
+_CLASSIC: Final = Struct("=IB3x8s")
+_FD: Final = Struct("=IB3x64s")
 _CALL_S: Final = 60.0  # a call on the loop that takes longer hangs
 
 
@@ -157,27 +163,32 @@ class InterfaceMember(Member):
     """A node of a test on a CAN interface of the kernel: it sends and hears frames as they are."""
 
     def __init__(self, interface: str, on_heard: Callable[[], object], loop: AbstractEventLoop) -> None:
-        import can
-
         super().__init__(on_heard)
         self._loop = loop
-        self._bus: Any = can.Bus(interface="socketcan", channel=interface, fd=True)
-        loop.add_reader(self._bus.fileno(), self._on_readable)
+        self._socket = socket.socket(socket.AF_CAN, socket.SOCK_RAW | socket.SOCK_NONBLOCK, socket.CAN_RAW)
+        self._socket.setsockopt(socket.SOL_CAN_RAW, socket.CAN_RAW_FD_FRAMES, 1)
+        self._socket.bind((interface,))
+        loop.add_reader(self._socket, self._on_readable)
 
     def _on_readable(self) -> None:
-        while (frame := self._bus.recv(0)) is not None:
-            if not frame.is_error_frame:
-                self.hear(Message((frame.arbitration_id,), bytes(frame.data)))
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                frame = self._socket.recv(_FD.size)
+                identifier, size = _HEAD.unpack_from(frame)
+                if not identifier & socket.CAN_ERR_FLAG:
+                    is_long = bool(identifier & socket.CAN_EFF_FLAG)
+                    number = identifier & (socket.CAN_EFF_MASK if is_long else socket.CAN_SFF_MASK)
+                    self.hear(Message((number,), frame[_HEAD.size : _HEAD.size + size]))
 
     def say(self, message: Message) -> None:
-        import can
-
         (identifier,) = message.tokens
-        is_fd, is_extended = len(message.data) > 8, identifier > 0x7FF
-        self._bus.send(
-            can.Message(arbitration_id=identifier, data=message.data, is_fd=is_fd, is_extended_id=is_extended)
-        )
+        identifier |= socket.CAN_EFF_FLAG if identifier > socket.CAN_SFF_MASK else 0
+        layout = _CLASSIC if len(message.data) <= 8 else _FD
+        try:
+            self._socket.send(layout.pack(identifier, len(message.data), message.data))
+        except BlockingIOError:
+            raise SimulationError("the interface has no room for one more frame") from None
 
     def close(self) -> None:
-        self._loop.remove_reader(self._bus.fileno())
-        self._bus.shutdown()
+        self._loop.remove_reader(self._socket)
+        self._socket.close()

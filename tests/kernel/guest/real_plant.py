@@ -1,4 +1,8 @@
-"""A plant in real time has virtual CAN interfaces of the kernel, and never one of hardware."""
+"""A plant in real time has virtual CAN interfaces of the kernel, and never one of hardware.
+
+It takes 8 s in the emulated machine, so it runs by name only:
+`python -m tests.kernel.machine .venv/bin/python -m pytest -p no:cacheprovider FILE`
+"""
 
 from contextlib import closing
 from pathlib import Path
