@@ -1,4 +1,4 @@
-"""Boards that ask a cache, on a simulated serial line: the node in Python, and in C. Time is that of the loop."""
+"""Boards that ask a cache, on a simulated serial line: the node in Python, and in C, with the loop's time."""
 
 import asyncio
 import socket
@@ -104,9 +104,7 @@ class CBoard:
     def ask_values(self, name: str) -> None:
         pattern = self.ffi.new("uint8_t[4]")
         size = self.library.bcn_ask_pattern(pattern, [token(name)], 1)
-        self._publish(
-            self.library.bcn_ask_values(self.ask, self.value, self.ffi.NULL), bytes(pattern)[:size]
-        )
+        self._publish(self.library.bcn_ask_values(self.ask, self.value, self.ffi.NULL), bytes(pattern)[:size])
 
     def step(self) -> None:
         data = self.line.read(64)
