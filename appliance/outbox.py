@@ -27,8 +27,8 @@ class Outbox(Generic[T]):
     other or as many as `together` counts in the queue; seen as a link.
 
     `give` raises `Refused` if it makes no sense to try again, any other exception if it does: after
-    `pause_s`, then twice as long each time, up to 60 s, and for `tried_s`. `done` is told, in any thread, what
-    was given or given up. `stats` hold offered = sent + dropped + queued.
+    `pause_s`, then twice as long each time, up to 60 s, and for `tried_s`. `done` is told, in any thread,
+    what was given or given up. `stats` hold offered = sent + dropped + queued.
     """
 
     condition = ""
