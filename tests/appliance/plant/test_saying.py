@@ -111,4 +111,4 @@ def test_no_bus_is_joined_for_announcements() -> None:
     with running(apart) as plant:
         assert seen(plant, "b") == ["answers"] * 3
         assert seen(plant, "a") == ["answers", "answers", "unknown"]
-        assert lines(plant, "a")[2].startswith("not heard: no trunk or broker")
+        assert lines(plant, "a")[2].startswith("not heard: nothing comes from it")
