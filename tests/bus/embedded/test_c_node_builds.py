@@ -48,7 +48,7 @@ def test_a_million_inputs_of_damaged_traffic_pass_the_sanitizers(tmp_path: Path)
     assert built.returncode == 0, built.stderr
     seed = random.randrange(1 << 31)
     print(f"seed {seed}")
-    command, quick = [made, str(INPUTS // KINDS), str(seed)], {"ASAN_OPTIONS": SANITIZER}
+    command, quick = [str(made), str(INPUTS // KINDS), str(seed)], {"ASAN_OPTIONS": SANITIZER}
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | quick)
     assert done.returncode == 0, done.stderr
     heard = [int(count) for count in done.stdout.split()]
