@@ -9,7 +9,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from bridges.items import CanFrame
-from bridges.media.can.echo import is_same
+from bridges.media.can.flight import Flight
 from bridges.media.can.port import BusPort, Port
 from bridges.media.can.shared import Shared
 from bridges.media.can.socketcan import pack_frame
@@ -124,8 +124,8 @@ class Outbound:
         """Send as many waiting messages as possible now."""
         raise NotImplementedError
 
-    def confirm(self, frame: CanFrame) -> None:
-        """Note that one of our frames was sent on the wire."""
+    def confirm(self, frames: Sequence[CanFrame]) -> None:
+        """Note that frames of ours were sent on the wire."""
 
     def hold(self, reason: str) -> None:
         """Stop sending and drop the frames in the driver. Waiting messages stay, but may become stale."""
@@ -192,7 +192,7 @@ class DirectSender(Outbound):
         self._pending: deque[CanFrame] = deque()  # frames of one message that are still to be written
         self._message = b""  # the message that `_pending` belongs to; b"" for what the voice says itself
         self._taken: tuple[float, bytes] | None = None  # the same message, until a frame is written
-        self._flight: deque[tuple[CanFrame, int]] = deque()  # written; the message's size at its last frame
+        self._flight = Flight()
         self._handle: Handle | None = None
         self._pause_s = _RETRY_MIN_S
         self._fresh_s = self._moved_s = self._loop.time()
@@ -210,16 +210,34 @@ class DirectSender(Outbound):
         now_s = self._loop.time()
         if self._pending:
             self._refuse_stale(now_s)
+        try:
+            if self._port.confirms and not self._pending and not self._said:
+                self._write_runs(now_s)
+            self._write_each(now_s)
+        except OSError as error:
+            self._blocked(error, now_s)
+
+    def _write_runs(self, now_s: float) -> None:
+        """Write messages of one frame each, many by one call, while those that are next are such."""
+        while (room := self._shared.in_flight - len(self._flight)) > 0 and self._voice.is_free:
+            messages = self._queue.next(now_s, room)
+            frames = self._voice.run(messages, now_s) if messages else None
+            if frames is None:
+                return
+            count = self._port.write_some(frames)
+            self._queue.leave(count)
+            self._voice.ran(count)
+            self._flight.add(frames[:count], map(len, messages[:count]))
+            self._note_written(now_s)
+
+    def _write_each(self, now_s: float) -> None:
         flight, most, write = self._flight, self._shared.in_flight, self._port.write
         for _ in range(_FRAMES):
             if len(flight) >= most:
                 return
             if not self._pending and not ((self._queue or self._said) and self._begin(now_s)):
                 return
-            try:
-                write(self._pending[0])
-            except OSError as error:
-                return self._blocked(error, now_s)
+            write(self._pending[0])
             self._written(now_s)
         self._handle = self._loop.call_soon(self._again)
 
@@ -242,34 +260,27 @@ class DirectSender(Outbound):
         if now_s - self._fresh_s > self._age_s:
             self._give_up_pending(self._queue.shed.old)
 
-    def _written(self, now_s: float) -> None:
+    def _note_written(self, now_s: float) -> None:
         self._fresh_s = self._moved_s = now_s
         self.spoken = True
         self._blocked_s, self._pause_s, self._taken = None, _RETRY_MIN_S, None
+
+    def _written(self, now_s: float) -> None:
+        self._note_written(now_s)
         frame = self._pending.popleft()
         size = 0 if self._pending else len(self._message)
         if self._port.confirms:
-            self._flight.append((frame, size))
-            return
+            return self._flight.add((frame,), (size,))
         self._note_own((frame,))
-        if size:
-            self._queue.settle(size)
+        return self._queue.settle(size) if size else None
 
-    def confirm(self, frame: CanFrame) -> None:
-        """Note that a frame was on the wire, and all frames before it: the driver sends them in order."""
-        flight, (identifier, data, _) = self._flight, frame
-        while flight:
-            (first, content, _), size = flight[0]
-            is_last = first == identifier and content == data
-            if not is_last and not any(is_same(sent, frame) for sent, _ in flight):
-                return None  # a frame of a message that was already dropped
-            flight.popleft()
-            if size:
-                self._queue.settle(size)
-            if is_last:
-                self.ran_dry |= not flight and self.waits
-                return self._moved()
-        return None
+    def confirm(self, frames: Sequence[CanFrame]) -> None:
+        """Note that frames were on the wire, and all frames before them."""
+        sizes = self._flight.confirm(frames)
+        if sizes is not None:
+            self._queue.settle_sent(sizes)
+            self.ran_dry |= not self._flight and self.waits
+            self._moved()
 
     def _moved(self) -> None:
         self._moved_s = self._loop.time()
@@ -308,11 +319,10 @@ class DirectSender(Outbound):
 
     def forget(self, reason: str) -> None:
         """Stop waiting for confirmations, and drop messages that lack one for the reason given."""
-        self._own.extend(frame for frame, _ in self._flight)  # they may still come back, to the next socket
-        for _, size in self._flight:
-            if size:
-                self._queue.settle(size, reason)
-        self._flight.clear()
+        frames, sizes = self._flight.clear()
+        self._own.extend(frames)  # they may still come back, to the next socket
+        for size in sizes:
+            self._queue.settle(size, reason)
 
     def _give_up_pending(self, reason: str) -> None:
         if self._pending:
