@@ -26,6 +26,7 @@ from bridges.media.can.strangers import Strangers
 from bridges.media.can.subjects import Subjects
 from bridges.media.can.transfers import Node, TransferVoice
 from bridges.media.can.voice import Voice
+from bridges.media.can.window import LARGEST, LEAST
 from bridges.media.device import D, DeviceLink, OpenPipe, PipeContext, need
 from bridges.media.shedding import Shed
 from bridges.protocols.selection import FILTERS_MAX
@@ -47,16 +48,16 @@ class CanBus(DeviceLink[D]):
     """The base class of links of a CAN bus: they open it, and give it a voice.
 
     Messages are dropped above `queue_bytes` (`queue full`) and when they waited longer than `age_ms`
-    (`stale`). `shed` replaces both by a policy; `age_ms` still applies if that has no age limit. On SocketCAN
-    `in_flight` limits the number of frames in the driver, because they are sent late if the bus stops for a
-    while. `bus` has the controller's states and errors, `condition` the current state. Raises `LinkError` for
-    settings that can never work.
+    (`stale`). `shed` replaces both by a policy; `age_ms` still applies if that has no age limit. SocketCAN's
+    driver has at most `in_flight` frames, or as many as `window` says, because they are sent late if the bus
+    stops for a while. `bus` has the controller's states and errors, `condition` the current state. Raises
+    `LinkError` for settings that can never work.
     """
 
     def __init__(
         self,
         options: Can,
-        in_flight: int = 10,
+        in_flight: int | None = None,
         jitter: Callable[[float, float], float] = random.uniform,
         shed: Shed | None = None,
         **retry: Any,
@@ -64,14 +65,13 @@ class CanBus(DeviceLink[D]):
         self.options = options
         age_s = (AGE_MS if options.age_ms is None else options.age_ms) / 1000
         super().__init__(f"can:{options.device}", shed, options.queue_bytes, age_s, jitter=jitter, **retry)
-        if in_flight < 1:
+        if in_flight is not None and in_flight < 1:
             raise LinkError(f"{self.name}: it needs in_flight of at least 1")
         self.bus = BusState()
         unknown(options.interface)  # loads python-can here, which takes long, and not when the link opens
         own = deque[CanFrame](maxlen=_ECHOES)
-        self._shared = Shared(
-            self.name, options, self.stats, self.shed, in_flight, self.bus, own, self.wire_tap
-        )
+        window = (LEAST, LARGEST) if in_flight is None else (in_flight, in_flight)
+        self._shared = Shared(self.name, options, self.stats, self.shed, window, self.bus, own, self.wire_tap)
 
     def _filters(self) -> list[dict[str, Any]] | None:
         """Return the filter of the kernel, as python-can has it; None if all frames are to come."""

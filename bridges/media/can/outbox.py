@@ -16,7 +16,7 @@ from bridges.media.can.socketcan import CLASSIC_BYTES, FD_BYTES, pack_rows
 class Outbox:
     """The writing half of a raw CAN socket, with places for `SLOTS` frames, which are made once."""
 
-    SLOTS: ClassVar[int] = 16
+    SLOTS: ClassVar[int] = 64
 
     def __init__(self, sock: socket.socket) -> None:
         self._fd = sock.fileno()

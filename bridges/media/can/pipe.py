@@ -51,7 +51,6 @@ class CanPipe(OpenPipe):
         self._is_gathering, self._since_s, self._lately = False, 0.0, 0
         self._was_dry = False  # at the last look
         self._half_s = _GATHER_S  # in which half of what the driver may hold was sent, at the last rate
-        self._half = shared.in_flight / 2
         self._outbound: Outbound = _sender_of(shared.options)(shared, port, voice, self._loop, self._gone)
         self._inbound: Inbound = voice.hearing(self._outbound.confirm, self._on_error)
 
@@ -126,7 +125,7 @@ class CanPipe(OpenPipe):
             self._listen()
 
     def _note_rate(self, passed_s: float, frames: int) -> None:
-        half_s = passed_s * self._half / max(1, frames)
+        half_s = passed_s * self._outbound.most / 2 / max(1, frames)
         self._half_s = min(_GATHER_S, max(_REFILL_S, half_s))
 
     def _look_later(self, now_s: float) -> None:

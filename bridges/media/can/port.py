@@ -93,7 +93,7 @@ class Outgoing(Protocol):
 
 
 def outbox_of(sock: Any) -> Outgoing | None:
-    """Return what writes many frames at once; None where that is not possible, or a socket has its own `send`."""
+    """Return what writes many frames at once; None where the socket or the machine has another way."""
     with contextlib.suppress(ImportError, AttributeError):
         if type(sock) is socket.socket:
             from bridges.media.can.outbox import Outbox

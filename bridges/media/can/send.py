@@ -14,6 +14,7 @@ from bridges.media.can.port import BusPort, Port
 from bridges.media.can.shared import Shared
 from bridges.media.can.socketcan import pack_frame
 from bridges.media.can.voice import Voice
+from bridges.media.can.window import Window
 from bridges.media.shedding import Shed, ShedQueue
 from bus.errors import words_of
 from bus.vacancy import NO_PEER
@@ -66,6 +67,11 @@ class Outbound:
     def waits(self) -> bool:
         """Whether a message waits for room in the driver."""
         return bool(self._queue)
+
+    @property
+    def most(self) -> int:
+        """The number of frames that the driver may have now."""
+        return 1
 
     def revise(self, shed: Shed) -> None:
         """Change to another policy, for all messages that wait."""
@@ -192,7 +198,7 @@ class DirectSender(Outbound):
         self._pending: deque[CanFrame] = deque()  # frames of one message that are still to be written
         self._message = b""  # the message that `_pending` belongs to; b"" for what the voice says itself
         self._taken: tuple[float, bytes] | None = None  # the same message, until a frame is written
-        self._flight = Flight()
+        self._flight, self._window = Flight(), Window(*self._shared.in_flight)
         self._handle: Handle | None = None
         self._pause_s = _RETRY_MIN_S
         self._fresh_s = self._moved_s = self._loop.time()
@@ -201,6 +207,10 @@ class DirectSender(Outbound):
     @property
     def waits(self) -> bool:
         return bool(self._pending or self._queue)
+
+    @property
+    def most(self) -> int:
+        return self._window.most
 
     def pump(self) -> None:
         if not (self._pending or self._queue or self._said):
@@ -219,7 +229,7 @@ class DirectSender(Outbound):
 
     def _write_runs(self, now_s: float) -> None:
         """Write messages of one frame each, many by one call, while those that are next are such."""
-        while (room := self._shared.in_flight - len(self._flight)) > 0 and self._voice.is_free:
+        while (room := self._window.most - len(self._flight)) > 0 and self._voice.is_free:
             messages = self._queue.next(now_s, room)
             frames = self._voice.run(messages, now_s) if messages else None
             if frames is None:
@@ -227,11 +237,11 @@ class DirectSender(Outbound):
             count = self._port.write_some(frames)
             self._queue.leave(count)
             self._voice.ran(count)
-            self._flight.add(frames[:count], map(len, messages[:count]))
             self._note_written(now_s)
+            self._flight.add(frames[:count], map(len, messages[:count]))
 
     def _write_each(self, now_s: float) -> None:
-        flight, most, write = self._flight, self._shared.in_flight, self._port.write
+        flight, most, write = self._flight, self._window.most, self._port.write
         for _ in range(_FRAMES):
             if len(flight) >= most:
                 return
@@ -261,6 +271,8 @@ class DirectSender(Outbound):
             self._give_up_pending(self._queue.shed.old)
 
     def _note_written(self, now_s: float) -> None:
+        if not self._flight:
+            self._window.begin(now_s)
         self._fresh_s = self._moved_s = now_s
         self.spoken = True
         self._blocked_s, self._pause_s, self._taken = None, _RETRY_MIN_S, None
@@ -276,14 +288,16 @@ class DirectSender(Outbound):
 
     def confirm(self, frames: Sequence[CanFrame]) -> None:
         """Note that frames were on the wire, and all frames before them."""
+        before = len(self._flight)
         sizes = self._flight.confirm(frames)
         if sizes is not None:
             self._queue.settle_sent(sizes)
             self.ran_dry |= not self._flight and self.waits
-            self._moved()
+            self._moved(before - len(self._flight))
 
-    def _moved(self) -> None:
+    def _moved(self, frames: int) -> None:
         self._moved_s = self._loop.time()
+        self._window.confirm(self._moved_s, frames)
         if self._handle is not None:  # the driver has room now
             self._handle.cancel()
             self._handle = None
@@ -295,6 +309,8 @@ class DirectSender(Outbound):
         stalled = not self._port.confirms and now_s - self._blocked_s > _STALL_S
         if error.errno not in _TRANSIENT or stalled:
             return self._on_lost(f"cannot send: {words_of(error)}")
+        if self._flight:
+            self._window.refuse(len(self._flight))
         self._give_back()
         self._handle = self._loop.call_later(self._pause_s, self._again)
         self._pause_s = min(2 * self._pause_s, _RETRY_MAX_S)

@@ -13,13 +13,16 @@ from bus.ledger import Stats
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """The state of a link on the bus. `own` has the frames that we sent and that may still come back."""
+    """The state of a link on the bus. `own` has the frames that we sent and that may still come back.
+
+    `in_flight`: the least and the largest bound of frames in the driver.
+    """
 
     name: str
     options: Can
     stats: Stats
     shed: Shed
-    in_flight: int
+    in_flight: tuple[int, int]
     bus: BusState
     own: deque[CanFrame]
     wire: WireTap = field(default_factory=WireTap)
