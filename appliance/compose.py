@@ -19,6 +19,7 @@ from appliance.parts.build import Builder, Built, Part
 from appliance.parts.changes import Change, of_process
 from appliance.parts.publisher import Publisher
 from appliance.parts.site import Site
+from appliance.plant.saying import say, states_of
 from appliance.plant.watch import PlantWatch
 from appliance.status.health import Concern
 from appliance.status.labels import Labels, titles
@@ -27,6 +28,7 @@ from appliance.status.rows import LinkRow
 from appliance.status.snapshot import claims, roles, values_of
 from appliance.status.transit import Transit
 from appliance.status.view import Around, Besides, Sampled, View
+from appliance.version import version
 from appliance.web.service import Prepared, StatusPage
 from appliance.web.service import prepare as prepare_page
 from bus.hub import Hub, Link
@@ -43,7 +45,7 @@ class Following(NamedTuple):
     """A reload that is ready to be made: the records that run now, those that follow, and the new parts.
 
     `drawing` is the picture of what follows, if one has been drawn of what runs, and `page` what the status
-    page needs of files; `ring` are the keys that sign announcements of alarms.
+    page needs of files; `ring` are the keys that sign announcements.
     """
 
     before: Resolved
@@ -82,10 +84,13 @@ class Appliance:
         self.health, self._recording = HealthWatch(self.monitor.record), Recording()
         kept = keeper or FileKeeper(state_path(resolved.topology.name, self.gateway, self._only))
         self.alarms = AlarmWatch(self.gateway, self.monitor.record, kept, make_outlet)
-        self._ring = ring_of(paths_of(resolved.alarms.keys))
+        self._ring = ring_of(paths_of(resolved.keys))
         if resolved.alarms.alarms:
             self.alarms.load()
-        self._site = Site(self.gateway, sockets if only else None, self.monitor.record, clock)
+        self.plant = PlantWatch(self.gateway, self.monitor.record, clock=clock)
+        self.plant.follow(resolved.topology, self._ring)
+        where = sockets if only else None
+        self._site = Site(self.gateway, where, self.monitor.record, clock, self.plant.hear)
         self.parts = Builder(resolved, self._site, self._only, {}).build().parts
         self._failed: frozenset[str] = frozenset()
         self._loop: AbstractEventLoop | None = None
@@ -98,7 +103,6 @@ class Appliance:
         self._started_ns = time.time_ns()
         self.page, self._prepared = StatusPage(resolved.here.address), prepare_page(resolved.here.status)
         self.neighbours, self._transit = Neighbours(self.gateway), Transit()
-        self.plant = PlantWatch(self.gateway, self.monitor.record)
         self._drawing: dict[str, Any] | None = None
 
     @property
@@ -161,9 +165,26 @@ class Appliance:
         self._transit.sample(self.hubs(), self._loop)
         if self.page.url:
             self._record(now_s)
-            if self.plant.look(now_s, self.topology, self._loop):
-                self.plant.judge(self._note(), self._heard())
+        self._look_at_plant(now_s)
         self._timer = self._loop.call_later(SCAN_S, self._scan)
+
+    def _look_at_plant(self, now_s: float) -> None:
+        """Hear, ask and judge the other gateways, and announce this one to them."""
+        assert self._loop is not None
+        if len(self.topology.gateways) < 2:
+            return
+        if self.plant.look(now_s, self.topology, self._loop, asks=bool(self.page.url)):
+            self.plant.judge(self._note(), self._heard())
+        held = [(role["lease"], role["role"]) for role in roles(self.parts.values())]
+        changing = self.health.now.word, self.topology.digest, *held
+        if self._speaks and self.plant.is_due(now_s, changing):
+            states = states_of(self.parts.values(), self.monitor.down_ms)
+            say(self.parts.values(), self.plant.announcement(self._note(), states, changing))
+
+    @property
+    def _speaks(self) -> bool:
+        """Whether this process speaks for its gateway: it runs all of it, and can sign if there are keys."""
+        return not self._only and (self._ring is not None or not self.topology.keys)
 
     def _record(self, now_s: float) -> None:
         """Go on with the curves, which only the page shows."""
@@ -185,9 +206,10 @@ class Appliance:
         return list(rows)
 
     def _note(self) -> dict[str, Any]:
-        """Return what the verdict on the plant needs of the status of this gateway."""
+        """Return what a note, and the verdict on the plant, need of the status of this gateway."""
         return {
             "topology": self.topology.name, "gateway": self.gateway, "file": self.topology.digest,
+            "product": version(), "started_ns": self._started_ns, "page": self.page.url,
             "gateways": {name: gateway.address for name, gateway in self.topology.gateways.items()},
             "health": self.health.now.as_record(), "candidates": list(roles(self.parts.values())),
         }  # fmt: skip
@@ -306,7 +328,7 @@ class Appliance:
         Raises `TopologyError` for a part that is not there, `LinkError` for what can never work.
         """
         built = Builder(resolved, self._site, self._only, self.parts, self._failed).build()
-        ring = ring_of(paths_of(resolved.alarms.keys))
+        ring = ring_of(paths_of(resolved.keys))
         drawing = None if self._drawing is None else draw(resolved.topology).as_record()
         return Following(self.resolved, resolved, built, drawing, prepare_page(resolved.here.status), ring)
 
@@ -326,6 +348,7 @@ class Appliance:
         failed = built.open(self._loop)
         self._failed = frozenset(change.part for change in failed)
         self._watch_alarms()
+        self.plant.follow(self.topology, self._ring)
         self._publish()
         self._listen()
         broken = {(change.part, change.end) for change in failed}

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from struct import Struct
 
 from bridges.rules import Rules
+from bus.announcements import ON_TRUNK
 from bus.ledger import Stats
 from bus.wire.envelope import ENVELOPE_BYTES, HOPS_MAX, LAYOUT, LENGTH_MASK, MAGIC, MARK, OPAQUE, is_enveloped
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN, is_frame
@@ -21,12 +22,13 @@ SIZES = Struct(">BH")  # of a frame: tokens, data bytes
 class Admission:
     """The rules by which one side admits; `origin` is in our own envelopes, `is_new(key)` remembers a key.
 
-    `is_new_spent(key)` remembers the key of a frame without hops left, which must not replace a frame with
-    hops. `opaque`: messages that are no frames may come. `trunk`: a message that begins as an envelope must
-    have a right one.
+    `are_new(keys)` remembers several. `is_new_spent(key)` remembers the key of a frame without hops left,
+    which must not replace a frame with hops. `opaque`: messages that are no frames may come. `trunk`: a
+    message that begins as an envelope must have a right one. `announced` takes announcements of gateways, and
+    returns why one is rejected, or "".
     """
 
-    __slots__ = ("is_new", "is_new_spent", "opaque", "origin", "rules", "trunk")
+    __slots__ = ("announced", "are_new", "is_new", "is_new_spent", "opaque", "origin", "rules", "trunk")
 
     def __init__(
         self,
@@ -36,10 +38,13 @@ class Admission:
         opaque: bool = False,
         trunk: bool = False,
         is_new_spent: Callable[[int], bool] | None = None,
+        are_new: Callable[[list[int]], list[bool]] | None = None,
+        announced: Callable[[bytes], str] | None = None,
     ) -> None:
         self.origin, self.rules, self.is_new = origin, rules, is_new
         self.is_new_spent = is_new_spent or is_new
-        self.opaque, self.trunk = opaque, trunk
+        self.are_new = are_new or (lambda keys: list(map(is_new, keys)))
+        self.opaque, self.trunk, self.announced = opaque, trunk, announced
 
 
 def hops_of(data: bytes, start: int, stop: int, admission: Admission, stats: Stats) -> int:
@@ -69,6 +74,10 @@ def hops_of(data: bytes, start: int, stop: int, admission: Admission, stats: Sta
 
 def _opaque(data: bytes, start: int, stop: int, admission: Admission, stats: Stats) -> int:
     """Judge a message that holds no frame; return a result as `hops_of` does."""
+    if admission.announced is not None and data.startswith(ON_TRUNK, start):
+        if reason := admission.announced(data[start:stop]):
+            stats.reject(reason)
+        return -1
     enveloped = is_enveloped(data, start, stop)
     _, hops, length, origin, sequence = LAYOUT.unpack_from(data, start) if enveloped else (0,) * 5
     whole = enveloped and hops <= HOPS_MAX and length == OPAQUE

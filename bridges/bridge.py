@@ -7,7 +7,7 @@ from bridges.handover.entrance import ALONE, Rank
 from bridges.handover.gate import Gate, never
 from bridges.handover.parallel import Parallel
 from bridges.handover.window import AGE_S
-from bridges.inside import Inside
+from bridges.inside import Announced, Inside
 from bridges.policy import PASS_ALL, Policy
 from bridges.rules import Rule
 from bridges.side import Port, Side
@@ -30,8 +30,9 @@ class Bridge(Inside):
         pattern: Iterable[int | str] = (),
         clock: Callable[[], float] = time.monotonic,
         sequence: int | None = None,
+        announced: Announced | None = None,
     ) -> None:
-        super().__init__(name, origin, pattern, clock, sequence)
+        super().__init__(name, origin, pattern, clock, sequence, announced)
         self.sides: tuple[Side, ...] = ()
 
     def side(self, name: str, policy: Policy = PASS_ALL, hold_needed: Callable[[], bool] = always) -> Side:

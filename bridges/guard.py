@@ -29,6 +29,11 @@ class GuardedPipe(Pipe):
         self._send, self._hear = Permit(peer.send), Permit(peer.hear)
         self._warned = False
 
+    @property
+    def hears_all(self) -> bool:
+        """Whether the peer may hear everything."""
+        return self._hear.is_open
+
     def send(self, batch: Batch) -> None:
         """Hand on the messages that the peer may hear."""
         self.stats.offered += batch.count

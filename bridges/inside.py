@@ -22,6 +22,8 @@ from bus.wire.frame import is_frame
 from bus.wire.pattern import Pattern
 
 _U32 = 0xFFFFFFFF
+Announced = Callable[[bytes], str]
+"""A function that takes an announcement as it came by a trunk. It returns why it is rejected, or ""."""
 CameTap = Callable[[Batch, str], None]
 """A tap of a batch that came in by a side, by its name, while the bridge stood by."""
 
@@ -32,7 +34,7 @@ class Inside(WatchedHub):
     `origin` (u32) is this appliance in envelopes: messages that come back with it are dropped. `core_rule` is
     the pattern of the bridge. `clock` gives seconds, monotonic. `sequence` is the first sequence number
     stamped; where it is not given, it comes from the time of day, so that a restart does not repeat keys that
-    other appliances still remember.
+    other appliances still remember. `announced` takes announcements of gateways that come by trunks.
     """
 
     def __init__(
@@ -42,13 +44,14 @@ class Inside(WatchedHub):
         pattern: Iterable[int | str],
         clock: Callable[[], float],
         sequence: int | None,
+        announced: Announced | None = None,
     ) -> None:
         super().__init__(name, clock)
         if not 0 <= origin <= _U32:
             raise ValueError(f"bridge {name}: origin must be 0 to {_U32}, not {origin}")
         self.origin = origin
         self.core_rule = Rule([Pattern(*pattern)])
-        self.seen = Seen()
+        self.seen, self.announced = Seen(), announced
         self.sequence = first_sequence(time.time()) if sequence is None else sequence & _U32
         self._of_sides: dict[str, Stats] = {}
         self.gate: Entrance | None = None

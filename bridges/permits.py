@@ -24,6 +24,11 @@ class Permit:
         self._rules = Rules(rule)
         self._opaque = bool(allowed) and rule.opaque
 
+    @property
+    def is_open(self) -> bool:
+        """Whether everything passes."""
+        return not self._rules
+
     def permitted(self, batch: Batch) -> Batch | None:
         """Return the messages of a batch that pass, the very batch if all do; None if none does."""
         if not self._rules:

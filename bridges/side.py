@@ -12,13 +12,14 @@ from bridges.inside import Inside
 from bridges.judge import Verdicts
 from bridges.policy import Policy
 from bridges.rules import Rule, Rules, Seen, Source
+from bus.announcements import ON_TRUNK, START
 from bus.hub import Hub, Pipe, chain, without
 from bus.lateness import LATE, late_ms
 from bus.ledger import Stats
 from bus.patch import is_patch
 from bus.replaying import passing_replayed
 from bus.vacancy import Filter
-from bus.wire.batch import Batch, payloads
+from bus.wire.batch import LENGTH_BYTES, Batch, from_payloads, payloads
 from bus.wire.frame import is_frame
 
 log = logging.getLogger("buscoupler.bridges")
@@ -73,15 +74,36 @@ class Side(Hub):
         self.lets_out_opaque = self.opaque and self.outward.opaque
         self._watches = self.opaque and not self.inward.opaque
         self._lets_in_late = self.bridge.prompt_sides == (0 if self.late else 1)
-        self._admission = self._admitting(self.bridge.seen)
+        self._admission = self._admitting(self.bridge.seen, None)
         for port in self.ports:
-            port.admission = self._admitting(port.keys)
+            port.admission = self._admitting(port.keys, port.inner)
             port.settle()
 
-    def _admitting(self, keys: Source | Seen) -> Admission:
-        """Return the admission rules for messages from one source of keys."""
+    def _admitting(self, keys: Source | Seen, pipe: Pipe | None) -> Admission:
+        """Return the admission rules for messages from one source of keys, a pipe or None."""
         origin, opaque, trunk = self.bridge.origin, self.opaque, self.trunk
-        return Admission(origin, self.inward, keys.add, opaque, trunk, keys.add_spent)
+        announced = partial(self._announced, pipe) if trunk and self.bridge.announced is not None else None
+        return Admission(
+            origin, self.inward, keys.add, opaque, trunk, keys.add_spent, keys.add_all, announced
+        )
+
+    def _announced(self, pipe: Pipe | None, message: bytes) -> str:
+        """Take an announcement of a gateway, which is no message of the bus. Return why it is rejected."""
+        assert self.bridge.announced is not None
+        reason = self.bridge.announced(message)
+        for stage in () if reason else (self,) if pipe is None else chain(pipe):
+            stage.stats.unreceive(LENGTH_BYTES + len(message))
+        return reason
+
+    def _without_announcements(self, batch: Batch, admission: Admission, stats: Stats) -> Batch | None:
+        """Take announcements out of a batch that is not to be admitted as it is."""
+        kept = list[bytes]()
+        for message in payloads(batch):
+            if admission.announced is None or not message.startswith(ON_TRUNK):
+                kept.append(message)
+            elif reason := admission.announced(message):
+                stats.reject(reason)
+        return from_payloads(kept) if kept else None
 
     @property
     def plain(self) -> bool:
@@ -107,7 +129,7 @@ class Side(Hub):
         """Attach a port for `pipe` to the bridge."""
         self.pipes += (pipe,)
         keys = self.bridge.seen.source()
-        port = self._ports[id(pipe)] = Port(self, pipe, keys, self._admitting(keys))
+        port = self._ports[id(pipe)] = Port(self, pipe, keys, self._admitting(keys, pipe))
         self.bridge.attach(port)
 
     def detach(self, pipe: Pipe) -> None:
@@ -154,17 +176,21 @@ class Side(Hub):
         stats = self.stats if port is None else port.stats
         if origin is not None:
             (self if port is None else origin).stats.receive(batch)
+        gate, admission = self.bridge.gate, self._admission if port is None else port.admission
+        if admission.announced is not None and (self.taps or (gate is not None and not gate.forwarding)):
+            rest = self._without_announcements(batch, admission, stats) if START in batch.keep() else batch
+            if rest is None:
+                return
+            batch = rest
         for tap in self.taps:
             tap(batch, origin)
         if self.bridge.cuts and port is not None and self.bridge.bars(port, batch):
             return
         if self.hold is not None:
             self.hold.hear(batch)
-        gate = self.bridge.gate
         if gate is not None and late_ms() and not self._lets_in_late:  # a takeover would send it anywhere
             return stats.reject(LATE, batch.count)
         entering = batch if gate is None else gate.enter(self.number, batch, stats)
-        admission = self._admission if port is None else port.admission
         admitted = None if entering is None else self.bridge.admit(entering, admission, stats)
         if self._watches and not self._warned and NO_FRAME in stats.rejected:
             self.warn()

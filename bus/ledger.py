@@ -33,6 +33,11 @@ class Stats:
         self.received += batch.count
         self.received_bytes += len(batch.data)
 
+    def unreceive(self, size: int) -> None:
+        """Take back that a message of so many bytes, with its length, was received: it is none of a bus."""
+        self.received -= 1
+        self.received_bytes -= size
+
     def drop(self, reason: str, count: int = 1) -> None:
         """Count offered messages that will not be sent. A count of 0 adds no reason."""
         if count:

@@ -17,6 +17,8 @@ from bus.wire.pattern import hexadecimal, token
 
 ALARM: Final = "buscoupler/alarm"
 """The pattern on which gateways announce alarms."""
+GATEWAY: Final = "buscoupler/gateway"
+"""The pattern on which gateways announce themselves to each other."""
 RESERVED: Final = (
     *events.WORD.split("/"),
     *events.KINDS,

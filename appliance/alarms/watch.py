@@ -12,11 +12,10 @@ from typing import Any, Final
 from appliance.alarms.announcement import (
     KEY_TOKENS_MAX,
     PATTERN,
-    Announcement,
+    AlarmSaid,
     announced,
     heard,
     presence,
-    unproven,
 )
 from appliance.alarms.book import Book, Deed
 from appliance.alarms.ears import Ears
@@ -30,6 +29,7 @@ from appliance.parts.bus import BusPart
 from appliance.status.health import Concern
 from appliance.status.rates import Rate, RowKey
 from appliance.status.rows import LinkRow
+from bus.announcements import Clocks, unproven
 from bus.errors import BusError
 from bus.keys import Keyring
 from bus.names import Names
@@ -78,7 +78,7 @@ class AlarmWatch:
         self._start_s: float | None = None
         self._now_s = self._said_s = self._saved_s = float("-inf")
         self._heard_s: dict[str, float] = {}
-        self._told_ns: dict[str, int] = {}  # the clocks of other gateways, when they were last heard
+        self._clocks = Clocks(forgets=False)
         self._ring: Keyring | None = None
         self._dirty = False
         self._loaded: Mapping[str, list[dict[str, Any]]] = {}
@@ -164,7 +164,7 @@ class AlarmWatch:
             return None
         return number if number is not None and isfinite(number) else None
 
-    def _merge(self, said: Announcement) -> str:
+    def _merge(self, said: AlarmSaid) -> str:
         """Take an announcement of another gateway. Return the reason to reject it, "" if there is none."""
         if said.gateway == self._gateway:
             return ""
@@ -175,13 +175,14 @@ class AlarmWatch:
             self._dirty |= book.merge(said.key, said.state, self._leads(book), self._loop.time())
         return ""
 
-    def _meet(self, said: Announcement) -> str:
+    def _meet(self, said: AlarmSaid) -> str:
         """Note that another gateway is there. With keys its clock must go on, so that nobody plays one that
         has died."""
         if any(said.gateway in book.alarm.judges for book in self._books.values()):
-            if self._ring is not None and said.time_ns <= self._told_ns.get(said.gateway, -1):
+            now_s = self._loop.time()
+            if not self._clocks.take(said.gateway, said.time_ns, now_s) and self._ring is not None:
                 return "replayed"
-            self._heard_s[said.gateway], self._told_ns[said.gateway] = self._loop.time(), said.time_ns
+            self._heard_s[said.gateway] = now_s
         return ""
 
     def _leads(self, book: Book) -> bool:

@@ -18,12 +18,14 @@ from appliance.parts.side import door_of, far_of, label_of, medium_plan, policy_
 from appliance.parts.site import BasePart, Entry, Revision, Site
 from appliance.status.rows import LinkRow
 from appliance.status.view import Beside
+from bridges.announcing import say_on
 from bridges.bridge import Bridge
 from bridges.handover.entrance import Rank
 from bridges.handover.gate import Gate
 from bridges.handover.window import spanning
 from bridges.policy import Policy
 from bridges.side import Side
+from bus.announcements import off_trunk
 from bus.errors import LinkError
 from bus.hub import Hub, Link
 from bus.report import Reporter
@@ -35,6 +37,7 @@ from topologies.resolved.buses import BusAddress
 
 if TYPE_CHECKING:
     from bus.leases.candidacy import Candidacy
+    from bus.tmq.wire import Address
 
 Hear = Callable[[str, str], None]
 """Hears of an event: its kind and its cause."""
@@ -65,7 +68,8 @@ class BridgePart(BasePart):
     hub: Bridge
 
     def __init__(self, resolved: ResolvedBridge, site: Site, buses: Mapping[str, BusPart]) -> None:
-        super().__init__(resolved.name, site, Bridge(resolved.name, 0, clock=site.clock))
+        hub = Bridge(resolved.name, 0, clock=site.clock, announced=self._announced)
+        super().__init__(resolved.name, site, hub)
         self.resolved = resolved
         self.legs: list[Leg] = []
         self.candidacy: Candidacy | None = None
@@ -228,6 +232,7 @@ class BridgePart(BasePart):
         """Make the candidate, and let the bridge forward only while it holds the lease."""
         # Late: most gateways run no candidate, and start faster without TMQ.
         from bus.leases.candidacy import Candidacy
+        from bus.leases.link import BrokerLink
 
         candidate = candidate_of(facts)
         rank = Rank(facts.on, facts.of)
@@ -244,10 +249,25 @@ class BridgePart(BasePart):
             self.links_down,
             self._record,
             self.name,
+            link=partial(BrokerLink, hear=self.site.hear),
             keys=proofs.keys,
             security=proofs.security,
         )
         return candidacy
+
+    def _announced(self, message: bytes) -> str:
+        """Take an announcement that came by a trunk, and pass it on to nobody: a bridge joins no buses for
+        them. Return why it is rejected.
+        """
+        found = self.site.hear(off_trunk(message))
+        return found if isinstance(found, str) else ""
+
+    def announce(self, frame: bytes, told: "set[Address]") -> None:
+        for leg in self.legs:
+            if leg.resolved.trunk and leg.resolved.away:
+                say_on(leg.side.pipes, frame)
+        if self.candidacy is not None:
+            self.candidacy.announce(frame, told)
 
     def tap_events(self, hear: Hear) -> None:
         """Call `hear` with the kind and cause of every event of the candidate from now on."""

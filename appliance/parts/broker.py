@@ -8,6 +8,7 @@ from appliance.parts.announcing import Announcer, said_changes
 from appliance.parts.changes import Change, differing, of_settings
 from appliance.parts.site import BasePart, Revision, Site
 from appliance.status.rows import LinkRow, waiting_rows
+from bus.announcements import Hear
 from bus.errors import LinkError
 from bus.keys import Keyring, ring_of
 from bus.report import Reporter
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from bus.leases.service import LeasingBroker
+    from bus.tmq.wire import Address
     from bus.transports.secure import Security
 
 
@@ -29,7 +31,7 @@ class BrokerPart(BasePart):
     kind = "broker"
 
     def __init__(self, resolved: ResolvedBroker, site: Site) -> None:
-        self.resolved, self.service = resolved, _service(resolved)
+        self.resolved, self.service = resolved, _service(resolved, site.hear)
         super().__init__(resolved.name, site, self.service.hub)
         self._announcer = Announcer()
 
@@ -62,7 +64,7 @@ class BrokerPart(BasePart):
         lines += said_changes(self.title, old.spec.listen, resolved.spec.listen)
         lines += of_settings(self.title, self._differing(resolved))
         if not self.service.is_open:
-            service = _service(resolved)
+            service = _service(resolved, self.site.hear)
             return Revision(lines, lambda: self._replace(resolved, service), self.start)
         settle = partial(self._settle, resolved, left + renewed, ring)
         secured = {url: _security(resolved, url) for url in come + renewed}
@@ -111,12 +113,15 @@ class BrokerPart(BasePart):
         self._announce(loop)
         return []
 
+    def announce(self, frame: bytes, told: "set[Address]") -> None:
+        self.service.announce(frame)
+
     def close(self) -> None:
         self._announcer.close()
         self.service.close()
 
 
-def _service(resolved: ResolvedBroker) -> "LeasingBroker":
+def _service(resolved: ResolvedBroker, hear: Hear) -> "LeasingBroker":
     from bus.leases.service import LeasingBroker  # late: few gateways run a broker
 
     return LeasingBroker(
@@ -126,6 +131,7 @@ def _service(resolved: ResolvedBroker) -> "LeasingBroker":
         ring_of(paths_of(resolved.keys)),
         resolved.tls,
         name=f"broker {resolved.name}",
+        hear=hear,
     )
 
 

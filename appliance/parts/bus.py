@@ -10,10 +10,12 @@ from appliance.parts.changes import Change, Draft, End, Plan
 from appliance.parts.greeting import Greeter
 from appliance.parts.site import BasePart, Entry, Revision, Site
 from appliance.status.rows import Far, LinkRow
+from bridges.announcing import say_on
 from bridges.bridge import Bridge
 from bridges.durable.settings import JOURNAL
 from bridges.guard import GuardedHub
 from bridges.policy import Policy
+from bus.announcements import Clocks, off_trunk
 from bus.hub import Hub, Link
 from bus.keys import ring_of
 from bus.report import Reporter
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from bridges.durable.house import House
     from bridges.durable.shown import ShownJournal
     from bridges.durable.wire import EndName
+    from bus.tmq.wire import Address
 
 LIMITS = frozenset({"queue_bytes", "message_bytes", "origins", "keys", "age_s"})
 
@@ -49,6 +52,8 @@ class BusPart(BasePart):
         self._house: House | None
         self._journal: ShownJournal | None
         self._house, self._journal = self._make_house(resolved)
+        self._relayed = Clocks()
+        self._doors: dict[str, Hub] = {}
         self.hub = self._make_hub(resolved)
         self._ends = Draft[BusLink]([], self._plans(resolved)).ends
         self._failed: list[LinkRow] = []
@@ -63,7 +68,8 @@ class BusPart(BasePart):
     def _make_hub(self, resolved: ResolvedBus) -> Hub:
         if not resolved.trunked:
             return WatchedHub(self.name)
-        bridge = Bridge(self.name, self.origin(resolved.origin), clock=self.site.clock)
+        origin = self.origin(resolved.origin)
+        bridge = Bridge(self.name, origin, clock=self.site.clock, announced=self._announced)
         bridge.side("plain", Policy(opaque=True, late=True))
         bridge.side("trunk", Policy(trunk=True, opaque=True))
         return bridge
@@ -127,7 +133,22 @@ class BusPart(BasePart):
 
             name, sieve = self._end_name(self.resolved), Sieve(settings["kept"])
             hub = Door(hub, name, loop, self._house, settings["keeps_for"], sieve)
+            self._doors[end.plan.place] = hub
         return GuardedHub(hub, peers) if peers else hub
+
+    def _announced(self, message: bytes) -> str:
+        """Take an announcement that came by a trunk, and pass it on once. Return why it is rejected."""
+        frame = off_trunk(message)
+        found = self.site.hear(frame)
+        if isinstance(found, str):
+            return found
+        if self._relayed.take(found.gateway, found.time_ns, self._loop.time()):
+            self._loop.call_soon(self.announce, frame, set())  # not within the batch that it came in
+        return ""
+
+    def announce(self, frame: bytes, told: "set[Address]") -> None:
+        for door in self._doors.values():
+            say_on(door.pipes, frame)
 
     @property
     def rows(self) -> list[LinkRow]:
@@ -229,6 +250,8 @@ class BusPart(BasePart):
 
     def _settle(self, resolved: ResolvedBus, draft: Draft[BusLink]) -> None:
         draft.close()
+        places = {end.plan.place for end in draft.ends}
+        self._doors = {place: door for place, door in self._doors.items() if place in places}
         if resolved.journal != self.resolved.journal:  # then all trunks are opened anew
             self._close_house()
             self._house, self._journal = self._make_house(resolved)

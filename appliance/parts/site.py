@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from appliance.parts.changes import Change
 from appliance.status.view import Beside
+from bus.announcements import Announcement, Hear
 from bus.errors import LinkError
 from bus.events import RecordEvent
 from bus.hub import Hub, Link
@@ -20,20 +21,28 @@ if TYPE_CHECKING:
     from appliance.status.rows import LinkRow
     from bus.leases.candidacy import Candidacy
     from bus.report import Reporter
+    from bus.tmq.wire import Address
     from devices.tap.recorder import Recorder
+
+
+def unheard(frame: bytes) -> Announcement | str:
+    """Reject an announcement: nobody here listens."""
+    return "malformed"
 
 
 class Site(NamedTuple):
     """The surroundings that all parts of one process share, for as long as it runs.
 
     `sockets` is the directory in which the processes of one gateway meet, None if there is only this process.
-    `record` gets the events of parts (`appliance.monitor`). `clock` is the loop's, in seconds.
+    `record` gets the events of parts (`appliance.monitor`). `clock` is the loop's, in seconds. `hear` judges
+    announcements of other gateways, and returns what one says, or why it is rejected.
     """
 
     gateway: str
     sockets: Path | None
     record: RecordEvent
     clock: Callable[[], float] = time.monotonic
+    hear: Hear = unheard
 
     def local_socket(self, bus: str, trunk: bool) -> str | None:
         """Return the URL at which other processes of this gateway reach a bus, None if there are none."""
@@ -146,6 +155,9 @@ class BasePart:
     def origin(self, given: int | None) -> int:
         """Return the part's origin in envelopes: the given one, or else a random one that the part keeps."""
         return self._drawn if given is None else given
+
+    def announce(self, frame: bytes, told: "set[Address]") -> None:
+        """Send an announcement of this gateway by the trunks of the part, and to brokers not yet `told`."""
 
     def open(self, loop: AbstractEventLoop) -> None:
         """Open everything. Raises `LinkError` if something cannot be opened; close the part then."""

@@ -1,5 +1,6 @@
-"""The whole plant, as one gateway sees it: each gateway asks the others for a note about themselves.
+"""The whole plant, as one gateway sees it: gateways announce themselves to each other, or are asked.
 
-`note` is what a gateway says of itself, `places` says where the others are asked, `asking` asks them, and
-`verdict` compares what they say. `watch` does it every few seconds, beside the event loop.
+`note` is what a gateway says of itself, `announcement` as much of it as goes over trunks and brokers, and
+`saying` sends that. `hearing` has what others announced; `places` says where the rest is asked, and `asking`
+asks them. `verdict` compares what they say. `watch` does it every few seconds, beside the event loop.
 """

@@ -25,7 +25,8 @@ AT_ONCE: Final = 8
 class Heard(NamedTuple):
     """The answer of a gateway: its note, or `why` there is none.
 
-    `ahead_ms` is by how much its clock is ahead of ours, known up to half of `took_ms`.
+    `ahead_ms` is by how much its clock is ahead of ours, known up to half of `took_ms`. `since` is when it
+    was heard last, "" if it does not announce itself.
     """
 
     gateway: str
@@ -33,6 +34,7 @@ class Heard(NamedTuple):
     why: str = ""
     ahead_ms: int = 0
     took_ms: int = 0
+    since: str = ""
 
 
 async def ask_others(topology: str, gateways: Sequence[str], places: Sequence[Place]) -> dict[str, Heard]:

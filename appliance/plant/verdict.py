@@ -13,14 +13,14 @@ CLOCK_MS: Final = 2000
 """Clocks that differ by more are told."""
 LISTED: Final = 256
 """The most gateways in a status."""
-_UNKNOWN: Final = "not seen from here: give it a `listen` of its status page that other gateways reach"
+_UNKNOWN: Final = "not heard: no trunk or broker joins it with this gateway, and its page is not reached"
 
 
 class Seen(NamedTuple):
     """The knowledge of another gateway.
 
-    `heard` is its last answer, None if it could not be asked. `was_there`: it has answered before. `claims`:
-    a broker here hears it.
+    `heard` is its last answer or announcement, None if there is none. `was_there`: it has answered before.
+    `claims`: a broker here hears it.
     """
 
     heard: Heard | None = None
@@ -76,10 +76,16 @@ def _of(name: str, seen: Seen, own: Note) -> Iterator[Concern]:
             yield Concern("trouble", name, "silent: no process answers")
         return
     if heard.note is None:
-        yield Concern("degraded" if seen.claims else "trouble", name, f"does not answer: {heard.why}")
+        why = heard.why and f"does not answer: {heard.why}"
+        yield Concern("degraded" if seen.claims else "trouble", name, _silence(heard) or why)
         return
     yield from _of_health(name, heard.note)
     yield from _differing(name, heard, heard.note, own)
+
+
+def _silence(heard: Heard) -> str:
+    """Return since when an announcing gateway was not heard, and why it does not answer, if it was asked."""
+    return heard.since and f"not heard since {heard.since}{heard.why and f'; {heard.why}'}"
 
 
 def _differing(name: str, heard: Heard, note: Note, own: Note) -> Iterator[Concern]:
@@ -118,7 +124,7 @@ def _row(name: str, address: str, own: Note, seen: Seen | None) -> dict[str, Any
 def _unseen(seen: Seen, heard: Heard | None) -> dict[str, Any]:
     why = "silent: no process answers" if seen.was_there else _UNKNOWN
     if heard is not None:
-        why = heard.why
+        why = _silence(heard) or heard.why
     if seen.claims:
         return {"state": "claims", "word": "", "line": f"a broker hears its claims; {why}"}
     return {"state": "silent" if heard is not None or seen.was_there else "unknown", "word": "", "line": why}

@@ -1,21 +1,29 @@
-"""The watch on the other gateways of a plant: asks them every few seconds."""
+"""The watch on the other gateways of a plant: hears them, asks those that are not heard, and announces us."""
 
 import logging
+import time
 from asyncio import AbstractEventLoop, Task
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
+from appliance.plant.announcement import announced
 from appliance.plant.asking import Heard, ask_others
-from appliance.plant.note import note_of
+from appliance.plant.hearing import MISSED, Hearing
+from appliance.plant.note import Note, note_of
 from appliance.plant.places import Place, places
 from appliance.plant.verdict import Seen, doubled, judged
 from appliance.status.silent import HEARD_MS
+from bus.announcements import Announcement
+from bus.keys import Keyring
 from topologies.model import Topology
 
 log = logging.getLogger("buscoupler")
 
 EVERY_S: Final = 5.0
-"""Between two looks; for more than 25 gateways longer, so that each is asked five times a second at most."""
+"""Between two looks, and two announcements; for more than 25 gateways longer, so that each is asked, and
+hears, five times a second at most."""
+SOON_S: Final = 1.0
+"""A change is announced so long after the last announcement; the first comes so long after the start."""
 _SHARE_S: Final = 0.2
 _LEVELS = {"ok": logging.INFO, "degraded": logging.WARNING, "trouble": logging.WARNING}
 
@@ -25,28 +33,84 @@ Ask = Callable[[str, Sequence[str], Sequence[Place]], Awaitable[dict[str, Heard]
 class PlantWatch:
     """The knowledge that this gateway has of the others.
 
-    `record` makes an event when the word for the plant changes.
+    `record` makes an event when the word for the plant changes. `clock` gives seconds, monotonic, and
+    `clock_ns` the time since 1970.
 
     A gateway that does not answer once keeps its last answer until the next look.
     """
 
-    def __init__(self, gateway: str, record: Callable[..., Any], ask: Ask = ask_others) -> None:
-        self._gateway, self._record, self._ask = gateway, record, ask
+    def __init__(
+        self,
+        gateway: str,
+        record: Callable[..., Any],
+        ask: Ask = ask_others,
+        clock: Callable[[], float] = time.monotonic,
+        clock_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._gateway, self._record, self._ask, self._clock_ns = gateway, record, ask, clock_ns
+        self._clock = clock
         self._heard: Mapping[str, Heard] = {}
         self._missed = frozenset[str]()
         self._there = set[str]()
-        self._twice = frozenset[str]()
+        self._twice = self._both = frozenset[str]()
         self._word, self._due_s = "ok", float("-inf")
         self._task: Task[None] | None = None
+        self._hearing = Hearing(gateway)
+        self._ring: Keyring | None = None
+        self._every_s = EVERY_S
+        self._said: tuple[object, ...] = ()
+        self._said_s: float | None = None
+        self._said_ns = 0
 
-    def look(self, now_s: float, topology: Topology, loop: AbstractEventLoop) -> bool:
-        """Ask the others, if it is time. Return whether it was. `now_s` is monotonic."""
+    def follow(self, topology: Topology, ring: Keyring | None) -> None:
+        """Hear the gateways of a topology from now on. `ring` has the keys of the system, None for none."""
+        self._ring = None if ring is None else ring.derive(b"plant", topology.name.encode())
+        self._every_s = max(EVERY_S, _SHARE_S * (len(topology.gateways) - 1))
+        self._hearing.follow(topology.name, frozenset(topology.gateways), self._ring)
+
+    # ---- announcements
+
+    def hear(self, frame: bytes) -> Announcement | str:
+        """Take an announcement, as `bus.announcements.Hear`."""
+        return self._hearing.hear(frame, self._clock(), self._clock_ns())
+
+    def is_due(self, now_s: float, changing: tuple[object, ...]) -> bool:
+        """Return whether this gateway is to announce itself now: every few seconds, and soon after a change.
+
+        `changing` is what the others are to know soon; whom we hear is a part of it.
+        """
+        if self._said_s is None:
+            self._said_s = now_s
+        changed = self._said != self._changing(changing)
+        return now_s - self._said_s >= (SOON_S if changed else self._every_s)
+
+    def _changing(self, changing: tuple[object, ...]) -> tuple[object, ...]:
+        return *changing, *sorted(self._fresh(MISSED))
+
+    def announcement(
+        self, status: Mapping[str, Any], states: Mapping[str, str], changing: tuple[object, ...]
+    ) -> bytes:
+        """Return the announcement of this gateway, from as much of its status as a note needs."""
+        self._said, self._said_s = self._changing(changing), self._clock()
+        self._said_ns = max(self._said_ns + 1, self._clock_ns())
+        note = note_of({**status, "time_ns": self._said_ns})
+        return announced(note, states, self._ring)
+
+    # ---- answers
+
+    def look(self, now_s: float, topology: Topology, loop: AbstractEventLoop, asks: bool = True) -> bool:
+        """Ask the others that are not heard, if it is time, and if this gateway `asks` at all.
+
+        Return whether it was time. `now_s` is monotonic.
+        """
         others = [name for name in topology.gateways if name != self._gateway]
         if not others or now_s < self._due_s or (self._task is not None and not self._task.done()):
             return False
-        self._due_s = now_s + max(EVERY_S, _SHARE_S * len(others))
-        where = list(places(topology, self._gateway))
-        self._task = loop.create_task(self._go(topology.name, others, where), name="plant")
+        self._due_s = now_s + self._every_s
+        if asks:
+            fresh = self._fresh(MISSED)
+            where = [one for one in places(topology, self._gateway) if one.gateway not in fresh]
+            self._task = loop.create_task(self._go(topology.name, others, where), name="plant")
         return True
 
     async def _go(self, topology: str, others: Sequence[str], where: Sequence[Place]) -> None:
@@ -65,16 +129,39 @@ class PlantWatch:
         self._heard, self._missed = kept | new, silent
         self._there |= heard.keys() - silent
 
+    # ---- both
+
+    def _fresh(self, pauses: float) -> dict[str, Heard]:
+        """Return the gateways that announced themselves within so many pauses."""
+        return {
+            name: Heard(name, one.note, "", one.ahead_ms)
+            for name, one in self._hearing.said.items()
+            if self._clock() - one.at_s < pauses * self._every_s
+        }
+
+    def _known(self) -> dict[str, Heard]:
+        """Return what is known of each gateway: its answer, else its announcement, else why there is none."""
+        found = {
+            name: Heard(name, None, self._why(name), since=one.since)
+            for name, one in self._hearing.said.items()
+        }
+        answers = {name: one for name, one in self._heard.items() if one.note is not None}
+        return dict(self._heard) | found | self._fresh(MISSED) | answers
+
+    def _why(self, name: str) -> str:
+        return self._heard[name].why if name in self._heard else ""
+
     def shown(self, status: Mapping[str, Any]) -> dict[str, Any]:
         """Return the plant as a status has it, from the status of this gateway."""
         return self._judged(status, heard_ms(status))
 
     def _judged(self, status: Mapping[str, Any], claims: Mapping[str, int]) -> dict[str, Any]:
-        return judged(note_of(status), status["gateways"], self._seen(status, claims), self._twice)
+        return judged(note_of(status), status["gateways"], self._seen(status, claims), self._both)
 
     def _seen(self, status: Mapping[str, Any], claims: Mapping[str, int]) -> dict[str, Seen]:
+        known = self._known()
         return {
-            name: Seen(self._heard.get(name), name in self._there, claims.get(name, HEARD_MS) < HEARD_MS)
+            name: Seen(known.get(name), name in self._there, claims.get(name, HEARD_MS) < HEARD_MS)
             for name in status["gateways"]
         }
 
@@ -83,22 +170,25 @@ class PlantWatch:
 
         `status` has what a note and the verdict need; `claims` are the ages in ms of claims at brokers here.
         """
+        # What a gateway said before the last look may be the word of one that has died since.
+        now = self._fresh(1) | {name: one for name, one in self._heard.items() if one.note is not None}
+        notes: dict[str, Note] = {name: one.note for name, one in now.items() if one.note is not None}
+        twice = frozenset(doubled({self._gateway: note_of(status), **notes}))
+        self._both, self._twice = self._twice & twice, twice
         shown = self._judged(status, claims)
-        notes = {name: one.note for name, one in self._heard.items() if one.note is not None}
-        self._twice = frozenset(doubled({self._gateway: note_of(status), **notes}))
         if shown["word"] != self._word:
             self._word = shown["word"]
             self._record("health", "plant", shown["line"], _LEVELS[shown["word"]])
 
     @property
     def answering(self) -> frozenset[str]:
-        """The other gateways that have answered."""
-        return frozenset(name for name, heard in self._heard.items() if heard.note is not None)
+        """The other gateways that have answered, or were heard."""
+        return frozenset(name for name, heard in self._known().items() if heard.note is not None)
 
     def marks(self) -> dict[str, Any]:
         """Return the marks that the others have said of their own things in the picture."""
         found = dict[str, Any]()
-        for heard in self._heard.values():
+        for heard in self._known().values():
             if heard.note is not None:
                 found |= heard.note.get("marks", {})
         return found

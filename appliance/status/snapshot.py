@@ -74,8 +74,8 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
         "silent": dict(around.silent),
         "page": around.page,
         "certificates": {path: min(int(end_s * 1e9), MOST) for path, end_s in around.lasting.items()},
-        "parts": [_part(part, sampled.down_ms) for part in parts],
-        "ends": [edge for row in rows for edge in _edges(row, sampled.down_ms)],
+        "parts": [part_row(part, sampled.down_ms) for part in parts],
+        "ends": [edge for row in rows for edge in edge_rows(row, sampled.down_ms)],
         "links": [_link(link) for link in links],
         "hubs": [
             _hub(part, hub, books[hub], by_hub[hub], sampled, pipes, labels, kinds.get(part, ""))
@@ -106,7 +106,7 @@ def claims(reports: Iterable[Report]) -> dict[str, int]:
     return heard
 
 
-def _part(part: ShownPart, down_ms: Downs) -> Record:
+def part_row(part: ShownPart, down_ms: Downs) -> Record:
     """Return a part with the worst state of its links, and the fault of the first that has it."""
     state = _state(part.rows, down_ms) or {"state": "", "fault": ""}
     fault = state["fault"] if state["state"] != "up" else ""
@@ -129,7 +129,8 @@ def _state(rows: Sequence[LinkRow], down_ms: Downs) -> Record:
     return found if age_ms is None else found | {"down_ms": age_ms}
 
 
-def _edges(row: LinkRow, down_ms: Downs) -> Iterator[Record]:
+def edge_rows(row: LinkRow, down_ms: Downs) -> Iterator[Record]:
+    """Yield a row for each edge of a link in the picture."""
     for edge in row.edges:
         yield {"id": edge, "hub": row.hub.name, "row": row.name} | _state([row], down_ms)
 

@@ -14,7 +14,7 @@ function stateOfGateway(row) {
 
 function wordOfGateway(row) {
   if (row.state === "answers" && row.other_file && row.word === "ok") return "another file";
-  return row.state === "answers" ? row.word || "answers" : { claims: "lives", silent: "silent", unknown: "not seen" }[row.state];
+  return row.state === "answers" ? row.word || "answers" : { claims: "lives", silent: "silent", unknown: "not heard" }[row.state];
 }
 
 // ---- a card for each gateway

@@ -110,6 +110,12 @@ class Candidacy:
         link.secure(self._secured.get(address))
         return link
 
+    def announce(self, frame: bytes, told: set[Address]) -> None:
+        """Send an announcement of this gateway to brokers that are not `told` yet, and add them to these."""
+        for address, number in self._numbers.items():
+            if address not in told and self._by_number[number].announce(frame):
+                told.add(address)
+
     def revise(
         self,
         brokers: Sequence[Address],

@@ -9,14 +9,16 @@ import socket
 from asyncio import AbstractEventLoop, Task
 from collections.abc import Callable
 
+from bus.announcements import RELAYED, Hear, relayed, said
 from bus.backoff import Backoff
 from bus.errors import FrameError
 from bus.keys import Keyring
 from bus.leases.candidate import Candidate
+from bus.leases.relay import read_note
 from bus.leases.signed import NONCE_BYTES, Answer, Session, pack_ask, unpack_answer
 from bus.leases.wire import CLAIM_TYPE, GRANT_TYPE, pack_claim, unpack_grant
 from bus.serving.connection import Connection
-from bus.tmq.wire import Address, Cutter, Hello, pack_hello
+from bus.tmq.wire import HELLO, HELLO_MASK, RELAYS, Address, Cutter, Hello, data_of, pack_hello, unpack_hello
 from bus.transports.secure import Security
 from bus.transports.sockets import connect_to
 
@@ -35,7 +37,7 @@ class BrokerLink:
     """A candidate's connection to one broker, dialled again at once when it ends, then with growing pauses.
 
     `number` is the broker's position in the candidate's list. `judge()` is called after each event that may
-    have changed the candidate's state.
+    have changed the candidate's state. `hear` gets announcements of other gateways that the broker relays.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class BrokerLink:
         address: Address,
         judge: Callable[[], object],
         jitter: Callable[[float, float], float] = random.uniform,
+        hear: Hear = read_note,
     ) -> None:
         self._candidate, self._number, self._address, self._judge = candidate, number, address, judge
         beat_s = candidate.heartbeat_ms / 1000
@@ -57,6 +60,7 @@ class BrokerLink:
         self._nonce = b""
         self._session: Session | None = None
         self._warned: set[str] = set()
+        self._hear, self._relays = hear, False
 
     def sign(self, keys: Keyring | None) -> None:
         """Sign claims with these keys, and accept only signed grants; with None, do neither."""
@@ -133,7 +137,7 @@ class BrokerLink:
         """Greet the broker, and claim the lease, or ask for the nonce with which claims are signed."""
         self._candidate.reached(self._number, "up", self._loop.time())  # the next line may close it
         connection.say(pack_hello(Hello(random.SystemRandom().getrandbits(32), _SILENCE_MS)))
-        self._session = None
+        self._session, self._relays = None, False
         if self._keys is None:
             self.claim()
         else:
@@ -170,7 +174,24 @@ class BrokerLink:
                 self._answered(*answer)
             elif frame[0] == GRANT_TYPE:
                 self._granted(frame)
+            elif frame[0] == RELAYED:
+                self._announced(frame)
+            elif frame[0] & HELLO_MASK == HELLO:
+                hello = unpack_hello(data_of(frame))
+                self._relays = hello is not None and bool(hello.flags & RELAYS)
         self._judge_safely()
+
+    def _announced(self, frame: bytes) -> None:
+        reason = self._hear(said(frame))
+        if isinstance(reason, str) and reason:
+            self._warn(f"announcements of gateways that come by it are refused: {reason}")
+
+    def announce(self, frame: bytes) -> bool:
+        """Send an announcement of this gateway, if the broker is there and relays it. Return whether."""
+        connection = self._connection
+        if connection is None or connection.closed or not (connection.ready and self._relays):
+            return False
+        return connection.has_room(len(frame)) and connection.send(relayed(frame), 0)
 
     def _answered(self, answer: Answer, nonce: bytes) -> None:
         """Handle the broker's answer about signing: with its nonce, claims can be signed from now on."""

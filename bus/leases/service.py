@@ -7,9 +7,11 @@ from os import urandom
 from types import MappingProxyType
 from typing import Any
 
+from bus.announcements import RELAYED, Hear, relayed
 from bus.hub import Hub
 from bus.keys import Keyring
 from bus.leases.group import Answer, Lease
+from bus.leases.relay import Relay, read_note
 from bus.leases.settings import BrokerSettings
 from bus.leases.signed import Notary, unpack_ask
 from bus.leases.table import LeaseTable
@@ -17,7 +19,7 @@ from bus.machine.wake_hook import WakefulLoop
 from bus.report import LISTED, Report
 from bus.serving.connection import Connection
 from bus.tmq.broker import Broker
-from bus.tmq.wire import Address, Tokens
+from bus.tmq.wire import RELAYS, Address, Tokens
 from bus.transports.options import Tls
 from bus.wire.frame import PUB, SUB
 from bus.wire.pattern import hexadecimal
@@ -31,7 +33,8 @@ class LeasingBroker:
 
     With `keys` it accepts only signed claims, and signs its grants. A claim over TLS with a certificate that
     was asked for (`require_peer_cert`) counts as signed; where an address asks for certificates, other claims
-    must be signed. `tls` has the certificates of addresses. `options` are arguments of `Broker`.
+    must be signed. `tls` has the certificates of addresses. `hear` judges announcements of gateways, which it
+    relays. `options` are arguments of `Broker`.
     """
 
     def __init__(
@@ -41,6 +44,7 @@ class LeasingBroker:
         settings: BrokerSettings = BrokerSettings(),  # noqa: B008 (frozen)
         keys: Keyring | None = None,
         tls: Mapping[str, Tls] = MappingProxyType({}),
+        hear: Hear = read_note,
         **options: Any,
     ) -> None:
         self.table = LeaseTable(settings.most_ms, on_reject=self._on_reject)
@@ -55,6 +59,7 @@ class LeasingBroker:
             connections=settings.connections,
             unconnected=settings.unconnected,
             tls=tls,
+            flags=RELAYS,
             **options,
         )
         self.hub = Hub(self.broker.name)
@@ -62,6 +67,7 @@ class LeasingBroker:
         for link, stats in self.broker.ledgers.items():
             self.hub.keep(link, stats)
         self._connections: set[Connection] = set()
+        self._relay = Relay(hear)
         self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
         self._due_s = inf
@@ -142,6 +148,9 @@ class LeasingBroker:
         if connection not in self._connections:
             self._connections.add(connection)
             connection.on_lost(self._on_lost)
+        if frame[0] == RELAYED:
+            reason = self._relay.heard(frame, connection, self._loop.time())
+            return self._on_reject(reason, connection) if reason else None
         asked = unpack_ask(frame)
         if asked is not None:
             return self._say(connection, self._notary.ask(asked, connection))
@@ -149,7 +158,12 @@ class LeasingBroker:
         if fault:
             self._on_reject(fault, connection)
             return self._say(connection, self._notary.first_refusal(connection))
+        self._relay.meet(connection)
         return self._send(self.table.heard(claim, connection, self._loop.time(), connection.host))
+
+    def announce(self, frame: bytes) -> None:
+        """Send an announcement of the gateway that runs this broker to the others that announce here."""
+        self._relay.say(relayed(frame))
 
     def _say(self, connection: Connection, answer: bytes) -> None:
         if answer:
@@ -157,6 +171,7 @@ class LeasingBroker:
 
     def _on_lost(self, connection: Connection) -> None:
         self._connections.discard(connection)
+        self._relay.forget(connection)
         self._notary.forget(connection)
         if self._loop is not None:
             self._send(self.table.lost(connection, self._loop.time()))

@@ -30,6 +30,7 @@ _WHY_CHARACTERS = 120
 _LIFETIME = Struct(">H")
 _VERSION = 1
 ANSWER, ANSWERED = 0x01, 0x02  # flags of the greeting: say when you have done what came before; done
+RELAYS = 0x04  # flag of a broker's greeting: it relays announcements of gateways
 HELLO_MASK = 0x3F  # the role bits beside it do not matter
 
 Address = tuple[str, int]

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from topologies.model import Topology
 from topologies.model.alarms import AlarmSpec, OutletSpec
-from topologies.resolved.files import KeyFiles, stamped
 from topologies.wiring.alarms import alarms_at, buses_at, outlets_at
 from topologies.wiring.filters import tokens
 
@@ -26,12 +25,11 @@ class ResolvedAlarm:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedAlarms:
-    """The alarms of a gateway, the outlets that these name, by name, and the keys of the system."""
+    """The alarms of a gateway, and the outlets that these name, by name."""
 
     system: str
     alarms: tuple[ResolvedAlarm, ...]
     outlets: tuple[tuple[str, OutletSpec], ...]
-    keys: KeyFiles = ()
 
 
 def resolved_alarms(topology: Topology, gateway: str) -> ResolvedAlarms:
@@ -42,8 +40,7 @@ def resolved_alarms(topology: Topology, gateway: str) -> ResolvedAlarms:
         )
         for name, spec in alarms_at(topology, gateway)
     )
-    keys = stamped(topology.keys) if alarms else ()
-    return ResolvedAlarms(topology.name, alarms, outlets_at(topology, gateway), keys)
+    return ResolvedAlarms(topology.name, alarms, outlets_at(topology, gateway))
 
 
 def _judges(topology: Topology, spec: AlarmSpec) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bus.errors import TopologyError
 from bus.machine.lasting import end_s
-from bus.needs import Lasting
+from bus.needs import KeyFile, Lasting
 from bus.quantity.known import Quantities
 from devices.device import DeviceSpec
 from topologies.checks.needs import needs_of
@@ -16,6 +16,7 @@ from topologies.resolved.alarms import ResolvedAlarms, resolved_alarms
 from topologies.resolved.bridges import Bridges, ResolvedBridge
 from topologies.resolved.brokers import ResolvedBroker, resolved_broker
 from topologies.resolved.buses import Buses, ResolvedBus
+from topologies.resolved.files import KeyFiles, stamped
 from topologies.resolved.ground import Ground
 from topologies.wiring.events import EVENTS, LOGS, publishing_buses
 from topologies.wiring.ids import bridge_id
@@ -47,6 +48,7 @@ class Resolved:
     which the gateway publishes its own.
     `lasting` says when its files of certificates end, in s since 1970.
     Each part that the gateway runs has a record, by name; `alarms` are those that it judges or hears of.
+    `keys` are those of the system, if it signs anything with them.
     """
 
     topology: Topology
@@ -64,6 +66,7 @@ class Resolved:
     devices: Mapping[str, ResolvedDevice]
     lasting: Mapping[str, float]
     alarms: ResolvedAlarms
+    keys: KeyFiles
 
 
 def resolve(wiring: Wiring, gateway: str) -> Resolved:
@@ -94,7 +97,14 @@ def resolve(wiring: Wiring, gateway: str) -> Resolved:
         {name: _device(name, ground) for name in running(topology.devices, gateway)},
         dict(_lasting(wiring, gateway)),
         resolved_alarms(topology, gateway),
+        stamped(topology.keys) if _signs(wiring, gateway) else (),
     )
+
+
+def _signs(wiring: Wiring, gateway: str) -> bool:
+    """Return whether a gateway needs the keys of the file."""
+    needed = {need.path for _, need in needs_of(wiring, gateway) if isinstance(need, KeyFile)}
+    return needed.issuperset(wiring.topology.keys)
 
 
 def _lasting(wiring: Wiring, gateway: str) -> Iterator[tuple[str, float]]:

@@ -49,9 +49,9 @@ class Broker:
     host than its own, which the broker then dials.
 
     `on_bridge(frame, connection)` gets each packet with the type bit BRIDGE 0x80: `connection.send(frame)`
-    answers, `connection.name` names the sender, `connection.on_lost(callback)` reports its end. `options` are
-    the fields of `bus.tmq.Options`. `name` is used in logs. `stats` is the ledger of what clients were sent;
-    its `rejected` counts refused input by reason. Raises `LinkError`.
+    answers, `flags` are in all greetings, `connection.name` names the sender, `connection.on_lost(callback)`
+    reports its end. `options` are the fields of `bus.tmq.Options`. `name` is used in logs. `stats` is the
+    ledger of what clients were sent; its `rejected` counts refused input by reason. Raises `LinkError`.
     """
 
     def __init__(
@@ -69,11 +69,12 @@ class Broker:
         classic_prefixes: bool = True,
         foreign_hosts: bool = False,
         tls: Mapping[str, Tls] = MappingProxyType({}),
+        flags: int = 0,
         **options: Any,
     ) -> None:
         single = isinstance(listen, str) or (isinstance(listen, tuple) and isinstance(listen[-1], int))
         where: Any = [listen] if single else list(listen)
-        self.name = name
+        self.name, self._flags = name, flags
         self.stats = Stats()
         self.registry = Registry(registrations, per_address, per_host)
         bounds = {"read_bytes": _READ_BYTES, "connections": _most(connections)}
@@ -212,7 +213,7 @@ class Broker:
             self._tick()
 
     def _hello(self, flags: int = 0) -> Hello:
-        return Hello(self._node, self._options.silence_ms, flags)
+        return Hello(self._node, self._options.silence_ms, flags | self._flags)
 
     def _on_frames(self, connection: Connection, frames: list[bytes]) -> None:
         """Handle packets: those for the bridges at once, the others as there is time, in their order."""

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from appliance.alarms.announcement import PATTERN, Announcement, announced, heard, presence, unproven
+from appliance.alarms.announcement import PATTERN, AlarmSaid, announced, heard, presence
 from appliance.alarms.states import NUMBER_MAX, State
+from bus.announcements import unproven
 from bus.keys import Keyring
 from bus.wire.frame import PUB, frame_bytes, pack
 from bus.wire.pattern import token
@@ -14,10 +15,8 @@ STATE = State(3, "acknowledged", "fridge/1", 10**18, "9 is above 8", "ann", froz
 
 
 def test_a_state_and_a_presence_are_heard_as_said() -> None:
-    assert heard(announced("gw-a", "warm", (7, 1), STATE)) == Announcement(
-        "gw-a", token("warm"), (7, 1), STATE
-    )
-    assert heard(presence("gw-a", 7)) == Announcement("gw-a", time_ns=7)
+    assert heard(announced("gw-a", "warm", (7, 1), STATE)) == AlarmSaid("gw-a", token("warm"), (7, 1), STATE)
+    assert heard(presence("gw-a", 7)) == AlarmSaid("gw-a", time_ns=7)
 
 
 def test_words_that_are_too_long_are_cut() -> None:

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from appliance.plant.announcement import announced
 from appliance.plant.asking import Heard
+from appliance.plant.note import note_of
 from appliance.plant.places import Place
 from appliance.plant.watch import EVERY_S, PlantWatch
-from tests.appliance.plant.plant_support import heard, status
+from tests.appliance.plant.plant_support import heard, role, status
 from topologies.loading.loader import loads
 
 TOPOLOGY = loads("name: hall\ngateways: {gw-a: {}, gw-b: {}, gw-c: {}}", "t.yaml")
@@ -80,3 +82,89 @@ async def test_others_are_asked_one_round_at_a_time_and_a_defect_does_not_end_th
 def test_a_plant_of_one_gateway_asks_nobody() -> None:
     alone: Any = None
     assert not PlantWatch("gw-a", Told()).look(0.0, loads("name: t\ngateways: {gw-a: {}}", "t.yaml"), alone)
+
+
+class Clock:
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def announcing(told: Told) -> tuple[PlantWatch, Clock]:
+    clock = Clock()
+    watch = PlantWatch("gw-a", told, clock=clock, clock_ns=lambda: 10**18)
+    watch.follow(TOPOLOGY, None)
+    return watch, clock
+
+
+def said(gateway: str, time_ns: int, **more: Any) -> bytes:
+    return announced(note_of(status(gateway, time_ns=time_ns, **more)), {"bus b": "ok"})
+
+
+def test_who_was_heard_is_silent_after_two_announcements_that_are_missing_and_well_with_the_next() -> None:
+    told = Told()
+    watch, clock = announcing(told)
+    watch.hear(said("gw-b", 10**18))
+    clock.now_s = 2 * EVERY_S
+    watch.judge(status(), {})
+    assert states(watch) == ["answers", "answers", "unknown"]
+    assert watch.answering == {"gw-b"}
+    assert watch.marks()["bus b"]["state"] == "ok"
+    clock.now_s = 3 * EVERY_S
+    watch.judge(status(), {})
+    assert states(watch) == ["answers", "silent", "unknown"]
+    assert [line.partition("since")[0] for line in told] == ["health plant: trouble: gw-b: not heard "]
+    watch.take({"gw-b": DEAD})
+    watch.take({"gw-b": DEAD})
+    assert watch.shown(status())["line"].endswith("; http://h: Connection refused")
+    watch.hear(said("gw-b", 10**18 + 1))
+    watch.judge(status(), {})
+    assert told[1:] == ["health plant: ok"]
+
+
+def test_the_last_word_of_a_gateway_that_died_while_it_forwarded_makes_no_two_of_one() -> None:
+    told = Told()
+    watch, clock = announcing(told)
+    own = status(candidates=[role()])
+    watch.hear(said("gw-b", 10**18, candidates=[role()]))
+    for clock.now_s in (0.1, EVERY_S + 0.1):
+        watch.judge(own, {})
+    assert told == []
+    watch.hear(said("gw-b", 10**18 + 1, candidates=[role()]))
+    watch.judge(own, {})
+    watch.judge(own, {})
+    assert told == ["health plant: trouble: bridge motor: gw-a and gw-b both forward"]
+
+
+async def test_only_those_that_are_not_heard_are_asked_at_their_pages() -> None:
+    pages = 'status: {listen: "http://127.0.0.1:%d"}'
+    text = f"name: hall\ngateways: {{gw-a: {{}}, gw-b: {{{pages % 1}}}, gw-c: {{{pages % 2}}}}}"
+    asked = list[str]()
+
+    async def ask(topology: str, others: Sequence[str], where: Sequence[Place]) -> dict[str, Heard]:
+        asked.extend(place.gateway for place in where)
+        return {}
+
+    watch = PlantWatch("gw-a", Told(), ask, Clock())
+    watch.follow(loads(text), None)
+    watch.hear(said("gw-b", 10**18))
+    assert watch.look(0.0, loads(text), asyncio.get_running_loop())
+    await asyncio.sleep(0)
+    assert asked == ["gw-c"]
+    assert watch.look(EVERY_S, loads(text), asyncio.get_running_loop(), asks=False)
+    assert asked == ["gw-c"]
+
+
+def test_a_gateway_announces_itself_every_few_seconds_and_soon_after_a_change() -> None:
+    watch, clock = announcing(Told())
+    times, word = list[float](), "ok"
+    for clock.now_s in (quarter / 4 for quarter in range(60)):
+        if clock.now_s == 7:
+            word = "trouble"
+        if clock.now_s == 9:
+            watch.hear(said("gw-b", 10**18))
+        if watch.is_due(clock.now_s, (word,)):
+            watch.announcement(status(), {}, (word,))
+            times.append(clock.now_s)
+    assert times == [1, 6, 7, 9, 14]

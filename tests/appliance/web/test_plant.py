@@ -1,4 +1,6 @@
-"""The page of a plant of three gateways, of which one has another file, and one dies."""
+"""The page of a plant of three gateways: one has another file and is asked at its page, one announces itself
+over a trunk, and dies.
+"""
 
 import json
 import subprocess
@@ -20,13 +22,13 @@ TEXT = """\
 name: hall
 gateways:
   gw-a: {{status: {{listen: "http://127.0.0.1:{0}", token_file: {9}}}}}
-  gw-b: {{status: {{listen: "http://127.0.0.1:{1}", token_file: {9}}}}}
+  gw-b: {{status: {{serve: false}}}}
   gw-c: {{status: {{listen: "http://127.0.0.1:{2}", token_file: {9}}}}}
 brokers: {{main: {{on: gw-a, listen: "tcp://127.0.0.1:{3}", lease_ms: 2000}}}}
 buses:
   a: {{on: gw-a, listen: ["tcp://127.0.0.1:{4}", {{url: "tcp://127.0.0.1:{5}", trunk: true}}]}}
   b: {{on: gw-b, listen: "tcp://127.0.0.1:{6}", trunks: a}}
-  c: {{on: gw-c, listen: "tcp://127.0.0.1:{7}", trunks: a}}
+  c: {{on: gw-c, listen: "tcp://127.0.0.1:{7}"}}
 bridges:
   motor:
     on: [gw-a, gw-b]
@@ -38,7 +40,7 @@ bridges:
 
 @contextmanager
 def running(file: Path, name: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a gateway in a process, whose local sockets the others do not find: they ask its page."""
+    """Run a gateway in a process, whose local sockets the others do not find."""
     words = [sys.executable, "-m", "buscoupler", "run", str(file), "--gateway", name]
     directory = ["--run-directory", str(file.parent / f"run-{name}")]
     process = subprocess.Popen([*words, *directory], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

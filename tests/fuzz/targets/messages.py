@@ -2,11 +2,15 @@
 
 from typing import Final
 
-from appliance.alarms.announcement import announced, heard, presence, unproven
+from appliance.alarms.announcement import announced, heard, presence
 from appliance.alarms.keeping import unpacked
 from appliance.alarms.states import State
+from appliance.plant.announcement import announced as announced_note
+from appliance.plant.hearing import Hearing
+from appliance.plant.note import note_of
 from appliance.probe import words
 from bus import asking, events, logs
+from bus.announcements import Announcement, unproven
 from bus.errors import FrameError
 from bus.events import Event
 from bus.keys import Keyring
@@ -146,6 +150,23 @@ def _announced_seeds() -> list[bytes]:
     return [presence("gw-a", 1), announced("gw-a", "warm", (7, 1), state, _RING)]
 
 
+def _noted(pieces: Pieces) -> object:
+    """Hear a gateway, and announce its note again."""
+    here = Hearing("gw-a")
+    here.follow("hall", frozenset({"gw-b"}), None)
+    found = here.hear(b"".join(pieces), 0.0, 0)
+    if isinstance(found, Announcement) and "gw-b" in here.said:
+        note = here.said["gw-b"].note
+        assert isinstance(here.hear(announced_note(note, {"bus a": "ok"}), 0.0, 0), Announcement)
+    return str(found)
+
+
+def _noted_seeds() -> list[bytes]:
+    status = {"topology": "hall", "gateway": "gw-b", "time_ns": 1, "started_ns": 1, "candidates": []}
+    made = note_of(status | {"health": {"word": "ok", "line": "ok"}})
+    return [announced_note(made, {"bus a": "bad"}), announced_note(made, {}, _RING)]
+
+
 def _logged(pieces: Pieces) -> object:
     """Read a line of a log, and say it again."""
     found = logs.read_line(b"".join(pieces))
@@ -194,5 +215,6 @@ TARGETS: Final = (
     Target("last-values", "frames that are remembered", _remembered, lambda: [recorded(*FRAMES)], whole=True),
     Target("event", "events of gateways", _event, _event_seeds, whole=True),
     Target("alarm", "announcements of alarms", _announced, _announced_seeds, whole=True),
+    Target("note", "announcements of gateways", _noted, _noted_seeds, whole=True),
     Target("log", "lines of the log of gateways", _logged, _log_seeds, whole=True),
 )

@@ -1,0 +1,58 @@
+"""Of all announcements those of the own system count, proven where there are keys, and each once."""
+
+from appliance.plant.announcement import announced
+from appliance.plant.hearing import Hearing
+from appliance.plant.note import note_of
+from bus.announcements import Announcement, announce, json_of
+from bus.keys import Keyring
+from tests.appliance.plant.plant_support import status
+
+RING = Keyring([b"1" * 32])
+KNOWN = frozenset({"gw-a", "gw-b"})
+
+
+def frame(gateway: str = "gw-b", time_ns: int = 10**18, ring: Keyring | None = None, **more: object) -> bytes:
+    return announced(note_of(status(gateway, time_ns=time_ns, **more)), {}, ring)
+
+
+def hearing(ring: Keyring | None = None) -> Hearing:
+    made = Hearing("gw-a")
+    made.follow("hall", KNOWN, ring)
+    return made
+
+
+def test_the_newest_announcement_of_a_gateway_is_kept_with_its_clock() -> None:
+    here = hearing()
+    for time_ns, product in ((10**18, "1"), (10**18 + 5, "2"), (10**18 + 2, "3")):
+        assert isinstance(
+            here.hear(frame(time_ns=time_ns, product=product), 0.0, 10**18 - 3_000_000_000), Announcement
+        )
+    assert here.said["gw-b"].note["product"] == "2"
+    assert here.said["gw-b"].ahead_ms == 3000
+
+
+def test_our_own_and_those_of_other_systems_are_nobodys_fault_and_unknown_gateways_are_passed_on() -> None:
+    here = hearing()
+    assert here.hear(frame("gw-a"), 0.0, 0) == here.hear(frame(topology="yard"), 0.0, 0) == ""
+    assert isinstance(here.hear(frame("gw-new"), 0.0, 0), Announcement)
+    assert here.hear(announce((1, 2), b"{}"), 0.0, 0) == "malformed"
+    other = announce((0xAA5B7E09, 0xEF5C6CB8), json_of({"gateway": "gw-b", "topology": "hall"}))
+    assert here.hear(other, 0.0, 0) == "malformed"
+    assert here.said == {}
+
+
+def test_with_keys_only_what_they_prove_counts_and_nobody_plays_one_again_that_has_died() -> None:
+    here = hearing(RING)
+    assert here.hear(frame(), 0.0, 0) == "unsigned"
+    assert here.hear(frame(ring=Keyring([b"2" * 32])), 0.0, 0) == "forged"
+    old = frame(ring=RING)
+    assert isinstance(here.hear(old, 0.0, 0), Announcement)
+    here.hear(old, 1e6, 0)
+    assert here.said["gw-b"].at_s == 0.0
+
+
+def test_a_gateway_that_leaves_the_file_is_forgotten() -> None:
+    here = hearing()
+    here.hear(frame(), 0.0, 0)
+    here.follow("hall", frozenset({"gw-a"}), None)
+    assert here.said == {}

@@ -1,0 +1,79 @@
+"""Announcements of gateways are taken off a trunk, whatever comes with them, and no ledger counts them."""
+
+import pytest
+
+from bridges.bridge import Bridge
+from bridges.guard import GuardedPipe
+from bridges.policy import Policy
+from bus.announcements import NOTE, announce, json_of, on_trunk
+from bus.hub import Pipe
+from bus.transports.peers import Peer
+from bus.wire.batch import Batch, from_payloads
+from tests.bridges.support import MESSAGE, balanced, recorder
+
+NOTED = on_trunk(announce(NOTE, json_of({"gateway": "gw-a", "time_ns": 1})))
+
+
+class Heard(list[bytes]):
+    """What was announced; `reason` is the answer."""
+
+    reason = ""
+
+    def __call__(self, message: bytes) -> str:
+        self.append(message)
+        return self.reason
+
+
+@pytest.mark.parametrize("gated", [False, True], ids=["", "standby"])
+@pytest.mark.parametrize("tapped", [False, True], ids=["", "tapped"])
+@pytest.mark.parametrize("around", [0, 1, 40])
+def test_an_announcement_goes_to_the_gateway_and_nowhere_else(around: int, tapped: bool, gated: bool) -> None:
+    heard, seen = Heard(), list[Batch]()
+    bridge = Bridge("b", 7, announced=heard)
+    trunk, plain = bridge.side("trunk", Policy(trunk=True, opaque=True)), bridge.side("plain")
+    if gated:
+        bridge.stand_by(lambda _: False)
+    sender, other, listener = recorder(trunk), recorder(trunk), recorder(plain)
+    if tapped:
+        trunk.tap(lambda batch, _: seen.append(batch))
+    messages = [MESSAGE[:8] + number.to_bytes(4, "big") + MESSAGE[12:] for number in range(2 * around)]
+    trunk.publish(from_payloads([*messages[:around], NOTED, *messages[around:]]), sender)
+    assert heard == [NOTED]
+    passed = 0 if gated else len(messages)
+    assert (len(other.messages), len(listener.messages)) == (passed, passed)
+    assert sender.stats.received == len(messages)
+    assert sender.stats.received_bytes == sum(8 + len(one) for one in messages)
+    assert sum(batch.count for batch in seen) == (len(messages) if tapped else 0)
+    assert balanced(bridge)
+
+
+@pytest.mark.parametrize("gated", [False, True])
+def test_a_rejected_one_is_counted_by_its_reason(gated: bool) -> None:
+    heard = Heard()
+    heard.reason = "forged"
+    bridge = Bridge("b", 7, announced=heard)
+    trunk = bridge.side("trunk", Policy(trunk=True, opaque=True))
+    if gated:
+        bridge.stand_by(lambda _: False)
+    sender = recorder(trunk)
+    trunk.publish(from_payloads([NOTED]), sender)
+    assert (sender.stats.received, trunk.ports[0].stats.rejected) == (1, {"forged": 1})
+    assert balanced(bridge)
+
+
+def test_where_nobody_listens_or_no_trunk_is_it_is_a_message_like_others() -> None:
+    plain, deaf = Bridge("b", 7, announced=Heard()), Bridge("b", 7)
+    side = plain.side("plain", Policy(opaque=True))
+    listener = recorder(plain.side("trunk", Policy(trunk=True, opaque=True)))
+    side.publish(from_payloads([NOTED]))
+    assert len(listener.messages) == 1
+    trunk = deaf.side("trunk", Policy(trunk=True, opaque=True))
+    sender = recorder(trunk)
+    trunk.publish(from_payloads([NOTED]), sender)
+    assert trunk.ports[0].stats.rejected == {"malformed": 1}
+
+
+def test_a_peer_that_may_not_hear_everything_gets_none() -> None:
+    inner: Pipe = recorder(Bridge("b", 7).side("plain"))
+    assert GuardedPipe(inner, Peer()).hears_all
+    assert not GuardedPipe(inner, Peer(hear=((1,),))).hears_all
