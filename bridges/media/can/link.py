@@ -26,7 +26,6 @@ from bridges.media.can.strangers import Strangers
 from bridges.media.can.subjects import Subjects
 from bridges.media.can.transfers import Node, TransferVoice
 from bridges.media.can.voice import Voice
-from bridges.media.can.window import LARGEST, LEAST
 from bridges.media.device import D, DeviceLink, OpenPipe, PipeContext, need
 from bridges.media.shedding import Shed
 from bridges.protocols.selection import FILTERS_MAX
@@ -70,8 +69,9 @@ class CanBus(DeviceLink[D]):
         self.bus = BusState()
         unknown(options.interface)  # loads python-can here, which takes long, and not when the link opens
         own = deque[CanFrame](maxlen=_ECHOES)
-        window = (LEAST, LARGEST) if in_flight is None else (in_flight, in_flight)
-        self._shared = Shared(self.name, options, self.stats, self.shed, window, self.bus, own, self.wire_tap)
+        self._shared = Shared(
+            self.name, options, self.stats, self.shed, in_flight, self.bus, own, self.wire_tap
+        )
 
     def _filters(self) -> list[dict[str, Any]] | None:
         """Return the filter of the kernel, as python-can has it; None if all frames are to come."""

@@ -14,7 +14,6 @@ from bridges.media.can.port import BusPort, Port
 from bridges.media.can.shared import Shared
 from bridges.media.can.socketcan import pack_frame
 from bridges.media.can.voice import Voice
-from bridges.media.can.window import Window
 from bridges.media.shedding import Shed, ShedQueue
 from bus.errors import words_of
 from bus.vacancy import NO_PEER
@@ -198,7 +197,7 @@ class DirectSender(Outbound):
         self._pending: deque[CanFrame] = deque()  # frames of one message that are still to be written
         self._message = b""  # the message that `_pending` belongs to; b"" for what the voice says itself
         self._taken: tuple[float, bytes] | None = None  # the same message, until a frame is written
-        self._flight, self._window = Flight(), Window(*self._shared.in_flight)
+        self._flight, self._window = Flight(), self._shared.window()
         self._handle: Handle | None = None
         self._pause_s = _RETRY_MIN_S
         self._fresh_s = self._moved_s = self._loop.time()

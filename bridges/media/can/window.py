@@ -2,23 +2,22 @@
 
 LEAST = 10
 """Frames; those that a Linux interface takes by default."""
-LARGEST = 80
-_SPAN_S = 0.004  # of what the bus carries in it, the driver may have as much
+_RATE = 20_000  # frames a second, more than any bus carries
 
 
 class Window:
     """A bound of what a driver has: `most` frames.
 
     Frames in a driver cannot be cancelled, so they are late after a bus has stood still. But each look at a
-    driver costs as much as dozens of frames. So `most` is what the bus carried in 4 ms lately, at least
-    `least` and at most `largest`, and no more than the driver has once taken before it refused.
+    driver costs as much as dozens of frames. So `most` is what the bus carried in `span_s` lately, at least
+    `least`, and no more than the driver has once taken before it refused. With a span of 0, it stays `least`.
     """
 
-    __slots__ = ("_ceiling", "_least", "_since_s", "most")
+    __slots__ = ("_ceiling", "_least", "_since_s", "_span_s", "most")
 
-    def __init__(self, least: int = LEAST, largest: int = LARGEST) -> None:
-        self._least, self._ceiling, self.most = least, largest, least
-        self._since_s = 0.0
+    def __init__(self, span_s: float, least: int = LEAST) -> None:
+        self._span_s, self._least, self.most = span_s, least, least
+        self._ceiling, self._since_s = max(least, round(_RATE * span_s)), 0.0
 
     def begin(self, now_s: float) -> None:
         """Note that the driver has its first frame, after it had none."""
@@ -27,7 +26,7 @@ class Window:
     def confirm(self, now_s: float, frames: int) -> None:
         """Note that so many frames were on the wire since this or `begin` was last called."""
         passed_s, self._since_s = now_s - self._since_s, now_s
-        carried = frames * _SPAN_S / max(passed_s, _SPAN_S / LARGEST)
+        carried = frames * self._span_s / max(passed_s, 1 / _RATE)
         self.most = max(self._least, min(2 * self.most, round(carried), self._ceiling))
 
     def refuse(self, frames: int) -> None:

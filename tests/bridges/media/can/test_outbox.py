@@ -103,7 +103,7 @@ def test_a_socket_with_a_send_of_its_own_keeps_it(pair: Pair) -> None:
 
 def shared(**options: Any) -> Shared:
     made = Can(channel="x", node=1, **options)
-    return Shared("can", made, Stats(), Shed(age_s=60.0), (4, 12), BusState(), deque())
+    return Shared("can", made, Stats(), Shed(age_s=60.0), 6, BusState(), deque())
 
 
 def raw_voice(here: Shared) -> Voice:
@@ -178,7 +178,7 @@ async def test_whatever_happens_each_frame_is_written_once_and_in_order(
         new_frames = [frame for frame in map(unpack_frame, came(pair[1])) if frame is not None]
         driver += new_frames
         tails += [frame[1][-1] for frame in new_frames]
-        assert len(sender._flight) <= min(12, len(driver))  # noqa: SLF001
+        assert len(sender._flight) <= min(6, len(driver))  # noqa: SLF001
         if what == "transmit":
             leaving = [driver.popleft() for _ in range(min(len(driver), chance.randrange(8)))]
             wire += leaving

@@ -36,7 +36,7 @@ async def test_a_failure_after_the_close_is_read_and_told_nobody() -> None:
     loop, told, lost = get_running_loop(), list[Any](), list[str]()
     loop.set_exception_handler(lambda _, context: told.append(context))
     options, stats, port = Can(channel="x", interface="slcan", node=1), Stats(), Leaving()
-    shared = Shared("can", options, stats, Shed(), (10, 10), BusState(), deque())
+    shared = Shared("can", options, stats, Shed(), 10, BusState(), deque())
     sender = ThreadSender(shared, port, TransferVoice(shared, Node(1)), loop, lost.append)
     stats.offered += 1
     sender.put([MESSAGE])
