@@ -7,7 +7,8 @@ from email.message import EmailMessage
 from email.utils import format_datetime, make_msgid
 
 from appliance.alarms.notice import Notice
-from appliance.alarms.outlets.outlet import Deliver, Refused
+from appliance.alarms.outlets.outlet import Deliver
+from appliance.outbox import Refused
 from bus.machine.files import read_text
 from bus.transports.secure import trusting
 from topologies.model.alarms import MailSpec, server_of

@@ -100,6 +100,10 @@ def test_the_records_of_links_have_those_of_their_gateway() -> None:
     topology = wired(loads(LISTEN % f"{A}, {B}", "t.yaml"))
     (listens,), (dials,) = resolve(topology, "a").buses["p"].links, resolve(topology, "b").buses["q"].links
     assert [str(one.at.tls and one.at.tls.cert_file)[-5:] for one in (listens, dials)] == ["a.pem", "b.pem"]
+    (side, _) = resolve(wired(loads(SIDE % f"{A}, {B}", "t.yaml")), "b").bridges["m"].sides
+    assert side.bus is not None
+    assert side.bus.dial is not None
+    assert str(side.bus.dial.tls and side.bus.dial.tls.cert_file).endswith("b.pem")
     claims = resolve(wired(loads(BROKER % f"{A}, {B}", "t.yaml")), "b").bridges["m"].candidate
     assert claims is not None
     assert str(claims.tls[0][1].cert_file).endswith("b.pem")

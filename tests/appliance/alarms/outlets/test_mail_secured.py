@@ -16,7 +16,7 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, Envelope, LoginPassword
 
 from appliance.alarms.outlets.mail import delivery
-from appliance.alarms.outlets.outlet import Refused
+from appliance.outbox import Refused
 from bus.transports.secure import context
 from tests.appliance.alarms.outlets.outlet_support import NOTICE
 from tests.helpers.certificates import own_tls
