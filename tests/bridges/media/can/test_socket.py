@@ -442,9 +442,11 @@ async def test_a_driver_that_runs_dry_is_filled_without_a_pause(
     hub = Hub()
     with link_on(hub) as link:
         await until(lambda: link.state == "up")
+        assert isinstance(link.pipe, CanPipe)
+        for name in ("_gather_s", "_half_s"):
+            monkeypatch.setattr(link.pipe, name, 60.0)
         say(hub, None, *(pack(PUB, (number,), b"") for number in range(300)))
         await until(lambda: link.stats.sent == 300)
-        assert isinstance(link.pipe, CanPipe)
         assert link.pipe._is_gathering  # noqa: SLF001
 
 
@@ -459,13 +461,14 @@ async def test_a_stream_gathers_and_a_lone_frame_is_read_at_once(
         for data in segment(message, number)
     ]
     monkeypatch.setattr("bridges.media.can.pipe._BUSY_S", 60.0)  # a hurried machine is no less busy
-    with link_on(hub, gather_ms=10) as link:
+    with link_on(hub) as link:
         await until(lambda: link.state == "up")
+        assert isinstance(link.pipe, CanPipe)
+        monkeypatch.setattr(link.pipe, "_gather_s", 0.1)
         loop = get_running_loop()
         for raw in frames[:80]:
             kernel.put(raw)
         await until(lambda: len(heard.messages) == 40)
-        assert isinstance(link.pipe, CanPipe)
         assert link.pipe._is_gathering  # noqa: SLF001
         for raw in frames[80:]:
             kernel.put(raw)
