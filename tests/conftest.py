@@ -38,8 +38,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _without_constants() -> None:
-    """Let Hypothesis read no sources for constants to try, which takes each process 8 s: `make test` tries
-    them."""
+    """Let Hypothesis read no sources for constants to try, which takes each process seconds: `make test`
+    tries them."""
     with suppress(ModuleNotFoundError):
         from hypothesis.internal.conjecture import providers
 
