@@ -1,7 +1,8 @@
 """Sizes of the node in C on the cores that Debian has compilers for, and what checkers say of its source.
 
 Prints `core | what | flash B | RAM B`. The exit status is 1 above a bound, and if a checker complains.
-Flash: code and constants of the node, linked with the compiler's own library, without a program. RAM: an
+Flash: code and constants of the node, linked with the compiler's own library, without a program
+and without the `memcpy` of a C library. RAM: an
 instance and the deepest stack of a call (`-fstack-usage`), without the caller's buffers and callbacks.
 """
 
@@ -19,7 +20,7 @@ from benchmarks.sections import write
 
 SOURCE: Final = Path(__file__).parent.parent / "bus" / "embedded" / "c" / "buscoupler_node.c"
 STRICT: Final = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror")
-MACROS: Final = ("UART", "RS485", "CAN", "CAN_FD", "TCP", "I2C")
+MACROS: Final = ("UART", "RS485", "CAN", "CAN_FD", "TCP", "I2C", "TMQ")
 
 
 class Core(NamedTuple):
@@ -63,6 +64,7 @@ PARTS: Final = (
     Part("CAN, publish only", "can", ("CAN",), publish_only=True),
     Part("TCP", "tcp", ("TCP",)),
     Part("I2C", "i2c", ("I2C",)),
+    Part("TMQ", "tmq", ("TMQ",)),
 )
 FLASH_MAX: Final = {
     ("Cortex-M0", "UART"): 1536,
@@ -107,7 +109,14 @@ def measure(core: Core, part: Part, directory: Path) -> Size:
     instance, made = directory / "instance.c", directory / "node.elf"
     instance.write_text(f'#include "buscoupler_node.h"\nstruct bcn_{part.struct} instance;\n')
     flags = [*core.flags, *STRICT, *macros(part), "-Os", "-ffreestanding", "-fstack-usage"]
-    link = ["-nostdlib", "-Wl,-e,0", f"-I{SOURCE.parent}", str(SOURCE), str(instance), "-lgcc"]
+    link = [
+        "-nostdlib",
+        "-Wl,-e,0,--defsym,memcpy=0",
+        f"-I{SOURCE.parent}",
+        str(SOURCE),
+        str(instance),
+        "-lgcc",
+    ]
     subprocess.run([f"{core.prefix}-gcc", *flags, *link, "-o", str(made)], check=True, cwd=directory)
     sizes = subprocess.check_output([f"{core.prefix}-size", str(made)], text=True).splitlines()[1].split()
     code, constants, zeros = map(int, sizes[:3])

@@ -46,7 +46,7 @@ buses:
 """
 _STAMP: Final = Struct(">QQ")  # the number of a message, and when it was sent
 _EMPTY: Final = len(pack(1, (7, 8), b""))
-_HEARD: Final = Struct(f">8x{_EMPTY}xQQ{SIZE - _EMPTY - _STAMP.size}x")
+HEARD: Final = Struct(f">8x{_EMPTY}xQQ{SIZE - _EMPTY - _STAMP.size}x")
 _FILL: Final = bytes(SIZE - _EMPTY - _STAMP.size)
 _STAMP_AT, _STRIDE = 8 + _EMPTY, 8 + SIZE
 
@@ -69,7 +69,7 @@ class Hearing(Pipe):
     def send(self, batch: Batch) -> None:
         now_ns = time.monotonic_ns()
         self.count += batch.count
-        for number, sent_ns in _HEARD.iter_unpack(batch.data):
+        for number, sent_ns in HEARD.iter_unpack(batch.data):
             if number >= len(self.seen):
                 self.seen += bytes(number + 1_000_000 - len(self.seen))
             self.doubled += self.seen[number]
@@ -96,7 +96,14 @@ class Hearing(Pipe):
 class Rig:
     """Two gateways as processes in a directory, and the two programs, in this process."""
 
-    def __init__(self, place: Path, is_durable: bool, ports: list[int], settings: str = "") -> None:
+    def __init__(
+        self,
+        place: Path,
+        is_durable: bool,
+        ports: list[int],
+        settings: str = "",
+        heard: Hearing | None = None,
+    ) -> None:
         self._place, self._file = place, place / "bench.yaml"
         place.mkdir(parents=True, exist_ok=True)
         keys = {
@@ -105,7 +112,7 @@ class Rig:
         }
         self._file.write_text(TOPOLOGY.format(*ports, **keys))
         self._processes = dict[str, subprocess.Popen[bytes]]()
-        self._hub, self.heard = Hub("program"), Hearing()
+        self._hub, self.heard = Hub("program"), heard or Hearing()
         self._into: BusLink = make_link(
             f"tcp://127.0.0.1:{ports[0]}", "dial", retry_min_s=0.01, retry_max_s=0.03
         )
@@ -139,6 +146,16 @@ class Rig:
         loop = asyncio.get_running_loop()
         self._into.open(self._hub, loop)
         self._out.open(self._out_hub, loop)
+
+    @property
+    def into(self) -> tuple[Pipe, ...]:
+        """The connections of the program that speaks to gateway a."""
+        return tuple(self._hub.pipes)
+
+    @property
+    def out(self) -> tuple[Pipe, ...]:
+        """The connections of the program that hears gateway b."""
+        return tuple(pipe for pipe in self._out_hub.pipes if pipe is not self.heard)
 
     async def is_joined(self) -> None:
         """Return when a message comes through."""

@@ -22,12 +22,13 @@ SIZES = Struct(">BH")  # of a frame: tokens, data bytes
 class Admission:
     """The rules by which one side admits; `origin` is in our own envelopes, `is_new(key)` remembers a key.
 
-    `is_new_spent(key)` remembers the key of a frame without hops left, which must not replace a frame with
-    hops. `opaque`: messages that are no frames may come. `trunk`: a message that begins as an envelope must
-    have a right one. `announced` takes announcements of gateways, and returns why one is rejected, or "".
+    `are_new(keys)` remembers several. `is_new_spent(key)` remembers the key of a frame without hops left,
+    which must not replace a frame with hops. `opaque`: messages that are no frames may come. `trunk`: a
+    message that begins as an envelope must have a right one. `announced` takes announcements of gateways, and
+    returns why one is rejected, or "".
     """
 
-    __slots__ = ("announced", "is_new", "is_new_spent", "opaque", "origin", "rules", "trunk")
+    __slots__ = ("announced", "are_new", "is_new", "is_new_spent", "opaque", "origin", "rules", "trunk")
 
     def __init__(
         self,
@@ -37,10 +38,12 @@ class Admission:
         opaque: bool = False,
         trunk: bool = False,
         is_new_spent: Callable[[int], bool] | None = None,
+        are_new: Callable[[list[int]], list[bool]] | None = None,
         announced: Callable[[bytes], str] | None = None,
     ) -> None:
         self.origin, self.rules, self.is_new = origin, rules, is_new
         self.is_new_spent = is_new_spent or is_new
+        self.are_new = are_new or (lambda keys: list(map(is_new, keys)))
         self.opaque, self.trunk, self.announced = opaque, trunk, announced
 
 

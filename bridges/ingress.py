@@ -188,7 +188,7 @@ def _pass_run(data: bytes, run: Run, admission: Admission, made: _Stamped, stats
     if passes is not None:
         keys = list(compress(keys, passes))
         stats.reject("pattern", run.messages - len(keys))
-    new: list[int] = list(map(admission.is_new, keys))
+    new: list[int] = list(admission.are_new(keys))
     if not all(new):
         stats.reject("duplicate", new.count(False))
     if passes is not None:

@@ -127,6 +127,18 @@ class Source:
         self.young.append(key)
         return True
 
+    def add_all(self, keys: list[int]) -> list[bool]:
+        """Remember keys, in their order. Return for each whether it is new."""
+        known, cap = self._known, self._seen.cap
+        apart = set(keys)
+        if len(apart) < len(keys) or len(keys) > cap // 2 or not known.isdisjoint(apart):
+            return list(map(self.add, keys))
+        while len(known) + len(keys) > cap:
+            self._seen.make_room()
+        known |= apart
+        self.young += keys
+        return [True] * len(keys)
+
     def add_spent(self, key: int) -> bool:
         """Remember the key of a frame without hops left.
 
@@ -163,7 +175,7 @@ class Seen:
         self._sources = [self._rest]
         self._turned_s = float("-inf")
         self.hurried = 0
-        self.add, self.add_spent = self._rest.add, self._rest.add_spent
+        self.add, self.add_all, self.add_spent = self._rest.add, self._rest.add_all, self._rest.add_spent
 
     def __len__(self) -> int:
         return len(self._known)

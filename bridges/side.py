@@ -83,7 +83,9 @@ class Side(Hub):
         """Return the admission rules for messages from one source of keys, a pipe or None."""
         origin, opaque, trunk = self.bridge.origin, self.opaque, self.trunk
         announced = partial(self._announced, pipe) if trunk and self.bridge.announced is not None else None
-        return Admission(origin, self.inward, keys.add, opaque, trunk, keys.add_spent, announced)
+        return Admission(
+            origin, self.inward, keys.add, opaque, trunk, keys.add_spent, keys.add_all, announced
+        )
 
     def _announced(self, pipe: Pipe | None, message: bytes) -> str:
         """Take an announcement of a gateway, which is no message of the bus. Return why it is rejected."""

@@ -201,6 +201,21 @@ class ByGateway(Generic[T]):
         return self.values[gateway]
 
 
+@dataclass(frozen=True, slots=True)
+class Owned(Generic[T]):
+    """A value that each gateway may have of its own, whichever use its record: `every` has that of all.
+
+    In a file, a mapping from gateways to values stands for such a value.
+    """
+
+    every: T | None = None
+    own: Mapping[str, T] = field(default_factory=dict)
+
+    def of(self, gateway: str) -> T | None:
+        """Return the value of a gateway, None if it has none."""
+        return self.own.get(gateway, self.every)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """A record in a file. `where` is its place there. Fields that comparisons ignore are no keys of the file.

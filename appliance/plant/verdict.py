@@ -13,7 +13,10 @@ CLOCK_MS: Final = 2000
 """Clocks that differ by more are told."""
 LISTED: Final = 256
 """The most gateways in a status."""
-_UNKNOWN: Final = "not heard: no trunk or broker joins it with this gateway, and its page is not reached"
+_UNKNOWN: Final = (
+    "not heard: nothing comes from it by trunks and brokers, as from an older version, and no page of it is "
+    "within reach"
+)
 
 
 class Seen(NamedTuple):

@@ -1,5 +1,6 @@
 """The connections between the gateways of a plant: those to a bus or a broker can be cut, and mended."""
 
+import asyncio
 import contextlib
 import errno
 import socket
@@ -9,6 +10,7 @@ from typing import Any
 from weakref import WeakSet
 
 from bridges.simulate import SimulatedLoop
+from bridges.simulate.loop import Owner
 from bus.urls import HOSTED, split_url
 from topologies.model import Topology
 
@@ -51,8 +53,8 @@ class Connections:
             self._open.setdefault((name, _GATEWAY.get()), WeakSet()).add(sock)
 
 
-class PlantLoop(SimulatedLoop):
-    """A loop of several gateways, which knows who dials."""
+class PlantLoop(asyncio.SelectorEventLoop):
+    """A loop of several gateways, which knows who dials. Time passes by the clock."""
 
     def __init__(self, connections: Connections) -> None:
         super().__init__()
@@ -71,6 +73,26 @@ class PlantLoop(SimulatedLoop):
         self._connections.refuse(address)
         await super().sock_connect(sock, address)
         self._connections.add(sock, address)
+
+
+class VirtualLoop(PlantLoop, SimulatedLoop):
+    """Such a loop in virtual time."""
+
+    def __init__(self, connections: Connections) -> None:
+        SimulatedLoop.__init__(self)
+        self._connections = connections
+
+
+class RealLoop(PlantLoop, Owner):
+    """Such a loop in real time, on which simulated wires can be too."""
+
+    def __init__(self, connections: Connections) -> None:
+        Owner.__init__(self)
+        super().__init__(connections)
+
+    def close(self) -> None:
+        super().close()
+        self.close_sockets()
 
 
 def _listeners(topology: Topology) -> Iterator[tuple[int | str, str]]:

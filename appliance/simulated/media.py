@@ -1,9 +1,10 @@
 """The wires of a topology in memory, and the records of media whose links are on them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from appliance.simulated.wires import RealEnd, RealWire
 from bridges.media.can.medium import Can
 from bridges.media.medium import Medium
 from bridges.media.uart.medium import Uart
@@ -16,7 +17,8 @@ from topologies.resolved.bridges import ResolvedSide
 from topologies.resolved.resolve import Resolved
 from topologies.wiring.segments import Joint, Wiring
 
-End = CanPort | SerialEnd
+End = CanPort | SerialEnd | RealEnd
+MakeWire = Callable[[Medium, int], RealWire | None]
 _OF_DRIVERS = frozenset({"interface", "channel", "options", "node", "port", "baud", "exclusive"})
 
 
@@ -31,7 +33,7 @@ class Cable:
 
     device: str
     side: Side
-    wire: CanWire | SerialLine
+    wire: CanWire | SerialLine | RealWire
     ends: dict[tuple[str, str, int], End] = field(default_factory=dict)
 
     @property
@@ -41,14 +43,25 @@ class Cable:
     @property
     def ends_open(self) -> bool:
         """Whether there is room for one more end."""
-        return isinstance(self.wire, CanWire) or self.wire.shared or len(self.wire.ends) < 2
+        if isinstance(self.wire, SerialLine):
+            return self.wire.shared or len(self.wire.ends) < 2
+        return True
+
+
+def no_wire(medium: Medium, number: int) -> RealWire | None:
+    """Return None: all wires are simulated."""
+    return None
 
 
 class Cables:
-    """All wires of a topology. Raises `SimulationError` for a medium that is not simulated."""
+    """All wires of a topology. Raises `SimulationError` for a medium that is not simulated.
 
-    def __init__(self, wiring: Wiring, seed: int = 0) -> None:
+    `real(medium, number)` returns what stands in for a simulated wire, None where nothing does.
+    """
+
+    def __init__(self, wiring: Wiring, seed: int = 0, real: MakeWire = no_wire) -> None:
         self.all: dict[str, Cable] = {}
+        self._real = real
         for joint in wiring.joints:
             if joint.side.medium is not None:
                 self._join(joint, joint.side.medium, seed)
@@ -56,7 +69,7 @@ class Cables:
     def _join(self, joint: Joint, medium: Medium, seed: int) -> None:
         cable = self.all.get(joint.wire)
         if cable is None:
-            wire = _wire(medium, joint, seed + len(self.all))
+            wire = self._real(medium, len(self.all)) or _wire(medium, joint, seed + len(self.all))
             cable = self.all[joint.wire] = Cable(_device(medium), joint.side, wire)
         end = (joint.gateway, joint.bridge, joint.number)
         name = f"{joint.gateway}.{joint.bridge}.{joint.number}"
@@ -112,14 +125,16 @@ def _wire(medium: Medium, joint: Joint, seed: int) -> CanWire | SerialLine:
     )
 
 
-def _end(wire: CanWire | SerialLine, name: str, medium: Medium) -> End:
+def _end(wire: CanWire | SerialLine | RealWire, name: str, medium: Medium) -> End:
     if isinstance(wire, CanWire):
         return wire.port(name, isinstance(medium, Can) and medium.fd)
     return wire.end(name)
 
 
 def _record(medium: Medium, end: End) -> Medium:
-    """Return the record of a medium with the same settings, whose links are on a simulated wire."""
+    """Return the record of a medium with the same settings, whose links are on a wire of the plant."""
+    if isinstance(end, RealEnd):
+        return end.medium(medium)
     options = options_of(medium)
 
     def link(_: Medium, node: int | None = None, shed: Any = None, **more: Any) -> Any:

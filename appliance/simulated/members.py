@@ -39,6 +39,20 @@ class Member:
         self.heard.append(message)
         self._on_heard()
 
+    def take(self, tokens: tuple[int, ...], data: bytes | None) -> Message | None:
+        """Return and forget the first message whose tokens begin so, with these data if some are given."""
+        for message in self.heard:
+            if message.tokens[: len(tokens)] == tokens and data in (None, message.data):
+                self.heard.remove(message)
+                return message
+        return None
+
+    def take_all(self) -> list[Message]:
+        """Return and forget all messages."""
+        found = list(self.heard)
+        self.heard.clear()
+        return found
+
     def say(self, message: Message) -> None:
         """Send a message. Raises `SimulationError` if there is no room for it, and `FrameError` as `pack`."""
         raise NotImplementedError

@@ -2,24 +2,26 @@
 
 import asyncio
 import random
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, ClassVar, TypeVar
 
 from appliance.alarms.keeping import MemoryKeeper
 from appliance.compose import Appliance
-from appliance.simulated.connections import Connections, PlantLoop
+from appliance.simulated.connections import Connections, PlantLoop, VirtualLoop
 from appliance.simulated.listeners import Telling, told_by
 from appliance.simulated.media import Cable, Cables, End, options_of
 from appliance.simulated.members import HubMember, Member, Message, on_wire
-from bridges.simulate import SimulationError
+from bridges.simulate import CanWire, SerialLine, SimulationError
 from bus.wire.notation import pattern_of, text_of
 from topologies.loading.loader import load
 from topologies.model import Topology
 from topologies.model.status import StatusSpec
 from topologies.resolved.resolve import resolve
-from topologies.wiring.segments import wired
+from topologies.wiring.segments import Wiring, wired
 
-_START_S = 1.0  # for links and leases, before a test begins
+T = TypeVar("T")
 _NODES = 127  # Cyphal ids from here down are the test's
 
 
@@ -34,6 +36,9 @@ class SimulatedPlant:
     is not there.
     """
 
+    START_S: ClassVar = 1.0
+    """For links and leases, before a test begins."""
+
     def __init__(self, file: str | Path | Topology, seed: int = 0) -> None:
         topology = file if isinstance(file, Topology) else load(file)
         gateways = {
@@ -43,24 +48,41 @@ class SimulatedPlant:
         self.topology = replace(topology, gateways=gateways, devices={})
         self._state = random.getstate()
         self._wiring = wired(self.topology)
-        self._cables = Cables(self._wiring, seed)
+        self._cables = self._new_cables(self._wiring, seed)
         self._members: dict[str, Member] = {}
         self._heard = False
         self.gateways: dict[str, Appliance] = {}
         self.told: list[Telling] = []
         self._kept = {name: MemoryKeeper() for name in topology.gateways}
         self._connections = Connections(self.topology)
-        self.loop = PlantLoop(self._connections)
+        self.loop = self._new_loop(self._connections)
         random.seed(seed)
         try:
-            for name in self.topology.gateways:
-                self.restart(name)
-            for place in self.places:
-                self._enter(place)
-            self.wait(_START_S)
+            self._do(self._begin)
+            self.wait(self.START_S)
         except BaseException:
             self.close()
             raise
+
+    def _new_loop(self, connections: Connections) -> PlantLoop:
+        return VirtualLoop(connections)
+
+    def _new_cables(self, wiring: Wiring, seed: int) -> Cables:
+        return Cables(wiring, seed)
+
+    def _do(self, call: Callable[[], T]) -> T:
+        """Call a function where the loop runs, and return its result."""
+        return call()
+
+    def _let(self, work: Coroutine[Any, Any, T]) -> T:
+        """Have the loop do some work to its end, and return its result."""
+        return self.loop.run_until_complete(work)
+
+    def _begin(self) -> None:
+        for name in self.topology.gateways:
+            self._restart(name)
+        for place in self.places:
+            self._enter(place)
 
     @property
     def now_s(self) -> float:
@@ -82,19 +104,20 @@ class SimulatedPlant:
         async def passing() -> None:
             await asyncio.sleep(seconds)
 
-        self.loop.run_until_complete(passing())
+        self._let(passing())
 
     def send(self, place: str, pattern: str | int, data: bytes = b"") -> None:
         """Send a message, as a program on that bus or a device on that wire.
 
         Where devices speak a protocol on CAN, the pattern is the identifier; on a serial line it is "".
         """
-        self._member(place).say(Message(_tokens(pattern), data))
+        message = Message(_tokens(pattern), data)
+        self._do(lambda: self._member(place).say(message))
 
         async def going() -> None:
             await asyncio.sleep(0)
 
-        self.loop.run_until_complete(going())
+        self._let(going())
 
     def expect(
         self, place: str, pattern: str | int = "", data: bytes | None = None, within_s: float = 1.0
@@ -107,10 +130,8 @@ class SimulatedPlant:
         member, tokens = self._member(place), _tokens(pattern)
         end_s = self.now_s + within_s
         while True:
-            for message in member.heard:
-                if message.tokens[: len(tokens)] == tokens and data in (None, message.data):
-                    member.heard.remove(message)
-                    return message
+            if (message := self._do(lambda: member.take(tokens, data))) is not None:
+                return message
             if self.now_s >= end_s:
                 raise AssertionError(self._unmet(place, pattern, data, within_s))
             self._wait_for_any(end_s)
@@ -131,7 +152,7 @@ class SimulatedPlant:
                 await asyncio.sleep(min(0.001, end_s - self.now_s))
 
         self._heard = False
-        self.loop.run_until_complete(hearing())
+        self._let(hearing())
 
     def _unmet(self, place: str, pattern: str | int, data: bytes | None, within_s: float) -> str:
         heard = [_said(message) for message in list(self._member(place).heard)[-5:]]
@@ -151,9 +172,13 @@ class SimulatedPlant:
 
     def _end(self, gateway: str, resign: bool) -> None:
         self._known(gateway)
-        appliance = self.gateways.pop(gateway, None)
-        if appliance is None:
+        if gateway not in self.gateways:
             raise SimulationError(f"gateway {gateway} does not run: restart it first")
+        self._do(lambda: self._ended(gateway, resign))
+        self.wait(0)
+
+    def _ended(self, gateway: str, resign: bool) -> None:
+        appliance = self.gateways.pop(gateway)
         for name in self.topology.buses:
             if self.topology.buses[name].on == gateway and name in self._members:
                 self._members.pop(name).close()
@@ -164,13 +189,15 @@ class SimulatedPlant:
                 if part.candidacy is not None:
                     part.candidacy.close(resign=False)
         appliance.close()
-        self.wait(0)
 
     def restart(self, gateway: str) -> None:
         """Start a gateway that was failed or stopped. What it had to send is lost, as after a kill."""
         self._known(gateway)
         if gateway in self.gateways:
             raise SimulationError(f"gateway {gateway} runs already: fail or stop it first")
+        self._do(lambda: self._restart(gateway))
+
+    def _restart(self, gateway: str) -> None:
         for end in self._cables.ends(gateway):
             end.plug()
         appliance = Appliance(
@@ -190,17 +217,27 @@ class SimulatedPlant:
 
         `mend` undoes both. A cut connection ends at both sides at once, and new ones are refused.
         """
+        self._do(lambda: self._cut(place, of))
+
+    def _cut(self, place: str, of: str | None) -> None:
         if self._connects(place):
             self._connections.cut(place, self._of(of))
             return
         cable = self._cable(place)
+        self._of_end(cable, of)
         if of is None:
             cable.wire.stuck = True
         for end in self._ends(cable, of):
             end.unplug()
 
+    def _of_end(self, cable: Cable, of: str | None) -> None:
+        """Raise `SimulationError` if the end of one gateway cannot be cut."""
+
     def mend(self, place: str, of: str | None = None) -> None:
         """Mend what was cut, for all, or for one gateway."""
+        self._do(lambda: self._mend(place, of))
+
+    def _mend(self, place: str, of: str | None) -> None:
         if self._connects(place):
             self._connections.mend(place, self._of(of))
             return
@@ -244,20 +281,24 @@ class SimulatedPlant:
         member = self._members.get(place)
         if member is None:
             return []
-        found = list(member.heard)
-        member.heard.clear()
-        return found
+        return self._do(member.take_all)
 
     def close(self) -> None:
         """Stop everything. Idempotent."""
         if self.loop.is_closed():
             return
+        self._close()
+        self.wait(0.01)
+        self._end_loop()
+
+    def _close(self) -> None:
         for member in self._members.values():
             member.close()
         for appliance in self.gateways.values():
             appliance.close()
         self._members, self.gateways = {}, {}
-        self.wait(0.01)
+
+    def _end_loop(self) -> None:
         self.loop.close()
         random.setstate(self._state)
 
@@ -291,9 +332,13 @@ class SimulatedPlant:
         cable, taken = self._cable(place), {gateway.node for gateway in self.topology.gateways.values()}
         node = next(node for node in range(_NODES, -1, -1) if node not in taken)
         assert cable.side.medium is not None
-        options = options_of(cable.side.medium)
+        self._members[place] = self._at_wire(cable, options_of(cable.side.medium), node)
+
+    def _at_wire(self, cable: Cable, options: dict[str, Any], node: int) -> Member:
+        """Return a member on a wire, open. `node` is its Cyphal id, where it needs one."""
+        assert isinstance(cable.wire, CanWire | SerialLine)
         spoken = cable.side.speaks is not None
-        self._members[place] = on_wire(cable.wire, spoken, options, node, self._on_heard, self.loop)
+        return on_wire(cable.wire, spoken, options, node, self._on_heard, self.loop)
 
     def _on_heard(self) -> None:
         self._heard = True

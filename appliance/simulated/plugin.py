@@ -1,4 +1,4 @@
-"""The plugin of pytest: `plant(FILE)` is a plant in virtual time, which ends with the test.
+"""The plugin of pytest: `plant(FILE)` is a plant in virtual or real time, which ends with the test.
 
 A test names it: `pytest_plugins = ["appliance.simulated.plugin"]`. It is no entry point `pytest11`: for
 such a one pytest loads every module of the distribution by its own loader, in every run.
@@ -17,16 +17,17 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def plant(request: pytest.FixtureRequest) -> "Iterator[Callable[..., SimulatedPlant]]":
-    """Return a function: `plant(file, seed=0)` runs a topology in virtual time.
+    """Return a function: `plant(file, seed=0, real=False)` runs a topology, in virtual or `real` time.
 
     A relative path begins at the directory of the test's file.
     """
     from appliance.simulated.plant import SimulatedPlant
+    from appliance.simulated.real import RealPlant
 
     with ExitStack() as stack:
 
-        def made(file: str | Path, seed: int = 0) -> "SimulatedPlant":
-            one = SimulatedPlant(request.path.parent / file, seed)
+        def made(file: str | Path, seed: int = 0, real: bool = False) -> "SimulatedPlant":
+            one = (RealPlant if real else SimulatedPlant)(request.path.parent / file, seed)
             stack.callback(one.close)
             return one
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from appliance.log.repeats import Repeats, message_of
 from appliance.telemetry.otlp import LOGS, line
-from appliance.telemetry.sender import Sender
+from appliance.telemetry.sender import Entry, Sender
 
 
 class ExportedLines(logging.Handler):
@@ -20,6 +20,9 @@ class ExportedLines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Offer a record, from any thread, after lines whose repetitions were held back long enough."""
         for held in self._repeats.due(self._clock()):
-            self._sender.offer(LOGS, line(held.last, f"{message_of(held.last)} (and {held.more} more)"))
+            self._send(held.last, f"{message_of(held.last)} (and {held.more} more)")
         if self._repeats.passes(record, self._clock()):
-            self._sender.offer(LOGS, line(record, message_of(record)))
+            self._send(record, message_of(record))
+
+    def _send(self, record: logging.LogRecord, text: str) -> None:
+        self._sender.offer(Entry(LOGS, line(record, text)))

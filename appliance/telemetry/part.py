@@ -18,7 +18,7 @@ from appliance.status.rows import LinkRow
 from appliance.telemetry.lines import ExportedLines
 from appliance.telemetry.otlp import TRACES, Span, Value
 from appliance.telemetry.sampling import sampled, span_id, trace_id
-from appliance.telemetry.sender import Sender
+from appliance.telemetry.sender import Entry, Sender
 from appliance.version import version
 from bridges.forms import EnvelopedBatch
 from bus.hub import Link, Pipe, arrived_ns
@@ -138,7 +138,7 @@ class TelemetryPart(DevicePart):
             if waits and now_ns - one.arrival.at_ns < _FOLLOW_NS:
                 rest.append(one)
             else:
-                self._sender.offer(TRACES, self._span(one).fields())
+                self._sender.offer(Entry(TRACES, self._span(one).fields()))
         self._followed = rest
         if rest and self._loop is not None:
             self._timer = self._loop.call_later(_LOOK_S, self._look)

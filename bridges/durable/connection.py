@@ -9,7 +9,9 @@ from bridges.durable.end import End
 from bridges.durable.house import House
 from bridges.durable.receiver import Mark, Memory, Taken, joined
 from bridges.durable.wire import (
+    BACKLOG,
     HEAD,
+    NO_JOURNAL,
     DurableError,
     EndName,
     Have,
@@ -83,6 +85,7 @@ class Connection:
         self._end: End | None = None
         self._far: Hello | None = None
         self._arrived = list[Taken]()
+        self._backlog_last = 0  # the last number of a backlog that came, and was not said to be taken
         self._has_said_hello = self._is_plain = self._is_closed = False
 
     def begin(self) -> None:
@@ -181,6 +184,7 @@ class Connection:
                 self._receive()
                 return self._fail(str(error))
         self._receive()
+        self._say_taken()
         return self._pass_on(plain)
 
     def _may_be_durable(self, batch: Batch) -> bool:
@@ -217,8 +221,9 @@ class Connection:
         elif isinstance(said, Have):
             self._note(said)
         elif self._place.takes:
-            now_ms = int(self._place.loop.time() * 1000)
-            self._arrived.append(self._place.memory.take(self._far.journal, said, now_ms))
+            self._arrived.append(self._place.memory.take(self._far.journal, said))
+            if said.lane & BACKLOG:
+                self._backlog_last = self._arrived[-1].marks[0].last
 
     def _meet(self, far: Hello) -> None:
         """Answer a hello: say what we have of its journal, and join the end that it is."""
@@ -246,13 +251,25 @@ class Connection:
 
     def _note(self, said: Have) -> None:
         end, house = self._end, self._place.house
-        if end is not None and house is not None and said.journal == house.journal_id:
+        if end is None or house is None:
+            return
+        if said.journal == house.journal_id:
             house.heard(end, said.ranges)
+        elif said.journal == NO_JOURNAL and said.ranges:
+            house.taken(end, said.ranges[-1][1])
+
+    def _say_taken(self) -> None:
+        """Say how much of a backlog is taken, before that is acknowledged: a sync is no work of the link."""
+        if self._backlog_last:
+            self.say([have(NO_JOURNAL, [(self._backlog_last, self._backlog_last)])])
+            self._backlog_last = 0
 
     def _receive(self) -> None:
         """Give the new messages of records to the bus, and acknowledge these once they are kept."""
         arrived, self._arrived = self._arrived, []
-        for taken in joined(arrived):
+        now_ms = int(self._place.loop.time() * 1000)
+        for one in joined(arrived):
+            taken = self._place.memory.passed(one, now_ms)
             self._origin.stats.reject("duplicate", taken.known)
             if taken.batch is not None:
                 self._publish(taken, taken.batch)

@@ -295,6 +295,12 @@ class House:
         self._news[end.gateway] = sender
         self._catch_up(end)
 
+    def taken(self, end: End, last: int) -> None:
+        """Note that an end has taken what it was sent of its backlog, up to a number."""
+        if end.sender is not None:
+            end.sender.taken(last, self._clock())
+            self._catch_up(end)
+
     def _catch_up(self, end: End) -> None:
         if self._backlog is not None:
             self._backlog.go_on(end)

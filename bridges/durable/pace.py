@@ -1,6 +1,6 @@
 """The pace of a backlog: how much of it goes out at once, and how long the pause is behind it. Pure.
 
-A chunk is sent, and the next one only when all of it is acknowledged and a pause is over, which is as much
+A chunk is sent, and the next one only when the end has taken all of it and a pause is over, which is as much
 longer than the chunk took as its share asks: so whatever the link carries, the backlog has its share of the
 time, and a new message waits for one chunk at most. Chunks grow and shrink until one takes `CHUNK_S`.
 """
@@ -26,7 +26,7 @@ class Pace:
         self.chunk_bytes = CHUNK_BYTES
 
     def wait_s(self, now_s: float) -> float | None:
-        """Return how long to wait before the next chunk; None if one is under way."""
+        """Return how long to wait before the next chunk; None if one is not taken yet."""
         return None if self._is_out else max(0.0, self._free_s - now_s)
 
     def begin(self, now_s: float) -> None:
@@ -34,7 +34,9 @@ class Pace:
         self._began_s, self._is_out = now_s, True
 
     def done(self, now_s: float) -> None:
-        """Note that the chunk is acknowledged."""
+        """Note that the chunk that was sent is taken. Idempotent."""
+        if not self._is_out:
+            return
         took_s, self._is_out = now_s - self._began_s, False
         self._free_s = now_s + took_s * (1 / self._share - 1)
         wanted = self.chunk_bytes

@@ -33,7 +33,7 @@ class Taken(NamedTuple):
     """The outcome of a record: its new messages, None for none, and how old they are in ms.
 
     `journal` numbered them first, by `numbers`. `marks` are to be remembered before they are acknowledged.
-    `known` messages had come before.
+    `known` messages had come before. `is_replayed`: a stand-in sent them at a takeover.
     """
 
     batch: Batch | None
@@ -42,6 +42,7 @@ class Taken(NamedTuple):
     numbers: Sequence[int]
     marks: tuple[Mark, ...]
     known: int
+    is_replayed: bool = False
 
     def identified(self, batch: Batch) -> list[tuple[Batch, Origin | None]]:
         """Divide a batch that leaves while this one passes through the bus. Return runs of messages, and who
@@ -83,6 +84,7 @@ def _goes_on(first: Taken, last: Taken, one: Taken) -> bool:
         one.batch is not None
         and last.batch is not None
         and one.journal == first.journal
+        and one.is_replayed == first.is_replayed
         and type(one.numbers) is type(last.numbers) is range
         and one.numbers[0] == last.numbers[-1] + 1
         and abs(one.age_ms - first.age_ms) <= AGES_MS
@@ -101,6 +103,7 @@ def _as_one(run: list[Taken]) -> Taken:
         range(run[0].numbers[0], run[-1].numbers[-1] + 1),
         _merged(mark for one in run for mark in one.marks),
         sum(one.known for one in run),
+        run[0].is_replayed,
     )
 
 
@@ -136,9 +139,8 @@ class Memory:
         for mark in marks:
             _add(self._settled, mark)
 
-    def take(self, sender: int, carried: Carried, now_ms: int = 0) -> Taken:
-        """Take a record of the journal `sender`, at a time of this process. Raises `DurableError` if it is
-        damaged."""
+    def take(self, sender: int, carried: Carried) -> Taken:
+        """Take a record of the journal `sender`. Raises `DurableError` if it is damaged."""
         record = _decoded(carried)
         journal, first = record.identity(sender)
         numbers = self._new(journal, first, record.count)
@@ -147,27 +149,29 @@ class Memory:
             marks.append(Mark(journal, first, first + record.count - 1))
         for mark in marks:
             _add(self._known, mark)
-        batch = _chosen(record, numbers, first)
-        if batch is not None:
-            batch, numbers = self._once(batch, numbers, journal, carried, now_ms)
-        if batch is not None and carried.age_ms > LATE_MS:
-            batch = rekeyed(batch, journal, numbers)
-        return Taken(batch, carried.age_ms, journal, numbers, tuple(marks), record.count - len(numbers))
+        return Taken(
+            _chosen(record, numbers, first),
+            carried.age_ms,
+            journal,
+            numbers,
+            tuple(marks),
+            record.count - len(numbers),
+            bool(carried.lane & REPLAYED),
+        )
 
-    def _once(
-        self, batch: Batch, numbers: Sequence[int], journal: int, carried: Carried, now_ms: int
-    ) -> tuple[Batch | None, Sequence[int]]:
-        """Return the messages that no stand-in and no dead holder has sent before, and their numbers."""
-        is_late, is_replayed = carried.age_ms > LATE_MS, bool(carried.lane & REPLAYED)
-        if not (is_late or is_replayed):
-            return batch, numbers
-        keys, time_ms = list(keys_of(batch)), now_ms - carried.age_ms
-        known = self._replays.take(keys, journal, time_ms, is_replayed, is_late)
-        if not known:
-            return batch, numbers
-        left = [body for body, was in zip(payloads(batch), known, strict=True) if not was]
-        numbers = [number for number, was in zip(numbers, known, strict=True) if not was]
-        return (from_payloads(left) if left else None), numbers
+    def passed(self, taken: Taken, now_ms: int) -> Taken:
+        """Return the outcome of records as it goes to the bus, at a time of this process: without what a
+        stand-in or a dead holder has sent before, and late messages with keys of their own."""
+        is_late = taken.age_ms > LATE_MS
+        if taken.batch is None or not (is_late or taken.is_replayed):
+            return taken
+        keys, time_ms = list(keys_of(taken.batch)), now_ms - taken.age_ms
+        known = self._replays.take(keys, taken.journal, time_ms, taken.is_replayed, is_late)
+        if known:
+            taken = _without(taken, taken.batch, known)
+        if taken.batch is None or not is_late:
+            return taken
+        return taken._replace(batch=rekeyed(taken.batch, taken.journal, taken.numbers))
 
     def _new(self, journal: int, first: int, count: int) -> Sequence[int]:
         if journal == self.own:
@@ -177,6 +181,15 @@ class Memory:
         if missing == [(first, last)]:
             return range(first, last + 1)
         return [number for start, stop in missing for number in range(start, stop + 1)]
+
+
+def _without(taken: Taken, batch: Batch, known: Sequence[bool]) -> Taken:
+    left = [body for body, was in zip(payloads(batch), known, strict=True) if not was]
+    numbers = [number for number, was in zip(taken.numbers, known, strict=True) if not was]
+    more = len(known) - len(left)
+    return taken._replace(
+        batch=from_payloads(left) if left else None, numbers=numbers, known=taken.known + more
+    )
 
 
 def _of(journals: dict[int, RangeSet], journal: int) -> RangeSet:

@@ -3,6 +3,7 @@
 Its journal is read by others: `Sender` says from where, and gets the records. Numbers are those of messages.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
@@ -13,6 +14,8 @@ from bus.journal.ranges import Range, RangeSet
 
 FOR_OTHERS: Final = "for others"
 """The reason of messages that were found in the journal, and are not for this end."""
+CHUNKS_MAX: Final = 4
+"""Chunks of a backlog that are taken and not acknowledged, at most: the end still writes them."""
 
 
 class Kept(NamedTuple):
@@ -73,7 +76,7 @@ class Sender:
         """End a connection: what was not acknowledged is sent again on the next one."""
         self.is_up = False
         self._given = self.acknowledged.copy()  # and what was sent on this connection
-        self._pace, self._chunk_last = Pace(self._share), 0
+        self._pace, self._chunks = Pace(self._share), deque[int]()  # the last numbers of those on the way
 
     def _gain(self, ranges: Iterable[Range]) -> int:
         gained = 0
@@ -86,10 +89,16 @@ class Sender:
     def heard(self, ranges: Iterable[Range], now_s: float) -> int:
         """Take an acknowledgement; return of how many messages."""
         gained = self._gain(ranges)
-        if self._chunk_last and self._chunk_last in self.acknowledged:
+        while self._chunks and self._chunks[0] in self.acknowledged:
+            self._chunks.popleft()
+        if not self._chunks:  # an older end says only this
             self._pace.done(now_s)
-            self._chunk_last = 0
         return gained
+
+    def taken(self, last: int, now_s: float) -> None:
+        """Note that an end has taken what it was sent of the backlog, up to a number."""
+        if self._chunks and last >= self._chunks[-1]:
+            self._pace.done(now_s)
 
     def committed(self, records: Iterable[Kept], now_ms: int, room_bytes: int) -> Iterator[bytes]:
         """Take new records; yield the messages that carry those of them that leave at once.
@@ -128,7 +137,7 @@ class Sender:
 
     def wait_s(self, now_s: float) -> float | None:
         """Return how long to wait before the backlog is read on; None if it is not before the next news."""
-        if not self.is_up or self.first_missing() >= self.following:
+        if not self.is_up or self.first_missing() >= self.following or len(self._chunks) >= CHUNKS_MAX:
             return None
         return self._pace.wait_s(now_s)
 
@@ -142,7 +151,7 @@ class Sender:
 
         Numbers in no record are not in the journal any more, or cannot be read: they are given up.
         """
-        messages, left, at = list[bytes](), dict[str, int](), self.first_missing()
+        messages, left, at, sent = list[bytes](), dict[str, int](), self.first_missing(), 0
         for kept in records:
             self._give_up(at, kept.first - 1)
             at = kept.last + 1
@@ -152,9 +161,10 @@ class Sender:
                 self._skip(kept.first, kept.last)
             elif not self._given.covers(kept.first, kept.last):
                 messages.append(self._give(BACKLOG, kept, now_ms))
-                self._chunk_last = kept.last
+                sent = kept.last
         self._give_up(at, until - 1)
         if messages:
+            self._chunks.append(sent)
             self._pace.begin(now_s)
         return Backlog(messages, left)
 

@@ -16,6 +16,8 @@ LIVE, BACKLOG, REPLAYED = 0, 1, 2
 """The lane of a record; `REPLAYED` is added to it for what a stand-in sent at a takeover."""
 SYNCS: Final = 1
 """The flag of a hello: this end acknowledges after its fdatasync."""
+NO_JOURNAL: Final = 0
+"""The journal of a `have` that acknowledges nothing: so much of a backlog is taken. Older ends ignore it."""
 RANGES_MAX: Final = 2048
 """Ranges of one `have`."""
 NAME_BYTES_MAX: Final = 255

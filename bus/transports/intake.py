@@ -242,6 +242,8 @@ class Turns:
 
         `is_pressed`: the socket has more than half of what it holds, also after that.
         """
+        if self._muting is not None and received:
+            self._muting.hear(received)
         size_bytes = sum([len(datagram) for datagram, _ in received])
         if not self._intake and not is_pressed:
             if size_bytes <= _LITTLE_BYTES:
@@ -253,8 +255,7 @@ class Turns:
             self._lose(lost)
         if self._muting is not None and (lost or is_pressed):
             most = self._intake.most() if is_pressed else None
-            has_several = len({sender for _, sender in received}) > 1
-            self._muting.judge(self._intake.take_losers(), most, has_several, self._intake.held_bytes)
+            self._muting.judge(self._intake.take_losers(), most, self._intake.held_bytes)
         return None if self._expected else self._turn()
 
     def _tell(self, batch: Batch | None) -> None:

@@ -1,7 +1,7 @@
 """The muting of senders at a socket: who says too much there is kept out, thinned, and heard whole again."""
 
 from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Final
 
 from bus.transports.inlet import Inlet
@@ -24,18 +24,25 @@ class Muting:
         self._loop, self._inlet = loop, inlet
         self._is_shut, self._level, self._left_bytes = False, 0, 0
         self._opened_s, self._others_s = -_AGAIN_S, -_OTHERS_S
+        self._last: Hashable = None
         self._relief: TimerHandle | None = None
 
-    def judge(
-        self, losers: Iterable[Hashable], most: Hashable | None, has_several: bool, held_bytes: int
-    ) -> None:
+    def hear(self, received: Sequence[tuple[bytes, Hashable]]) -> None:
+        """Note whether several senders are heard.
+
+        That must be known before a flood: once it has filled the buffer, hardly anybody else is heard.
+        """
+        before = self._last or received[0][1]
+        if any(sender != before for _, sender in received):
+            self._others_s = self._loop.time()
+        self._last = received[-1][1]
+
+    def judge(self, losers: Iterable[Hashable], most: Hashable | None, held_bytes: int) -> None:
         """Mute who must be: `losers` found no room; of `most` there is most while the buffer is pressed.
 
-        `has_several`: more than one sender has just been heard. `held_bytes` wait.
+        `held_bytes` wait.
         """
         muted, now_s = list(losers), self._loop.time()
-        if has_several:
-            self._others_s = now_s
         if most is not None and now_s - self._others_s < _OTHERS_S:
             muted.append(most)
         if muted:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from bus.schema import Host, Path, Record
+from bus.schema import Host, Owned, Path, Record
 from bus.urls import TLS_SCHEMES, WEB_SCHEMES, split_url
 
 MESSAGE_BYTES = 1 << 20
@@ -37,6 +37,31 @@ def check_tls(url: str, tls: Tls | None, listens: bool) -> None:
         raise ValueError("listening with TLS needs tls: {cert_file: ...}")
     if tls and tls.key_file and not tls.cert_file:
         raise ValueError("key_file has no effect without cert_file")
+
+
+def check_tls_of_all(url: str, tls: Owned[Tls] | None, listens: bool) -> None:
+    """Raise ValueError as `check_tls` does, for what is said of all gateways that use an address.
+
+    Who listens is checked by `check_own_tls`, where each gateway has its own.
+    """
+    every = None if tls is None else tls.every
+    if tls is None or every is not None:
+        check_tls(url, every, listens)
+    for one in () if tls is None else tls.own.values():
+        check_tls(url, one, listens=False)
+
+
+def check_own_tls(url: str, tls: Owned[Tls] | None, gateway: str) -> None:
+    """Raise ValueError if a gateway that listens at an address has no certificate among those by gateway."""
+    if tls is None or not tls.own:
+        return
+    own = tls.of(gateway)
+    if own is None:
+        raise ValueError(f"tls has no value for {gateway}, which listens at {url}")
+    try:
+        check_tls(url, own, listens=True)
+    except ValueError as error:
+        raise ValueError(f"{error} for {gateway}") from None
 
 
 def check_keys(url: str, trunk: bool, keys: tuple[str, ...] | None) -> None:

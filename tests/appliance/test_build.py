@@ -16,6 +16,7 @@ from bus.schema import (
     Check,
     KindOf,
     Length,
+    Owned,
     Range,
     Record,
     Ref,
@@ -88,7 +89,7 @@ def value(key: str, annotation: Any) -> st.SearchStrategy[Any]:
         return st.one_of(*(value(key, one) for one in arguments if one is not type(None)))
     if origin is Literal:
         return st.sampled_from(arguments)
-    if origin is ByGateway:
+    if origin in (ByGateway, Owned):
         return value(key, arguments[0])
     if origin is tuple:
         low = next((m.low for m in markers if isinstance(m, Length)), 0)

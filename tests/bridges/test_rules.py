@@ -217,3 +217,22 @@ def test_a_late_turn_does_not_make_a_key_live_longer() -> None:
     assert not seen.add(7)
     seen.advance(110.0)
     assert seen.add(7)
+
+
+@given(st.lists(st.lists(st.integers(0, 40), max_size=12), max_size=12))
+def test_keys_that_come_together_are_judged_as_those_that_come_alone(batches: list[list[int]]) -> None:
+    alone, together = Seen().source(), Seen().source()
+    for keys in batches:
+        assert together.add_all(keys) == [alone.add(key) for key in keys]
+    assert together.young == alone.young
+
+
+@pytest.mark.parametrize("cap", [4, 10, 25])
+@given(st.lists(st.sets(st.integers(0, 200), max_size=12), max_size=20))
+def test_room_is_made_for_keys_that_come_together(cap: int, batches: list[set[int]]) -> None:
+    seen = Seen(cap=cap)
+    source, other = seen.source(), seen.source()
+    for number, keys in enumerate(batches):
+        (source, other)[number % 2].add_all(list(keys))
+        assert len(seen) == len(source) + len(other) <= cap
+        assert not any(map(source.add, list(keys)[-1:]))

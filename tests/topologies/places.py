@@ -7,6 +7,7 @@ from bus.schema import (
     ByGateway,
     Called,
     KindOf,
+    Owned,
     Record,
     alternatives,
     members,
@@ -45,7 +46,7 @@ def places(annotation: Any, before: str = "", behind: str = "") -> Iterator[Plac
             kind = kind_of.kinds.find(key) if kind_of else bare
             assert kind is not None
             yield from within(kind, before + (f"{{{key}: , " if key else "{"), "}" + behind, key)
-    elif origin is ByGateway:
+    elif origin in (ByGateway, Owned):
         yield from places(get_args(bare)[0], before, behind)
     elif origin is tuple:
         yield from places(get_args(bare)[0], f"{before}[", f"]{behind}")

@@ -110,11 +110,13 @@ def _sources(wiring: Wiring, joint: Joint, flow: Flow, pattern: Tokens) -> tuple
 def _at_bus(topology: Topology, node: str, starts: set[Tokens]) -> Iterator[Source]:
     """Yield the addresses of a bus whose peers may send what begins so."""
     kind, _, name = node.partition(" ")
-    for listen in topology.buses[name].listen if kind == "bus" and name in topology.buses else ():
+    bus = topology.buses.get(name) if kind == "bus" else None
+    on = "" if bus is None else bus.on
+    for listen in () if bus is None else bus.listen:
         peers = [peer for peer in listen.peers or () if _may_send(peer, starts)]
         if listen.peers is None or peers:
             whoever = listen.peers is None or any(peer.name is peer.address is None for peer in peers)
-            is_open = whoever and not keys_of(topology, listen) and _is_open(listen.url, listen.tls)
+            is_open = whoever and not keys_of(topology, listen) and _is_open(listen.url, listen.tls_of(on))
             listed = f" ({_some([peer.name or peer.address or 'all' for peer in peers])})" if peers else ""
             yield Source(f"{listen.url}{listed}", is_open)
 
@@ -131,8 +133,10 @@ def _at_side(topology: Topology, joint: Joint) -> Iterator[Source]:
         return
     brokers = brokers_of(topology, medium)
     for name in brokers:
-        for listen in topology.brokers[name].listen if name in topology.brokers else ():
-            yield Source(f"{listen.url} of broker {name}", _is_open(listen.url, listen.tls))
+        broker = topology.brokers.get(name)
+        for listen in () if broker is None else broker.listen:
+            tls = listen.tls_of(broker.on if broker else "")
+            yield Source(f"{listen.url} of broker {name}", _is_open(listen.url, tls))
     hosts = [] if brokers else [host for host in medium.lets_in() if not is_loopback(host)]
     signed = bool(keys_at(topology, joint.side, joint.trunk))
     opened = medium.listens and not signed and _is_open(medium.listens, medium.listens_tls)

@@ -9,6 +9,7 @@ from bus.wire.pattern import collisions, hexadecimal
 from topologies.checks.addresses import find_misplaced
 from topologies.checks.alarms import find_alarms
 from topologies.checks.budgets import find_overloads
+from topologies.checks.certificates import find_lacking
 from topologies.checks.confined import find_confined
 from topologies.checks.cycles import find_cycles
 from topologies.checks.durable import find_unkept
@@ -41,6 +42,7 @@ def check_wired(wiring: Wiring) -> list[Finding]:
         *find_cycles(wiring),
         *find_conflicts(wiring),
         *find_misplaced(wiring),
+        *find_lacking(wiring),
         *find_overloads(wiring),
         *find_confined(wiring),
         *_idle_gateways(topology),

@@ -58,7 +58,8 @@ def _of_buses(topology: Topology) -> Iterator[_Opening]:
     for bus in topology.buses.values():
         for listen in bus.listen:
             if not keys_of(topology, listen):
-                yield _opening(listen.url, listen.tls, listen.where, _secured(listen.url, listen.trunk))
+                advice = _secured(listen.url, listen.trunk)
+                yield _opening(listen.url, listen.tls_of(bus.on), listen.where, advice)
 
 
 def _of_sides(wiring: Wiring) -> Iterator[_Opening]:
@@ -78,7 +79,7 @@ def _of_services(topology: Topology) -> Iterator[_Opening]:
     for broker in topology.brokers.values():
         for address in broker.listen:
             advice = _FIREWALL if address.tls is None else _secured(address.url)
-            yield _opening(address.url, address.tls, address.where, advice)
+            yield _opening(address.url, address.tls_of(broker.on), address.where, advice)
     for device in topology.devices.values():
         for url, where, tls in device.listens():
             yield _opening(url, tls, where, _FIREWALL if tls is None else _secured(url))

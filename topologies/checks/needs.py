@@ -45,10 +45,10 @@ def _of_page(topology: Topology, gateway: str) -> Iterator[Placed]:
 def _of_buses(topology: Topology, gateway: str) -> Iterator[Placed]:
     for name, bus in running(topology.buses, gateway).items():
         for listen in bus.listen:
-            yield from ((listen.where, need) for need in listening_needs(listen.url, listen.tls))
+            yield from ((listen.where, need) for need in listening_needs(listen.url, listen.tls_of(gateway)))
             yield from ((listen.where, KeyFile(path)) for path in keys_of(topology, listen))
         for dial in dials_of(topology, name):
-            yield from ((dial.where, need) for need in dialling_needs(dial.url, dial.tls))
+            yield from ((dial.where, need) for need in dialling_needs(dial.url, dial.tls_of(gateway)))
             yield from ((dial.where, KeyFile(path)) for path in keys_of(topology, dial))
 
 
@@ -66,7 +66,7 @@ def _of_sides(wiring: Wiring, gateway: str) -> Iterator[Placed]:
             yield from ((side.where, KeyFile(path)) for path in keys_at(topology, side, joint.trunk))
         elif side.bus and topology.buses[side.bus].on != gateway:
             found = address_of(topology, side.bus, gateway, joint.trunk)
-            needs = dialling_needs(found[0], found[1].tls) if found else ()
+            needs = dialling_needs(found[0], found[1].tls_of(gateway)) if found else ()
             yield from ((side.where, need) for need in needs)
             keys = keys_of(topology, found[1]) if found else ()
             yield from ((side.where, KeyFile(path)) for path in keys)
@@ -78,12 +78,14 @@ def _of_brokers(wiring: Wiring, gateway: str) -> Iterator[Placed]:
     here = running(topology.brokers, gateway)
     for name, broker in here.items():
         for address in broker.listen:
-            yield from ((address.where, need) for need in listening_needs(address.url, address.tls))
+            yield from (
+                (address.where, need) for need in listening_needs(address.url, address.tls_of(gateway))
+            )
         for url in peer_urls(topology, name):
             yield from ((broker.where, need) for need in dialling_needs(url, ipv4=True))
     stands = any(len(group) > 1 and gateway in {one.gateway for one in group} for group in wiring.groups)
     if here or stands:
         yield from ((topology.where, KeyFile(path)) for path in topology.keys)
     places = zip(topology.brokers.values(), lease_places(topology), strict=True)
-    for broker, (url, tls) in places if stands else ():
-        yield from ((broker.where, need) for need in dialling_needs(url, tls, ipv4=True))
+    for broker, (url, address) in places if stands else ():
+        yield from ((broker.where, need) for need in dialling_needs(url, address.tls_of(gateway), ipv4=True))

@@ -17,6 +17,7 @@ from bus.schema import (
     Called,
     KindOf,
     Notation,
+    Owned,
     Record,
     Ref,
     Single,
@@ -104,6 +105,8 @@ class Reader:
         origin = get_origin(bare)
         if origin is ByGateway:
             return self._read_by_gateway(node, get_args(bare)[0], path)
+        if origin is Owned:
+            return self._read_owned(node, get_args(bare)[0], path)
         if origin in (Union, types.UnionType):
             return self._read_union(node, get_args(bare), path, markers)
         if origin is tuple:
@@ -129,6 +132,16 @@ class Reader:
         self._at = None
         self._findings += (_on(finding, gateways, values) for finding, gateways in found.items())
         return ByGateway(values if self._differs else dict.fromkeys(self._on, *values.values()))
+
+    def _read_owned(self, node: Node, annotation: Any, path: str) -> Owned[Any]:
+        """Read one value for all gateways, or one for each gateway that a mapping names."""
+        if not (isinstance(node, MappingNode) and is_choice(node, annotation, self._gateways)):
+            return Owned(self.read(node, annotation, path))
+        for key, text in wrong_keys(node, self._gateways, ()):
+            self._wrong(key, path, text)
+        entries = self._entries(node, path)
+        values = {name: self.read(child, annotation, _join(path, name)) for _, name, child in entries}
+        return Owned(None, Table(values))
 
     def _read_chosen(self, node: MappingNode, annotation: Any, path: str, gateway: str) -> Any:
         """Read the value for one gateway from a mapping of gateways to values."""

@@ -12,6 +12,7 @@ from bus.schema import (
     ListenUrl,
     Milliseconds,
     Origin,
+    Owned,
     Path,
     Record,
     Single,
@@ -23,7 +24,8 @@ from bus.transports.options import (
     check_last_values,
     check_limits,
     check_origins,
-    check_tls,
+    check_own_tls,
+    check_tls_of_all,
 )
 from bus.transports.peers import Peer, check_peers
 from bus.urls import BEACON, split_url
@@ -45,7 +47,10 @@ class Address(Record):
     message_bytes: Annotated[
         Bytes | None, "longest message accepted, without its envelope; the bus's by default"
     ] = None
-    tls: Annotated[Tls | None, "certificates, for `tls+tcp://` and `wss://`"] = None
+    tls: Annotated[
+        Owned[Tls] | None,
+        "certificates, for `tls+tcp://` and `wss://`; by gateway also for those that dial here",
+    ] = None
     keys: OwnKeys = None
     age_ms: Annotated[
         Milliseconds | None,
@@ -62,6 +67,10 @@ class Address(Record):
         check_durable(self.url, self.trunk, self.durable)
         check_limits(self.url, self.queue_bytes, self.message_bytes)
         check_keys(self.url, self.trunk, self.keys)
+
+    def tls_of(self, gateway: str) -> Tls | None:
+        """Return the certificates with which a gateway listens here, or dials."""
+        return None if self.tls is None else self.tls.of(gateway)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +98,19 @@ class Listen(Address):
     def __post_init__(self) -> None:
         Address.__post_init__(self)  # `slots` makes the class anew, and `super()` would refer to the old one
         check_last_values(self.url, self.trunk, self.last_values)
-        check_tls(self.url, self.tls, listens=True)
+        check_tls_of_all(self.url, self.tls, listens=True)
         check_origins(self.url, self.origins)
-        check_peers(self.url, self.tls, self.peers or ())
+        if self.tls is None or self.tls.every is not None:
+            check_peers(self.url, None if self.tls is None else self.tls.every, self.peers or ())
+        self._check_durable()
+
+    def check_at(self, gateway: str) -> None:
+        """Raise ValueError if the gateway that listens here cannot do so with the certificates of its own."""
+        check_own_tls(self.url, self.tls, gateway)
+        if self.tls is not None and self.tls.own:
+            check_peers(self.url, self.tls.of(gateway), self.peers or ())
+
+    def _check_durable(self) -> None:
         if self.durable and any(peer.send is not None or peer.hear is not None for peer in self.peers or ()):
             raise ValueError("durable with send or hear of peers: give durable a pattern instead")
 
@@ -110,7 +129,7 @@ class Dial(Address):
         Address.__post_init__(self)
         if split_url(self.url).scheme == BEACON and not self.trunk:
             raise ValueError(f"{self.url} may be any machine, so rings can form: write trunk: true beside it")
-        check_tls(self.url, self.tls, listens=False)
+        check_tls_of_all(self.url, self.tls, listens=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +141,14 @@ class BrokerAddress(Record):
         BrokerListenUrl, "`tcp://HOST:PORT` or `tls+tcp://HOST:PORT`; HOST is an IPv4 address or a name"
     ]
     beacon: Annotated[bool, "announce it once a second on the LAN (docs/dbp.md)"] = False
-    tls: Annotated[Tls | None, "certificates, for `tls+tcp://`; gateways dial it with the same paths"] = None
+    tls: Annotated[
+        Owned[Tls] | None,
+        "certificates, for `tls+tcp://`; gateways dial it with the same paths, or each with its own",
+    ] = None
 
     def __post_init__(self) -> None:
-        check_tls(self.url, self.tls, listens=True)
+        check_tls_of_all(self.url, self.tls, listens=True)
+
+    def tls_of(self, gateway: str) -> Tls | None:
+        """Return the certificates with which a gateway listens here, or dials."""
+        return None if self.tls is None else self.tls.of(gateway)

@@ -17,6 +17,7 @@ from bus.transports.options import (
     MESSAGE_BYTES,
     QUEUE_BYTES,
     check_fit,
+    check_own_tls,
 )
 from topologies.model.addresses import Address, BrokerAddress, Dial, Listen
 
@@ -32,6 +33,10 @@ class BrokerSpec(BrokerSettings):
         Single(),
         "its addresses; bridges dial the first with TLS, if there is one; all others the first without",
     ]
+
+    def __post_init__(self) -> None:
+        for address in self.listen:
+            check_own_tls(address.url, address.tls, self.on)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +67,8 @@ class BusSpec(Record):
         links: tuple[Address | BusSpec, ...] = (self, *self.listen, *self.dial)
         for link in links:
             check_fit(*self.limits(link))
+        for listen in self.listen:
+            listen.check_at(self.on)
 
     def limits(self, link: "Address | BusSpec") -> tuple[int, int]:
         """Return `queue_bytes` and `message_bytes` of an address; those of the bus by default."""

@@ -202,12 +202,13 @@ class Bridges:
     def _dial(self, joint: Joint, bus: str, url: str, listen: Listen) -> BusAddress:
         """Return the address at which this gateway dials a bus of another."""
         ground, limits = self._ground, self._topology.buses[bus].limits(listen)
+        tls = listen.tls_of(joint.gateway)
         return BusAddress(
             joint.trunk,
             url,
             *limits,
-            listen.tls,
-            certificates(listen.tls),
+            tls,
+            certificates(tls),
             keys=stamped(keys_of(self._topology, listen)),
             age_s=ground.age_s(f"bridge {joint.bridge}", joint.trunk, listen.age_ms),
         )

@@ -36,13 +36,14 @@ class ResolvedBroker:
     @property
     def tls(self) -> dict[str, Tls]:
         """The TLS of each address that has some."""
-        return {listen.url: listen.tls for listen in self.spec.listen if listen.tls}
+        found = {listen.url: listen.tls_of(self.spec.on) for listen in self.spec.listen}
+        return {url: tls for url, tls in found.items() if tls}
 
 
 def resolved_broker(name: str, topology: Topology) -> ResolvedBroker:
     """Return the record of a broker."""
     spec = topology.brokers[name]
-    stamps = tuple((one.url, certificates(one.tls)) for one in spec.listen if one.tls)
+    stamps = tuple((one.url, certificates(one.tls_of(spec.on))) for one in spec.listen if one.tls)
     keys, peers = stamped(topology.keys), tuple(peer_urls(topology, name))
     return ResolvedBroker(name, topology.name, spec, peers, keys, stamps)
 
@@ -96,7 +97,8 @@ class Candidates:
         places = lease_places(topology)
         self._ground = ground
         self._brokers = tuple(url for url, _ in places)
-        self._tls = tuple((url, one) for url, one in places if one is not None)
+        own = [(url, address.tls_of(ground.gateway)) for url, address in places]
+        self._tls = tuple((url, one) for url, one in own if one is not None)
         self._keys = stamped(topology.keys)
         self._bounds = lease_bounds(topology)
         self._certificates = tuple(certificates(one) for _, one in self._tls)

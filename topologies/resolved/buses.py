@@ -138,13 +138,14 @@ class Buses:
         self, name: str, spec: BusSpec, address: Address, kept: Keeping | None, journal: Journaled | None
     ) -> BusAddress:
         """Return one of the bus's own addresses."""
+        tls = address.tls_of(spec.on)
         origins, peers = (address.origins, address.peers) if isinstance(address, Listen) else ((), None)
         return BusAddress(
             address.trunk,
             address.url,
             *spec.limits(address),
-            address.tls,
-            certificates(address.tls),
+            tls,
+            certificates(tls),
             origins,
             stamped(keys_of(self._ground.topology, address)),
             peers,

@@ -5,7 +5,6 @@ from typing import Any
 
 from bridges.durable.settings import Durable
 from bridges.media.medium import Medium
-from bus.transports.options import Tls
 from bus.urls import (
     HOSTED,
     URL_CHARACTERS_MAX,
@@ -17,7 +16,7 @@ from bus.urls import (
     split_url,
     with_host,
 )
-from topologies.model import BrokerSpec, BusSpec, Dial, Listen, Topology
+from topologies.model import BrokerAddress, BrokerSpec, BusSpec, Dial, Listen, Topology
 
 
 def machine(topology: Topology, gateway: str) -> str:
@@ -107,8 +106,8 @@ def broker_at(topology: Topology, text: str, gateway: str) -> str | None:
     return None
 
 
-def lease_places(topology: Topology) -> list[tuple[str, Tls | None]]:
-    """Return where bridges dial each broker for their leases, and their TLS, in the order of the file.
+def lease_places(topology: Topology) -> list[tuple[str, BrokerAddress]]:
+    """Return where bridges dial each broker for their leases, with that address, in the order of the file.
 
     That is its first address with TLS, else its first.
     """
@@ -116,7 +115,7 @@ def lease_places(topology: Topology) -> list[tuple[str, Tls | None]]:
         (next((one for one in spec.listen if one.tls), spec.listen[0]), spec.on)
         for spec in topology.brokers.values()
     ]
-    return [(_for_all(topology, listen.url, owner), listen.tls) for listen, owner in found]
+    return [(_for_all(topology, listen.url, owner), listen) for listen, owner in found]
 
 
 def peer_urls(topology: Topology, name: str) -> list[str]:

@@ -18,6 +18,7 @@ from bus.schema import (
     KindOf,
     Length,
     Notation,
+    Owned,
     Patterns,
     Range,
     Record,
@@ -96,7 +97,8 @@ Any value of a side may be given by gateway, as `bus: {gw-a: hall-a, gw-b: hall-
 has no other keys. Where a mapping is expected anyway, as for `can` or `shed`, it is one by gateway if it has
 a gateway for a key and none of the keys expected there: a gateway that is named like such a key cannot be
 used there. For `options` of CAN, whose keys are free, it is one by gateway if all of its keys are gateways
-and all of its values mappings.
+and all of its values mappings. `tls` of an address of a bus or broker may be given by gateway too: for the
+gateway that listens, and each of those that dial it.
 """
 
 
@@ -209,6 +211,8 @@ def _bare_words(bare: Any) -> str:
         return " or ".join(f"`{choice}`" for choice in get_args(bare))
     if origin is ByGateway:
         return _words(get_args(bare)[0])
+    if origin is Owned:
+        return f"{_words(get_args(bare)[0])}, also by gateway"
     if origin is tuple:
         return f"list of {_words(get_args(bare)[0])}"
     if origin is Mapping:

@@ -20,6 +20,7 @@ from bus.schema import (
     KindOf,
     Length,
     Notation,
+    Owned,
     Range,
     Record,
     Ref,
@@ -128,10 +129,18 @@ class _Definitions:
         if not place.by_gateway or get_origin(bare) is Mapping:
             return plain
         chosen = self._plain(bare, _Place(False, (*place.markers, *markers)))
+        return _any([plain, self._chosen(bare, chosen, 2)])
+
+    def _chosen(self, bare: Any, chosen: Json, least: int) -> Json:
+        """Return the schema of a mapping from gateways to values."""
         keys = {"pattern": _NAME, "not": {"enum": sorted(self._keys(bare))}}
-        return _any([plain, {
-            "type": "object", "minProperties": 2, "propertyNames": keys, "additionalProperties": chosen,
-        }])  # fmt: skip
+        return {
+            "type": "object", "minProperties": least, "propertyNames": keys, "additionalProperties": chosen,
+        }  # fmt: skip
+
+    def _owned(self, bare: Any) -> Json:
+        plain = self._plain(bare, _Place(False))
+        return _any([plain, self._chosen(bare, plain, 1)])
 
     def _keys(self, bare: Any) -> list[str]:
         """Return the keys of the record that may stand there, which are no gateways then."""
@@ -147,6 +156,8 @@ class _Definitions:
         origin = get_origin(bare)
         if isinstance(bare, type) and issubclass(bare, Record):
             return self._record_of(bare, place)
+        if origin is Owned:
+            return self._owned(get_args(bare)[0])
         if origin is tuple:
             return self._list(get_args(bare)[0], place)
         if origin is Mapping:

@@ -6,7 +6,8 @@ import subprocess
 from contextlib import suppress
 
 from appliance.alarms.notice import Notice
-from appliance.alarms.outlets.outlet import Deliver, Refused
+from appliance.alarms.outlets.outlet import Deliver
+from appliance.outbox import Refused
 from topologies.model.alarms import CommandSpec
 
 _INHERITED = ("HOME", "LANG", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER")

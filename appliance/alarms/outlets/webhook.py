@@ -3,7 +3,8 @@
 import json
 
 from appliance.alarms.notice import Notice
-from appliance.alarms.outlets.outlet import Deliver, Refused
+from appliance.alarms.outlets.outlet import Deliver
+from appliance.outbox import Refused
 from appliance.posting import LATER, post
 from bus.machine.files import read_text
 from bus.transports.secure import trusting

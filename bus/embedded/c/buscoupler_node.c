@@ -17,7 +17,16 @@ struct message {
     uint32_t crc;
     uint16_t size, tokens_end, data_end;
     uint8_t count;
+#if BCN_TMQ
+    uint8_t type;
+#endif
 };
+
+#if BCN_TMQ
+#define TYPE(m) ((m)->type)
+#else
+#define TYPE(m) BCN_PUB
+#endif
 
 #if BCN_UART || BCN_I2C || (BCN_CAN && BCN_RECEIVE)
 #ifdef __AVR__ /* a constant is in RAM there, unless it is PROGMEM */
@@ -60,7 +69,7 @@ static uint8_t byte_at(const struct message *m, uint16_t at)
     } else if (at >= m->tokens_end) {
         word = m->data[at - m->tokens_end];
     } else if (at < FRAME_MIN) {
-        const uint8_t head[4] = {BCN_PUB, m->count, (uint8_t)(m->size >> 8), (uint8_t)(m->size & 255u)};
+        const uint8_t head[4] = {TYPE(m), m->count, (uint8_t)(m->size >> 8), (uint8_t)(m->size & 255u)};
         word = head[at];
     } else {
         word = m->tokens[(at >> 2) - 1u] >> (8u * (3u - (at & 3u)));
@@ -77,6 +86,9 @@ static int frame(struct message *m, const uint32_t *tokens, uint8_t count, const
     m->tokens_end = (uint16_t)(FRAME_MIN + 4u * count);
     m->data_end = (uint16_t)(m->tokens_end + size);
     m->crc = 0u;
+#if BCN_TMQ
+    m->type = BCN_PUB;
+#endif
     return size > DATA_MAX ? BCN_TOO_LONG : BCN_OK;
 }
 
@@ -141,10 +153,13 @@ static int starts(const struct bcn_subscription *call, const uint8_t *tokens, ui
     return 1;
 }
 
+#if BCN_UART || BCN_CAN || BCN_TCP || BCN_I2C
 static int enveloped(const uint8_t *b, uint16_t size)
 {
     return size > ENVELOPE && b[0] == 0xE1u && b[2] > 0xEFu;
 }
+
+#endif
 
 /* The length of a frame that its header announces, 0 if there is none. */
 static uint16_t frame_size(const uint8_t *b, uint16_t size)
@@ -170,9 +185,24 @@ static uint16_t message_size(const uint8_t *b, uint16_t size)
 }
 #endif
 
+/* Call back for a whole frame. */
+static void pass_on(struct bcn_node *node, const uint8_t *b)
+{
+    const uint16_t size = number(b + 2);
+    const uint8_t count = b[1];
+    uint8_t i;
+    b += FRAME_MIN;
+    for (i = 0u; i < node->subscriptions; i++) {
+        const struct bcn_subscription *call = &node->calls[i];
+        if (starts(call, b, count) != 0) {
+            call->callback(call->context, b, count, b + (uint16_t)(4u * count), size);
+        }
+    }
+}
+
+#if BCN_UART || BCN_CAN || BCN_TCP || BCN_I2C
 static void deliver(struct bcn_node *node, const uint8_t *b, uint16_t size)
 {
-    uint8_t i, count;
     node->heard++;
     if (enveloped(b, size) != 0) {
         size = (uint16_t)(size - ENVELOPE);
@@ -185,16 +215,9 @@ static void deliver(struct bcn_node *node, const uint8_t *b, uint16_t size)
         node->rejected++;
         return;
     }
-    size = number(b + 2);
-    count = b[1];
-    b += FRAME_MIN;
-    for (i = 0u; i < node->subscriptions; i++) {
-        const struct bcn_subscription *call = &node->calls[i];
-        if (starts(call, b, count) != 0) {
-            call->callback(call->context, b, count, b + (uint16_t)(4u * count), size);
-        }
-    }
+    pass_on(node, b);
 }
+#endif
 #endif
 
 /* A queue of messages: two bytes of length, and the message */
@@ -213,7 +236,9 @@ static int push(struct bcn_queue *queue, const struct message *m)
     }
     return BCN_OK;
 }
+#endif
 
+#if BCN_RS485 || BCN_I2C || BCN_TMQ
 static void whole(struct message *m, const uint8_t *bytes, uint16_t size)
 {
     m->tokens_end = 0u;
@@ -222,6 +247,19 @@ static void whole(struct message *m, const uint8_t *bytes, uint16_t size)
     m->crc = 0u;
 }
 
+/* Remove the message that begins at `from`. */
+static void pull(struct bcn_queue *queue, uint16_t from)
+{
+    const uint16_t size = (uint16_t)(2u + number(queue->bytes + from));
+    uint16_t at;
+    queue->used = (uint16_t)(queue->used - size);
+    for (at = from; at < queue->used; at++) {
+        queue->bytes[at] = queue->bytes[at + size];
+    }
+}
+#endif
+
+#if BCN_RS485 || BCN_I2C
 /* The first message, of which the queue is not empty. */
 static void first(const struct bcn_queue *queue, struct message *m)
 {
@@ -230,12 +268,7 @@ static void first(const struct bcn_queue *queue, struct message *m)
 
 static void pop(struct bcn_queue *queue)
 {
-    const uint16_t size = (uint16_t)(2u + number(queue->bytes));
-    uint16_t at;
-    queue->used = (uint16_t)(queue->used - size);
-    for (at = 0u; at < queue->used; at++) {
-        queue->bytes[at] = queue->bytes[at + size];
-    }
+    pull(queue, 0u);
 }
 #endif
 
@@ -919,6 +952,896 @@ int bcn_tcp_feed(struct bcn_tcp *tcp, const uint8_t *bytes, uint16_t size)
     return tcp->lost != 0u ? BCN_LOST : BCN_OK;
 }
 #endif
+#endif
+
+/* The client of TMQ brokers */
+
+#if BCN_TMQ
+#define TMQ_MESSAGE 0x02u
+#define TMQ_ADD 0x05u
+#define TMQ_FORGET 0x0Du
+#define TMQ_HELLO 0x10u
+#define TMQ_REFUSED 0x30u
+#define TMQ_KIND 0x3Fu /* a greeting or a refusal, whatever the role bits beside it */
+#define TMQ_PUBLISH 0x45u
+#define TMQ_SUBSCRIBE 0x46u
+#define TMQ_DEAD 0x4Fu
+#define TMQ_REMOVE 0x08u
+#define TMQ_ANSWER 1u
+#define TMQ_ANSWERED 2u
+#define ADDRESS 8u
+#define PACKET 64u
+#define HELLO_MIN 8u
+#define LINKS ((uint8_t)BCN_TMQ_LINKS)
+#define PATTERNS ((uint8_t)BCN_TMQ_PATTERNS)
+#define NOTHING 0xFFu
+#define HEARTBEAT_MS 1000u
+#define SILENCE_MS 3000u
+#define CONNECT_MS 2000u
+#define VERDICT_MS 250u
+#define IDLE_MS 5000u
+#define TRIAL_MS 5000u
+#define REFRESH_MS 30000u
+#define PAUSE_MS_MAX 10000u
+#define PAUSE_S_MAX 32u
+
+enum state {
+    FREE,
+    DIALLING,
+    ASKING, /* it has not greeted */
+    GREETED
+};
+
+enum role {
+    BROKER,
+    TRIAL, /* a broker that is better than the one in use */
+    PEER,  /* a subscriber, to which messages go */
+    CALLER /* a publisher, or a broker of 2015 */
+};
+
+static int same_address(const uint8_t *a, const uint8_t *b)
+{
+    uint8_t i;
+    for (i = 0u; i < ADDRESS; i++) {
+        if (a[i] != b[i]) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static void set_address(uint8_t *to, const uint8_t *from)
+{
+    uint8_t i;
+    for (i = 0u; i < ADDRESS; i++) {
+        to[i] = from[i];
+    }
+}
+
+/* Links */
+
+/* The first link of a role, and of an address if there is one. */
+static uint8_t link_of(const struct bcn_tmq *tmq, enum role role, const uint8_t *address)
+{
+    uint8_t i;
+    for (i = 0u; i < LINKS; i++) {
+        const struct bcn_tmq_link *link = &tmq->links[i];
+        if (link->state != (uint8_t)FREE && link->role == (uint8_t)role
+            && (address == NULL || same_address(link->address, address) != 0)) {
+            return i;
+        }
+    }
+    return NOTHING;
+}
+
+static uint8_t links_in(const struct bcn_tmq *tmq, enum role role)
+{
+    uint8_t i, count = 0u;
+    for (i = 0u; i < LINKS; i++) {
+        if (tmq->links[i].state != (uint8_t)FREE && tmq->links[i].role == (uint8_t)role) {
+            count++;
+        }
+    }
+    return count;
+}
+
+static void let_go(struct bcn_tmq *tmq, uint8_t i)
+{
+    tmq->links[i].state = (uint8_t)FREE;
+    tmq->driver->close(tmq->context, i);
+}
+
+/* A free link. One is kept for a broker. */
+static uint8_t free_link(const struct bcn_tmq *tmq, enum role role)
+{
+    uint8_t i, found = NOTHING, spare = 0u;
+    for (i = 0u; i < LINKS; i++) {
+        if (tmq->links[i].state == (uint8_t)FREE) {
+            found = i;
+            spare++;
+        }
+    }
+    return role != BROKER && spare < 2u && link_of(tmq, BROKER, NULL) == NOTHING ? NOTHING : found;
+}
+
+static void begin_link(struct bcn_tmq *tmq, uint8_t i, enum role role, enum state state, uint32_t now_ms)
+{
+    struct bcn_tmq_link *link = &tmq->links[i];
+    link->role = (uint8_t)role;
+    link->state = (uint8_t)state;
+    link->heard_ms = link->said_ms = now_ms;
+    link->used = link->skip = link->silence_ms = 0u;
+    link->need = FRAME_MIN;
+    link->stalled = 0u;
+}
+
+/* Close the link of a role that was silent for longest; NOTHING if all have just been used. */
+static uint8_t make_room(struct bcn_tmq *tmq, enum role role, uint32_t now_ms)
+{
+    uint8_t i, found = NOTHING;
+    uint32_t longest = VERDICT_MS;
+    for (i = 0u; i < LINKS; i++) {
+        const struct bcn_tmq_link *link = &tmq->links[i];
+        const uint32_t last = role == CALLER ? link->heard_ms : link->said_ms;
+        if (link->state >= (uint8_t)ASKING && link->role == (uint8_t)role && link->stalled == 0u
+            && now_ms - last > longest) {
+            longest = now_ms - last;
+            found = i;
+        }
+    }
+    if (found != NOTHING) {
+        let_go(tmq, found);
+    }
+    return found;
+}
+
+/* Packets that go out */
+
+static void failed(struct bcn_tmq *tmq, uint8_t i, uint32_t now_ms);
+
+/* Write a packet. One of 2015 reads once: up to PACKET bytes, and what has been queued, go out by one call. */
+static void say(struct bcn_tmq *tmq, uint8_t i, const struct message *m, uint32_t now_ms)
+{
+    uint8_t packet[PACKET], n = 0u;
+    uint16_t at = 0u;
+    int result = 0;
+    if (m->tokens_end == 0u) {
+        result = tmq->driver->write(tmq->context, i, m->data, m->data_end);
+    }
+    while (m->tokens_end != 0u && at < m->data_end && result == 0) {
+        packet[n++] = byte_at(m, at++);
+        if (n == PACKET || at == m->data_end) {
+            result = tmq->driver->write(tmq->context, i, packet, n);
+            n = 0u;
+        }
+    }
+    tmq->links[i].said_ms = now_ms;
+    if (result != 0) {
+        let_go(tmq, i);
+        failed(tmq, i, now_ms);
+    }
+}
+
+/* Write a packet without a pattern, or the one of `pattern`. */
+static void tell(struct bcn_tmq *tmq, uint8_t i, uint8_t type, const struct bcn_tmq_pattern *pattern,
+                 const uint8_t *data, uint8_t size, uint32_t now_ms)
+{
+    struct message m;
+    (void)frame(&m, pattern != NULL ? pattern->tokens : NULL, pattern != NULL ? pattern->count : 0u, data, size);
+    m.type = type;
+    say(tmq, i, &m, now_ms);
+}
+
+static void greet(struct bcn_tmq *tmq, uint8_t i, uint8_t flags, uint32_t now_ms)
+{
+    const uint32_t n = tmq->number;
+    uint8_t data[HELLO_MIN + ADDRESS], at, shift = 32u;
+    data[0] = 1u;
+    data[1] = flags;
+    data[2] = (uint8_t)(SILENCE_MS >> 8);
+    data[3] = (uint8_t)(SILENCE_MS & 255u);
+    for (at = 0u; at < 4u; at++) {
+        shift = (uint8_t)(shift - 8u);
+        data[4u + at] = (uint8_t)(n >> shift & 255u);
+    }
+    set_address(data + HELLO_MIN, tmq->own);
+    tell(tmq, i, TMQ_HELLO, NULL, data, HELLO_MIN + ADDRESS, now_ms);
+}
+
+static uint8_t due_pattern(const struct bcn_tmq *tmq)
+{
+    uint8_t i;
+    for (i = 0u; i < PATTERNS; i++) {
+        if (tmq->patterns[i].type != 0u && tmq->patterns[i].due != 0u) {
+            return i;
+        }
+    }
+    return NOTHING;
+}
+
+/* Tell the broker of pattern `at`. What it is told of no more is forgotten here, too. */
+static void tell_pattern(struct bcn_tmq *tmq, uint8_t i, uint8_t at, uint32_t now_ms)
+{
+    struct bcn_tmq_pattern *pattern = &tmq->patterns[at];
+    const uint8_t type = pattern->type;
+    pattern->due = 0u;
+    if ((type & TMQ_REMOVE) != 0u) {
+        pattern->type = 0u;
+    }
+    tell(tmq, i, type, pattern, tmq->own, ADDRESS, now_ms);
+}
+
+static void all_due(struct bcn_tmq *tmq, uint32_t now_ms)
+{
+    uint8_t i;
+    for (i = 0u; i < PATTERNS; i++) {
+        tmq->patterns[i].due = 1u;
+    }
+    tmq->refresh_ms = now_ms;
+}
+
+/* Tell the broker what it must know: patterns, and who is gone. */
+static void tell_broker(struct bcn_tmq *tmq, uint32_t now_ms)
+{
+    const uint8_t link = link_of(tmq, BROKER, NULL);
+    uint8_t i = 0u, at = due_pattern(tmq);
+    while (link != NOTHING && tmq->links[link].state == (uint8_t)GREETED && at != NOTHING) {
+        tell_pattern(tmq, link, at, now_ms);
+        at = due_pattern(tmq);
+    }
+    while (link != NOTHING && tmq->links[link].state == (uint8_t)GREETED && i < tmq->subscriber_count) {
+        struct bcn_tmq_subscriber *one = &tmq->subscribers[i++];
+        if (one->gone != 0u) {
+            one->gone = 0u;
+            tell(tmq, link, TMQ_DEAD, NULL, one->address, ADDRESS, now_ms);
+        }
+    }
+}
+
+/* Brokers */
+
+static uint8_t dial(struct bcn_tmq *tmq, enum role role, const uint8_t *address, uint32_t now_ms)
+{
+    uint8_t i = free_link(tmq, role);
+    if (i == NOTHING && role == PEER && make_room(tmq, PEER, now_ms) != NOTHING) {
+        i = free_link(tmq, role);
+    }
+    if (i == NOTHING) {
+        return NOTHING;
+    }
+    begin_link(tmq, i, role, DIALLING, now_ms);
+    set_address(tmq->links[i].address, address);
+    if (tmq->driver->dial(tmq->context, i, address) != 0) {
+        tmq->links[i].state = (uint8_t)FREE;
+        failed(tmq, i, now_ms);
+    }
+    return i;
+}
+
+static void want_broker(struct bcn_tmq *tmq, uint32_t now_ms)
+{
+    if (tmq->at >= tmq->broker_count || link_of(tmq, BROKER, NULL) != NOTHING) {
+        return;
+    }
+    if (now_ms - tmq->broker_ms >= tmq->pause_ms && (tmq->each == 0u || due_pattern(tmq) != NOTHING)) {
+        (void)dial(tmq, BROKER, tmq->brokers + (uint16_t)(ADDRESS * tmq->at), now_ms);
+    }
+}
+
+/* Use the next broker; pause after the last one. */
+static void move(struct bcn_tmq *tmq, uint32_t now_ms)
+{
+    tmq->up = tmq->each = 0u;
+    all_due(tmq, now_ms);
+    tmq->at++;
+    if (tmq->at >= tmq->broker_count) {
+        const uint32_t pause_ms = 2u * (uint32_t)tmq->pause_ms + HEARTBEAT_MS;
+        tmq->at = 0u;
+        tmq->broker_ms = now_ms;
+        tmq->pause_ms = (uint16_t)(pause_ms < PAUSE_MS_MAX ? pause_ms : PAUSE_MS_MAX);
+    }
+}
+
+static void broker_is_up(struct bcn_tmq *tmq, uint8_t each)
+{
+    tmq->up = 1u;
+    tmq->each = each;
+    tmq->pause_ms = 0u;
+}
+
+/* A better broker answered: leave the other. */
+static void promote(struct bcn_tmq *tmq, uint8_t i, uint32_t now_ms)
+{
+    const uint8_t old = link_of(tmq, BROKER, NULL);
+    if (old != NOTHING) {
+        let_go(tmq, old);
+    }
+    tmq->links[i].role = (uint8_t)BROKER;
+    tmq->at = 0u;
+    all_due(tmq, now_ms);
+}
+
+/* Subscribers */
+
+/* The pattern that has the type and the tokens of `head`. */
+static uint8_t pattern_of(const struct bcn_tmq *tmq, uint8_t type, const struct message *head)
+{
+    uint8_t i;
+    for (i = 0u; i < PATTERNS; i++) {
+        const struct bcn_tmq_pattern *pattern = &tmq->patterns[i];
+        struct message own;
+        uint16_t at = FRAME_MIN;
+        if (pattern->type != type || byte_at(head, 1u) != pattern->count) {
+            continue;
+        }
+        (void)frame(&own, pattern->tokens, pattern->count, NULL, 0u);
+        while (at < own.data_end && byte_at(&own, at) == byte_at(head, at)) {
+            at++;
+        }
+        if (at == own.data_end) {
+            return i;
+        }
+    }
+    return NOTHING;
+}
+
+static void forget(struct bcn_tmq *tmq, uint8_t at)
+{
+    tmq->subscriber_count--;
+    tmq->subscribers[at] = tmq->subscribers[tmq->subscriber_count];
+}
+
+static void forget_pattern(struct bcn_tmq *tmq, uint8_t pattern)
+{
+    uint8_t at = tmq->subscriber_count;
+    while (at-- > 0u) {
+        if (tmq->subscribers[at].pattern == pattern) {
+            forget(tmq, at);
+        }
+    }
+}
+
+/* Take a subscriber in or out. One that a broker names is tried again at once. */
+static void name_one(struct bcn_tmq *tmq, uint8_t type, uint8_t pattern, const uint8_t *address)
+{
+    struct bcn_tmq_subscriber *one;
+    uint8_t at;
+    for (at = 0u; at < tmq->subscriber_count; at++) {
+        one = &tmq->subscribers[at];
+        if (one->pattern == pattern && same_address(one->address, address) != 0) {
+            if (type == TMQ_FORGET) {
+                forget(tmq, at);
+            } else {
+                one->named = 1u;
+                one->down_ms -= 1000u * PAUSE_S_MAX;
+            }
+            return;
+        }
+    }
+    if (type == TMQ_FORGET) {
+        return;
+    }
+    if (tmq->subscriber_count >= (uint8_t)BCN_TMQ_SUBSCRIBERS) {
+        tmq->full++;
+        return;
+    }
+    one = &tmq->subscribers[tmq->subscriber_count++];
+    set_address(one->address, address);
+    one->pattern = pattern;
+    one->down_ms = 0u;
+    one->pause_s = one->gone = 0u;
+    one->named = 1u;
+}
+
+/* Take a broker's list of subscribers; 0 if it makes no sense. */
+static int named(struct bcn_tmq *tmq, const uint8_t *packet, uint16_t size)
+{
+    const uint8_t *b = packet + (uint16_t)(FRAME_MIN + 4u * packet[1]), *end = packet + size, *a;
+    struct message head;
+    uint8_t pattern;
+    whole(&head, packet, size);
+    pattern = pattern_of(tmq, TMQ_PUBLISH, &head);
+    if (pattern == NOTHING || (number(packet + 2) % ADDRESS) != 0u) {
+        return 0;
+    }
+    for (a = b; a < end; a += ADDRESS) {
+        if (number(a) != 2u || number(a + 2) == 0u) {
+            return 0;
+        }
+    }
+    for (a = b; a < end; a += ADDRESS) {
+        name_one(tmq, packet[0], pattern, a);
+    }
+    return 1;
+}
+
+static int is_down(const struct bcn_tmq_subscriber *one, uint32_t now_ms)
+{
+    return one->pause_s != 0u && now_ms - one->down_ms < 1000u * one->pause_s;
+}
+
+/* A subscriber took no connection: tell the broker, and pause. Forget it if none names it for long. */
+static void lose(struct bcn_tmq *tmq, const uint8_t *address, uint32_t now_ms)
+{
+    uint8_t at = tmq->subscriber_count;
+    while (at-- > 0u) {
+        struct bcn_tmq_subscriber *one = &tmq->subscribers[at];
+        if (same_address(one->address, address) == 0) {
+            continue;
+        }
+        if (one->pause_s >= PAUSE_S_MAX && one->named == 0u) {
+            forget(tmq, at);
+            continue;
+        }
+        one->pause_s = (uint8_t)(one->pause_s == 0u ? 1u : 2u * one->pause_s);
+        if (one->pause_s > PAUSE_S_MAX) {
+            one->pause_s = PAUSE_S_MAX;
+        }
+        one->down_ms = now_ms;
+        one->gone = 1u;
+        one->named = 0u;
+    }
+}
+
+static void alive(struct bcn_tmq *tmq, const uint8_t *address)
+{
+    uint8_t at;
+    for (at = 0u; at < tmq->subscriber_count; at++) {
+        if (same_address(tmq->subscribers[at].address, address) != 0) {
+            tmq->subscribers[at].pause_s = 0u;
+        }
+    }
+}
+
+/* The queue: messages with the address before them */
+
+static int keep(struct bcn_tmq *tmq, const uint8_t *address, const struct message *m)
+{
+    struct bcn_queue *queue = &tmq->queue;
+    const uint16_t size = (uint16_t)(ADDRESS + m->data_end);
+    uint16_t at;
+    if (size + 2u > (uint16_t)(queue->capacity - queue->used)) {
+        return BCN_FULL;
+    }
+    queue->bytes[queue->used++] = (uint8_t)(size >> 8);
+    queue->bytes[queue->used++] = (uint8_t)(size & 255u);
+    set_address(queue->bytes + queue->used, address);
+    queue->used = (uint16_t)(queue->used + ADDRESS);
+    for (at = 0u; at < m->data_end; at++) {
+        queue->bytes[queue->used++] = byte_at(m, at);
+    }
+    return BCN_OK;
+}
+
+/* Return where the first message for an address is, or where the queue ends. */
+static uint16_t waiting(const struct bcn_tmq *tmq, const uint8_t *address)
+{
+    const struct bcn_queue *queue = &tmq->queue;
+    uint16_t at = 0u;
+    while (at < queue->used && same_address(queue->bytes + at + 2u, address) == 0) {
+        at = (uint16_t)(at + 2u + number(queue->bytes + at));
+    }
+    return at;
+}
+
+/* Send the message at a place of the queue. */
+static void send_queued(struct bcn_tmq *tmq, uint8_t i, uint16_t at, uint32_t now_ms)
+{
+    const uint8_t *b = tmq->queue.bytes + at;
+    struct message m;
+    whole(&m, b + 2u + ADDRESS, (uint16_t)(number(b) - ADDRESS));
+    say(tmq, i, &m, now_ms);
+    if (tmq->links[i].state != (uint8_t)FREE) { /* else all for this address are gone */
+        tmq->sent++;
+        pull(&tmq->queue, at);
+    }
+}
+
+/* Move on what waits: write it where there is room, else connect. The messages of an address keep their order. */
+static void pump(struct bcn_tmq *tmq, uint32_t now_ms)
+{
+    uint16_t at = 0u;
+    uint8_t i;
+    for (i = 0u; i < LINKS; i++) {
+        tmq->links[i].stalled = 0u;
+    }
+    while (at < tmq->queue.used) {
+        const uint8_t *b = tmq->queue.bytes + at;
+        const uint16_t next = (uint16_t)(at + 2u + number(b)), before = tmq->queue.used;
+        i = link_of(tmq, PEER, b + 2u);
+        if (i == NOTHING) {
+            (void)dial(tmq, PEER, b + 2u, now_ms);
+        } else if (tmq->links[i].state == (uint8_t)GREETED && tmq->links[i].stalled == 0u
+                   && tmq->driver->room(tmq->context, i) >= number(b) - ADDRESS) {
+            send_queued(tmq, i, at, now_ms);
+        } else {
+            tmq->links[i].stalled = 1u; /* it keeps its connection, and the order */
+        }
+        at = tmq->queue.used == before ? next : 0u;
+    }
+}
+
+/* The end of a connection */
+
+/* The link was let go because the other side did not answer. */
+static void failed(struct bcn_tmq *tmq, uint8_t i, uint32_t now_ms)
+{
+    struct bcn_tmq_link *link = &tmq->links[i];
+    link->state = (uint8_t)FREE;
+    if (link->role == (uint8_t)BROKER) {
+        move(tmq, now_ms);
+    } else if (link->role == (uint8_t)PEER) {
+        uint16_t at = waiting(tmq, link->address);
+        while (at < tmq->queue.used) {
+            pull(&tmq->queue, at);
+            tmq->unsent++;
+            at = waiting(tmq, link->address);
+        }
+        lose(tmq, link->address, now_ms);
+    } else {
+        /* nothing depends on it */
+    }
+}
+
+void bcn_tmq_closed(struct bcn_tmq *tmq, uint8_t link, uint32_t now_ms)
+{
+    struct bcn_tmq_link *l = &tmq->links[link];
+    const uint8_t state = l->state;
+    if (state == (uint8_t)FREE) {
+        return;
+    }
+    l->state = (uint8_t)FREE;
+    if (l->used != 0u || l->skip != 0u) {
+        tmq->lost++;
+    }
+    if (l->role <= (uint8_t)TRIAL && state == (uint8_t)ASKING) { /* one of 2015: one packet a connection */
+        if (l->role == (uint8_t)TRIAL) {
+            promote(tmq, link, now_ms);
+        }
+        broker_is_up(tmq, 1u);
+        want_broker(tmq, now_ms);
+    } else if (state == (uint8_t)DIALLING || l->role == (uint8_t)BROKER) {
+        failed(tmq, link, now_ms);
+    } else {
+        pump(tmq, now_ms);
+    }
+}
+
+int bcn_tmq_accepted(struct bcn_tmq *tmq, uint32_t now_ms)
+{
+    uint8_t i = NOTHING;
+    if (links_in(tmq, CALLER) + 2u < LINKS) {
+        i = free_link(tmq, CALLER);
+    }
+    if (i == NOTHING && make_room(tmq, CALLER, now_ms) != NOTHING) {
+        i = free_link(tmq, CALLER);
+    }
+    if (i == NOTHING) {
+        return BCN_FULL;
+    }
+    begin_link(tmq, i, CALLER, ASKING, now_ms);
+    return (int)i;
+}
+
+void bcn_tmq_connected(struct bcn_tmq *tmq, uint8_t link, uint32_t now_ms)
+{
+    struct bcn_tmq_link *l = &tmq->links[link];
+    if (l->state != (uint8_t)DIALLING) {
+        return;
+    }
+    l->state = (uint8_t)ASKING;
+    l->heard_ms = now_ms;
+    if (l->role == (uint8_t)PEER) {
+        const uint16_t at = waiting(tmq, l->address);
+        alive(tmq, l->address);
+        if (at < tmq->queue.used) {
+            send_queued(tmq, link, at, now_ms);
+        } else {
+            let_go(tmq, link);
+        }
+    } else if (l->role == (uint8_t)BROKER && tmq->each != 0u && due_pattern(tmq) != NOTHING) {
+        tell_pattern(tmq, link, due_pattern(tmq), now_ms);
+    } else {
+        greet(tmq, link, 0u, now_ms);
+    }
+}
+
+/* Packets that come in */
+
+static void greeted(struct bcn_tmq *tmq, uint8_t i, const uint8_t *data, uint16_t size, uint32_t now_ms)
+{
+    struct bcn_tmq_link *link = &tmq->links[i];
+    const uint8_t is_new = link->state != (uint8_t)GREETED ? 1u : 0u;
+    if (size < HELLO_MIN || data[0] == 0u) {
+        tmq->node.rejected++;
+        return;
+    }
+    link->state = (uint8_t)GREETED;
+    link->silence_ms = number(data + 2) != 0u ? number(data + 2) : 0xFFFFu;
+    if (is_new != 0u && link->role == (uint8_t)TRIAL) {
+        promote(tmq, i, now_ms);
+    }
+    if (is_new != 0u && link->role == (uint8_t)BROKER) {
+        broker_is_up(tmq, 0u);
+    }
+    if ((data[1] & TMQ_ANSWER) != 0u || (is_new != 0u && link->role == (uint8_t)PEER)) {
+        greet(tmq, i, (data[1] & TMQ_ANSWER) != 0u ? (uint8_t)TMQ_ANSWERED : 0u, now_ms);
+    }
+    tell_broker(tmq, now_ms);
+}
+
+static void refused(struct bcn_tmq *tmq, uint8_t i, const uint8_t *data, uint16_t size, uint32_t now_ms)
+{
+    tmq->refused++;
+    if (size == 0u || data[0] == 0u) { /* the whole connection */
+        let_go(tmq, i);
+        failed(tmq, i, now_ms);
+    }
+}
+
+static void take_packet(struct bcn_tmq *tmq, uint8_t i, const uint8_t *b, uint16_t size, uint32_t now_ms)
+{
+    const uint8_t *data = b + (uint16_t)(FRAME_MIN + 4u * b[1]);
+    const uint8_t kind = (uint8_t)(b[0] & TMQ_KIND);
+    tmq->node.heard++;
+    if (kind == TMQ_HELLO) {
+        greeted(tmq, i, data, number(b + 2), now_ms);
+    } else if (kind == TMQ_REFUSED && tmq->links[i].role <= (uint8_t)TRIAL) {
+        refused(tmq, i, data, number(b + 2), now_ms);
+    } else if (b[0] == TMQ_MESSAGE) {
+        pass_on(&tmq->node, b);
+    } else if ((b[0] != TMQ_ADD && b[0] != TMQ_FORGET) || named(tmq, b, size) == 0) {
+        tmq->node.rejected++;
+    } else {
+        /* it was a broker's list */
+    }
+}
+
+/* The buffer of a link has the bytes that it needs: a header, or a packet. */
+static void complete(struct bcn_tmq *tmq, uint8_t i, uint8_t *b, uint32_t now_ms)
+{
+    struct bcn_tmq_link *link = &tmq->links[i];
+    const uint16_t used = link->used, size = frame_size(b, used);
+    const uint8_t is_first = link->role == (uint8_t)CALLER && link->silence_ms == 0u ? 1u : 0u;
+    if (size == 0u) {
+        tmq->lost++;
+        link->used = 0u;
+        let_go(tmq, i);
+        failed(tmq, i, now_ms);
+    } else if (size != used && size <= tmq->capacity) {
+        link->need = size;
+    } else {
+        link->used = 0u;
+        link->need = FRAME_MIN;
+        link->skip = (uint16_t)(size - used);
+        if (link->skip != 0u) {
+            tmq->oversize++;
+        } else {
+            take_packet(tmq, i, b, size, now_ms);
+        }
+        if (is_first != 0u && link->state == (uint8_t)ASKING) {
+            link->silence_ms = 1u; /* a caller is greeted once, after its first packet */
+            greet(tmq, i, 0u, now_ms);
+        }
+    }
+}
+
+void bcn_tmq_feed(struct bcn_tmq *tmq, uint8_t link, const uint8_t *bytes, uint16_t size, uint32_t now_ms)
+{
+    struct bcn_tmq_link *l = &tmq->links[link];
+    uint8_t *b = tmq->buffer + (size_t)tmq->capacity * link;
+    uint16_t i;
+    for (i = 0u; i < size && l->state >= (uint8_t)ASKING; i++) {
+        l->heard_ms = now_ms;
+        if (l->skip != 0u) {
+            l->skip--;
+        } else if (l->used < tmq->capacity) {
+            b[l->used++] = bytes[i];
+            if (l->used == l->need) {
+                complete(tmq, link, b, now_ms);
+            }
+        } else {
+            l->state = (uint8_t)FREE; /* a buffer below what bcn_tmq_init asks for */
+        }
+    }
+    pump(tmq, now_ms);
+}
+
+/* Time */
+
+/* How long a link may be silent. */
+static uint32_t patience(const struct bcn_tmq_link *link)
+{
+    uint32_t most_ms = CONNECT_MS;
+    if (link->state == (uint8_t)GREETED) {
+        most_ms = link->silence_ms;
+    } else if (link->role == (uint8_t)CALLER) {
+        most_ms = IDLE_MS;
+    } else if (link->role == (uint8_t)PEER && link->state == (uint8_t)ASKING) {
+        most_ms = VERDICT_MS;
+    } else {
+        /* a connection that is being made, or a broker's answer */
+    }
+    return most_ms;
+}
+
+static void look_after(struct bcn_tmq *tmq, uint8_t i, uint32_t now_ms)
+{
+    struct bcn_tmq_link *link = &tmq->links[i];
+    if (link->state == (uint8_t)FREE) {
+        return;
+    }
+    if (now_ms - link->heard_ms > patience(link)) {
+        const int is_done = (link->role == (uint8_t)PEER && link->state >= (uint8_t)ASKING) ? 1 : 0;
+        let_go(tmq, i);
+        if (is_done == 0) {
+            failed(tmq, i, now_ms);
+        }
+    } else if (link->state == (uint8_t)GREETED && now_ms - link->said_ms >= HEARTBEAT_MS) {
+        greet(tmq, i, 0u, now_ms);
+    } else {
+        /* it is in order */
+    }
+}
+
+int bcn_tmq_tick(struct bcn_tmq *tmq, uint32_t now_ms)
+{
+    uint8_t i;
+    for (i = 0u; i < LINKS; i++) {
+        look_after(tmq, i, now_ms);
+    }
+    if (now_ms - tmq->refresh_ms >= REFRESH_MS) {
+        tmq->each = 0u; /* ask it again whether it takes many packets */
+        all_due(tmq, now_ms);
+    }
+    if (tmq->at != 0u && tmq->up != 0u && now_ms - tmq->trial_ms >= TRIAL_MS
+        && link_of(tmq, TRIAL, NULL) == NOTHING) {
+        tmq->trial_ms = now_ms;
+        (void)dial(tmq, TRIAL, tmq->brokers, now_ms);
+    }
+    want_broker(tmq, now_ms);
+    tell_broker(tmq, now_ms);
+    pump(tmq, now_ms);
+    return tmq->up != 0u ? BCN_OK : BCN_SILENT;
+}
+
+/* What a program calls */
+
+void bcn_tmq_init(struct bcn_tmq *tmq, const struct bcn_tmq_driver *driver, void *context, const uint8_t *brokers,
+                  uint8_t count, const uint8_t *own, uint32_t number_of_it, uint8_t *buffer, uint16_t capacity,
+                  uint8_t *queue, uint16_t queue_capacity)
+{
+    uint8_t i;
+    begin(&tmq->node);
+    tmq->driver = driver;
+    tmq->context = context;
+    tmq->brokers = brokers;
+    tmq->broker_count = count;
+    tmq->number = number_of_it;
+    tmq->buffer = buffer;
+    tmq->capacity = (uint16_t)(capacity / LINKS);
+    tmq->queue.bytes = queue;
+    tmq->queue.capacity = queue_capacity;
+    tmq->queue.used = 0u;
+    tmq->broker_ms = tmq->refresh_ms = tmq->trial_ms = 0u;
+    tmq->pause_ms = 0u;
+    tmq->sent = tmq->unsent = tmq->unheard = tmq->full = tmq->refused = tmq->oversize = tmq->lost = 0u;
+    tmq->at = tmq->up = tmq->each = tmq->subscriber_count = 0u;
+    set_address(tmq->own, own);
+    for (i = 0u; i < LINKS; i++) {
+        tmq->links[i].state = (uint8_t)FREE;
+    }
+    for (i = 0u; i < PATTERNS; i++) {
+        tmq->patterns[i].type = 0u;
+    }
+}
+
+static int enroll(struct bcn_tmq *tmq, uint8_t type, const uint32_t *tokens, uint8_t count)
+{
+    struct message head;
+    uint8_t i;
+    (void)frame(&head, tokens, count, NULL, 0u);
+    i = pattern_of(tmq, type, &head);
+    if (i == NOTHING) { /* it may still be taken back */
+        i = pattern_of(tmq, (uint8_t)(type | TMQ_REMOVE), &head);
+    }
+    if (i == NOTHING) {
+        i = 0u;
+        while (i < PATTERNS && tmq->patterns[i].type != 0u) {
+            i++;
+        }
+    }
+    if (i >= PATTERNS) {
+        return BCN_FULL;
+    }
+    tmq->patterns[i].tokens = tokens;
+    tmq->patterns[i].count = count;
+    tmq->patterns[i].type = type;
+    tmq->patterns[i].due = 1u;
+    return BCN_OK;
+}
+
+static uint8_t withdraw(struct bcn_tmq *tmq, uint8_t type, const uint32_t *tokens, uint8_t count)
+{
+    struct message head;
+    uint8_t i;
+    (void)frame(&head, tokens, count, NULL, 0u);
+    i = pattern_of(tmq, type, &head);
+    if (i != NOTHING) { /* what no broker knows, and one of 2015 does not understand, is not said */
+        tmq->patterns[i].type = tmq->up != 0u && tmq->each == 0u ? (uint8_t)(type | TMQ_REMOVE) : 0u;
+        tmq->patterns[i].due = 1u;
+    }
+    return i;
+}
+
+int bcn_tmq_subscribe(struct bcn_tmq *tmq, const uint32_t *tokens, uint8_t count, bcn_callback callback, void *context)
+{
+    if (tmq->node.subscriptions >= (uint8_t)BCN_SUBSCRIPTIONS
+        || enroll(tmq, TMQ_SUBSCRIBE, tokens, count) != BCN_OK) {
+        return BCN_FULL;
+    }
+    return bcn_subscribe(&tmq->node, tokens, count, callback, context);
+}
+
+int bcn_tmq_declare(struct bcn_tmq *tmq, const uint32_t *tokens, uint8_t count)
+{
+    return enroll(tmq, TMQ_PUBLISH, tokens, count);
+}
+
+void bcn_tmq_unsubscribe(struct bcn_tmq *tmq, const uint32_t *tokens, uint8_t count)
+{
+    const uint8_t found_at = withdraw(tmq, TMQ_SUBSCRIBE, tokens, count);
+    uint8_t i, left = 0u;
+    for (i = 0u; found_at != NOTHING && i < tmq->node.subscriptions; i++) {
+        const struct bcn_subscription *call = &tmq->node.calls[i];
+        uint8_t same_tokens = 0u;
+        while (call->count == count && same_tokens < count && call->tokens[same_tokens] == tokens[same_tokens]) {
+            same_tokens++;
+        }
+        if (call->count != count || same_tokens != count) {
+            tmq->node.calls[left++] = *call;
+        }
+    }
+    if (found_at != NOTHING) {
+        tmq->node.subscriptions = left;
+    }
+}
+
+void bcn_tmq_undeclare(struct bcn_tmq *tmq, const uint32_t *tokens, uint8_t count)
+{
+    const uint8_t found_at = withdraw(tmq, TMQ_PUBLISH, tokens, count);
+    if (found_at != NOTHING) {
+        forget_pattern(tmq, found_at);
+    }
+}
+
+int bcn_tmq_publish(struct bcn_tmq *tmq, const uint32_t *tokens, uint8_t count, const uint8_t *data, uint16_t size,
+                    uint32_t now_ms)
+{
+    struct message m;
+    uint8_t pattern, i, heard = 0u;
+    int result = BCN_OK;
+    if (frame(&m, tokens, count, data, size) != BCN_OK) {
+        return BCN_TOO_LONG;
+    }
+    m.type = TMQ_MESSAGE;
+    pattern = pattern_of(tmq, TMQ_PUBLISH, &m);
+    for (i = 0u; i < tmq->subscriber_count; i++) {
+        const struct bcn_tmq_subscriber *one = &tmq->subscribers[i];
+        if (one->pattern == pattern) {
+            const int taken = is_down(one, now_ms) ? BCN_UNSENT : keep(tmq, one->address, &m);
+            heard = 1u;
+            tmq->unsent = (uint16_t)(tmq->unsent + (taken != BCN_OK ? 1u : 0u));
+            result = taken != BCN_OK ? taken : result;
+        }
+    }
+    if (heard == 0u) {
+        tmq->unheard++;
+        return BCN_UNHEARD;
+    }
+    pump(tmq, now_ms);
+    return result;
+}
 #endif
 
 /* The mailbox */

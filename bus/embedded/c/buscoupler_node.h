@@ -27,6 +27,9 @@ extern "C" {
 #ifndef BCN_I2C
 #define BCN_I2C 1 /* needs BCN_RECEIVE */
 #endif
+#ifndef BCN_TMQ
+#define BCN_TMQ 1 /* needs BCN_RECEIVE */
+#endif
 #ifndef BCN_RECEIVE
 #define BCN_RECEIVE 1 /* 0: a node that only publishes */
 #endif
@@ -37,6 +40,16 @@ extern "C" {
 #define BCN_CAN_SLOTS 2 /* CAN nodes whose messages of several frames may interleave; at most 127 */
 #endif
 
+#ifndef BCN_TMQ_LINKS
+#define BCN_TMQ_LINKS 4 /* connections of a TMQ client, beside the port where it listens; 3 to 127 */
+#endif
+#ifndef BCN_TMQ_PATTERNS
+#define BCN_TMQ_PATTERNS 4 /* that it publishes and subscribes to; at most 127 */
+#endif
+#ifndef BCN_TMQ_SUBSCRIBERS
+#define BCN_TMQ_SUBSCRIBERS 4 /* of all that it publishes; at most 127 */
+#endif
+
 #if !BCN_UART || !BCN_RECEIVE
 #undef BCN_RS485
 #define BCN_RS485 0
@@ -44,6 +57,8 @@ extern "C" {
 #if !BCN_RECEIVE
 #undef BCN_I2C
 #define BCN_I2C 0
+#undef BCN_TMQ
+#define BCN_TMQ 0
 #endif
 
 #define BCN_PUB 1u
@@ -53,7 +68,10 @@ enum {
     BCN_TOO_LONG = -1, /* above 2048 bytes of data */
     BCN_FULL = -2,     /* no place left: for a subscription, or in the queue */
     BCN_UNSENT = -3,   /* the driver did not take it; the receiver will drop what it has of it */
-    BCN_LOST = -4      /* the stream lost its framing, or the peer speaks another wire: connect again */
+    BCN_LOST = -4,     /* the stream lost its framing, or the peer speaks another wire: connect again */
+    BCN_UNHEARD = -5,  /* TMQ: no subscriber is known */
+    BCN_SILENT = -6,   /* the other end is not heard */
+    BCN_VERSION = -7   /* the other end is heard, and speaks another version of the wire */
 };
 
 /* Take bytes for the line. Return 0, or not 0 if not all of them can be taken. */
@@ -226,6 +244,89 @@ int bcn_tcp_publish(struct bcn_tcp *tcp, const uint32_t *tokens, uint8_t count, 
 /* Take bytes of the stream; call back for each frame: BCN_OK, or BCN_LOST: connect again. */
 int bcn_tcp_feed(struct bcn_tcp *tcp, const uint8_t *bytes, uint16_t size);
 #endif
+#endif
+
+#if BCN_TMQ
+/* A client of TMQ brokers (docs/tmq.md), which has several connections and a port where it listens. An address
+ * is 8 bytes: 0, 2, the port (2 bytes), the IPv4 address. A connection is known by its number `link`, below
+ * BCN_TMQ_LINKS. The functions of the driver do not call the client. */
+struct bcn_tmq_driver {
+    /* Begin to connect, and tell bcn_tmq_connected or bcn_tmq_closed later. Return 0, or not 0 on failure. */
+    int (*dial)(void *context, uint8_t link, const uint8_t *address);
+    /* Return how many bytes `write` takes now. */
+    uint16_t (*room)(void *context, uint8_t link);
+    /* Take bytes. Return 0, or not 0 if not all of them can be taken: then `close` follows. */
+    int (*write)(void *context, uint8_t link, const uint8_t *bytes, uint16_t size);
+    /* Close behind what was written; bcn_tmq_closed is not to be told. */
+    void (*close)(void *context, uint8_t link);
+};
+
+struct bcn_tmq_link {
+    uint32_t heard_ms, said_ms; /* heard: or begun */
+    uint16_t used, need, skip, silence_ms;
+    uint8_t address[8];
+    uint8_t state, role, stalled;
+};
+
+struct bcn_tmq_pattern {
+    const uint32_t *tokens;
+    uint8_t count, type, due; /* type 0: free */
+};
+
+struct bcn_tmq_subscriber {
+    uint32_t down_ms;
+    uint8_t address[8];
+    uint8_t pattern, pause_s, named, gone; /* pause_s 0: it takes connections */
+};
+
+struct bcn_tmq {
+    struct bcn_node node;
+    const struct bcn_tmq_driver *driver;
+    void *context;
+    const uint8_t *brokers;
+    uint8_t *buffer;
+    uint32_t number, broker_ms, refresh_ms, trial_ms;
+    uint16_t capacity; /* of one connection */
+    uint16_t pause_ms;
+    uint16_t sent, unsent, unheard, full; /* copies of messages; subscribers beyond the bound */
+    uint16_t refused, oversize, lost;     /* by a broker; packets beyond the buffer; cut or illegal connections */
+    uint8_t own[8];
+    uint8_t broker_count, at, up, each, subscriber_count;
+    struct bcn_queue queue;
+    struct bcn_tmq_link links[BCN_TMQ_LINKS];
+    struct bcn_tmq_pattern patterns[BCN_TMQ_PATTERNS];
+    struct bcn_tmq_subscriber subscribers[BCN_TMQ_SUBSCRIBERS];
+};
+
+/* Begin. `brokers` are `count` addresses, best first, which outlive the client. `own` is the address where it
+ * listens; the IPv4 address 0 means that a broker of ours finds it out. `number` is drawn at random. The links
+ * share `buffer` in equal parts; each holds the longest packet that is received, at least 28 bytes. Each copy of
+ * a message that waits takes 10 bytes and its own in `queue`. */
+void bcn_tmq_init(struct bcn_tmq *tmq, const struct bcn_tmq_driver *driver, void *context, const uint8_t *brokers,
+                  uint8_t count, const uint8_t *own, uint32_t number, uint8_t *buffer, uint16_t capacity,
+                  uint8_t *queue, uint16_t queue_capacity);
+/* Subscribe, as bcn_subscribe does, and tell the broker at the next tick: BCN_OK or BCN_FULL. */
+int bcn_tmq_subscribe(struct bcn_tmq *tmq, const uint32_t *tokens, uint8_t count, bcn_callback callback, void *context);
+/* Ask for the subscribers of what is published under exactly these tokens (one or more), which outlive the client:
+ * BCN_OK or BCN_FULL. */
+int bcn_tmq_declare(struct bcn_tmq *tmq, const uint32_t *tokens, uint8_t count);
+/* Take a subscription, or a declaration, back. Not from within a callback. */
+void bcn_tmq_unsubscribe(struct bcn_tmq *tmq, const uint32_t *tokens, uint8_t count);
+void bcn_tmq_undeclare(struct bcn_tmq *tmq, const uint32_t *tokens, uint8_t count);
+/* Send a message to all subscribers: BCN_OK, BCN_TOO_LONG, BCN_UNHEARD (also before the broker has answered
+ * bcn_tmq_declare), BCN_FULL or BCN_UNSENT: one of them cannot have it. */
+int bcn_tmq_publish(struct bcn_tmq *tmq, const uint32_t *tokens, uint8_t count, const uint8_t *data, uint16_t size,
+                    uint32_t now_ms);
+/* Work on time: at least every 100 ms. BCN_OK, or BCN_SILENT while no broker answers. */
+int bcn_tmq_tick(struct bcn_tmq *tmq, uint32_t now_ms);
+/* Tell that a connection came to the port. Return its link, or BCN_FULL: close it. */
+int bcn_tmq_accepted(struct bcn_tmq *tmq, uint32_t now_ms);
+/* Tell that a dialled connection is there. */
+void bcn_tmq_connected(struct bcn_tmq *tmq, uint8_t link, uint32_t now_ms);
+/* Tell that a connection failed, or that the other side closed it. */
+void bcn_tmq_closed(struct bcn_tmq *tmq, uint8_t link, uint32_t now_ms);
+/* Take bytes of a connection; call back for each message. */
+void bcn_tmq_feed(struct bcn_tmq *tmq, uint8_t link, const uint8_t *bytes, uint16_t size, uint32_t now_ms);
 #endif
 
 #if BCN_I2C

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import pytest
+
 from appliance.simulated.plant import SimulatedPlant
 from appliance.status.snapshot import snapshot
 from bus.keys import new_key
@@ -35,8 +37,15 @@ brokers: {{main: {{on: c, listen: "tcp://127.0.0.1:{0}"}}}}
 buses:
   x: {{on: a, listen: [{{url: "tcp://127.0.0.1:{1}", trunk: true}}, "tcp://127.0.0.1:{2}"]}}
 bridges:
-  motor: {{on: [a, b], join: [{{bus: x}}, {{can: {{channel: can0}}}}]}}
+  motor: {{on: [a, b], join: [{{bus: x, trunk: true}}, {{can: {{channel: can0}}, trunk: true}}]}}
 """
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> str:
+    """Return the keys of a file."""
+    new_key(str(tmp_path / "plant.key"))
+    return f"keys: {tmp_path / 'plant.key'}\n"
 
 
 @contextmanager
@@ -56,8 +65,11 @@ def lines(plant: SimulatedPlant, gateway: str) -> list[str]:
     return [row["line"] for row in snapshot(plant.gateways[gateway].view())["plant"]["gateways"]]
 
 
-def test_announcements_cross_trunks_as_frames_do_until_one_is_cut_and_no_ledger_counts_them() -> None:
-    with running(CHAIN) as plant:
+@pytest.mark.parametrize("signed", [False, True])
+def test_announcements_cross_trunks_as_frames_do_until_one_is_cut_and_no_ledger_counts_them(
+    signed: bool, key: str
+) -> None:
+    with running(CHAIN, key if signed else "") as plant:
         assert [seen(plant, name) for name in "abc"] == [["answers"] * 3] * 3
         status = snapshot(plant.gateways["b"].view())
         assert {row["received"] + row["offered"] for hub in status["hubs"] for row in hub["links"]} == {0}
@@ -83,12 +95,8 @@ def test_gateways_that_share_a_broker_alone_hear_each_other_and_who_runs_it_hear
         assert seen(plant, "b") == ["silent", "answers", "answers"]
 
 
-def test_a_standby_that_dials_a_bus_of_another_gateway_hears_and_is_heard_with_keys_too(
-    tmp_path: Path,
-) -> None:
-    key = tmp_path / "plant.key"
-    new_key(str(key))
-    with running(REMOTE, f"keys: {key}\n") as plant:
+def test_a_standby_that_dials_a_trunk_of_another_gateway_hears_and_is_heard(key: str) -> None:
+    with running(REMOTE, key) as plant:
         assert [seen(plant, name) for name in "abc"] == [["answers"] * 3] * 3
         plant.cut("main")
         plant.wait(18)
@@ -103,4 +111,4 @@ def test_no_bus_is_joined_for_announcements() -> None:
     with running(apart) as plant:
         assert seen(plant, "b") == ["answers"] * 3
         assert seen(plant, "a") == ["answers", "answers", "unknown"]
-        assert lines(plant, "a")[2].startswith("not heard: no trunk or broker")
+        assert lines(plant, "a")[2].startswith("not heard: nothing comes from it")

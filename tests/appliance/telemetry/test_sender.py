@@ -4,9 +4,8 @@ import asyncio
 
 import pytest
 
-from appliance.telemetry import sender
 from appliance.telemetry.otlp import LOGS, TRACES
-from appliance.telemetry.sender import WAITING, Sender
+from appliance.telemetry.sender import WAITING, Entry, Sender
 from bus.hub import Hub
 from tests.appliance.telemetry.collector import collecting
 from tests.helpers.peers import until
@@ -14,7 +13,7 @@ from tests.helpers.ports import free_port
 
 
 def made(url: str) -> Sender:
-    found = Sender("t", url, None, {"service.name": "buscoupler"})
+    found = Sender("t", url, None, {"service.name": "buscoupler"}, pause_s=0.01)
     found.open(Hub(), None)
     return found
 
@@ -23,16 +22,12 @@ def made(url: str) -> Sender:
     ("answers", "reason"),
     [([], ""), ([503, 429], ""), ([400], "refused"), ([301], "refused"), ([500], "refused")],
 )
-def test_what_a_collector_answers_decides(
-    answers: list[int], reason: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sender, "_PAUSE_S", 0.01)
-
+def test_what_a_collector_answers_decides(answers: list[int], reason: str) -> None:
     async def run() -> None:
         with collecting() as collector:
             collector.answers = answers
             one = made(collector.url)
-            one.offer(LOGS, {"a": 1})
+            one.offer(Entry(LOGS, {"a": 1}))
             await until(lambda: not one.stats.queued)
             assert one.stats.dropped == ({reason: 1} if reason else {})
             assert one.stats.sent == len(collector.got) == (0 if reason else 1)
@@ -45,14 +40,14 @@ def test_what_a_collector_answers_decides(
 def test_of_what_waits_for_a_collector_that_is_gone_each_record_is_counted() -> None:
     async def run() -> None:
         one = made(f"http://127.0.0.1:{free_port()}")
-        one.offer(TRACES, {})
+        one.offer(Entry(TRACES, {}))
         await until(lambda: one.state == "waiting")
         for _ in range(WAITING + 9):
-            one.offer(TRACES, {})
+            one.offer(Entry(TRACES, {}))
         assert one.stats.dropped == {"queue full": 10}
         assert "refused" in one.fault
         one.close()
-        one.offer(TRACES, {})
+        one.offer(Entry(TRACES, {}))
         assert one.stats.dropped == {"queue full": 10, "closed": WAITING + 1}
         assert one.stats.offered == WAITING + 11
 

@@ -4,7 +4,7 @@ import pytest
 
 from bridges.durable.keys import keys_of
 from bridges.durable.receiver import AGES_MS, RANGES_MAX, Mark, Memory, joined
-from bridges.durable.wire import LIVE, Carried, DurableError
+from bridges.durable.wire import LIVE, REPLAYED, Carried, DurableError
 from bus.journal.record import encode
 from bus.lateness import LATE_MS
 from bus.wire.batch import Batch, from_payloads, payloads
@@ -57,8 +57,8 @@ def test_our_own_messages_are_not_taken_back() -> None:
 def test_late_messages_get_keys_of_their_own() -> None:
     memory = Memory(OWN, {})
     fresh, late = (
-        memory.take(THEIRS, record(1, BODIES)),
-        memory.take(THEIRS, record(5, BODIES, age_ms=LATE_MS + 1)),
+        memory.passed(memory.take(THEIRS, record(number, BODIES, age_ms=age_ms)), 0)
+        for number, age_ms in ((1, LATE_MS), (5, LATE_MS + 1))
     )
     assert fresh.batch is not None
     assert late.batch is not None
@@ -68,7 +68,8 @@ def test_late_messages_get_keys_of_their_own() -> None:
 
 
 def test_a_batch_that_passes_is_identified_also_if_some_of_it_is_gone() -> None:
-    taken = Memory(OWN, {}).take(THEIRS, record(5, BODIES, age_ms=LATE_MS + 1))
+    memory = Memory(OWN, {})
+    taken = memory.passed(memory.take(THEIRS, record(5, BODIES, age_ms=LATE_MS + 1)), 0)
     assert taken.batch is not None
     assert taken.identified(taken.batch) == [(taken.batch, (THEIRS, 5))]
     bodies, stranger = payloads(taken.batch), wrap(frame(20, 9), Envelope(8, 8))
@@ -128,6 +129,20 @@ def test_records_that_follow_each_other_are_given_as_one(then: Carried, is_one: 
     if is_one:
         assert found[0].marks == (Mark(THEIRS, then.since if then.since < 2 else 2, 12),)
         assert found[0].age_ms == then.age_ms
+
+
+def test_of_joined_records_a_stand_in_has_sent_some_before() -> None:
+    """They are known by their keys, wherever their records begin."""
+    memory, bodies = Memory(OWN, {}), [wrap(frame(20, seed), Envelope(9, seed)) for seed in range(8)]
+    replayed = record(1, bodies[2:6])._replace(lane=LIVE | REPLAYED)
+    memory.passed(memory.take(FIRST, replayed), 50_000)
+    late = [record(1, bodies[:4], age_ms=LATE_MS + 1), record(5, bodies[4:], age_ms=LATE_MS + 1)]
+    (one,) = joined([memory.take(THEIRS, some) for some in late])
+    taken = memory.passed(one, 50_000)
+    assert taken.batch is not None
+    assert [body[12:] for body in payloads(taken.batch)] == [body[12:] for body in (*bodies[:2], *bodies[6:])]
+    assert (list(taken.numbers), taken.known) == ([1, 2, 7, 8], 4)
+    assert taken.marks == (Mark(THEIRS, 1, 8),)
 
 
 def test_late_records_are_not_joined_with_others() -> None:

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from bridges.durable.pace import CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, Pace
-from bridges.durable.sender import FOR_OTHERS, Kept, Sender
+from bridges.durable.sender import CHUNKS_MAX, FOR_OTHERS, Kept, Sender
 from bridges.durable.wire import BACKLOG, LIVE, Carried, parse
 from bus.journal.ranges import RangeSet
 
@@ -125,6 +125,28 @@ def test_a_chunk_grows_on_a_fast_link_and_shrinks_on_a_slow_one() -> None:
             pace.begin(0.0)
             pace.done(took_s)
         assert pace.chunk_bytes == most
+
+
+def test_the_next_chunk_follows_what_is_taken_not_what_is_synced() -> None:
+    """An older end says only what it has. Few chunks are on the way to its disk."""
+    sender = fresh(following=100)
+    sender.begin([])
+    sender.read([kept(1, 9)], 10, 1000, 0.0)
+    assert sender.wait_s(0.0) is None
+    sender.taken(8, 0.01)
+    assert sender.wait_s(0.01) is None
+    sender.taken(9, 0.01)
+    assert sender.wait_s(0.01) == pytest.approx(0.01)
+    for first in range(10, 10 * CHUNKS_MAX, 10):
+        sender.read([kept(first, first + 9)], first + 10, 1000, 1.0)
+        sender.taken(first + 9, 1.01)
+    assert sender.wait_s(9.0) is None
+    sender.heard([(1, 9)], 9.0)
+    assert sender.wait_s(9.0) == 0.0
+    sender.read([kept(first + 10, first + 19)], first + 20, 1000, 9.0)
+    assert sender.wait_s(9.5) is None
+    sender.heard([(1, first + 19)], 9.5)
+    assert sender.wait_s(9.5) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("seed", range(20))

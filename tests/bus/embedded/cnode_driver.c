@@ -1,5 +1,6 @@
 /* Feeds damaged traffic to nodes with small buffers on the heap; built with sanitizers.
- * As a program: `cnode_driver COUNT SEED` makes COUNT inputs for each link of valid traffic.
+ * As a program: `cnode_driver COUNT SEED` makes COUNT inputs for each of the KINDS of links, of valid traffic, and
+ * prints for each kind how many frames came through.
  * With libFuzzer (-DBCN_FUZZER -fsanitize=fuzzer): one input for all links. */
 #include "buscoupler_node.h"
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #define CAPACITY 64
 #define TRAFFIC 2048
 #define BOX 64
+#define KINDS 5
 
 struct traffic {
     uint8_t bytes[TRAFFIC];
@@ -139,13 +141,84 @@ static void feed_box(const uint8_t *bytes, uint16_t size)
     free(memory);
 }
 
+static int dial(void *context, uint8_t link, const uint8_t *address)
+{
+    const uint8_t *input = context;
+    return link == 2 && input[0] == address[7];
+}
+
+static uint16_t room(void *context, uint8_t link)
+{
+    const uint8_t *input = context;
+    return input[1] & 1 ? 0xFFFFu : link;
+}
+
+static int say(void *context, uint8_t link, const uint8_t *bytes, uint16_t size)
+{
+    const uint8_t *input = context;
+    volatile uint8_t sum = 0;
+    for (uint16_t at = 0; at < size; at++) {
+        sum = (uint8_t)(sum + bytes[at]);
+    }
+    return input[2] == 7 && size > 20u + link;
+}
+
+static void shut(void *context, uint8_t link)
+{
+    (void)context;
+    (void)link;
+}
+
+/* The first 3 bytes say how the driver behaves; the others go to the broker's link and to others in turn. */
+static void feed_tmq(const uint8_t *bytes, uint16_t size)
+{
+    static const struct bcn_tmq_driver driver = {dial, room, say, shut};
+    static const uint8_t addresses[16] = {0, 2, 1, 2, 10, 0, 0, 1, 0, 2, 1, 2, 10, 0, 0, 2};
+    static const uint32_t tokens[2] = {1, 0x80000000u};
+    uint8_t *buffer, *queue, input[3] = {0, 1, 0}, link = 0;
+    struct bcn_tmq tmq;
+    uint32_t now = 0xFFFFFF00u;
+    uint16_t at = 0;
+    buffer = malloc(BCN_TMQ_LINKS * CAPACITY);
+    queue = malloc(2 * CAPACITY);
+    memcpy(input, bytes, size < 3u ? size : 3u);
+    bcn_tmq_init(&tmq, &driver, input, addresses, 2, addresses, 9, buffer, BCN_TMQ_LINKS * CAPACITY, queue,
+                 2 * CAPACITY);
+    bcn_tmq_subscribe(&tmq, tokens, 1, count, NULL);
+    bcn_tmq_declare(&tmq, tokens, 2);
+    while (at < size) {
+        const uint16_t part = (uint16_t)(size - at < 50 ? size - at : 50);
+        bcn_tmq_tick(&tmq, now);
+        for (uint8_t i = 0; i < BCN_TMQ_LINKS; i++) {
+            bcn_tmq_connected(&tmq, i, now);
+        }
+        bcn_tmq_feed(&tmq, link, bytes + at, part, now);
+        (void)bcn_tmq_publish(&tmq, tokens, 2, bytes + at, part, now);
+        at = (uint16_t)(at + part);
+        if (bytes[at - 1] % 5 == 0) {
+            bcn_tmq_closed(&tmq, bytes[at - 1] % BCN_TMQ_LINKS, now);
+        }
+        if (bytes[at - 1] % 4 == 1) {
+            const int accepted = bcn_tmq_accepted(&tmq, now);
+            link = (uint8_t)(accepted < 0 ? 0 : accepted);
+        }
+        now += bytes[at - 1] * 20u;
+    }
+    bcn_tmq_undeclare(&tmq, tokens, 2);
+    bcn_tmq_unsubscribe(&tmq, tokens, 1);
+    bcn_tmq_tick(&tmq, now);
+    free(buffer);
+    free(queue);
+}
+
+static void (*const feeds[KINDS])(const uint8_t *, uint16_t) = {feed_uart, feed_tcp, feed_can, feed_box, feed_tmq};
+
 #ifdef BCN_FUZZER
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    static void (*const feeds[4])(const uint8_t *, uint16_t) = {feed_uart, feed_tcp, feed_can, feed_box};
     if (size > 1 && size < 4096) {
-        feeds[bytes[0] & 3](bytes + 1, (uint16_t)(size - 1));
+        feeds[bytes[0] % KINDS](bytes + 1, (uint16_t)(size - 1));
     }
     return 0;
 }
@@ -181,6 +254,24 @@ static void segments(struct traffic *traffic)
     }
 }
 
+/* What a broker and publishers say: greetings, lists, messages. */
+static void packets(struct traffic *traffic)
+{
+    static const uint8_t types[6] = {0x02, 0x02, 0x05, 0x05, 0x0D, 0x10};
+    static const uint8_t tokens[8] = {0, 0, 0, 1, 0x80, 0, 0, 0};
+    uint8_t data[24] = {0, 2, 1, 2, 10, 0, 0, 3, 0, 2, 1, 2, 10, 0, 0, 4, 0, 2, 1, 2, 10, 0, 0, 5};
+    static const uint8_t hello[12] = {0x10, 0, 0, 8, 1, 1, 11, 184, 0, 0, 0, 7};
+    (void)collect(traffic, hello, sizeof hello);
+    for (uint32_t i = 0, frames = 1 + chance(6); i < frames; i++) {
+        const uint8_t size = (uint8_t)(8u * chance(4)), number = (uint8_t)(chance(6) ? 2 : chance(3));
+        const uint8_t head[4] = {types[chance(6)], number, 0, size};
+        data[7] = (uint8_t)chance(9);
+        (void)collect(traffic, head, 4);
+        (void)collect(traffic, tokens, (uint16_t)(4u * number));
+        (void)collect(traffic, data, size);
+    }
+}
+
 static void make(struct traffic *traffic, unsigned kind)
 {
     uint8_t data[80];
@@ -202,8 +293,10 @@ static void make(struct traffic *traffic, unsigned kind)
             (void)bcn_tcp_publish(&tcp, tokens, number, data, size);
         } else if (kind == 2) {
             (void)bcn_can_publish(&can, tokens, number, data, size);
-        } else {
+        } else if (kind == 3) {
             segments(traffic);
+        } else {
+            packets(traffic);
         }
     }
     damage(traffic);
@@ -211,11 +304,10 @@ static void make(struct traffic *traffic, unsigned kind)
 
 int main(int count_of_arguments, char **arguments)
 {
-    static void (*const feeds[4])(const uint8_t *, uint16_t) = {feed_uart, feed_tcp, feed_can, feed_box};
     static struct traffic traffic;
     const long inputs = count_of_arguments > 1 ? atol(arguments[1]) : 1000;
     random_state = count_of_arguments > 2 ? (uint32_t)atol(arguments[2]) | 1u : 1u;
-    for (unsigned kind = 0; kind < 4; kind++) {
+    for (unsigned kind = 0; kind < KINDS; kind++) {
         heard = 0;
         for (long i = 0; i < inputs; i++) {
             make(&traffic, kind);

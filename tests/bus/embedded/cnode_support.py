@@ -28,7 +28,7 @@ def build(directory: Path) -> Any:
     cffi = pytest.importorskip("cffi", reason="cffi is missing: pip install -e .[dev]")
     made, slots = directory / "node.so", f"-DBCN_CAN_SLOTS={SLOTS}"
     subprocess.run(
-        [compiler(), *STRICT, slots, "-shared", "-fPIC", "-O1", str(SOURCE), "-o", str(made)], check=True
+        [compiler(), *STRICT, slots, "-shared", "-fPIC", "-O0", str(SOURCE), "-o", str(made)], check=True
     )
     text = SOURCE.with_suffix(".h").read_text().replace("#include <stdint.h>", "")
     plain = subprocess.check_output([compiler(), "-E", "-P", slots, "-"], input=text, text=True)

@@ -87,7 +87,7 @@ def board(core: Core) -> Iterator[Emulated]:
 def _firmware(core: Core, directory: Path) -> Path:
     names, made = directory / "names.h", directory / "firmware.elf"
     names.write_text(header(["ping", "pong"]))
-    parts = [f"-DBCN_{name}=0" for name in ("CAN", "TCP", "I2C", "RS485")]
+    parts = [f"-DBCN_{name}=0" for name in ("CAN", "TCP", "I2C", "RS485", "TMQ")]
     sources = [str(FOLDER / "echo.c"), str(SOURCE)]
     command = [f"{core.prefix}-gcc", "-Os", "-include", str(names), f"-I{SOURCE.parent}", *parts, *sources]
     subprocess.run([*command, *core.flags, "-o", str(made)], check=True)

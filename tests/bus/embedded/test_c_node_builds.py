@@ -1,5 +1,6 @@
 """The node in C is built in every choice of its parts, as C and as C++, and by the tools of the boards."""
 
+import random
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,7 +10,8 @@ import pytest
 from bus.wire.pattern import token
 from tests.bus.embedded.cnode_support import SOURCE, STRICT, compiler
 
-MACROS = ("UART", "RS485", "CAN", "CAN_FD", "TCP", "I2C")
+MACROS = ("UART", "RS485", "CAN", "CAN_FD", "TCP", "I2C", "TMQ")
+INPUTS, KINDS = 1_000_000, 5
 CPLUSPLUS = ["-xc++", "-std=c++11", *STRICT[1:]]
 
 
@@ -32,7 +34,7 @@ def test_it_is_clean_in_cplusplus_whose_compiler_hashes_names(tmp_path: Path) ->
         subprocess.run(command, check=True)
 
 
-def test_damaged_traffic_passes_the_sanitizers(tmp_path: Path) -> None:
+def test_a_million_inputs_of_damaged_traffic_pass_the_sanitizers(tmp_path: Path) -> None:
     made, driver = tmp_path / "driver", Path(__file__).with_name("cnode_driver.c")
     flags = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{SOURCE.parent}"]
     built = subprocess.run(
@@ -41,6 +43,10 @@ def test_damaged_traffic_passes_the_sanitizers(tmp_path: Path) -> None:
     if "cannot find" in built.stderr:
         pytest.skip("gcc has no sanitizers here: install libasan")
     assert built.returncode == 0, built.stderr
-    heard = [int(count) for count in subprocess.check_output([made, "20000", "1"], text=True).split()]
-    assert len(heard) == 4
-    assert min(heard) > 2000
+    seed = random.randrange(1 << 31)
+    print(f"seed {seed}")
+    done = subprocess.run([made, str(INPUTS // KINDS), str(seed)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    heard = [int(count) for count in done.stdout.split()]
+    assert len(heard) == KINDS
+    assert min(heard) > INPUTS // KINDS // 20

@@ -1,6 +1,9 @@
+# ruff: noqa: SLF001 - the TMQ client in Python without sockets
 """One set of vectors: for the gateway, the node in Python, also shrunk for a board, and the node in C."""
 
 import json
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,17 +15,24 @@ from bridges.media.uart.codec import Decoder, encode
 from bus.embedded import buscoupler_node as node_module
 from bus.embedded import tokens
 from bus.embedded.buscoupler_node import bare
+from bus.embedded.buscoupler_tmq import Tmq
+from bus.tmq import wire
 from bus.wire.batch import payloads
 from bus.wire.frame import pack, unpack
 from bus.wire.pattern import token
 from tests.bus.embedded.cnode_support import CanBoard, TcpBoard, UartBoard, build
 from tests.bus.embedded.support import Line, small_node
+from tests.bus.embedded.tmq_cnode import Client
+from tests.helpers.ports import free_port
 
 VECTORS = json.loads(Path(tokens.__file__).with_name("vectors.json").read_text())
 FRAMES = [vector for vector in VECTORS if "names" in vector]
+SAID = [vector for vector in VECTORS if "says" in vector]
+HEARD = [vector for vector in VECTORS if "hears" in vector]
 VERDICTS = [vector for vector in VECTORS if "verdict" in vector]
 SMALL: Any = small_node(["uart"])
 Frame = tuple[tuple[int, ...], bytes]
+Clients = tuple[Client, Any]
 
 
 class Heard(NamedTuple):
@@ -122,3 +132,62 @@ def test_all_have_the_same_verdict(c: Any, vector: dict[str, Any]) -> None:
         found = in_python(module, line)
         assert (found.frames, bool(found.verdicts)) == (heard.frames, bool(heard.verdicts))
     assert len(heard.frames) == is_frame
+
+
+@pytest.fixture
+def clients(c: Any) -> Iterator[Clients]:
+    """A client of TMQ brokers in C, which a broker has greeted, and one in Python."""
+    made, python = Client(c, ("10.0.0.1", 9942)), Tmq([], "127.0.0.1", free_port())
+    made.tick()
+    made.connect(next(iter(made.dialled)))
+    made.feed(next(iter(made.dialled)), wire.pack_hello(wire.Hello(7, 3000)))
+    yield made, python
+    python.close()
+
+
+@pytest.mark.parametrize("vector", SAID, ids=lambda vector: str(vector["what"]))
+def test_all_say_the_same_to_brokers_and_subscribers(
+    clients: Clients, vector: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_c, python = clients
+    names, packet = tuple(map(token, vector["pattern"])), bytes.fromhex(vector["tmq"])
+    python.own = bytes.fromhex(vector["own"])
+    python.brokers, python.at, calls = [("", 0)], 0, list[bytes]()
+
+    def call(sock: socket.socket, *rest: Any) -> None:
+        sock.close()
+        calls.append(bytes(rest[-1]))
+
+    monkeypatch.setattr(python, "_call", call)
+    head = node_module.key(tuple(vector["pattern"]))
+    if vector["says"] == "message":
+        subscriber = wire.pack_address(("10.0.0.3", 9943))
+        in_c.declare(*names)
+        link = next(iter(in_c.dialled))
+        in_c.feed(link, pack(wire.ADD, names, subscriber))
+        in_c.publish(names, wire.data_of(packet))
+        said = in_c.connect(next(at for at, to in in_c.dialled.items() if to == subscriber))
+        python.subscribers, python.at = [(head, subscriber)], 1
+        python.send(pack(1, names, wire.data_of(packet)))
+    else:
+        link = next(iter(in_c.dialled))
+        in_c.said[link] = b""
+        assert getattr(in_c, vector["says"])(*names) == 0
+        in_c.tick()
+        said = in_c.said[link]
+        python.register(wire.SUBSCRIBE if vector["says"] == "subscribe" else wire.PUBLISH, head)
+        python._tell()
+    assert said == packet
+    assert calls == [packet]
+
+
+@pytest.mark.parametrize("vector", HEARD, ids=lambda vector: str(vector["what"]))
+def test_all_hear_the_same_of_a_broker(clients: Clients, vector: dict[str, Any]) -> None:
+    in_c, python = clients
+    names, packet = tuple(map(token, vector["pattern"])), bytes.fromhex(vector["tmq"])
+    in_c.declare(*names)
+    in_c.feed(next(iter(in_c.dialled)), packet)
+    python.register(wire.PUBLISH, node_module.key(tuple(vector["pattern"])))
+    python._take(packet)
+    found = {bytes.fromhex(address) for address in vector["hears"]}
+    assert in_c.subscribers() == {address for _, address in python.subscribers} == found

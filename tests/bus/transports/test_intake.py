@@ -197,6 +197,16 @@ def test_who_presses_the_socket_is_muted_where_others_speak_until_most_is_done(l
     assert inlet.levels == [0]
 
 
+@pytest.mark.parametrize("before", [0, 500], ids=["alone", "beside it"])
+def test_who_was_heard_before_a_flood_counts_as_one_who_loses_by_it(loop: Loop, before: int) -> None:
+    """Once the buffer is full, hardly anything of others is in it."""
+    inlet = Muting()
+    hall = Hall(loop, inlet)
+    hall.turns.hear(said(HONEST, 1) + said(FLOOD, before))
+    hall.turns.hear(said(FLOOD, 500), is_pressed=True)
+    assert inlet.muted == {FLOOD}
+
+
 def test_who_presses_again_and_again_is_thinned_and_heard_whole_again_later(loop: Loop) -> None:
     inlet = Muting()
     hall = Hall(loop, inlet)

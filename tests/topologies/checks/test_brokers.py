@@ -81,9 +81,9 @@ def secured(*more: str, bridge: str = "on: [a, b], join: [bus: p, uart: /dev/x]"
 
 def test_bridges_dial_the_address_with_tls_and_clients_the_one_without() -> None:
     both = loads(secured("'tcp://*:9942'"))
-    ((url, tls),) = lease_places(both)
+    ((url, address),) = lease_places(both)
     assert url == "tls+tcp://10.0.0.1:9945"
-    assert tls == Tls(ca_file="/ca.pem", cert_file="/c.pem", require_peer_cert=True)
+    assert address.tls_of("b") == Tls(ca_file="/ca.pem", cert_file="/c.pem", require_peer_cert=True)
     assert broker_url(both, both.brokers["main"]) == "tcp://10.0.0.1:9942"
     only = loads(secured())
     assert broker_url(only, only.brokers["main"]) is None

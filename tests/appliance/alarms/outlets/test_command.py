@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from appliance.alarms.outlets.command import delivery
-from appliance.alarms.outlets.outlet import Refused
+from appliance.outbox import Refused
 from tests.appliance.alarms.outlets.outlet_support import NOTICE
 from tests.helpers.peers import wait
 from topologies.model.alarms import CommandSpec

@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 
 from appliance.alarms.outlets.mail import delivery, message_of
-from appliance.alarms.outlets.outlet import Refused
+from appliance.outbox import Refused
 from tests.appliance.alarms.outlets.outlet_support import NOTICE
 from tests.helpers.ports import free_port
 from topologies.model.alarms import MailSpec

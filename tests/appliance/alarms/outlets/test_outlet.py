@@ -3,7 +3,8 @@
 import threading
 
 from appliance.alarms.notice import Notice
-from appliance.alarms.outlets.outlet import WAITING, Refused, ThreadOutlet
+from appliance.alarms.outlets.outlet import WAITING, ThreadOutlet
+from appliance.outbox import Refused
 from tests.appliance.alarms.outlets.outlet_support import NOTICE, opened
 from tests.helpers.peers import wait
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from appliance.alarms.outlets.outlet import Refused
 from appliance.alarms.outlets.webhook import delivery
+from appliance.outbox import Refused
 from tests.appliance.alarms.outlets.outlet_support import NOTICE, opened
 from tests.helpers.peers import wait
 from tests.helpers.ports import free_port
