@@ -23,6 +23,7 @@ from benchmarks.can_pairs import Bus
 from benchmarks.command import Command, run_as_command
 from bridges.items import FD, SWITCH
 from bridges.media.can.codec import frame_seconds
+from bridges.media.can.medium import GATHER_MS
 from bridges.media.can.socketcan import FD_BYTES, pack_frame
 from bus.machine.wake_hook import WakefulLoop
 from tests.rigs.can_packets import MARK, MARKED, install, roomy
@@ -78,7 +79,7 @@ class _Marked:
         return 0
 
 
-def serve(descriptors: list[int]) -> None:
+def serve(descriptors: list[int], gather_ms: float) -> None:
     """Be the gateway between two sockets, until it is killed."""
     from bridges.bridge import Bridge
     from bridges.media.can.medium import Can
@@ -90,7 +91,7 @@ def serve(descriptors: list[int]) -> None:
         loop, bridge = asyncio.get_running_loop(), Bridge("cost", 1)
         links: list[Any] = []
         for number in descriptors:
-            medium = Can(channel=number, fd=True, queue_bytes=1 << 22, age_ms=60_000)
+            medium = Can(channel=number, fd=True, queue_bytes=1 << 22, age_ms=60_000, gather_ms=gather_ms)
             links.append(medium.speaking(Raw(root=("car",), send=("all",))))
             links[-1].open(bridge.side(f"can{number}"), loop)
         await asyncio.Event().wait()
@@ -99,7 +100,7 @@ def serve(descriptors: list[int]) -> None:
         runner.run(run())
 
 
-def serve_python_can(descriptors: list[int]) -> None:
+def serve_python_can(descriptors: list[int], _: float) -> None:
     """Be python-can's `can_bridge` between two sockets, until it is killed."""
     import can.bridge
     from can.interfaces.socketcan import socketcan
@@ -113,7 +114,7 @@ def serve_python_can(descriptors: list[int]) -> None:
 
 
 _OPTIONS = {"interface": "socketcan", "channel": "pair"}
-SERVERS: dict[str, Callable[[list[int]], None]] = {"ours": serve, "can_bridge": serve_python_can}
+SERVERS: dict[str, Callable[[list[int], float], None]] = {"ours": serve, "can_bridge": serve_python_can}
 
 
 class Run(NamedTuple):
@@ -132,7 +133,7 @@ def _used_s(process: int) -> float:
 class Trial:
     """A gateway of one kind in its process, and the far ends of its two sockets."""
 
-    def __init__(self, server: str) -> None:
+    def __init__(self, server: str, gather_ms: float = GATHER_MS) -> None:
         pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)]
         for end in (one for pair in pairs for one in pair):
             roomy(end)
@@ -141,6 +142,7 @@ class Trial:
         self._echoes = server == "ours"
         numbers = [theirs.fileno() for _, theirs in pairs]
         words = ["-m", "benchmarks.can_cost", "--serve", server, "--descriptors", ",".join(map(str, numbers))]
+        words += ["--gather-ms", str(gather_ms)]
         self.process = subprocess.Popen([sys.executable, *words], pass_fds=numbers, stdout=subprocess.DEVNULL)
         for ours, theirs in pairs:
             theirs.close()
@@ -194,9 +196,9 @@ class Trial:
             end.close()
 
 
-def measure(server: str, load: Load, seconds: float) -> Run:
+def measure(server: str, load: Load, seconds: float, gather_ms: float) -> Run:
     """Return what a frame of a load costs a gateway."""
-    trial = Trial(server)
+    trial = Trial(server, gather_ms)
     try:
         trial.until_up(load.frame)
         trial.load(load, _WARM_S)
@@ -213,17 +215,19 @@ def main() -> int:
     parser.add_seconds(2.0)
     parser.add_repeat(3)
     parser.add_names("--loads", "loads", LOADS)
+    parser.add_argument("--gather-ms", type=float, default=GATHER_MS, help="of our links (%(default)s)")
     parser.add_hidden("--serve", choices=SERVERS)
     parser.add_hidden("--descriptors", default="")
     options = parser.parse_args()
     if options.serve:
-        SERVERS[options.serve]([int(number) for number in options.descriptors.split(",")])
+        SERVERS[options.serve]([int(number) for number in options.descriptors.split(",")], options.gather_ms)
         return 0
     os.set_blocking(sys.stdout.fileno(), True)
     whole = True
     for load in options.loads or LOADS:
         pairs = [
-            [measure(server, load, options.seconds) for server in SERVERS] for _ in range(options.repeat)
+            [measure(server, load, options.seconds, options.gather_ms) for server in SERVERS]
+            for _ in range(options.repeat)
         ]
         ours, theirs = (statistics.median(one.frame_us for one in each) for each in zip(*pairs, strict=True))
         ratio = statistics.median(there.frame_us / here.frame_us for here, there in pairs)

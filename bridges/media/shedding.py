@@ -5,7 +5,7 @@ Pure: time is an argument, in seconds. docs/policies.md explains the policies to
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from itertools import count, repeat
+from itertools import count, islice, repeat
 from math import inf
 from typing import Literal, NamedTuple, get_args
 
@@ -207,6 +207,18 @@ class ShedQueue:
             self._next_s = (self._next_s if now - self._next_s <= _LATE_S else now) + 1 / self.shed.rate
         return self._waiting.popitem(last=False)[1]
 
+    def next(self, now: float, most: int) -> list[bytes]:
+        """Return the next messages, up to `most`, which stay until `leave`; none if the queue has a rate."""
+        if self.shed.rate is not None:
+            return []
+        self.expire(now)
+        return [message for _, message in islice(self._waiting.values(), most)]
+
+    def leave(self, count: int) -> None:
+        """Take the next `count` messages, which `next` has returned, out."""
+        for _ in range(count):
+            self._waiting.popitem(last=False)
+
     def put_back(self, came: float, message: bytes) -> None:
         """Put a message that was taken but not sent back at the front of the queue."""
         if self.shed.rate is not None:
@@ -241,6 +253,14 @@ class ShedQueue:
         stats.sent += 1
         stats.sent_bytes += size
         return None
+
+    def settle_sent(self, sizes: Sequence[int]) -> None:
+        """Count messages of these sizes, in bytes, as sent."""
+        stats, size = self._stats, sum(sizes)
+        stats.queued -= len(sizes)
+        stats.queued_bytes -= size
+        stats.sent += len(sizes)
+        stats.sent_bytes += size
 
     def drain(self) -> list[bytes]:
         """Return all waiting messages, in order, settled as sent."""

@@ -19,6 +19,7 @@ from bus.embedded.shrink import joined, pieces, shrink, statements
 
 NODE = Path(__file__).with_name("buscoupler_node.py")
 TMQ = Path(__file__).with_name("buscoupler_tmq.py")
+ASKING = Path(__file__).with_name("buscoupler_asking.py")
 STORED = "node.txt"
 QUIET = "from micropython import kbd_intr"
 STOP = b"\x03" * 5
@@ -183,7 +184,7 @@ def _literals(text: str, most: int) -> Iterator[str]:
 
 def source() -> str:
     """Return all parts of the node."""
-    return joined(path.read_text() for path in (NODE, TMQ))
+    return joined(path.read_text() for path in (NODE, TMQ, ASKING))
 
 
 def open_port(path: str, baud: int = 115200) -> int:

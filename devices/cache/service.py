@@ -5,7 +5,7 @@ from asyncio import AbstractEventLoop, TimerHandle
 from collections import Counter
 from collections.abc import Mapping
 
-from bus.asking import Question, is_about_values, read
+from bus.asking import Question, TimeAnswer, TimeQuestion, is_about_values, read, tell_time
 from bus.lateness import late_ms
 from bus.report import Report
 from bus.values import LastValues
@@ -18,6 +18,11 @@ from devices.service import BusPort, Service
 _FULL = "questions full"
 _PAUSE_S = 0.01
 """The pause between two parts of an answer, in s: at most 6 MiB/s on each bus."""
+
+
+def now_us() -> int:
+    """Return the time, in microseconds since 1970."""
+    return time.time_ns() // 1000
 
 
 class _BusCache:
@@ -37,6 +42,8 @@ class _BusCache:
                 question = read(message)
                 if isinstance(question, Question):
                     self._ask(question)
+                elif isinstance(question, TimeQuestion):
+                    self._port.say([tell_time(TimeAnswer(question.nonce, now_us()))])
 
     def _ask(self, question: Question) -> None:
         if not self.answering.take(question):

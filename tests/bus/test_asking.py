@@ -6,7 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bus.asking import PATTERN, PATTERN_MAX, Answer, EndOfAnswer, Question, ask, end, read, say
+from bus.asking import (
+    PATTERN,
+    PATTERN_MAX,
+    Answer,
+    EndOfAnswer,
+    Question,
+    TimeAnswer,
+    TimeQuestion,
+    ask,
+    ask_time,
+    end,
+    read,
+    say,
+    tell_time,
+)
 from bus.errors import FrameError
 from bus.wire.frame import PUB, SUB, Frame, pack, unpack
 from bus.wire.pattern import Pattern
@@ -23,10 +37,11 @@ u32 = st.integers(0, 0xFFFFFFFF)
 
 def test_the_page_s_examples() -> None:
     fridge = Pattern("fridge")
-    question, answer, last = EXAMPLES
+    question, answer, last, *time = EXAMPLES
     assert question == ask(Question(7, fridge))
     assert answer == say(7, 1500, Frame(PUB, Pattern("fridge", "temp"), b"21.5"))
     assert last == end(EndOfAnswer(7, 1, 0))
+    assert time == [ask_time(8), tell_time(TimeAnswer(8, 1_764_273_600_250_000))]
 
 
 @given(u32, tokens, st.binary(max_size=40), u32)
@@ -34,6 +49,9 @@ def test_each_passes_unchanged(nonce: int, pattern: Pattern, data: bytes, age_ms
     assert read(ask(Question(nonce, pattern))) == Question(nonce, pattern)
     assert read(say(nonce, age_ms, Frame(PUB, pattern, data))) == Answer(nonce, age_ms, pattern, data)
     assert read(end(EndOfAnswer(nonce, age_ms, 3))) == EndOfAnswer(nonce, age_ms, 3)
+    at = TimeAnswer(nonce, age_ms * 999_999)
+    assert [read(ask_time(nonce)), read(tell_time(at))] == [TimeQuestion(nonce), at]
+    assert len(ask_time(nonce)) == len(tell_time(at))
 
 
 def test_what_is_none_of_them() -> None:
@@ -45,6 +63,8 @@ def test_what_is_none_of_them() -> None:
         pack(PUB, question.tokens, bytes(2044)), pack(PUB, question.tokens, bytes(1024)),
         pack(PUB, (*PATTERN, *Pattern("end"), 7, 8), bytes(8)),
         pack(PUB, (*PATTERN, *Pattern("other"), 7), bytes(8)),
+        pack(PUB, (*PATTERN, *Pattern("time"), 7), bytes(7)),
+        pack(PUB, (*PATTERN, *Pattern("now"), 7), bytes(4) + b"\xff" * 4),
         pack(PUB, (*PATTERN, *Pattern("end"), 7), b"1234567"), pack(PUB, (*PATTERN, *Pattern("value"), 7)),
     ]  # fmt: skip
     assert [read(message) for message in odd] == [None] * len(odd)

@@ -4,9 +4,10 @@
 `shared` has the state that these have in common. A `voice` turns messages into frames, and back:
 `transfers` that of TMQ, whose `codec` splits messages and joins them, and `subjects` has the
 patterns with subjects of their own, `spoken` that of a protocol.
-`socketcan` packs frames as the kernel does; `many` reads many at once, `inbox` each by itself. `state` tracks
-the controller's states. `restart` ends a bus-off. `source` watches what python-can reads from, `echo`
-takes out what we sent; `slcan` makes serial adapters fast, `socketcand` connects within bounds. `library`
-loads python-can, `listening` looks whether a controller acknowledges. `clock` has the times at which frames
-came. `strangers` tells what others say on a bus of TMQ.
+`socketcan` packs frames as the kernel does; `many` reads many at once, `inbox` each by itself, and `outbox`
+writes many. `flight` has the frames in the driver, and `window` bounds them. `state` tracks the controller's
+states. `restart` ends a bus-off. `source` watches what python-can reads from, `echo` takes out what we sent;
+`slcan` makes serial adapters fast, `socketcand` connects within bounds. `library` loads python-can,
+`listening` looks whether a controller acknowledges. `clock` has the times at which frames came. `strangers`
+tells what others say on a bus of TMQ.
 """

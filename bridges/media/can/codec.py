@@ -17,6 +17,8 @@ PRIORITY_NOMINAL = 4
 SUBJECT_DEFAULT = 0x1234
 NODE_MAX = 127
 
+WIDTH, FD_WIDTH = 7, 63
+"""The bytes of a transfer in a frame, beside its tail byte."""
 SOT, EOT, TOGGLE, TID = 0x80, 0x40, 0x20, 0x1F
 
 GAP_S = 1.0
@@ -55,7 +57,7 @@ def subject_mask(subject: int) -> tuple[int, int]:
 
 def segment(payload: bytes, transfer_id: int, fd: bool = False) -> list[bytes]:
     """Return the data fields of the frames of one transfer. `transfer_id` is taken modulo 32."""
-    width, tid = (63 if fd else 7), transfer_id & TID
+    width, tid = (FD_WIDTH if fd else WIDTH), transfer_id & TID
     padded = payload + bytes(padding(len(payload))) if fd else payload
     if len(payload) <= width:
         return [padded + _TAILS[SOT | EOT | TOGGLE | tid]]

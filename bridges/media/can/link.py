@@ -47,16 +47,16 @@ class CanBus(DeviceLink[D]):
     """The base class of links of a CAN bus: they open it, and give it a voice.
 
     Messages are dropped above `queue_bytes` (`queue full`) and when they waited longer than `age_ms`
-    (`stale`). `shed` replaces both by a policy; `age_ms` still applies if that has no age limit. On SocketCAN
-    `in_flight` limits the number of frames in the driver, because they are sent late if the bus stops for a
-    while. `bus` has the controller's states and errors, `condition` the current state. Raises `LinkError` for
-    settings that can never work.
+    (`stale`). `shed` replaces both by a policy; `age_ms` still applies if that has no age limit. SocketCAN's
+    driver has at most `in_flight` frames, or as many as `window` says, because they are sent late if the bus
+    stops for a while. `bus` has the controller's states and errors, `condition` the current state. Raises
+    `LinkError` for settings that can never work.
     """
 
     def __init__(
         self,
         options: Can,
-        in_flight: int = 10,
+        in_flight: int | None = None,
         jitter: Callable[[float, float], float] = random.uniform,
         shed: Shed | None = None,
         **retry: Any,
@@ -64,7 +64,7 @@ class CanBus(DeviceLink[D]):
         self.options = options
         age_s = (AGE_MS if options.age_ms is None else options.age_ms) / 1000
         super().__init__(f"can:{options.device}", shed, options.queue_bytes, age_s, jitter=jitter, **retry)
-        if in_flight < 1:
+        if in_flight is not None and in_flight < 1:
             raise LinkError(f"{self.name}: it needs in_flight of at least 1")
         self.bus = BusState()
         unknown(options.interface)  # loads python-can here, which takes long, and not when the link opens

@@ -25,13 +25,13 @@ _STAMPED_RAW = Struct("@ii").pack(*_STAMPED)
 _SECOND_NS = 1_000_000_000
 
 
-class _Vector(ctypes.Structure):
+class Vector(ctypes.Structure):
     """struct iovec."""
 
     _fields_ = (("base", c_void_p), ("size", c_size_t))
 
 
-class _Header(ctypes.Structure):
+class Header(ctypes.Structure):
     """struct mmsghdr (recvmmsg(2)), flat."""
 
     _fields_ = (
@@ -50,7 +50,7 @@ class _Header(ctypes.Structure):
 def _column(headers: bytearray, field: Any, form: Literal["I", "N"]) -> memoryview:
     """Return a field of all headers, as numbers of 4 bytes, or as those of a size."""
     numbers: memoryview = memoryview(headers).cast(form)  # type: ignore[arg-type]  # typeshed lacks N
-    return numbers[field.offset // numbers.itemsize :: ctypes.sizeof(_Header) // numbers.itemsize]
+    return numbers[field.offset // numbers.itemsize :: ctypes.sizeof(Header) // numbers.itemsize]
 
 
 class Many:
@@ -63,17 +63,17 @@ class Many:
         self._call = ctypes.CDLL(None, use_errno=True).recvmmsg
         self._call.argtypes = (c_int, c_void_p, c_uint, c_int, c_void_p)
         self._data, self._notes = bytearray(SLOTS * FD_BYTES), bytearray(SLOTS * NOTE_BYTES)
-        self._vectors = (_Vector * SLOTS)()
-        self._headers = bytearray(SLOTS * ctypes.sizeof(_Header))
+        self._vectors = (Vector * SLOTS)()
+        self._headers = bytearray(SLOTS * ctypes.sizeof(Header))
         self._lay_out()
         self._fresh = bytes(self._headers)
-        self._sizes = _column(self._headers, _Header.size, "I")
-        self._flags = _column(self._headers, _Header.flags, "I")
-        self._note_sizes = _column(self._headers, _Header.note_bytes, "N")
+        self._sizes = _column(self._headers, Header.size, "I")
+        self._flags = _column(self._headers, Header.flags, "I")
+        self._note_sizes = _column(self._headers, Header.note_bytes, "N")
 
     def _lay_out(self) -> None:
-        headers = (_Header * SLOTS).from_buffer(self._headers)
-        data, notes = map(_address, (self._data, self._notes))
+        headers = (Header * SLOTS).from_buffer(self._headers)
+        data, notes = map(address_of, (self._data, self._notes))
         for n, (vector, header) in enumerate(zip(self._vectors, headers, strict=True)):
             vector.base, vector.size = data + n * FD_BYTES, FD_BYTES
             header.vectors, header.vector_count = ctypes.addressof(vector), 1
@@ -114,5 +114,6 @@ class Many:
         return int(count) if (level, kind) == (socket.SOL_SOCKET, SO_RXQ_OVFL) else None
 
 
-def _address(buffer: bytearray) -> int:
+def address_of(buffer: bytearray) -> int:
+    """Return where a buffer lies, which must not move from then on."""
     return ctypes.addressof((ctypes.c_char * len(buffer)).from_buffer(buffer))

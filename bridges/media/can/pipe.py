@@ -24,9 +24,8 @@ _NEVER_BLOCKS = ("socketcan", "udp_multicast", "virtual")
 _STATE_S = 1.0
 _BUSY_FRAMES, _BUSY_S = 16, 0.004
 """So many frames in so short a time are a stream, of at least half of a bus of 500 kbit/s."""
-_GATHER_S = 0.002
 _REFILL_S = 0.0001  # the least time in which the driver's frames are let go down to half
-_STREAM_FRAMES = 3  # that go on coming while they gather, each time
+_STREAM_RATE = 1_500  # frames a second that go on coming while they gather
 
 
 def _sender_of(options: Can) -> type[Outbound]:
@@ -50,8 +49,8 @@ class CanPipe(OpenPipe):
         self._asking: Handle | None = None
         self._is_gathering, self._since_s, self._lately = False, 0.0, 0
         self._was_dry = False  # at the last look
-        self._half_s = _GATHER_S  # in which half of what the driver may hold was sent, at the last rate
-        self._half = shared.in_flight / 2
+        self._gather_s = shared.options.gather_ms / 1000
+        self._half_s = self._gather_s  # in which half of what the driver may hold was sent, at the last rate
         self._outbound: Outbound = _sender_of(shared.options)(shared, port, voice, self._loop, self._gone)
         self._inbound: Inbound = voice.hearing(self._outbound.confirm, self._on_error)
 
@@ -79,7 +78,7 @@ class CanPipe(OpenPipe):
             return
         elif more:
             self._again = self._loop.call_soon(self._on_readable)
-        elif self._port.confirms and self._fd is not None:
+        elif self._gather_s and self._port.confirms and self._fd is not None:
             self._pace(self._fd, frames)
 
     def _pace(self, fd: int, frames: Sequence[CanFrame]) -> None:
@@ -104,7 +103,7 @@ class CanPipe(OpenPipe):
                 return self._go_on(now_s, self._lately)
             self._note_rate(now_s - self._since_s, self._lately)
             self._since_s = now_s
-            self._look_later(now_s + _GATHER_S / 2)
+            self._look_later(now_s + self._gather_s / 2)
         return None
 
     def _go_on(self, now_s: float, frames: int) -> None:
@@ -118,7 +117,7 @@ class CanPipe(OpenPipe):
         if self._was_dry:
             self._half_s = max(_REFILL_S, self._half_s / 2)
             self._again = self._loop.call_soon(self._on_readable)
-        elif was_dry or frames >= _STREAM_FRAMES:
+        elif was_dry or frames >= _STREAM_RATE * self._gather_s:
             if not was_dry:
                 self._note_rate(passed_s, frames)
             self._look_later(now_s)
@@ -126,14 +125,14 @@ class CanPipe(OpenPipe):
             self._listen()
 
     def _note_rate(self, passed_s: float, frames: int) -> None:
-        half_s = passed_s * self._half / max(1, frames)
-        self._half_s = min(_GATHER_S, max(_REFILL_S, half_s))
+        half_s = passed_s * self._outbound.most / 2 / max(1, frames)
+        self._half_s = min(self._gather_s, max(_REFILL_S, half_s))
 
     def _look_later(self, now_s: float) -> None:
         """Read when frames have gathered, at times that all buses share; or earlier, to refill the driver."""
         due_s = now_s + self._half_s
         if not self._outbound.waits:
-            due_s = (now_s // _GATHER_S + 1) * _GATHER_S
+            due_s = (now_s // self._gather_s + 1) * self._gather_s
         self._again = self._loop.call_at(due_s, self._on_readable)
 
     def _refill_soon(self) -> None:

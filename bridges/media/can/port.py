@@ -69,6 +69,9 @@ class Port(Protocol):
     def write(self, frame: CanFrame) -> None:
         """Send one frame. Raises `OSError` with an errno, which is EAGAIN if the driver gave none."""
 
+    def write_some(self, frames: Sequence[CanFrame]) -> int:
+        """Send some of these frames, in order. Return how many, at least 1. Raises `OSError` like `write`."""
+
     def state(self) -> State:
         """Return the state that the interface reports, or `unknown` if it reports none."""
 
@@ -81,6 +84,22 @@ class Inbox(Protocol):
     slots: ClassVar[int]
 
     def read(self) -> Arrived: ...
+
+
+class Outgoing(Protocol):
+    """The writing half of a raw CAN socket, for several frames at once."""
+
+    def send(self, frames: Sequence[CanFrame]) -> int: ...
+
+
+def outbox_of(sock: Any) -> Outgoing | None:
+    """Return what writes many frames at once; None where the socket or the machine has another way."""
+    with contextlib.suppress(ImportError, AttributeError):
+        if type(sock) is socket.socket:
+            from bridges.media.can.outbox import Outbox
+
+            return Outbox(sock)
+    return None
 
 
 def inbox_of(sock: Any) -> Inbox:
@@ -101,7 +120,7 @@ class SocketPort:
 
     def __init__(self, bus: Any) -> None:
         self._bus, self._socket = bus, bus.socket
-        self._inbox = inbox_of(bus.socket)
+        self._inbox, self._outbox = inbox_of(bus.socket), outbox_of(bus.socket)
         self._interface = str(getattr(bus, "channel", ""))
         self._dropped = self.overruns = 0
 
@@ -139,6 +158,12 @@ class SocketPort:
 
     def write(self, frame: CanFrame) -> None:
         self._socket.send(pack_frame(frame), DONTWAIT)
+
+    def write_some(self, frames: Sequence[CanFrame]) -> int:
+        if len(frames) > 1 and self._outbox is not None:
+            return self._outbox.send(frames)
+        self.write(frames[0])
+        return 1
 
     def state(self) -> State:
         """Return `bus-off` if the interface is up without carrier: can_bus_off() takes the carrier away."""
@@ -286,6 +311,10 @@ class BusPort:
 
     def write(self, frame: CanFrame) -> None:
         self.deliver(frame, 0)
+
+    def write_some(self, frames: Sequence[CanFrame]) -> int:
+        self.deliver(frames[0], 0)
+        return 1
 
     def deliver(self, frame: CanFrame, timeout_s: float) -> None:
         """Send one frame, waiting at most `timeout_s`. Raises `OSError` like `write`."""

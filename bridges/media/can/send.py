@@ -9,7 +9,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from bridges.items import CanFrame
-from bridges.media.can.echo import is_same
+from bridges.media.can.flight import Flight
 from bridges.media.can.port import BusPort, Port
 from bridges.media.can.shared import Shared
 from bridges.media.can.socketcan import pack_frame
@@ -66,6 +66,11 @@ class Outbound:
     def waits(self) -> bool:
         """Whether a message waits for room in the driver."""
         return bool(self._queue)
+
+    @property
+    def most(self) -> int:
+        """The number of frames that the driver may have now."""
+        return 1
 
     def revise(self, shed: Shed) -> None:
         """Change to another policy, for all messages that wait."""
@@ -124,8 +129,8 @@ class Outbound:
         """Send as many waiting messages as possible now."""
         raise NotImplementedError
 
-    def confirm(self, frame: CanFrame) -> None:
-        """Note that one of our frames was sent on the wire."""
+    def confirm(self, frames: Sequence[CanFrame]) -> None:
+        """Note that frames of ours were sent on the wire."""
 
     def hold(self, reason: str) -> None:
         """Stop sending and drop the frames in the driver. Waiting messages stay, but may become stale."""
@@ -192,7 +197,7 @@ class DirectSender(Outbound):
         self._pending: deque[CanFrame] = deque()  # frames of one message that are still to be written
         self._message = b""  # the message that `_pending` belongs to; b"" for what the voice says itself
         self._taken: tuple[float, bytes] | None = None  # the same message, until a frame is written
-        self._flight: deque[tuple[CanFrame, int]] = deque()  # written; the message's size at its last frame
+        self._flight, self._window = Flight(), self._shared.window()
         self._handle: Handle | None = None
         self._pause_s = _RETRY_MIN_S
         self._fresh_s = self._moved_s = self._loop.time()
@@ -202,6 +207,10 @@ class DirectSender(Outbound):
     def waits(self) -> bool:
         return bool(self._pending or self._queue)
 
+    @property
+    def most(self) -> int:
+        return self._window.most
+
     def pump(self) -> None:
         if not (self._pending or self._queue or self._said):
             return
@@ -210,16 +219,34 @@ class DirectSender(Outbound):
         now_s = self._loop.time()
         if self._pending:
             self._refuse_stale(now_s)
-        flight, most, write = self._flight, self._shared.in_flight, self._port.write
+        try:
+            if self._port.confirms and not self._pending and not self._said:
+                self._write_runs(now_s)
+            self._write_each(now_s)
+        except OSError as error:
+            self._blocked(error, now_s)
+
+    def _write_runs(self, now_s: float) -> None:
+        """Write messages of one frame each, many by one call, while those that are next are such."""
+        while (room := self._window.most - len(self._flight)) > 0 and self._voice.is_free:
+            messages = self._queue.next(now_s, room)
+            frames = self._voice.run(messages, now_s) if messages else None
+            if frames is None:
+                return
+            count = self._port.write_some(frames)
+            self._queue.leave(count)
+            self._voice.ran(count)
+            self._note_written(now_s)
+            self._flight.add(frames[:count], map(len, messages[:count]))
+
+    def _write_each(self, now_s: float) -> None:
+        flight, most, write = self._flight, self._window.most, self._port.write
         for _ in range(_FRAMES):
             if len(flight) >= most:
                 return
             if not self._pending and not ((self._queue or self._said) and self._begin(now_s)):
                 return
-            try:
-                write(self._pending[0])
-            except OSError as error:
-                return self._blocked(error, now_s)
+            write(self._pending[0])
             self._written(now_s)
         self._handle = self._loop.call_soon(self._again)
 
@@ -242,37 +269,34 @@ class DirectSender(Outbound):
         if now_s - self._fresh_s > self._age_s:
             self._give_up_pending(self._queue.shed.old)
 
-    def _written(self, now_s: float) -> None:
+    def _note_written(self, now_s: float) -> None:
+        if not self._flight:
+            self._window.begin(now_s)
         self._fresh_s = self._moved_s = now_s
         self.spoken = True
         self._blocked_s, self._pause_s, self._taken = None, _RETRY_MIN_S, None
+
+    def _written(self, now_s: float) -> None:
+        self._note_written(now_s)
         frame = self._pending.popleft()
         size = 0 if self._pending else len(self._message)
         if self._port.confirms:
-            self._flight.append((frame, size))
-            return
+            return self._flight.add((frame,), (size,))
         self._note_own((frame,))
-        if size:
-            self._queue.settle(size)
+        return self._queue.settle(size) if size else None
 
-    def confirm(self, frame: CanFrame) -> None:
-        """Note that a frame was on the wire, and all frames before it: the driver sends them in order."""
-        flight, (identifier, data, _) = self._flight, frame
-        while flight:
-            (first, content, _), size = flight[0]
-            is_last = first == identifier and content == data
-            if not is_last and not any(is_same(sent, frame) for sent, _ in flight):
-                return None  # a frame of a message that was already dropped
-            flight.popleft()
-            if size:
-                self._queue.settle(size)
-            if is_last:
-                self.ran_dry |= not flight and self.waits
-                return self._moved()
-        return None
+    def confirm(self, frames: Sequence[CanFrame]) -> None:
+        """Note that frames were on the wire, and all frames before them."""
+        before = len(self._flight)
+        sizes = self._flight.confirm(frames)
+        if sizes is not None:
+            self._queue.settle_sent(sizes)
+            self.ran_dry |= not self._flight and self.waits
+            self._moved(before - len(self._flight))
 
-    def _moved(self) -> None:
+    def _moved(self, frames: int) -> None:
         self._moved_s = self._loop.time()
+        self._window.confirm(self._moved_s, frames)
         if self._handle is not None:  # the driver has room now
             self._handle.cancel()
             self._handle = None
@@ -284,6 +308,8 @@ class DirectSender(Outbound):
         stalled = not self._port.confirms and now_s - self._blocked_s > _STALL_S
         if error.errno not in _TRANSIENT or stalled:
             return self._on_lost(f"cannot send: {words_of(error)}")
+        if self._flight:
+            self._window.refuse(len(self._flight))
         self._give_back()
         self._handle = self._loop.call_later(self._pause_s, self._again)
         self._pause_s = min(2 * self._pause_s, _RETRY_MAX_S)
@@ -308,11 +334,10 @@ class DirectSender(Outbound):
 
     def forget(self, reason: str) -> None:
         """Stop waiting for confirmations, and drop messages that lack one for the reason given."""
-        self._own.extend(frame for frame, _ in self._flight)  # they may still come back, to the next socket
-        for _, size in self._flight:
-            if size:
-                self._queue.settle(size, reason)
-        self._flight.clear()
+        frames, sizes = self._flight.clear()
+        self._own.extend(frames)  # they may still come back, to the next socket
+        for size in sizes:
+            self._queue.settle(size, reason)
 
     def _give_up_pending(self, reason: str) -> None:
         if self._pending:

@@ -15,7 +15,7 @@ from bridges.media.can.pipe import CanPipe
 from bridges.media.can.port import shut_down
 from bridges.media.can.shared import Shared
 from bridges.media.can.strangers import Strangers
-from bridges.media.can.voice import Inbound, OnFrame, Voice
+from bridges.media.can.voice import Inbound, OnFrame, OnFrames, Voice
 from bridges.media.device import Alarm, OpenPipe, PipeContext
 from bridges.media.shedding import Shed
 from bridges.protocols.protocol import Protocol
@@ -136,6 +136,15 @@ class TranslatedVoice(Voice):
                 return Sent(why=why)
         return sent
 
+    def run(self, messages: Sequence[bytes], now_s: float) -> Sequence[CanFrame] | None:
+        frames = self.translator.each(messages, now_s)
+        if frames is None or self._subjects:
+            return None
+        return frames if self._fd or not any(frame[2] & FD for frame in frames) else None
+
+    def ran(self, count: int) -> None:
+        self._shared.stats.said += count
+
     def may_say(self, frame: CanFrame) -> bool:
         """Tell whether the bus can carry a frame that the translator says by itself."""
         return not self._why_not(frame)
@@ -146,7 +155,7 @@ class TranslatedVoice(Voice):
             return FD_ON_CLASSIC
         return FOREIGN if self._subjects and is_tmq(frame[0], self._subjects) else ""
 
-    def hearing(self, on_confirmed: OnFrame, on_error: OnFrame) -> "TranslatedInbound":
+    def hearing(self, on_confirmed: OnFrames, on_error: OnFrame) -> "TranslatedInbound":
         return TranslatedInbound(
             self._shared,
             self.translator,
@@ -176,7 +185,7 @@ class TranslatedInbound(Inbound):
         subjects: tuple[int, ...],
         errors: bool,
         strangers: Strangers,
-        on_confirmed: OnFrame,
+        on_confirmed: OnFrames,
         on_error: OnFrame,
     ) -> None:
         super().__init__(shared, on_confirmed, on_error)
@@ -184,7 +193,7 @@ class TranslatedInbound(Inbound):
         self._strangers = strangers
 
     def _messages(self, now: float, frames: list[CanFrame], stamps_ns: Sequence[int]) -> list[bytes]:
-        taken = [self._is_taken(frame) for frame in frames]
+        taken = self._taken(frames)
         if not all(taken):
             frames, stamps_ns = list(compress(frames, taken)), list(compress(stamps_ns, taken))
         if not frames:
@@ -200,16 +209,30 @@ class TranslatedInbound(Inbound):
             return self._errors
         return bool(frame[2] & OWN) or not (self._subjects and is_tmq(frame[0], self._subjects))
 
-    def _is_taken(self, frame: CanFrame) -> bool:
-        """Return whether somebody else sent a frame, for the translator. Count or confirm it if not."""
+    def _taken(self, frames: list[CanFrame]) -> Sequence[bool]:
+        """Return which frames somebody else sent, for the translator. Count or confirm the others."""
+        count = self._confirm(frames)
+        if count == len(frames):
+            return (False,) * count
+        if self._own or self._subjects or any(frame[0] & ERROR for frame in frames):
+            return [self._is_taken(frame, count > 0) for frame in frames]
+        return [not frame[2] & OWN for frame in frames]
+
+    def _is_taken(self, frame: CanFrame, is_confirmed: bool) -> bool:
+        """Return whether somebody else sent a frame, for the translator. Count it if not.
+
+        `is_confirmed`: our own are confirmed already.
+        """
         if frame[0] & ERROR:
             self._on_error(frame)
             if not self._errors:
                 self._stats.reject("error frame")
             return self._errors
         if frame[2] & OWN:
-            self._on_confirmed(frame)
-        elif self._own and take_echo(self._own, frame):
+            if not is_confirmed:
+                self._on_confirmed((frame,))
+            return False
+        if self._own and take_echo(self._own, frame):
             self._stats.reject("echo")
         elif self._subjects and is_tmq(frame[0], self._subjects):
             self._stats.reject(FOREIGN)

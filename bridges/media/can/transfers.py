@@ -5,14 +5,17 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
+from typing import NamedTuple
 
 from bridges.items import ERROR, EXTENDED, FD, KINDS, OWN, SWITCH, CanFrame
 from bridges.media.can.codec import (
     ANONYMOUS,
     EOT,
+    FD_WIDTH,
     NODE_MAX,
     RESERVED,
     SERVICE,
+    WIDTH,
     Payload,
     Reassembler,
     can_id,
@@ -31,7 +34,7 @@ from bridges.media.can.subjects import (
     compact_bytes,
     is_enveloped,
 )
-from bridges.media.can.voice import Inbound, OnFrame, Voice
+from bridges.media.can.voice import Inbound, OnFrame, OnFrames, Voice
 from bridges.media.medium import SEAL_BYTES
 from bridges.media.seals import Seals
 from bridges.media.subject import SUBJECT_MAX
@@ -52,11 +55,17 @@ class TransferIds:
         self._last = 0
 
     def next(self, subject: int) -> int:
+        found = self.ahead(subject, 0)
+        self._last, self._of_subjects[subject] = subject, found + 1
+        return found
+
+    def ahead(self, subject: int, count: int) -> int:
+        """Return the id that `next` will return for a subject after `count` calls for it."""
         found = self._of_subjects.get(subject)
         if found is None:
             found = random.randrange(32)  # after a quick restart, 0 could look like a duplicate
-        self._last, self._of_subjects[subject] = subject, found + 1
-        return found
+            self._of_subjects[subject] = found
+        return found + count
 
     def take_back(self) -> None:
         """Take back the last id, which was not used: after 31 unused ids the next looks like a duplicate."""
@@ -77,48 +86,81 @@ class Node:
     transfers: TransferIds = field(default_factory=TransferIds)
 
 
+class _Form(NamedTuple):
+    """A message on the bus: the payload of a transfer, and the identifier of its frames."""
+
+    subject: int
+    identifier: int
+    payload: bytes
+
+
 class TransferVoice(Voice):
     """The voice of our node: each message is a transfer."""
 
     def __init__(self, shared: Shared, node: Node) -> None:
         self._shared, self._node, self._subject = shared, node, shared.options.subject
-        self._identifiers = repeat(node.identifier | EXTENDED)
         options = shared.options
-        self._fd = options.sends_fd
-        self._marks = repeat(FD | (SWITCH if options.bitrate_switch else 0) if self._fd else 0)
+        self._fd, self._begun = options.sends_fd, list[int]()
+        self._width = FD_WIDTH if self._fd else WIDTH
+        self._mark = FD | (SWITCH if options.bitrate_switch else 0) if self._fd else 0
+        self._marks = repeat(self._mark)
 
     def encode(self, message: bytes, now_s: float) -> Sent[CanFrame]:
+        found = self._form(message)
+        if found is None:
+            return Sent(why="oversize")
+        parts = segment(found.payload, self._node.transfers.next(found.subject), self._fd)
+        return Sent(list(zip(repeat(found.identifier), parts, self._marks, strict=False)))
+
+    def run(self, messages: Sequence[bytes], now_s: float) -> Sequence[CanFrame] | None:
+        if self._node.seals is not None:  # which number what they seal
+            return None
+        frames, begun = list[CanFrame](), list[int]()
+        for message in messages:
+            found = self._form(message)
+            if found is None or len(found.payload) > self._width:
+                return None
+            number = self._node.transfers.ahead(found.subject, begun.count(found.subject))
+            frames.append((found.identifier, segment(found.payload, number, self._fd)[0], self._mark))
+            begun.append(found.subject)
+        self._begun = begun
+        return frames
+
+    def ran(self, count: int) -> None:
+        for subject in self._begun[:count]:
+            self._node.transfers.next(subject)
+
+    def _form(self, message: bytes) -> _Form | None:
+        """Return what a message is on the bus; None if its data are longer than those of its pattern."""
         node = self._node
         if node.subjects:
             enveloped = is_enveloped(message)
             found = node.subjects.find(message, ENVELOPE_BYTES if enveloped else 0)
             if found is not None and (enveloped or node.seals is None):
                 return self._mapped(message if enveloped else b"", *found)
-        return self._transfer(message)
+        return self._own(message)
 
-    def _mapped(self, envelope: bytes, one: Mapped, data: bytes) -> Sent[CanFrame]:
-        """Return the frames for the data of a pattern; on TMQ's own subject if there is an envelope."""
+    def _mapped(self, envelope: bytes, one: Mapped, data: bytes) -> _Form | None:
+        """Return the data of a pattern; on TMQ's own subject if there is an envelope."""
         if one.data_bytes is not None and len(data) > one.data_bytes:
-            return Sent(why="oversize")
+            return None
         node = self._node
         if envelope:
             size = COMPACT_BYTES + len(data) + (0 if node.seals is None else SEAL_BYTES)
-            return self._transfer(compact(envelope, one.subject, data, padding(size) if self._fd else 0))
-        parts = segment(data, node.transfers.next(one.subject), self._fd)
+            return self._own(compact(envelope, one.subject, data, padding(size) if self._fd else 0))
         identifier = can_id(one.subject, node.identifier & NODE_MAX, one.priority) | EXTENDED
-        return Sent(list(zip(repeat(identifier), parts, self._marks, strict=False)))
+        return _Form(one.subject, identifier, data)
 
-    def _transfer(self, message: bytes) -> Sent[CanFrame]:
+    def _own(self, message: bytes) -> _Form:
         node = self._node
         sealed = message if node.seals is None else node.seals.seal(message)
-        parts = segment(sealed, node.transfers.next(self._subject), self._fd)
-        return Sent(list(zip(self._identifiers, parts, self._marks, strict=False)))
+        return _Form(self._subject, node.identifier | EXTENDED, sealed)
 
     def take_back(self) -> bool:
         self._node.transfers.take_back()
         return True
 
-    def hearing(self, on_confirmed: OnFrame, on_error: OnFrame) -> "TransferInbound":
+    def hearing(self, on_confirmed: OnFrames, on_error: OnFrame) -> "TransferInbound":
         return TransferInbound(self._shared, self._node, on_confirmed, on_error)
 
 
@@ -129,7 +171,7 @@ class TransferInbound(Inbound):
     an entry in `own`, the list of frames that we sent.
     """
 
-    def __init__(self, shared: Shared, node: Node, on_confirmed: OnFrame, on_error: OnFrame) -> None:
+    def __init__(self, shared: Shared, node: Node, on_confirmed: OnFrames, on_error: OnFrame) -> None:
         super().__init__(shared, on_confirmed, on_error)
         self._name, self._fd = shared.name, shared.options.fd
         self._node_id = -1 if shared.options.node is None else node.identifier & NODE_MAX  # -1 is nobody's
@@ -150,12 +192,15 @@ class TransferInbound(Inbound):
 
     def _messages(self, now: float, frames: list[CanFrame], stamps_ns: Sequence[int]) -> list[bytes]:
         ours, fd, feed = self._node_id, self._fd, self._reassembler.feed
-        on_confirmed, found, subjects = self._on_confirmed, list[bytes](), self._reassembler.subjects
-        came_ns = list[int]()
+        found, came_ns, subjects = list[bytes](), list[int](), self._reassembler.subjects
+        confirmed = self._confirm(frames)
+        if confirmed == len(frames):
+            frames = []
         for frame, stamp_ns in zip(frames, stamps_ns or repeat(0), strict=False):
             identifier, data, marks = frame
             if marks & OWN:
-                on_confirmed(frame)
+                if not confirmed:
+                    self._on_confirmed((frame,))
             elif identifier & KINDS != EXTENDED:
                 self._no_data_frame(frame)
             elif identifier & _FROM == ours and identifier >> 8 & SUBJECT_MAX in subjects:

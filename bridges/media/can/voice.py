@@ -16,6 +16,7 @@ from bridges.protocols.translator import Sent
 FAULTS_MAX = 1000
 """The number of unreadable inputs in a row after which the bus is opened again."""
 OnFrame = Callable[[CanFrame], None]
+OnFrames = Callable[[Sequence[CanFrame]], None]
 
 
 class Inbound:
@@ -25,7 +26,7 @@ class Inbound:
     other programs on this machine.
     """
 
-    def __init__(self, shared: Shared, on_confirmed: OnFrame, on_error: OnFrame) -> None:
+    def __init__(self, shared: Shared, on_confirmed: OnFrames, on_error: OnFrame) -> None:
         self._stats, self._own, self._wire = shared.stats, shared.own, shared.wire
         self._on_confirmed, self._on_error = on_confirmed, on_error
         self._faults = 0
@@ -46,6 +47,16 @@ class Inbound:
         if frames and self._wire.hears:
             self._show(frames, stamps_ns)
         return self._messages(now, frames, stamps_ns)
+
+    def _confirm(self, frames: list[CanFrame]) -> int:
+        """Confirm our own frames, all at once, and return their number; 0 among error frames, which may end
+        what was sent before: then they are to be confirmed in their order.
+        """
+        own = [frame for frame in frames if frame[2] & OWN]
+        if not own or any(frame[0] & ERROR for frame in frames):
+            return 0
+        self._on_confirmed(own)
+        return len(own)
 
     def _show(self, frames: list[CanFrame], stamps_ns: Sequence[int]) -> None:
         """Show a tap what others sent, and what the driver confirms as ours."""
@@ -81,10 +92,20 @@ class Voice:
         """Return the frames for a message, which is whole and legal; or none, and why not."""
         raise NotImplementedError
 
+    def run(self, messages: Sequence[bytes], now_s: float) -> Sequence[CanFrame] | None:
+        """Return one frame for each message, which are whole and legal, and note nothing until `ran`.
+
+        None if one of them is not just one frame, or no run is possible: `encode` takes them then.
+        """
+        return None
+
+    def ran(self, count: int) -> None:
+        """Note that the first `count` frames of the last `run` were written."""
+
     def take_back(self) -> bool:
         """Undo the last `encode`, of which no frame was written. Return False if that cannot be done."""
         return False
 
-    def hearing(self, on_confirmed: OnFrame, on_error: OnFrame) -> Inbound:
+    def hearing(self, on_confirmed: OnFrames, on_error: OnFrame) -> Inbound:
         """Return the receiving half, which calls these for frames that were sent, and for error frames."""
         raise NotImplementedError

@@ -122,6 +122,16 @@ class RawTranslator(Translator[CanFrame]):
             return Sent(why=form)
         return Sent(((form[0], message[len(head) :], form[1]),))
 
+    def each(self, messages: Sequence[bytes], now_s: float) -> Sequence[CanFrame] | None:
+        leaving, items = self._leaving, list[CanFrame]()
+        for message in messages:
+            head = message[: FRAME_BYTES_MIN + 4 * message[1]]
+            form = leaving.get(head)
+            if form is None or isinstance(form, str):
+                return None
+            items.append((form[0], message[len(head) :], form[1]))
+        return items
+
     def _learn_leaving(self, head: bytes, message: bytes) -> tuple[int, int] | str:
         """Remember the identifier and marks of frames whose messages begin so; or why they do not leave."""
         if len(self._leaving) >= _HEADS:

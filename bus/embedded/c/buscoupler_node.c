@@ -220,6 +220,144 @@ static void deliver(struct bcn_node *node, const uint8_t *b, uint16_t size)
 #endif
 #endif
 
+/* Questions, and silence */
+
+#if BCN_ASK
+#define SECOND_US 1000000u
+
+static const uint32_t ask_words[2] = {0xAA5B7E09u, 0xCFE7DDA5u}; /* buscoupler, values */
+#define ASK_ASK 0x3036CCAFu
+#define ASK_VALUE 0x25ACAFDDu
+#define ASK_END 0x322A0B71u
+#define ASK_TIME 0x49384495u
+#define ASK_NOW 0x3699F3AFu
+
+static void on_answer(void *context, const uint8_t *tokens, uint8_t count, const uint8_t *data, uint16_t size)
+{
+    struct bcn_ask *ask = (struct bcn_ask *)context;
+    uint32_t word, nonce;
+    if (count < BCN_ASK_TOKENS) {
+        return;
+    }
+    word = bcn_token(tokens, 2u);
+    nonce = bcn_token(tokens, 3u);
+    if (word == ASK_VALUE && count > BCN_ASK_TOKENS && nonce == ask->values_nonce && ask->complete == 0u) {
+        ask->value(ask->context, tokens + 20, (uint8_t)(count - 5u), data, size, bcn_token(tokens, 4u));
+    } else if (word == ASK_END && nonce == ask->values_nonce && size == 8u && count == BCN_ASK_TOKENS) {
+        ask->said = bcn_token(data, 0u);
+        ask->left_out = bcn_token(data, 1u);
+        ask->complete = 1u;
+    } else if (word == ASK_NOW && nonce == ask->time_nonce && size == 8u && count == BCN_ASK_TOKENS
+               && ask->fresh == 1u) {
+        ask->seconds = bcn_token(data, 0u);
+        ask->microseconds = bcn_token(data, 1u);
+        ask->fresh = 2u;
+        ask->known = 0u;
+    } else {
+        /* it answers another question */
+    }
+}
+
+static const uint32_t *question(struct bcn_ask *ask, uint32_t word)
+{
+    ask->nonce++;
+    ask->tokens[0] = ask_words[0];
+    ask->tokens[1] = ask_words[1];
+    ask->tokens[2] = word;
+    ask->tokens[3] = ask->nonce;
+    return ask->tokens;
+}
+
+int bcn_ask_init(struct bcn_ask *ask, struct bcn_node *node, uint32_t nonce)
+{
+    uint8_t i;
+    ask->nonce = ask->values_nonce = ask->time_nonce = nonce;
+    ask->complete = 1u;
+    ask->fresh = ask->known = 0u;
+    for (i = 0u; i < BCN_ASK_TIME_BYTES; i++) {
+        ask->data[i] = 0u;
+    }
+    return bcn_subscribe(node, ask_words, 2u, on_answer, ask);
+}
+
+const uint32_t *bcn_ask_values(struct bcn_ask *ask,
+                               void (*value)(void *, const uint8_t *, uint8_t, const uint8_t *, uint16_t, uint32_t),
+                               void *context)
+{
+    const uint32_t *tokens = question(ask, ASK_ASK);
+    ask->value = value;
+    ask->context = context;
+    ask->values_nonce = ask->nonce;
+    ask->complete = 0u;
+    return tokens;
+}
+
+uint16_t bcn_ask_pattern(uint8_t *bytes, const uint32_t *tokens, uint8_t count)
+{
+    struct message m;
+    const uint16_t size = (uint16_t)(4u * count);
+    uint16_t at;
+    (void)frame(&m, tokens, count, NULL, 0u);
+    for (at = 0u; at < size; at++) {
+        bytes[at] = byte_at(&m, (uint16_t)(FRAME_MIN + at));
+    }
+    return size;
+}
+
+const uint32_t *bcn_ask_time(struct bcn_ask *ask, uint32_t now_us)
+{
+    const uint32_t *tokens = question(ask, ASK_TIME);
+    ask->time_nonce = ask->nonce;
+    ask->asked_us = now_us;
+    ask->fresh = 1u;
+    return tokens;
+}
+
+int bcn_ask_heard(struct bcn_ask *ask, uint32_t now_us)
+{
+    if (ask->fresh != 2u) {
+        return 0;
+    }
+    ask->fresh = 0u;
+    ask->known = 1u;
+    ask->heard_us = now_us;
+    ask->round_us = now_us - ask->asked_us;
+    return 1;
+}
+
+int bcn_ask_now(const struct bcn_ask *ask, uint32_t now_us, uint32_t *seconds, uint32_t *microseconds)
+{
+    const uint32_t passed_us = now_us - ask->heard_us;
+    const uint32_t us = ask->microseconds + ask->round_us / 2u % SECOND_US + passed_us % SECOND_US;
+    *seconds = ask->seconds + ask->round_us / 2u / SECOND_US + passed_us / SECOND_US + us / SECOND_US;
+    *microseconds = us % SECOND_US;
+    return ask->known != 0u;
+}
+
+void bcn_watch_init(struct bcn_watch *watch, const struct bcn_node *node, uint32_t now_ms)
+{
+    watch->since_ms = now_ms;
+    watch->heard = node->heard;
+    watch->rejected = node->rejected;
+    watch->result = (int8_t)BCN_OK;
+}
+
+int bcn_watch(struct bcn_watch *watch, const struct bcn_node *node, uint32_t now_ms, uint32_t silence_ms)
+{
+    const uint16_t heard = (uint16_t)(node->heard - watch->heard);
+    const uint16_t rejected = (uint16_t)(node->rejected - watch->rejected);
+    if (heard != 0u) {
+        bcn_watch_init(watch, node, now_ms);
+        watch->result = (int8_t)(rejected == heard ? BCN_VERSION : BCN_OK);
+    } else if (now_ms - watch->since_ms > silence_ms) {
+        watch->result = (int8_t)BCN_SILENT;
+    } else {
+        /* it may be quiet for so long */
+    }
+    return watch->result;
+}
+#endif
+
 /* A queue of messages: two bytes of length, and the message */
 
 #if BCN_RS485 || BCN_I2C

@@ -30,6 +30,9 @@ extern "C" {
 #ifndef BCN_TMQ
 #define BCN_TMQ 1 /* needs BCN_RECEIVE */
 #endif
+#ifndef BCN_ASK
+#define BCN_ASK 1 /* last values, the gateway's time, and its silence; needs BCN_RECEIVE */
+#endif
 #ifndef BCN_RECEIVE
 #define BCN_RECEIVE 1 /* 0: a node that only publishes */
 #endif
@@ -59,6 +62,8 @@ extern "C" {
 #define BCN_I2C 0
 #undef BCN_TMQ
 #define BCN_TMQ 0
+#undef BCN_ASK
+#define BCN_ASK 0
 #endif
 
 #define BCN_PUB 1u
@@ -107,6 +112,54 @@ struct bcn_queue {
 int bcn_subscribe(struct bcn_node *node, const uint32_t *tokens, uint8_t count, bcn_callback callback, void *context);
 /* Return token `index` of a frame. */
 uint32_t bcn_token(const uint8_t *tokens, uint8_t index);
+#endif
+
+#if BCN_ASK
+/* Questions to a cache on the bus (docs/wire/values.md), by the `publish` of any link. */
+struct bcn_ask {
+    /* Take a last value, `age_ms` old. */
+    void (*value)(void *context, const uint8_t *tokens, uint8_t count, const uint8_t *data, uint16_t size,
+                  uint32_t age_ms);
+    void *context;
+    uint32_t tokens[4]; /* of the question */
+    uint32_t nonce, values_nonce, time_nonce, asked_us, heard_us;
+    uint32_t seconds, microseconds, round_us; /* what was told, and how long that took */
+    uint32_t said, left_out;                  /* when `complete`: values that were said, and that were not */
+    uint8_t data[8];                          /* of a question for the time */
+    uint8_t complete, fresh, known;
+};
+
+#define BCN_ASK_TOKENS 4u
+#define BCN_ASK_TIME_BYTES 8u
+
+/* Begin: subscribe at `node`. `nonce` is drawn at random. BCN_OK or BCN_FULL. */
+int bcn_ask_init(struct bcn_ask *ask, struct bcn_node *node, uint32_t nonce);
+/* Return the BCN_ASK_TOKENS tokens under which to publish a pattern, which bcn_ask_pattern has put into bytes. `value`
+ * is called for the last value of each pattern that starts with it. */
+const uint32_t *bcn_ask_values(struct bcn_ask *ask,
+                               void (*value)(void *, const uint8_t *, uint8_t, const uint8_t *, uint16_t, uint32_t),
+                               void *context);
+/* Write a pattern as bytes, 4 for each token; return how many. */
+uint16_t bcn_ask_pattern(uint8_t *bytes, const uint32_t *tokens, uint8_t count);
+/* Return the BCN_ASK_TOKENS tokens under which to publish `ask.data`, now, of BCN_ASK_TIME_BYTES. */
+const uint32_t *bcn_ask_time(struct bcn_ask *ask, uint32_t now_us);
+/* Call this after each feed: half of the delay is the error. Return 1 if the time has just been told, else 0. */
+int bcn_ask_heard(struct bcn_ask *ask, uint32_t now_us);
+/* Return 1 and the gateway's time, in seconds since 1970 and microseconds; 0 if it is not known. Ask again within an
+ * hour, before `now_us` wraps. */
+int bcn_ask_now(const struct bcn_ask *ask, uint32_t now_us, uint32_t *seconds, uint32_t *microseconds);
+
+/* What is heard of the gateway. */
+struct bcn_watch {
+    uint32_t since_ms;
+    uint16_t heard, rejected;
+    int8_t result;
+};
+
+void bcn_watch_init(struct bcn_watch *watch, const struct bcn_node *node, uint32_t now_ms);
+/* BCN_OK; BCN_SILENT: no whole message for `silence_ms`; BCN_VERSION: whole messages, but no frame of this wire. On a bus
+ * that may be quiet, ask for the time meanwhile. */
+int bcn_watch(struct bcn_watch *watch, const struct bcn_node *node, uint32_t now_ms, uint32_t silence_ms);
 #endif
 
 #if BCN_UART

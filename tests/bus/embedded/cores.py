@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tty
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,6 +31,12 @@ FOLDER = Path(__file__).with_name("firmware")
 BARE = ("-ffreestanding", "-nostdlib", "-lgcc")
 ARM = ("-Wl,--section-start=.start=0x0,-Ttext=0x100,-Tbss=0x20000000,--entry=main",)
 RISCV = ("-Wl,--section-start=.start=0x80000000,-Ttext=0x80000100,-Tbss=0x80010000",)
+M68K = (
+    *("-static", "-no-pie", "-fno-pic", "-Wl,--build-id=none,--entry=_start"),
+    "-Wl,--section-start=.start=0x10000,-Ttext=0x10100",
+)
+LEFT_OUT = ("CAN", "TCP", "I2C", "RS485", "TMQ", "ASK")
+ECHO = {"names.h": header(["ping", "pong"])}
 ANSWER_S = 10.0
 STARTING_S = 0.2
 
@@ -59,6 +65,7 @@ CORES = {
         ("-march=rv32imac", "-mabi=ilp32", *BARE, *RISCV),
         ("qemu-system-riscv32", "virt", "-bios", "none"),
     ),
+    "68040, big-endian": Core("m68k-linux-gnu", ("-m68040", *BARE, *M68K), ("qemu-system-m68k", "virt")),
     "ATmega328P": Core("avr", ("-mmcu=atmega328p",), ()),
 }
 
@@ -73,10 +80,10 @@ def missing(core: Core) -> str:
 
 
 @contextmanager
-def board(core: Core) -> Iterator[Emulated]:
-    """Build the firmware of a core, and run it."""
+def board(core: Core, program: str = "echo.c", headers: Mapping[str, str] = ECHO) -> Iterator[Emulated]:
+    """Build a program of `firmware/` for a core, with headers by name, and run it."""
     with TemporaryDirectory() as directory:
-        firmware = _firmware(core, Path(directory))
+        firmware = _firmware(core, Path(directory), program, headers)
         running = _emulator(core, firmware)
         try:
             yield running
@@ -84,13 +91,15 @@ def board(core: Core) -> Iterator[Emulated]:
             running.close()
 
 
-def _firmware(core: Core, directory: Path) -> Path:
-    names, made = directory / "names.h", directory / "firmware.elf"
-    names.write_text(header(["ping", "pong"]))
-    parts = [f"-DBCN_{name}=0" for name in ("CAN", "TCP", "I2C", "RS485", "TMQ")]
-    sources = [str(FOLDER / "echo.c"), str(SOURCE)]
-    command = [f"{core.prefix}-gcc", "-Os", "-include", str(names), f"-I{SOURCE.parent}", *parts, *sources]
-    subprocess.run([*command, *core.flags, "-o", str(made)], check=True)
+def _firmware(core: Core, directory: Path, program: str, headers: Mapping[str, str]) -> Path:
+    for name, text in headers.items():
+        (directory / name).write_text(text)
+    out = LEFT_OUT if program == "echo.c" else ("I2C", "RS485", "TMQ", "ASK")
+    made, parts = directory / "firmware.elf", [f"-DBCN_{name}=0" for name in out]
+    sources = [str(FOLDER / program), str(SOURCE)]
+    folders = [f"-I{directory}", f"-I{SOURCE.parent}"]
+    command = [f"{core.prefix}-gcc", "-Os", *folders, *parts, *sources, *core.flags, "-o", str(made)]
+    subprocess.run(command, check=True)
     return made
 
 

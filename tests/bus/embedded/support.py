@@ -13,7 +13,7 @@ from bus.embedded.load import source
 from bus.embedded.shrink import shrink
 from tests.helpers import ROOT
 
-PARTS = ["uart", "rs485", "tcp", "i2c", "tmq"]
+PARTS = ["uart", "rs485", "tcp", "i2c", "tmq", "asking"]
 SOURCE = source()
 MICROPYTHON = shutil.which(
     "micropython", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])

@@ -10,7 +10,7 @@ import pytest
 from bus.wire.pattern import token
 from tests.bus.embedded.cnode_support import SOURCE, STRICT, compiler
 
-MACROS = ("UART", "RS485", "CAN", "CAN_FD", "TCP", "I2C", "TMQ")
+MACROS = ("UART", "RS485", "CAN", "CAN_FD", "TCP", "I2C", "TMQ", "ASK")
 INPUTS, KINDS = 1_000_000, 5
 CPLUSPLUS = ["-xc++", "-std=c++11", *STRICT[1:]]
 

@@ -13,7 +13,7 @@ def test_parts_bring_what_they_need() -> None:
     assert select(SOURCE, ["rs485"]) == ["core", "uart", "rs485"]
     assert select(SOURCE, []) == ["core"]
     with pytest.raises(
-        ValueError, match="there is no part 'can': use core, uart, rs485, clock, tcp, i2c, tmq"
+        ValueError, match="there is no part 'can': use core, uart, rs485, clock, tcp, i2c, tmq, asking"
     ):
         select(SOURCE, ["can"])
 

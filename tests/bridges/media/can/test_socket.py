@@ -437,14 +437,16 @@ async def test_a_driver_that_runs_dry_is_filled_without_a_pause(
     kernel: Kernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long confirmations gather: the time since the last look would tell our pace, not its."""
-    for name in ("_BUSY_S", "_GATHER_S", "_REFILL_S"):
+    for name in ("_BUSY_S", "_REFILL_S"):
         monkeypatch.setattr(f"bridges.media.can.pipe.{name}", 60.0)
     hub = Hub()
     with link_on(hub) as link:
         await until(lambda: link.state == "up")
+        assert isinstance(link.pipe, CanPipe)
+        for name in ("_gather_s", "_half_s"):
+            monkeypatch.setattr(link.pipe, name, 60.0)
         say(hub, None, *(pack(PUB, (number,), b"") for number in range(300)))
         await until(lambda: link.stats.sent == 300)
-        assert isinstance(link.pipe, CanPipe)
         assert link.pipe._is_gathering  # noqa: SLF001
 
 
@@ -459,14 +461,14 @@ async def test_a_stream_gathers_and_a_lone_frame_is_read_at_once(
         for data in segment(message, number)
     ]
     monkeypatch.setattr("bridges.media.can.pipe._BUSY_S", 60.0)  # a hurried machine is no less busy
-    monkeypatch.setattr("bridges.media.can.pipe._GATHER_S", 0.1)
     with link_on(hub) as link:
         await until(lambda: link.state == "up")
+        assert isinstance(link.pipe, CanPipe)
+        monkeypatch.setattr(link.pipe, "_gather_s", 0.1)
         loop = get_running_loop()
         for raw in frames[:80]:
             kernel.put(raw)
         await until(lambda: len(heard.messages) == 40)
-        assert isinstance(link.pipe, CanPipe)
         assert link.pipe._is_gathering  # noqa: SLF001
         for raw in frames[80:]:
             kernel.put(raw)
@@ -474,3 +476,18 @@ async def test_a_stream_gathers_and_a_lone_frame_is_read_at_once(
         await until(lambda: not link.pipe._is_gathering)  # type: ignore[union-attr]  # noqa: SLF001
         assert loop.remove_reader(link.pipe._fd)  # type: ignore[arg-type]  # noqa: SLF001
     assert heard.messages == sent
+
+
+async def test_with_no_time_to_gather_every_frame_is_read_at_once(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridges.media.can.pipe._BUSY_S", 60.0)
+    hub = Hub()
+    heard = recorder(hub)
+    with link_on(hub, gather_ms=0) as link:
+        await until(lambda: link.state == "up")
+        for number in range(40):
+            kernel.put(pack_frame((EXTENDED | can_id(0x1234, 9), segment(b"\1\0\0\0", number)[0], 0)))
+        await until(lambda: len(heard.messages) == 40)
+        assert isinstance(link.pipe, CanPipe)
+        assert not link.pipe._is_gathering  # noqa: SLF001

@@ -35,7 +35,7 @@ async def test_a_tunnel_over_a_trunk_is_exact_both_ways(
     ]
     for link, side in zip(links, sides, strict=True):
         link.open(side, loop)
-    await until(lambda: all(link.state == "up" for link in links))
+    await until(lambda: all(link.state == "up" for link in links) and all(wires.values()))
     said = {name: [pack_frame(one) for one in frames(seed)] for seed, name in enumerate(wires)}
     for here, there in zip(said["near"], said["away"], strict=True):
         wires["near"].say(here)
