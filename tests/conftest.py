@@ -33,6 +33,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     guard.install(quick=config.getoption("quick"))
+    if config.getoption("quick"):
+        _without_constants()
+
+
+def _without_constants() -> None:
+    """Let Hypothesis read no sources for constants to try, which takes each process seconds: `make test`
+    tries them."""
+    with suppress(ModuleNotFoundError):
+        from hypothesis.internal.conjecture import providers
+
+        none = providers._local_constants  # noqa: SLF001 (there is no setting)
+        pytest.MonkeyPatch().setattr(providers, "_get_local_constants", lambda: none)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -26,7 +26,7 @@ class Home:
 
     def __init__(self, place: Path) -> None:
         self.place = place
-        kept = {"PIP_CACHE_DIR": str(Path.home() / ".cache/pip")}
+        kept = {"PIP_CACHE_DIR": str(Path.home() / ".cache/pip"), "PIP_NO_COMPILE": "1"}  # most is not used
         kept |= {key: value for key, value in os.environ.items() if key.startswith(("PIP_", "LANG"))}
         pip_config = Path.home() / ".config/pip/pip.conf"  # where packages come from on this machine
         if pip_config.exists():

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pipeline.engine.choice import SAIL, VARIABLE
 from tests.helpers import ROOT
-from tests.pipeline.engines import has_spark
 
 pytest.importorskip("pyarrow")
 
@@ -18,13 +18,11 @@ from tests.rigs import planted
 NOTEBOOK = json.loads((ROOT / "examples" / "questions.ipynb").read_text())
 
 
-@pytest.mark.skipif(not has_spark(), reason="pip install -e '.[pipeline]'")
-@pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_the_notebook_answers_on_a_capture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pysail")
     planted.generate(tmp_path, planted.Plan(rows=9_000))
-    for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):  # of the Spark that runs for other tests
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(VARIABLE, SAIL)
     monkeypatch.setenv("CAPTURE", str(tmp_path))
     monkeypatch.chdir(ROOT)
     names: dict[str, Any] = {}

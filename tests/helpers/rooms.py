@@ -2,7 +2,7 @@
 
 The tests of a module stay together, and so pay for its fixtures once. What needs a session of Spark stays
 together, because a Spark takes seconds to start and gigabytes; so does what needs one of Sail, because a
-process works with one engine at a time; and commands, which share the Spark that the first one leaves behind.
+process works with one engine at a time. Commands work on Sail, but for those that are about Spark.
 A process that is free takes the next room. So what takes long is first: else one process would end minutes
 after the other.
 """
@@ -11,30 +11,21 @@ from typing import Final
 
 SPARK: Final = "spark"
 SAIL: Final = "sail"
-COMMANDS: Final = "commands"
-WITH_COMMANDS: Final = (
-    "tests/pipeline/jobs/test_killed_bridge.py",
-    "tests/pipeline/jobs/test_verdict.py",
-    "tests/benchmarks/test_healthy.py",
-    "tests/pipeline/input/test_sound.py::test_the_rest_is_analysed",
-    "tests/pipeline/input/test_delta.py::test_a_command",
-    "tests/examples/test_questions.py",
-    "tests/appliance/commands/test_run.py::test_the_last_line_of_the_demo",
-)
-"""What starts the names of tests of commands on Spark."""
 
 LONG: Final = (
-    "tests/pipeline/engine/test_servers.py",
     "tests/kernel/test_kernel.py",
     "tests/docs/test_blocks.py",
-    "tests/pipeline/engine/test_resident.py",
+    "tests/pipeline/engine/test_servers.py",
     "tests/fuzz/test_fuzz.py",
+    "tests/pipeline/engine/test_resident.py",
     "tests/capture/test_tables.py",
     "tests/conformance/test_conformance.py",
     "tests/pipeline/input/test_sound.py",
     "tests/chaos/test_chaos.py",
     "tests/appliance/test_sweep.py",
     "tests/pipeline/jobs/test_since.py",
+    "tests/pipeline/jobs/test_killed_bridge.py",
+    "tests/pipeline/jobs/test_verdict.py",
     "tests/devices/tap/test_recorder.py",
     "tests/devices/upload/test_upload.py",
     "tests/capture/test_compact.py",
@@ -52,9 +43,12 @@ LONG: Final = (
     "tests/appliance/commands/test_reload.py",
     "tests/mutants/test_mutants.py",
 )
-"""The modules that take 15 s and more, longest first; of those that are in rooms of engines, none."""
+"""The modules that take 15 s and more, longest first; of those that are in rooms of engines, none. What
+starts Java comes after two that do not: by then there is an archive of its classes
+(tests/pipeline/archives.py).
+"""
 
-_TURNS: Final = {name: turn for turn, name in enumerate((SPARK, COMMANDS, SAIL, *LONG))}
+_TURNS: Final = {name: turn for turn, name in enumerate((SPARK, SAIL, *LONG))}
 
 
 def room(nodeid: str) -> str:
@@ -63,7 +57,7 @@ def room(nodeid: str) -> str:
         return SPARK
     if "[Sail" in nodeid:
         return SAIL
-    return COMMANDS if nodeid.startswith(WITH_COMMANDS) else nodeid.split("::")[0]
+    return nodeid.split("::")[0]
 
 
 def turn(nodeid: str) -> int:

@@ -28,15 +28,9 @@ if TYPE_CHECKING:
 
 IDS: Final = {SPARK: "Spark", SAIL: "Sail"}
 """The engines by their names in the ids of tests, from which rooms are told."""
-BOTH: Final = [
-    pytest.param(("--engine", SPARK), id="spark"),
-    pytest.param(
-        ("--engine", SAIL), id="sail", marks=pytest.mark.skipif(not find_spec("pysail"), reason="no pysail")
-    ),
-]
-"""Words of a command, for each engine."""
 QUICK: Final = ("--engine", SAIL) if find_spec("pysail") else ()
-"""Words of a command, for the engine that starts at once."""
+"""Words of a command, for the engine that starts at once. What Spark answers is compared with it in
+tests/pipeline/engine."""
 
 _INTERPRETED: Final = {
     "spark.sql.codegen.wholeStage": "false",

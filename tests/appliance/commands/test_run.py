@@ -19,6 +19,8 @@ from bus.tmq.client.client import Client
 from capture.names import given
 from capture.reader import read
 from capture.schema import Kind
+from pipeline.engine.choice import SAIL, VARIABLE
+from tests.helpers import alone
 from tests.helpers.peers import SpPeer, until
 from tests.helpers.ports import free_port
 from tests.helpers.programs import FRAME, TWO_BUSES, ear_on, finished, hears, process
@@ -181,10 +183,12 @@ def test_the_demo_balances_and_its_capture_has_the_name_of_every_token(tmp_path:
 
 @pytest.mark.timeout(120)
 def test_the_last_line_of_the_demo_works_as_it_is_printed(tmp_path: Path) -> None:
-    pytest.importorskip("pyspark")
+    pytest.importorskip("pysail")
     *_, last = finished("demo", "--seconds", "1", "--capture", str(tmp_path), timeout=55).stdout.splitlines()
     assert last.endswith(f" audit {tmp_path}")
-    done = subprocess.run(last, shell=True, capture_output=True, text=True, timeout=90)
+    done = subprocess.run(
+        last, shell=True, capture_output=True, text=True, timeout=90, env=alone() | {VARIABLE: SAIL}
+    )
     assert done.returncode == 0, (done.stdout, done.stderr)
     assert done.stdout.startswith("Green: ")
 

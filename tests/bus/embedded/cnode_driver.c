@@ -74,7 +74,9 @@ static void feed_uart(const uint8_t *bytes, uint16_t size)
     bcn_rs485_init(&pair, collect, NULL, buffer, CAPACITY, 5, 1, queue, CAPACITY);
     bcn_subscribe(&pair.uart.node, &token, 1, count, NULL);
     for (uint16_t at = 0; at < size; at++) {
-        (void)bcn_rs485_publish(&pair, &token, 1, bytes, at % 40);
+        if (at % 16 == 0) {
+            (void)bcn_rs485_publish(&pair, &token, 1, bytes, at % 40);
+        }
         bcn_rs485_feed(&pair, bytes + at, 1, now++);
         (void)bcn_rs485_answer(&pair, now);
     }

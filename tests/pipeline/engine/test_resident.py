@@ -18,7 +18,8 @@ from tests.pipeline.engines import SHORT_LIVED_INTERPRETED, has_spark
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
-from pipeline.engine import server
+from pipeline.engine import java, server
+from pipeline.engine.archives import archive
 from pipeline.engine.jvm import until
 from pipeline.engine.keeper import Attention
 from pipeline.engine.server import IDLE_S
@@ -33,8 +34,10 @@ class Machine:
     def __init__(self, path: Path) -> None:
         self.place, self.capture = path / "run" / "buscoupler" / "spark", path / "capture"
         self.home = path
-        (path / "no directory").touch()  # so there is no place for the class archive
-        places = {"XDG_RUNTIME_DIR": str(path / "run"), "XDG_CACHE_HOME": str(path / "no directory")}
+        places = {"XDG_RUNTIME_DIR": str(path / "run")}
+        if not archive(java.find()).exists():
+            (path / "no directory").touch()  # so there is no place for one, which takes long to write
+            places |= {"XDG_CACHE_HOME": str(path / "no directory")}
         self._environment = alone() | SHORT_LIVED_INTERPRETED | places | {"PYTHONPATH": str(ROOT)}
         sample.write(self.capture)
 
@@ -62,7 +65,7 @@ class Machine:
 
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Machine"]:
-    """A machine for both tests: a Spark without a class archive takes long to start."""
+    """A machine for both tests."""
     made = Machine(tmp_path_factory.mktemp("machine"))
     yield made
     server.stop(made.place)

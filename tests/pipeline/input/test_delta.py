@@ -21,7 +21,7 @@ from pipeline.errors import PipelineError
 from pipeline.input import read
 from tests.capture.divided import divide
 from tests.helpers import ROOT, alone
-from tests.pipeline.engines import BOTH
+from tests.pipeline.engines import QUICK
 from tests.rigs.planted import Plan, generate
 
 if TYPE_CHECKING:
@@ -70,10 +70,9 @@ def audited(path: Path, *where: str) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name != "run"}
 
 
-@pytest.mark.timeout(300)  # as all that starts Spark by a command
-@pytest.mark.parametrize("where", BOTH)
-def test_a_command_has_the_same_answer(days: Path, table: Path, where: tuple[str, ...]) -> None:
-    assert audited(table, *where) == audited(days, *where)
+@pytest.mark.timeout(300)  # it starts Spark if there is no Sail
+def test_a_command_has_the_same_answer(days: Path, table: Path) -> None:
+    assert audited(table, *QUICK) == audited(days, *QUICK)
 
 
 def test_a_table_cannot_be_followed(table: Path) -> None:

@@ -21,7 +21,7 @@ from pipeline.input import sample
 from pipeline.input.sound import look, passed_by
 from tests.capture.divided import divide
 from tests.helpers import alone
-from tests.pipeline.engines import BOTH, QUICK
+from tests.pipeline.engines import QUICK
 from tests.rigs.planted import Plan, generate
 
 COMMAND = [sys.executable, "-m", "buscoupler", "rates", "--json", "--quiet", "--seconds", "1000"]
@@ -136,19 +136,18 @@ def run(here: Path, *words: str) -> tuple[int, dict[str, Any], str]:
 
 @pytest.mark.spark
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("engine", BOTH)
-def test_the_rest_is_analysed_and_what_was_left_out_is_counted(here: Path, engine: tuple[str, ...]) -> None:
+def test_the_rest_is_analysed_and_what_was_left_out_is_counted(here: Path) -> None:
     (segment(here).parent / "note.txt").write_text("mine")
-    status, whole, said = run(here, *engine)
+    status, whole, said = run(here, *QUICK)
     assert (status, "passed by" in said) == (0, True)
     damaged_page(segment(here))
-    status, _, said = run(here, *engine)
+    status, _, said = run(here, *QUICK)
     assert status == 1
     assert f"{segment(here)}: unreadable" in said
-    status, found, said = run(here, "--skip-bad", *engine)
+    status, found, said = run(here, "--skip-bad", *QUICK)
     assert (status, "left out 1 of 4 files (--skip-bad)" in said) == (3, True)
     segment(here).unlink()
-    assert found == run(here, *engine)[1]
+    assert found == run(here, *QUICK)[1]
     assert found != whole
 
 
