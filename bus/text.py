@@ -6,7 +6,6 @@ Pure.
 import re
 import unicodedata
 from collections.abc import Iterable
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -20,6 +19,8 @@ _TELNET = re.compile(
 
 def closest(word: str, known: Iterable[str], likeness: float = 0.5) -> str:
     """Return the known word that is most like `word`; "" if none is at least so like it, from 0 to 1."""
+    from difflib import get_close_matches  # a gateway that starts has no need of it
+
     return next(iter(get_close_matches(word[:_LONGEST], sorted(known), cutoff=likeness)), "")
 
 

@@ -8,7 +8,7 @@ local FRAME_MIN, ENVELOPE_BYTES, HEADER_BYTES, DATA_MAX = 4, 12, 24, 2048
 -- Names of tokens (bus/names.py) ---------------------------------------------------------------------------------
 
 local RESERVED = { "buscoupler", "event", "link", "loop", "lease", "takeover", "late", "health", "alarm", "drop", "log", "warning", "error",
-    "critical", "values", "ask", "value", "end", '"buscoupler/loop"', "traffic", "alert" }
+    "critical", "values", "ask", "value", "end", "time", "now", '"buscoupler/loop"', "traffic", "alert" }
 local names = {}
 local roots = {} -- patterns behind which there are identifiers of CAN frames, as lists of tokens
 

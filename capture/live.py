@@ -156,9 +156,16 @@ def _rows_of(path: Path) -> Ranges:
     """Return the rows of a file. Raises `CaptureError`, or `FileNotFoundError` if it has gone."""
     try:
         return ranges.of_path(path)
-    except CaptureError:
-        path.stat()
-        raise
+    except CaptureError as error:
+        if not _was_gone(error):
+            path.stat()
+            raise
+        raise FileNotFoundError(path) from None
+
+
+def _was_gone(error: CaptureError) -> bool:
+    """Tell whether a file was not there, where another may have its name by now."""
+    return isinstance(error.__cause__, FileNotFoundError)
 
 
 def latest(start: Position, held: Iterable[Held], limit_rows: int | None) -> Position:
@@ -246,8 +253,8 @@ def read(days: Path, piece: Piece) -> Iterator[pa.RecordBatch]:
             with reading(days):
                 yield from _of_file(path, piece)
             return
-        except CaptureError:
-            if path.exists():
+        except CaptureError as error:
+            if path.exists() and not _was_gone(error):
                 raise
     yield from _moved(days, piece)
 

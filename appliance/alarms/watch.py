@@ -22,9 +22,8 @@ from appliance.alarms.ears import Ears
 from appliance.alarms.keeping import Keeper, packed, unpacked
 from appliance.alarms.links import Accounts, LinkValues, meant
 from appliance.alarms.notice import Notice, notice_of
-from appliance.alarms.outlets.outlet import Outlet
 from appliance.alarms.states import State
-from appliance.alarms.telling import Teller
+from appliance.alarms.telling import MakeOutlet, Teller
 from appliance.parts.bus import BusPart
 from appliance.status.health import Concern
 from appliance.status.rates import Rate, RowKey
@@ -36,7 +35,6 @@ from bus.names import Names
 from bus.quantity.known import Quantities, told
 from bus.wire.frame import unpack
 from bus.wire.pattern import Pattern, token
-from topologies.model.alarms import OutletSpec
 from topologies.resolved.alarms import ResolvedAlarm, ResolvedAlarms
 
 log = logging.getLogger("buscoupler")
@@ -65,7 +63,7 @@ class AlarmWatch:
         gateway: str,
         record: Callable[..., Any],
         keeper: Keeper,
-        make: Callable[[str, OutletSpec, Callable[[Notice], None]], Outlet],
+        make: MakeOutlet,
         clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._gateway, self._record, self._keeper, self._clock_ns = gateway, record, keeper, clock_ns

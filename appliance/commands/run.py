@@ -20,7 +20,6 @@ from appliance.reload.responder import reload_responder
 from appliance.status.client import status_socket
 from appliance.status.ledger import say_ledger
 from appliance.status.responder import status_responder
-from appliance.status.trial import say_outcome
 from bus.machine.aside import within
 from bus.machine.permissions import make_private
 from topologies.findings import Finding, InvalidTopology
@@ -86,6 +85,8 @@ def run(options: argparse.Namespace) -> int:
 
     service = WithResponders(appliance, *responders)
     if options.test:
+        from appliance.status.trial import say_outcome
+
         seconds = options.seconds or TEST_S
         return serve(
             service,

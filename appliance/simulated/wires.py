@@ -3,9 +3,7 @@
 import contextlib
 import os
 import pty
-import shutil
 import subprocess
-import tempfile
 import tty
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
@@ -15,6 +13,7 @@ from typing import Any, Final, Protocol
 
 from bridges.media.medium import Medium
 from bridges.simulate import SimulationError
+from bus.machine.scratch import Scratch
 
 _READ_BYTES: Final = 65_536
 _CAN: Final = "280"  # ARPHRD_CAN
@@ -61,7 +60,8 @@ class PtyLine:
         self.stuck = False
         self.ends: list[PtyEnd] = []
         self.hears: list[Hear] = []
-        self.folder = Path(tempfile.mkdtemp(prefix="plant-"))
+        self._scratch = Scratch("plant-")
+        self.folder = Path(self._scratch.name)
         self.loop: AbstractEventLoop | None = None
 
     def end(self, name: str) -> "PtyEnd":
@@ -88,7 +88,7 @@ class PtyLine:
     def close(self) -> None:
         for end in self.ends:
             end.unplug()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._scratch.close()
 
 
 class PtyEnd(RealEnd):

@@ -177,6 +177,7 @@ BINDERS: Final = {
     "appliance/machine/inspection.py": "check --here",
     "appliance/local/responder.py": "a socket file of our own",
     "appliance/demo/scene.py": "looks for a free port",
+    "appliance/simulated/real.py": "a virtual CAN interface, for a test",
     "appliance/probe/listening.py": "a CAN interface, to guess what runs on it",
     "bridges/media/can/strangers.py": "a CAN interface, to look at it for a moment",
     "examples/medium-udp/buscoupler_udp/link.py": "a device link, which is opened again",

@@ -22,6 +22,8 @@ NOTEBOOK = json.loads((ROOT / "examples" / "questions.ipynb").read_text())
 def test_the_notebook_answers_on_a_capture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pysail")
     planted.generate(tmp_path, planted.Plan(rows=9_000))
+    for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):  # of the Spark that runs for other tests
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(VARIABLE, SAIL)
     monkeypatch.setenv("CAPTURE", str(tmp_path))
     monkeypatch.chdir(ROOT)

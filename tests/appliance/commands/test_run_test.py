@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from appliance.commandline.cli import main
+from appliance.status.client import ask, status_socket
 from appliance.status.trial import crossed, table
 from bus.hub import Hub
 from bus.transports.links import make_link
@@ -27,6 +28,13 @@ def file_in(directory: Path) -> tuple[Path, list[int]]:
     return file, ports
 
 
+def peers_of(directory: Path) -> int:
+    """The peers that listeners of a gateway have."""
+    status = ask(directory / status_socket(()), 30.0)
+    links = [link for hub in status["hubs"] for link in hub["links"]]
+    return sum(link["live"] for link in links if link["name"].startswith("tcp://"))
+
+
 async def test_what_crossed_is_shown_and_the_status_is_0(tmp_path: Path) -> None:
     file, ports = file_in(tmp_path)
     words = "run", str(file), "--test", "--seconds", "30", "--run-directory", str(tmp_path / "r")
@@ -39,6 +47,8 @@ async def test_what_crossed_is_shown_and_the_status_is_0(tmp_path: Path) -> None
     for link, hub in zip(links, hubs, strict=True):
         link.open(hub, asyncio.get_running_loop())
     await until(lambda: all(len(hub.pipes) == 2 for hub in hubs))
+    while await asyncio.to_thread(peers_of, tmp_path / "r") < 2:  # our end of a link is up before theirs
+        pass
     ears[0].say(FRAME, FRAME)
     await until(lambda: len(ears[1].heard) == 2)
     program.terminate()  # early, with the same verdict
