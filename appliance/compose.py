@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from appliance.alarms.keeping import FileKeeper, Keeper, state_path
-from appliance.alarms.telling import MakeOutlet, outlet_of
+from appliance.alarms.outlets.making import outlet_of
+from appliance.alarms.telling import MakeOutlet
 from appliance.alarms.watch import AlarmWatch
 from appliance.health.concerns import of_brokers, of_certificates, of_claims, of_parts
 from appliance.health.watch import HealthWatch

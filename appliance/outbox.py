@@ -27,8 +27,9 @@ class Outbox(Generic[T]):
     other or as many as `together` counts in the queue; seen as a link.
 
     `give` raises `Refused` if it makes no sense to try again, any other exception if it does: after
-    `pause_s`, then twice as long each time, up to 60 s, and for `tried_s`. `done` is told, in any thread,
-    what was given or given up. `stats` hold offered = sent + dropped + queued.
+    `pause_s`, then twice as long each time, up to 60 s, and until it was offered `tried_s` ago. `done` is
+    told, in any thread, what was given or given up. `begins` is the state until something was given. `stats`
+    hold offered = sent + dropped + queued.
     """
 
     condition = ""
@@ -43,20 +44,22 @@ class Outbox(Generic[T]):
         together: Callable[[Sequence[T]], int] = lambda _: 1,
         pause_s: float = PAUSE_S,
         tried_s: float = inf,
+        begins: State = "up",
     ) -> None:
         self.name, self.url, self.stats, self.queue_bytes = name, url, Stats(), 0
         self.state: State = "closed"
         self.fault, self.losses = "", 0
         self._give, self._done, self._together = give, done, together
         self._waiting_max, self._pause_s, self._tried_s = waiting_max, pause_s, tried_s
+        self._begins: State = begins
         self._queue: deque[T] = deque()
-        self._since_s = 0.0  # the first one is tried
+        self._since_s = deque[float]()  # when each was offered
         self._changed = threading.Condition()
         self._ending = False
 
     def open(self, hub: Hub, loop: object) -> None:
         """Start the thread."""
-        self.state, self._ending = "up", False
+        self.state, self._ending = self._begins, False
         threading.Thread(target=self._run, name=self.name, daemon=True).start()
 
     def revise(self, other: object) -> bool:
@@ -73,27 +76,30 @@ class Outbox(Generic[T]):
                 self.stats.drop(reason)
                 return False
             self._queue.append(one)
+            self._since_s.append(time.monotonic())
             self.stats.queued += 1
             self._changed.notify()
             return True
 
     def _run(self) -> None:
         pause_s = self._pause_s
-        while part := self._next():
+        while taken := self._next():
+            part, since_s = taken
             fault, final = self._try(part)
-            if not fault or final or time.monotonic() - self._since_s >= self._tried_s:
-                pause_s, self._since_s = self._pause_s, 0.0
+            if not fault or final or time.monotonic() - since_s >= self._tried_s:
+                pause_s = self._pause_s
                 self._settle(part, fault)
                 continue
             self._suspend(fault, pause_s)
             pause_s = min(2 * pause_s, _PAUSE_MAX_S)
 
-    def _next(self) -> list[T]:
-        """Wait for the next ones, which stay in the queue. Return none at the end."""
+    def _next(self) -> tuple[list[T], float] | None:
+        """Wait for the next ones, which stay queued, and return when the first was offered too."""
         with self._changed:
             self._changed.wait_for(lambda: self._queue or self._ending)
-            self._since_s = self._since_s or time.monotonic()
-            return [] if self._ending else [self._queue[at] for at in range(self._together(self._queue))]
+            if self._ending:
+                return None
+            return [self._queue[at] for at in range(self._together(self._queue))], self._since_s[0]
 
     def _try(self, part: list[T]) -> tuple[str, bool]:
         """Give a part. Return the fault, "" for none, and whether it is final."""
@@ -112,6 +118,7 @@ class Outbox(Generic[T]):
                 return
             for _ in part:
                 self._queue.popleft()
+                self._since_s.popleft()
             self.stats.queued -= len(part)
             if fault:
                 self.stats.drop("refused", len(part))
@@ -135,4 +142,5 @@ class Outbox(Generic[T]):
             self.stats.drop("closed", self.stats.queued)
             self.stats.queued = 0
             self._queue.clear()
+            self._since_s.clear()
             self._changed.notify()

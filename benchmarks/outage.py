@@ -20,7 +20,7 @@ from bus.lateness import LATE_MS
 from bus.wire.batch import Batch
 
 EARLY_S: Final = 0.25
-"""What was said so shortly before a kill may not have been on disk."""
+"""A message that was said so shortly before a kill may not have been on disk."""
 _PATIENCE_S: Final = 120.0
 _TICK_S: Final = 0.05
 

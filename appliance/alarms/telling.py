@@ -17,16 +17,6 @@ if TYPE_CHECKING:
 MakeOutlet = Callable[[str, OutletSpec, Callable[[Notice], None]], "Outlet"]
 
 
-def outlet_of(name: str, spec: OutletSpec, done: Callable[[Notice], None]) -> "Outlet":
-    """Return the outlet of a record, not yet open. What makes it is loaded now: most gateways have none.
-
-    Raises `LinkError` for a kind whose delivery is not installed.
-    """
-    from appliance.alarms.outlets import making
-
-    return making.outlet_of(name, spec, done)
-
-
 class Teller:
     """The outlets by name. `told(outlet, notice)` is called on the loop when a notice is through."""
 

@@ -37,7 +37,13 @@ class Sender(Outbox[Entry]):
         pause_s: float = PAUSE_S,
     ) -> None:
         super().__init__(
-            f"{name}: telemetry", url, WAITING, self._post, together=_of_one_path, pause_s=pause_s
+            f"{name}: telemetry",
+            url,
+            WAITING,
+            self._post,
+            together=_of_one_path,
+            pause_s=pause_s,
+            begins="opening",
         )
         self._ca_file, self._resource = ca_file, resource
         self._trust: SSLContext | None = None  # read anew after a fault: the file may have been renewed

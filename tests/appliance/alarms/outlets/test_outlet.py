@@ -2,8 +2,10 @@
 
 import threading
 
+import pytest
+
 from appliance.alarms.notice import Notice
-from appliance.alarms.outlets.outlet import WAITING, ThreadOutlet
+from appliance.alarms.outlets.outlet import TRIED_S, WAITING, ThreadOutlet
 from appliance.outbox import Refused
 from tests.appliance.alarms.outlets.outlet_support import NOTICE, opened
 from tests.helpers.peers import wait
@@ -35,6 +37,27 @@ def test_what_is_refused_is_dropped_counted_and_told() -> None:
     wait(lambda: through)
     assert outlet.stats.dropped == {"refused": 1}
     assert outlet.fault == "the webhook answered 404"
+    outlet.close()
+
+
+def test_what_waited_its_hour_behind_another_is_tried_once_more_and_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The hour of each begins when it is offered."""
+    now_s, tried = [0.0], list[int]()
+    monkeypatch.setattr("appliance.outbox.time.monotonic", lambda: now_s[0])
+
+    def deliver(notice: Notice) -> None:
+        tried.append(notice.number)
+        now_s[0] = TRIED_S
+        raise OSError("gone")
+
+    outlet, through = opened(deliver)
+    for number in range(2):
+        outlet.offer(NOTICE._replace(number=number))
+    wait(lambda: len(through) == 2)
+    assert tried == [0, 1]
+    assert outlet.stats.dropped == {"refused": 2}
     outlet.close()
 
 
