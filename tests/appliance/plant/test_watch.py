@@ -1,6 +1,7 @@
 """The watch on a plant: one answer that is missing is no silence, and a change of the word is an event."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -154,6 +155,30 @@ async def test_only_those_that_are_not_heard_are_asked_at_their_pages() -> None:
     assert asked == ["gw-c"]
     assert watch.look(EVERY_S, loads(text), asyncio.get_running_loop(), asks=False)
     assert asked == ["gw-c"]
+
+
+def test_a_large_plant_that_starts_at_once_announces_itself_twice_and_one_that_goes_is_no_news() -> None:
+    names = [f"gw-{number}" for number in range(40)]
+    topology, clock = (
+        loads(f"name: hall\ngateways: {{{', '.join(f'{name}: {{}}' for name in names)}}}"),
+        Clock(),
+    )
+    watches = {name: PlantWatch(name, Told(), clock=clock, clock_ns=lambda: 10**18) for name in names}
+    for watch in watches.values():
+        watch.follow(topology, None)
+    spoke = Counter[int]()
+    for clock.now_s in (half / 2 for half in range(80)):
+        for name in [name for name, watch in watches.items() if watch.is_due(clock.now_s, ("ok",))]:
+            frame = watches[name].announcement(status(name), {}, ("ok",))
+            spoke[int(clock.now_s)] += 1
+            for other, watch in watches.items():
+                if other != name:
+                    watch.hear(frame)
+        if clock.now_s == 20:
+            del watches["gw-7"]
+    assert spoke.pop(1) == 40
+    assert max(spoke.values()) < 20
+    assert sum(spoke.values()) < 40 * 6
 
 
 def test_a_gateway_announces_itself_every_few_seconds_and_soon_after_a_change() -> None:
