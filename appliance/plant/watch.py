@@ -16,6 +16,7 @@ from appliance.status.silent import HEARD_MS
 from bus.announcements import Announcement
 from bus.keys import Keyring
 from topologies.model import Topology
+from topologies.picture.svg import Mark
 
 log = logging.getLogger("buscoupler")
 
@@ -97,13 +98,16 @@ class PlantWatch:
         return now_s - self._said_s >= (SOON_S if soon else self._every_s)
 
     def announcement(
-        self, status: Mapping[str, Any], states: Mapping[str, str], changing: tuple[object, ...]
+        self, status: Mapping[str, Any], marks: Mapping[str, Mark], changing: tuple[object, ...]
     ) -> bytes:
-        """Return the announcement of this gateway, from as much of its status as a note needs."""
+        """Return the announcement of this gateway, from as much of its status as a note needs.
+
+        `marks` are those of its own things in the picture.
+        """
         self._said, self._said_s, self._answer_s = changing, self._clock(), float("inf")
         self._said_ns = max(self._said_ns + 1, self._clock_ns())
         note = note_of({**status, "time_ns": self._said_ns})
-        return announced(note, states, self._ring)
+        return announced(note, marks, self._ring)
 
     # ---- answers
 
