@@ -22,6 +22,7 @@ class Tmq:
     pause_s: int
     broker: tuple[str, int] | None
     fault: str
+    polls: int
     rejected: int
     oversize: int
     unsent: int
