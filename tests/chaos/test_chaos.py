@@ -10,7 +10,7 @@ import pytest
 from tests.chaos.__main__ import CHUNK, child, chunks, environment, line
 from tests.chaos.shrink import shortest
 
-SEEDS = 12
+SEEDS = 6
 
 
 @pytest.mark.timeout(900)
