@@ -12,7 +12,7 @@ from bridges.items import OWN
 from bridges.media.can import link, port
 from bridges.media.can.inbox import SO_TIMESTAMPNS
 from bridges.media.can.many import Many
-from bridges.media.can.socketcan import FD_BYTES
+from bridges.packed import FD_BYTES
 
 MARKED, MARK = 5, 0x80
 _SNDBUFFORCE = 32  # asm-generic/socket.h; not in `socket`
