@@ -31,6 +31,10 @@ def roomy(sock: socket.socket, size_bytes: int = 1 << 24) -> socket.socket:
 class _Inbox(Many):
     """An inbox over a socket whose kernel does not tell which frames are ours."""
 
+    def _owns(self, count: int, own: int) -> list[int]:
+        marks = self._marks(count)
+        return marks if OWN in marks else []
+
     def _marks(self, count: int) -> list[int]:
         return [OWN if one & MARK else 0 for one in self._data[MARKED::FD_BYTES][:count]]
 

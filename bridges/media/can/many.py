@@ -10,18 +10,18 @@ import sys
 from collections.abc import Iterator, Sequence
 from ctypes import c_int, c_size_t, c_uint, c_void_p
 from struct import Struct
-from typing import Any, ClassVar, Literal, overload
+from typing import Any, ClassVar, Literal, NamedTuple, overload
 
 from bridges.items import OWN
 from bridges.media.can.inbox import CONFIRM, DONTWAIT, NOTE_BYTES, SO_RXQ_OVFL, SO_TIMESTAMPNS, Arrived
 from bridges.media.can.socketcan import unpack_frames
-from bridges.packed import FD_BYTES
+from bridges.packed import CLASSIC_BYTES, FD_BYTES, STRIDE, Packed
 
 SLOTS = 128
 _NOTE = Struct("@NiiI")  # struct cmsghdr, and the count of SO_RXQ_OVFL
 _STAMP = Struct("@Niill0N")  # struct cmsghdr, and the struct timespec of SO_TIMESTAMPNS
 _AT = Struct("@N").size  # where the kind of a note begins
-_KIND_ROW = Struct(f"@{_AT}x8s{NOTE_BYTES - _AT - 8}x")
+_KIND = slice(_AT, _AT + 8)
 _STAMP_ROW = Struct(f"@{_AT + 8}xll{NOTE_BYTES - _STAMP.size}x")
 _STAMPED = socket.SOL_SOCKET, SO_TIMESTAMPNS
 _STAMPED_RAW = Struct("@ii").pack(*_STAMPED)
@@ -51,6 +51,9 @@ class Header(ctypes.Structure):
 
 
 _HEADER_BYTES = ctypes.sizeof(Header)
+_TOLD = slice(Header.note_bytes.offset, _HEADER_BYTES)
+"""What a call tells of a frame: the size of its notes, its flags and its size."""
+_ALIKE_MOST = 16
 
 
 def _column(headers: bytearray, field: Any, form: Literal["I", "N"]) -> memoryview:
@@ -88,6 +91,16 @@ class Stamps(Sequence[int]):
         return self._found
 
 
+class _Alike(NamedTuple):
+    """The headers behind a call whose frames are all of `size`, with notes of so many bytes, or all `own`."""
+
+    headers: bytes
+    size: int
+    own: int
+    note_bytes: int
+    is_frame: bool
+
+
 class Many:
     """An inbox of `SLOTS` places, filled by one call."""
 
@@ -102,6 +115,8 @@ class Many:
         self._headers = bytearray(SLOTS * _HEADER_BYTES)
         self._lay_out()
         self._fresh, self._used = bytes(self._headers), 0
+        self._alike: dict[bytes, _Alike] = {}
+        self._all_data, self._all_notes = memoryview(self._data), memoryview(self._notes)
         self._sizes = _column(self._headers, Header.size, "I")
         self._flags = _column(self._headers, Header.flags, "I")
         self._note_sizes = _column(self._headers, Header.note_bytes, "N")
@@ -117,27 +132,54 @@ class Many:
 
     def read(self) -> Arrived:
         """Return what has come, up to `SLOTS` frames. Raises `OSError`: EAGAIN if there are none."""
-        self._headers[: self._used] = self._fresh[: self._used]
+        headers, used = self._headers, self._used
+        headers[:used] = self._fresh[:used]
         count = self._call(self._fd, self._place, SLOTS, DONTWAIT, None)
         if count < 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
-        self._used = count * _HEADER_BYTES
-        frames = unpack_frames(self._data, self._sizes[:count].tolist(), self._marks(count))
-        stamps_ns, dropped = self._stamps_ns(count), self._dropped(count - 1)
-        return Arrived(frames, stamps_ns, dropped)
+        used = self._used = count * _HEADER_BYTES
+        told = bytes(headers[_TOLD])
+        alike = self._alike.get(told) or self._learn(told)
+        if alike.is_frame and headers[:used] == alike.headers[:used]:
+            frames = Packed(bytes(self._all_data[: count * STRIDE]), alike.size, self._owns(count, alike.own))
+            dropped = None if alike.note_bytes == _STAMP.size else self._dropped(count - 1)
+            return Arrived(frames, self._stamps_ns(count, alike.note_bytes), dropped)
+        some = unpack_frames(self._data, self._sizes[:count].tolist(), self._marks(count))
+        least = min(self._note_sizes[:count].tolist())
+        return Arrived(some, self._stamps_ns(count, least), self._dropped(count - 1))
+
+    def _learn(self, told: bytes) -> "_Alike":
+        """Return what a call leaves that tells the same of all frames; `told`: of the first."""
+        if len(self._alike) >= _ALIKE_MOST:
+            self._alike.clear()
+        headers = bytearray(self._fresh)
+        for at in range(0, len(headers), _HEADER_BYTES):
+            headers[at + _TOLD.start : at + _TOLD.stop] = told
+        first = Header.from_buffer(headers)
+        own = OWN if first.flags & CONFIRM else 0
+        made = _Alike(
+            bytes(headers), first.size, own, first.note_bytes, first.size in (CLASSIC_BYTES, FD_BYTES)
+        )
+        self._alike[told] = made
+        return made
+
+    def _owns(self, count: int, own: int) -> Sequence[int]:
+        """Return the marks of frames that all have the same flags."""
+        return (own,) * count if own else ()
 
     def _marks(self, count: int) -> list[int]:
         """Return `OWN` for each frame that this socket sent, 0 for others."""
         return [OWN if flags & CONFIRM else 0 for flags in self._flags[:count].tolist()]
 
-    def _stamps_ns(self, count: int) -> Sequence[int]:
-        """Return the time in the first note of each frame; () unless all have one."""
-        if min(self._note_sizes[:count].tolist()) < _STAMP.size:
+    def _stamps_ns(self, count: int, least: int) -> Sequence[int]:
+        """Return the time in the first note of each frame; () unless all have one, of `least` bytes or more.
+
+        The kernel tells it first, and of each frame or none.
+        """
+        if least < _STAMP.size or self._notes[_KIND] != _STAMPED_RAW:
             return ()
-        notes = bytes(memoryview(self._notes)[: count * NOTE_BYTES])
-        kinds = list(_KIND_ROW.iter_unpack(notes))
-        return Stamps(notes) if kinds.count((_STAMPED_RAW,)) == count else ()
+        return Stamps(bytes(self._all_notes[: count * NOTE_BYTES]))
 
     def _dropped(self, slot: int) -> int | None:
         """Return the count in the notes of a slot: the kernel tells it behind the time, if at all."""

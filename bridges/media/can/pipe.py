@@ -1,10 +1,11 @@
 """The pipe of an open CAN bus: it sends and receives frames, and reacts to the controller's states."""
 
 import logging
-from asyncio import Handle, TimerHandle
+from asyncio import Handle
 from collections.abc import Sequence
 
 from bridges.items import IDENTIFIER, CanFrame
+from bridges.media.can.beats import Look, beats_of
 from bridges.media.can.medium import Can
 from bridges.media.can.pace import Pace
 from bridges.media.can.port import BusPort, Port, Stamped
@@ -17,7 +18,7 @@ from bridges.media.can.voice import Inbound, Voice
 from bridges.media.device import OpenPipe, PipeContext, cancel
 from bridges.media.shedding import Shed
 from bridges.packed import is_own
-from bus.wire.batch import Batch, from_payloads, payloads
+from bus.wire.batch import Batch, Frames, from_payloads, payloads
 
 log = logging.getLogger("buscoupler.bridges")
 
@@ -43,11 +44,17 @@ class CanPipe(OpenPipe):
         self._fd = port.fileno()
         self._is_well = False  # the last read brought frames, and nothing else
         self._reader: Reader | None = None
-        self._again: Handle | None = None
+        self._again: Handle | Look | None = None
+        self._beats = beats_of(self._loop)
         self._asking: Handle | None = None
         self._pace = Pace(shared.options.gather_ms / 1000 if port.confirms and self._fd is not None else 0)
         self._outbound: Outbound = _sender_of(shared.options)(shared, port, voice, self._loop, self._gone)
         self._inbound: Inbound = voice.hearing(self._outbound.confirm, self._on_error)
+
+    @staticmethod
+    def _batch_of(messages: Sequence[bytes]) -> Batch:
+        """Return messages, with or without envelope, as a batch."""
+        return from_payloads(messages)
 
     def start(self) -> None:
         if self._fd is not None:
@@ -86,16 +93,20 @@ class CanPipe(OpenPipe):
         if due_s is not None:
             if not was_gathering:
                 self._loop.remove_reader(fd)
-            self._again = self._loop.call_at(due_s, self._on_readable)
+            self._look_at(due_s)
         elif was_gathering:
             self._loop.add_reader(fd, self._on_readable)
 
     def _refill_soon(self) -> None:
         """Read earlier than was meant, because messages wait for room in the driver now."""
         due_s = self._pace.refill_s(self._loop.time())
-        if isinstance(self._again, TimerHandle) and due_s < self._again.when():
+        if isinstance(self._again, Look) and due_s < self._again.due_s:
             self._again.cancel()
-            self._again = self._loop.call_at(due_s, self._on_readable)
+            self._look_at(due_s)
+
+    def _look_at(self, due_s: float) -> None:
+        """Look at a time; before others if there is to confirm: then there is room for what others bring."""
+        self._again = self._beats.look_at(due_s, self._on_readable, self._outbound.is_flying)
 
     def _on_arrivals(self, frames: list[Stamped], lost: int, unreadable: int) -> None:
         self._port.overruns += lost
@@ -125,7 +136,7 @@ class CanPipe(OpenPipe):
         messages = self._inbound.messages(self._loop.time(), frames, stamps_ns)
         if messages:
             self.came_ns = self._inbound.came_ns
-            self._hub.publish(from_payloads(messages), self)
+            self._hub.publish(self._batch_of(messages), self)
             self.came_ns = ()
         if self._port.confirms:
             self._outbound.pump()
@@ -176,7 +187,7 @@ class CanPipe(OpenPipe):
         return True
 
     def _put(self, batch: Batch) -> None:
-        self._outbound.put(payloads(batch))
+        self._outbound.put(payloads(batch), type(batch) is Frames)
         if self._pace.is_gathering and self._outbound.waits:
             self._refill_soon()
 
@@ -187,7 +198,9 @@ class CanPipe(OpenPipe):
     def _end(self, why: str) -> None:
         if self._fd is not None:
             self._loop.remove_reader(self._fd)
-        cancel(self._again, self._asking)
+        cancel(self._asking)
+        if self._again is not None:
+            self._again.cancel()
         self._restarter.close()
         self._outbound.close("bus off" if why == "bus-off" else "closed")
         if self._reader is not None:

@@ -67,6 +67,11 @@ class Outbound:
         """Whether a message waits for room in the driver."""
         return bool(self._queue)
 
+    @property
+    def is_flying(self) -> bool:
+        """Whether frames in the driver wait to be confirmed."""
+        return False
+
     def driver(self) -> Driver:
         """Return how the driver is, and was since the last call."""
         return Driver(self.waits)
@@ -204,6 +209,10 @@ class DirectSender(Outbound):
     @property
     def waits(self) -> bool:
         return bool(self._pending or self._queue)
+
+    @property
+    def is_flying(self) -> bool:
+        return len(self._flight) > 0
 
     def driver(self) -> Driver:
         ran_dry, self._ran_dry = self._ran_dry, False

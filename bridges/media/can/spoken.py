@@ -21,7 +21,7 @@ from bridges.media.shedding import Shed
 from bridges.packed import Packed, has_fd
 from bridges.protocols.protocol import Protocol
 from bridges.protocols.translator import Sent, Translator, Wire, always
-from bus.wire.batch import Batch, from_payloads
+from bus.wire.batch import Batch, Frames, from_payloads
 
 if TYPE_CHECKING:
     from can import BusABC
@@ -269,6 +269,10 @@ class CanSpokenPipe(CanPipe):
         if not was_free:
             self._outbound.pump()
         self._arm()
+
+    @staticmethod
+    def _batch_of(messages: Sequence[bytes]) -> Batch:
+        return Frames(messages)
 
     def _put(self, batch: Batch) -> None:
         super()._put(batch)

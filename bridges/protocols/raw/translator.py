@@ -1,7 +1,6 @@
 """The translator of raw CAN frames. Pure."""
 
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from itertools import compress
 
 from bridges.items import (
@@ -67,15 +66,16 @@ class RawTranslator(Translator[CanFrame]):
 
     def _read(self, items: Sequence[CanFrame], now_s: float) -> list[bytes]:
         """Return the message of each frame, b"" for those that do not come in."""
-        if isinstance(items, Packed):
-            with suppress(KeyError):
-                starts = self._starts
-                read = [starts[start] + data[: start[4]] for start, data in items.parts]
-                self.found += len(read)
-                return read
-        read = self._read_each(items, now_s)
-        if isinstance(items, Packed):
+        if not isinstance(items, Packed):
+            return self._read_each(items, now_s)
+        starts = self._starts
+        try:
+            read = [starts[start] + data[: start[4]] for start, data in items.parts]
+        except KeyError:
+            read = self._read_each(items, now_s)
             self._note_starts(items)
+        else:
+            self.found += len(read)
         return read
 
     def _note_starts(self, items: Packed) -> None:
