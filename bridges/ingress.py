@@ -44,9 +44,9 @@ _ONE_HOP_LESS = bytes(max(0, hops - 1) for hops in range(256))
 
 def only_frames(batch: Batch) -> bool:
     """Tell whether every message of `batch` is a plain frame, by lengths and headers only."""
-    count = batch.count
     if type(batch) is Frames:
         return True
+    count = batch.count
     if count < RUN_MIN:
         return not count or _frames_end(batch.keep(), 0, count) > 0
     return scan(batch.keep(), count, _is_plain, _frames_end) > 0

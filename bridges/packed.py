@@ -24,6 +24,7 @@ FLAGS = tuple((BRS if marks & SWITCH else 0) | (ESI if marks & STATE else 0) for
 
 _START, _FD_START = Struct("=IB2xB"), Struct("=IBB2x")
 _ROW = Struct(f"={STRIDE}s")
+_ANY = Struct("=IB3x64s")
 _FRAME = {CLASSIC_BYTES: Struct("=IB2xB8s56x"), FD_BYTES: Struct("=IBB2x64s")}
 _PART = {CLASSIC_BYTES: Struct("=8s8s56x"), FD_BYTES: Struct("=8s64s")}
 _KEY = {CLASSIC_BYTES: Struct("=5s3x8s56x"), FD_BYTES: Struct("=5s3x64s")}
@@ -40,14 +41,15 @@ class Packed(Sequence[CanFrame]):
     `owns` has a mark for each: `OWN` or 0. It is empty if none is our own.
     """
 
-    __slots__ = ("_frames", "data", "owns", "size")
+    __slots__ = ("_count", "_frames", "data", "owns", "size")
 
     def __init__(self, data: bytes, size: int, owns: Sequence[int] = ()) -> None:
         self.data, self.size, self.owns = data, size, owns
+        self._count = len(data) // STRIDE
         self._frames: list[CanFrame] | None = None
 
     def __len__(self) -> int:
-        return len(self.data) // STRIDE
+        return self._count
 
     @overload
     def __getitem__(self, place: int) -> CanFrame: ...
@@ -107,20 +109,19 @@ class Packed(Sequence[CanFrame]):
 
     def split(self) -> "tuple[Packed, Packed]":
         """Return our own frames, and those of others."""
-        nobody, count = Packed(b"", self.size), self.own
-        if count in (0, len(self)):
-            return (self, nobody) if count else (nobody, self)
+        nobody, own = Packed(b"", self.size), self.owns.count(OWN)
+        if own in (0, self._count):
+            return (self, nobody) if own else (nobody, self)
         rows = [row for (row,) in _ROW.iter_unpack(self.data)]
         ours = b"".join(compress(rows, self.owns))
         others = b"".join(compress(rows, (not own for own in self.owns)))
-        return Packed(ours, self.size, (OWN,) * count), Packed(others, self.size)
+        return Packed(ours, self.size, (OWN,) * own), Packed(others, self.size)
 
 
-def frame_of(key: Part) -> CanFrame:
-    """Return the frame of one of `Packed.keys`, with no other mark than `FD`."""
-    head, data = key
-    marks = FD if len(data) > 8 else 0
-    return int.from_bytes(head[:4], sys.byteorder), data[: head[4]], marks
+def frames_in(data: bytes) -> Iterator[CanFrame]:
+    """Yield the frames of a buffer, of either kind, without marks."""
+    for number, size, rest in _ANY.iter_unpack(data):
+        yield number, rest[:size], 0
 
 
 def part_of(frame: CanFrame) -> Part:

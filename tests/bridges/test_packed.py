@@ -5,8 +5,8 @@ import random
 import pytest
 
 from bridges.items import ERROR, FD, LENGTH, OWN, STATE, SWITCH, CanFrame
-from bridges.media.can.socketcan import keys_of, pack_frame, pack_rows, unpack_frame
-from bridges.packed import STRIDE, Packed, frame_of, has_fd, is_own, joined, part_of
+from bridges.media.can.socketcan import pack_frame, pack_rows, unpack_frame
+from bridges.packed import STRIDE, Packed, frames_in, has_fd, is_own, joined, part_of
 
 
 def frames_of(seed: int, fd: bool, count: int = 40) -> list[CanFrame]:
@@ -44,9 +44,8 @@ def test_parts_and_keys_are_those_of_each_frame(fd: bool) -> None:
     made = packed(frames)
     assert made.parts == [part_of(frame) for frame in frames]
     assert [start + rest for start, rest in made.parts] == [pack_frame(frame) for frame in frames]
-    assert made.keys == keys_of(frames)
-    assert [frame_of(key)[:2] for key in made.keys] == [frame[:2] for frame in frames]
-    assert {frame_of(key)[2] for key in made.keys} == {FD if fd else 0}
+    assert made.keys == [(start[:5], rest) for start, rest in made.parts]
+    assert list(frames_in(made.data)) == [(number, data, 0) for number, data, _ in frames]
 
 
 @pytest.mark.parametrize("owns", [(), (OWN,) * 40, (0,) * 40, tuple(OWN * (n % 3 == 1) for n in range(40))])

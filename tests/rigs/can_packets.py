@@ -15,6 +15,7 @@ from bridges.media.can.many import Many
 from bridges.packed import FD_BYTES
 
 MARKED, MARK = 5, 0x80
+_UNMARKED = bytes(byte & ~MARK for byte in range(256))
 _SNDBUFFORCE = 32  # asm-generic/socket.h; not in `socket`
 
 
@@ -36,7 +37,10 @@ class _Inbox(Many):
         return marks if OWN in marks else []
 
     def _marks(self, count: int) -> list[int]:
-        return [OWN if one & MARK else 0 for one in self._data[MARKED::FD_BYTES][:count]]
+        column = slice(MARKED, count * FD_BYTES, FD_BYTES)
+        marked = self._data[column]
+        self._data[column] = marked.translate(_UNMARKED)
+        return [OWN if one & MARK else 0 for one in marked]
 
 
 def install(bus: Callable[..., Any], put: Callable[[Any, str, Any], None] = setattr) -> None:

@@ -142,7 +142,8 @@ class Many:
         told = bytes(headers[_TOLD])
         alike = self._alike.get(told) or self._learn(told)
         if alike.is_frame and headers[:used] == alike.headers[:used]:
-            frames = Packed(bytes(self._all_data[: count * STRIDE]), alike.size, self._owns(count, alike.own))
+            owns = self._owns(count, alike.own)
+            frames = Packed(bytes(self._all_data[: count * STRIDE]), alike.size, owns)
             dropped = None if alike.note_bytes == _STAMP.size else self._dropped(count - 1)
             return Arrived(frames, self._stamps_ns(count, alike.note_bytes), dropped)
         some = unpack_frames(self._data, self._sizes[:count].tolist(), self._marks(count))

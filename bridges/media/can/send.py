@@ -325,8 +325,9 @@ class DirectSender(Outbound):
         sizes = self._flight.confirm(frames)
         if sizes is not None:
             self._queue.settle_sent(sizes)
-            self._ran_dry |= not self._flight and self.waits
-            self._moved(before - len(self._flight))
+            left = len(self._flight)
+            self._ran_dry |= not left and self.waits
+            self._moved(before - left)
 
     def _moved(self, frames: int) -> None:
         self._moved_s = self._loop.time()

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from struct import Struct
 
 from bridges.items import FD, CanFrame
-from bridges.packed import CLASSIC_BYTES, FD_BYTES, FLAGS, MARKS, STRIDE, Packed, Part
+from bridges.packed import CLASSIC_BYTES, FD_BYTES, FLAGS, MARKS, STRIDE, Packed
 
 _CLASSIC, _FD = Struct("=IB2xB8s"), Struct("=IBB2x64s")
 _CLASSIC_ROW, _FD_ROW = Struct("=IB2xB8s56x"), Struct("=IBB2x64s")  # in places of 72 bytes
-_HEAD = Struct("=IB")
 _pack_classic, _pack_fd = _CLASSIC.pack, _FD.pack
 _unpack_classic, _unpack_fd = _CLASSIC.unpack, _FD.unpack
 
@@ -41,16 +40,6 @@ def pack_rows(frames: Sequence[CanFrame]) -> tuple[bytes, list[int]]:
         for identifier, data, marks in frames
     ]
     return b"".join(rows), [FD_BYTES if marks & FD else CLASSIC_BYTES for _, _, marks in frames]
-
-
-def keys_of(frames: Sequence[CanFrame]) -> list[Part]:
-    """Return what a driver keeps of each frame, as `Packed.keys`."""
-    if isinstance(frames, Packed):
-        return frames.keys
-    return [
-        (_HEAD.pack(number, len(data)), bytes(data).ljust(64 if marks & FD else 8, b"\0"))
-        for number, data, marks in frames
-    ]
 
 
 def unpack_frame(raw: bytes, marks: int = 0) -> CanFrame | None:

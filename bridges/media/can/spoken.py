@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from itertools import compress
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bridges.items import ERROR, FD, OWN, CanFrame
@@ -251,7 +252,7 @@ class CanSpokenPipe(CanPipe):
     def __init__(self, shared: Shared, port: Any, voice: TranslatedVoice, *rest: Any) -> None:
         super().__init__(shared, port, voice, *rest)
         self._voice, self._translator = voice, voice.translator
-        self._alarm = Alarm(self._turn)
+        self._alarm, self._due_s = Alarm(self._turn), inf
 
     @property
     def condition(self) -> str:
@@ -280,10 +281,13 @@ class CanSpokenPipe(CanPipe):
 
     def _arm(self) -> None:
         """Have the translator called when it wants to be."""
-        if not self._closed:
-            self._alarm.set(self._loop, self._translator.due_s)
+        due_s = self._translator.due_s
+        if due_s != self._due_s and not self._closed:
+            self._due_s = due_s
+            self._alarm.set(self._loop, due_s)
 
     def _turn(self) -> None:
+        self._due_s = inf
         turn = self._translator.advance(self._loop.time())
         if turn.messages:
             self._hub.publish(from_payloads(turn.messages), self)

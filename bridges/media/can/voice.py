@@ -45,9 +45,10 @@ class Inbound:
 
     def messages(self, now: float, frames: Sequence[CanFrame], stamps_ns: Sequence[int]) -> list[bytes]:
         """Return the messages that `frames` complete, in order. `stamps_ns` tell when each frame came."""
-        self._faults = 0 if frames else self._faults
-        if frames and self._wire.hears:
-            self._show(frames, stamps_ns)
+        if frames:
+            self._faults = 0
+            if self._wire.hears:
+                self._show(frames, stamps_ns)
         return self._messages(now, frames, stamps_ns)
 
     def _confirm(self, frames: Sequence[CanFrame]) -> int:
@@ -62,7 +63,7 @@ class Inbound:
 
     def _without_own(self, frames: Packed, stamps_ns: Sequence[int]) -> tuple[Packed, Sequence[int]]:
         """Confirm our own frames, all at once. Return those of others, and their times."""
-        if not frames.own:
+        if not frames.owns:
             return frames, stamps_ns
         own, others = frames.split()
         self._on_confirmed(own)

@@ -464,7 +464,7 @@ async def test_a_stream_gathers_and_a_lone_frame_is_read_at_once(
     with link_on(hub) as link:
         await until(lambda: link.state == "up")
         assert isinstance(link.pipe, CanPipe)
-        monkeypatch.setattr(link.pipe._pace, "_gather_s", 0.1)  # noqa: SLF001
+        monkeypatch.setattr("bridges.media.can.pace.STREAM_RATE", 0)  # it lasts as long as we want
         loop = get_running_loop()
         for raw in frames[:80]:
             kernel.put(raw)
@@ -473,6 +473,7 @@ async def test_a_stream_gathers_and_a_lone_frame_is_read_at_once(
         for raw in frames[80:]:
             kernel.put(raw)
         await until(lambda: len(heard.messages) == 60)
+        monkeypatch.setattr("bridges.media.can.pace.STREAM_RATE", 1e6)
         await until(lambda: not link.pipe._pace.is_gathering)  # type: ignore[union-attr]  # noqa: SLF001
         assert loop.remove_reader(link.pipe._fd)  # type: ignore[arg-type]  # noqa: SLF001
     assert heard.messages == sent
