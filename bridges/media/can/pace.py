@@ -1,4 +1,4 @@
-"""When a CAN bus is read: at once, or, while it is a stream, once in a time that all buses share. Pure.
+"""The pace at which a CAN bus is read: each frame at once, or a stream at times that all buses share. Pure.
 
 A wake-up of the loop costs several times as much as a frame. As NAPI does for network cards, a busy bus is
 taken out of the poller and looked at by a timer, until a look finds too little. Times are in seconds.
@@ -15,7 +15,7 @@ REFILL_S = 0.0001
 
 
 class Driver(NamedTuple):
-    """How a driver is: whether messages wait for room in it, how many frames it may have at once, and
+    """The state of a driver: whether messages wait for room in it, how many frames it may have at once, and
     whether it had none left, while messages waited, since the last look."""
 
     waits: bool = False
