@@ -12,7 +12,7 @@ from bridges.inside import Inside
 from bridges.judge import Verdicts
 from bridges.policy import Policy
 from bridges.rules import Rule, Rules, Seen, Source
-from bus.announcements import ON_TRUNK, START
+from bus.announcements import ON_TRUNK
 from bus.hub import Hub, Pipe, chain, without
 from bus.lateness import LATE, late_ms
 from bus.ledger import Stats
@@ -90,7 +90,7 @@ class Side(Hub):
     def _announced(self, pipe: Pipe | None, message: bytes) -> str:
         """Take an announcement of a gateway, which is no message of the bus. Return why it is rejected."""
         assert self.bridge.announced is not None
-        reason = self.bridge.announced(message)
+        reason = self.bridge.announced(message, pipe)
         for stage in () if reason else (self,) if pipe is None else chain(pipe):
             stage.stats.unreceive(LENGTH_BYTES + len(message))
         return reason
@@ -178,7 +178,7 @@ class Side(Hub):
             (self if port is None else origin).stats.receive(batch)
         gate, admission = self.bridge.gate, self._admission if port is None else port.admission
         if admission.announced is not None and (self.taps or (gate is not None and not gate.forwarding)):
-            rest = self._without_announcements(batch, admission, stats) if START in batch.keep() else batch
+            rest = self._without_announcements(batch, admission, stats) if ON_TRUNK in batch.keep() else batch
             if rest is None:
                 return
             batch = rest
