@@ -46,6 +46,7 @@ class CanPipe(OpenPipe):
         self._reader: Reader | None = None
         self._again: Handle | Look | None = None
         self._beats = beats_of(self._loop)
+        self._found = 0  # frames of a look, which may take several reads
         self._asking: Handle | None = None
         self._pace = Pace(shared.options.gather_ms / 1000 if port.confirms and self._fd is not None else 0)
         self._outbound: Outbound = _sender_of(shared.options)(shared, port, voice, self._loop, self._gone)
@@ -73,6 +74,7 @@ class CanPipe(OpenPipe):
         frames, more, fault, stamps_ns = self._port.read(self._inbound.note_fault)
         self._note(len(frames), self._inbound.unreadable)
         self._inbound.unreadable = 0
+        self._found += len(frames)
         self._publish(frames, stamps_ns)
         if fault:
             self._gone(fault)
@@ -89,7 +91,8 @@ class CanPipe(OpenPipe):
         if not is_own(frames):
             is_talk, self._outbound.spoken = self._outbound.spoken, False
         now_s = self._loop.time()
-        due_s = self._pace.look(now_s, len(frames), is_talk, self._outbound.driver())
+        found, self._found = self._found, 0
+        due_s = self._pace.look(now_s, found, is_talk, self._outbound.driver())
         if due_s is not None:
             if not was_gathering:
                 self._loop.remove_reader(fd)
