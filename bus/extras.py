@@ -23,9 +23,13 @@ def program() -> str:
 
 def install(extra: str) -> str:
     """Return the command that installs an extra into this program's environment; "" stands for no extra."""
-    pip = Path(sys.executable).with_name("pip")
-    start = "pip" if typed(str(pip)) == "pip" else f"{typed(sys.executable)} -m pip"
-    return f"{start} install '{DISTRIBUTION}[{extra}]'" if extra else f"{start} install {DISTRIBUTION}"
+    return f"{pip()} install '{DISTRIBUTION}[{extra}]'" if extra else f"{pip()} install {DISTRIBUTION}"
+
+
+def pip() -> str:
+    """Return the command that is pip of this program's environment."""
+    found = Path(sys.executable).with_name("pip")
+    return "pip" if typed(str(found)) == "pip" else f"{typed(sys.executable)} -m pip"
 
 
 def lacking(what: str, package: str, extra: str) -> str:

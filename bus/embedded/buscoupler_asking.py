@@ -88,12 +88,16 @@ class Asking:
 
 
 class Watch:
-    """A node that is polled, and whether its gateway is heard: at least once in `silence_ms`."""
+    """A node that is polled, and whether its gateway is heard: at least once in `silence_ms`.
+
+    A gateway that polls this node of a shared pair is heard by that.
+    """
 
     def __init__(self, node, silence_ms):
         self.node, self.silence_ms = node, silence_ms
         self.state = OK
         self.since_ms = ticks_ms()
+        self.polls = node.link.polls
 
     def poll(self):
         """Poll the node. Return OK, SILENT, or VERSION: what is heard is whole, and no frame of this wire."""
@@ -101,6 +105,10 @@ class Watch:
         if self.node.poll():
             self.since_ms = ticks_ms()
             self.state = VERSION if self.node.rejected > rejected else OK
+        elif self.node.link.polls != self.polls:
+            self.polls = self.node.link.polls
+            self.since_ms = ticks_ms()
+            self.state = VERSION if self.state == VERSION else OK  # a poll has no version
         elif ticks_diff(ticks_ms(), self.since_ms) > self.silence_ms:
             self.state = SILENT
         return self.state

@@ -11,7 +11,8 @@
 A pattern is a name or a sequence of names; a name is text or a whole number from 0 to 4294967295. `()`
 matches every frame. All links have `send(message) -> bool`, which never waits for a peer, and `poll()`,
 which returns one received message or None. They count: `rejected` (invalid messages), `oversize` (longer
-than `limit`, skipped), `unsent` (not sent: `send` returned False, or the connection was lost).
+than `limit`, skipped), `unsent` (not sent: `send` returned False, or the connection was lost), `polls` (by
+the gateway of a shared pair).
 
 Copy the file to the board unchanged, or let `python -m bus.embedded.load` send the parts you need, without
 comments: a BBC micro:bit has 9 KB of heap. See docs/microcontroller.md; formats: docs/wire/.
@@ -197,6 +198,8 @@ class Uart:
     It receives messages of up to `limit` bytes. Sending one needs about three times its length in memory.
     """
 
+    polls = 0
+
     def __init__(self, uart, limit=256):
         self.uart = uart
         self.most = limit + 4 + (limit + 257) // 254
@@ -287,6 +290,7 @@ class Rs485(Uart):
         if len(message) != 4 or message[0] != 0xE2 or message[2] != 0xFF:
             return message
         if message[1] == self.node and message[3] == 0:
+            self.polls += 1
             self._answer(self.queue.pop(0) if self.queue else bytes((0xE2, self.node, 0xFF, 1)))
         return None
 
@@ -321,6 +325,8 @@ class Tcp:
 
     At most `queue` bytes wait to be sent. Only dialling blocks, for at most `timeout_s`.
     """
+
+    polls = 0
 
     def __init__(self, host, port, limit=1024, queue=4096, timeout_s=2):
         self.address = (host, port)
@@ -452,6 +458,8 @@ class Mailbox:
 
     It receives messages of up to `limit` bytes; at most `queue` messages wait to be sent.
     """
+
+    polls = 0
 
     def __init__(self, memory, limit=256, queue=4):
         self.memory, self.limit, self.queue_max = memory, limit, queue

@@ -6,6 +6,7 @@ PUB: int
 Pattern = str | int | bytes | Sequence[str | int]
 
 class Link(Protocol):
+    polls: int
     def send(self, message: bytes) -> bool: ...
     def poll(self) -> bytes | None: ...
 
@@ -37,6 +38,7 @@ class Uart:
     uart: Serial
     held: bytearray
     rest: bytes
+    polls: int
     rejected: int
     oversize: int
     unsent: int
@@ -63,6 +65,7 @@ class Tcp:
     since_ms: int
     queue: list[bytes]
     queued: int
+    polls: int
     rejected: int
     oversize: int
     unsent: int
@@ -78,6 +81,7 @@ class Mailbox:
     queue: list[bytes]
     placed: bool
     epoch: int
+    polls: int
     rejected: int
     oversize: int
     unsent: int

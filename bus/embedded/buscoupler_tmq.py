@@ -90,7 +90,8 @@ class Tmq:
     """A TMQ client on `port`, registered with the first of `brokers` ("10.0.0.11:9942") that answers.
 
     `host` is its IPv4 address, as publishers reach it; a broker of ours finds it out if it is "0.0.0.0".
-    Packets have up to `limit` bytes. At most `queue` copies wait to be sent, and `queue` messages for `poll`.
+    Messages have up to `limit` bytes; a broker's list may be longer. At most `queue` copies wait to be sent,
+    and `queue` messages for `poll`.
     There are at most `patterns`, `subscribers`, and connections in each direction (`sockets`). A peer that
     has not taken a packet after `timeout_s` is gone. Registrations are repeated every `refresh_s`, and begin
     at the best broker. `queue` is also the backlog of the port.
@@ -99,6 +100,8 @@ class Tmq:
     all links: `sent`, `unheard` (no subscriber), `dropped` (received, not polled in time, oldest first),
     `full` (subscribers beyond the bound), `refused` (connections closed without a whole packet).
     """
+
+    polls = 0
 
     def __init__(
         self,
@@ -134,10 +137,14 @@ class Tmq:
         self._listen()
 
     def register(self, type, head):
-        """Tell the broker of a pattern. Raises ValueError for too many, and for publishing the empty one."""
+        """Tell the broker of a pattern.
+
+        Raises ValueError for too many, for one longer than `limit` - 12, and for publishing the empty one.
+        """
         pattern = bytes((type,)) + head
         if pattern not in self.patterns:
-            if len(self.patterns) >= self.patterns_max or pattern == bytes((PUBLISH,)):
+            long = len(head) + 12 > self.limit
+            if long or len(self.patterns) >= self.patterns_max or pattern == bytes((PUBLISH,)):
                 raise ValueError("pattern")
             self.patterns[pattern] = True
 
@@ -365,15 +372,36 @@ class Tmq:
             waits = error.args[0] in NOT_YET and caller.age_ms() < IDLE_MS
             self.refused += not waits
             return not waits
+        if self._is_long(caller.data) and not self._shorten(caller):
+            data = b""
         length = size(caller.data) if len(caller.data) > 3 else 4
-        if length > self.limit:
-            self.oversize += 1
-        elif not data or not length:
+        if not data or not length:
             self.rejected += 1
+        elif self._is_long(caller.data):
+            return False
+        elif length > self.limit:
+            self.oversize += 1
         elif len(caller.data) < length:
             return False
         else:
             self._take(caller.data if len(caller.data) == length else caller.data[:length])
+        return True
+
+    def _is_long(self, data):
+        """Return whether a broker's list begins that is longer than `limit`: it is taken in pieces."""
+        return len(data) > 3 and data[0] in (ADD, FORGET) and 12 + 4 * data[1] <= self.limit < size(data)
+
+    def _shorten(self, caller):
+        """Take what has come of a long list, and leave the rest. Return False if it makes no sense."""
+        data = caller.data
+        end, length = 4 + 4 * data[1], size(data)
+        if len(data) < end:
+            return True
+        after = end + (min(len(data), length) - end) // 8 * 8
+        left = length - after
+        if left % 8 or not self._named(data[0], data[4:end], data[end:after]):
+            return False
+        caller.data = data[:2] + bytes((left >> 8, left & 255)) + data[4:end] + data[after:]
         return True
 
     def _take(self, frame):
@@ -388,18 +416,20 @@ class Tmq:
             self.rejected += 1
 
     def _named(self, type, head, data):
-        """Take a broker's list of subscribers to add or remove. Return False if it makes no sense."""
-        found = [(head, data[at : at + 8]) for at in range(0, len(data), 8)]
-        for _, address in found:
-            if len(address) < 8 or address[:2] != b"\0\2" or address[2:4] == b"\0\0":
-                return False
-        if bytes((PUBLISH,)) + head not in self.patterns:
+        """Take a broker's list of subscribers to add or remove, up to the first address that makes no sense.
+
+        Return False if there is one.
+        """
+        if len(data) % 8 or bytes((PUBLISH,)) + head not in self.patterns:
             return False
-        if type == FORGET:
-            self._remove(found)
-        else:
-            for pair in found:
-                self._add(pair)
+        for at in range(0, len(data), 8):
+            address = data[at : at + 8]
+            if address[:2] != b"\0\2" or address[2:4] == b"\0\0":
+                return False
+            if type == FORGET:
+                self._remove([(head, address)])
+            else:
+                self._add((head, address))
         return True
 
     def _add(self, pair):

@@ -12,6 +12,11 @@ DEAD: int
 
 def packed(host: str, port: int) -> bytes: ...
 
+class Caller:
+    sock: Any
+    data: bytes
+    def __init__(self, sock: Any, data: bytes = b"") -> None: ...
+
 class Tmq:
     own: bytes
     patterns: dict[bytes, bool]
@@ -22,6 +27,7 @@ class Tmq:
     pause_s: int
     broker: tuple[str, int] | None
     fault: str
+    polls: int
     rejected: int
     oversize: int
     unsent: int

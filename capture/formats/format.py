@@ -69,10 +69,6 @@ class Format:
     """It holds all rows of a capture, not only CAN frames."""
     messages: bool = False
     """It holds the messages of buses, too."""
-    exact: bool = True
-    """A file of ours that is read and written again is the same, byte for byte."""
-    torn: bool = True
-    """A file that is cut off is read up to there."""
     seeks: bool = False
     """Its writer goes back in the file."""
     package: str = ""

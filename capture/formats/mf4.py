@@ -1,17 +1,15 @@
-"""MF4, the measurement data format of ASAM, version 4: bus events of CAN, by asammdf.
+"""MF4, the measurement data format of ASAM, version 4: frames of CAN that were logged on a bus, read.
 
-Source: ASAM MDF 4.1 and its associated standard for bus logging, and python-can's can.io.mf4. Times are ns
-from the start in the header, which is taken as UTC. asammdf reads a file whole or not at all: one that is cut
-off is refused, and frames of one time may change places. Needs numpy.
+Source: ASAM MDF 4.1 and its associated standard for bus logging. Times count from the start in the header,
+which is taken as UTC. The end of a file may be missing; one whose description comes after what is cut off is
+refused, because nothing tells what its bytes are. Needs numpy.
 """
 
-import gc
-import sys
+import mmap
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from shutil import copyfileobj
-from typing import Any, BinaryIO, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,157 +17,185 @@ import numpy.typing as npt
 from bus.machine.scratch import Scratch
 from bus.wire.identifier import ERROR, EXTENDED, IDENTIFIER, REMOTE
 from capture.files import CaptureError
-from capture.formats.columns import CODES, Numbers, channel_of
-from capture.formats.source import Source
-from capture.frames import CLASSIC_DATA, FD_DATA, FD_SIZES, STATE, SWITCH, Frames, codes_of, ordered
+from capture.formats.columns import channel_of
+from capture.formats.mdf_blocks import (
+    VIRTUAL,
+    VLSD,
+    Blocks,
+    Channel,
+    DataGroup,
+    Group,
+    began_ns,
+    content,
+    data_groups,
+)
+from capture.formats.mdf_records import Mixed, Records, Values, Window, equal, ints, times_ns
+from capture.formats.source import Source, Told
+from capture.frames import CLASSIC_DATA, FD_DATA, FD_SIZES, STATE, SWITCH, Frames, codes_of, joined, ordered
 
-_SORTS: Final = (("CAN_DataFrame", 0), ("CAN_RemoteFrame", REMOTE), ("CAN_ErrorFrame", ERROR))
-_ROWS: Final = 1 << 14
-_STEP: Final = 1e9
+SORTS: Final = {"CAN_DataFrame": 0, "CAN_RemoteFrame": REMOTE, "CAN_ErrorFrame": ERROR}
+"""The names of frames in the standard, and what their identifiers have."""
+_STANDARD_MAX: Final = 0x7FF
+_TEXTS: Final = (6, 7)
+_CHUNK: Final = 1 << 14
 
 
 def read(source: Source, style: dict[str, Any]) -> Iterator[Frames]:
-    """Read frames, group by group. Raises `CaptureError` if asammdf cannot read the file."""
-    from asammdf import MDF
-
+    """Read frames. Raises `CaptureError` if nothing in the file says what its bytes are."""
     with Scratch() as place:
         path = Path(place, "file.mf4")
-        with path.open("wb") as file:
+        with path.open("w+b") as file:
             while piece := source.read():
                 file.write(piece)
-        try:
-            with MDF(path) as measured:
-                begin_ns = round(measured.start_time.timestamp() * 1e6) * 1000
-                groups = enumerate(measured.groups)
-                yield from ordered([_of_group(measured, *one, begin_ns, source) for one in groups])
-        except Exception as error:  # of asammdf, or what slipped through it
-            said = " ".join(str(error).split())[:100] or type(error).__name__
-            _forget(error)
-        else:
-            return
-    raise CaptureError(f"{source.path}: MF4 that is damaged or cut off ({said})")
+            file.flush()
+            is_empty = not file.tell()
+            whole = b"" if is_empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        yield from _frames_in(Blocks(memoryview(whole)), source)
 
 
-def _forget(error: Exception) -> None:
-    """Let go of what asammdf made of a file that it cannot read, whose end would raise and be printed."""
-    hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
-    error.__traceback__ = error.__context__ = error.__cause__ = None
-    gc.collect()
-    sys.unraisablehook = hook
+def _frames_in(blocks: Blocks, source: Source) -> Iterator[Frames]:
+    begin_ns, found = began_ns(blocks), list(data_groups(blocks, source.told))
+    if begin_ns is None or (not found and source.told.counts):
+        raise CaptureError(f"{source.path}: MF4 that is cut off before what describes its frames")
+    numbers = _Numbers()
+    runs = (_run(blocks, one, numbers, begin_ns, source.told) for one in found)
+    if some := [run for run in runs if run is not None]:
+        yield from ordered(some)
 
 
-def _of_group(measured: Any, number: int, group: Any, begin_ns: int, source: Source) -> Iterator[Frames]:
-    found = {str(channel.name) for channel in group.channels}
-    for name, kind in _SORTS:
-        if name in found:
-            count = group.channel_group.cycles_nr
-            for at in range(0, count, _ROWS):
-                part = measured.get(name, number, record_offset=at, record_count=_ROWS, raw=True)
-                yield _frames(part, name, kind, begin_ns)
-            return
-    source.told.leave(
-        "groups of channels that are no frames of CAN", int(bool(found - {"time", "t", "Timestamp"}))
-    )
+class _Numbers:
+    """The numbers of channels in a file: from 1, as in the standard, or from 0, as python-can has them."""
+
+    def __init__(self) -> None:
+        self._first = 1
+
+    def names(self, numbers: list[int]) -> list[str]:
+        if 0 in numbers:
+            self._first = 0
+        return [channel_of(number + 1 - self._first) for number in numbers]
 
 
-def _frames(part: Any, name: str, kind: int, begin_ns: int) -> Frames:
-    samples = part.samples
-    count, known = len(samples), set(samples.dtype.names or ())
+class Fields(NamedTuple):
+    """The channels of frames of one sort, by the last part of their names."""
 
-    def of(field: str) -> npt.NDArray[np.int64]:
-        whole = f"{name}.{field}"
-        return samples[whole].astype(np.int64) if whole in known else np.zeros(count, np.int64)
+    name: str
+    channels: dict[str, Channel]
+    master: Channel | None
+    numbers: "_Numbers"
 
-    ids = (of("ID") & IDENTIFIER | np.where(of("IDE") & 1, EXTENDED, 0) | kind).astype(np.uint32)
-    is_fd, code = of("EDL") != 0, of("DLC")
+    @classmethod
+    def of(cls, group: Group, numbers: "_Numbers") -> "Fields | None":
+        """Return those of a group, None if it has no frames."""
+        for sort in SORTS:
+            lead = f"{sort}."
+            found = {name[len(lead) :]: one for name, one in group.channels.items() if name.startswith(lead)}
+            if "ID" in found or (found and sort == "CAN_ErrorFrame"):
+                return cls(sort, found, group.master, numbers)
+        return None
+
+    @property
+    def values(self) -> Channel | None:
+        """The channel of data, if these have each a length of their own."""
+        found = self.channels.get("DataBytes")
+        return found if found and found.kind == VLSD else None
+
+
+def _run(
+    blocks: Blocks, data: DataGroup, numbers: _Numbers, begin_ns: int, told: Told
+) -> Iterator[Frames] | None:
+    fields = {one.number: of for one in data.groups if (of := Fields.of(one, numbers)) is not None}
+    if not fields:
+        told.leave("groups of channels that are no frames of CAN", int(data.data > 0))
+        return None
+    pieces = content(blocks, data.data, told) if data.data else iter(())
+    if data.id_bytes:
+        return _of_mixed(pieces, data, fields, begin_ns, told)
+    group = data.groups[0]
+    values = fields[group.number].values
+    window = Window(content(blocks, values.signal, told), told) if values else None
+    return _of_equal(pieces, group, fields[group.number], window, begin_ns)
+
+
+def _of_equal(
+    pieces: Iterator[bytes], group: Group, fields: Fields, window: Window | None, begin_ns: int
+) -> Iterator[Frames]:
+    for _, whole in equal(pieces, group):
+        for at in range(0, len(whole), _CHUNK):
+            rows, values = whole[at : at + _CHUNK], None
+            if window and fields.values:
+                good, values = window.take(ints(rows, fields.values))
+                rows = rows[good]
+            if len(rows):
+                yield _frames(fields, rows, values, begin_ns)
+
+
+def _of_mixed(
+    pieces: Iterator[bytes], data: DataGroup, fields: dict[int, Fields], begin_ns: int, told: Told
+) -> Iterator[Frames]:
+    wants = {number: one.values for number, one in fields.items() if one.values}
+    mixed = Mixed(data, wants, told)
+    for piece in pieces:
+        found = list(mixed.feed(piece))
+        frames = [one for one in found if one.group.number in fields]
+        others = sum(len(one.rows) for one in found) - sum(len(one.rows) for one in frames)
+        told.leave("records that are no frames of CAN", others)
+        if frames:
+            yield _in_place(frames, fields, begin_ns)
+    mixed.end()
+
+
+def _in_place(found: list[Records], fields: dict[int, Fields], begin_ns: int) -> Frames:
+    """Return the frames of records in the order of the file."""
+    frames = joined([_frames(fields[one.group.number], one.rows, one.values, begin_ns) for one in found])
+    return frames.chosen(np.argsort(np.concatenate([one.places for one in found]), kind="stable"))
+
+
+def _frames(fields: Fields, rows: npt.NDArray[np.uint8], values: Values | None, begin_ns: int) -> Frames:
+    of = partial(_of, fields, rows)
+    is_fd, code = of("EDL") != 0, of("DLC" if "DLC" in fields.channels else "DataLength")
     sizes = np.where(is_fd, np.array(FD_SIZES)[code & 15], np.minimum(code, CLASSIC_DATA)).astype(np.uint8)
     switch, state = np.where(of("BRS"), SWITCH, 0), np.where(of("ESI"), STATE, 0)
     marks = np.where(is_fd, switch | state, codes_of(code.astype(np.uint8), sizes))
-    data = np.zeros((count, FD_DATA if is_fd.any() else CLASSIC_DATA), np.uint8)
-    if (field := f"{name}.DataBytes") in known:
-        octets = samples[field].astype(np.uint8).reshape(count, -1)[:, : data.shape[1]]
-        data[:, : octets.shape[1]] = octets
-    data[np.arange(data.shape[1]) >= sizes[:, None]] = 0
     channels, channel = np.unique(of("BusChannel"), return_inverse=True)
-    times = begin_ns + np.round(part.timestamps * _STEP).astype(np.int64)
-    names = [channel_of(int(one)) for one in channels]
+    has_channel = "BusChannel" in fields.channels
+    names = fields.numbers.names(channels.tolist()) if has_channel else [channel_of(1)]
     return Frames(
-        times,
-        channel.astype(np.int64),
-        of("Dir") != 0,
-        ids,
-        sizes,
-        marks.astype(np.uint8),
-        is_fd,
-        data,
-        names,
+        begin_ns + times_ns(rows, fields.master), channel.astype(np.int64), of("Dir") != 0,
+        _identifiers(fields, of("ID"), of("IDE")), sizes, marks.astype(np.uint8), is_fd,
+        _data(fields, rows, values, sizes), names,
+    )  # fmt: skip
+
+
+def _of(fields: Fields, rows: npt.NDArray[np.uint8], name: str) -> npt.NDArray[np.int64]:
+    channel = fields.channels.get(name)
+    if channel is None:
+        return np.zeros(len(rows), np.int64)
+    if channel.kind == VIRTUAL:
+        return np.full(len(rows), int(channel.offset), np.int64)
+    if channel.form in _TEXTS and channel.byte < rows.shape[1]:  # a direction in words, "Rx" or "Tx"
+        return np.where(rows[:, channel.byte] == ord("T"), 1, 0)
+    return ints(rows, channel)
+
+
+def _identifiers(
+    fields: Fields, words: npt.NDArray[np.int64], extended: npt.NDArray[np.int64]
+) -> npt.NDArray[np.uint32]:
+    number = words & IDENTIFIER
+    is_extended = (
+        extended & 1 if "IDE" in fields.channels else (words & EXTENDED != 0) | (number > _STANDARD_MAX)
     )
+    return (number | np.where(is_extended, EXTENDED, 0) | SORTS[fields.name]).astype(np.uint32)
 
 
-class Writer:
-    """A writer of MF4 with a group for data frames, one for remote frames and one for error frames."""
-
-    def __init__(self, file: BinaryIO, style: dict[str, Any]) -> None:
-        from asammdf import MDF
-
-        self._file, self._numbers = file, Numbers()
-        self._measured = MDF(version="4.10")
-        self._begin_ns: int | None = None
-        self._groups: dict[str, int] = {}
-
-    def add(self, frames: Frames) -> None:
-        """Write frames."""
-        if self._begin_ns is None:
-            self._begin_ns = int(frames.ts_ns[0]) // 10**6 * 10**6
-            self._measured.start_time = datetime.fromtimestamp(self._begin_ns / 1e9, UTC)
-        for name, kind in _SORTS:
-            which = (frames.ids & np.uint32(REMOTE | ERROR)) == kind
-            if which.any():
-                self._add(name, frames.chosen(which), self._begin_ns)
-
-    def _add(self, name: str, frames: Frames, begin_ns: int) -> None:
-        from asammdf import Signal
-
-        samples = self._samples(name, frames)
-        times = np.maximum(0, frames.ts_ns - begin_ns) / _STEP
-        if name in self._groups:
-            self._measured.extend(self._groups[name], [(times, None), (samples, None)])
-        else:
-            self._groups[name] = len(self._groups)
-            self._measured.append(Signal(samples=samples, timestamps=times, name=name, source=_source()))
-
-    def _samples(self, name: str, frames: Frames) -> npt.NDArray[np.void]:
-        codes = np.array([CODES.get(size, 0) for size in range(FD_DATA + 1)])
-        numbers = np.array([self._numbers.of(one) for one in frames.names])
-        is_classic_code = (frames.marks != 0) & ~frames.is_fd
-        fields: dict[str, tuple[str, npt.NDArray[Any]]] = {
-            "BusChannel": ("<u1", numbers[frames.channel]), "ID": ("<u4", frames.ids & IDENTIFIER),
-            "IDE": ("<u1", frames.is_extended),
-            "DLC": ("<u1", np.where(is_classic_code, frames.marks, codes[frames.sizes])),
-            "DataLength": ("<u1", np.where(frames.is_remote, 0, frames.sizes)),
-            "Dir": ("<u1", frames.is_sent),
-            "EDL": ("<u1", frames.is_fd), "BRS": ("<u1", frames.is_fd & (frames.marks & SWITCH != 0)),
-            "ESI": ("<u1", frames.is_fd & (frames.marks & STATE != 0)),
-        }  # fmt: skip
-        kinds: list[Any] = [(f"{name}.{field}", kind) for field, (kind, _) in fields.items()]
-        kinds.append((f"{name}.DataBytes", "u1", (FD_DATA,)))
-        samples = np.zeros(len(frames), kinds)
-        for field, (_, values) in fields.items():
-            samples[f"{name}.{field}"] = values
-        samples[f"{name}.DataBytes"][:, : frames.data.shape[1]] = frames.data
-        return samples
-
-    def close(self) -> None:
-        """Write the file: asammdf keeps what came in a file of its own until now."""
-        with Scratch() as place:
-            path = self._measured.save(Path(place, "file.mf4"), compression=2)
-            self._measured.close()
-            with Path(path).open("rb") as made:
-                copyfileobj(made, self._file)
-
-
-def _source() -> Any:
-    from asammdf.blocks.v4_blocks import SourceInformation
-    from asammdf.blocks.v4_constants import BUS_TYPE_CAN, SOURCE_BUS
-
-    return SourceInformation(source_type=SOURCE_BUS, bus_type=BUS_TYPE_CAN)
+def _data(
+    fields: Fields, rows: npt.NDArray[np.uint8], values: Values | None, sizes: npt.NDArray[np.uint8]
+) -> npt.NDArray[np.uint8]:
+    channel, width = fields.channels.get("DataBytes"), FD_DATA if sizes.max() > CLASSIC_DATA else CLASSIC_DATA
+    data = np.zeros((len(rows), width), np.uint8)
+    if values is not None:
+        data[:] = values.data[:, :width]
+    elif channel is not None and channel.kind != VLSD:
+        octets = rows[:, channel.byte : channel.byte + min(width, channel.bits // 8)]
+        data[:, : octets.shape[1]] = octets
+    data[np.arange(width) >= sizes[:, None]] = 0
+    return data

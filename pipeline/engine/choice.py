@@ -85,6 +85,8 @@ def decide(options: argparse.Namespace, able: bool) -> Where:
     """
     if options.engine and (options.master or options.remote):
         raise PipelineError("--engine is for this machine: give no --master or --remote with it")
+    if words := jars.clash():
+        raise PipelineError(f"{options.job}: {words}")
     ours = Where(memory=options.memory, conf=dict(options.conf))
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # by spark-submit, which started us
     remote = options.remote or ("" if options.master else os.environ.get("SPARK_REMOTE", ""))
@@ -105,8 +107,6 @@ def decide(options: argparse.Namespace, able: bool) -> Where:
 
 def _check_spark(job: str, able: bool) -> None:
     if jars.installed():
-        if words := jars.clash():
-            raise PipelineError(f"{job}: {words}")
         return
     if able and sail.installed():
         raise PipelineError(

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from bus.extras import install, lacking
+from bus.extras import install, lacking, pip
 from pipeline.errors import PipelineError
 
 _MANAGERS: Final = ("kubernetes", "spark-kubernetes", "spark-yarn", "vertx", "volcano")
@@ -58,7 +58,7 @@ def clash() -> str:
         return ""
     named = " and ".join(f"{name} {version}" for name, version in found.items())
     return (
-        f"{named} are installed over each other: run pip uninstall -y pyspark pyspark-client, "
+        f"{named} are installed over each other: run {pip()} uninstall -y pyspark pyspark-client, "
         f"and then {install('engines')}"
     )
 

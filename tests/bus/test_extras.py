@@ -27,6 +27,7 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_from_a_clone_the_path_is_short(environment: Path) -> None:
     assert extras.program() == ".venv/bin/buscoupler"
     assert extras.install("sail") == ".venv/bin/python -m pip install 'buscoupler[sail]'"
+    assert extras.pip() == ".venv/bin/python -m pip"
 
 
 def test_from_elsewhere_the_path_is_whole(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,6 +116,9 @@ static void begin(struct bcn_node *node)
 {
     node->heard = 0u;
     node->rejected = 0u;
+#if BCN_RS485
+    node->polls = 0u;
+#endif
     node->subscriptions = 0u;
 }
 
@@ -325,13 +328,40 @@ int bcn_ask_heard(struct bcn_ask *ask, uint32_t now_us)
     return 1;
 }
 
+/* Add the whole seconds of `us`, and return the rest. A core without a divider pays much for a division. */
+static uint32_t whole_seconds(uint32_t us, uint32_t *seconds)
+{
+    uint32_t worth = 4096u, unit = SECOND_US * 4096u; /* the most whose microseconds are below 2^32 */
+    while (worth != 0u) {
+        if (us >= unit) {
+            us -= unit;
+            *seconds += worth;
+        }
+        unit >>= 1;
+        worth >>= 1;
+    }
+    return us;
+}
+
 int bcn_ask_now(const struct bcn_ask *ask, uint32_t now_us, uint32_t *seconds, uint32_t *microseconds)
 {
-    const uint32_t passed_us = now_us - ask->heard_us;
-    const uint32_t us = ask->microseconds + ask->round_us / 2u % SECOND_US + passed_us % SECOND_US;
-    *seconds = ask->seconds + ask->round_us / 2u / SECOND_US + passed_us / SECOND_US + us / SECOND_US;
-    *microseconds = us % SECOND_US;
+    uint32_t us;
+    *seconds = ask->seconds;
+    us = whole_seconds(ask->microseconds, seconds);
+    us += whole_seconds(ask->round_us >> 1, seconds);
+    us += whole_seconds(now_us - ask->heard_us, seconds);
+    *microseconds = whole_seconds(us, seconds);
     return ask->known != 0u;
+}
+
+static uint16_t polls_of(const struct bcn_node *node)
+{
+#if BCN_RS485
+    return node->polls;
+#else
+    (void)node;
+    return 0u;
+#endif
 }
 
 void bcn_watch_init(struct bcn_watch *watch, const struct bcn_node *node, uint32_t now_ms)
@@ -339,6 +369,7 @@ void bcn_watch_init(struct bcn_watch *watch, const struct bcn_node *node, uint32
     watch->since_ms = now_ms;
     watch->heard = node->heard;
     watch->rejected = node->rejected;
+    watch->polls = polls_of(node);
     watch->result = (int8_t)BCN_OK;
 }
 
@@ -346,9 +377,12 @@ int bcn_watch(struct bcn_watch *watch, const struct bcn_node *node, uint32_t now
 {
     const uint16_t heard = (uint16_t)(node->heard - watch->heard);
     const uint16_t rejected = (uint16_t)(node->rejected - watch->rejected);
-    if (heard != 0u) {
+    const int8_t last = watch->result;
+    if (heard != 0u || polls_of(node) != watch->polls) {
         bcn_watch_init(watch, node, now_ms);
-        watch->result = (int8_t)(rejected == heard ? BCN_VERSION : BCN_OK);
+        if (rejected == heard && (heard != 0u || last == (int8_t)BCN_VERSION)) { /* a poll has no version */
+            watch->result = (int8_t)BCN_VERSION;
+        }
     } else if (now_ms - watch->since_ms > silence_ms) {
         watch->result = (int8_t)BCN_SILENT;
     } else {
@@ -604,6 +638,7 @@ static void overhear(struct bcn_rs485 *pair, uint16_t size, uint32_t now_ms)
         return;
     }
     pair->polled = (is_control != 0 && b[1] == pair->address && b[3] == 0u) ? 1u : 0u;
+    pair->uart.node.polls = (uint16_t)(pair->uart.node.polls + pair->polled);
     pair->polled_ms = now_ms;
     if (is_control == 0) {
         deliver(&pair->uart.node, b, size);
@@ -1210,7 +1245,7 @@ static void begin_link(struct bcn_tmq *tmq, uint8_t i, enum role role, enum stat
     link->heard_ms = link->said_ms = now_ms;
     link->used = link->skip = link->silence_ms = 0u;
     link->need = FRAME_MIN;
-    link->stalled = 0u;
+    link->stalled = link->listing = 0u;
 }
 
 /* Close the link of a role that was silent for longest; NOTHING if all have just been used. */
@@ -1471,25 +1506,23 @@ static void name_one(struct bcn_tmq *tmq, uint8_t type, uint8_t pattern, const u
     one->named = 1u;
 }
 
-/* Take a broker's list of subscribers; 0 if it makes no sense. */
-static int named(struct bcn_tmq *tmq, const uint8_t *packet, uint16_t size)
+/* Take an address of a broker's list, which is behind its head; 0 if it makes no sense. */
+static int named(struct bcn_tmq *tmq, const uint8_t *packet, const uint8_t *address)
 {
-    const uint8_t *b = packet + (uint16_t)(FRAME_MIN + 4u * packet[1]), *end = packet + size, *a;
     struct message head;
     uint8_t pattern;
-    whole(&head, packet, size);
+    whole(&head, packet, (uint16_t)(FRAME_MIN + 4u * packet[1]));
     pattern = pattern_of(tmq, TMQ_PUBLISH, &head);
     if (pattern == NOTHING || (number(packet + 2) % ADDRESS) != 0u) {
         return 0;
     }
-    for (a = b; a < end; a += ADDRESS) {
-        if (number(a) != 2u || number(a + 2) == 0u) {
-            return 0;
-        }
+    if (number(packet + 2) == 0u) {
+        return 1; /* an empty list */
     }
-    for (a = b; a < end; a += ADDRESS) {
-        name_one(tmq, packet[0], pattern, a);
+    if (number(address) != 2u || number(address + 2) == 0u) {
+        return 0;
     }
+    name_one(tmq, packet[0], pattern, address);
     return 1;
 }
 
@@ -1717,50 +1750,77 @@ static void refused(struct bcn_tmq *tmq, uint8_t i, const uint8_t *data, uint16_
     }
 }
 
-static void take_packet(struct bcn_tmq *tmq, uint8_t i, const uint8_t *b, uint16_t size, uint32_t now_ms)
+/* Take a packet, or the part of it that is there. Return 1 if the rest is more of the same: it is a list. */
+static uint8_t take_packet(struct bcn_tmq *tmq, uint8_t i, const uint8_t *b, uint32_t now_ms)
 {
     const uint8_t *data = b + (uint16_t)(FRAME_MIN + 4u * b[1]);
     const uint8_t kind = (uint8_t)(b[0] & TMQ_KIND);
-    tmq->node.heard++;
+    uint8_t is_list = 0u;
     if (kind == TMQ_HELLO) {
         greeted(tmq, i, data, number(b + 2), now_ms);
     } else if (kind == TMQ_REFUSED && tmq->links[i].role <= (uint8_t)TRIAL) {
         refused(tmq, i, data, number(b + 2), now_ms);
     } else if (b[0] == TMQ_MESSAGE) {
         pass_on(&tmq->node, b);
-    } else if ((b[0] != TMQ_ADD && b[0] != TMQ_FORGET) || named(tmq, b, size) == 0) {
-        tmq->node.rejected++;
+    } else if ((b[0] == TMQ_ADD || b[0] == TMQ_FORGET) && named(tmq, b, data) != 0) {
+        is_list = 1u;
     } else {
-        /* it was a broker's list */
+        tmq->node.rejected++;
+    }
+    return is_list;
+}
+
+/* How much of a packet has to be there before it is taken. A list is taken address by address, and of greetings and
+ * refusals only the first bytes matter: none needs a buffer as long as it is. */
+static uint16_t part_of(const uint8_t *b, uint16_t size)
+{
+    const uint16_t part = (uint16_t)(FRAME_MIN + 4u * b[1] + ADDRESS);
+    return b[0] == TMQ_MESSAGE || size < part ? size : part;
+}
+
+/* The buffer of a link has a packet, or as much as can be taken at once. `left` bytes of it are still to come. */
+static void take_part(struct bcn_tmq *tmq, uint8_t i, const uint8_t *b, uint16_t left, uint32_t now_ms)
+{
+    struct bcn_tmq_link *link = &tmq->links[i];
+    const uint16_t part = link->used;
+    const uint8_t is_new = link->listing == 0u ? 1u : 0u;
+    link->used = 0u;
+    link->need = FRAME_MIN;
+    link->skip = left;
+    link->listing = 0u;
+    tmq->node.heard = (uint16_t)(tmq->node.heard + is_new);
+    if (take_packet(tmq, i, b, now_ms) != 0u && left != 0u) {
+        link->listing = 1u;
+        link->used = (uint16_t)(part - ADDRESS);
+        link->need = part;
     }
 }
 
-/* The buffer of a link has the bytes that it needs: a header, or a packet. */
+/* The buffer of a link has the bytes that it needs: a header, or a part of a packet. */
 static void complete(struct bcn_tmq *tmq, uint8_t i, uint8_t *b, uint32_t now_ms)
 {
     struct bcn_tmq_link *link = &tmq->links[i];
-    const uint16_t used = link->used, size = frame_size(b, used);
+    const uint16_t used = link->used, size = frame_size(b, used), part = part_of(b, size);
     const uint8_t is_first = link->role == (uint8_t)CALLER && link->silence_ms == 0u ? 1u : 0u;
     if (size == 0u) {
         tmq->lost++;
         link->used = 0u;
         let_go(tmq, i);
         failed(tmq, i, now_ms);
-    } else if (size != used && size <= tmq->capacity) {
-        link->need = size;
-    } else {
+        return;
+    }
+    if (part > tmq->capacity) {
         link->used = 0u;
-        link->need = FRAME_MIN;
         link->skip = (uint16_t)(size - used);
-        if (link->skip != 0u) {
-            tmq->oversize++;
-        } else {
-            take_packet(tmq, i, b, size, now_ms);
-        }
-        if (is_first != 0u && link->state == (uint8_t)ASKING) {
-            link->silence_ms = 1u; /* a caller is greeted once, after its first packet */
-            greet(tmq, i, 0u, now_ms);
-        }
+        tmq->oversize++;
+    } else if (used < part) {
+        link->need = part;
+    } else {
+        take_part(tmq, i, b, link->listing != 0u ? (uint16_t)(link->skip - ADDRESS) : (uint16_t)(size - used), now_ms);
+    }
+    if (is_first != 0u && link->used == 0u && link->state == (uint8_t)ASKING) {
+        link->silence_ms = 1u; /* a caller is greeted once, after its first packet */
+        greet(tmq, i, 0u, now_ms);
     }
 }
 
@@ -1771,7 +1831,7 @@ void bcn_tmq_feed(struct bcn_tmq *tmq, uint8_t link, const uint8_t *bytes, uint1
     uint16_t i;
     for (i = 0u; i < size && l->state >= (uint8_t)ASKING; i++) {
         l->heard_ms = now_ms;
-        if (l->skip != 0u) {
+        if (l->skip != 0u && l->listing == 0u) {
             l->skip--;
         } else if (l->used < tmq->capacity) {
             b[l->used++] = bytes[i];
@@ -1923,6 +1983,9 @@ int bcn_tmq_subscribe(struct bcn_tmq *tmq, const uint32_t *tokens, uint8_t count
 
 int bcn_tmq_declare(struct bcn_tmq *tmq, const uint32_t *tokens, uint8_t count)
 {
+    if (FRAME_MIN + 4u * count + ADDRESS > tmq->capacity) {
+        return BCN_TOO_LONG;
+    }
     return enroll(tmq, TMQ_PUBLISH, tokens, count);
 }
 

@@ -96,6 +96,9 @@ struct bcn_subscription {
 struct bcn_node {
     uint16_t heard;    /* whole messages received: if it stands still, the other end is silent */
     uint16_t rejected; /* those in which no frame was */
+#if BCN_RS485
+    uint16_t polls; /* of this node, by its gateway */
+#endif
     uint8_t subscriptions;
     struct bcn_subscription calls[BCN_SUBSCRIPTIONS];
 };
@@ -152,13 +155,13 @@ int bcn_ask_now(const struct bcn_ask *ask, uint32_t now_us, uint32_t *seconds, u
 /* What is heard of the gateway. */
 struct bcn_watch {
     uint32_t since_ms;
-    uint16_t heard, rejected;
+    uint16_t heard, rejected, polls;
     int8_t result;
 };
 
 void bcn_watch_init(struct bcn_watch *watch, const struct bcn_node *node, uint32_t now_ms);
-/* BCN_OK; BCN_SILENT: no whole message for `silence_ms`; BCN_VERSION: whole messages, but no frame of this wire. On a bus
- * that may be quiet, ask for the time meanwhile. */
+/* BCN_OK; BCN_SILENT: no whole message, and no poll of an RS-485 node, for `silence_ms`; BCN_VERSION: whole messages, but
+ * no frame of this wire. On a bus that may be quiet, ask for the time meanwhile. */
 int bcn_watch(struct bcn_watch *watch, const struct bcn_node *node, uint32_t now_ms, uint32_t silence_ms);
 #endif
 
@@ -318,7 +321,7 @@ struct bcn_tmq_link {
     uint32_t heard_ms, said_ms; /* heard: or begun */
     uint16_t used, need, skip, silence_ms;
     uint8_t address[8];
-    uint8_t state, role, stalled;
+    uint8_t state, role, stalled, listing;
 };
 
 struct bcn_tmq_pattern {
@@ -342,7 +345,7 @@ struct bcn_tmq {
     uint16_t capacity; /* of one connection */
     uint16_t pause_ms;
     uint16_t sent, unsent, unheard, full; /* copies of messages; subscribers beyond the bound */
-    uint16_t refused, oversize, lost;     /* by a broker; packets beyond the buffer; cut or illegal connections */
+    uint16_t refused, oversize, lost;     /* by a broker; messages beyond the buffer; cut or illegal connections */
     uint8_t own[8];
     uint8_t broker_count, at, up, each, subscriber_count;
     struct bcn_queue queue;
@@ -353,15 +356,15 @@ struct bcn_tmq {
 
 /* Begin. `brokers` are `count` addresses, best first, which outlive the client. `own` is the address where it
  * listens; the IPv4 address 0 means that a broker of ours finds it out. `number` is drawn at random. The links
- * share `buffer` in equal parts; each holds the longest packet that is received, at least 28 bytes. Each copy of
- * a message that waits takes 10 bytes and its own in `queue`. */
+ * share `buffer` in equal parts; each holds the longest message that is received, at least 28 bytes. Lists of brokers may
+ * be longer. Each copy of a message that waits takes 10 bytes and its own in `queue`. */
 void bcn_tmq_init(struct bcn_tmq *tmq, const struct bcn_tmq_driver *driver, void *context, const uint8_t *brokers,
                   uint8_t count, const uint8_t *own, uint32_t number, uint8_t *buffer, uint16_t capacity,
                   uint8_t *queue, uint16_t queue_capacity);
 /* Subscribe, as bcn_subscribe does, and tell the broker at the next tick: BCN_OK or BCN_FULL. */
 int bcn_tmq_subscribe(struct bcn_tmq *tmq, const uint32_t *tokens, uint8_t count, bcn_callback callback, void *context);
 /* Ask for the subscribers of what is published under exactly these tokens (one or more), which outlive the client:
- * BCN_OK or BCN_FULL. */
+ * BCN_OK, BCN_FULL, or BCN_TOO_LONG: a link's part of the buffer has no room for them and 12 bytes. */
 int bcn_tmq_declare(struct bcn_tmq *tmq, const uint32_t *tokens, uint8_t count);
 /* Take a subscription, or a declaration, back. Not from within a callback. */
 void bcn_tmq_unsubscribe(struct bcn_tmq *tmq, const uint32_t *tokens, uint8_t count);

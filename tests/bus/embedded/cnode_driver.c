@@ -10,7 +10,7 @@
 #define CAPACITY 64
 #define TRAFFIC 2048
 #define BOX 64
-#define KINDS 5
+#define KINDS 6
 
 struct traffic {
     uint8_t bytes[TRAFFIC];
@@ -213,7 +213,43 @@ static void feed_tmq(const uint8_t *bytes, uint16_t size)
     free(queue);
 }
 
-static void (*const feeds[KINDS])(const uint8_t *, uint16_t) = {feed_uart, feed_tcp, feed_can, feed_box, feed_tmq};
+static void value(void *context, const uint8_t *tokens, uint8_t number, const uint8_t *data, uint16_t size,
+                  uint32_t age_ms)
+{
+    count(context, tokens, number, data, (uint16_t)(size + (age_ms & 0u)));
+}
+
+/* A node on a serial line that asks: for values by the nonces 8, 10 and so on, for the time by 9, 11. */
+static void feed_ask(const uint8_t *bytes, uint16_t size)
+{
+    uint8_t *buffer = malloc(CAPACITY);
+    uint32_t now = 0xFFFFFF00u, seconds, microseconds;
+    struct bcn_uart uart;
+    struct bcn_ask ask;
+    struct bcn_watch watch;
+    bcn_uart_init(&uart, collect, NULL, buffer, CAPACITY);
+    bcn_ask_init(&ask, &uart.node, 7);
+    bcn_watch_init(&watch, &uart.node, now);
+    for (uint16_t at = 0; at < size; at = (uint16_t)(at + 8)) {
+        if (at % 64 == 0) {
+            (void)bcn_ask_values(&ask, value, NULL);
+            (void)bcn_ask_time(&ask, now);
+        }
+        bcn_uart_feed(&uart, bytes + at, (uint16_t)(size - at < 8 ? size - at : 8));
+        now += 86u * bytes[at];
+        if (bcn_ask_heard(&ask, now)) {
+            heard++;
+        }
+        if (bcn_ask_now(&ask, now, &seconds, &microseconds) && microseconds >= 1000000u) {
+            abort();
+        }
+        (void)bcn_watch(&watch, &uart.node, now, 50000);
+    }
+    free(buffer);
+}
+
+static void (*const feeds[KINDS])(const uint8_t *, uint16_t) = {feed_uart, feed_tcp, feed_can,
+                                                                feed_box,  feed_tmq, feed_ask};
 
 #ifdef BCN_FUZZER
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
@@ -274,6 +310,16 @@ static void packets(struct traffic *traffic)
     }
 }
 
+/* What a cache answers. */
+static void answer(struct bcn_uart *uart, const uint8_t *data)
+{
+    static const uint32_t words[4] = {0x25ACAFDDu, 0x322A0B71u, 0x3699F3AFu, 0x49384495u};
+    const uint32_t word = chance(4);
+    const uint32_t tokens[7] = {0xAA5B7E09u, 0xCFE7DDA5u, words[word], 7u + chance(5), chance(9), 1u, 2u};
+    const uint8_t number = (uint8_t)(chance(5) ? (word == 0 ? 6u : 4u) : chance(8));
+    (void)bcn_uart_publish(uart, tokens, number, data, (uint16_t)(chance(5) ? 8u : chance(20)));
+}
+
 static void make(struct traffic *traffic, unsigned kind)
 {
     uint8_t data[80];
@@ -288,7 +334,7 @@ static void make(struct traffic *traffic, unsigned kind)
     bcn_can_init(&can, collect_can, traffic, (uint8_t)(1 + chance(4)), (uint8_t)chance(2), NULL, 0);
     for (uint32_t i = 0, frames = 1 + chance(3); i < frames; i++) {
         const uint16_t size = (uint16_t)chance(sizeof data);
-        memset(data, (int)chance(3), sizeof data);
+        memset(data, (int)chance(kind == 5 ? 256 : 3), sizeof data);
         if (kind == 0) {
             (void)bcn_uart_publish(&uart, tokens, number, data, size);
         } else if (kind == 1) {
@@ -297,8 +343,10 @@ static void make(struct traffic *traffic, unsigned kind)
             (void)bcn_can_publish(&can, tokens, number, data, size);
         } else if (kind == 3) {
             segments(traffic);
-        } else {
+        } else if (kind == 4) {
             packets(traffic);
+        } else {
+            answer(&uart, data);
         }
     }
     damage(traffic);

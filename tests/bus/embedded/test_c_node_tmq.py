@@ -161,6 +161,19 @@ def test_a_broker_that_refuses_it_is_left_and_a_refused_pattern_is_counted(c: An
     assert (client.node.refused, client.closed) == (2, [link])
 
 
+def test_a_greeting_and_a_refusal_may_be_longer_than_the_buffer(c: Any) -> None:
+    client = Client(c, BROKER, OTHER, packet=28)
+    client.tick()
+    link = next(iter(client.dialled))
+    client.connect(link)
+    client.feed(link, pack(wire.HELLO, (), wire.data_of(HELLO) + bytes(50)) + HELLO)
+    assert client.tick() == 0
+    assert client.declare(1, 2, 3, 4) == 0
+    assert client.declare(1, 2, 3, 4, 5) == -1  # a list of its subscribers has no room
+    client.feed(link, pack_refusal(Refusal(0, (), "too many " * 9)))
+    assert (client.node.refused, client.closed, client.node.oversize, client.node.lost) == (1, [link], 0, 0)
+
+
 def test_it_returns_to_a_better_broker(c: Any) -> None:
     client = Client(c, BROKER, OTHER)
     client.subscribe(1)

@@ -4,6 +4,7 @@
 import json
 import socket
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,15 +13,15 @@ import pytest
 from bridges.media.can.codec import Reassembler, can_id, segment
 from bridges.media.tcp.frames import cut
 from bridges.media.uart.codec import Decoder, encode
+from bus.embedded import buscoupler_asking, tokens
 from bus.embedded import buscoupler_node as node_module
-from bus.embedded import tokens
 from bus.embedded.buscoupler_node import bare
-from bus.embedded.buscoupler_tmq import Tmq
+from bus.embedded.buscoupler_tmq import Caller, Tmq
 from bus.tmq import wire
 from bus.wire.batch import payloads
 from bus.wire.frame import pack, unpack
 from bus.wire.pattern import token
-from tests.bus.embedded.cnode_support import CanBoard, TcpBoard, UartBoard, build
+from tests.bus.embedded.cnode_support import CanBoard, PairBoard, TcpBoard, UartBoard, build
 from tests.bus.embedded.support import Line, small_node
 from tests.bus.embedded.tmq_cnode import Client
 from tests.helpers.ports import free_port
@@ -29,6 +30,7 @@ VECTORS = json.loads(Path(tokens.__file__).with_name("vectors.json").read_text()
 FRAMES = [vector for vector in VECTORS if "names" in vector]
 SAID = [vector for vector in VECTORS if "says" in vector]
 HEARD = [vector for vector in VECTORS if "hears" in vector]
+WATCHES = [vector for vector in VECTORS if "watches" in vector]
 VERDICTS = [vector for vector in VECTORS if "verdict" in vector]
 SMALL: Any = small_node(["uart"])
 Frame = tuple[tuple[int, ...], bytes]
@@ -134,13 +136,19 @@ def test_all_have_the_same_verdict(c: Any, vector: dict[str, Any]) -> None:
     assert len(heard.frames) == is_frame
 
 
-@pytest.fixture
-def clients(c: Any) -> Iterator[Clients]:
-    """A client of TMQ brokers in C, which a broker has greeted, and one in Python."""
-    made, python = Client(c, ("10.0.0.1", 9942)), Tmq([], "127.0.0.1", free_port())
+def pair_of_clients(c: Any, limit: int) -> Clients:
+    """Return a client of TMQ brokers in C, which a broker has greeted, and one in Python."""
+    made, python = Client(c, ("10.0.0.1", 9942), packet=limit), Tmq([], "127.0.0.1", free_port(), limit=limit)
     made.tick()
     made.connect(next(iter(made.dialled)))
     made.feed(next(iter(made.dialled)), wire.pack_hello(wire.Hello(7, 3000)))
+    return made, python
+
+
+@pytest.fixture
+def clients(c: Any) -> Iterator[Clients]:
+    """Both clients, with room for long packets."""
+    made, python = pair_of_clients(c, 600)
     yield made, python
     python.close()
 
@@ -182,12 +190,52 @@ def test_all_say_the_same_to_brokers_and_subscribers(
 
 
 @pytest.mark.parametrize("vector", HEARD, ids=lambda vector: str(vector["what"]))
-def test_all_hear_the_same_of_a_broker(clients: Clients, vector: dict[str, Any]) -> None:
-    in_c, python = clients
-    names, packet = tuple(map(token, vector["pattern"])), bytes.fromhex(vector["tmq"])
+def test_all_hear_the_same_of_a_broker(c: Any, vector: dict[str, Any]) -> None:
+    in_c, python = pair_of_clients(c, vector.get("limit", 600))
+    names = tuple(map(token, vector["pattern"]))
     in_c.declare(*names)
-    in_c.feed(next(iter(in_c.dialled)), packet)
     python.register(wire.PUBLISH, node_module.key(tuple(vector["pattern"])))
-    python._take(packet)
+    with closing(python):
+        for packet in map(bytes.fromhex, filter(None, (vector.get("before"), vector["tmq"]))):
+            for at in range(0, len(packet), 5):
+                in_c.feed(next(iter(in_c.dialled)), packet[at : at + 5])
+            _hear(python, packet)
     found = {bytes.fromhex(address) for address in vector["hears"]}
     assert in_c.subscribers() == {address for _, address in python.subscribers} == found
+    assert in_c.node.node.rejected == python.rejected == vector.get("rejected", 0)
+    assert in_c.node.oversize == python.oversize == 0
+
+
+def _hear(python: Any, packet: bytes) -> None:
+    """Let the client in Python have a packet on a connection of its own, in pieces."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        python.callers.append(Caller(ours))
+        for at in range(0, len(packet), 5):
+            if python.callers:  # it closes the connection when it has its verdict
+                theirs.send(packet[at : at + 5])
+                python.step()
+
+
+@pytest.mark.parametrize("vector", WATCHES, ids=lambda vector: str(vector["what"]))
+def test_both_nodes_watch_their_gateway_alike(
+    c: Any, vector: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line, now_ms = Line(), 0
+    monkeypatch.setattr(buscoupler_asking, "ticks_ms", lambda: now_ms)
+    watching = buscoupler_asking.Watch(
+        node_module.Node(node_module.Rs485(line, vector["node"])), vector["silence_ms"]
+    )
+    board = PairBoard(c, vector["node"])
+    shared, watch = board.ffi.addressof(board.shared), board.ffi.new("struct bcn_watch *")
+    board.library.bcn_watch_init(watch, shared, now_ms)
+    for ms, heard, result in vector["watches"]:
+        now_ms += ms
+        line.hears = bytes.fromhex(heard)
+        board.feed(line.hears, now_ms)
+        board.step(now_ms + 1)
+        states = [watching.poll() for _ in range(3)]
+        assert (states[-1], board.library.bcn_watch(watch, shared, now_ms, vector["silence_ms"])) == (
+            result,
+            result,
+        )

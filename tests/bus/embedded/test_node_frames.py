@@ -84,6 +84,8 @@ def test_envelopes_are_taken_off_as_on_the_bus(message: bytes) -> None:
 class Loop:
     """A link that receives what it sends."""
 
+    polls = 0
+
     def __init__(self) -> None:
         self.messages: list[bytes] = []
 

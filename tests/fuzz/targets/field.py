@@ -48,7 +48,7 @@ def _packed_seeds() -> list[bytes]:
 
 
 TARGETS: Final = (
-    *(_target(form) for form in FIELD if form.torn),
+    *(_target(form) for form in FIELD),
     Target(
         "file-packed",
         "packed files",

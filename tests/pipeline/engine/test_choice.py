@@ -135,10 +135,11 @@ def test_two_versions_of_pyspark_over_each_other_are_refused_with_the_way_out(
     if not is_clash:
         assert chosen().resident
         return
-    with pytest.raises(PipelineError) as told:
-        chosen()
-    assert "pyspark 4.3.0 and pyspark-client 4.2.0 are installed over each other" in str(told.value)
-    assert str(told.value).endswith("install 'buscoupler[engines]'")
+    for words in (), ("--engine", SAIL), ("--remote", "sc://127.0.0.1:1"), ("--master", "local[2]"):
+        with pytest.raises(PipelineError) as told:
+            chosen(*words)
+        assert "pyspark 4.3.0 and pyspark-client 4.2.0 are installed over each other" in str(told.value)
+        assert str(told.value).endswith("install 'buscoupler[engines]'")
 
 
 def brought(extras: dict[str, list[str]], name: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""The example on lwIP, on a tap interface: as a client of our broker, and with plain TCP frames."""
+"""The examples on lwIP and uIP, on a tap interface: with plain TCP frames, and as a client of our broker."""
 
 import asyncio
 import os
@@ -19,6 +19,8 @@ from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 
 LWIP = Path("/usr/include/lwip")
+UIP = Path(os.environ.get("UIP", "/nonexistent"))
+FLAGS = ["-std=c99", "-D_DEFAULT_SOURCE", "-Wall", "-Wextra", "-Werror"]
 HERE, BOARD = "198.18.7.1", "198.18.7.2"  # of the range for tests of networks, RFC 2544
 UPTIME, SHOW = (tuple(map(token, ("greenhouse", name))) for name in ("uptime", "show"))
 
@@ -44,10 +46,9 @@ def tap() -> Iterator[str]:
 def program(tmp_path: Path) -> Path:
     """The example, built with Debian's lwIP."""
     made, source = tmp_path / "lwip_node", SOURCE.parent / "examples" / "lwip" / "lwip_node.c"
-    flags = ["-std=c99", "-D_DEFAULT_SOURCE", "-Wall", "-Wextra", "-Werror"]
     folders = ["-isystem", str(LWIP), f"-I{SOURCE.parent}"]
     sources = [str(source), str(SOURCE)]
-    subprocess.run([compiler(), *flags, *folders, *sources, "-llwip", "-o", str(made)], check=True)
+    subprocess.run([compiler(), *FLAGS, *folders, *sources, "-llwip", "-o", str(made)], check=True)
     return made
 
 
@@ -62,6 +63,27 @@ def test_a_board_with_lwip_is_a_client_of_a_broker_and_speaks_plain_tcp(tap: str
                 assert node.stdout.readline() == b"hello\n"
             finally:
                 node.kill()
+
+
+@pytest.mark.skipif(not UIP.exists(), reason="needs the source of uIP 1.0, in $UIP: no package has it")
+def test_a_board_with_uip_speaks_plain_tcp_and_dials_again(tap: str, tmp_path: Path) -> None:
+    made, example = tmp_path / "uip_node", SOURCE.parent / "examples" / "uip"
+    folders = ["-isystem", str(UIP), f"-I{SOURCE.parent}", f"-I{example}"]
+    sources = [str(example / "uip_node.c"), str(SOURCE)]
+    strict = [*FLAGS, *folders, "-c", *sources]
+    subprocess.run([compiler(), *strict], check=True, cwd=tmp_path)
+    stack = [str(UIP / name) for name in ("uip.c", "uip_arp.c")]
+    link = ["-w", *folders, "uip_node.o", "buscoupler_node.o", *stack, "-o", str(made)]
+    subprocess.run([compiler(), *link], check=True, cwd=tmp_path)
+    port = free_port()
+    with subprocess.Popen([made, tap, BOARD, HERE, str(port)], stdout=subprocess.PIPE) as node:
+        try:
+            for _ in range(2):  # the other end closes, and it dials again
+                asyncio.run(_with_plain_frames(port))
+                assert node.stdout is not None
+                assert node.stdout.readline() == b"hello\n"
+        finally:
+            node.kill()
 
 
 async def _with_a_broker(port: int) -> None:

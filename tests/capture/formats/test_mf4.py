@@ -1,0 +1,150 @@
+"""MF4 as loggers write it: data of a length of their own, numbers of some bits, in both orders, cut off."""
+
+from collections.abc import Callable
+from pathlib import Path
+from struct import pack
+
+import pytest
+
+from bus.wire.identifier import EXTENDED
+from capture.files import CaptureError
+from capture.formats.mdf_blocks import CHANNEL, GROUP, HEAD, ID_BYTES, MASTER, VLSD
+from capture.formats.mf4_writer import Layout, block
+from capture.formats.table import BY_KEY
+from tests.capture.formats.field import listed, read_back
+
+MF4 = BY_KEY["mf4"]
+BEGAN_NS = 1_700_000_000 * 10**9
+SENT = [(0.001 * n, 0x100 + n if n % 3 else 0x18FEF100 + n, bytes(range(n % 20))) for n in range(40)]
+"""Frames: seconds, identifier and data, which are up to 19 bytes here and cut to lengths that there are."""
+OPEN = 0x04
+
+
+def channel(
+    layout: Layout,
+    then: int,
+    name: str,
+    place: tuple[int, int, int],
+    kind: int = 0,
+    form: int = 0,
+    signal: int = 0,
+) -> int:
+    """Add a channel: `place` is its byte, bit and bits."""
+    byte, bit, bits = place
+    links = then, 0, layout.text(name), 0, 0, signal, 0, 0
+    body = CHANNEL.pack(kind, int(kind == MASTER), form, bit, byte, bits, 0) + bytes(56)
+    return layout.add("CN", links, body)
+
+
+def described(layout: Layout, signal: int) -> int:
+    """Add channels as CSS Electronics' loggers have them. Return the first one."""
+    name = "CAN_DataFrame."
+    first = channel(layout, 0, f"{name}DataBytes", (14, 0, 64), VLSD, 10, signal)
+    first = channel(layout, first, f"{name}EDL", (13, 7, 1))
+    first = channel(layout, first, f"{name}DLC", (13, 0, 4))
+    first = channel(layout, first, f"{name}BusChannel", (12, 1, 3))
+    first = channel(layout, first, f"{name}IDE", (8, 7, 1))
+    first = channel(layout, first, f"{name}ID", (8, 0, 29), form=1)
+    return channel(layout, first, "Timestamp", (0, 0, 64), MASTER, 4)
+
+
+def code(size: int) -> int:
+    return size if size <= 8 else 9 + (size - 9) // 4
+
+
+def record(number: int, offset: int) -> bytes:
+    seconds, identifier, data = SENT[number]
+    word = identifier | (EXTENDED if identifier > 0x7FF else 0)
+    return (
+        pack("<d", seconds)
+        + pack(">I", word)
+        + bytes([(1 + number % 2) << 1, code(len(data)) | 0x80])
+        + pack("<Q", offset)
+    )
+
+
+def value(number: int) -> bytes:
+    data = SENT[number][2]
+    return pack("<I", len(data)) + data
+
+
+def file_of(layout: Layout, groups: int, data: int, id_bytes: int, flags: int = 0) -> bytes:
+    group = layout.add("DG", (0, groups, data, 0), bytes([id_bytes]) + bytes(7))
+    identity = (b"UnFinMF " if flags else b"MDF     ") + b"4.11    ".ljust(52, b"\0") + pack("<HH", flags, 0)
+    header = pack("<Q", BEGAN_NS) + bytes(24)
+    return identity + block("HD", (group, 0, 0, 0, 0, 0), header) + bytes(layout.data)
+
+
+def begun() -> Layout:
+    return Layout(ID_BYTES + HEAD.size + 6 * 8 + 32)
+
+
+def with_signal_data() -> bytes:
+    """Return a file with one sort of records, and their data in a block of their own in front of them."""
+    layout, offsets, values = begun(), [], b""
+    for number in range(len(SENT)):
+        offsets.append(len(values))
+        values += value(number)
+    signal = layout.add("SD", (), values)
+    first = described(layout, signal)
+    group = layout.add("CG", (0, first, 0, 0, 0, 0), GROUP.pack(1, len(SENT), 2, 46, 22, 0))
+    rows = b"".join(record(number, offset) for number, offset in enumerate(offsets))
+    data = layout.add("DT", (), rows)
+    return file_of(layout, group, data, 0)
+
+
+def of_a_logger() -> bytes:
+    """Return a file that was not finished: records and their values in turns, in a block without a length."""
+    layout = begun()
+    values = layout.add("CG", (0, 0, 0, 0, 0, 0), GROUP.pack(2, 0, 1, 46, 0, 0))
+    group = layout.add("CG", (values, described(layout, values), 0, 0, 0, 0), GROUP.pack(1, 0, 2, 46, 22, 0))
+    file = file_of(layout, group, layout.end + 24 + 4 * 8 + 8, 1, OPEN)
+    rows = b"".join(b"\1" + record(number, 0) + b"\2" + value(number) for number in range(len(SENT)))
+    return file + HEAD.pack(b"##DT", HEAD.size, 0) + rows
+
+
+def expected() -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = []
+    for number, (seconds, identifier, data) in enumerate(SENT):
+        size = len(data) if len(data) <= 8 else 12 + (len(data) - 9) // 4 * 4
+        word = identifier | (EXTENDED if identifier > 0x7FF else 0)
+        place = BEGAN_NS + round(seconds * 1e9), f"can{number % 2}", False
+        rows.append((*place, word, size, 0, True, data.ljust(size, b"\0")))
+    return rows
+
+
+@pytest.mark.parametrize("make", [with_signal_data, of_a_logger])
+def test_frames_with_data_of_a_length_of_their_own_are_read(
+    make: Callable[[], bytes], tmp_path: Path
+) -> None:
+    path = tmp_path / "drive.mf4"
+    path.write_bytes(make())
+    found, told, _ = read_back(path, MF4)
+    assert listed(found) == expected()
+    assert told == []
+
+
+def test_a_log_that_ends_anywhere_loses_its_last_frame_alone(tmp_path: Path) -> None:
+    whole, path, before = of_a_logger(), tmp_path / "drive.mf4", 0
+    for cut in range(0, len(whole), 3):
+        path.write_bytes(whole[:cut])
+        try:
+            found, _, _ = read_back(path, MF4)
+        except CaptureError:
+            assert not before
+            continue
+        rows = listed(found)
+        assert rows == expected()[: len(rows)]
+        assert before <= len(rows)
+        before = len(rows)
+    assert before == len(SENT) - 1
+
+
+def test_a_file_whose_description_is_cut_off_is_one_clear_line(tmp_path: Path) -> None:
+    path = tmp_path / "drive.mf4"
+    whole = with_signal_data()
+    path.write_bytes(whole[: whole.index(b"##CG")])
+    with pytest.raises(
+        CaptureError, match=r"drive\.mf4: MF4 that is cut off before what describes its frames"
+    ):
+        read_back(path, MF4)
