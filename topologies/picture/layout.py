@@ -127,7 +127,7 @@ WIDE = Layout(824, NODE_WIDTH, (118, 374, 658), (104, 436), (-1, 1, 1), (40, 40)
 NARROW = Layout(400, 120, (6, 196, 196), (2, 322), (1, 1, 1), (14, 36), below=True)
 _LONG = 700
 _HEADER = (150, 100, 24)  # of a gateway: the widths of both words at its head, and the height
-_LABELLED = 200  # edges
+_LABELLED = 100  # edges, which takes less than half a second
 _BANK = 12  # gateways that stand below each other in any case
 _SHAPE = 16 / 9  # of a screen
 
