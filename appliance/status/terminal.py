@@ -167,7 +167,7 @@ def _of_gateway(row: Mapping[str, Any]) -> str:
         return f"{row['state']}: {row['line']}"
     differs = " (another file)" if row.get("other_file") else ""
     file, version = row.get("file", "")[:8] or "-", row.get("product", "")
-    return f"{row['line'] or row['word'] or 'answers'}, version {version}, file {file}{differs}"
+    return f"{row.get('line') or row['word'] or 'answers'}, version {version}, file {file}{differs}"
 
 
 def links(status: Status, before: Status | None, width: int | None, order: Order = "name") -> Iterator[str]:
