@@ -219,7 +219,8 @@ class Side(Hub):
             level = logging.INFO if self.opaque else logging.WARNING  # somebody asked for a pattern
             text = (
                 "%s, side %s: dropped a message that is no TMQ frame, because %s; others are only counted "
-                "(`buscoupler send`, Bus.send or docs/wire/frame.md make frames)"
+                "(`buscoupler send`, Bus.send or docs/wire/frame.md make frames; `opaque: PATTERN` at the "
+                "side of a bus makes one of each message that comes in there)"
             )
             log.log(level, text, self.bridge.name, self.name, why)
         self._warned = True
