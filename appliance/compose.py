@@ -19,13 +19,14 @@ from appliance.parts.build import Builder, Built, Part
 from appliance.parts.changes import Change, of_process
 from appliance.parts.publisher import Publisher
 from appliance.parts.site import Site
-from appliance.plant.saying import say, states_of
+from appliance.plant.saying import say
 from appliance.plant.watch import PlantWatch
 from appliance.status.health import Concern
 from appliance.status.labels import Labels, titles
 from appliance.status.neighbours import Neighbours
+from appliance.status.overlay import told_marks
 from appliance.status.rows import LinkRow
-from appliance.status.snapshot import claims, roles, values_of
+from appliance.status.snapshot import brief, claims, roles, values_of
 from appliance.status.transit import Transit
 from appliance.status.view import Around, Besides, Sampled, View
 from appliance.version import version
@@ -37,6 +38,7 @@ from bus.names import table_of
 from bus.transports import budget, seats
 from topologies.model import Topology
 from topologies.picture.drawing import draw
+from topologies.picture.svg import Mark
 from topologies.resolved.files import paths_of
 from topologies.resolved.resolve import Resolved
 
@@ -178,8 +180,13 @@ class Appliance:
         held = [(role["lease"], role["role"]) for role in roles(self.parts.values())]
         changing = self.health.now.word, self.topology.digest, *held
         if self._speaks and self.plant.is_due(now_s, changing):
-            states = states_of(self.parts.values(), self.monitor.down_ms)
-            say(self.parts.values(), self.plant.announcement(self._note(), states, changing))
+            say(self.parts.values(), self.plant.announcement(self._note(), self._marks(), changing))
+
+    def _marks(self) -> dict[str, Mark]:
+        """Return the marks of the parts of this gateway in the picture, which is not drawn for this."""
+        monitor = self.monitor
+        sampled = Sampled(rates=monitor.rates.now, down_ms=monitor.down_ms)
+        return told_marks(brief(self.parts.values(), monitor.accounts, sampled))
 
     @property
     def _speaks(self) -> bool:
@@ -222,6 +229,7 @@ class Appliance:
         yield from of_parts(self.parts.values())
         yield from of_certificates(self.resolved.lasting, time.time())
         yield from of_claims(self._heard(), self.gateway)
+        yield from self.plant.concerns(self.topology.digest)
 
     def _heard(self) -> dict[str, int]:
         """Return the ages of the last claims of gateways at brokers here, in milliseconds."""

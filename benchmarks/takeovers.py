@@ -7,6 +7,7 @@ brokers go down, and partitions come and go. It counts lost and duplicated frame
 import argparse
 import asyncio
 import json
+import os
 import random
 import subprocess
 import sys
@@ -117,7 +118,7 @@ async def run(options: argparse.Namespace, results: dict[str, list[Outcome]]) ->
             rest = options.seed + number, options.rate, say, lease_ms, setup.parallel
             outcomes = results[title(*setup)] = []
             try:
-                await trial(setup.medium, setup.envelopes, faults, *rest, outcomes)
+                await trial(setup.medium, setup.envelopes, faults, *rest, outcomes, options.settled)
             except TimeoutError as error:
                 whole = False
                 _say(f"{title(*setup)}: broke off after {len(outcomes)} of {len(faults)} faults: {error}")
@@ -136,6 +137,7 @@ def main() -> int:
         help="all programs with real-time priority, and the leases of that",
     )
     parser.add_argument("--hogs", type=int, default=0, help="programs that never wait, beside all that (0)")
+    parser.add_argument("--settled", action="store_true", help="the first fault waits for settled gateways")
     parser.add_argument("--short", action="store_true", help="only eight faults")
     parser.add_argument(
         "--setup",
@@ -150,6 +152,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.short:
         options.count = 8
+    if options.real_time:  # the relays between the programs are here, and programs ask for themselves
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(10))
     results, whole = dict[str, list[Outcome]](), False
     try:
         with hogs(options.hogs):

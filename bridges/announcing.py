@@ -1,24 +1,51 @@
 """The saying of announcements on trunks, beside the messages, where no ledger counts them."""
 
 from collections.abc import Iterable
+from weakref import WeakSet
 
 from bridges.guard import GuardedPipe
-from bus.announcements import on_trunk
+from bus.announcements import ON_TRUNK, on_trunk
 from bus.hub import Pipe
 from bus.transports.stream import StreamPipe
-from bus.wire.batch import from_payloads
+from bus.wire.batch import Batch, from_payloads
+
+_HERE = from_payloads([ON_TRUNK])
 
 
-def say_on(pipes: Iterable[Pipe], frame: bytes) -> None:
-    """Send an announcement to the peers of trunks, as far as there is room now.
+class Trunks:
+    """The peers of the trunks of a part: who takes announcements, and who was told that we do.
 
-    A peer that may not hear everything gets none.
+    A peer gets one announcement, and more of them once it has said something of that kind itself: an older
+    appliance rejects the first, and never answers.
     """
-    batch = from_payloads([on_trunk(frame)])
-    for pipe in pipes:
-        stream = _stream(pipe)
-        if stream is not None and stream.has_room(len(batch.data)):
+
+    def __init__(self) -> None:
+        self._takers, self._told = WeakSet[StreamPipe](), WeakSet[StreamPipe]()
+
+    def heard(self, pipe: Pipe | None) -> None:
+        """Note that the peer at a pipe takes announcements. Say that we do, if it was told nothing yet."""
+        stream = None if pipe is None else _stream(pipe)
+        if stream is not None:
+            self._takers.add(stream)
+            if stream not in self._told:
+                self._say(stream, _HERE)
+
+    def say(self, pipes: Iterable[Pipe], frame: bytes, source: Pipe | None = None) -> None:
+        """Send an announcement to peers, as far as there is room now, but not to its `source`.
+
+        A peer that may not hear everything gets none.
+        """
+        batch, came_by = from_payloads([on_trunk(frame)]), None if source is None else _stream(source)
+        for stream in map(_stream, pipes):
+            if stream is None or stream is came_by:
+                continue
+            if stream in self._takers or stream not in self._told:
+                self._say(stream, batch)
+
+    def _say(self, stream: StreamPipe, batch: Batch) -> None:
+        if stream.has_room(len(batch.data)):
             stream.say(batch)
+            self._told.add(stream)
 
 
 def _stream(pipe: Pipe) -> StreamPipe | None:

@@ -22,8 +22,11 @@ from bus.wire.frame import is_frame
 from bus.wire.pattern import Pattern
 
 _U32 = 0xFFFFFFFF
-Announced = Callable[[bytes], str]
-"""A function that takes an announcement as it came by a trunk. It returns why it is rejected, or ""."""
+Announced = Callable[[bytes, Pipe | None], str]
+"""A function that takes an announcement as it came by a trunk, and the pipe, None if that is not known.
+
+It returns why it is rejected, or "".
+"""
 CameTap = Callable[[Batch, str], None]
 """A tap of a batch that came in by a side, by its name, while the bridge stood by."""
 

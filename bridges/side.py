@@ -5,14 +5,14 @@ from collections.abc import Callable
 from functools import partial
 
 from bridges.admission import NO_FRAME, Admission
-from bridges.forms import leaving
+from bridges.forms import MixedBatch, leaving
 from bridges.handover.gate import IN_DOUBT
 from bridges.holdoff import HoldOff
 from bridges.inside import Inside
 from bridges.judge import Verdicts
 from bridges.policy import Policy
 from bridges.rules import Rule, Rules, Seen, Source
-from bus.announcements import ON_TRUNK, START
+from bus.announcements import ON_TRUNK
 from bus.hub import Hub, Pipe, chain, without
 from bus.lateness import LATE, late_ms
 from bus.ledger import Stats
@@ -90,7 +90,7 @@ class Side(Hub):
     def _announced(self, pipe: Pipe | None, message: bytes) -> str:
         """Take an announcement of a gateway, which is no message of the bus. Return why it is rejected."""
         assert self.bridge.announced is not None
-        reason = self.bridge.announced(message)
+        reason = self.bridge.announced(message, pipe)
         for stage in () if reason else (self,) if pipe is None else chain(pipe):
             stage.stats.unreceive(LENGTH_BYTES + len(message))
         return reason
@@ -178,7 +178,7 @@ class Side(Hub):
             (self if port is None else origin).stats.receive(batch)
         gate, admission = self.bridge.gate, self._admission if port is None else port.admission
         if admission.announced is not None and (self.taps or (gate is not None and not gate.forwarding)):
-            rest = self._without_announcements(batch, admission, stats) if START in batch.keep() else batch
+            rest = self._without_announcements(batch, admission, stats) if ON_TRUNK in batch.keep() else batch
             if rest is None:
                 return
             batch = rest
@@ -219,7 +219,8 @@ class Side(Hub):
             level = logging.INFO if self.opaque else logging.WARNING  # somebody asked for a pattern
             text = (
                 "%s, side %s: dropped a message that is no TMQ frame, because %s; others are only counted "
-                "(`buscoupler send`, Bus.send or docs/wire/frame.md make frames)"
+                "(`buscoupler send`, Bus.send or docs/wire/frame.md make frames; `opaque: PATTERN` at the "
+                "side of a bus makes one of each message that comes in there)"
             )
             log.log(level, text, self.bridge.name, self.name, why)
         self._warned = True
@@ -317,7 +318,7 @@ class Port(Pipe):
         if self._is_prompt and late_ms():
             return self.stats.drop(LATE, batch.count)
         out: Batch | None = batch
-        if type(batch) is not Batch or not bridge.simple:
+        if not bridge.simple or isinstance(batch, MixedBatch):
             out = leaving(batch, side.trunk, side.lets_out_opaque, side.outward, self.stats)
             if not side.lets_out_opaque and NO_FRAME in self.stats.dropped:
                 side.warn()
@@ -335,7 +336,7 @@ class Port(Pipe):
     def hand_on(self, batch: Batch) -> None:
         """Send messages that have passed all policies to the pipe, and count them as sent."""
         self.stats.sent += batch.count
-        self.stats.sent_bytes += len(batch.data)
+        self.stats.sent_bytes += batch.size
         for tap in self.side.bridge.sent_taps:
             tap(batch, self)
         self.inner.send(batch)

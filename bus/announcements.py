@@ -17,10 +17,11 @@ from bus.wire.notation import pattern_of
 
 NOTE: Final = tuple(pattern_of(GATEWAY))
 """The pattern on which gateways say how they are."""
-START: Final = b"".join(number.to_bytes(4, "big") for number in NOTE)
-"""The tokens of `NOTE` on the wire."""
 ON_TRUNK: Final = bytes.fromhex("e121f000")
-"""The bytes before an announcement on a trunk; an older appliance rejects these as `malformed`."""
+"""The bytes before an announcement on a trunk; alone they say that announcements are taken.
+
+An older appliance rejects these as `malformed`, and gets them once only.
+"""
 RELAYED: Final = BRIDGE | PUB
 """The type of an announcement on its way to or from a broker."""
 SPEAKERS_MAX: Final = 1024
@@ -98,7 +99,7 @@ def on_trunk(frame: bytes) -> bytes:
 
 
 def off_trunk(message: bytes) -> bytes:
-    """Return the frame of an announcement in a message of a trunk that begins with `ON_TRUNK`."""
+    """Return the frame, b"" for none, in a message of a trunk that begins with `ON_TRUNK`."""
     return message[len(ON_TRUNK) :]
 
 

@@ -320,20 +320,41 @@ def problem(marker: Any, value: Any) -> str:
 
 def check_fields(record: Record) -> None:
     """Raise ValueError for the first field whose value its annotation forbids. Types are not checked."""
-    for key, (f, annotation, _) in settings(type(record)).items():
-        if text := _fault(annotation, getattr(record, f.name)):
+    for key, name, demands in _demands_of(type(record)):
+        if text := _fault(demands, getattr(record, name)):
             raise ValueError(f"{key}: {text}")
 
 
-def _fault(annotation: Any, value: Any) -> str:
+class _Demands(NamedTuple):
+    """The demands of an annotation on a value: one of `words`, all `markers`, and those on its items."""
+
+    words: tuple[Any, ...]
+    markers: tuple[Any, ...]
+    items: "_Demands | None"
+
+
+def _demands(annotation: Any) -> _Demands:
     bare, markers = unwrap(present(annotation))
+    kind, parts = get_origin(bare), get_args(bare)
+    return _Demands(parts if kind is Literal else (), markers, _demands(parts[0]) if kind is tuple else None)
+
+
+def _demanded(cls: type) -> list[tuple[str, str, _Demands]]:
+    """Return the keys of a record, its fields, and the demands on them."""
+    return [(key, one.field.name, _demands(one.annotation)) for key, one in settings(cls).items()]
+
+
+_demands_of: Callable[[type], list[tuple[str, str, _Demands]]] = cache(_demanded)
+
+
+def _fault(demands: _Demands, value: Any) -> str:
     if value is None:
         return ""
-    if get_origin(bare) is Literal and value not in get_args(bare):
-        return f"expected {' or '.join(map(str, get_args(bare)))}, found {value!r}"
-    faults = [problem(marker, value) for marker in markers]
-    if get_origin(bare) is tuple:
-        faults += [_fault(get_args(bare)[0], item) for item in value]
+    if demands.words and value not in demands.words:
+        return f"expected {' or '.join(map(str, demands.words))}, found {value!r}"
+    faults = [problem(marker, value) for marker in demands.markers]
+    if demands.items is not None:
+        faults += [_fault(demands.items, item) for item in value]
     return next(filter(None, faults), "")
 
 

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from appliance.web.people import check_token
+from appliance.web.people import token_in
 from bus.errors import LinkError, words_of
 from bus.extras import lacking
 from bus.keys import read_key
@@ -46,7 +46,6 @@ from bus.transports.binding import Place, bind_words, resolve
 
 _FILES_MAX = 100_000
 _MEMORY = 1  # the major number of /dev/null and its like, which many processes have open
-_MAKE_TOKEN = "make one: (umask 077; openssl rand -hex 16 > {path})"
 
 
 def trouble(need: Need) -> str:
@@ -146,13 +145,11 @@ def _readable(need: Readable) -> str:
 
 def _page_token(need: PageToken) -> str:
     try:
-        check_token(read_text(need.path))
-    except FileNotFoundError:
-        return f"{need.path}: No such file or directory: {_MAKE_TOKEN.format(path=need.path)}"
+        token_in(need.path, read_text)
     except OSError as error:
         return f"{need.path}: {words_of(error)}: make it readable for {_name(pwd.getpwuid, os.geteuid())}"
     except ValueError as error:
-        return f"{need.path}: {error}: {_MAKE_TOKEN.format(path=need.path)}"
+        return str(error)
     return ""
 
 

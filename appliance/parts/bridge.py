@@ -18,7 +18,7 @@ from appliance.parts.side import door_of, far_of, label_of, medium_plan, policy_
 from appliance.parts.site import BasePart, Entry, Revision, Site
 from appliance.status.rows import LinkRow
 from appliance.status.view import Beside
-from bridges.announcing import say_on
+from bridges.announcing import Trunks
 from bridges.bridge import Bridge
 from bridges.handover.entrance import Rank
 from bridges.handover.gate import Gate
@@ -27,7 +27,7 @@ from bridges.policy import Policy
 from bridges.side import Side
 from bus.announcements import off_trunk
 from bus.errors import LinkError
-from bus.hub import Hub, Link
+from bus.hub import Hub, Link, Pipe
 from bus.report import Reporter
 from bus.schema import settings_of
 from bus.wire.pattern import Pattern
@@ -72,6 +72,7 @@ class BridgePart(BasePart):
         super().__init__(resolved.name, site, hub)
         self.resolved = resolved
         self.legs: list[Leg] = []
+        self._trunks = Trunks()
         self.candidacy: Candidacy | None = None
         self._hearing: tuple[Hear, ...] = ()
         self._unopened: list[LinkRow] = []
@@ -255,17 +256,18 @@ class BridgePart(BasePart):
         )
         return candidacy
 
-    def _announced(self, message: bytes) -> str:
+    def _announced(self, message: bytes, pipe: Pipe | None) -> str:
         """Take an announcement that came by a trunk, and pass it on to nobody: a bridge joins no buses for
         them. Return why it is rejected.
         """
-        found = self.site.hear(off_trunk(message))
+        self._trunks.heard(pipe)
+        found = self.site.hear(off_trunk(message)) if off_trunk(message) else ""
         return found if isinstance(found, str) else ""
 
     def announce(self, frame: bytes, told: "set[Address]") -> None:
         for leg in self.legs:
             if leg.resolved.trunk and leg.resolved.away:
-                say_on(leg.side.pipes, frame)
+                self._trunks.say(leg.side.pipes, frame)
         if self.candidacy is not None:
             self.candidacy.announce(frame, told)
 

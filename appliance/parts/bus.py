@@ -10,17 +10,18 @@ from appliance.parts.changes import Change, Draft, End, Plan
 from appliance.parts.greeting import Greeter
 from appliance.parts.site import BasePart, Entry, Revision, Site
 from appliance.status.rows import Far, LinkRow
-from bridges.announcing import say_on
+from bridges.announcing import Trunks
 from bridges.bridge import Bridge
 from bridges.durable.settings import JOURNAL
 from bridges.guard import GuardedHub
 from bridges.policy import Policy
 from bus.announcements import Clocks, off_trunk
-from bus.hub import Hub, Link
+from bus.hub import Hub, Link, Pipe
 from bus.keys import ring_of
 from bus.report import Reporter
 from bus.schema import settings_of
 from bus.transports.links import BusLink, bus_link
+from bus.turns import Turns
 from bus.urls import BEACON, split_url
 from bus.watch.watched import WatchedHub
 from devices.dbp.beacon.sending import Announcement, announcement
@@ -30,6 +31,7 @@ from topologies.resolved.files import paths_of
 from topologies.wiring.durable import Mode
 
 if TYPE_CHECKING:
+    from bridges.durable.door import Door
     from bridges.durable.house import House
     from bridges.durable.shown import ShownJournal
     from bridges.durable.wire import EndName
@@ -52,8 +54,8 @@ class BusPart(BasePart):
         self._house: House | None
         self._journal: ShownJournal | None
         self._house, self._journal = self._make_house(resolved)
-        self._relayed = Clocks()
-        self._doors: dict[str, Hub] = {}
+        self._relayed, self._turns, self._trunks = Clocks(), Turns(self._pass_on), Trunks()
+        self._doors: dict[str, Door] = {}
         self.hub = self._make_hub(resolved)
         self._ends = Draft[BusLink]([], self._plans(resolved)).ends
         self._failed: list[LinkRow] = []
@@ -136,19 +138,29 @@ class BusPart(BasePart):
             self._doors[end.plan.place] = hub
         return GuardedHub(hub, peers) if peers else hub
 
-    def _announced(self, message: bytes) -> str:
+    def _announced(self, message: bytes, pipe: Pipe | None) -> str:
         """Take an announcement that came by a trunk, and pass it on once. Return why it is rejected."""
-        frame = off_trunk(message)
-        found = self.site.hear(frame)
+        frame, source = off_trunk(message), self._source(pipe)
+        self._trunks.heard(source)
+        found = self.site.hear(frame) if frame else ""
         if isinstance(found, str):
             return found
         if self._relayed.take(found.gateway, found.time_ns, self._loop.time()):
-            self._loop.call_soon(self.announce, frame, set())  # not within the batch that it came in
+            self._turns.wait(found.gateway, frame, source, self._loop)
         return ""
 
-    def announce(self, frame: bytes, told: "set[Address]") -> None:
+    def _pass_on(self, frame: bytes, source: Pipe | None) -> None:
+        """Send an announcement to the peers of all trunks but the one that it came from."""
         for door in self._doors.values():
-            say_on(door.pipes, frame)
+            self._trunks.say(door.pipes, frame, source)
+
+    def _source(self, pipe: Pipe | None) -> Pipe | None:
+        """Return the pipe by which a peer of a trunk is connected, also one for which a journal is kept."""
+        found = (door.connected(pipe) for door in self._doors.values() if pipe is not None)
+        return next((one for one in found if one is not None), None)
+
+    def announce(self, frame: bytes, told: "set[Address]") -> None:
+        self._pass_on(frame, None)
 
     @property
     def rows(self) -> list[LinkRow]:
@@ -266,6 +278,7 @@ class BusPart(BasePart):
             self.hub.revise(origin, ())
 
     def close(self) -> None:
+        self._turns.close()
         self._announcer.close()
         self._greeter.close()
         super().close()

@@ -13,7 +13,8 @@ NOTE_BYTES: Final = 1 << 18
 """The most bytes of a note."""
 ROLES: Final = 64
 MARKS: Final = 512
-_WORDS: Final = 400  # letters of a verdict
+WORDS: Final = 400
+"""The most letters of a verdict."""
 _KEYS: Final = ("topology", "gateway", "product", "file", "time_ns", "started_ns", "page")
 _ROLE: Final = ("bridge", "role", "ready", "epoch", "holder")
 _MARK: Final = {"state": str, "text": str, "lines": [str], "ways": [str]}
@@ -34,7 +35,7 @@ def note_of(status: Mapping[str, Any], marks: Mapping[str, Any] | None = None) -
     """
     found: dict[str, Any] = {key: status.get(key, "") for key in _KEYS}
     if "health" in status:
-        found["health"] = {"word": status["health"]["word"], "line": status["health"]["line"][:_WORDS]}
+        found["health"] = {"word": status["health"]["word"], "line": status["health"]["line"][:WORDS]}
     found["roles"] = [_role(one) for one in status["candidates"][:ROLES]]
     return found if marks is None else found | {"marks": dict(islice(marks.items(), MARKS))}
 

@@ -3,27 +3,33 @@
 import logging
 import time
 from asyncio import AbstractEventLoop, Task
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from appliance.plant.announcement import announced
 from appliance.plant.asking import Heard, ask_others
+from appliance.plant.files import FileWatch
 from appliance.plant.hearing import MISSED, Hearing
 from appliance.plant.note import Note, note_of
 from appliance.plant.places import Place, places
 from appliance.plant.verdict import Seen, doubled, judged
+from appliance.status.health import Concern
 from appliance.status.silent import HEARD_MS
 from bus.announcements import Announcement
 from bus.keys import Keyring
 from topologies.model import Topology
+from topologies.picture.svg import Mark
 
 log = logging.getLogger("buscoupler")
 
 EVERY_S: Final = 5.0
-"""Between two looks, and two announcements; for more than 25 gateways longer, so that each is asked, and
+"""Between two looks, and two announcements; for more than 26 gateways longer, so that each is asked, and
 hears, five times a second at most."""
 SOON_S: Final = 1.0
-"""A change is announced so long after the last announcement; the first comes so long after the start."""
+"""A change is announced so long after the last announcement; the first comes so long after the start.
+
+A gateway that is heard again is answered as soon, where more than 26 would answer one after the other.
+"""
 _SHARE_S: Final = 0.2
 _LEVELS = {"ok": logging.INFO, "degraded": logging.WARNING, "trouble": logging.WARNING}
 
@@ -55,9 +61,10 @@ class PlantWatch:
         self._twice = self._both = frozenset[str]()
         self._word, self._due_s = "ok", float("-inf")
         self._task: Task[None] | None = None
-        self._hearing = Hearing(gateway)
+        self._hearing, self._files = Hearing(gateway), FileWatch()
         self._ring: Keyring | None = None
-        self._every_s = EVERY_S
+        self._every_s, self._turn_s = EVERY_S, 0.0
+        self._answer_s = float("inf")
         self._said: tuple[object, ...] = ()
         self._said_s: float | None = None
         self._said_ns = 0
@@ -65,36 +72,44 @@ class PlantWatch:
     def follow(self, topology: Topology, ring: Keyring | None) -> None:
         """Hear the gateways of a topology from now on. `ring` has the keys of the system, None for none."""
         self._ring = None if ring is None else ring.derive(b"plant", topology.name.encode())
-        self._every_s = max(EVERY_S, _SHARE_S * (len(topology.gateways) - 1))
+        names = list(topology.gateways)
+        self._every_s = max(EVERY_S, _SHARE_S * (len(names) - 1))
+        self._turn_s = (self._every_s - EVERY_S) * names.index(self._gateway) / len(names)
         self._hearing.follow(topology.name, frozenset(topology.gateways), self._ring)
 
     # ---- announcements
 
     def hear(self, frame: bytes) -> Announcement | str:
         """Take an announcement, as `bus.announcements.Hear`."""
-        return self._hearing.hear(frame, self._clock(), self._clock_ns())
+        now_s, before = self._clock(), self._hearing.said
+        found = self._hearing.hear(frame, now_s, self._clock_ns())
+        if self._hearing.said is not before and isinstance(found, Announcement):
+            one = before.get(found.gateway)
+            if one is None or not self._is_fresh(one.at_s, MISSED):
+                self._answer_s = min(self._answer_s, now_s + self._turn_s)
+        return found
 
     def is_due(self, now_s: float, changing: tuple[object, ...]) -> bool:
         """Return whether this gateway is to announce itself now: every few seconds, and soon after a change.
 
-        `changing` is what the others are to know soon; whom we hear is a part of it.
+        `changing` is what the others are to know soon. One that was not heard before is to hear us soon too.
         """
         if self._said_s is None:
             self._said_s = now_s
-        changed = self._said != self._changing(changing)
-        return now_s - self._said_s >= (SOON_S if changed else self._every_s)
-
-    def _changing(self, changing: tuple[object, ...]) -> tuple[object, ...]:
-        return *changing, *sorted(self._fresh(MISSED))
+        soon = self._said != changing or now_s >= self._answer_s
+        return now_s - self._said_s >= (SOON_S if soon else self._every_s)
 
     def announcement(
-        self, status: Mapping[str, Any], states: Mapping[str, str], changing: tuple[object, ...]
+        self, status: Mapping[str, Any], marks: Mapping[str, Mark], changing: tuple[object, ...]
     ) -> bytes:
-        """Return the announcement of this gateway, from as much of its status as a note needs."""
-        self._said, self._said_s = self._changing(changing), self._clock()
+        """Return the announcement of this gateway, from as much of its status as a note needs.
+
+        `marks` are those of its own things in the picture.
+        """
+        self._said, self._said_s, self._answer_s = changing, self._clock(), float("inf")
         self._said_ns = max(self._said_ns + 1, self._clock_ns())
         note = note_of({**status, "time_ns": self._said_ns})
-        return announced(note, states, self._ring)
+        return announced(note, marks, self._ring)
 
     # ---- answers
 
@@ -136,8 +151,11 @@ class PlantWatch:
         return {
             name: Heard(name, one.note, "", one.ahead_ms)
             for name, one in self._hearing.said.items()
-            if self._clock() - one.at_s < pauses * self._every_s
+            if self._is_fresh(one.at_s, pauses)
         }
+
+    def _is_fresh(self, at_s: float, pauses: float) -> bool:
+        return self._clock() - at_s < pauses * self._every_s
 
     def _known(self) -> dict[str, Heard]:
         """Return what is known of each gateway: its answer, else its announcement, else why there is none."""
@@ -179,6 +197,12 @@ class PlantWatch:
         if shown["word"] != self._word:
             self._word = shown["word"]
             self._record("health", "plant", shown["line"], _LEVELS[shown["word"]])
+
+    def concerns(self, file: str) -> Iterator[Concern]:
+        """Yield the concern that this gateway, which runs a `file` by its hash, has another than most."""
+        notes = {name: heard.note for name, heard in self._known().items() if heard.note is not None}
+        others = {name: note["file"] for name, note in notes.items()}
+        yield from self._files.concerns(file, others, self._clock())
 
     @property
     def answering(self) -> frozenset[str]:

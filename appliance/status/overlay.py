@@ -4,7 +4,7 @@ The status page, `show --live` and its SVG all take their marks from here.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from appliance.status.ledger import Parted
@@ -38,21 +38,9 @@ def own_marks(status: Status) -> dict[str, Mark]:
     return dict(_of_parts(status)) | edges
 
 
-def own_states(
-    parts: Iterable[Mapping[str, Any]], roles: Iterable[Mapping[str, Any]], edges: Iterable[Mapping[str, Any]]
-) -> dict[str, State]:
-    """Return the states alone of the parts of this gateway, and of edges at their ends, from rows of these.
-
-    Of several links on one edge, the worst counts.
-    """
-    by_part = {row["part"]: row for row in roles}
-    found = dict[str, State]()
-    for edge in edges:
-        found[edge["id"]] = min(_sign(edge), found.get(edge["id"], "idle"), key=_WORSE.index)
-    for part in parts:
-        name, state = part["id"], _sign(part)
-        found[name] = _role(by_part[name], state).state if name in by_part else state
-    return found
+def told_marks(status: Status) -> dict[str, Mark]:
+    """Return the marks of all parts and edges in a status, also in a `brief` one, which has no picture."""
+    return dict(_of_parts(status)) | dict(_of_edges(status))
 
 
 def shown_marks(found: Mapping[str, Mark]) -> dict[str, dict[str, Any]]:

@@ -98,6 +98,43 @@ def snapshot(view: View, pipes: int = PIPES) -> Record:
     return found | ({"plant": view.plant.shown(found)} if several and view.plant is not None else {})
 
 
+def brief(
+    parts: Iterable[ShownPart], accounts: Mapping[str, Mapping[str, Account]], sampled: Sampled
+) -> Record:
+    """Return as much of a status as the marks of the parts need, and of the links that they dial or open.
+
+    `accounts` are those of links, by hub and name. Of a link between buses, who dials knows more.
+    """
+    shown = list(parts)
+    brokers = [
+        (part.id, service.report()) for part in shown if part.kind == "broker" for service in part.services
+    ]
+    by_hub = _by_hub(row for part in shown for row in part.rows)
+    return {
+        "parts": [part_row(part, sampled.down_ms) for part in shown],
+        "candidates": list(roles(shown)),
+        "taps": [_tap(part.id, recorder) for part in shown for recorder in part.recorders],
+        "brokers": [{"part": part, "counts": dict(report.counts)} for part, report in brokers],
+        "hubs": [
+            _brief_hub(part.id, hub.name, by_hub[hub], accounts.get(hub.name, {}), sampled)
+            for part in shown
+            for hub in part.hubs
+        ],
+    }
+
+
+def _brief_hub(
+    part: str, name: str, rows: Mapping[str, list[LinkRow]], accounts: Mapping[str, Account], sampled: Sampled
+) -> Record:
+    """Return a hub with a row for each account and link, but without the edges of listeners."""
+    links = list[Record]()
+    for link in {*accounts, *rows}:
+        own = rows.get(link, ())
+        row = _row(link, accounts.get(link, Account()), own, (name, link), sampled)
+        links.append(row | {"edges": []} if any(one.label.startswith("listen") for one in own) else row)
+    return {"name": name, "part": part, "links": links}
+
+
 def claims(reports: Iterable[Report]) -> dict[str, int]:
     """Return the age of the last claim of each gateway at a broker here, in milliseconds."""
     heard = dict[str, int]()

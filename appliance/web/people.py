@@ -1,6 +1,6 @@
 """The people who may acknowledge alarms, each with a token of its own. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 PEOPLE_MAX: Final = 256
@@ -13,6 +13,20 @@ def check_token(token: str) -> str:
     if not good:
         raise ValueError("a token has 16 to 256 letters, digits, - and _")
     return token
+
+
+def token_in(path: str, read: Callable[[str], str]) -> str:
+    """Return the token in a file that `read` reads.
+
+    Raises ValueError, with how to make one, if none is there, and other errors of `read`.
+    """
+    make = f"make one: (umask 077; openssl rand -hex 16 > {path})"
+    try:
+        return check_token(read(path))
+    except FileNotFoundError:
+        raise ValueError(f"{path}: No such file or directory: {make}") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}: {make}") from error
 
 
 def people_of(text: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from appliance.status.rows import LinkRow, waiting_rows
 from appliance.status.view import View
 from appliance.web.guard import Guard
-from appliance.web.people import NOBODY, People, check_token, people_of
+from appliance.web.people import NOBODY, People, people_of, token_in
 from appliance.web.server import Server
 from bus.errors import BusError, LinkError, words_of
 from bus.hub import Hub
@@ -142,12 +142,7 @@ class StatusPage:
 
 def _token(spec: StatusSpec) -> str:
     """Return the token that readers must show, "" for none. Raises OSError or ValueError."""
-    if spec.token_file is None:
-        return ""
-    try:
-        return check_token(read_text(spec.token_file))
-    except ValueError as error:
-        raise ValueError(f"{spec.token_file}: {error}") from error
+    return "" if spec.token_file is None else token_in(spec.token_file, read_text)
 
 
 def _people(spec: StatusSpec) -> People:

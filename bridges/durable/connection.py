@@ -142,6 +142,10 @@ class Connection:
         """Whether nobody is there who could acknowledge anything."""
         return self._is_plain and self._far is None
 
+    def is_of(self, pipe: Pipe) -> bool:
+        """Tell whether a pipe of the hub behind is that of this peer."""
+        return pipe is self._origin
+
     @property
     def syncs(self) -> bool:
         """Whether the end acknowledges after its fdatasync."""

@@ -87,6 +87,12 @@ class Door(Hub):
         """The names of the ends that are connected."""
         return {one.far for one in self._connections.values() if one.far is not None}
 
+    def connected(self, pipe: Pipe) -> Pipe | None:
+        """Return the pipe by which an end, or a plain peer, is connected by this link; None if it is not."""
+        if pipe in self._connections:
+            return pipe
+        return next((one for one, made in self._connections.items() if made.is_of(pipe)), None)
+
     @property
     def has_plain(self) -> bool:
         """Whether a peer is there that says no hello, as an older appliance."""

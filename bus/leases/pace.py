@@ -21,6 +21,7 @@ STARTING_S: Final = 5.0
 """A process that starts is late for reasons that pass: what it measures so early counts for `STARTED_S`."""
 STARTED_S: Final = 30.0
 _IDLE_S: Final = 0.005  # so late every machine is
+_BACKLOG_S: Final = 0.25  # after a stop, for what waited: no answer to what it asks then is measured
 _STEP_S: Final = 10.0
 
 
@@ -90,7 +91,7 @@ class Pace:
 
     def answered(self, seconds: float, now: float) -> None:
         """Note that a broker took so long to answer, unless the answer waited for this process."""
-        if now - seconds > self._stood_s and self.overdue_s(now) < self.stop_s:
+        if now - seconds > self._stood_s + _BACKLOG_S and self.overdue_s(now) < self.stop_s:
             self._note(self._answers, seconds, now)
 
     def expect(self, due_s: float) -> None:

@@ -1,9 +1,11 @@
 """The relay of a broker: it passes announcements of gateways on to the other candidates that announce."""
 
+from asyncio import AbstractEventLoop
 from typing import Final
 
 from bus.announcements import Announcement, Hear, read, said
 from bus.serving.connection import Connection
+from bus.turns import Turns
 
 PAUSE_S: Final = 0.2
 """Between two announcements of one connection; more are rejected."""
@@ -21,14 +23,15 @@ class Relay:
         self._hear = hear
         self._due_s: dict[Connection, float] = {}
         self._speakers: set[Connection] = set()
+        self._turns = Turns(self.say)
 
     def meet(self, connection: Connection) -> None:
         """Note that a connection has made a claim that counts: from now on it may announce."""
         self._due_s.setdefault(connection, 0.0)
 
-    def heard(self, frame: bytes, connection: Connection, now_s: float) -> str:
-        """Take an announcement and pass it on. Return why it is rejected, "" if it is not."""
-        due_s = self._due_s.get(connection)
+    def heard(self, frame: bytes, connection: Connection, loop: AbstractEventLoop) -> str:
+        """Take an announcement, and pass it on in its turn. Return why it is rejected, "" if it is not."""
+        due_s, now_s = self._due_s.get(connection), loop.time()
         if due_s is None or now_s < due_s:
             return "announced before a claim" if due_s is None else "announced too fast"
         self._due_s[connection] = now_s + PAUSE_S
@@ -36,11 +39,11 @@ class Relay:
         if isinstance(found, str):
             return found
         self._speakers.add(connection)
-        self.say(frame, connection)
+        self._turns.wait(found.gateway, frame, connection, loop)
         return ""
 
-    def say(self, frame: bytes, sender: Connection | None = None) -> None:
-        """Send an announcement to all that announce, but for its sender, as far as there is room."""
+    def say(self, frame: bytes, sender: Connection | None) -> None:
+        """Send an announcement to all that announce but its sender, as far as there is room."""
         for one in list(self._speakers):
             if one is not sender and not one.closed and one.has_room(len(frame)):
                 one.say(frame)
@@ -49,3 +52,7 @@ class Relay:
         """Forget a connection that has ended."""
         self._due_s.pop(connection, None)
         self._speakers.discard(connection)
+
+    def close(self) -> None:
+        """Pass on nothing more. Idempotent."""
+        self._turns.close()

@@ -149,7 +149,7 @@ class LeasingBroker:
             self._connections.add(connection)
             connection.on_lost(self._on_lost)
         if frame[0] == RELAYED:
-            reason = self._relay.heard(frame, connection, self._loop.time())
+            reason = self._relay.heard(frame, connection, self._loop)
             return self._on_reject(reason, connection) if reason else None
         asked = unpack_ask(frame)
         if asked is not None:
@@ -163,7 +163,7 @@ class LeasingBroker:
 
     def announce(self, frame: bytes) -> None:
         """Send an announcement of the gateway that runs this broker to the others that announce here."""
-        self._relay.say(relayed(frame))
+        self._relay.say(relayed(frame), None)
 
     def _say(self, connection: Connection, answer: bytes) -> None:
         if answer:
@@ -211,6 +211,7 @@ class LeasingBroker:
         self._loop = None
         if self._timer is not None:
             self._timer.cancel()
+        self._relay.close()
         self.broker.close()
 
 

@@ -1,14 +1,23 @@
 """Announcements of gateways are taken off a trunk, whatever comes with them, and no ledger counts them."""
 
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
 import pytest
 
+from bridges.announcing import Trunks
 from bridges.bridge import Bridge
 from bridges.guard import GuardedPipe
 from bridges.policy import Policy
-from bus.announcements import NOTE, announce, json_of, on_trunk
+from bus.announcements import NOTE, ON_TRUNK, announce, json_of, on_trunk
 from bus.hub import Pipe
+from bus.transports.framing import sp_framing
 from bus.transports.peers import Peer
+from bus.transports.stream import Bounds, Calls, StreamPipe
 from bus.wire.batch import Batch, from_payloads
+from bus.wire.sp import HANDSHAKE
 from tests.bridges.support import MESSAGE, balanced, recorder
 
 NOTED = on_trunk(announce(NOTE, json_of({"gateway": "gw-a", "time_ns": 1})))
@@ -19,7 +28,7 @@ class Heard(list[bytes]):
 
     reason = ""
 
-    def __call__(self, message: bytes) -> str:
+    def __call__(self, message: bytes, _: Pipe | None) -> str:
         self.append(message)
         return self.reason
 
@@ -77,3 +86,67 @@ def test_a_peer_that_may_not_hear_everything_gets_none() -> None:
     inner: Pipe = recorder(Bridge("b", 7).side("plain"))
     assert GuardedPipe(inner, Peer()).hears_all
     assert not GuardedPipe(inner, Peer(hear=((1,),))).hears_all
+
+
+@pytest.fixture
+async def peers() -> AsyncIterator[tuple[Trunks, list[StreamPipe], list[socket.socket]]]:
+    """Yield the trunks of a part, with the pipes of three peers and their ends."""
+    pairs, pipes = [socket.socketpair() for _ in range(3)], list[StreamPipe]()
+    for ours, theirs in pairs:
+        ours.setblocking(False)
+        theirs.setblocking(False)
+        pipe = StreamPipe(
+            ours, "peer", sp_framing(1 << 20), Bounds(1 << 20), Calls(lambda *_: None, lambda _: None)
+        )
+        theirs.sendall(HANDSHAKE)
+        pipe.start(asyncio.get_running_loop(), 5.0)
+        assert theirs.recv(99) == HANDSHAKE
+        pipes.append(pipe)
+    yield Trunks(), pipes, [theirs for _, theirs in pairs]
+    for pipe, (_, theirs) in zip(pipes, pairs, strict=True):
+        pipe.close()
+        theirs.close()
+
+
+def came(peer: socket.socket) -> list[bytes]:
+    """Return the messages that came to a peer since the last look."""
+    data, found = b"", list[bytes]()
+    with suppress(BlockingIOError):
+        data = peer.recv(9999)
+    while data:
+        size = int.from_bytes(data[:8], "big")
+        found.append(data[8 : 8 + size])
+        data = data[8 + size :]
+    return found
+
+
+async def test_a_peer_gets_one_announcement_and_all_others_once_it_has_announced(
+    peers: tuple[Trunks, list[StreamPipe], list[socket.socket]],
+) -> None:
+    trunks, pipes, others = peers
+    frame = NOTED[4:]
+    trunks.say(pipes, frame)
+    assert [came(one) for one in others] == [[NOTED]] * 3
+    trunks.heard(pipes[1])
+    trunks.heard(None)
+    trunks.say(pipes, frame)
+    assert [came(one) for one in others] == [[], [NOTED], []]
+    trunks.heard(pipes[0])
+    trunks.say(pipes, frame, pipes[1])
+    assert [came(one) for one in others] == [[NOTED], [], []]
+
+
+async def test_who_announces_first_hears_that_it_is_heard(
+    peers: tuple[Trunks, list[StreamPipe], list[socket.socket]],
+) -> None:
+    trunks, pipes, others = peers
+    trunks.heard(pipes[0])
+    trunks.heard(pipes[0])
+    assert [came(one) for one in others] == [[ON_TRUNK], [], []]
+    heard = Heard()
+    bridge = Bridge("b", 7, announced=heard)
+    trunk = bridge.side("trunk", Policy(trunk=True, opaque=True))
+    seen = list[Batch]()
+    trunk.tap(lambda batch, _: seen.append(batch))
+    trunk.publish(from_payloads([ON_TRUNK]), recorder(trunk))
+    assert (heard, seen) == ([ON_TRUNK], [])

@@ -112,7 +112,8 @@ def test_onto_a_field_medium_only_frames_go_and_that_is_told_once(
     assert can.ports[0].stats.dropped == {"no frame": 3}
     assert [record.getMessage() for record in caplog.records] == [
         "b, side can: dropped a message that is no TMQ frame, because this medium carries frames only; "
-        "others are only counted (`buscoupler send`, Bus.send or docs/wire/frame.md make frames)"
+        "others are only counted (`buscoupler send`, Bus.send or docs/wire/frame.md make frames; "
+        "`opaque: PATTERN` at the side of a bus makes one of each message that comes in there)"
     ]
     assert balanced(bridge)
 

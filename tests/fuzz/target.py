@@ -18,7 +18,7 @@ class Target:
     into pieces. `whole`: an input is one piece (a datagram, a file, a word). `verdicts` are the exceptions by
     which the parser says no; any other is a crash. `grown(n)` are inputs, each one message or one text, of
     some `n` parts: twice as many may cost no more than twice the work. `inputs` is below `INPUTS` only with a
-    reason, `why`.
+    reason, `why`; then `size`, of which inputs are whose work is counted, may be smaller, too.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Target:
     whole: bool = False
     grown: Callable[[int], Sequence[bytes]] = lambda n: ()
     inputs: int = INPUTS
+    size: int = 2_048
     why: str = ""
 
 

@@ -35,7 +35,7 @@ def test_what_broke_a_parser_does_so_no_more(target: Target) -> None:
 @pytest.mark.timeout(600)  # the lines are counted, so a slow machine must not fail it
 @every_target
 def test_the_work_is_linear_in_the_input(target: Target) -> None:
-    for once, twice in families(target, 2048):
+    for once, twice in families(target, target.size):
         few, many = lines_of(target, [once]), lines_of(target, [twice])
         assert many <= 3 * few + 2000, (once[:40], few, many)
     for once, twice in () if target.whole else families(target, 512, 16_384):

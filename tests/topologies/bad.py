@@ -53,7 +53,20 @@ BAD = {
     "a protocol of others": Bad(side("opcua: /dev/x"), 4, "OPC UA are not translated"),
     "a protocol as a medium": Bad(side("modbus: /dev/x"), 4, "protocol: {modbus: ...}"),
     "a file by gateway": Bad(
-        bus("listen: {url: 'tls+tcp://127.0.0.1:5', tls: {cert_file: {a: x}}}"), 3, "${NAME}, can differ"
+        bus("listen: {url: 'tls+tcp://127.0.0.1:5', tls: {cert_file: {a: x}}}"),
+        3,
+        "one level up: tls: {a: {cert_file: ...}, ...}",
+    ),
+    "a key of an address beside it": Bad(
+        bus("listen: 'tcp://127.0.0.1:5', last_values: true"),
+        3,
+        "write it in listen: listen: {last_values: ...}",
+    ),
+    "a key of the page beside it": Bad(
+        "name: t\ngateways: {a: {token_file: x}}\n", 2, "write it in status: status: {token_file: ...}"
+    ),
+    "a key of a medium beside it": Bad(
+        side("uart: /dev/x, baud: 9600"), 4, "write it in uart: uart: {baud: ...}"
     ),
     "unknown gateway": Bad(ONE + "buses: {p: {on: b}}\n", 3, 'no gateway "b"'),
     "same key twice": Bad(ONE + "name: u\n", 3, "name"),

@@ -10,7 +10,19 @@ from typing import Any, get_args, get_origin
 from yaml.nodes import MappingNode, Node, ScalarNode
 
 from bus.elsewhere import known_elsewhere
-from bus.schema import Called, KindOf, Record, Single, alternatives, members, present, settings, unwrap
+from bus.schema import (
+    ByGateway,
+    Called,
+    KindOf,
+    Owned,
+    Record,
+    Single,
+    alternatives,
+    members,
+    present,
+    settings,
+    unwrap,
+)
 from bus.text import closest, nearest
 
 _LIKENESS = 0.6
@@ -114,3 +126,29 @@ def slip_in(kind_of: KindOf, base: type[Record], node: MappingNode) -> tuple[Sca
 
 def _names_of(node: MappingNode) -> list[ScalarNode]:
     return [key for key, _ in node.value if isinstance(key, ScalarNode)]
+
+
+def holder_of(name: str, cls: type[Record], beside: Collection[str]) -> str:
+    """Return the key of a record whose own record has the key `name`: it was written a level too high.
+
+    `beside` are the keys that are written: of kinds, only those are looked at. "" if there is none.
+    """
+    choice = alternatives(cls)
+    below = dict[str, tuple[type[Record], ...]]()
+    for key in beside if choice else ():
+        if choice and (kind := choice[1].kinds.find(key)) is not None:
+            below[key] = (kind,)
+    below |= {key: tuple(_records_in(setting.annotation)) for key, setting in settings(cls).items()}
+    return next((key for key, records in below.items() if any(name in settings(one) for one in records)), "")
+
+
+def _records_in(annotation: Any) -> Iterator[type[Record]]:
+    """Yield the records that a value, or the items of a list of them, can be; not those of a mapping."""
+    bare, _ = unwrap(annotation)
+    if isinstance(bare, type) and issubclass(bare, Record):
+        yield bare
+    elif get_origin(bare) in (tuple, Owned, ByGateway):
+        yield from _records_in(get_args(bare)[0])
+    elif len(parts := members(bare)) > 1:
+        for part in parts:
+            yield from _records_in(part)

@@ -36,6 +36,7 @@ from topologies.loading.document import describe, where
 from topologies.loading.mappings import (
     called_among,
     called_of,
+    holder_of,
     is_choice,
     is_mapping,
     kind_among,
@@ -60,6 +61,7 @@ class Reader:
         self._on: tuple[str, ...] = ()
         self._at: str | None = None
         self._differs = False
+        self._owned = ""  # the path of the value that is read and could be given by gateway
 
     def _wrong(self, node: Node, path: str, text: str) -> None:
         self._findings.append(error(where(self._file, node.start_mark, path), text))
@@ -70,6 +72,10 @@ class Reader:
             hint = f"; a value by gateway has the keys {', '.join(self._on)}"
         elif isinstance(node, MappingNode) and self._names_gateways(node):
             hint = "; it is the same on all gateways: a variable, ${NAME}, can differ between machines"
+            if self._owned and path.startswith(f"{self._owned}."):
+                whole, key = self._owned.rpartition(".")[2], path.rpartition(".")[2]
+                named = node.value[0][0].value
+                hint = f"; the gateways stand one level up: {whole}: {{{named}: {{{key}: ...}}, ...}}"
         self._wrong(node, path, f"expected {words}, found {describe(node)}{hint}")
 
     def _names_gateways(self, node: MappingNode) -> bool:
@@ -136,7 +142,11 @@ class Reader:
     def _read_owned(self, node: Node, annotation: Any, path: str) -> Owned[Any]:
         """Read one value for all gateways, or one for each gateway that a mapping names."""
         if not (isinstance(node, MappingNode) and is_choice(node, annotation, self._gateways)):
-            return Owned(self.read(node, annotation, path))
+            self._owned = path
+            try:
+                return Owned(self.read(node, annotation, path))
+            finally:
+                self._owned = ""
         for key, text in wrong_keys(node, self._gateways, ()):
             self._wrong(key, path, text)
         entries = self._entries(node, path)
@@ -263,7 +273,7 @@ class Reader:
         # The gateways come first: the values of other fields can differ between them.
         entries = sorted(self._entries(node, path), key=lambda entry: entry[1] != cls.GATEWAYS)
         for key, name, child in entries:
-            if found := self._meant(key, name, cls, path):
+            if found := self._meant(key, name, cls, path, [beside for _, beside, _ in entries]):
                 given.append(name)
                 values[found[0]] = self.read(child, found[1], _join(path, name))
                 if name == cls.GATEWAYS:
@@ -276,8 +286,10 @@ class Reader:
             return self._wrong(node, path, text)
         return self._build(node, cls, values, path)
 
-    def _meant(self, key: Node, name: str, cls: type[Record], path: str) -> tuple[str, Any] | None:
-        """Return the field and annotation of a key of `cls`; None, and a finding, if it is unknown."""
+    def _meant(
+        self, key: Node, name: str, cls: type[Record], path: str, keys: Sequence[str]
+    ) -> tuple[str, Any] | None:
+        """Return field and annotation of one of the `keys` of a `cls`; None, with a finding, if unknown."""
         known, choice = settings(cls), alternatives(cls)
         if name in known:
             return known[name].field.name, known[name].annotation
@@ -289,6 +301,8 @@ class Reader:
             return None
         words = [*known, *(choice[1].kinds.all() if choice else ())]
         hint = known_elsewhere(name) or nearest(name, [*words, *(self._on if self._at is not None else ())])
+        if holder := holder_of(name, cls, keys):
+            hint = f"; write it in {holder}: {holder}: {{{name}: ...}}"
         if self._at is not None and name in self._gateways:
             hint = ": a gateway; values by gateway have no other keys beside them"
         self._wrong(key, _join(path, name), f'unknown key "{name[:64]}"{hint}')

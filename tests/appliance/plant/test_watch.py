@@ -1,6 +1,7 @@
 """The watch on a plant: one answer that is missing is no silence, and a change of the word is an event."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from appliance.plant.places import Place
 from appliance.plant.watch import EVERY_S, PlantWatch
 from tests.appliance.plant.plant_support import heard, role, status
 from topologies.loading.loader import loads
+from topologies.picture.svg import Mark
 
 TOPOLOGY = loads("name: hall\ngateways: {gw-a: {}, gw-b: {}, gw-c: {}}", "t.yaml")
 DEAD = Heard("gw-b", None, "http://h: Connection refused")
@@ -99,7 +101,7 @@ def announcing(told: Told) -> tuple[PlantWatch, Clock]:
 
 
 def said(gateway: str, time_ns: int, **more: Any) -> bytes:
-    return announced(note_of(status(gateway, time_ns=time_ns, **more)), {"bus b": "ok"})
+    return announced(note_of(status(gateway, time_ns=time_ns, **more)), {"bus b": Mark("ok")})
 
 
 def test_who_was_heard_is_silent_after_two_announcements_that_are_missing_and_well_with_the_next() -> None:
@@ -154,6 +156,41 @@ async def test_only_those_that_are_not_heard_are_asked_at_their_pages() -> None:
     assert asked == ["gw-c"]
     assert watch.look(EVERY_S, loads(text), asyncio.get_running_loop(), asks=False)
     assert asked == ["gw-c"]
+
+
+def test_a_large_plant_that_starts_at_once_announces_itself_twice_and_one_that_goes_is_no_news() -> None:
+    names = [f"gw-{number}" for number in range(60)]
+    topology, clock = (
+        loads(f"name: hall\ngateways: {{{', '.join(f'{name}: {{}}' for name in names)}}}"),
+        Clock(),
+    )
+    watches = {name: PlantWatch(name, Told(), clock=clock, clock_ns=lambda: 10**18) for name in names}
+    for watch in watches.values():
+        watch.follow(topology, None)
+    spoke = Counter[int]()
+    for clock.now_s in (half / 2 for half in range(60)):
+        for name in [name for name, watch in watches.items() if watch.is_due(clock.now_s, ("ok",))]:
+            frame = watches[name].announcement(status(name), {}, ("ok",))
+            spoke[int(clock.now_s)] += 1
+            for other, watch in watches.items():
+                if other != name:
+                    watch.hear(frame)
+        if clock.now_s == 15:
+            del watches["gw-7"]
+    assert spoke.pop(1) == 60
+    assert max(spoke.values()) < 20
+    assert sum(spoke.values()) < 60 * 4
+
+
+def test_a_gateway_that_runs_another_file_for_long_is_not_well_itself() -> None:
+    watch, clock = announcing(Told())
+    told = list[str]()
+    for number in range(130):
+        clock.now_s = 5.0 * number
+        watch.hear(said("gw-b", 10**18 + number, file="cd" * 32))
+        told += [str(one) for one in watch.concerns("ab" * 32)]
+    assert told == ["file: another one of the topology than on gw-b: abababab here, cdcdcdcd there"] * 10
+    assert list(watch.concerns("cd" * 32)) == []
 
 
 def test_a_gateway_announces_itself_every_few_seconds_and_soon_after_a_change() -> None:

@@ -297,11 +297,15 @@ static void packets(struct traffic *traffic)
 {
     static const uint8_t types[6] = {0x02, 0x02, 0x05, 0x05, 0x0D, 0x10};
     static const uint8_t tokens[8] = {0, 0, 0, 1, 0x80, 0, 0, 0};
-    uint8_t data[24] = {0, 2, 1, 2, 10, 0, 0, 3, 0, 2, 1, 2, 10, 0, 0, 4, 0, 2, 1, 2, 10, 0, 0, 5};
+    static const uint8_t address[8] = {0, 2, 1, 2, 10, 0, 0, 3};
+    uint8_t data[72]; /* lists may be longer than the buffer */
     static const uint8_t hello[12] = {0x10, 0, 0, 8, 1, 1, 11, 184, 0, 0, 0, 7};
+    for (unsigned at = 0; at < sizeof data; at++) {
+        data[at] = (uint8_t)(address[at % 8] + (at % 8 == 7 ? at / 8 : 0));
+    }
     (void)collect(traffic, hello, sizeof hello);
     for (uint32_t i = 0, frames = 1 + chance(6); i < frames; i++) {
-        const uint8_t size = (uint8_t)(8u * chance(4)), number = (uint8_t)(chance(6) ? 2 : chance(3));
+        const uint8_t size = (uint8_t)(8u * chance(chance(3) ? 4 : 10)), number = (uint8_t)(chance(6) ? 2 : chance(3));
         const uint8_t head[4] = {types[chance(6)], number, 0, size};
         data[7] = (uint8_t)chance(9);
         (void)collect(traffic, head, 4);

@@ -303,6 +303,19 @@ def test_a_heartbeat_that_becomes_shorter_by_priority_is_not_taken_for_a_late_on
     assert candidate.pace.judge(loop.now) == candidate.pace.least_ms == 100
 
 
+@pytest.mark.parametrize(("heartbeats", "lease_ms"), [(0, 250), (1, 2000)])
+def test_a_heartbeat_that_waits_while_the_rest_of_the_gateway_opens_is_not_late(
+    heartbeats: int, lease_ms: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bus.leases.candidacy.stopped_s", lambda *_: 0.0)  # it worked all the time
+    loop, candidate = Loop(), Candidate((1,), "x", 5, 0, 0, "a", 250, 2000)
+    Candidacy(candidate, [], Told(), list, lambda *_, **__: None).open(loop)  # type: ignore[arg-type]
+    loop.run(heartbeats * candidate.heartbeat_ms / 1000 + 0.01)
+    loop.now += 0.4
+    loop.run(0.5)
+    assert candidate.pace.judge(loop.now) == lease_ms
+
+
 def test_answers_that_waited_while_the_process_was_stopped_make_no_lease_longer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -88,11 +88,17 @@ def _chips(pieces: Pieces) -> object:
     return found, dict(master.wire.stats.rejected), master.condition
 
 
+COMMANDED: Final = [
+    Modbus(registers=TABLE.registers[2:], form="text"),
+    Modbus(registers=TABLE.registers[2:], form="number"),
+    Modbus(registers=TABLE.registers[2:], form="json"),
+]
+
+
 def _command(pieces: Pieces) -> object:
     """Give data as a command of each kind. Return why it is none, and what is written."""
     found = list[object]()
-    for form in ("text", "number", "json"):
-        record = Modbus(registers=TABLE.registers[2:], form=form)
+    for record in COMMANDED:
         master = ModbusTranslator(record, Wire("fuzz", "bytes", Stats()))
         for name in ("c", "d"):
             data = b"".join(pieces)[:2048]

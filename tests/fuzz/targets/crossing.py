@@ -146,7 +146,8 @@ TARGETS: Final = (
         _fronted,
         lambda: [bytes((n,)) + _seeds()[n % 3] for n in range(2 * len(FRONTS))],
         whole=True,
-        inputs=2_000,
+        inputs=1_000,
+        size=512,
         why="1 ms an input: two bridges with fronts are made",
     ),
     Target(

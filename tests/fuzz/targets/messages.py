@@ -26,6 +26,7 @@ from bus.wire.notation import pattern_of
 from bus.wire.pattern import Pattern
 from tests.fuzz.target import Pieces, Target, recorded, records
 from tests.fuzz.targets.streams import FRAMES, STAMPED
+from topologies.picture.svg import Mark
 
 _RING: Final = Keyring([bytes(32)])
 _NAMES: Final = Names(["fridge", "temp"])
@@ -157,14 +158,19 @@ def _noted(pieces: Pieces) -> object:
     found = here.hear(b"".join(pieces), 0.0, 0)
     if isinstance(found, Announcement) and "gw-b" in here.said:
         note = here.said["gw-b"].note
-        assert isinstance(here.hear(announced_note(note, {"bus a": "ok"}), 0.0, 0), Announcement)
+        assert isinstance(
+            here.hear(announced_note(note, {"bus a": Mark("ok", "3 peers")}), 0.0, 0), Announcement
+        )
     return str(found)
 
 
 def _noted_seeds() -> list[bytes]:
     status = {"topology": "hall", "gateway": "gw-b", "time_ns": 1, "started_ns": 1, "candidates": []}
     made = note_of(status | {"health": {"word": "ok", "line": "ok"}})
-    return [announced_note(made, {"bus a": "bad"}), announced_note(made, {}, _RING)]
+    return [
+        announced_note(made, {"bus a": Mark("bad", "up", ways=("1/s", "0/s"))}),
+        announced_note(made, {}, _RING),
+    ]
 
 
 def _logged(pieces: Pieces) -> object:

@@ -46,6 +46,7 @@ class Program:
     said: list[str] = field(default_factory=list)
     state: str = ""
     ready: bool = False
+    settling: bool = False
     takeovers: int = 0
     looks: int = 0
     brokers: list[str] = field(default_factory=list)
@@ -104,6 +105,7 @@ class Program:
             for candidate in status["candidates"]:
                 self.state, self.ready = candidate["role"], candidate["ready"]
                 self.takeovers, self.brokers = candidate["takeovers"], candidate["brokers"]
+                self.settling = candidate["settling"]
 
     def _forget(self) -> None:
         self.state, self.ready, self.takeovers, self.drops = "", False, 0, Counter()
@@ -283,6 +285,10 @@ class Rig:
     def brokers_heard(self) -> bool:
         """Tell whether each gateway says that it reaches all of its brokers: else nobody would take over."""
         return all(reach == "up" for name in _GATEWAYS for reach in self.programs[name].brokers)
+
+    def settling(self) -> bool:
+        """Tell whether a gateway says that a fault would cost more than a lease."""
+        return any(self.programs[name].settling for name in _GATEWAYS)
 
     def drops(self) -> Counter[str]:
         """Count what the gateways gave up, by reason, and the datagrams that the kernel had no room for."""

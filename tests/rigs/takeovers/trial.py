@@ -153,8 +153,10 @@ async def trial(
     lease_ms: int | None = LEASE_MS,
     parallel: bool = False,
     outcomes: list[Outcome] | None = None,
+    settled: bool = False,
 ) -> list[Outcome]:
-    """Run `faults` one after another on one rig. `parallel`: both gateways forward at once.
+    """Run `faults` one after another on one rig. `parallel`: both gateways forward at once. `settled`: the
+    first fault waits until the gateways have settled.
 
     Without `lease_ms` all programs have real-time priority, and the leases that they keep so. `outcomes` gets
     each outcome at once, so they are not lost with a fault that raises `TimeoutError`.
@@ -171,6 +173,8 @@ async def trial(
             load = Load(near, far, rate)
             load.start()
             await until(lambda: len(near.heard) > 20 and len(far.heard) > 20, what="frames both ways")
+            if settled:
+                await until(lambda: not rig.settling(), PATIENCE_S, "settled gateways")
             one = Trial(rig, load, random.Random(seed))
             for fault in faults:
                 try:

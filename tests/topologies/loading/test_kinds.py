@@ -7,10 +7,12 @@ import pytest
 import yaml
 from yaml.nodes import MappingNode
 
+from bridges.media import MEDIA
 from bus.kinds import Kinds
-from bus.schema import KindOf, Record
+from bus.schema import KindOf, Record, settings
 from tests.topologies.support import GATEWAY, said
-from topologies.loading.mappings import kind_among, slip_in
+from topologies.loading.mappings import holder_of, kind_among, slip_in
+from topologies.model.bridges import Side
 
 DEVICE = GATEWAY + "buses: {p: {on: gw}}\ndevices: {d: {on: gw, %s}}\n"
 
@@ -25,6 +27,14 @@ DEVICE = GATEWAY + "buses: {p: {on: gw}}\ndevices: {d: {on: gw, %s}}\n"
 )
 def test_a_misspelt_kind_is_told_at_its_place(words: str, why: str) -> None:
     assert why in said(DEVICE % words)
+
+
+@pytest.mark.parametrize("medium", MEDIA.all())
+def test_each_key_of_a_medium_that_is_written_beside_it_is_told_where_it_belongs(medium: str) -> None:
+    kind = MEDIA.find(medium)
+    assert kind is not None
+    keys = set(settings(kind)) - set(settings(Side))
+    assert {key: holder_of(key, Side, [medium, key]) for key in keys} == dict.fromkeys(keys, medium)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
