@@ -229,6 +229,7 @@ class Appliance:
         yield from of_parts(self.parts.values())
         yield from of_certificates(self.resolved.lasting, time.time())
         yield from of_claims(self._heard(), self.gateway)
+        yield from self.plant.concerns(self.topology.digest)
 
     def _heard(self) -> dict[str, int]:
         """Return the ages of the last claims of gateways at brokers here, in milliseconds."""

@@ -24,7 +24,8 @@ from benchmarks.command import Command, run_as_command
 from bridges.items import FD, SWITCH
 from bridges.media.can.codec import frame_seconds
 from bridges.media.can.medium import GATHER_MS
-from bridges.media.can.socketcan import FD_BYTES, pack_frame
+from bridges.media.can.socketcan import pack_frame
+from bridges.packed import FD_BYTES
 from bus.machine.wake_hook import WakefulLoop
 from tests.rigs.can_packets import MARK, MARKED, install, roomy
 

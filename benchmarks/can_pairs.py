@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bridges.media.can.socketcan import FD_BYTES
+from bridges.packed import FD_BYTES
 from tests.rigs.can_packets import MARK, MARKED, install, roomy
 
 

@@ -7,5 +7,5 @@ no pattern says. `front` renames and thins out what crosses a side. `holdoff` wa
 `guard` lets in the peers that an address of a bus lists, with their `permits`. `announcing` says on trunks
 how a gateway is. `handover` has failover,
 `durable` trunks that lose nothing, `media` a folder for each medium, `protocols` what their devices speak,
-in the terms of `items`, and `simulate` all media in virtual time.
+in the terms of `items` (many CAN frames: `packed`), and `simulate` all media in virtual time.
 """

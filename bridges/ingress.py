@@ -24,7 +24,7 @@ from bridges.runs import (
     verdicts,
 )
 from bus.ledger import Stats
-from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
+from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, Frames
 from bus.wire.envelope import (
     ENVELOPE_BYTES,
     HOPS_DEFAULT,
@@ -44,6 +44,8 @@ _ONE_HOP_LESS = bytes(max(0, hops - 1) for hops in range(256))
 
 def only_frames(batch: Batch) -> bool:
     """Tell whether every message of `batch` is a plain frame, by lengths and headers only."""
+    if type(batch) is Frames:
+        return True
     count = batch.count
     if count < RUN_MIN:
         return not count or _frames_end(batch.keep(), 0, count) > 0

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 
 from bridges.admission import NO_FRAME, Admission
-from bridges.forms import leaving
+from bridges.forms import MixedBatch, leaving
 from bridges.handover.gate import IN_DOUBT
 from bridges.holdoff import HoldOff
 from bridges.inside import Inside
@@ -318,7 +318,7 @@ class Port(Pipe):
         if self._is_prompt and late_ms():
             return self.stats.drop(LATE, batch.count)
         out: Batch | None = batch
-        if type(batch) is not Batch or not bridge.simple:
+        if not bridge.simple or isinstance(batch, MixedBatch):
             out = leaving(batch, side.trunk, side.lets_out_opaque, side.outward, self.stats)
             if not side.lets_out_opaque and NO_FRAME in self.stats.dropped:
                 side.warn()
@@ -336,7 +336,7 @@ class Port(Pipe):
     def hand_on(self, batch: Batch) -> None:
         """Send messages that have passed all policies to the pipe, and count them as sent."""
         self.stats.sent += batch.count
-        self.stats.sent_bytes += len(batch.data)
+        self.stats.sent_bytes += batch.size
         for tap in self.side.bridge.sent_taps:
             tap(batch, self)
         self.inner.send(batch)

@@ -31,7 +31,7 @@ class Stats:
     def receive(self, batch: "Sized") -> None:
         """Count a batch that the peer sent us. Hubs call this once for each published batch."""
         self.received += batch.count
-        self.received_bytes += len(batch.data)
+        self.received_bytes += batch.size
 
     def unreceive(self, size: int) -> None:
         """Take back that a message of so many bytes, with its length, was received: it is none of a bus."""
@@ -125,10 +125,10 @@ class Stats:
 
 
 class Sized(Protocol):
-    """A batch: its data and the number of messages in it."""
+    """A batch: its size in bytes and the number of messages in it."""
 
     @property
-    def data(self) -> bytes | bytearray | memoryview: ...
+    def size(self) -> int: ...
     @property
     def count(self) -> int: ...
 

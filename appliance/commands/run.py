@@ -17,9 +17,11 @@ from appliance.process.serve import serve
 from appliance.reload.client import reload_socket
 from appliance.reload.reloader import Reloader
 from appliance.reload.responder import reload_responder
+from appliance.rollout.keeper import Keeper
 from appliance.status.client import status_socket
 from appliance.status.ledger import say_ledger
 from appliance.status.responder import status_responder
+from bus.errors import words_of
 from bus.machine.aside import within
 from bus.machine.permissions import make_private
 from topologies.findings import Finding, InvalidTopology
@@ -100,10 +102,22 @@ def run(options: argparse.Namespace) -> int:
 
 def prepared(options: argparse.Namespace) -> tuple[Appliance, Path]:
     """Return what the options ask for, not yet open, and the directory of its sockets. This reads files."""
+    end_trial(options.file)
     wiring = checked_wiring(options.file)
     gateway = options.gateway or gateway_here(wiring.topology, socket.gethostname())
     directory = sockets_directory(options.run_directory, wiring.topology.name, gateway)
     return Appliance(resolve(wiring, gateway), options.only, directory), directory
+
+
+def end_trial(file: str) -> None:
+    """Go back from a roll-out whose trial was not confirmed before this machine started again."""
+    keeper = Keeper(file)
+    try:
+        if by := keeper.end_trial():
+            log.warning("%s: went back from the roll-out of %s, which nobody confirmed", file, by)
+    except OSError as error:
+        text = "%s: the roll-out on trial here was not confirmed, and the file before cannot be put back: %s"
+        log.warning(text, file, words_of(error))
 
 
 def checked(file: str) -> Topology:

@@ -19,12 +19,14 @@ if TYPE_CHECKING:  # most gateways have neither, and start faster without
     from devices.tap.recorder import Recorder
 
 RECENT_S: Final = 60.0
-_STATES: Final[Mapping[str, Word]] = {
-    "bus-off": "trouble",
-    "error-passive": "degraded",
-    "error-warning": "degraded",
+_WIRE: Final = "look at cable, termination and bit rate"
+_STATES: Final[Mapping[str, tuple[Word, str]]] = {
+    "bus-off": ("trouble", f"bus-off: after too many errors nothing goes in or out: {_WIRE}"),
+    "error-passive": ("degraded", f"error-passive: frames fail on the wire: {_WIRE}"),
+    "error-warning": ("degraded", f"error-warning: some frames fail on the wire: {_WIRE}"),
 }
-"""States of a CAN controller at which somebody should look."""
+"""States of a CAN controller at which somebody should look, and why."""
+_CAUSES: Final = {"queue full": "who is there takes less than is sent"}
 
 
 def of_links(rows: Iterable[LinkRow], lasting: Collection[LinkView]) -> Iterator[Concern]:
@@ -36,7 +38,8 @@ def of_links(rows: Iterable[LinkRow], lasting: Collection[LinkView]) -> Iterator
         elif condition.endswith("?"):
             yield Concern("trouble", row.source, condition)
         elif condition in _STATES:
-            yield Concern(_STATES[condition], row.source, condition)
+            word, text = _STATES[condition]
+            yield Concern(word, row.source, text)
 
 
 def of_certificates(ends_s: Mapping[str, float], now_s: float) -> Iterator[Concern]:
@@ -61,7 +64,8 @@ def _recent(
 ) -> Iterator[Concern]:
     for name, (at_s, counts) in noted.items():
         if now_s - at_s < RECENT_S:
-            yield Concern("degraded", name, f"{words}: {counted(counts)}")
+            causes = [_CAUSES[reason] for reason in counts if reason in _CAUSES]
+            yield Concern("degraded", name, ": ".join([words, counted(counts), *causes]))
 
 
 def of_loops(hubs: Iterable[Hub]) -> Iterator[Concern]:

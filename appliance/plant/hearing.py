@@ -13,17 +13,25 @@ MISSED: Final = 2.5
 """A gateway was not heard if nothing came for so many times the pause between two announcements."""
 
 
+CLOCK: Final = 3
+"""By how many announcements a clock is judged: one that had to wait on its way seems to be late."""
+
+
 class Said(NamedTuple):
-    """The last announcement of a gateway, which came at `at_s`, monotonic, and at `at_ns` by our clock."""
+    """The last announcement of a gateway, which came at `at_s`, monotonic, and at `at_ns` by our clock.
+
+    `aheads_ms` are by how much its clock was ahead of ours at the last announcements.
+    """
 
     note: Note
     at_s: float
     at_ns: int
+    aheads_ms: tuple[int, ...] = ()
 
     @property
     def ahead_ms(self) -> int:
-        """By how much its clock was ahead of ours."""
-        return (int(self.note["time_ns"]) - self.at_ns) // 1_000_000
+        """By how much its clock is ahead of ours."""
+        return max(self.aheads_ms)
 
     @property
     def since(self) -> str:
@@ -63,5 +71,10 @@ class Hearing:
         if note is None:
             return reason or "malformed"
         if found.gateway in self._known and self._clocks.take(found.gateway, found.time_ns, now_s):
-            self.said = {**self.said, found.gateway: Said(note, now_s, now_ns)}
+            self._note(found, note, now_s, now_ns)
         return found
+
+    def _note(self, found: Announcement, note: Note, now_s: float, now_ns: int) -> None:
+        before = self.said.get(found.gateway)
+        aheads_ms = *(before.aheads_ms if before else ()), (found.time_ns - now_ns) // 1_000_000
+        self.said = {**self.said, found.gateway: Said(note, now_s, now_ns, aheads_ms[-CLOCK:])}

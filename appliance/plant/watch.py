@@ -3,15 +3,17 @@
 import logging
 import time
 from asyncio import AbstractEventLoop, Task
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from appliance.plant.announcement import announced
 from appliance.plant.asking import Heard, ask_others
+from appliance.plant.files import FileWatch
 from appliance.plant.hearing import MISSED, Hearing
 from appliance.plant.note import Note, note_of
 from appliance.plant.places import Place, places
 from appliance.plant.verdict import Seen, doubled, judged
+from appliance.status.health import Concern
 from appliance.status.silent import HEARD_MS
 from bus.announcements import Announcement
 from bus.keys import Keyring
@@ -59,7 +61,7 @@ class PlantWatch:
         self._twice = self._both = frozenset[str]()
         self._word, self._due_s = "ok", float("-inf")
         self._task: Task[None] | None = None
-        self._hearing = Hearing(gateway)
+        self._hearing, self._files = Hearing(gateway), FileWatch()
         self._ring: Keyring | None = None
         self._every_s, self._turn_s = EVERY_S, 0.0
         self._answer_s = float("inf")
@@ -195,6 +197,12 @@ class PlantWatch:
         if shown["word"] != self._word:
             self._word = shown["word"]
             self._record("health", "plant", shown["line"], _LEVELS[shown["word"]])
+
+    def concerns(self, file: str) -> Iterator[Concern]:
+        """Yield the concern that this gateway, which runs a `file` by its hash, has another than most."""
+        notes = {name: heard.note for name, heard in self._known().items() if heard.note is not None}
+        others = {name: note["file"] for name, note in notes.items()}
+        yield from self._files.concerns(file, others, self._clock())
 
     @property
     def answering(self) -> frozenset[str]:

@@ -18,10 +18,11 @@ from typing import Any, Final, NamedTuple
 from bridges.items import ERROR, EXTENDED, IDENTIFIER
 from bridges.media.can.medium import Can
 from bridges.media.can.port import trouble
-from bridges.media.can.socketcan import FD_BYTES, unpack_frame
+from bridges.media.can.socketcan import unpack_frame
 from bridges.media.guess import Guess, of_bytes
 from bridges.media.medium import Medium
 from bridges.media.uart.medium import Uart
+from bridges.packed import FD_BYTES
 from bus.errors import BusError
 from bus.machine.holders import holder_of_file, holding_words
 

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from bus.machine.digest import sha256_of
@@ -91,8 +91,25 @@ class Keeper:
         replace_bytes(self.path, text)
 
     def go_back(self) -> None:
-        """Put the topology before in place again. Raises `OSError`."""
-        replace_bytes(self.path, read_bytes(self.before))
+        """Go back from the last roll-out. What somebody wrote by hand meanwhile stays. Raises `OSError`."""
+        state = self.state()
+        if self.hash() == state.new:
+            replace_bytes(self.path, read_bytes(self.before))
+        self.keep(replace(state, until_s=0.0, back=True))
+
+    def end_trial(self) -> str:
+        """Go back if a trial is over, as after the machine started again. Raises `OSError`.
+
+        Returns who made that roll-out, "" if there is none to go back from.
+        """
+        if not self._state.exists():
+            return ""
+        with self.changing():
+            state = self.state()
+            if not state.over():
+                return ""
+            self.go_back()
+            return state.by or "somebody"
 
 
 def put(path: Path, data: bytes) -> None:

@@ -138,10 +138,7 @@ class Station:
 
     def _return(self) -> list[str]:
         """Go back to the file before, and return what a reload could not do."""
-        state = self._keeper.state()
-        if self._keeper.hash() == state.new:  # what somebody wrote by hand meanwhile stays
-            self._keeper.go_back()
-        self._keeper.keep(replace(state, until_s=0.0, back=True))
+        self._keeper.go_back()
         return self._reload()
 
     def expire(self, name: str) -> bool:

@@ -32,6 +32,7 @@ Order = Literal["name", "in", "out", "queued", "dropped"]
 """Of links in a page: as in the file, or those with the most first."""
 EVENTS = 8
 VALUES = 20
+_GATEWAYS = 24  # of a plant; of more, those that are well are counted
 _SIGNS: Mapping[str, State] = {"ok": "ok", "degraded": "wait", "trouble": "bad"}
 _NAME_MIN = 24
 _COUNTS_COLUMNS = 46  # of a row beside its name
@@ -144,10 +145,21 @@ def plant(status: Status) -> Iterator[str]:
     """Yield whether a plant is well, and a line for each of its gateways, as one of them sees it."""
     found = status["plant"]
     yield f"{_sign(found['word'])} plant {status['topology']}: {found['line']}"
-    for row in found["gateways"]:
+    shown, well = _worst(found["gateways"])
+    for row in shown:
         yield f"  {row['name']} ({row['address']}): {_of_gateway(row)}"
+    if well:
+        yield f"  and {well} gateways that are well"
     if found["more_gateways"]:
         yield f"  and {found['more_gateways']} more gateways"
+
+
+def _worst(rows: Sequence[Mapping[str, Any]]) -> tuple[Sequence[Mapping[str, Any]], int]:
+    """Return the gateways to list: of many, those that are not well; and how many others there are."""
+    if len(rows) <= _GATEWAYS:
+        return rows, 0
+    ill = [row for row in rows if row["state"] != "answers" or row["word"] != "ok" or row["other_file"]]
+    return ill, len(rows) - len(ill)
 
 
 def _of_gateway(row: Mapping[str, Any]) -> str:
@@ -155,7 +167,7 @@ def _of_gateway(row: Mapping[str, Any]) -> str:
         return f"{row['state']}: {row['line']}"
     differs = " (another file)" if row.get("other_file") else ""
     file, version = row.get("file", "")[:8] or "-", row.get("product", "")
-    return f"{row['word'] or 'answers'}, version {version}, file {file}{differs}"
+    return f"{row.get('line') or row['word'] or 'answers'}, version {version}, file {file}{differs}"
 
 
 def links(status: Status, before: Status | None, width: int | None, order: Order = "name") -> Iterator[str]:

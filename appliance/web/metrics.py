@@ -58,6 +58,7 @@ class _Collector:
         status = self._status
         yield from _process(status)
         yield from _health(status)
+        yield from _plant(status)
         yield from _certificates(status)
         yield from _alarms(status)
         yield from _hubs(status)
@@ -83,6 +84,13 @@ def _health(status: Status) -> Iterator[Metric]:
         family = StateSetMetricFamily("buscoupler_health", "Whether the gateway is well (docs/status.md).")
         family.add_metric((), {word: word == status["health"]["word"] for word in WORDS})
         yield family
+
+
+def _plant(status: Status) -> Iterator[Metric]:
+    if "plant" in status:
+        words = "Gateways that run another file of the topology than this one."
+        others = sum(bool(row.get("other_file")) for row in status["plant"]["gateways"])
+        yield _gauge("buscoupler_other_files", words, others)
 
 
 def _alarms(status: Status) -> Iterator[Metric]:

@@ -1,6 +1,7 @@
 // The page of a whole plant: asks this gateway for what it knows of all gateways, every two seconds.
 "use strict";
 
+const MANY = 24;  // gateways; of more, those that are well have small cards behind the others
 const PLACES = { answers: "", claims: "wait", silent: "bad", unknown: "idle" };
 const COLUMNS = {
   reasons: (r) => [marked(r.word), r.source, r.text],
@@ -18,6 +19,24 @@ function wordOfGateway(row) {
 }
 
 // ---- a card for each gateway
+function cards(rows) {
+  const many = rows.length > MANY;
+  document.body.classList.toggle("many", many);
+  if (!many) return rows.map(card);
+  const calm = (row) => stateOfGateway(row) === "ok" && Math.abs(row.ahead_ms) <= 2000;
+  return [...rows.filter((row) => !calm(row)).map(card), ...rows.filter(calm).map(smallCard)];
+}
+
+function smallCard(row) {
+  const item = document.createElement("li"), name = row.page && !row.here ? pageOf(row, row.name) : piece("span", row.name);
+  item.dataset.state = stateOfGateway(row);
+  item.className = "small";
+  item.title = [row.address, ...facts(row).map(([key, text]) => `${key} ${text}`)].join("\n");
+  item.append(piece("span", `${SIGNS[item.dataset.state]} `), name, piece("span", ` ${wordOfGateway(row)}`));
+  item.firstChild.className = item.lastChild.className = "word";
+  return item;
+}
+
 function card(row) {
   const item = document.createElement("li"), head = document.createElement("h3"), word = document.createElement("p");
   const line = document.createElement("p"), list = document.createElement("dl");
@@ -45,8 +64,8 @@ function piece(kind, text) {
   return made;
 }
 
-function pageOf(row) {
-  const link = piece("a", "Its page");
+function pageOf(row, text = "Its page") {
+  const link = piece("a", text);
   if (/^https?:\/\//.test(row.page)) link.href = row.page;
   return link;
 }
@@ -80,9 +99,9 @@ function take(plant) {
   set(byId("topology"), plant.topology);
   set(byId("about"), `as ${plant.gateway} sees it, buscoupler ${plant.product}`);
   verdict(plant);
-  const cards = JSON.stringify(plant.gateways);
-  if (cards !== shown) byId("gateways").replaceChildren(...plant.gateways.map(card));
-  shown = cards;
+  const rows = JSON.stringify(plant.gateways);
+  if (rows !== shown) byId("gateways").replaceChildren(...cards(plant.gateways));
+  shown = rows;
   set(byId("more-gateways"), plant.more_gateways ? `and ${plant.more_gateways} more` : "");
   fill("reasons", plant.reasons);
   set(byId("more-reasons"), plant.more ? `and ${plant.more} more` : "");

@@ -149,6 +149,16 @@ class ShedQueue:
         self._stats.queued += len(messages)
         self._stats.queued_bytes += size
 
+    def lets_by(self, sizes: Sequence[int]) -> bool:
+        """Tell whether messages of these lengths may leave at once, without waiting here."""
+        waits = self._waiting or self._conflate or self.shed.rate is not None
+        return not (waits or self._is_full(len(sizes), sum(sizes)) or (0 in sizes and not self._empty))
+
+    def pass_by(self, sizes: Sequence[int]) -> None:
+        """Count messages of these lengths as taken, which `lets_by` lets."""
+        self._stats.queued += len(sizes)
+        self._stats.queued_bytes += sum(sizes)
+
     def _put(self, now: float, message: bytes) -> None:
         size, bound = len(message), self.shed.queue_bytes
         if not size and not self._empty:

@@ -152,8 +152,10 @@ class Translator(Generic[T]):
         if self.wire.items == "bytes":
             stats.items += told
         else:
-            stats.items += len(items)
-            stats.reject(UNTOLD, max(0, len(items) - told))
+            count = len(items)
+            stats.items += count
+            if told < count:
+                stats.reject(UNTOLD, count - told)
         return messages
 
     def give(self, message: bytes, now_s: float) -> Sent[T]:

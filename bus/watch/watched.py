@@ -24,7 +24,7 @@ from bus.watch.cases import CallLater, Case, Timer
 from bus.watch.loops import SAMPLE, Content, LoopWatch
 from bus.watch.rings import ECHOES, HOLD_DOWN_MAX_S, Cut, PipeHistory, Ring, closing
 from bus.watch.trials import STORM, Rules, Verdict
-from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, Buffer, from_payloads, payloads
+from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, Buffer, Frames, from_payloads, payloads
 from bus.wire.envelope import ENVELOPE_BYTES, is_enveloped
 
 log = logging.getLogger("buscoupler.bus")
@@ -361,6 +361,8 @@ def _content(message: Buffer) -> Buffer:
 
 def _first(batch: Batch) -> Buffer:
     """Return the first message of a batch without its envelope."""
+    if type(batch) is Frames:
+        return batch.bodies[0]
     data, start = batch.data, LENGTH_BYTES
     stop = len(data) if batch.count == 1 else start + LENGTH.unpack_from(data)[0]
     if is_enveloped(data, start, stop):
@@ -370,4 +372,5 @@ def _first(batch: Batch) -> Buffer:
 
 def _copies(batch: Batch, first: Buffer) -> int:
     """Return how often `first` is in `batch`. If the last message is equal, assume that all are; else 1."""
-    return batch.count if batch.data[-len(first) :] == first else 1
+    last = batch.bodies[-1] if type(batch) is Frames else batch.data[-len(first) :]
+    return batch.count if last == first else 1

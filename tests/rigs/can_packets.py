@@ -12,9 +12,10 @@ from bridges.items import OWN
 from bridges.media.can import link, port
 from bridges.media.can.inbox import SO_TIMESTAMPNS
 from bridges.media.can.many import Many
-from bridges.media.can.socketcan import FD_BYTES
+from bridges.packed import FD_BYTES
 
 MARKED, MARK = 5, 0x80
+_UNMARKED = bytes(byte & ~MARK for byte in range(256))
 _SNDBUFFORCE = 32  # asm-generic/socket.h; not in `socket`
 
 
@@ -31,8 +32,15 @@ def roomy(sock: socket.socket, size_bytes: int = 1 << 24) -> socket.socket:
 class _Inbox(Many):
     """An inbox over a socket whose kernel does not tell which frames are ours."""
 
+    def _owns(self, count: int, own: int) -> list[int]:
+        marks = self._marks(count)
+        return marks if OWN in marks else []
+
     def _marks(self, count: int) -> list[int]:
-        return [OWN if one & MARK else 0 for one in self._data[MARKED::FD_BYTES][:count]]
+        column = slice(MARKED, count * FD_BYTES, FD_BYTES)
+        marked = self._data[column]
+        self._data[column] = marked.translate(_UNMARKED)
+        return [OWN if one & MARK else 0 for one in marked]
 
 
 def install(bus: Callable[..., Any], put: Callable[[Any, str, Any], None] = setattr) -> None:

@@ -1,8 +1,8 @@
 """The places of a picture: nodes, edges and boxes in pixels, for a wide page or a narrow one. Pure.
 
-Each gateway is a box, below the one before. Buses and brokers stand on the left in it, bridges and devices
-beside them. Wires and addresses outside of the file stand to the right of all boxes; in a narrow picture,
-below the first gateway that joins them.
+Each gateway is a box, below the one before; many stand in several banks, side by side. Buses and brokers
+stand on the left in it, bridges and devices beside them. Wires and addresses outside of the file stand to the
+right of the boxes of a bank; in a narrow picture, below the first gateway that joins them.
 """
 
 from collections import defaultdict
@@ -116,34 +116,73 @@ class Layout(NamedTuple):
     bow: tuple[float, float]
     below: bool = False
 
+    def shifted(self, bank: int) -> "Layout":
+        """Return the layout of a bank, by its number from the left."""
+        x = bank * self.width
+        one, other, third = self.columns
+        return self._replace(columns=(one + x, other + x, third + x), box=(self.box[0] + x, self.box[1]))
+
 
 WIDE = Layout(824, NODE_WIDTH, (118, 374, 658), (104, 436), (-1, 1, 1), (40, 40))
 NARROW = Layout(400, 120, (6, 196, 196), (2, 322), (1, 1, 1), (14, 36), below=True)
 _LONG = 700
 _HEADER = (150, 100, 24)  # of a gateway: the widths of both words at its head, and the height
-_LABELLED = 200  # edges
+_LABELLED = 100  # edges, which takes less than half a second
+_BANK = 12  # gateways that stand below each other in any case
+_SHAPE = 16 / 9  # of a screen
+
+
+Parts = Mapping[tuple[str, int], list[Node]]
+"""The nodes of each gateway and column."""
 
 
 def placed(drawing: Drawing, layout: Layout) -> Drawing:
     """Return a picture with its places in a layout, whatever places it had."""
-    bottom, boxes, nodes = float(_PAD), list[Box](), dict[str, Node]()
     parts, near = _parts(drawing), _near(drawing)
-    for box in drawing.boxes:
-        left, middle = parts[box.gateway, 0], parts[box.gateway, 1]
-        height = _HEAD + max(1, len(left), len(middle)) * _ROW
-        boxes.append(box._replace(x=layout.box[0], y=bottom, height=height, width=layout.box[1]))
-        nodes |= _rows((*left, *middle), layout, bottom + _HEAD)
+    boxes, nodes, tall = list[Box](), dict[str, Node](), float(_PAD)
+    banks = _banks(drawing.boxes, parts, layout)
+    for number, bank in enumerate(banks):
+        placed_boxes, made, bottom = _bank(bank, parts, near, layout.shifted(number))
+        near = {wire: ends for wire, ends in near.items() if wire.id not in made}
+        boxes, nodes, tall = boxes + placed_boxes, nodes | made, max(tall, bottom)
+    tall = max([tall, *(node.y + NODE_HEIGHT + _PAD for node in nodes.values())])
+    whole = layout._replace(width=layout.width * len(banks))
+    edges = _labelled(_routed(drawing.edges, nodes, layout), nodes.values(), boxes, whole, tall)
+    size = whole.width, tall
+    return Drawing(drawing.name, *size, tuple(boxes), tuple(nodes.values()), edges, layout.node_width)
+
+
+def _bank(
+    boxes: Iterable[Box], parts: Parts, near: Mapping[Node, list[str]], layout: Layout
+) -> tuple[list[Box], dict[str, Node], float]:
+    """Return the boxes of a bank with their places, the nodes by their ids, and the height of the boxes."""
+    bottom, found, nodes = float(_PAD), list[Box](), dict[str, Node]()
+    for box in boxes:
+        height = _height(box, parts)
+        found.append(box._replace(x=layout.box[0], y=bottom, height=height, width=layout.box[1]))
+        nodes |= _rows((*parts[box.gateway, 0], *parts[box.gateway, 1]), layout, bottom + _HEAD)
         bottom += height + _PAD
         if layout.below:
-            wires = _wires(near, nodes, layout, bottom)
-            near = {wire: ends for wire, ends in near.items() if wire.id not in wires}
+            open_wires = {wire: ends for wire, ends in near.items() if wire.id not in nodes}
+            wires = _wires(open_wires, nodes, layout, bottom)
             nodes |= wires
             bottom += len(wires) * _ROW
-    nodes |= _wires(near, nodes, layout, _PAD)
-    tall = max([bottom, *(node.y + NODE_HEIGHT + _PAD for node in nodes.values())])
-    edges = _labelled(_routed(drawing.edges, nodes, layout), nodes.values(), boxes, layout, tall)
-    width = layout.width, tall
-    return Drawing(drawing.name, *width, tuple(boxes), tuple(nodes.values()), edges, layout.node_width)
+    left = {wire: ends for wire, ends in near.items() if wire.id not in nodes}
+    return found, nodes | _wires(left, nodes, layout, _PAD), bottom
+
+
+def _height(box: Box, parts: Parts) -> float:
+    return _HEAD + max(1, len(parts[box.gateway, 0]), len(parts[box.gateway, 1])) * _ROW
+
+
+def _banks(boxes: Sequence[Box], parts: Parts, layout: Layout) -> list[Sequence[Box]]:
+    """Return the boxes in as many banks as make the picture as wide as a screen is; in one if narrow."""
+    if layout.below or len(boxes) <= _BANK:
+        return [boxes]
+    whole = sum(_height(box, parts) + _PAD for box in boxes)
+    count = max(1, round((whole * _SHAPE / layout.width) ** 0.5))
+    size = -(-len(boxes) // count)
+    return [boxes[start : start + size] for start in range(0, len(boxes), size)]
 
 
 def _labelled(
@@ -162,7 +201,7 @@ def _labelled(
     return tuple(edge._replace(label=tuple(found[edge.id])) for edge in edges)
 
 
-def _parts(drawing: Drawing) -> Mapping[tuple[str, int], list[Node]]:
+def _parts(drawing: Drawing) -> Parts:
     """Return the nodes of each gateway and column."""
     found = defaultdict[tuple[str, int], list[Node]](list)
     for node in drawing.nodes:
@@ -220,7 +259,7 @@ def _sides(
     """Return both ends: a node, the other one, and on which side of it the edge begins, -1 for the left."""
     one, other = nodes[edge.one], nodes[edge.other]
     if one.x == other.x:  # both in one column: around it
-        side = layout.sides[layout.columns.index(one.x)]
+        side = layout.sides[layout.columns.index(one.x % layout.width)]
         return (one, other, side), (other, one, side)
     side = 1 if one.x < other.x else -1
     return (one, other, side), (other, one, -side)

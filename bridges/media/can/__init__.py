@@ -5,7 +5,8 @@
 `transfers` that of TMQ, whose `codec` splits messages and joins them, and `subjects` has the
 patterns with subjects of their own, `spoken` that of a protocol.
 `socketcan` packs frames as the kernel does; `many` reads many at once, `inbox` each by itself, and `outbox`
-writes many. `flight` has the frames in the driver, and `window` bounds them. `state` tracks the controller's
+writes many. `pace` says when a busy bus is read, and `beats` reads all such buses by one timer. `flight` has
+the frames in the driver, and `window` bounds them. `state` tracks the controller's
 states. `restart` ends a bus-off. `source` watches what python-can reads from, `echo` takes out what we sent;
 `slcan` makes serial adapters fast, `socketcand` connects within bounds. `library` loads python-can,
 `listening` looks whether a controller acknowledges. `clock` has the times at which frames came. `strangers`

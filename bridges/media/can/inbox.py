@@ -6,7 +6,8 @@ from struct import Struct
 from typing import Any, ClassVar, NamedTuple
 
 from bridges.items import OWN, CanFrame
-from bridges.media.can.socketcan import FD_BYTES, unpack_frame
+from bridges.media.can.socketcan import unpack_frame
+from bridges.packed import FD_BYTES
 
 CONFIRM, DONTWAIT = int(socket.MSG_CONFIRM), int(socket.MSG_DONTWAIT)  # an IntFlag takes 1 us for an `&`
 NOTE_BYTES = 64

@@ -33,7 +33,7 @@ LISTENING: dict[str, dict[str, Any]] = {
     "virtual": {},
 }
 """What python-can's interfaces take so that a controller acknowledges nothing; the last two have none."""
-GATHER_MS = 2
+GATHER_MS = 5
 _SUBJECTS_MAX = 1024
 _UDP_PORT = 43113  # the default port of python-can's udp_multicast
 

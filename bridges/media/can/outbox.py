@@ -10,13 +10,14 @@ from typing import ClassVar
 from bridges.items import CanFrame
 from bridges.media.can.inbox import DONTWAIT
 from bridges.media.can.many import Header, Vector, address_of
-from bridges.media.can.socketcan import CLASSIC_BYTES, FD_BYTES, pack_rows
+from bridges.media.can.socketcan import pack_rows
+from bridges.packed import CLASSIC_BYTES, FD_BYTES
 
 
 class Outbox:
     """The writing half of a raw CAN socket, with places for `SLOTS` frames, which are made once."""
 
-    SLOTS: ClassVar[int] = 64
+    SLOTS: ClassVar[int] = 128
 
     def __init__(self, sock: socket.socket) -> None:
         self._fd = sock.fileno()
@@ -35,7 +36,7 @@ class Outbox:
 
         Raises `OSError` if it took none.
         """
-        rows, sizes = pack_rows(frames[: self.SLOTS])
+        rows, sizes = pack_rows(frames if len(frames) <= self.SLOTS else frames[: self.SLOTS])
         self._data[: len(rows)] = rows
         if sizes != self._sizes[: len(sizes)]:
             self._resize(sizes)

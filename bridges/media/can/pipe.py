@@ -1,11 +1,13 @@
 """The pipe of an open CAN bus: it sends and receives frames, and reacts to the controller's states."""
 
 import logging
-from asyncio import Handle, TimerHandle
+from asyncio import Handle
 from collections.abc import Sequence
 
-from bridges.items import IDENTIFIER, OWN, CanFrame
+from bridges.items import IDENTIFIER, CanFrame
+from bridges.media.can.beats import Look, beats_of
 from bridges.media.can.medium import Can
+from bridges.media.can.pace import Pace
 from bridges.media.can.port import BusPort, Port, Stamped
 from bridges.media.can.receive import Reader
 from bridges.media.can.restart import Restarter
@@ -15,17 +17,14 @@ from bridges.media.can.state import State
 from bridges.media.can.voice import Inbound, Voice
 from bridges.media.device import OpenPipe, PipeContext, cancel
 from bridges.media.shedding import Shed
-from bus.wire.batch import Batch, from_payloads, payloads
+from bridges.packed import is_own
+from bus.wire.batch import Batch, Frames, from_payloads, payloads
 
 log = logging.getLogger("buscoupler.bridges")
 
 # interfaces whose send(timeout=0) returns at once; all others send from a worker thread
 _NEVER_BLOCKS = ("socketcan", "udp_multicast", "virtual")
 _STATE_S = 1.0
-_BUSY_FRAMES, _BUSY_S = 16, 0.004
-"""So many frames in so short a time are a stream, of at least half of a bus of 500 kbit/s."""
-_REFILL_S = 0.0001  # the least time in which the driver's frames are let go down to half
-_STREAM_RATE = 1_500  # frames a second that go on coming while they gather
 
 
 def _sender_of(options: Can) -> type[Outbound]:
@@ -45,14 +44,18 @@ class CanPipe(OpenPipe):
         self._fd = port.fileno()
         self._is_well = False  # the last read brought frames, and nothing else
         self._reader: Reader | None = None
-        self._again: Handle | None = None
+        self._again: Handle | Look | None = None
+        self._beats = beats_of(self._loop)
+        self._found = 0  # frames of a look, which may take several reads
         self._asking: Handle | None = None
-        self._is_gathering, self._since_s, self._lately = False, 0.0, 0
-        self._was_dry = False  # at the last look
-        self._gather_s = shared.options.gather_ms / 1000
-        self._half_s = self._gather_s  # in which half of what the driver may hold was sent, at the last rate
+        self._pace = Pace(shared.options.gather_ms / 1000 if port.confirms and self._fd is not None else 0)
         self._outbound: Outbound = _sender_of(shared.options)(shared, port, voice, self._loop, self._gone)
         self._inbound: Inbound = voice.hearing(self._outbound.confirm, self._on_error)
+
+    @staticmethod
+    def _batch_of(messages: Sequence[bytes]) -> Batch:
+        """Return messages, with or without envelope, as a batch."""
+        return from_payloads(messages)
 
     def start(self) -> None:
         if self._fd is not None:
@@ -71,82 +74,45 @@ class CanPipe(OpenPipe):
         frames, more, fault, stamps_ns = self._port.read(self._inbound.note_fault)
         self._note(len(frames), self._inbound.unreadable)
         self._inbound.unreadable = 0
-        self._publish(frames, stamps_ns)
+        self._found += len(frames)
+        if not self._port.overruns and self._inbound.confirms(frames):
+            self._outbound.pump()
+        else:
+            self._publish(frames, stamps_ns)
         if fault:
             self._gone(fault)
         elif self._closed:
             return
         elif more:
             self._again = self._loop.call_soon(self._on_readable)
-        elif self._gather_s and self._port.confirms and self._fd is not None:
-            self._pace(self._fd, frames)
+        elif self._fd is not None:
+            self._look_next(self._fd, frames)
 
-    def _pace(self, fd: int, frames: Sequence[CanFrame]) -> None:
-        """Let the frames of a stream gather before they are read; a lone one is read at once.
-
-        A wake-up costs several times as much as a frame. While messages wait for room in the driver,
-        confirmations gather until it is half empty. Where others speak and we do, nothing gathers: that may
-        be a dialogue.
-        """
-        now_s, is_talk = self._loop.time(), False
-        if not all(frame[2] & OWN for frame in frames):
+    def _look_next(self, fd: int, frames: Sequence[CanFrame]) -> None:
+        """Look again when frames have gathered, if they are those of a stream; else as soon as one comes."""
+        is_talk, was_gathering = False, self._pace.is_gathering
+        if not is_own(frames):
             is_talk, self._outbound.spoken = self._outbound.spoken, False
-        if self._is_gathering:
-            return self._go_on(now_s, 0 if is_talk else len(frames))
-        if is_talk or now_s - self._since_s > _BUSY_S:
-            self._since_s, self._lately = now_s, 0
-        self._lately += len(frames)
-        if self._lately >= _BUSY_FRAMES and not is_talk:
-            self._is_gathering = True
-            self._loop.remove_reader(fd)
-            if self._outbound.ran_dry:
-                return self._go_on(now_s, self._lately)
-            self._note_rate(now_s - self._since_s, self._lately)
-            self._since_s = now_s
-            self._look_later(now_s + self._gather_s / 2)
-        return None
-
-    def _go_on(self, now_s: float, frames: int) -> None:
-        """Go on gathering if so many frames since the last look are a stream.
-
-        A driver that has run dry is faster than we are: look again at once, and earlier from then on. The
-        time since the last look would tell our own pace.
-        """
-        passed_s, self._since_s = now_s - self._since_s, now_s
-        was_dry, self._was_dry = self._was_dry, self._outbound.take_dry()
-        if self._was_dry:
-            self._half_s = max(_REFILL_S, self._half_s / 2)
-            self._again = self._loop.call_soon(self._on_readable)
-        elif was_dry or frames >= _STREAM_RATE * self._gather_s:
-            if not was_dry:
-                self._note_rate(passed_s, frames)
-            self._look_later(now_s)
-        else:
-            self._listen()
-
-    def _note_rate(self, passed_s: float, frames: int) -> None:
-        half_s = passed_s * self._outbound.most / 2 / max(1, frames)
-        self._half_s = min(self._gather_s, max(_REFILL_S, half_s))
-
-    def _look_later(self, now_s: float) -> None:
-        """Read when frames have gathered, at times that all buses share; or earlier, to refill the driver."""
-        due_s = now_s + self._half_s
-        if not self._outbound.waits:
-            due_s = (now_s // self._gather_s + 1) * self._gather_s
-        self._again = self._loop.call_at(due_s, self._on_readable)
+        now_s = self._loop.time()
+        found, self._found = self._found, 0
+        due_s = self._pace.look(now_s, found, is_talk, self._outbound.driver())
+        if due_s is not None:
+            if not was_gathering:
+                self._loop.remove_reader(fd)
+            self._look_at(due_s)
+        elif was_gathering:
+            self._loop.add_reader(fd, self._on_readable)
 
     def _refill_soon(self) -> None:
         """Read earlier than was meant, because messages wait for room in the driver now."""
-        due_s = self._loop.time() + self._half_s
-        if isinstance(self._again, TimerHandle) and due_s < self._again.when():
+        due_s = self._pace.refill_s(self._loop.time())
+        if isinstance(self._again, Look) and due_s < self._again.due_s:
             self._again.cancel()
-            self._again = self._loop.call_at(due_s, self._on_readable)
+            self._look_at(due_s)
 
-    def _listen(self) -> None:
-        """Read the next frame as soon as it comes."""
-        self._is_gathering, self._lately = False, 0
-        if not self._closed and self._fd is not None:
-            self._loop.add_reader(self._fd, self._on_readable)
+    def _look_at(self, due_s: float) -> None:
+        """Look at a time; before others if there is to confirm: then there is room for what others bring."""
+        self._again = self._beats.look_at(due_s, self._on_readable, self._outbound.is_flying)
 
     def _on_arrivals(self, frames: list[Stamped], lost: int, unreadable: int) -> None:
         self._port.overruns += lost
@@ -167,7 +133,7 @@ class CanPipe(OpenPipe):
         self.stats.noise_bytes += heard.noise_bytes
         return self._heard(heard.size, frames, heard.noise_bytes)
 
-    def _publish(self, frames: list[CanFrame], stamps_ns: Sequence[int]) -> None:
+    def _publish(self, frames: Sequence[CanFrame], stamps_ns: Sequence[int]) -> None:
         if self._port.overruns:
             self.stats.reject("overrun", self._port.overruns)
             self._port.overruns = 0
@@ -176,7 +142,7 @@ class CanPipe(OpenPipe):
         messages = self._inbound.messages(self._loop.time(), frames, stamps_ns)
         if messages:
             self.came_ns = self._inbound.came_ns
-            self._hub.publish(from_payloads(messages), self)
+            self._hub.publish(self._batch_of(messages), self)
             self.came_ns = ()
         if self._port.confirms:
             self._outbound.pump()
@@ -227,8 +193,8 @@ class CanPipe(OpenPipe):
         return True
 
     def _put(self, batch: Batch) -> None:
-        self._outbound.put(payloads(batch))
-        if self._is_gathering and self._outbound.waits:
+        self._outbound.put(payloads(batch), type(batch) is Frames)
+        if self._pace.is_gathering and self._outbound.waits:
             self._refill_soon()
 
     def purge(self, reason: str) -> list[bytes]:
@@ -238,7 +204,9 @@ class CanPipe(OpenPipe):
     def _end(self, why: str) -> None:
         if self._fd is not None:
             self._loop.remove_reader(self._fd)
-        cancel(self._again, self._asking)
+        cancel(self._asking)
+        if self._again is not None:
+            self._again.cancel()
         self._restarter.close()
         self._outbound.close("bus off" if why == "bus-off" else "closed")
         if self._reader is not None:

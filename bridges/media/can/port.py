@@ -17,6 +17,7 @@ from bridges.media.can.slcan import BufferedLine, socket_of
 from bridges.media.can.socketcan import pack_frame
 from bridges.media.can.source import Heard, source_of
 from bridges.media.can.state import FILTER, State
+from bridges.packed import Packed
 from bus.errors import words_of
 from bus.machine.holders import holding_words
 
@@ -41,7 +42,7 @@ class Arrivals(NamedTuple):
     they are not known.
     """
 
-    frames: list[CanFrame]
+    frames: Sequence[CanFrame]
     more: bool
     fault: str
     stamps_ns: Sequence[int]
@@ -129,7 +130,7 @@ class SocketPort:
 
     def read(self, unreadable: Callable[[], bool]) -> Arrivals:
         frames, stamps_ns = list[CanFrame](), list[int]()
-        for _ in range(FRAMES // self._inbox.slots):
+        for _ in range(max(1, FRAMES // self._inbox.slots)):
             try:
                 some, stamps, dropped = self._inbox.read()
             except (BlockingIOError, InterruptedError):
@@ -138,6 +139,8 @@ class SocketPort:
                 return Arrivals(frames, False, f"lost: {words_of(error)}", stamps_ns)
             if dropped is not None:
                 self._note(dropped)
+            if isinstance(some, Packed) and not frames:
+                return Arrivals(some, len(some) == self._inbox.slots, "", stamps)
             whole = [frame for frame in some if frame is not None]
             frames += whole
             stamps_ns += stamps if len(whole) == len(some) else compress(stamps, some)

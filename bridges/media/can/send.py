@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from bridges.items import CanFrame
 from bridges.media.can.flight import Flight
+from bridges.media.can.pace import Driver
 from bridges.media.can.port import BusPort, Port
 from bridges.media.can.shared import Shared
 from bridges.media.can.socketcan import pack_frame
@@ -54,7 +55,6 @@ class Outbound:
         self._queue = ShedQueue(shared.stats, shared.shed)
         self._closed = self.held = False
         self.spoken = False  # something was written since it was last set to False
-        self.ran_dry = False  # had the driver nothing left while messages waited, since `take_dry`
         self._tending: Handle | None = None
         self._pacing: Handle | None = None
 
@@ -68,9 +68,13 @@ class Outbound:
         return bool(self._queue)
 
     @property
-    def most(self) -> int:
-        """The number of frames that the driver may have now."""
-        return 1
+    def is_flying(self) -> bool:
+        """Whether frames in the driver wait to be confirmed."""
+        return False
+
+    def driver(self) -> Driver:
+        """Return how the driver is, and was since the last call."""
+        return Driver(self.waits)
 
     def revise(self, shed: Shed) -> None:
         """Change to another policy, for all messages that wait."""
@@ -78,19 +82,22 @@ class Outbound:
         self.pump()
         self._tend_later()
 
-    def put(self, messages: list[bytes]) -> None:
-        """Queue the messages whose header gives their length; drop others as `malformed`.
+    def put(self, messages: list[bytes], are_whole: bool = False) -> None:
+        """Send or queue the messages whose header gives their length; drop others as `malformed`.
 
-        The receiver needs that length to remove the padding.
+        The receiver needs that length to remove the padding. `are_whole`: all are known to be such.
         """
-        whole = [message for message in messages if is_whole(message)]
+        whole = messages if are_whole else [message for message in messages if is_whole(message)]
         if len(whole) < len(messages):
             self._stats.drop("malformed", len(messages) - len(whole))
         if self._port.is_alone:
             return self._stats.drop(NO_PEER, len(whole))
-        self._queue.put(self._loop.time(), whole)
-        self.pump()
+        self._take_up(self._loop.time(), whole)
         return self._tend_later()
+
+    def _take_up(self, now_s: float, messages: list[bytes]) -> None:
+        self._queue.put(now_s, messages)
+        self.pump()
 
     def say(self, frames: Sequence[CanFrame]) -> None:
         """Send frames of the voice's own before messages that wait. They are in no ledger."""
@@ -141,11 +148,6 @@ class Outbound:
         self.held = False
         self.pump()
 
-    def take_dry(self) -> bool:
-        """Return whether the driver has run dry since the last call."""
-        was_dry, self.ran_dry = self.ran_dry, False
-        return was_dry
-
     def _tend_later(self) -> None:
         if self._tending is None and not self._closed and self._stats.queued:
             self._tending = self._loop.call_later(min(self._age_s, _CONFIRM_S) / 2, self._tend_now)
@@ -176,7 +178,7 @@ class Outbound:
 class SilentSender(Outbound):
     """A sender that sends nothing: the link only listens."""
 
-    def put(self, messages: list[bytes]) -> None:
+    def put(self, messages: list[bytes], are_whole: bool = False) -> None:
         self._stats.drop("listen only", len(messages))
 
     def say(self, frames: Sequence[CanFrame]) -> None:
@@ -198,6 +200,7 @@ class DirectSender(Outbound):
         self._message = b""  # the message that `_pending` belongs to; b"" for what the voice says itself
         self._taken: tuple[float, bytes] | None = None  # the same message, until a frame is written
         self._flight, self._window = Flight(), self._shared.window()
+        self._ran_dry = False
         self._handle: Handle | None = None
         self._pause_s = _RETRY_MIN_S
         self._fresh_s = self._moved_s = self._loop.time()
@@ -208,8 +211,12 @@ class DirectSender(Outbound):
         return bool(self._pending or self._queue)
 
     @property
-    def most(self) -> int:
-        return self._window.most
+    def is_flying(self) -> bool:
+        return len(self._flight) > 0
+
+    def driver(self) -> Driver:
+        ran_dry, self._ran_dry = self._ran_dry, False
+        return Driver(self.waits, self._window.most, ran_dry)
 
     def pump(self) -> None:
         if not (self._pending or self._queue or self._said):
@@ -226,6 +233,35 @@ class DirectSender(Outbound):
         except OSError as error:
             self._blocked(error, now_s)
 
+    def _take_up(self, now_s: float, messages: list[bytes]) -> None:
+        is_clear = not (self._pending or self._said or self.held or self._closed)
+        passed = 0
+        if is_clear and self._handle is None and self._port.confirms and self._voice.is_free:
+            passed = self._pass_by(now_s, messages)
+        if passed < len(messages):
+            super()._take_up(now_s, messages[passed:])
+
+    def _pass_by(self, now_s: float, messages: list[bytes]) -> int:
+        """Write messages of one frame each past the empty queue, as far as there is room: so many."""
+        some = messages[: max(0, self._window.most - len(self._flight))]
+        sizes = list(map(len, some))
+        frames = self._voice.run(some, now_s) if some and self._queue.lets_by(sizes) else None
+        if frames is None:
+            return 0
+        try:
+            count = self._port.write_some(frames)
+        except OSError:
+            return 0  # the next attempt, with the messages in the queue, tells
+        self._queue.pass_by(sizes[:count])
+        self._ran(frames, sizes, count, now_s)
+        return count
+
+    def _ran(self, frames: Sequence[CanFrame], sizes: list[int], count: int, now_s: float) -> None:
+        """Note that the driver took the first `count` frames of a run."""
+        self._voice.ran(count)
+        self._note_written(now_s)
+        self._flight.add(frames if count == len(frames) else frames[:count], sizes[:count])
+
     def _write_runs(self, now_s: float) -> None:
         """Write messages of one frame each, many by one call, while those that are next are such."""
         while (room := self._window.most - len(self._flight)) > 0 and self._voice.is_free:
@@ -235,9 +271,7 @@ class DirectSender(Outbound):
                 return
             count = self._port.write_some(frames)
             self._queue.leave(count)
-            self._voice.ran(count)
-            self._note_written(now_s)
-            self._flight.add(frames[:count], map(len, messages[:count]))
+            self._ran(frames, list(map(len, messages)), count, now_s)
 
     def _write_each(self, now_s: float) -> None:
         flight, most, write = self._flight, self._window.most, self._port.write
@@ -291,8 +325,9 @@ class DirectSender(Outbound):
         sizes = self._flight.confirm(frames)
         if sizes is not None:
             self._queue.settle_sent(sizes)
-            self.ran_dry |= not self._flight and self.waits
-            self._moved(before - len(self._flight))
+            left = len(self._flight)
+            self._ran_dry |= not left and self.waits
+            self._moved(before - left)
 
     def _moved(self, frames: int) -> None:
         self._moved_s = self._loop.time()

@@ -9,14 +9,10 @@ of `bridges.items`.
 from collections.abc import Sequence
 from struct import Struct
 
-from bridges.items import FD, STATE, SWITCH, CanFrame
-
-CLASSIC_BYTES, FD_BYTES = 16, 72
+from bridges.items import FD, CanFrame
+from bridges.packed import CLASSIC_BYTES, FD_BYTES, FLAGS, MARKS, STRIDE, Packed
 
 _CLASSIC, _FD = Struct("=IB2xB8s"), Struct("=IBB2x64s")
-_BRS, _ESI = 0x01, 0x02  # of `flags`; 0x04, CANFD_FDF, only says that the frame is an FD frame
-_FLAGS = tuple((_BRS if marks & SWITCH else 0) | (_ESI if marks & STATE else 0) for marks in range(16))
-_MARKS = tuple((SWITCH if flags & _BRS else 0) | (STATE if flags & _ESI else 0) | FD for flags in range(256))
 _CLASSIC_ROW, _FD_ROW = Struct("=IB2xB8s56x"), Struct("=IBB2x64s")  # in places of 72 bytes
 _pack_classic, _pack_fd = _CLASSIC.pack, _FD.pack
 _unpack_classic, _unpack_fd = _CLASSIC.unpack, _FD.unpack
@@ -29,14 +25,16 @@ def pack_frame(frame: CanFrame) -> bytes:
     """
     identifier, data, marks = frame
     if marks & FD:
-        return _pack_fd(identifier, len(data), _FLAGS[marks & 15], data)
+        return _pack_fd(identifier, len(data), FLAGS[marks & 15], data)
     return _pack_classic(identifier, len(data), marks >> 4, data)
 
 
 def pack_rows(frames: Sequence[CanFrame]) -> tuple[bytes, list[int]]:
     """Return what `pack_frame` does for each frame, 72 bytes apart, and the size of each."""
+    if isinstance(frames, Packed):
+        return frames.data, [frames.size] * len(frames)
     rows = [
-        _FD_ROW.pack(identifier, len(data), _FLAGS[marks & 15], data)
+        _FD_ROW.pack(identifier, len(data), FLAGS[marks & 15], data)
         if marks & FD
         else _CLASSIC_ROW.pack(identifier, len(data), marks >> 4, data)
         for identifier, data, marks in frames
@@ -53,30 +51,19 @@ def unpack_frame(raw: bytes, marks: int = 0) -> CanFrame | None:
         return identifier, data[:size], marks
     if len(raw) == FD_BYTES:
         identifier, size, flags, data = _unpack_fd(raw)
-        return identifier, data[:size], marks | _MARKS[flags]
+        return identifier, data[:size], marks | MARKS[flags]
     return None
 
 
 def unpack_frames(
-    data: bytes | bytearray, sizes: Sequence[int], marks: Sequence[int]
+    data: bytes | bytearray, sizes: Sequence[int], owns: Sequence[int]
 ) -> Sequence[CanFrame | None]:
     """Return what `unpack_frame` does for each frame: they lie 72 bytes apart, and are `sizes` bytes long."""
     count = len(sizes)
-    rows = memoryview(data)[: FD_BYTES * count]
-    if sizes.count(CLASSIC_BYTES) == count:
-        return [
-            (identifier, content[:size], own | code << 4 if code and size == 8 < code < 16 else own)
-            for (identifier, size, code, content), own in zip(
-                _CLASSIC_ROW.iter_unpack(rows), marks, strict=True
-            )
-        ]
-    if sizes.count(FD_BYTES) == count:
-        return [
-            (identifier, content[:size], own | _MARKS[flags])
-            for (identifier, size, flags, content), own in zip(_FD_ROW.iter_unpack(rows), marks, strict=True)
-        ]
-    places = range(0, FD_BYTES * count, FD_BYTES)
+    if sizes and sizes[0] in (CLASSIC_BYTES, FD_BYTES) and sizes.count(sizes[0]) == count:
+        return Packed(bytes(memoryview(data)[: STRIDE * count]), sizes[0], owns)
+    places = range(0, STRIDE * count, STRIDE)
     return [
         unpack_frame(bytes(data[at : at + size]), own)
-        for at, size, own in zip(places, sizes, marks, strict=True)
+        for at, size, own in zip(places, sizes, owns, strict=True)
     ]

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from itertools import compress
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bridges.items import ERROR, FD, OWN, CanFrame
@@ -18,9 +19,10 @@ from bridges.media.can.strangers import Strangers
 from bridges.media.can.voice import Inbound, OnFrame, OnFrames, Voice
 from bridges.media.device import Alarm, OpenPipe, PipeContext
 from bridges.media.shedding import Shed
+from bridges.packed import Packed, has_fd
 from bridges.protocols.protocol import Protocol
 from bridges.protocols.translator import Sent, Translator, Wire, always
-from bus.wire.batch import Batch, from_payloads
+from bus.wire.batch import Batch, Frames, from_payloads
 
 if TYPE_CHECKING:
     from can import BusABC
@@ -140,7 +142,7 @@ class TranslatedVoice(Voice):
         frames = self.translator.each(messages, now_s)
         if frames is None or self._subjects:
             return None
-        return frames if self._fd or not any(frame[2] & FD for frame in frames) else None
+        return frames if self._fd or not has_fd(frames) else None
 
     def ran(self, count: int) -> None:
         self._shared.stats.said += count
@@ -192,9 +194,10 @@ class TranslatedInbound(Inbound):
         self._translator, self._subjects, self._errors = translator, subjects, errors
         self._strangers = strangers
 
-    def _messages(self, now: float, frames: list[CanFrame], stamps_ns: Sequence[int]) -> list[bytes]:
-        taken = self._taken(frames)
-        if not all(taken):
+    def _messages(self, now: float, frames: Sequence[CanFrame], stamps_ns: Sequence[int]) -> list[bytes]:
+        if isinstance(frames, Packed) and not (self._own or self._subjects or frames.has_errors):
+            frames, stamps_ns = self._without_own(frames, stamps_ns)
+        elif not all(taken := self._taken(frames)):
             frames, stamps_ns = list(compress(frames, taken)), list(compress(stamps_ns, taken))
         if not frames:
             return []
@@ -209,7 +212,7 @@ class TranslatedInbound(Inbound):
             return self._errors
         return bool(frame[2] & OWN) or not (self._subjects and is_tmq(frame[0], self._subjects))
 
-    def _taken(self, frames: list[CanFrame]) -> Sequence[bool]:
+    def _taken(self, frames: Sequence[CanFrame]) -> Sequence[bool]:
         """Return which frames somebody else sent, for the translator. Count or confirm the others."""
         count = self._confirm(frames)
         if count == len(frames):
@@ -249,7 +252,7 @@ class CanSpokenPipe(CanPipe):
     def __init__(self, shared: Shared, port: Any, voice: TranslatedVoice, *rest: Any) -> None:
         super().__init__(shared, port, voice, *rest)
         self._voice, self._translator = voice, voice.translator
-        self._alarm = Alarm(self._turn)
+        self._alarm, self._due_s = Alarm(self._turn), inf
 
     @property
     def condition(self) -> str:
@@ -260,7 +263,7 @@ class CanSpokenPipe(CanPipe):
         super().start()
         self._arm()
 
-    def _publish(self, frames: list[CanFrame], stamps_ns: Sequence[int]) -> None:
+    def _publish(self, frames: Sequence[CanFrame], stamps_ns: Sequence[int]) -> None:
         was_free = self._translator.is_free
         super()._publish(frames, stamps_ns)
         self._translator.take_counts()
@@ -268,16 +271,23 @@ class CanSpokenPipe(CanPipe):
             self._outbound.pump()
         self._arm()
 
+    @staticmethod
+    def _batch_of(messages: Sequence[bytes]) -> Batch:
+        return Frames(messages)
+
     def _put(self, batch: Batch) -> None:
         super()._put(batch)
         self._arm()
 
     def _arm(self) -> None:
         """Have the translator called when it wants to be."""
-        if not self._closed:
-            self._alarm.set(self._loop, self._translator.due_s)
+        due_s = self._translator.due_s
+        if due_s != self._due_s and not self._closed:
+            self._due_s = due_s
+            self._alarm.set(self._loop, due_s)
 
     def _turn(self) -> None:
+        self._due_s = inf
         turn = self._translator.advance(self._loop.time())
         if turn.messages:
             self._hub.publish(from_payloads(turn.messages), self)

@@ -15,8 +15,9 @@ from typing import Final
 
 from bridges.items import ERROR, EXTENDED, REMOTE, CanFrame
 from bridges.media.can.codec import RESERVED, SERVICE, subject_mask
-from bridges.media.can.socketcan import FD_BYTES, unpack_frame
+from bridges.media.can.socketcan import unpack_frame
 from bridges.media.subject import SUBJECT_MAX
+from bridges.packed import FD_BYTES
 from bus.input import InputWatch
 from bus.noise import Ear
 from bus.wire.identifier import identifier_word

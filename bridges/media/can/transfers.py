@@ -38,6 +38,7 @@ from bridges.media.can.voice import Inbound, OnFrame, OnFrames, Voice
 from bridges.media.medium import SEAL_BYTES
 from bridges.media.seals import Seals
 from bridges.media.subject import SUBJECT_MAX
+from bridges.packed import Packed
 from bridges.protocols.translator import Sent
 from bus.wire.envelope import ENVELOPE_BYTES, message_bytes
 
@@ -190,11 +191,13 @@ class TransferInbound(Inbound):
     def _size(self, payload: Payload) -> int:
         return compact_bytes(payload, self._more_bytes) or message_bytes(payload)
 
-    def _messages(self, now: float, frames: list[CanFrame], stamps_ns: Sequence[int]) -> list[bytes]:
+    def _messages(self, now: float, frames: Sequence[CanFrame], stamps_ns: Sequence[int]) -> list[bytes]:
         ours, fd, feed = self._node_id, self._fd, self._reassembler.feed
         found, came_ns, subjects = list[bytes](), list[int](), self._reassembler.subjects
-        confirmed = self._confirm(frames)
-        if confirmed == len(frames):
+        confirmed = 0
+        if isinstance(frames, Packed) and not frames.has_errors:
+            frames, stamps_ns = self._without_own(frames, stamps_ns)
+        elif (confirmed := self._confirm(frames)) == len(frames):
             frames = []
         for frame, stamp_ns in zip(frames, stamps_ns or repeat(0), strict=False):
             identifier, data, marks = frame

@@ -6,11 +6,13 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import compress
+from operator import not_
 
 from bridges.items import ERROR, OWN, CanFrame
 from bridges.media.can.echo import take_echo
 from bridges.media.can.shared import Shared
 from bridges.media.can.socketcan import pack_frame
+from bridges.packed import Packed
 from bridges.protocols.translator import Sent
 
 FAULTS_MAX = 1000
@@ -41,14 +43,23 @@ class Inbound:
         self.unreadable += 1
         return self._faults > FAULTS_MAX
 
-    def messages(self, now: float, frames: list[CanFrame], stamps_ns: Sequence[int]) -> list[bytes]:
+    def confirms(self, frames: Sequence[CanFrame]) -> bool:
+        """Confirm frames that are all our own, which nobody else is to see. Return whether they were."""
+        if not isinstance(frames, Packed) or self._wire.hears or frames.own < len(frames) or not frames.owns:
+            return False
+        self._faults = 0
+        self._on_confirmed(frames)
+        return True
+
+    def messages(self, now: float, frames: Sequence[CanFrame], stamps_ns: Sequence[int]) -> list[bytes]:
         """Return the messages that `frames` complete, in order. `stamps_ns` tell when each frame came."""
-        self._faults = 0 if frames else self._faults
-        if frames and self._wire.hears:
-            self._show(frames, stamps_ns)
+        if frames:
+            self._faults = 0
+            if self._wire.hears:
+                self._show(frames, stamps_ns)
         return self._messages(now, frames, stamps_ns)
 
-    def _confirm(self, frames: list[CanFrame]) -> int:
+    def _confirm(self, frames: Sequence[CanFrame]) -> int:
         """Confirm our own frames, all at once, and return their number; 0 among error frames, which may end
         what was sent before: then they are to be confirmed in their order.
         """
@@ -58,7 +69,15 @@ class Inbound:
         self._on_confirmed(own)
         return len(own)
 
-    def _show(self, frames: list[CanFrame], stamps_ns: Sequence[int]) -> None:
+    def _without_own(self, frames: Packed, stamps_ns: Sequence[int]) -> tuple[Packed, Sequence[int]]:
+        """Confirm our own frames, all at once. Return those of others, and their times."""
+        if not frames.owns:
+            return frames, stamps_ns
+        own, others = frames.split()
+        self._on_confirmed(own)
+        return others, list(compress(stamps_ns, map(not_, frames.owns))) if others and stamps_ns else ()
+
+    def _show(self, frames: Sequence[CanFrame], stamps_ns: Sequence[int]) -> None:
         """Show a tap what others sent, and what the driver confirms as ours."""
         echoes = deque(self._own)  # of frames that were shown when the driver took them
         shown = [self._is_shown(frame) for frame in frames]
@@ -76,7 +95,7 @@ class Inbound:
         """Return whether a tap of the wire records a frame."""
         return not frame[0] & ERROR
 
-    def _messages(self, now: float, frames: list[CanFrame], stamps_ns: Sequence[int]) -> list[bytes]:
+    def _messages(self, now: float, frames: Sequence[CanFrame], stamps_ns: Sequence[int]) -> list[bytes]:
         raise NotImplementedError
 
 

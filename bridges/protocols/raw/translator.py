@@ -16,6 +16,7 @@ from bridges.items import (
     SWITCH,
     CanFrame,
 )
+from bridges.packed import Packed, joined, part_of
 from bridges.protocols.protocol import tokens_of
 from bridges.protocols.raw.protocol import Raw
 from bridges.protocols.translator import Sent, Translator, Wire
@@ -48,6 +49,8 @@ class RawTranslator(Translator[CanFrame]):
         self._sends, self._spares = bool(record.send), record.spares_sent
         self._tokens = {one: tokens_of(names) for one, names in record.named_ids.items()}
         self._heads: dict[tuple[int, int, int], bytes] = {}
+        self._starts: dict[bytes, bytes] = {}
+        self._ends: dict[bytes, tuple[bytes, bytes]] = {}
         self._leaving: dict[bytes, tuple[int, int] | str] = {}
 
     def receive(self, items: Sequence[CanFrame], now_s: float) -> list[bytes]:
@@ -63,6 +66,27 @@ class RawTranslator(Translator[CanFrame]):
 
     def _read(self, items: Sequence[CanFrame], now_s: float) -> list[bytes]:
         """Return the message of each frame, b"" for those that do not come in."""
+        if not isinstance(items, Packed):
+            return self._read_each(items, now_s)
+        starts = self._starts
+        try:
+            read = [starts[start] + data[: start[4]] for start, data in items.parts]
+        except KeyError:
+            read = self._read_each(items, now_s)
+            self._note_starts(items)
+        else:
+            self.found += len(read)
+        return read
+
+    def _note_starts(self, items: Packed) -> None:
+        """Remember what the messages of frames that simply come in begin with, by how the frames begin."""
+        if len(self._starts) >= _HEADS:
+            self._starts.clear()
+        for (start, _), (identifier, data, marks) in zip(items.parts, items, strict=True):
+            if head := self._heads.get((identifier, marks & _MARKS, len(data))):
+                self._starts[start] = head
+
+    def _read_each(self, items: Sequence[CanFrame], now_s: float) -> list[bytes]:
         heads, read = self._heads, list[bytes]()
         for identifier, data, marks in items:
             key = identifier, marks & _MARKS, len(data)
@@ -123,14 +147,26 @@ class RawTranslator(Translator[CanFrame]):
         return Sent(((form[0], message[len(head) :], form[1]),))
 
     def each(self, messages: Sequence[bytes], now_s: float) -> Sequence[CanFrame] | None:
-        leaving, items = self._leaving, list[CanFrame]()
+        ends, items = self._ends, list[bytes]()
         for message in messages:
             head = message[: FRAME_BYTES_MIN + 4 * message[1]]
-            form = leaving.get(head)
-            if form is None or isinstance(form, str):
+            end = ends.get(head) or self._note_ends(head)
+            if end is None:
                 return None
-            items.append((form[0], message[len(head) :], form[1]))
-        return items
+            items.append(end[0] + message[len(head) :] + end[1])
+        return joined(items)
+
+    def _note_ends(self, head: bytes) -> tuple[bytes, bytes] | None:
+        """Remember what stands before and behind the data of a frame; None if it is not known to leave."""
+        form = self._leaving.get(head)
+        if form is None or isinstance(form, str):
+            return None
+        if len(self._ends) >= _HEADS:
+            self._ends.clear()
+        size = int.from_bytes(head[2:FRAME_BYTES_MIN], "big")
+        start, zeros = part_of((form[0], bytes(size), form[1]))
+        made = self._ends[head] = start, zeros[size:]
+        return made
 
     def _learn_leaving(self, head: bytes, message: bytes) -> tuple[int, int] | str:
         """Remember the identifier and marks of frames whose messages begin so; or why they do not leave."""

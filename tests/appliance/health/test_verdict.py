@@ -8,6 +8,7 @@ from bus.hub import Hub, State
 from tests.appliance.health.fakes import FakeLink
 
 DOWN = Concern("trouble", "bus plant/dial", "Connection refused")
+WIRE = "look at cable, termination and bit rate"
 DROPS = Concern("degraded", "bus plant/ear", "messages were dropped: queue full 3")
 
 
@@ -43,8 +44,8 @@ def test_links_that_are_down_or_hear_noise_or_have_a_controller_in_need() -> Non
         Concern("trouble", "m/refused", "Connection refused"),
         Concern("trouble", "m/silent", "nothing answers"),
         Concern("trouble", "m/noise", "noise: another baud rate?"),
-        Concern("trouble", "m/off", "bus-off"),
-        Concern("degraded", "m/passive", "error-passive"),
+        Concern("trouble", "m/off", f"bus-off: after too many errors nothing goes in or out: {WIRE}"),
+        Concern("degraded", "m/passive", f"error-passive: frames fail on the wire: {WIRE}"),
     ]
 
 
@@ -52,7 +53,7 @@ def test_drops_count_for_a_minute_and_claims_once_they_are_old() -> None:
     drops = {"plant/ear": (100.0, {"queue full": 2, "hops": 1})}
     assert list(of_drops(drops, 100.0 + RECENT_S)) == []
     (one,) = of_drops(drops, 99.9 + RECENT_S)
-    assert one.text == "messages were dropped: queue full 2, hops 1"
+    assert one.text == "messages were dropped: queue full 2, hops 1: who is there takes less than is sent"
     assert [str(one) for one in of_claims({"a": 60_000, "b": 20_000, "c": 900}, gateway="a")] == [
         "gateway b: silent: it could not take over"
     ]

@@ -31,6 +31,14 @@ def test_the_newest_announcement_of_a_gateway_is_kept_with_its_clock() -> None:
     assert here.said["gw-b"].ahead_ms == 3000
 
 
+def test_a_clock_is_judged_by_the_announcement_that_waited_least_and_one_that_went_back_in_the_end() -> None:
+    here, found = hearing(), list[int]()
+    for waited_ms in (100, 4000, 3500, 4000, 4000):
+        here.hear(frame(time_ns=10**18 + len(found)), 0.0, 10**18 + waited_ms * 1_000_000)
+        found.append(here.said["gw-b"].ahead_ms)
+    assert [round(one, -2) for one in found] == [-100, -100, -100, -3500, -3500]
+
+
 def test_our_own_and_those_of_other_systems_are_nobodys_fault_and_unknown_gateways_are_passed_on() -> None:
     here = hearing()
     assert here.hear(frame("gw-a"), 0.0, 0) == here.hear(frame(topology="yard"), 0.0, 0) == ""

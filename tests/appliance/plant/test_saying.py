@@ -9,6 +9,7 @@ import pytest
 from appliance.simulated.plant import SimulatedPlant
 from appliance.status.overlay import own_marks, shown_marks
 from appliance.status.snapshot import snapshot
+from appliance.web.metrics import render
 from bus.keys import new_key
 from tests.helpers.ports import free_port
 from topologies.loading.loader import loads
@@ -99,6 +100,14 @@ def test_what_is_announced_of_things_is_what_a_page_is_told_that_asks(text: str)
                 assert {key: heard[thing][key] for key in ("state", "text", "ways")} == {
                     key: mark[key] for key in ("state", "text", "ways")
                 }
+
+
+def test_a_metric_counts_gateways_with_another_file() -> None:
+    with running(CHAIN) as plant:
+        status = snapshot(plant.gateways["a"].view())
+        assert b"buscoupler_other_files 0.0" in render(status, "")[0]
+        status["plant"]["gateways"][1]["other_file"] = True
+        assert b"buscoupler_other_files 1.0" in render(status, "")[0]
 
 
 def test_gateways_that_share_a_broker_alone_hear_each_other_and_who_runs_it_hears_them() -> None:

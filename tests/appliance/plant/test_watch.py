@@ -182,6 +182,17 @@ def test_a_large_plant_that_starts_at_once_announces_itself_twice_and_one_that_g
     assert sum(spoke.values()) < 60 * 4
 
 
+def test_a_gateway_that_runs_another_file_for_long_is_not_well_itself() -> None:
+    watch, clock = announcing(Told())
+    told = list[str]()
+    for number in range(130):
+        clock.now_s = 5.0 * number
+        watch.hear(said("gw-b", 10**18 + number, file="cd" * 32))
+        told += [str(one) for one in watch.concerns("ab" * 32)]
+    assert told == ["file: another one of the topology than on gw-b: abababab here, cdcdcdcd there"] * 10
+    assert list(watch.concerns("cd" * 32)) == []
+
+
 def test_a_gateway_announces_itself_every_few_seconds_and_soon_after_a_change() -> None:
     watch, clock = announcing(Told())
     times, word = list[float](), "ok"

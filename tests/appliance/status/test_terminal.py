@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from appliance.status.terminal import fold, key_of, page, pages, shorten
+from appliance.status.terminal import fold, key_of, page, pages, plant, shorten
 from bus.wire.frame import pack
 from tests.appliance.status.status_support import appliance, broker, lease, status_of
 from tests.helpers.peers import Ear
@@ -176,3 +176,18 @@ def test_the_heading_says_for_how_long_a_process_has_been_up() -> None:
     text = page(status | {"started_ns": 0, "time_ns": up_ns}, None, None)
     assert text.splitlines()[0] == "● ok"
     assert text.splitlines()[1].endswith("up 27:04:09")
+
+
+@pytest.mark.parametrize("count", [3, 24, 100])
+def test_of_many_gateways_those_that_are_not_well_have_a_line_with_its_cause(count: int) -> None:
+    well = {"address": "h", "state": "answers", "word": "ok", "line": "ok", "other_file": False}
+    rows = [{**well, "name": f"g{number}"} for number in range(count)]
+    rows[1] |= {"word": "trouble", "line": "trouble: m: gone"}
+    rows[2] |= {"state": "silent", "word": "", "line": "not heard"}
+    found = {"word": "trouble", "line": "trouble: g1: m: gone", "gateways": rows, "more_gateways": 0}
+    head, *lines = plant({"topology": "t", "plant": found})
+    assert head == "▲ plant t: trouble: g1: m: gone"
+    assert "  g1 (h): trouble: m: gone, version , file -" in lines
+    assert "  g2 (h): silent: not heard" in lines
+    assert len(lines) == (3 if count == 100 else count)
+    assert (lines[-1] == "  and 98 gateways that are well") == (count == 100)

@@ -74,6 +74,28 @@ def opened(page: Page, url: str) -> None:
     page.until("document.querySelector('#picture svg') !== null")
 
 
+MANY = """(() => {
+  const row = (n) => ({ name: `gw-${n}`, address: "", here: n === 0, state: "answers", ahead_ms: 0,
+    word: n === 70 ? "trouble" : "ok", line: n === 70 ? "trouble: a: b" : "ok", product: "1", file: "ab",
+    other_file: n === 30, started_ns: 0, time_ns: 9e9, page: n === 5 ? "http://h:1" : "", roles: [] });
+  take({ zone_s: 0, topology: "t", gateway: "gw-0", product: "1", word: "trouble", reasons: [], more: 0,
+    more_gateways: 0, marks: {}, gateways: [...Array(100).keys()].map(row) });
+  const cards = [...document.querySelectorAll("#gateways li")];
+  return [cards.filter((card) => card.className === "small").length,
+    cards.slice(0, 2).map((card) => card.firstChild.textContent), cards.at(-1).offsetTop,
+    document.querySelectorAll("#gateways a").length, document.documentElement.scrollWidth <= innerWidth];
+})()"""
+
+
+def many_cards(page: Page) -> None:
+    """Show a hundred gateways: those that are not well stand before the others, and all fit a wall."""
+    for width, height in ((1280, 900), (390, 844), (3840, 2160)):
+        page.size(width, height)
+        small, first, bottom, links, fits = page.run(MANY)
+        assert (small, first, links, fits) == (98, ["gw-30", "gw-70"], 1, True)
+    assert bottom < 2160
+
+
 def test_one_page_shows_another_file_a_dead_gateway_and_where_it_forwards(tmp_path: Path) -> None:
     token = tmp_path / "page.token"
     token.write_text(TOKEN)
@@ -99,6 +121,7 @@ def test_one_page_shows_another_file_a_dead_gateway_and_where_it_forwards(tmp_pa
         for width, height in ((1280, 900), (390, 844), (3840, 2160)):
             page.size(width, height)
             assert page.run("document.documentElement.scrollWidth <= innerWidth")
+        many_cards(page)
         assert page.said == []
         found = plant_of(url)
     assert {row["name"]: row["state"] for row in found["gateways"]} == {

@@ -5,9 +5,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bus.wire.batch import LENGTH_BYTES, LENGTH_OFFSETS, WORTH, alike, equal_run, from_payloads, long_run
+from bus.wire.batch import (
+    LENGTH_BYTES,
+    LENGTH_OFFSETS,
+    WORTH,
+    Frames,
+    alike,
+    equal_run,
+    from_payloads,
+    long_run,
+    payloads,
+)
 from bus.wire.envelope import Envelope, layout, wrap
-from bus.wire.frame import pack
+from bus.wire.frame import PUB, pack
 from bus.wire.sp import add_lead
 
 T = TypeVar("T")
@@ -95,3 +105,14 @@ def test_a_long_run_is_found_in_steps_that_grow_with_it() -> None:
             assert long_run(count, most) == (found if found >= WORTH else 0)
             assert len(looked) <= 8
             assert sum(looked) <= 10 * max(found, WORTH)
+
+
+def test_frames_that_lie_apart_are_the_same_batch() -> None:
+    bodies = [pack(PUB, (1, number), bytes(number)) for number in range(20)]
+    apart, one = Frames(bodies), from_payloads(bodies)
+    assert (apart.count, apart.size, one.size) == (20, len(one.data), len(one.data))
+    assert payloads(apart) == payloads(one) == bodies
+    payloads(apart).clear()
+    assert apart.data == one.data == apart.keep()
+    assert apart.keep() is apart.data
+    assert str(apart) == str(one)

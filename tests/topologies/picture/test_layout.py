@@ -63,6 +63,24 @@ def test_a_wide_picture_has_three_columns_and_wires_are_beside_the_middle_of_wha
     }
 
 
+def test_many_gateways_stand_in_banks_as_wide_as_a_screen_and_their_wires_beside_them() -> None:
+    names = [f"g{number}" for number in range(100)]
+    nodes = [
+        node for name in names for node in (Node(f"b{name}", "bus", name, name), Node(f"w{name}", "wire", ""))
+    ]
+    edges = [Edge(f"e{name}", f"b{name}", f"w{name}") for name in names]
+    edges += [Edge(f"t{name}", f"b{name}", "bg0", trunk=True) for name in names[1:]]
+    many = Drawing("t", 0, 0, tuple(Box(name, "") for name in names), tuple(nodes), tuple(edges))
+    made, narrow = placed(many, WIDE), placed(many, NARROW)
+    assert 1.3 < made.width / made.height < 2.3
+    assert made.width % WIDE.width == 0
+    at = {node.id: node for node in made.nodes}
+    assert len({(node.x, node.y) for node in made.nodes}) == 200
+    assert all(0 < at[f"w{name}"].x - at[f"b{name}"].x < WIDE.width for name in names)
+    assert len(made.edges) == 199
+    assert (narrow.width, len({box.x for box in narrow.boxes})) == (NARROW.width, 1)
+
+
 def test_a_narrow_picture_has_wires_below_the_first_gateway_that_joins_them() -> None:
     assert places(NARROW) == {
         "p": (6, 44),

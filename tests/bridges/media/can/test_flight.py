@@ -4,9 +4,11 @@ import random
 
 import pytest
 
-from bridges.items import OWN, CanFrame
+from bridges.items import FD, OWN, CanFrame
 from bridges.media.can.flight import Flight
+from bridges.media.can.socketcan import pack_rows
 from bridges.media.can.window import LEAST, Window
+from bridges.packed import STRIDE, Packed
 
 FRAMES: tuple[CanFrame, ...] = ((1, b"a", 0), (1, b"b", 0), (2, b"a", 0), (1, b"a", 0))
 
@@ -94,3 +96,18 @@ def test_a_bound_that_was_asked_for_stays() -> None:
     assert carried(window, 18_000) == 4
     window.refuse(1)
     assert window.most == 4
+
+
+@pytest.mark.parametrize("fd", [0, FD])
+def test_packed_frames_are_confirmed_whatever_else_lies_in_their_rows(fd: int) -> None:
+    sent = [(number, bytes((number,)), fd) for number in range(8)]
+    rows, sizes = pack_rows(sent)
+    flight, dirty = Flight(), bytearray(rows)
+    dirty[5::STRIDE] = b"\x04" * 8  # flags of CAN FD, of which newer kernels set one
+    if not fd:
+        dirty[16::STRIDE] = b"\xaa" * 8
+    flight.add(Packed(rows, sizes[0]), range(8))
+    assert flight.confirm(Packed(rows, sizes[0], (OWN,) * 8).first(2)) == [1]
+    assert flight.confirm(Packed(bytes(dirty[2 * STRIDE :]), sizes[0]).first(3)) == [2, 3, 4]
+    assert flight.confirm(Packed(bytes(dirty[6 * STRIDE :]), sizes[0])) == [5, 6, 7]  # and one before them
+    assert flight.clear() == ([], [])

@@ -389,7 +389,7 @@ def test_echoes_are_matched_in_order() -> None:
         ({"mixed": "both"}, "fd or classic"),
         ({"age_ms": 0}, "age_ms"),
         ({"in_flight": 0}, "in_flight"),
-        ({"gather_ms": 5}, "without socketcan"),
+        ({"gather_ms": 6}, "without socketcan"),
         ({"options": {"local_loopback": False}}, "local_loopback"),
     ],
 )

@@ -14,7 +14,8 @@ from bridges.media.can import port
 from bridges.media.can.inbox import NOTE_BYTES, SO_RXQ_OVFL, SO_TIMESTAMPNS, OneByOne
 from bridges.media.can.many import SLOTS, Many
 from bridges.media.can.port import SocketPort, inbox_of
-from bridges.media.can.socketcan import CLASSIC_BYTES, FD_BYTES, pack_frame, unpack_frame, unpack_frames
+from bridges.media.can.socketcan import pack_frame, unpack_frame, unpack_frames
+from bridges.packed import CLASSIC_BYTES, FD_BYTES
 
 CHOICE = random.Random(39)
 

@@ -16,7 +16,7 @@ from bridges.media.can.outbox import Outbox
 from bridges.media.can.port import SocketPort, outbox_of
 from bridges.media.can.send import DirectSender
 from bridges.media.can.shared import Shared
-from bridges.media.can.socketcan import FD_BYTES, pack_frame, unpack_frame
+from bridges.media.can.socketcan import pack_frame, unpack_frame
 from bridges.media.can.spoken import TranslatedVoice
 from bridges.media.can.state import BusState
 from bridges.media.can.strangers import Strangers
@@ -25,6 +25,7 @@ from bridges.media.can.transfers import Node, TransferVoice
 from bridges.media.can.voice import Voice
 from bridges.media.shedding import Shed
 from bridges.media.subject import Subject
+from bridges.packed import FD_BYTES
 from bridges.protocols.raw.protocol import Raw
 from bridges.protocols.translator import Translator
 from bus.ledger import Stats
