@@ -88,6 +88,13 @@ class Flow:
         return [self._batches[bisect(starts, number) - 1][0] for number in missing]
 
     @property
+    def rate(self) -> float:
+        """The frames a second that were sent, 0 for less than two moments of sending."""
+        if len(self._batches) < 2:
+            return 0.0
+        return self._batches[-1][1] / (self._batches[-1][0] - self._batches[0][0])
+
+    @property
     def doubled(self) -> int:
         return sum(self.counts.values()) - len(self.counts)
 

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -30,7 +31,9 @@ PEER_S = 10.0
 DRAIN_S = 10.0
 _AT_ONCE = 256
 _AT_ONCE_BYTES = 32 * 1024
-_NEAR_NS = 1_000_000  # messages due within this time go together
+_NEAR_NS = 250_000  # messages due within this time go together
+_MANY, _MANY_NEAR_NS = 8, 1_000_000  # and within this one, if they are many: each look costs some 0.1 ms
+_FINE_S = 0.002  # the loop wakes up to 1 ms late, so the last part of a pause is slept in a thread
 
 
 Timed = Iterator[tuple[int, bytes]]
@@ -47,7 +50,7 @@ def replay(source: Path, word: str, options: argparse.Namespace) -> int:
     if options.loop < 1:
         options.fail("--loop must be at least 1")
     plan = _of_frames if _has_frames_alone(source, word, options) else _of_messages
-    return run_loop(_replay(plan(source, word, options), options))
+    return run_loop(played(plan(source, word, options), options))
 
 
 class Plan(NamedTuple):
@@ -109,7 +112,8 @@ def _check_choice(source: Path, wanted: Callable[[Packet], bool]) -> None:
         raise CaptureError("\n".join([f"{source}: seen at several places; say which:", *lines]))
 
 
-async def _replay(plan: Plan, options: argparse.Namespace) -> int:
+async def played(plan: Plan, options: argparse.Namespace) -> int:
+    """Send what a plan has, each message at its time. Return the exit status, as `replay` does."""
     endpoint, word = plan.endpoint, plan.endpoint.word
     say_confined(endpoint)
     if plan.ids is not None:
@@ -140,11 +144,20 @@ async def _play(station: Station, timed: Timed, speed: float) -> None:
         first_ns = due_ns if first_ns is None else first_ns
         wait_s = began_s + (due_ns - first_ns) / 1e9 / speed - loop.time()
         cost_bytes = sum(len(message) + MESSAGE_COST_BYTES for message in messages)
-        if wait_s > 0:
-            await station.until(lambda: False, wait_s)
+        await _pause(station, wait_s)
         if station.stops or not await station.room(cost_bytes):
             return
         station.say(messages)
+
+
+async def _pause(station: Station, wait_s: float) -> None:
+    """Wait, to about 0.1 ms, unless a signal to stop comes."""
+    loop = asyncio.get_running_loop()
+    end_s = loop.time() + wait_s
+    if wait_s > _FINE_S:
+        await station.until(lambda: False, wait_s - _FINE_S)
+    if not station.stops and (left_s := end_s - loop.time()) > 0:
+        await loop.run_in_executor(None, time.sleep, left_s)
 
 
 def timed(packets: Iterable[Packet], envelopes: bool) -> Timed:
@@ -155,12 +168,12 @@ def timed(packets: Iterable[Packet], envelopes: bool) -> Timed:
 
 def together(timed: Timed, speed: float) -> Iterator[tuple[int, list[bytes]]]:
     """Yield messages that are due at about the same time, with that time in ns of the capture's clock."""
-    near_ns = _NEAR_NS * speed
     held: list[bytes] = []
     held_ns = held_bytes = 0
     for ts_ns, message in timed:
         full = len(held) >= _AT_ONCE or held_bytes + len(message) > _AT_ONCE_BYTES
-        if held and (full or ts_ns - held_ns > near_ns):
+        near_ns = _NEAR_NS if len(held) < _MANY else _MANY_NEAR_NS
+        if held and (full or ts_ns - held_ns > near_ns * speed):
             yield held_ns, held
             held, held_bytes = [], 0
         held_ns = held_ns if held else ts_ns

@@ -5,6 +5,7 @@ import argparse
 import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -17,7 +18,7 @@ from pipeline import reach
 from pipeline.engine import sail, session
 from pipeline.engine.choice import SAIL, Where, decide
 from pipeline.errors import PipelineError
-from pipeline.input import read, since, sound, span, stored
+from pipeline.input import field, read, since, sound, span, stored
 from pipeline.input.names import known
 from pipeline.input.span import Span
 from pipeline.input.stored import STORES, Listing
@@ -66,10 +67,20 @@ class Reading(NamedTuple):
 
 @contextmanager
 def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
-    """Open a session and the capture for the block.
+    """Open a session and the capture, or a file of the field, for the block.
 
     Raises `CaptureError` for a file that cannot be read, or that has rows of another one; or leaves it out.
     """
+    tell, warn = Progress(options.quiet), Progress(quiet=False)
+    with ExitStack() as at_end:
+        where = at_end.enter_context(field.imported(options, job.follows, tell, warn))
+        here = argparse.Namespace(**vars(options) | {"directory": where})
+        capture = at_end.enter_context(_opened(job, here))
+        yield capture if where == options.directory else replace(capture, where=options.directory)
+
+
+@contextmanager
+def _opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
     tell, warn = Progress(options.quiet), Progress(quiet=False)
     asked = ask(job, options)
     place = _place(asked)

@@ -172,7 +172,7 @@ class Job(NamedTuple):
         if self.process is None:
             parser.add_argument(
                 "directory", metavar="DIRECTORY",
-                help="the directory of a recorder; or a remote one, such as s3a:// or hdfs://",
+                help="of a recorder; a file of the field, such as drive.log; or s3a:// or hdfs://",
             )  # fmt: skip
             choice.arguments(parser)
             parser.add_argument("-q", "--quiet", action="store_true", help="no progress on standard error")

@@ -20,7 +20,7 @@ def test_what_was_found_is_told_when_a_trial_breaks_off(
     error: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def trial(medium: str, envelopes: bool, faults: Sequence[str], *rest: object) -> None:
-        outcomes = rest[-1]
+        outcomes = rest[-2]
         assert isinstance(outcomes, list)
         outcomes.append(Outcome(faults[0], sent=7, lost=3, counted={"stale": 2}))
         raise error

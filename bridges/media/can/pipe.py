@@ -75,7 +75,10 @@ class CanPipe(OpenPipe):
         self._note(len(frames), self._inbound.unreadable)
         self._inbound.unreadable = 0
         self._found += len(frames)
-        self._publish(frames, stamps_ns)
+        if not self._port.overruns and self._inbound.confirms(frames):
+            self._outbound.pump()
+        else:
+            self._publish(frames, stamps_ns)
         if fault:
             self._gone(fault)
         elif self._closed:

@@ -234,7 +234,7 @@ class DirectSender(Outbound):
             self._blocked(error, now_s)
 
     def _take_up(self, now_s: float, messages: list[bytes]) -> None:
-        is_clear = not (self._queue or self._pending or self._said or self.held or self._closed)
+        is_clear = not (self._pending or self._said or self.held or self._closed)
         passed = 0
         if is_clear and self._handle is None and self._port.confirms and self._voice.is_free:
             passed = self._pass_by(now_s, messages)

@@ -43,6 +43,14 @@ class Inbound:
         self.unreadable += 1
         return self._faults > FAULTS_MAX
 
+    def confirms(self, frames: Sequence[CanFrame]) -> bool:
+        """Confirm frames that are all our own, which nobody else is to see. Return whether they were."""
+        if not isinstance(frames, Packed) or self._wire.hears or frames.own < len(frames) or not frames.owns:
+            return False
+        self._faults = 0
+        self._on_confirmed(frames)
+        return True
+
     def messages(self, now: float, frames: Sequence[CanFrame], stamps_ns: Sequence[int]) -> list[bytes]:
         """Return the messages that `frames` complete, in order. `stamps_ns` tell when each frame came."""
         if frames:

@@ -11,11 +11,16 @@ def test_envelopes_are_taken_off_unless_they_are_wanted() -> None:
 
 
 def test_the_pauses_are_kept() -> None:
-    rows = [row(n, b"%d" % n, ts_ns=ts) for n, ts in enumerate([0, 900_000, 1_100_000, 50_000_000])]
+    rows = [row(n, b"%d" % n, ts_ns=ts) for n, ts in enumerate([0, 240_000, 260_000, 50_000_000])]
     found = list(together(timed(rows, True), 1.0))
     assert [(ts - 10**18, messages) for ts, messages in found] == [
         (0, [b"0", b"1"]),
-        (1_100_000, [b"2"]),
+        (260_000, [b"2"]),
         (50_000_000, [b"3"]),
     ]
-    assert len(list(together(timed(rows, True), 100.0))) == 1
+    assert len(list(together(timed(rows, True), 1000.0))) == 1
+
+
+def test_where_messages_are_many_more_of_them_go_together() -> None:
+    rows = [row(n, b"%d" % n, ts_ns=n * 20_000) for n in range(200)]
+    assert [len(messages) for _, messages in together(timed(rows, True), 1.0)] == [51, 51, 51, 47]

@@ -267,3 +267,18 @@ def test_the_ledger_balances_over_any_change_of_policy(steps: list[int | Shed | 
         assert stats.queued == len(waiting)
     taken(waiting, len(steps))
     assert stats.queued == stats.queued_bytes == 0
+
+
+def test_messages_pass_by_an_empty_queue_that_would_take_them_and_count_as_taken() -> None:
+    waiting, stats = queue(queue_bytes=4096)
+    assert waiting.lets_by([8, 9])
+    stats.offered += 2
+    waiting.pass_by([8, 9])
+    assert (stats.queued, stats.queued_bytes, stats.balance(), len(waiting)) == (2, 17, 0, 0)
+    waiting.settle_sent([8, 9])
+    assert (stats.sent, stats.sent_bytes, stats.queued, stats.balance()) == (2, 17, 0, 0)
+    assert [waiting.lets_by([size]) for size in (4096, 4097, 0)] == [True, False, False]
+    put(waiting, stats, 0.0, A)
+    assert not waiting.lets_by([8])
+    for other in ({"policy": "conflate"}, {"rate": 10.0}):
+        assert not queue(**other)[0].lets_by([8])

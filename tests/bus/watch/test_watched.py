@@ -11,8 +11,8 @@ from bus.ledger import Stats
 from bus.watch.canaries import NONCE_BYTES, Canaries, crossed, is_canary
 from bus.watch.rings import ECHOES, FRESH_S, HOLD_DOWN_S
 from bus.watch.trials import HELD_BYTES
-from bus.watch.watched import WatchedHub
-from bus.wire.batch import Batch, from_payloads
+from bus.watch.watched import WatchedHub, _copies, _first
+from bus.wire.batch import Batch, Frames, from_payloads
 from bus.wire.envelope import Envelope, wrap
 from devices.raw import RawDevice
 from tests.bus.watch.watched_support import COPIES, X
@@ -333,3 +333,10 @@ def test_messages_of_a_pipe_keep_their_order_while_they_wait() -> None:
     for one in (0, 1):
         heard = [m for m in ears[1 - one].heard if not is_canary(m)]
         assert heard == said[one]
+
+
+@pytest.mark.parametrize("bodies", [[X], [X, X, X], [X, b"\1\0\0\0"]])
+def test_frames_that_lie_apart_are_watched_as_those_in_one_buffer(bodies: list[bytes]) -> None:
+    apart, one = Frames(bodies), from_payloads(bodies)
+    assert bytes(_first(apart)) == bytes(_first(one))
+    assert _copies(apart, _first(apart)) == _copies(one, _first(one))

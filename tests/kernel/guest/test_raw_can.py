@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from argparse import Namespace
 from asyncio import StreamReader, get_running_loop
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Iterator
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from appliance.probe.replay import played
 from bridges.media.can.listening import trouble
 from bridges.media.can.medium import Can
 from bridges.media.wire import wire_of
@@ -22,6 +24,7 @@ from tests.bridges.protocols.spoken_support import message, told
 from tests.bridges.support import recorder, say
 from tests.helpers.peers import until
 from tests.helpers.wires import Heard
+from tests.kernel.guest.logs import plan_of
 from tests.kernel.guest.support import (
     PATIENCE_S,
     attach_pair,
@@ -130,13 +133,17 @@ def with_mark(frame: str) -> str:
     return f"{identifier}##{int(rest[0], 16) | 4:X}{rest[1:]}" if fd else frame
 
 
-async def test_canplayer_plays_what_a_tap_of_the_wire_recorded() -> None:
+async def test_canplayer_and_a_replay_play_what_a_tap_of_the_wire_recorded() -> None:
+    options = Namespace(keys=None, loop=1, fast=True, speed=1.0)
     recorded = [line.split() for line in Path(os.environ[WIRE_LOG]).read_text().splitlines()]
     async with tunnel() as (a, b), candump("vcan0") as here, candump("vcan1") as there:
         words = ("canplayer", "-t", "-I", os.environ[WIRE_LOG], f"vcan0={recorded[0][1]}")
         async with program(*words) as player:
             assert await asyncio.wait_for(player.wait(), PATIENCE_S) == 0
         frames = [with_mark(frame) for _, _, frame in recorded]
+        assert await lines(here, len(frames)) == frames
+        assert await lines(there, len(frames)) == frames
+        assert await played(plan_of(os.environ[WIRE_LOG], "can:vcan0?protocol=raw&fd=true"), options) == 0
         assert await lines(here, len(frames)) == frames
         assert await lines(there, len(frames)) == frames
         assert a.stats.rejected == b.stats.rejected == b.stats.dropped == {}
