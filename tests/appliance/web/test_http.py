@@ -208,7 +208,11 @@ async def test_events_go_on_and_a_page_that_reads_nothing_is_closed_and_counted(
     async with gateway() as running:
         host, port = running.page.url.rpartition("/")[2].split(":")
         reader, good = await asyncio.open_connection(host, int(port))
-        _, slow = await asyncio.open_connection(host, int(port), limit=1)
+        small = socket.socket()
+        small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        small.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)  # some kB wait, not megabytes
+        small.connect((host, int(port)))
+        _, slow = await asyncio.open_connection(sock=small, limit=1)
         for writer in (good, slow):
             writer.write(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
 

@@ -147,8 +147,8 @@ async def test_nothing_bursts_out_after_a_bus_off(kernel: Kernel, caplog: pytest
         say(hub, None, *old)
         kernel.bus_off()
         await until(lambda: link.condition == "bus-off")
-        assert link.stats.dropped == {"bus off": 1}, "the one that the driver had begun with"
-        assert link.stats.queued == 19
+        assert link.stats.dropped["bus off"] == 1, "the one that the driver had begun with"
+        assert link.stats.queued + link.stats.dropped.get("stale", 0) == 19
         assert link.stats.balance() == 0
         await until(lambda: link.stats.dropped.get("stale") == 19)
         assert link.stats.queued_bytes == 0
@@ -336,8 +336,9 @@ async def test_whatever_happens_the_ledger_balances(kernel: Kernel, seed: int) -
         await until(recovered)
         kernel.transmit()
         await until(lambda: link.stats.queued == 0)
-        say(hub, None, MESSAGE)
-        await until(lambda: link.stats.queued == 0)
+        while MESSAGE not in kernel.messages:  # it is stale where this process stands still for 5 ms
+            say(hub, None, MESSAGE)
+            await until(lambda: link.stats.queued == 0)
         order = [message for message in offered if message in kernel.messages]
         assert kernel.messages == [*order, MESSAGE]
         assert link.stats.sent <= len(kernel.messages)
