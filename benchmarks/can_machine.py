@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -37,7 +37,7 @@ _FRAMES = 20_000
 _RUNG_S = 6.0
 _REACHED = 0.9
 _FIRST = 50.0
-_BOOT_S = 600.0
+BOOT_S = 600.0
 _LADDER_S = 2400.0
 _BACK_MS = 50
 _QUIET_S = 3.0
@@ -134,7 +134,7 @@ async def kept(place: Path) -> float:
     async with dumped(place, "vcan0") as log:
         began_s = time.monotonic()
         await done("cangen", "vcan0", "-g", "0", "-I", "123", "-L", "8", "-D", "i", "-n", str(_FRAMES))
-        while log.read_bytes().count(b"\n") < _FRAMES and time.monotonic() - began_s < _BOOT_S:
+        while log.read_bytes().count(b"\n") < _FRAMES and time.monotonic() - began_s < BOOT_S:
             await asyncio.sleep(0.05)
         return _FRAMES / (time.monotonic() - began_s)
 
@@ -182,7 +182,7 @@ class Machine(Gateways):
 
     async def ready(self) -> None:
         """Wait until one gateway forwards, the other one could, and a frame has crossed."""
-        async with asyncio.timeout(_BOOT_S):
+        async with asyncio.timeout(BOOT_S):
             while len(self.set_up) < 2:
                 if ended := [name for name, one in self.processes.items() if one.returncode is not None]:
                     raise OSError(f"ended at once: {', '.join(ended)}")
@@ -251,10 +251,17 @@ async def inside(rate: float, seconds: float, every_s: float) -> int:
             print(f"{gateways.takeovers} takeovers; {share:.0%} of what cangen to candump keeps")
             return 0 if said(*flows, gateways) else 1
         except TimeoutError:
-            print(f"not ready in {_BOOT_S:.0f} s:\n{gateways.logs()}")
+            print(f"not ready in {BOOT_S:.0f} s:\n{gateways.logs()}")
             return 1
         finally:
             gateways.close()
+
+
+def in_machine(command: Sequence[str], share: Path, most_s: float) -> int:
+    """Run a command in the machine, whose clock counts instructions. Print its output, return its status."""
+    result = machine.run(command, share, most_s, _STEADY)
+    print(result.output or result.console)
+    return 1 if result.status is None else result.status
 
 
 def main() -> int:
@@ -276,10 +283,8 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as place:
             modules.write_text("\n".join(imported(Path(place))))
         command = ["env", f"{_MODULES}={modules}", sys.executable, "-m", "benchmarks.can_machine", *words]
-        most_s = 20 * options.seconds + 2 * _BOOT_S + (0.0 if options.rate else _LADDER_S)
-        result = machine.run(command, Path(share), most_s, _STEADY)
-    print(result.output or result.console)
-    return 1 if result.status is None else result.status
+        most_s = 20 * options.seconds + 2 * BOOT_S + (0.0 if options.rate else _LADDER_S)
+        return in_machine(command, Path(share), most_s)
 
 
 if __name__ == "__main__":

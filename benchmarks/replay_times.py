@@ -15,13 +15,11 @@ from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from benchmarks.can_machine import done, dumped, still
+from benchmarks.can_machine import BOOT_S, done, dumped, in_machine, still
 from benchmarks.command import Command, run_as_command
 from tests.kernel import machine
 from tests.kernel.guest.logs import plan_of
 
-_STEADY = "-icount shift=0,sleep=off"
-_BOOT_S = 600.0
 _BEGAN_US = 1_700_000_000 * 10**6
 Line = tuple[int, str]
 
@@ -101,10 +99,8 @@ def main() -> int:
     words = "--seconds", str(options.seconds), "--rate", str(options.rate), "--repeat", str(options.repeat)
     with tempfile.TemporaryDirectory(prefix="machine-") as share:
         command = [sys.executable, "-m", "benchmarks.replay_times", *words]
-        limit_s = 40 * options.repeat * options.seconds + _BOOT_S
-        result = machine.run(command, Path(share), limit_s, _STEADY)
-    print(result.output or result.console)
-    return 1 if result.status is None else result.status
+        limit_s = 40 * options.repeat * options.seconds + BOOT_S
+        return in_machine(command, Path(share), limit_s)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import compress
 from struct import Struct
-from typing import overload
+from typing import TypeVar, overload
 
 from bridges.items import ERROR, FD, OWN, STATE, SWITCH, CanFrame
 
@@ -25,7 +25,7 @@ FLAGS = tuple((BRS if marks & SWITCH else 0) | (ESI if marks & STATE else 0) for
 _START, _FD_START = Struct("=IB2xB"), Struct("=IBB2x")
 _ROW = Struct(f"={STRIDE}s")
 _ANY = Struct("=IB3x64s")
-_FRAME = {CLASSIC_BYTES: Struct("=IB2xB8s56x"), FD_BYTES: Struct("=IBB2x64s")}
+ROWS = {CLASSIC_BYTES: Struct("=IB2xB8s56x"), FD_BYTES: Struct("=IBB2x64s")}
 _PART = {CLASSIC_BYTES: Struct("=8s8s56x"), FD_BYTES: Struct("=8s64s")}
 _KEY = {CLASSIC_BYTES: Struct("=5s3x8s56x"), FD_BYTES: Struct("=5s3x64s")}
 _TOP = 3 if sys.byteorder == "little" else 0  # the byte of an identifier with its top bits
@@ -35,51 +35,68 @@ Part = tuple[bytes, bytes]
 """The first 8 bytes of a frame, and its data with zeros behind them."""
 
 
-class Packed(Sequence[CanFrame]):
+T = TypeVar("T")
+
+
+class Lazy(Sequence[T]):
+    """Items that a subclass makes, all at once, where somebody looks at one."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self) -> None:
+        self._items: list[T] | None = None
+
+    @overload
+    def __getitem__(self, place: int) -> T: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[T]: ...
+    def __getitem__(self, place: int | slice) -> T | list[T]:
+        return self._made()[place]
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._made())
+
+    def _made(self) -> list[T]:
+        if self._items is None:
+            self._items = self._make()
+        return self._items
+
+    def _make(self) -> list[T]:
+        raise NotImplementedError
+
+
+class Packed(Lazy[CanFrame]):
     """Frames of one kind, `STRIDE` bytes apart in `data`, each `size` bytes long: 16, or 72 of CAN FD.
 
     `owns` has a mark for each: `OWN` or 0. It is empty if none is our own.
     """
 
-    __slots__ = ("_count", "_frames", "data", "owns", "size")
+    __slots__ = ("_count", "data", "owns", "size")
 
     def __init__(self, data: bytes, size: int, owns: Sequence[int] = ()) -> None:
+        super().__init__()
         self.data, self.size, self.owns = data, size, owns
         self._count = len(data) // STRIDE
-        self._frames: list[CanFrame] | None = None
 
     def __len__(self) -> int:
         return self._count
-
-    @overload
-    def __getitem__(self, place: int) -> CanFrame: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[CanFrame]: ...
-    def __getitem__(self, place: int | slice) -> CanFrame | list[CanFrame]:
-        return self._made()[place]
-
-    def __iter__(self) -> Iterator[CanFrame]:
-        return iter(self._made())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and self._made() == list(other)
 
     __hash__ = None  # type: ignore[assignment]  # as that of a list
 
-    def _made(self) -> list[CanFrame]:
-        if self._frames is None:
-            found, owns = _FRAME[self.size].iter_unpack(self.data), self.owns or (0,) * len(self)
-            if self.size == FD_BYTES:
-                self._frames = [
-                    (number, data[:size], own | MARKS[flags])
-                    for (number, size, flags, data), own in zip(found, owns, strict=True)
-                ]
-            else:
-                self._frames = [
-                    (number, data[:size], own | code << 4 if code and size == 8 < code < 16 else own)
-                    for (number, size, code, data), own in zip(found, owns, strict=True)
-                ]
-        return self._frames
+    def _make(self) -> list[CanFrame]:
+        found, owns = ROWS[self.size].iter_unpack(self.data), self.owns or (0,) * len(self)
+        if self.size == FD_BYTES:
+            return [
+                (number, data[:size], own | MARKS[flags])
+                for (number, size, flags, data), own in zip(found, owns, strict=True)
+            ]
+        return [
+            (number, data[:size], own | code << 4 if code and size == 8 < code < 16 else own)
+            for (number, size, code, data), own in zip(found, owns, strict=True)
+        ]
 
     @property
     def parts(self) -> list[Part]:

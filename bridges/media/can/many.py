@@ -7,15 +7,15 @@ import ctypes
 import os
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from ctypes import c_int, c_size_t, c_uint, c_void_p
 from struct import Struct
-from typing import Any, ClassVar, Literal, NamedTuple, overload
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from bridges.items import OWN
 from bridges.media.can.inbox import CONFIRM, DONTWAIT, NOTE_BYTES, SO_RXQ_OVFL, SO_TIMESTAMPNS, Arrived
 from bridges.media.can.socketcan import unpack_frames
-from bridges.packed import CLASSIC_BYTES, FD_BYTES, STRIDE, Packed
+from bridges.packed import CLASSIC_BYTES, FD_BYTES, STRIDE, Lazy, Packed
 
 SLOTS = 128
 _NOTE = Struct("@NiiI")  # struct cmsghdr, and the count of SO_RXQ_OVFL
@@ -52,7 +52,7 @@ class Header(ctypes.Structure):
 
 _HEADER_BYTES = ctypes.sizeof(Header)
 _TOLD = slice(Header.note_bytes.offset, _HEADER_BYTES)
-"""What a call tells of a frame: the size of its notes, its flags and its size."""
+"""The part of a header that a call fills in: the size of the notes, the flags and the size of a frame."""
 _ALIKE_MOST = 16
 
 
@@ -62,33 +62,21 @@ def _column(headers: bytearray, field: Any, form: Literal["I", "N"]) -> memoryvi
     return numbers[field.offset // numbers.itemsize :: _HEADER_BYTES // numbers.itemsize]
 
 
-class Stamps(Sequence[int]):
+class NotedTimes(Lazy[int]):
     """Times of frames in ns since 1970, which are read out of their notes where somebody looks at them."""
 
-    __slots__ = ("_found", "_notes")
+    __slots__ = ("_notes",)
 
     def __init__(self, notes: bytes) -> None:
+        super().__init__()
         self._notes = notes
-        self._found: list[int] | None = None
 
     def __len__(self) -> int:
         return len(self._notes) // NOTE_BYTES
 
-    @overload
-    def __getitem__(self, place: int) -> int: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[int]: ...
-    def __getitem__(self, place: int | slice) -> int | list[int]:
-        return self._read()[place]
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._read())
-
-    def _read(self) -> list[int]:
-        if self._found is None:
-            rows = _STAMP_ROW.iter_unpack(self._notes)
-            self._found = [seconds * _SECOND_NS + rest_ns for seconds, rest_ns in rows]
-        return self._found
+    def _make(self) -> list[int]:
+        rows = _STAMP_ROW.iter_unpack(self._notes)
+        return [seconds * _SECOND_NS + rest_ns for seconds, rest_ns in rows]
 
 
 class _Alike(NamedTuple):
@@ -180,7 +168,7 @@ class Many:
         """
         if least < _STAMP.size or self._notes[_KIND] != _STAMPED_RAW:
             return ()
-        return Stamps(bytes(self._all_notes[: count * NOTE_BYTES]))
+        return NotedTimes(bytes(self._all_notes[: count * NOTE_BYTES]))
 
     def _dropped(self, slot: int) -> int | None:
         """Return the count in the notes of a slot: the kernel tells it behind the time, if at all."""

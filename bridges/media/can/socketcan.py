@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from struct import Struct
 
 from bridges.items import FD, CanFrame
-from bridges.packed import CLASSIC_BYTES, FD_BYTES, FLAGS, MARKS, STRIDE, Packed
+from bridges.packed import CLASSIC_BYTES, FD_BYTES, FLAGS, MARKS, ROWS, STRIDE, Packed
 
 _CLASSIC, _FD = Struct("=IB2xB8s"), Struct("=IBB2x64s")
-_CLASSIC_ROW, _FD_ROW = Struct("=IB2xB8s56x"), Struct("=IBB2x64s")  # in places of 72 bytes
+_CLASSIC_ROW, _FD_ROW = ROWS[CLASSIC_BYTES], ROWS[FD_BYTES]
 _pack_classic, _pack_fd = _CLASSIC.pack, _FD.pack
 _unpack_classic, _unpack_fd = _CLASSIC.unpack, _FD.unpack
 
