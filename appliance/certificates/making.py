@@ -38,7 +38,7 @@ class Made(NamedTuple):
 def authority(name: str, now: datetime, days: int) -> Made:
     """Make an authority that signs its own certificate and those of gateways, with a new key on P-256."""
     key = ec.generate_private_key(ec.SECP256R1())
-    builder = _begun(_named(name), key.public_key(), now, days)
+    builder = _begun(_named(name), key.public_key(), now, now + timedelta(days=days))
     usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
     builder = builder.add_extension(x509.BasicConstraints(True, 0), True).add_extension(usage, True)
     return Made(builder.issuer_name(_named(name)).sign(key, hashes.SHA256()), key)
@@ -47,13 +47,13 @@ def authority(name: str, now: datetime, days: int) -> Made:
 def gateway(name: str, hosts: Sequence[str], by: Made, now: datetime, days: int) -> Made:
     """Make a certificate for both ends of a connection. Peers look for the address they dial in `hosts`."""
     key = ec.generate_private_key(ec.SECP256R1())
-    builder = _begun(_named(name), key.public_key(), now, days)
+    builder = _begun(_named(name), key.public_key(), now, _end(by, now, days))
     usage = x509.KeyUsage(True, False, False, False, False, False, False, False, False)
     both = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
     found = x509.SubjectAlternativeName(_general(hosts))
     builder = builder.add_extension(x509.BasicConstraints(False, None), True).add_extension(usage, True)
     builder = builder.add_extension(both, False).add_extension(found, False)
-    return Made(_signed(builder, by, now, days), key)
+    return Made(_signed(builder, by), key)
 
 
 def renewed(old: Made, by: Made, now: datetime, days: int) -> Made:
@@ -66,29 +66,39 @@ def renewed(old: Made, by: Made, now: datetime, days: int) -> Made:
         was.verify_directly_issued_by(by.certificate)
     except Exception as error:
         raise BusError(f"another authority signed it: {was.issuer.rfc4514_string()}") from error
-    builder = _begun(was.subject, was.public_key(), now, days)
+    itself = was.subject == was.issuer
+    end = now + timedelta(days=days) if itself else _end(by, now, days)
+    builder = _begun(was.subject, was.public_key(), now, end)
     made_anew = (x509.SubjectKeyIdentifier, x509.AuthorityKeyIdentifier)
     for one in was.extensions:
         if not isinstance(one.value, made_anew):
             builder = builder.add_extension(one.value, one.critical)
-    itself = was.subject == was.issuer
     if itself:
         return Made(builder.issuer_name(was.subject).sign(old.key, hashes.SHA256()), old.key)
-    return Made(_signed(builder, by, now, days), old.key)
+    return Made(_signed(builder, by), old.key)
 
 
-def _begun(subject: x509.Name, key: object, now: datetime, days: int) -> x509.CertificateBuilder:
+def _begun(subject: x509.Name, key: object, now: datetime, end: datetime) -> x509.CertificateBuilder:
     builder = x509.CertificateBuilder().subject_name(subject).public_key(key)  # type: ignore[arg-type]
     builder = builder.serial_number(x509.random_serial_number())
-    builder = builder.not_valid_before(now - _EARLIER).not_valid_after(now + timedelta(days=days))
+    builder = builder.not_valid_before(now - _EARLIER).not_valid_after(end)
     return builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key), False)  # type: ignore[arg-type]
 
 
-def _signed(builder: x509.CertificateBuilder, by: Made, now: datetime, days: int) -> x509.Certificate:
-    """Sign by an authority. Raises `BusError` if it is none, or ends before the certificate would."""
-    if now + timedelta(days=days) > by.certificate.not_valid_after_utc:
-        text = f"the authority ends on {by.certificate.not_valid_after_utc:%Y-%m-%d}, before that"
+def _end(by: Made, now: datetime, days: int) -> datetime:
+    """Return the end of a certificate: the authority's, if that one was given as many days a moment ago.
+
+    Raises `BusError` if the authority ends a day or more before.
+    """
+    end, last = now + timedelta(days=days), by.certificate.not_valid_after_utc
+    if end - last >= timedelta(days=1):
+        text = f"the authority ends on {last:%Y-%m-%d}, before that"
         raise BusError(f"{text}: renew it first, or choose fewer --days")
+    return min(end, last)
+
+
+def _signed(builder: x509.CertificateBuilder, by: Made) -> x509.Certificate:
+    """Sign by an authority. Raises `BusError` if it is none."""
     constraints = by.certificate.extensions.get_extension_for_class(x509.BasicConstraints)
     if not constraints.value.ca:
         raise BusError("its certificate is no authority's: make one with `buscoupler cert new`")

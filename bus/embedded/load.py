@@ -23,6 +23,9 @@ ASKING = Path(__file__).with_name("buscoupler_asking.py")
 STORED = "node.txt"
 QUIET = "from micropython import kbd_intr"
 STOP = b"\x03" * 5
+TIDY = "hasattr(gc,'threshold')and gc.threshold(gc.mem_free()//4)"
+"""Collect garbage each time a quarter of the free heap is used. In a heap that fills up before each
+collection, what stays lands everywhere, until no room for a frame is left in one piece."""
 BOOT = f"""\
 import gc
 {QUIET}
@@ -187,6 +190,10 @@ def source() -> str:
     return joined(path.read_text() for path in (NODE, TMQ, ASKING))
 
 
+def _node(parts: list[str]) -> list[str]:
+    return [*statements(source(), parts), TIDY]
+
+
 def open_port(path: str, baud: int = 115200) -> int:
     """Open a serial port in raw mode and return its descriptor.
 
@@ -207,7 +214,7 @@ def load(board: Board, parts: list[str], app: str = "", tell: Callable[[str], No
     """Define the node's `parts` on the board, then run `app`. If it makes a `node`, start the loop."""
     board.enter()
     before = board.heap_bytes()
-    board.define(statements(source(), parts))
+    board.define(_node(parts))
     tell(f"free heap: {before} bytes before, {board.heap_bytes()} with the node")
     board.define(pieces(app))
     if makes_node(app):
@@ -241,7 +248,7 @@ def install(board: Board, parts: list[str], app: str, tell: Callable[[str], None
     if not makes_node(app):
         raise ValueError("--boot needs a program that assigns `node`: name one with --app")
     board.enter()
-    codes = [*statements(source(), parts), *pieces(app)]
+    codes = [*_node(parts), *pieces(app)]
     board.store(STORED, "\n\n".join(codes) + "\n")
     board.store("main.py", BOOT + _loop(RUN_ALWAYS, app))
     tell(f"stored {sum(map(len, codes))} bytes in {len(codes)} pieces")

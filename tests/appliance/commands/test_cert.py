@@ -4,12 +4,15 @@ import json
 import os
 import ssl
 import stat
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from appliance.certificates.making import authority, gateway, renewed
 from appliance.commandline.cli import main
 from appliance.machine.inspection import trouble
+from bus.errors import BusError
 from bus.needs import Certificate, Lasting
 
 
@@ -101,6 +104,18 @@ def test_gateways_verify_each_other_also_with_some_of_them_renewed(
     handshake(plant / "gw-a.pem", plant / "gw-b.pem", plant / "ca.pem", host)
     with pytest.raises(ssl.SSLCertVerificationError):
         handshake(plant / "gw-a.pem", plant / "gw-b.pem", plant / "ca.pem", "gw-c")
+
+
+@pytest.mark.parametrize("earlier", [timedelta(0), timedelta(seconds=1), timedelta(hours=23)])
+def test_as_many_days_as_the_authority_was_given_before_end_with_it(earlier: timedelta) -> None:
+    now = datetime(2026, 11, 28, 23, 59, 59, tzinfo=UTC)
+    ca = authority("plant", now - earlier, 900)
+    made = gateway("gw-a", ["gw-a"], ca, now, 900)
+    again = renewed(made, ca, now, 900)
+    for one in (made, again):
+        assert one.certificate.not_valid_after_utc == ca.certificate.not_valid_after_utc
+    with pytest.raises(BusError, match="renew it first"):
+        gateway("gw-a", ["gw-a"], ca, now + timedelta(days=1), 900)
 
 
 def test_show_says_what_ends_soon_with_its_status(plant: Path, capsys: pytest.CaptureFixture[str]) -> None:

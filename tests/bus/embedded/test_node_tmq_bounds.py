@@ -123,6 +123,32 @@ async def test_copies_beyond_the_queue_are_refused_and_counted(link: Tmq) -> Non
         assert (link.unsent, link.sent) == (10, 0)
 
 
+class Heapless(bytes):
+    """The data of a frame, on a board whose heap has no room for the frame."""
+
+    def __radd__(self, other: bytes) -> bytes:
+        raise MemoryError
+
+
+class Heapful(bytes):
+    """What came on a connection, on a board whose heap has no room for more of it."""
+
+    def __add__(self, other: object) -> bytes:
+        raise MemoryError
+
+
+async def test_without_memory_a_frame_is_unsent_and_a_packet_oversize(link: Tmq) -> None:
+    node = TmqNode(link)
+    assert node.publish(7, Heapless(b"x")) is False
+    assert link.unsent == 1
+    with socket.create_connection((HERE, link.port)) as sock:
+        await stepped(link, lambda: link.callers)
+        link.callers[0].data = Heapful()
+        sock.sendall(pack(2, (1,), b"come"))
+        await stepped(link, lambda: not link.callers)
+    assert link.oversize == 1
+
+
 def test_mistakes_of_the_program_are_errors(link: Tmq) -> None:
     node = TmqNode(link)
     node.subscribe(1, print)  # known already
