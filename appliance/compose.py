@@ -37,8 +37,7 @@ from bus.keys import Keyring, ring_of
 from bus.names import table_of
 from bus.transports import budget, seats
 from topologies.model import Topology
-from topologies.picture.drawing import draw
-from topologies.picture.svg import Mark
+from topologies.picture.marks import Mark
 from topologies.resolved.files import paths_of
 from topologies.resolved.resolve import Resolved
 
@@ -277,7 +276,7 @@ class Appliance:
     def _picture(self) -> dict[str, Any]:
         """Return the picture of the topology, drawn at the first request."""
         if self._drawing is None:
-            self._drawing = draw(self.topology).as_record()
+            self._drawing = _drawn(self.topology)
         return self._drawing
 
     def view(self) -> View:
@@ -337,7 +336,7 @@ class Appliance:
         """
         built = Builder(resolved, self._site, self._only, self.parts, self._failed).build()
         ring = ring_of(paths_of(resolved.keys))
-        drawing = None if self._drawing is None else draw(resolved.topology).as_record()
+        drawing = None if self._drawing is None else _drawn(resolved.topology)
         return Following(self.resolved, resolved, built, drawing, prepare_page(resolved.here.status), ring)
 
     def change(self, following: Following) -> list[Change]:
@@ -362,3 +361,9 @@ class Appliance:
         broken = {(change.part, change.end) for change in failed}
         whole = [one for one in differing if not broken & {(one.part, ""), (one.part, one.end)}]
         return whole + failed
+
+
+def _drawn(topology: Topology) -> dict[str, Any]:
+    from topologies.picture.drawing import draw  # late: for memory, where nobody looks at the page
+
+    return draw(topology).as_record()

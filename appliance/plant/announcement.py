@@ -9,7 +9,7 @@ from appliance.plant.note import MARKS, SHAPE, WORDS, Note
 from appliance.status.shape import fits
 from bus.announcements import NOTE, ROOM_BYTES, Announcement, announce, json_of
 from bus.keys import Keyring
-from topologies.picture.svg import Mark
+from topologies.picture.marks import Mark
 
 T = TypeVar("T")
 _SHORT: Final = 60  # letters of a verdict that has no room for all

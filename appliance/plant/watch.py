@@ -18,7 +18,7 @@ from appliance.status.silent import HEARD_MS
 from bus.announcements import Announcement
 from bus.keys import Keyring
 from topologies.model import Topology
-from topologies.picture.svg import Mark
+from topologies.picture.marks import Mark
 
 log = logging.getLogger("buscoupler")
 

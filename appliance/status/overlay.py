@@ -10,7 +10,7 @@ from typing import Any
 from appliance.status.ledger import Parted
 from appliance.status.words import is_in_trouble, noise, role_word, short, state_word
 from bus.ledger import Stats
-from topologies.picture.svg import SIGNS, Mark, State
+from topologies.picture.marks import SIGNS, Mark, State
 from topologies.wiring.ids import gateway_id
 
 Status = Mapping[str, Any]

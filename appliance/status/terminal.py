@@ -25,7 +25,7 @@ from appliance.status.words import (
     worded,
 )
 from bus.text import plain_lines
-from topologies.picture.svg import SIGNS, State
+from topologies.picture.marks import SIGNS, State
 
 Status = dict[str, Any]
 Order = Literal["name", "in", "out", "queued", "dropped"]

@@ -22,7 +22,7 @@ from appliance.status.words import (
 )
 from bus.reasons import is_intended
 from bus.vacancy import NO_PEER
-from topologies.picture.svg import Mark
+from topologies.picture.marks import Mark
 
 ROWS: Final = 100
 EVENTS: Final = 30

@@ -10,6 +10,10 @@ from benchmarks.systems import BenchError
 from tests.helpers.ports import free_port
 
 
+PAGES_MIB = 1.0
+"""Resident memory has the pages of files that the kernel reads ahead, and so differs by machine."""
+
+
 def test_a_gateway_with_two_media_is_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that compiles what it imports is larger: the first start compiles, the second is weighed."""
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
@@ -18,7 +22,7 @@ def test_a_gateway_with_two_media_is_small(tmp_path: Path, monkeypatch: pytest.M
         start(free_port())
     assert list(tmp_path.rglob("parsing.*.pyc"))
     found = start(free_port())
-    assert found.memory_mib < GATEWAY_MIB
+    assert found.memory_mib < GATEWAY_MIB + PAGES_MIB
     assert found.ready_s > 0
 
 

@@ -4,41 +4,16 @@ The status page shows the same SVG and changes its marks by the same ids (`data-
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Literal, NamedTuple
 
 from bus.text import escaped, markup
 from topologies.picture.layout import NODE_HEIGHT, Box, Drawing, Edge, Node
+from topologies.picture.marks import PLANNED, SIGNS, Mark
 from topologies.wiring.ids import gateway_id
 
-State = Literal["ok", "ready", "wait", "bad", "idle"]
-SIGNS: Mapping[State, str] = {"ok": "●", "ready": "◐", "wait": "◌", "bad": "▲", "idle": "○"}
-"""A sign for each state, so that colour does not tell it alone."""
 _TYPE = {"name": (34, 8.2), "dim": (24, 6.4), "live": (24, 5.55)}
 """Pixels at which no character of a line of a node can stand, and the width of a character."""
 _HEADER = (140, 13)  # the same for each of the two words at the head of a gateway
 _CORNERS = {"bus": 18, "bridge": 4, "device": 10, "broker": 10, "wire": 0}
-
-
-class Mark(NamedTuple):
-    """The live state of a node or an edge: a state, its word, and up to two lines of text, such as rates.
-
-    `counts` are what was dropped or filtered, for which a picture has room in the title only. Of an edge, so
-    are the `lines`: beside it stand the rates of both `ways`, that to its first node first.
-    """
-
-    state: State
-    word: str = ""
-    lines: tuple[str, ...] = ()
-    counts: tuple[str, ...] = ()
-    ways: tuple[str, ...] = ()
-
-    @property
-    def text(self) -> str:
-        """The whole mark in one line."""
-        return " · ".join(filter(None, (self.word, *self.lines, *self.counts)))
-
-
-PLANNED = Mark("idle")
 
 
 def svg(drawing: Drawing, marks: Mapping[str, Mark] | None = None, style: str = "") -> str:

@@ -11,7 +11,7 @@ from bus.announcements import NOTE, read
 from bus.keys import Keyring
 from bus.wire.frame import FRAME_BYTES_MAX, PUB, pack
 from tests.appliance.plant.plant_support import role, status
-from topologies.picture.svg import Mark
+from topologies.picture.marks import Mark
 
 EDGE = Mark("ok", "", ("to a 12/s", "from a 3/s"), ("dropped 5 queue full",), ("12/s", "3/s"))
 

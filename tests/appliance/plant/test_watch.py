@@ -12,7 +12,7 @@ from appliance.plant.places import Place
 from appliance.plant.watch import EVERY_S, PlantWatch
 from tests.appliance.plant.plant_support import heard, role, status
 from topologies.loading.loader import loads
-from topologies.picture.svg import Mark
+from topologies.picture.marks import Mark
 
 TOPOLOGY = loads("name: hall\ngateways: {gw-a: {}, gw-b: {}, gw-c: {}}", "t.yaml")
 DEAD = Heard("gw-b", None, "http://h: Connection refused")

@@ -7,7 +7,7 @@ from appliance.status.overlay import marks
 from appliance.status.shape import fits
 from appliance.status.terminal import page
 from tests.appliance.status.status_support import appliance, broker, lease, status_of
-from topologies.picture.svg import Mark
+from topologies.picture.marks import Mark
 
 REFUSED = "cannot connect: Connection refused"
 ENDS = [

@@ -6,7 +6,7 @@ import pytest
 
 from appliance.status.overlay import marks, own_marks
 from tests.appliance.status.overlay_support import EMPTY, end, hub, row
-from topologies.picture.svg import Mark
+from topologies.picture.marks import Mark
 
 
 def part(kind: str, name: str, state: str = "up") -> dict[str, Any]:

@@ -10,7 +10,7 @@ from appliance.status.overlay import marks
 from appliance.status.shape import STATUS, VERSION, Maybe, fits
 from appliance.status.silent import silent
 from appliance.status.terminal import head, key_of, pages
-from topologies.picture.svg import SIGNS
+from topologies.picture.marks import SIGNS
 
 _LEAVES = {
     str: ("", "up", "ok", "bad\x1b[2J", "fridge", "gw-a", "1/x"),

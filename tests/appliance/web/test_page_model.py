@@ -16,7 +16,8 @@ from bus.vacancy import NO_PEER
 from tests.helpers import ROOT
 from topologies.loading.loader import load
 from topologies.picture.drawing import draw
-from topologies.picture.svg import Mark, svg
+from topologies.picture.marks import Mark
+from topologies.picture.svg import svg
 
 
 def row(name: str, received: int = 0, sent: int = 0, **more: Any) -> dict[str, Any]:

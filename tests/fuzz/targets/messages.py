@@ -26,7 +26,7 @@ from bus.wire.notation import pattern_of
 from bus.wire.pattern import Pattern
 from tests.fuzz.target import Pieces, Target, recorded, records
 from tests.fuzz.targets.streams import FRAMES, STAMPED
-from topologies.picture.svg import Mark
+from topologies.picture.marks import Mark
 
 _RING: Final = Keyring([bytes(32)])
 _NAMES: Final = Names(["fridge", "temp"])

@@ -10,7 +10,8 @@ from tests.helpers import ROOT
 from topologies.loading.loader import load, loads
 from topologies.picture.drawing import draw
 from topologies.picture.layout import NARROW, NODE_HEIGHT, WIDE, Box, Edge, Layout, Node, from_record, placed
-from topologies.picture.svg import Mark, svg
+from topologies.picture.marks import Mark
+from topologies.picture.svg import svg
 from topologies.resolved.resolve import resolve
 from topologies.wiring.segments import wired
 
