@@ -9,7 +9,6 @@ from benchmarks.startup import GATEWAY_MIB, WRITER_MIB, start, writer_mib
 from benchmarks.systems import BenchError
 from tests.helpers.ports import free_port
 
-
 PAGES_MIB = 1.0
 """Resident memory has the pages of files that the kernel reads ahead, and so differs by machine."""
 
