@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from appliance.commandline.arguments import page_url
 from topologies.loading.loader import load
 from topologies.model import Topology
-from topologies.picture.marks import Mark
+from topologies.picture.marks import SIGNS, Mark
 
 LIVE = ""
 
@@ -83,6 +83,4 @@ def _live(topology: Topology, url: str) -> dict[str, Mark]:
 
 def _lines(marks: Mapping[str, Mark]) -> list[str]:
     """Return a line for each marked part, for a picture of text."""
-    from topologies.picture.marks import SIGNS
-
     return [f"{SIGNS[mark.state]} {name}: {mark.text}" for name, mark in marks.items()]

@@ -14,9 +14,9 @@ and holds a socket only while a packet passes. See docs/microcontroller.md and d
 """
 
 try:
-    from buscoupler_node import PUB, Node, key, pack, size, ticks_diff, ticks_ms
+    from buscoupler_node import PUB, Node, key, size, ticks_diff, ticks_ms
 except ImportError:  # in a checkout
-    from bus.embedded.buscoupler_node import PUB, Node, key, pack, size, ticks_diff, ticks_ms
+    from bus.embedded.buscoupler_node import PUB, Node, key, size, ticks_diff, ticks_ms
 
 # part: tmq needs clock
 try:
@@ -149,24 +149,22 @@ class Tmq:
             self.patterns[pattern] = True
 
     def send(self, message):
-        """Queue a frame of type PUB (it is copied) or MESSAGE for each subscriber.
+        """Queue a copy of a frame of type PUB for each subscriber. Return False if one or all cannot have it.
 
-        Return False if one or all cannot have it. The first frame of a pattern that was not declared finds no
-        subscriber.
+        The first frame of a pattern that was not declared finds no subscriber.
         """
-        if message[0] not in (PUB, MESSAGE) or len(message) > self.limit:
+        if message[0] != PUB or len(message) > self.limit:
             self.unsent += 1
             return False
         head = message[4 : 4 + 4 * message[1]]
         self.register(PUBLISH, head)
         found = [address for known, address in self.subscribers if known == head]
         self.unheard += not found
-        if message[0] == PUB:
-            message = bytearray(message)
-            message[0] = MESSAGE
+        packet = bytearray(message)  # one copy of it on the heap, for all subscribers
+        packet[0] = MESSAGE
         taken = 0
         for address in found:
-            taken += self._queue(address, message)
+            taken += self._queue(address, packet)
         self._start()
         return 0 < taken == len(found)
 
@@ -459,9 +457,9 @@ class TmqNode(Node):
         Node.subscribe(self, pattern, callback)
 
     def publish(self, pattern, data=b"", type=PUB):
-        """Send one frame, without a copy of it. Return False if the link had no room for it, or the heap."""
+        """Send one frame. Return False if the link had no room for it, or the heap."""
         try:
-            return self.link.send(pack(MESSAGE if type == PUB else type, pattern, data))
+            return Node.publish(self, pattern, data, type)
         except MemoryError:
             self.link.unsent += 1
             return False

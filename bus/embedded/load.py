@@ -190,7 +190,8 @@ def source() -> str:
     return joined(path.read_text() for path in (NODE, TMQ, ASKING))
 
 
-def _node(parts: list[str]) -> list[str]:
+def node_codes(parts: list[str]) -> list[str]:
+    """Return the pieces of code that define the node's `parts` on a board, and tidy its heap from then on."""
     return [*statements(source(), parts), TIDY]
 
 
@@ -214,7 +215,7 @@ def load(board: Board, parts: list[str], app: str = "", tell: Callable[[str], No
     """Define the node's `parts` on the board, then run `app`. If it makes a `node`, start the loop."""
     board.enter()
     before = board.heap_bytes()
-    board.define(_node(parts))
+    board.define(node_codes(parts))
     tell(f"free heap: {before} bytes before, {board.heap_bytes()} with the node")
     board.define(pieces(app))
     if makes_node(app):
@@ -248,7 +249,7 @@ def install(board: Board, parts: list[str], app: str, tell: Callable[[str], None
     if not makes_node(app):
         raise ValueError("--boot needs a program that assigns `node`: name one with --app")
     board.enter()
-    codes = [*_node(parts), *pieces(app)]
+    codes = [*node_codes(parts), *pieces(app)]
     board.store(STORED, "\n\n".join(codes) + "\n")
     board.store("main.py", BOOT + _loop(RUN_ALWAYS, app))
     tell(f"stored {sum(map(len, codes))} bytes in {len(codes)} pieces")
