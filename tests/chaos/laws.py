@@ -110,7 +110,7 @@ def once(
             for key, times in station.heard.items()
             if key.word in words
         }
-        if any(key.sender == station.name and times for key, times in mine.items()):
+        if any(_is_echo(station, key, times) for key, times in mine.items()):
             yield f"echo: {station.name} heard itself"
         twice = {
             key: times for key, times in mine.items() if len(times) > 1 and times[1] - times[0] < within_s
@@ -118,6 +118,12 @@ def once(
         for key, times in list(twice.items())[:1]:
             after = f"{times[0]:.3f} s and {times[1] - times[0]:.3f} s later"
             yield f"doubled: {station.name} heard {len(twice)} frames twice, as {key} at {after}"
+
+
+def _is_echo(station: Station, key: Key, times: list[float]) -> bool:
+    sent_s = station.sent.get(key, inf)
+    mine = key.sender == station.name
+    return mine and any(not station.has_dialled_since(sent_s, at_s) for at_s in times)
 
 
 class Crossing(NamedTuple):

@@ -22,6 +22,7 @@ from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import Envelope, split, wrap
 from bus.wire.frame import PUB, pack, unpack
 from bus.wire.pattern import Pattern
+from tests.chaos.clock import clock
 
 WORDS = ("motor", "lamp", "panel")
 _BODY = Struct(">III")  # station, number, CRC-32 of the rest
@@ -35,12 +36,24 @@ class Key(NamedTuple):
     number: int
 
 
+class _Ear(Hub):
+    """Notes when its links opened, in seconds."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.opened_s: list[float] = []
+
+    def attach(self, pipe: Pipe) -> None:
+        self.opened_s.append(clock.now_s)
+        super().attach(pipe)
+
+
 class Station(Pipe):
     """An application on a link. `sent` and `heard` have the times of each frame, in seconds."""
 
     def __init__(self, name: str, link: Link, words: tuple[str, ...], number: int, enveloped: bool) -> None:
         self.name, self.words, self.end = name, words, link
-        self.link, self.stats, self.hub = name, Stats(), Hub(name)
+        self.link, self.stats, self.hub = name, Stats(), _Ear(name)
         self.sent: dict[Key, float] = {}
         self.heard: dict[Key, list[float]] = {}
         self.broken = self.remembered = self.strange = 0
@@ -48,6 +61,12 @@ class Station(Pipe):
         self._number, self._next, self._seen = number, 0, Seen()
         self._envelopes = Random(f"envelopes {number}").getrandbits(32) if enveloped else 0
         self.hub.attach(self)
+
+    def has_dialled_since(self, sent_s: float, heard_s: float) -> bool:
+        """Tell whether a plain program has opened its link anew between two times: to a gateway that
+        stood still it is a stranger to what it said before (docs/policies.md, self-echo).
+        """
+        return not self._envelopes and any(sent_s < at_s <= heard_s for at_s in self.hub.opened_s)
 
     def open(self, loop: AbstractEventLoop) -> None:
         self._loop = loop
