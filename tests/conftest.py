@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    guard.install(quick=config.getoption("quick"))
+    guard.install()
     if config.getoption("quick"):
         _without_constants()
 

@@ -1,13 +1,13 @@
 """What no test may do, and what `make quick` leaves out; Python's audit events show both.
 
 No test binds a port by its number in the range from which the kernel gives ports to whoever connects: another
-process may have got it meanwhile. `tests.helpers.ports` gives ports outside. With `--quick`, no test starts a
-process, and tests/slow.txt names the tests that are left out because they do, or because they take long.
+process may have got it meanwhile. `tests.helpers.ports` gives ports outside. No test starts a process unless
+tests/slow.txt names it: `--quick` leaves out those that do, and those that take long.
 """
 
 import os
 import sys
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from socket import AF_INET, AF_INET6, socket
 from typing import Any, Final
@@ -56,16 +56,16 @@ def _lent() -> range:
     return range(first, last + 1)
 
 
-def install(quick: bool) -> None:
-    """Fail each test from now on that binds such a port and, if `quick`, that starts a process."""
-    sys.addaudithook(partial(check, STARTS if quick else frozenset()))
+def install() -> None:
+    """Fail each test from now on that binds such a port, or that starts a process and is not named."""
+    sys.addaudithook(check)
 
 
-def check(forbidden: frozenset[str], event: str, arguments: tuple[Any, ...]) -> None:
+def check(event: str, arguments: tuple[Any, ...]) -> None:
     """Fail the test that runs now if an audit event shows what it may not do."""
     if event == "socket.bind" and _TEST in os.environ:
         _check_bind(*arguments)
-    elif event in forbidden and _TEST in os.environ:
+    elif event in STARTS and _TEST in os.environ and not is_slow(_test()):
         pytest.fail(f"{_test()} starts a process ({event}): name it in tests/slow.txt", pytrace=False)
 
 
