@@ -27,6 +27,7 @@ _FAULTS: Final = {
 _LACKING: Final = {NOT_ASKED, NO_ROWS, LEFT_OUT, CLOCK, UNFOLLOWED}
 _BUS: Final = "bus "
 _ONCE: Final = "all handed on once"
+_NOTHING: Final = "no frame of a bus is here, so nothing was checked; `buscoupler signals` reads wires"
 _WHERE: Final = "to every segment that their kind reaches"
 
 
@@ -96,7 +97,7 @@ def _not_recorded(where: str, count: int) -> str:
 def _head(totals: Row, faults: Counter[str], is_whole: bool, is_least: bool) -> str:
     frames, crossed = totals["frames"], totals["crossed"]
     if not frames:
-        return "no frame is in this capture, so nothing was checked"
+        return _NOTHING
     entered = f"{'at least ' * is_least}{_count(frames, 'frame')} entered"
     if faults:
         found = (f"{faults[kind]:,} {words}" for kind, words in _FAULTS.items() if faults[kind])

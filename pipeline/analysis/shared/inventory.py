@@ -158,9 +158,11 @@ class Run(NamedTuple):
 
 
 def runs(found: "Iterable[Row]") -> list[Run]:
-    """Find the runs of recorders, from the rows of `take`."""
+    """Find the runs of recorders, from the rows of `take`. What an import wrote is none of them: all its rows
+    are of wires, and a recorder writes ledgers too."""
     groups = grouped((row for row in found if row.kind != Kind.TOPOLOGY), "gateway", "boot")
-    return [_run(gateway, boot, groups[gateway, boot]) for gateway, boot in sorted(groups)]
+    recorded = (key for key, group in groups.items() if any(row.kind != Kind.WIRE for row in group))
+    return [_run(gateway, boot, groups[gateway, boot]) for gateway, boot in sorted(recorded)]
 
 
 def _run(gateway: str, boot: int, group: "list[Row]") -> Run:

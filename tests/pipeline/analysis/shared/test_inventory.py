@@ -66,3 +66,17 @@ def test_it_is_read_without_the_rows(spark: "SparkSession", planted: str) -> Non
         assert [(one.min, one.max) for one in kinds[1:]] == [(Kind.CONTENTS, Kind.CONTENTS)]
         assert kinds[0].max < Kind.CONTENTS
     assert "EqualTo(kind,3)" in plan(inventory.summarised(capture.read(spark, planted)))
+
+
+def row_of(kind: Kind) -> "Row":
+    from pyspark.sql import Row
+
+    return Row(gateway="g", boot=1, kind=int(kind), first=0, last=9, first_ns=0, last_ns=int(1e9))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind not in (Kind.TOPOLOGY, Kind.GAP, Kind.WIRE)])
+def test_a_log_that_was_imported_is_no_run_of_a_recorder(kind: Kind) -> None:
+    """So it is not said to go on, or to lack its end."""
+    assert inventory.runs([row_of(Kind.WIRE)]) == []
+    (run,) = inventory.runs([row_of(Kind.WIRE), row_of(kind)])
+    assert not run.is_ended
