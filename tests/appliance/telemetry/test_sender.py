@@ -1,13 +1,14 @@
 """No collector holds up a gateway, and each record is sent or counted by a reason."""
 
 import asyncio
+import json
 
 import pytest
 
-from appliance.telemetry.otlp import LOGS, TRACES
+from appliance.telemetry.otlp import LOGS, TRACES, request
 from appliance.telemetry.sender import WAITING, Entry, Sender
 from bus.hub import Hub
-from tests.appliance.telemetry.collector import collecting
+from tests.appliance.telemetry.collector import collecting, fault
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 
@@ -27,7 +28,7 @@ def test_what_a_collector_answers_decides(answers: list[int], reason: str) -> No
         with collecting() as collector:
             collector.answers = answers
             one = made(collector.url)
-            one.offer(Entry(LOGS, {"a": 1}))
+            one.offer(Entry(LOGS, {"body": {"stringValue": "a"}}))
             await until(lambda: not one.stats.queued)
             assert one.stats.dropped == ({reason: 1} if reason else {})
             assert one.stats.sent == len(collector.got) == (0 if reason else 1)
@@ -52,3 +53,18 @@ def test_of_what_waits_for_a_collector_that_is_gone_each_record_is_counted() -> 
         assert one.stats.offered == WAITING + 11
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("path", "record", "good"),
+    [
+        (TRACES, {"traceId": "ab" * 16, "spanId": "cd" * 8, "startTimeUnixNano": "1"}, True),
+        (TRACES, {"traceId": "ab" * 15}, False),
+        (TRACES, {"startTimeUnixNano": "soon"}, False),
+        (LOGS, {"a": 1}, False),
+    ],
+)
+def test_the_collector_of_these_tests_takes_what_the_protocol_has(
+    path: str, record: dict[str, object], good: bool
+) -> None:
+    assert (fault(path, json.loads(request(path, [record], {}))) == "") is good
