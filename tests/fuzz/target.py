@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-INPUTS: Final = 5_000
+INPUTS: Final = 3_000
 """The inputs that `make test` gives a target, other ones each time, unless its record says why fewer."""
 
 Pieces = Sequence[bytes]
@@ -29,7 +29,7 @@ class Target:
     whole: bool = False
     grown: Callable[[int], Sequence[bytes]] = lambda n: ()
     inputs: int = INPUTS
-    size: int = 2_048
+    size: int = 1_024
     why: str = ""
 
 

@@ -165,11 +165,14 @@ def _sources() -> list[Path]:
 
 
 def _packages() -> set[Path]:
+    """Return the files of packages, with byte code that this makes where an installation left it out."""
     files: set[Path] = set()
     for package in _closure(DISTRIBUTIONS):
         for entry in package.files or ():
             path = Path(str(package.locate_file(entry)))
             if path.is_file() and ".." not in path.parts:
+                if path.suffix == ".py":
+                    compileall.compile_file(path, quiet=2)
                 files.add(path)
                 files.update(path.parent.glob(f"__pycache__/{path.stem}.*.pyc"))
     return files
