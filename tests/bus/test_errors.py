@@ -16,6 +16,8 @@ SYSTEM = os.strerror(errno.ENODEV)
         (OSError(errno.ENODEV, SYSTEM), SYSTEM),
         (OSError(errno.ENODEV, SYSTEM, "/dev/x"), f"{SYSTEM}: '/dev/x'"),
         (OSError(errno.ENODEV, f"could not open x: [Errno 19] {SYSTEM}"), f"could not open x: {SYSTEM}"),
+        (OSError(errno.ENODEV, f"at /x: [Errno 19] {SYSTEM}: '/x'"), f"at /x: {SYSTEM}"),
+        (ValueError("no number with base 10: '1'"), "no number with base 10: '1'"),
         (OSError("no route"), "no route"),
         (LinkError("x: cannot listen"), "x: cannot listen"),
         (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "Name or service not known"),
