@@ -71,18 +71,22 @@ def identifiers_of(endpoint: Endpoint, pattern: Sequence[int] | None) -> frozens
 
 
 class Survey(NamedTuple):
-    """The frames of a source: how many on each channel, their identifiers, and those that are never sent."""
+    """The frames of a source: how many on each channel, their identifiers, and those that are never sent.
+
+    `told` says what cannot be read of it, a line for each reason.
+    """
 
     channels: Counter[str]
     ids: frozenset[int]
     errors: int
+    told: Sequence[str] = ()
 
 
 def survey(source: Path, choose: Choice) -> Survey:
     """Look through a source once. Raises `CaptureError`, also unless the frames are of one channel."""
     import numpy as np
 
-    from capture.formats.exports import frames_in
+    from capture.formats.exports import OTHERS, frames_in
 
     channels, ids, errors = Counter[str](), set[int](), 0
     with frames_in(source) as found:
@@ -91,13 +95,15 @@ def survey(source: Path, choose: Choice) -> Survey:
             channels.update(dict(zip(frames.names, counts, strict=True)))
             ids.update(np.unique(frames.ids[~frames.is_error]).tolist())
             errors += int(frames.is_error.sum())
+        del found.told.counts[OTHERS]  # ledgers and messages, which nobody asked for
+        told = list(found.told.lines())
     known = [name for name, count in channels.items() if count]
     if not known:
         raise CaptureError(f"{source}: no such frames in it: leave out one of --hub, --bus and --dir")
     if len(known) > 1:
         lines = [f"  --bus '{name}': {channels[name]} frames" for name in sorted(known)]
         raise CaptureError("\n".join([f"{source}: seen on several channels; say which:", *lines]))
-    return Survey(channels, frozenset(ids), errors)
+    return Survey(channels, frozenset(ids), errors, told)
 
 
 def chooser(bus: str | None, direction: str | None) -> Choice:

@@ -5,7 +5,7 @@ import asyncio
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -20,6 +20,7 @@ from appliance.probe.station import MESSAGE_COST_BYTES, Station
 from appliance.process.running import run_loop
 from appliance.status.ledger import reasons
 from bus.keys import ring_of
+from bus.text import plain
 from bus.wire.envelope import take_apart
 from capture.files import CaptureError
 from capture.formats.table import PCAPNG
@@ -77,6 +78,8 @@ def _of_frames(source: Path, word: str, options: argparse.Namespace) -> Plan:
     found = survey(source, choose)
     if found.errors:
         print(f"{source}: {found.errors} error frames are not sent", file=sys.stderr)
+    for line in found.told:
+        print(plain(f"{source}: left out: {line}"), file=sys.stderr)
     return Plan(endpoint, lambda: raw_messages(source, choose, translator_of(endpoint)), found.ids)
 
 
@@ -131,10 +134,16 @@ async def played(plan: Plan, options: argparse.Namespace) -> int:
     total = station.leaf.totals()
     print(f"{word}: {total.sent} messages sent", file=sys.stderr)
     if total.dropped:
-        print(f"buscoupler capture: dropped: {reasons(total.dropped)}", file=sys.stderr)
+        print(f"buscoupler capture: dropped: {reasons(total.dropped)}{_hint(total.dropped)}", file=sys.stderr)
     if station.stops:
         return station.cut_short()
     return int(bool(total.dropped) or total.sent < total.offered)
+
+
+def _hint(dropped: Mapping[str, int]) -> str:
+    from bridges.media.can.spoken import FD_ON_CLASSIC  # it loads python-can's medium
+
+    return ": add fd=true to the endpoint" if FD_ON_CLASSIC in dropped else ""
 
 
 async def _play(station: Station, timed: Timed, speed: float) -> None:

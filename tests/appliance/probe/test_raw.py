@@ -129,7 +129,15 @@ async def test_a_real_wire_needs_a_word_and_is_announced(
         assert await task == 1  # it is no CAN FD bus
     said = capsys.readouterr().err
     assert "of 2 identifiers heard in 1 s; 1 are sent by both: 0x123" in said
-    assert "dropped: 1 fd on classic" in said
+    assert "dropped: 1 fd on classic: add fd=true to the endpoint" in said
+
+
+async def test_lines_that_are_no_frames_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "x.log"
+    log.write_text("(1.0) can0 123#01\n(1.1) can0 123##1" + "00" * 13 + "\nnonsense\n")
+    assert (await replayed(str(log), "--fast"))[0] == 0
+    said = capsys.readouterr().err
+    assert f"{log}: left out: 2 lines that are none of candump -L, such as" in said
 
 
 def test_a_protocol_of_values_takes_no_frames(tmp_path: Path) -> None:
