@@ -30,7 +30,7 @@ test: .venv/dev .venv/hermes/bin/python
 	$(call install,$(TEST_PACKAGES))
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --no-loadscope-reorder
 
-# Most tests, in three minutes: tests/slow.txt names the others. Needs neither Java nor Debian packages.
+# Most tests, in two minutes: tests/slow.txt names the others. Needs neither Java nor Debian packages.
 quick: .venv/quick
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --no-loadscope-reorder --quick
 
