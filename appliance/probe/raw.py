@@ -79,7 +79,7 @@ class Survey(NamedTuple):
     channels: Counter[str]
     ids: frozenset[int]
     errors: int
-    told: Sequence[str] = ()
+    told: Sequence[str]
 
 
 def survey(source: Path, choose: Choice) -> Survey:

@@ -9,6 +9,7 @@ pytest.importorskip("pyspark")
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import Row
 
 from capture import schema
 from capture.files import listed
@@ -19,7 +20,7 @@ from tests.pipeline.engines import plan
 from tests.rigs.planted import Plan, generate
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture
@@ -28,13 +29,13 @@ def planted(tmp_path: Path) -> str:
     return capture.root(str(tmp_path))
 
 
-def same(found: "list[Row]") -> set[tuple[Any, ...]]:
+def same(found: list[Row]) -> set[tuple[Any, ...]]:
     rows = (row.asDict() for row in found if row.kind != Kind.TOPOLOGY)
     less = ("summaries", "topologies", "began_ns")
     return {tuple(value for name, value in row.items() if name not in less) for row in rows}
 
 
-def is_summarised(found: "list[Row]") -> bool:
+def is_summarised(found: list[Row]) -> bool:
     return any(row.summaries for row in found if row.kind != Kind.TOPOLOGY)
 
 
@@ -68,9 +69,7 @@ def test_it_is_read_without_the_rows(spark: "SparkSession", planted: str) -> Non
     assert "EqualTo(kind,3)" in plan(inventory.summarised(capture.read(spark, planted)))
 
 
-def row_of(kind: Kind) -> "Row":
-    from pyspark.sql import Row
-
+def row_of(kind: Kind) -> Row:
     return Row(gateway="g", boot=1, kind=int(kind), first=0, last=9, first_ns=0, last_ns=int(1e9))
 
 
