@@ -45,7 +45,6 @@ class Responder:
         make_private(self.path.parent, runtime_directory())
         if is_listening(self.path):
             raise FileExistsError(f"{self.path}: another process listens there")
-        self.path.unlink(missing_ok=True)
         acceptor = Acceptor(socket.AF_UNIX, str(self.path), _bound(self.path))
         self._listener.open(asyncio.get_running_loop(), acceptor, self._on_trouble)
 
@@ -65,13 +64,19 @@ class Responder:
 
 
 def _bound(path: Path) -> socket.socket:
-    """Return a socket at `path` that only this user can connect to from its first moment on."""
+    """Return a socket at `path` that only this user can connect to from its first moment on.
+
+    Its file gets its name when it listens: who sees it can connect, and does not take it for a dead one.
+    """
+    early = path.with_suffix(".open")
+    early.unlink(missing_ok=True)
     sock = socket.socket(socket.AF_UNIX)
     before = os.umask(0o177)
     try:
-        sock.bind(str(path))
-        sock.listen(1024)  # at once: who sees the file can connect
+        sock.bind(str(early))
+        sock.listen(1024)
         sock.setblocking(False)
+        early.rename(path)
     except BaseException:
         sock.close()
         raise

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -174,18 +174,30 @@ class Station:
 
     def health(self) -> tuple[str, str]:
         """Return the worst health of the processes of this gateway, with its line; `absent` without any."""
-        found = [*_healths(ask_all(status_sockets(self._directory()), _HEALTH_S), self._gateway)]
+        answers = dict(ask_all(status_sockets(self._directory()), _HEALTH_S))
+        found = list(_healths(answers.values(), self._gateway))
         if not found:
-            return "absent", f"no process of {self._gateway} answers on this machine"
+            return "absent", "; ".join(
+                (f"no process of {self._gateway} answers here", *_faults(answers, self._gateway))
+            )
         return max(found, key=lambda one: WORDS.index(one[0]))
 
 
-def _healths(answers: Iterable[tuple[Path, object]], gateway: str) -> Iterable[tuple[str, str]]:
-    for _, status in answers:
+def _healths(answers: Iterable[object], gateway: str) -> Iterator[tuple[str, str]]:
+    for status in answers:
         if isinstance(status, dict) and status["gateway"] == gateway and status.get("health"):
             health = status["health"]
             word = health["word"] if health["word"] in WORDS else "trouble"
             yield word, health["line"]
+
+
+def _faults(answers: Mapping[Path, object], gateway: str) -> Iterator[str]:
+    """Yield why there is no status of processes of a gateway, but for those that are no more."""
+    for path, found in answers.items():
+        if path.parent.name != gateway or isinstance(found, (ConnectionRefusedError, FileNotFoundError)):
+            continue
+        if isinstance(found, (OSError, ValueError)):
+            yield f"{path}: {words_of(found)}" if isinstance(found, OSError) else str(found)
 
 
 def _environ() -> dict[str, str]:

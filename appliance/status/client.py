@@ -47,6 +47,8 @@ def ask_all(
 
 def read_status(where: str, body: bytes) -> Status:
     """Return the status in an answer from `where`. Raises ValueError for another version's, or for none."""
+    if not body:
+        raise ValueError(f"{where}: its process ended, or is too busy to answer")
     try:
         status = json.loads(body)
     except (ValueError, RecursionError):

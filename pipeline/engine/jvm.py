@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from bus.machine.scratch import Scratch
 from pipeline.engine.archives import in_use
-from pipeline.engine.jars import class_path, spark_home
+from pipeline.engine.jars import class_path
 from pipeline.engine.java import MODULE_OPTIONS, Java
 from pipeline.errors import PipelineError
 
@@ -150,11 +150,10 @@ def started(
     words: list[str], log: Path, told: Mapping[str, str] | None = None, **how: Any
 ) -> "subprocess.Popen[bytes]":
     """Start a Java of Spark's by a command. It is `told` more by its environment, and speaks into `log`."""
-    own = {"SPARK_HOME": str(spark_home()), "SPARK_CONNECT_MODE": "0"}
+    others = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
+    own = {"SPARK_CONNECT_MODE": "0"}
     with log.open("wb") as out:
-        return subprocess.Popen(
-            words, stdout=out, stderr=out, env={**os.environ, **own, **(told or {})}, **how
-        )
+        return subprocess.Popen(words, stdout=out, stderr=out, env={**others, **own, **(told or {})}, **how)
 
 
 def until(

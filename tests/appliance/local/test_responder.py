@@ -55,6 +55,22 @@ async def test_a_socket_file_that_another_has_taken_over_stays(socket_path: Path
         assert socket_path.exists()
 
 
+async def test_its_file_is_there_only_once_it_listens(
+    socket_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Late(socket.socket):
+        def listen(self, backlog: int = 1) -> None:
+            assert not socket_path.exists()
+            super().listen(backlog)
+
+    socket_path.with_suffix(".open").touch()  # what a killed process left
+    monkeypatch.setattr(socket, "socket", Late)
+    here = Responder(socket_path, much, "")
+    await here.open()
+    assert [one.name for one in socket_path.parent.iterdir()] == [socket_path.name]
+    here.close()
+
+
 @pytest.mark.parametrize("place", ["plant/gw-a", "device/4711", "a/b/c"])
 async def test_nothing_is_left_in_the_runtime_directory(
     place: str, socket_path: Path, monkeypatch: pytest.MonkeyPatch
