@@ -13,6 +13,7 @@ __all__ = [
     "ERROR",
     "EXTENDED",
     "FD",
+    "FD_ON_CLASSIC",
     "IDENTIFIER",
     "KINDS",
     "LENGTH",
@@ -34,6 +35,9 @@ Items = Literal["frames", "bytes", "datagrams", "registers"]
 FD, OWN, SWITCH, STATE = 1, 2, 4, 8
 """Marks of a CAN frame. `FD`: it has the CAN FD format. `OWN`: this socket sent it. `SWITCH`: its data have
 the data bit rate (BRS). `STATE`: its sender is error-passive (ESI)."""
+
+FD_ON_CLASSIC = "fd on classic"
+"""Reason: a frame of CAN FD, at a side that is classic."""
 
 LENGTH = 0xF0
 """Mark bits of a classic frame of 8 bytes: its length code times 16, where that is above 8; else 0."""

@@ -15,9 +15,8 @@ from appliance.commandline.names import names_argument, running
 from appliance.commands.traffic import Sequences
 from appliance.probe.endpoint import endpoint_arguments, link_of
 from appliance.probe.station import Station
-from appliance.probe.words import frame_in, line, record
+from appliance.probe.words import frame_in, line, record, with_hints
 from appliance.process.running import run_loop
-from appliance.status.ledger import reasons
 from bus.hub import Pipe, arrived_ns
 from bus.names import Names
 from bus.wire.batch import Batch
@@ -65,7 +64,7 @@ async def recv(options: argparse.Namespace) -> int:
         got = await _hear(station, options, wanted, show, sequences)
     rejected = station.leaf.totals().rejected
     if rejected:
-        log.info("%s: rejected messages: %s", station.link.name, reasons(rejected))
+        log.info("%s: rejected messages: %s", station.link.name, with_hints(rejected))
     for text in sequences.report():
         print(text, file=sys.stderr)
     if station.stops and (options.timeout or got < (options.count or 0)):

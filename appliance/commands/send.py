@@ -15,9 +15,8 @@ from appliance.probe.endpoint import add_timeout, endpoint_arguments, link_of
 from appliance.probe.live import add_live, cleared
 from appliance.probe.raw import identifiers_of
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
-from appliance.probe.words import type_of
+from appliance.probe.words import type_of, with_hints
 from appliance.process.running import run_loop
-from appliance.status.ledger import reasons
 from bus.errors import FrameError
 from bus.machine.files import MARK, encoding_of
 from bus.wire.frame import PUB, pack
@@ -76,7 +75,7 @@ async def send(options: argparse.Namespace) -> int:
     dropped = station.leaf.totals().dropped
     if dropped:
         word = options.endpoint.word
-        print(f"buscoupler send: {word}: messages dropped: {reasons(dropped)}", file=sys.stderr)
+        print(f"buscoupler send: {word}: messages dropped: {with_hints(dropped)}", file=sys.stderr)
     if late or station.stops:
         return station.complain("send", f"its queue stayed full for {options.timeout:g} s")
     return int(bool(dropped))

@@ -18,8 +18,8 @@ from appliance.probe.live import add_live, cleared
 from appliance.probe.pacing import Pacer
 from appliance.probe.raw import identifiers_of, raw_endpoint
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
+from appliance.probe.words import with_hints
 from appliance.process.running import run_loop
-from appliance.status.ledger import reasons
 from bridges.protocols.dbc.plausible import Plausible
 from bus.errors import FrameError, LinkError
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MAX, PUB, pack
@@ -269,7 +269,7 @@ def _summary(station: Station, source: Source, seconds: float, late: int) -> dic
 
 
 def _text(summary: dict[str, Any]) -> str:
-    dropped, late = reasons(summary["dropped"]) or "0", summary["late"]
+    dropped, late = with_hints(summary["dropped"]) or "0", summary["late"]
     text = (
         f"run {summary['run']:08x}: {summary['made']} messages in {summary['seconds']:.3f} s, "
         f"{summary['rate']:.1f}/s; sent {summary['sent']} ({summary['sent_bytes']} bytes), dropped {dropped}"

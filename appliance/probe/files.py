@@ -87,7 +87,7 @@ def format_for(target: str, key: str | None, is_directory: bool) -> str:
 
 def export_frames(source: Path, target: str, key: str) -> int:
     """Write the CAN frames of a directory or a file, and messages where they fit. Return 0; or 1 for none."""
-    from capture.formats.exports import exported, frames_in
+    from capture.formats.exports import OTHERS, exported, frames_in
 
     form = BY_KEY[key]
     has_rows = form.messages and (source.is_dir() or source_format(source) is PCAPNG)
@@ -95,7 +95,7 @@ def export_frames(source: Path, target: str, key: str) -> int:
     names = Names(given(str(source))) if has_rows and source.is_dir() else Names()
     with frames_in(source) as found:
         count, messages = exported(found, form, target, (rows, names))
-        told = list(found.told.lines())
+        told = list(found.told.lines(OTHERS))
     none = ": a tap with `wire: true` records them, of a bridge side of CAN with a protocol"
     more = f", {messages:,} messages" if messages else "" if count else none
     print(f"{count:,} CAN frames{more}", file=sys.stderr)

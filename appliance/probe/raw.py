@@ -86,7 +86,7 @@ def survey(source: Path, choose: Choice) -> Survey:
     """Look through a source once. Raises `CaptureError`, also unless the frames are of one channel."""
     import numpy as np
 
-    from capture.formats.exports import OTHERS, frames_in
+    from capture.formats.exports import frames_in
 
     channels, ids, errors = Counter[str](), set[int](), 0
     with frames_in(source) as found:
@@ -95,7 +95,6 @@ def survey(source: Path, choose: Choice) -> Survey:
             channels.update(dict(zip(frames.names, counts, strict=True)))
             ids.update(np.unique(frames.ids[~frames.is_error]).tolist())
             errors += int(frames.is_error.sum())
-        del found.told.counts[OTHERS]  # ledgers and messages, which nobody asked for
         told = list(found.told.lines())
     known = [name for name, count in channels.items() if count]
     if not known:

@@ -5,7 +5,7 @@ import asyncio
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -17,8 +17,8 @@ from appliance.probe.live import announce, is_raw, refuse_unless_live
 from appliance.probe.raw import chooser, has_frames, raw_endpoint, raw_of, survey, translator_of
 from appliance.probe.raw import messages as raw_messages
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
+from appliance.probe.words import with_hints
 from appliance.process.running import run_loop
-from appliance.status.ledger import reasons
 from bus.keys import ring_of
 from bus.text import plain
 from bus.wire.envelope import take_apart
@@ -134,16 +134,10 @@ async def played(plan: Plan, options: argparse.Namespace) -> int:
     total = station.leaf.totals()
     print(f"{word}: {total.sent} messages sent", file=sys.stderr)
     if total.dropped:
-        print(f"buscoupler capture: dropped: {reasons(total.dropped)}{_hint(total.dropped)}", file=sys.stderr)
+        print(f"buscoupler capture: dropped: {with_hints(total.dropped)}", file=sys.stderr)
     if station.stops:
         return station.cut_short()
     return int(bool(total.dropped) or total.sent < total.offered)
-
-
-def _hint(dropped: Mapping[str, int]) -> str:
-    from bridges.media.can.spoken import FD_ON_CLASSIC  # it loads python-can's medium
-
-    return ": add fd=true to the endpoint" if FD_ON_CLASSIC in dropped else ""
 
 
 async def _play(station: Station, timed: Timed, speed: float) -> None:

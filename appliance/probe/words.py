@@ -1,9 +1,11 @@
 """The notation of types and messages on the command line. `bus.wire.notation` is that of patterns."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
+from appliance.status.ledger import reasons
+from bridges.items import FD_ON_CLASSIC
 from bus.errors import FrameError
 from bus.names import Names
 from bus.wire import frame
@@ -18,6 +20,8 @@ TYPES = {
     "broker": frame.BROKER,
     "bridge": frame.BRIDGE,
 }
+
+_HINTS: Final = {FD_ON_CLASSIC: "add fd=true to the endpoint"}
 
 
 def type_of(word: str) -> int:
@@ -51,6 +55,12 @@ def shown(data: bytes) -> str:
     """Return the data of a frame for a terminal: as text if it is text, else in hexadecimal."""
     text = text_of(data)
     return text if text else f"hex:{data.hex()}" if data else "(empty)"
+
+
+def with_hints(counts: Mapping[str, int]) -> str:
+    """Join counts by reason, with what to change at the endpoint where that is known."""
+    hints = (hint for reason, hint in _HINTS.items() if reason in counts)
+    return ": ".join((reasons(counts), *hints))
 
 
 def line(message: bytes, names: Names, time_s: float) -> str:

@@ -83,7 +83,7 @@ def _of_run(paths: list[Path], told: Told) -> Iterator[Frames]:
             for batch in file.iter_batches(_ROWS, columns=_COLUMNS):
                 frames = frames_of(batch)
                 recorded = pa.compute.sum(pa.compute.not_equal(batch["kind"], Kind.CONTENTS.value)).as_py()
-                told.leave(OTHERS, recorded - len(frames))
+                told.others += recorded - len(frames)
                 yield frames
 
 
@@ -98,7 +98,7 @@ def _of_packets(packets: list[Packet], told: Told) -> Frames:
     """Return the CAN frames among rows."""
     rows = [one for one in packets if one.kind == Kind.WIRE and one.message.startswith(_ITEM)]
     found: Parsed = parsed(pa.array([one.message[len(_ITEM) :] for one in rows], pa.binary()))
-    told.leave(OTHERS, sum(one.kind != Kind.NAMES for one in packets) - len(found.ids))
+    told.others += sum(one.kind != Kind.NAMES for one in packets) - len(found.ids)
     rows = [row for row, good in zip(rows, found.good.tolist(), strict=True) if good]
     names = list(dict.fromkeys(channel_name(row.peer) for row in rows))
     channel = np.array([names.index(channel_name(row.peer)) for row in rows], np.int64)
@@ -126,7 +126,7 @@ def exported(found: Found, form: Format, target: str, rows: Rows | None = None) 
                     count += len(fitted)
             if rows is not None and isinstance(output, RowOutput):
                 messages = output.add_rows(*rows)
-                found.told.counts[OTHERS] -= messages
+                found.told.others -= messages
             output.close()
     except BrokenPipeError:
         raise

@@ -21,10 +21,14 @@ _EXAMPLE_CHARS: Final = 60
 
 
 class Told:
-    """The account of what was left out of a file: how much for each reason, and the first example."""
+    """The account of what was left out of a file: how much for each reason, and the first example.
+
+    `others` are rows of other sorts. Nobody asked for those where frames alone are wanted.
+    """
 
     def __init__(self) -> None:
         self.counts = Counter[str]()
+        self.others = 0
         self.examples: dict[str, str] = {}
 
     def leave(self, reason: str, count: int = 1, example: bytes | str = "") -> None:
@@ -35,9 +39,10 @@ class Told:
                 example = example.decode(errors="replace")
             self.examples.setdefault(reason, example.strip()[:_EXAMPLE_CHARS])
 
-    def lines(self) -> Iterator[str]:
-        """Say what was left out, a line for each reason."""
-        for reason, count in (+self.counts).items():
+    def lines(self, others: str = "") -> Iterator[str]:
+        """Say what was left out, a line for each reason; also rows of other sorts, if they have a name."""
+        counts = self.counts + (Counter({others: self.others}) if others else Counter())
+        for reason, count in counts.items():
             example = self.examples.get(reason, "")
             yield f"{count} {reason}" + (f", such as {example!r}" if example else "")
 

@@ -46,7 +46,7 @@ class Plant:
         self.directory, self.names = directory, [f"g{number}" for number in range(1, count + 1)]
         self.hub = f"bc{os.getpid()}"
         self._processes: dict[tuple[str, str], subprocess.Popen[bytes]] = {}
-        self._env = {**os.environ, "XDG_RUNTIME_DIR": str(directory / "run"), "PYTHONPATH": str(ROOT)}
+        self._env = {**os.environ, "PYTHONPATH": str(ROOT)}
 
     def address(self, name: str) -> str:
         number = int(name[1:])
@@ -68,7 +68,6 @@ class Plant:
 
     def make(self) -> None:
         """Make namespaces, keys, sshd and gateways. `close` removes them."""
-        (self.directory / "run").mkdir(mode=0o700)
         Path("/run/sshd").mkdir(exist_ok=True)
         (self.directory / "stop").touch()
         sh(f"""cd {self.directory}
@@ -83,9 +82,14 @@ class Plant:
                 ip -n {space} addr add {self.address(name)}/16 dev eth0; ip -n {space} link set eth0 up
                 ip -n {self.hub} link set {name} master lan0 up""")
             (self.directory / name).mkdir()
+            self.own(name).mkdir(mode=0o700)
             self.file(name).write_text(self.text())
             self.serve(name)
             self.run(name)
+
+    def own(self, name: str) -> Path:
+        """Return the runtime directory of a gateway, as if it had a machine of its own."""
+        return self.directory / name / "run"
 
     def file(self, name: str) -> Path:
         return self.directory / name / "plant.yaml"
@@ -95,7 +99,7 @@ class Plant:
             "HostKey": f"{self.directory}/host", "AuthorizedKeysFile": f"{self.directory}/known",
             "StrictModes": "no", "UsePAM": "no", "PermitRootLogin": "yes", "PidFile": "none",
             "ListenAddress": self.address(name), "MaxStartups": "100",
-            "SetEnv": f"XDG_RUNTIME_DIR={self.directory}/run PYTHONPATH={ROOT}",
+            "SetEnv": f"XDG_RUNTIME_DIR={self.own(name)} PYTHONPATH={ROOT}",
         }  # fmt: skip
         return [
             "/usr/sbin/sshd",
@@ -109,7 +113,9 @@ class Plant:
         """Start a program in the namespace of a gateway; `what` names it for `kill`."""
         log = open(self.directory / name / f"{what}.log", "ab")  # noqa: SIM115
         whole = ["ip", "netns", "exec", self.space(name), *words]
-        self._processes[name, what] = subprocess.Popen(whole, stdout=log, stderr=log, env=self._env)
+        self._processes[name, what] = subprocess.Popen(
+            whole, stdout=log, stderr=log, env=self._env | {"XDG_RUNTIME_DIR": str(self.own(name))}
+        )
         log.close()
 
     def serve(self, name: str) -> None:
@@ -126,7 +132,7 @@ class Plant:
         process.wait()
 
     def ready(self) -> bool:
-        return all(any((self.directory / "run").glob(f"*/plant/{name}/reload.sock")) for name in self.names)
+        return all(any(self.own(name).glob(f"*/plant/{name}/reload.sock")) for name in self.names)
 
     def command(self, *words: str) -> list[str]:
         """Return a command of `deploy` or `rollback` that reaches these gateways."""

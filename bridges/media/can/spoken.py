@@ -6,7 +6,7 @@ from itertools import compress
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bridges.items import ERROR, FD, OWN, CanFrame
+from bridges.items import ERROR, FD, FD_ON_CLASSIC, OWN, CanFrame
 from bridges.media.can.clock import Clock
 from bridges.media.can.codec import subject_mask
 from bridges.media.can.echo import take_echo
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from can import BusABC
 
 FOREIGN = "foreign"
-FD_ON_CLASSIC = "fd on classic"
 
 
 class Conversation(NamedTuple):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import NamedTuple
 
-from bridges.items import ERROR, EXTENDED, FD, KINDS, OWN, SWITCH, CanFrame
+from bridges.items import ERROR, EXTENDED, FD, FD_ON_CLASSIC, KINDS, OWN, SWITCH, CanFrame
 from bridges.media.can.codec import (
     ANONYMOUS,
     EOT,
@@ -209,7 +209,7 @@ class TransferInbound(Inbound):
             elif identifier & _FROM == ours and identifier >> 8 & SUBJECT_MAX in subjects:
                 self._hear_own(frame)
             elif marks & FD and not fd:
-                self._stats.reject("fd on classic")
+                self._stats.reject(FD_ON_CLASSIC)
             elif (message := feed(now, identifier, data)) is not None:
                 found.append(message)
                 came_ns.append(stamp_ns)
