@@ -150,6 +150,7 @@ def started(
     words: list[str], log: Path, told: Mapping[str, str] | None = None, **how: Any
 ) -> "subprocess.Popen[bytes]":
     """Start a Java of Spark's by a command. It is `told` more by its environment, and speaks into `log`."""
+    # With SPARK_HOME, Python workers import pyspark from an archive there, and compile it at each start.
     others = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
     own = {"SPARK_CONNECT_MODE": "0"}
     with log.open("wb") as out:
