@@ -5,6 +5,7 @@ that a gateway in the middle is not well with; it says how long each took.
 """
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,11 @@ from pathlib import Path
 from tests.helpers import ROOT
 
 PROGRAM = f"{sys.executable} -m buscoupler"
+UNPACKED = ROOT / "build" / "sshd" / "usr" / "sbin" / "sshd"
+"""Debian's sshd as `make test` unpacks it: installed, it would start a server."""
+SSHD = UNPACKED if UNPACKED.exists() else Path("/usr/sbin/sshd")
+_USERS = "root:x:0:0:root:/root:/bin/sh\nsshd:x:65533:65534::/run/sshd:/usr/sbin/nologin\n"
+"""Those that sshd knows: it needs a user of its own, and what a shell reads at its start is not ours."""
 
 
 def sh(text: str, check: bool = True) -> str:
@@ -29,9 +35,9 @@ def missing() -> str:
     if os.geteuid():
         return "needs root"
     absent = [name for name in ("ip", "ssh", "ssh-keygen") if not shutil.which(name)]
-    absent += [] if Path("/usr/sbin/sshd").exists() else ["sshd"]
+    absent += [] if SSHD.exists() else ["sshd"]
     if absent:
-        return f"{', '.join(absent)}: install iproute2, openssh-client and openssh-server"
+        return f"{', '.join(absent)} is missing: make test"
     return (
         ""
         if subprocess.run(["ip", "netns", "list"], capture_output=True).returncode == 0
@@ -69,7 +75,7 @@ class Plant:
     def make(self) -> None:
         """Make namespaces, keys, sshd and gateways. `close` removes them."""
         Path("/run/sshd").mkdir(exist_ok=True)
-        (self.directory / "stop").touch()
+        (self.directory / "passwd").write_text(_USERS)
         sh(f"""cd {self.directory}
             ssh-keygen -q -t ed25519 -N '' -f host; ssh-keygen -q -t ed25519 -N '' -f user; cp user.pub known
             ip netns add {self.hub}; ip -n {self.hub} link set lo up
@@ -101,13 +107,8 @@ class Plant:
             "ListenAddress": self.address(name), "MaxStartups": "100",
             "SetEnv": f"XDG_RUNTIME_DIR={self.own(name)} PYTHONPATH={ROOT}",
         }  # fmt: skip
-        return [
-            "/usr/sbin/sshd",
-            "-D",
-            "-f",
-            "/dev/null",
-            *(f"-o{key}={value}" for key, value in told.items()),
-        ]
+        words = [str(SSHD), "-D", "-f", "/dev/null", *(f"-o{key}={value}" for key, value in told.items())]
+        return ["sh", "-c", f"mount --bind {self.directory}/passwd /etc/passwd; exec {shlex.join(words)}"]
 
     def start(self, name: str, what: str, words: list[str]) -> None:
         """Start a program in the namespace of a gateway; `what` names it for `kill`."""

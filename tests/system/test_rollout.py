@@ -10,7 +10,7 @@ from tests.system.plant_of_namespaces import Plant, missing, plant, wait
 
 pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(300)]
 MORE = 'listen: ["tcp://HOST:5556"]'
-FAST = ["--yes", "--settle", "5", "--wait", "12"]
+FAST = ["--yes", "--settle", "3", "--wait", "12"]
 
 
 @pytest.fixture(scope="module")
