@@ -13,25 +13,29 @@ BENCH_PACKAGES := $(TEST_PACKAGES) libnanomsg5 nats-server openssl keepalived
 define install
 	@missing=$$(for p in $(1); do dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
 	if [ -n "$$missing" ]; then echo "installing Debian packages:" $$missing; \
-	$(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
+	mkdir -p build && flock build/apt sh -c '$(SUDO) apt-get update -qq && $(SUDO) env \
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$$@" >/dev/null' sh $$missing; fi
 endef
 
 # What `requirements.lock` holds beside the plain install: the media of a gateway, and nothing that is heavy.
 LOCKED := can uart i2c dbc lines
 TOOLS := .venv/tools/bin
 
-.PHONY: demo quick test fuzz chaos mutants check format generated bench clean cnode lock sbom audit takeovers heard soak site deb deb-test image image-test
+.PHONY: demo quick test packages fuzz chaos mutants check format generated bench clean cnode lock sbom audit takeovers heard soak site deb deb-test image image-test
 
 demo: .venv/demo
 	$(BIN)/buscoupler demo
 
 # Hundreds of processes import what one of them has compiled. tests/helpers/rooms.py says who runs what, and when.
-test: .venv/dev .venv/hermes/bin/python build/sshd/usr/sbin/sshd
-	$(call install,$(TEST_PACKAGES))
+test: packages .venv/dev .venv/hermes/bin/python build/sshd/usr/sbin/sshd
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --no-loadscope-reorder
 
+# Of Debian, what tests need. One installs at a time: `.ci/run` makes this beside other targets.
+packages: | .venv/bin/python
+	$(call install,$(TEST_PACKAGES))
+
 # Debian's server of SSH for the tests of roll-outs, unpacked only: installed, it would start.
-build/sshd/usr/sbin/sshd:
+build/sshd/usr/sbin/sshd: | packages
 	@mkdir -p build/sshd
 	@cd build/sshd && get='apt-get download -qq -o APT::Sandbox::User=root openssh-server' && \
 	{ $$get 2>/dev/null || { $(SUDO) apt-get update -qq && $$get; }; } && dpkg -x openssh-server_*.deb .
