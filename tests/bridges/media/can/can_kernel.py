@@ -3,15 +3,21 @@
 import errno
 import os
 import socket
+from asyncio import get_running_loop
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from struct import Struct
 from typing import Any
 
 from bridges.items import ERROR, EXTENDED, FD
 from bridges.media.can.codec import SOT, Reassembler
+from bridges.media.can.link import CanLink
 from bridges.media.can.socketcan import unpack_frame
 from bridges.media.can.state import BUS_OFF, RESTARTED
+from bus.hub import Hub
+from tests.helpers.links import can_link
 
 _NOTE = Struct("=BIIQ")  # 1 for a frame, 2 for an error; flags or errno; frames dropped so far; time in ns
 _TIMESTAMPNS, _RXQ_OVFL = 35, 40
@@ -177,3 +183,16 @@ def formats(kernel: Kernel) -> set[str]:
     """Return the formats of the frames that were on the wire."""
     frames = (unpack_frame(raw) for raw in kernel.wire)
     return {"fd" if frame is not None and frame[2] & FD else "classic" for frame in frames}
+
+
+@contextmanager
+def link_on(hub: Hub, node: int = 5, **options: Any) -> Iterator[CanLink]:
+    """Open a link of a hub on the stand-in, and look at its ledger at the end."""
+    options = {"queue_bytes": 1 << 20, "age_ms": 60_000} | options
+    link = can_link("socketcan", "fake0", node, retry_min_s=0.01, **options)
+    link.open(hub, get_running_loop())
+    try:
+        yield link
+        assert link.stats.balance() == 0
+    finally:
+        link.close()

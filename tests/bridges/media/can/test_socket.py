@@ -5,8 +5,6 @@ import errno
 import os
 import random
 from asyncio import get_running_loop
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -15,32 +13,15 @@ from bridges.items import EXTENDED
 from bridges.media.can.codec import can_id, segment
 from bridges.media.can.link import CanLink
 from bridges.media.can.medium import Can
-from bridges.media.can.pipe import CanPipe
 from bridges.media.can.port import explained
-from bridges.media.can.restart import restart
 from bridges.media.can.socketcan import pack_frame
 from bridges.media.can.state import CONTROLLER, FILTER
-from bridges.media.rtnetlink import restart_request, result
 from bus.hub import Hub
-from bus.wire.frame import PUB, pack
-from tests.bridges.media.can.can_kernel import Kernel, Socket, formats
+from tests.bridges.media.can.can_kernel import Kernel, Socket, formats, link_on
 from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say
-from tests.helpers.links import can_link
 from tests.helpers.peers import until
 
 SOL_CAN_RAW = 101
-
-
-@contextmanager
-def link_on(hub: Hub, node: int = 5, **options: Any) -> Iterator[CanLink]:
-    options = {"queue_bytes": 1 << 20, "age_ms": 60_000} | options
-    link = can_link("socketcan", "fake0", node, retry_min_s=0.01, **options)
-    link.open(hub, get_running_loop())
-    try:
-        yield link
-        assert link.stats.balance() == 0
-    finally:
-        link.close()
 
 
 async def test_the_bytes_of_the_worked_example(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,98 +114,6 @@ async def test_an_interface_that_goes_down_and_away_comes_back(kernel: Kernel) -
         say(hub, None, frame(100), frame(101))
         assert link.stats.dropped == {"closed": 2}
         await until(lambda: link.state == "up")
-        say(hub, None, MESSAGE)
-        await until(lambda: kernel.messages == [MESSAGE])
-
-
-async def test_nothing_bursts_out_after_a_bus_off(kernel: Kernel, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO")
-    hub = Hub()
-    kernel.running = False
-    with link_on(hub, age_ms=40) as link:
-        await until(lambda: link.condition == "error-active")
-        old = [frame(100, seed) for seed in range(20)]
-        say(hub, None, *old)
-        kernel.bus_off()
-        await until(lambda: link.condition == "bus-off")
-        assert link.stats.dropped["bus off"] == 1, "the one that the driver had begun with"
-        assert link.stats.queued + link.stats.dropped.get("stale", 0) == 19
-        assert link.stats.balance() == 0
-        await until(lambda: link.stats.dropped.get("stale") == 19)
-        assert link.stats.queued_bytes == 0
-        kernel.running = True
-        kernel.restart()
-        await until(lambda: link.condition == "error-active")
-        say(hub, None, MESSAGE)
-        await until(lambda: link.stats.sent == 1)
-        assert kernel.messages == [MESSAGE]
-        assert link.losses == 0
-        assert link.bus.restarts == 1
-        assert link.bus.entered == {"error-active": 2, "bus-off": 1}
-    assert "is error-active, was bus-off" in caplog.text
-
-
-async def test_a_short_bus_off_loses_what_the_driver_had(kernel: Kernel) -> None:
-    hub = Hub()
-    kernel.running = False
-    with link_on(hub, fd=True, in_flight=3) as link:
-        await until(lambda: link.condition == "error-active")
-        messages = [frame(20, seed) for seed in range(8)]
-        say(hub, None, *messages)
-        kernel.bus_off()
-        await until(lambda: link.condition == "bus-off")
-        say(hub, None, MESSAGE)
-        kernel.running = True
-        assert kernel.messages == []
-        kernel.restart()
-        await until(lambda: link.stats.sent == 6)
-        assert kernel.messages == [*messages[3:], MESSAGE]
-        assert link.stats.dropped == {"bus off": 3}
-
-
-async def test_a_controller_that_was_off_before_we_came(kernel: Kernel) -> None:
-    hub = Hub()
-    kernel.carrier(False)
-    with link_on(hub) as link:
-        await until(lambda: link.condition == "bus-off")
-        say(hub, None, MESSAGE)
-        assert link.stats.queued == 1
-        assert kernel.wire == []
-        kernel.carrier(True)
-        await until(lambda: kernel.messages == [MESSAGE])
-        assert link.condition == "error-active"
-
-
-async def test_a_lone_node_sends_nothing_stale_when_another_one_comes(kernel: Kernel) -> None:
-    """Nobody acknowledges: the error-passive controller retransmits its first frame for ever."""
-    hub = Hub()
-    kernel.running = False
-    with link_on(hub, fd=True, age_ms=30, in_flight=2) as link:
-        await until(lambda: link.condition == "error-active")
-        kernel.error_frame(CONTROLLER, 0, 0x20)
-        await until(lambda: link.condition == "error-passive")
-        messages = [frame(20, seed) for seed in range(9)]
-        say(hub, None, *messages)
-        await until(lambda: link.stats.dropped == {"stale": 7})
-        assert link.stats.queued == 2, "the driver's"
-        kernel.transmit()
-        kernel.running = True
-        kernel.error_frame(CONTROLLER, 0, 0x40)
-        await until(lambda: link.stats.sent == 2 and link.condition == "error-active")
-        say(hub, None, MESSAGE)
-        await until(lambda: kernel.messages == [*messages[:2], MESSAGE])
-
-
-async def test_a_long_transfer_that_stands_still_is_given_up(kernel: Kernel) -> None:
-    hub = Hub()
-    kernel.running = False
-    with link_on(hub, age_ms=30) as link:
-        await until(lambda: link.state == "up")
-        kernel.error_frame(CONTROLLER, 0, 0x20)
-        say(hub, None, frame(1000))
-        await until(lambda: link.stats.dropped == {"stale": 1})
-        kernel.transmit()
-        kernel.running = True
         say(hub, None, MESSAGE)
         await until(lambda: kernel.messages == [MESSAGE])
 
@@ -345,56 +234,6 @@ async def test_whatever_happens_the_ledger_balances(kernel: Kernel, seed: int) -
         assert link.stats.rejected.get("conflict", 0) == 0
 
 
-async def test_a_controller_is_restarted_after_growing_pauses(kernel: Kernel) -> None:
-    hub = Hub()
-    kernel.restart_result = errno.EBUSY
-    with link_on(hub) as link:
-        await until(lambda: link.condition == "error-active")
-        kernel.bus_off()
-        await until(lambda: link.condition == "bus-off" and len(kernel.asked) == 3)
-        kernel.restart_result = 0
-        await until(lambda: link.condition == "error-active")
-        say(hub, None, MESSAGE)
-        await until(lambda: kernel.messages == [MESSAGE])
-        kernel.bus_off()
-        await until(lambda: link.bus.restarts == 2)
-    assert set(kernel.asked) == {"fake0"}
-
-
-async def test_who_may_not_restart_a_controller_is_told_what_to_set(
-    kernel: Kernel, caplog: pytest.LogCaptureFixture
-) -> None:
-    kernel.restart_result = errno.EPERM
-    with link_on(Hub()) as link:
-        await until(lambda: link.condition == "error-active")
-        kernel.bus_off()
-        await until(lambda: "restart-ms" in caplog.text)
-        assert kernel.asked == ["fake0"]
-        kernel.restart()
-        await until(lambda: link.condition == "error-active")
-
-
-def test_the_kernel_understands_the_request() -> None:
-    """The kernel answers with its reason: loopback is no CAN controller, and the other one does not exist."""
-    assert restart("lo") in (errno.EOPNOTSUPP, errno.EPERM)
-    assert restart("none-such") == errno.ENODEV
-
-
-def test_the_request_in_bytes() -> None:
-    """The request of `ip link set can0 type can restart`, for the interface with index 3."""
-    expected = (
-        "38000000 1000 0500 01000000 00000000"  # length, RTM_NEWLINK, request and acknowledge
-        "00000000 03000000 00000000 00000000"  # struct ifinfomsg
-        "1800 1200"  # IFLA_LINKINFO
-        "0800 0100 63616e00"  # IFLA_INFO_KIND "can"
-        "0c00 0200 0800 0700 01000000"  # IFLA_INFO_DATA, IFLA_CAN_RESTART
-    )
-    request = restart_request(3)
-    assert request == bytes.fromhex(expected)
-    assert len(request) == int.from_bytes(request[:4], "little")
-    assert result(b"") is result(request) is None
-
-
 @pytest.mark.parametrize(
     ("number", "advice"),
     [
@@ -415,81 +254,3 @@ async def test_the_fault_of_a_link_says_what_to_do() -> None:
     await until(lambda: link.fault != "")
     assert "run modprobe -a can can_raw" in link.fault or "run ip link" in link.fault
     link.close()
-
-
-async def test_a_dialogue_never_gathers(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bridges.media.can.pace.BUSY_S", 60.0)
-    hub, asked = Hub(), [pack(PUB, (number,), b"") for number in range(40)]
-    heard = recorder(hub)
-    with link_on(hub) as link:
-        await until(lambda: link.state == "up")
-        for number, message in enumerate(asked):
-            say(hub, heard, message)
-            await until(lambda: link.stats.sent > number)  # noqa: B023
-            for data in segment(message, number):
-                kernel.put(pack_frame((EXTENDED | can_id(0x1234, 9), data, 0)))
-            await until(lambda: len(heard.messages) > number)  # noqa: B023
-            assert isinstance(link.pipe, CanPipe)
-            assert not link.pipe._pace.is_gathering  # noqa: SLF001
-    assert heard.messages == asked
-
-
-async def test_a_driver_that_runs_dry_is_filled_without_a_pause(
-    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However long confirmations gather: the time since the last look would tell our pace, not its."""
-    for name in ("BUSY_S", "REFILL_S"):
-        monkeypatch.setattr(f"bridges.media.can.pace.{name}", 60.0)
-    hub = Hub()
-    with link_on(hub) as link:
-        await until(lambda: link.state == "up")
-        assert isinstance(link.pipe, CanPipe)
-        for name in ("_gather_s", "_half_s"):
-            monkeypatch.setattr(link.pipe._pace, name, 60.0)  # noqa: SLF001
-        say(hub, None, *(pack(PUB, (number,), b"") for number in range(300)))
-        await until(lambda: link.stats.sent == 300)
-        assert link.pipe._pace.is_gathering  # noqa: SLF001
-
-
-async def test_a_stream_gathers_and_a_lone_frame_is_read_at_once(
-    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hub, sent = Hub(), [pack(PUB, (number,), b"") for number in range(60)]
-    heard = recorder(hub)
-    frames = [
-        pack_frame((EXTENDED | can_id(0x1234, 9), data, 0))
-        for number, message in enumerate(sent)
-        for data in segment(message, number)
-    ]
-    monkeypatch.setattr("bridges.media.can.pace.BUSY_S", 60.0)  # a hurried machine is no less busy
-    with link_on(hub) as link:
-        await until(lambda: link.state == "up")
-        assert isinstance(link.pipe, CanPipe)
-        monkeypatch.setattr("bridges.media.can.pace.STREAM_RATE", 0)  # it lasts as long as we want
-        loop = get_running_loop()
-        for raw in frames[:80]:
-            kernel.put(raw)
-        await until(lambda: len(heard.messages) == 40)
-        assert link.pipe._pace.is_gathering  # noqa: SLF001
-        for raw in frames[80:]:
-            kernel.put(raw)
-        await until(lambda: len(heard.messages) == 60)
-        monkeypatch.setattr("bridges.media.can.pace.STREAM_RATE", 1e6)
-        await until(lambda: not link.pipe._pace.is_gathering)  # type: ignore[union-attr]  # noqa: SLF001
-        assert loop.remove_reader(link.pipe._fd)  # type: ignore[arg-type]  # noqa: SLF001
-    assert heard.messages == sent
-
-
-async def test_with_no_time_to_gather_every_frame_is_read_at_once(
-    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bridges.media.can.pace.BUSY_S", 60.0)
-    hub = Hub()
-    heard = recorder(hub)
-    with link_on(hub, gather_ms=0) as link:
-        await until(lambda: link.state == "up")
-        for number in range(40):
-            kernel.put(pack_frame((EXTENDED | can_id(0x1234, 9), segment(b"\1\0\0\0", number)[0], 0)))
-        await until(lambda: len(heard.messages) == 40)
-        assert isinstance(link.pipe, CanPipe)
-        assert not link.pipe._pace.is_gathering  # noqa: SLF001
