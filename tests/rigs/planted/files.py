@@ -77,9 +77,8 @@ class Files:
             seq = np.concatenate([seq, [self._cap_seq[number]]])
             self._cap_seq[number] += 1
         table = table.set_column(2, table.schema.field("cap_seq"), pa.array(seq))
-        path = capture_file(
-            self._directory, day_of(int(time_ns.min())), self._names[number], name_of(START_NS, first)
-        )
+        day = day_of(pa.compute.min(table["ts_ns"]).as_py())
+        path = capture_file(self._directory, day, self._names[number], name_of(START_NS, first))
         path.parent.mkdir(parents=True, exist_ok=True)
         parquet.write(path, table.schema, table.to_batches(max_chunksize=parquet.GROUP_ROWS))
         return len(table)

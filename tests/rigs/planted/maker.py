@@ -13,7 +13,8 @@ from tests.rigs.planted.frames import LATE_NS, Frames
 from tests.rigs.planted.plan import FILTERED, FILTERING, KINDS, Bools, Ints, Plan, Truth
 from tests.rigs.planted.schedule import Schedule
 
-_CHUNK: Final = 200_000  # frames held at once
+CHUNK: Final = 200_000
+"""Frames that are held at once, and written to a file of each gateway."""
 
 
 class Maker:
@@ -46,8 +47,8 @@ class Maker:
     def make(self) -> Truth:
         self.directory.mkdir(parents=True, exist_ok=True)
         names.write(self.directory, self.named)
-        for first in range(0, self.plan.frames, _CHUNK):
-            self._chunk(first, min(_CHUNK, self.plan.frames - first))
+        for first in range(0, self.plan.frames, CHUNK):
+            self._chunk(first, min(CHUNK, self.plan.frames - first))
         return self.truth
 
     def _chunk(self, first: int, count: int) -> None:
@@ -59,7 +60,7 @@ class Maker:
             self._deliver(frames, segment, rows, drops)
         is_last = first + count == self.plan.frames
         for number, part in enumerate(rows):
-            if sum(map(len, part.frame)):
+            if is_last or any(len(one) for one in part.frame):
                 self._write(number, part, frames, drops[number], is_last)
 
     def _source(self, f: Frames, rows: list[Rows], drops: list[Drops]) -> None:
@@ -134,13 +135,15 @@ class Maker:
         self.truth.duplicates[segment] += int(np.count_nonzero(twice))
 
     def _write(self, number: int, part: Rows, f: Frames, drops: Drops, is_last: bool) -> None:
-        time_ns, place, frame = (np.concatenate(x) for x in (part.time, part.place, part.frame))
+        nothing = np.empty(0, np.int64)
+        time_ns, place, frame = (np.concatenate([nothing, *x]) for x in (part.time, part.place, part.frame))
         order = np.argsort(time_ns, kind="stable")
         time_ns, place, frame = time_ns[order], place[order], frame[order]
         missed = self.times.in_hole(time_ns, number)
         self._count_unknown(f.tokens[frame[~missed], 1])
         self.truth.missed[self.names[number]] += int(np.count_nonzero(missed))
-        end_ns = max(int(time_ns[-1]), int(f.time.max()) + int(self.offset[number])) if is_last else None
+        last_ns = int(max([*time_ns[-1:], f.time.max() + self.offset[number]]))
+        end_ns = last_ns if is_last else None
         self.truth.rows += self.files.write(number, time_ns, place, frame, f, missed, drops, end_ns)
 
     def _count_unknown(self, tokens: NDArray[np.uint32]) -> None:
