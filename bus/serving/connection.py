@@ -104,6 +104,14 @@ class Connection:
         """`HOST:PORT` of this machine on the connection; "" once it is closed."""
         return "" if self.closed else "{}:{}".format(*self._socket.getsockname())
 
+    @property
+    def far_host(self) -> str:
+        """The address of the other machine on the connection; "" once it is closed, or was reset."""
+        try:
+            return "" if self.closed else str(self._socket.getpeername()[0])
+        except OSError:
+            return ""
+
     def met(self, silence_s: float = 0.0) -> bool:
         """Note that the handshake is complete. Return whether this is the first time."""
         first, self.greeted, self.silence_s = not self.greeted, True, silence_s

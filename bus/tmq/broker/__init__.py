@@ -1,7 +1,8 @@
 """A broker of the TMQ system: `Broker` is its face.
 
 Inside: `places` are the addresses at which it listens, `registering` takes what clients and other brokers
-register into the `registry` (pure), `sharing` tells other brokers. `clients` tells publishers who subscribes
+register into the `registry` (pure), `sharing` tells other brokers, and `early` keeps what
+they say before they are known. `clients` tells publishers who subscribes
 and removes the dead: `outgoing` sends to those that are not connected, `presence` (pure) knows which those
 are, `probing` asks whether they are alive. `service` is the broker itself.
 """

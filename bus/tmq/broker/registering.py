@@ -9,6 +9,7 @@ from bus.serving.connection import Connection
 from bus.serving.rejections import Rejections
 from bus.tmq.address import may_name
 from bus.tmq.broker.clients import Clients
+from bus.tmq.broker.early import Early
 from bus.tmq.broker.registry import Registry, Role, Step
 from bus.tmq.broker.sharing import Sharing
 from bus.tmq.wire import Address, Hello, Refusal, Tokens, pack_refusal
@@ -16,6 +17,7 @@ from bus.wire.frame import PUB, REMOVE, SUB
 
 REGISTRATIONS = {wire.SUBSCRIBE, wire.PUBLISH, wire.UNSUBSCRIBE, wire.UNPUBLISH}
 ANY = "0.0.0.0"
+_NO_PEER = "not a peer broker"
 _STRANGERS = "clients of one host that keep no connection"
 
 
@@ -42,6 +44,7 @@ class Registering:
         self._presence = clients.presence
         self._classic_prefixes, self._foreign_hosts = classic_prefixes, foreign_hosts
         self._guests: dict[Connection, Hello] = {}
+        self._early = Early()
         self._named = WeakKeyDictionary[Connection, set[Address]]()  # also while it ends
 
     def open(self, loop: AbstractEventLoop) -> None:
@@ -59,6 +62,16 @@ class Registering:
     def lost(self, connection: Connection) -> None:
         """Forget a connection that is gone."""
         self._guests.pop(connection, None)
+        self._give_up(connection)
+
+    def tick(self) -> None:
+        """Refuse what was shared by brokers that are not known as peers by now. Call it once a heartbeat."""
+        for connection in self._early.given_up():
+            self._give_up(connection)
+
+    def _give_up(self, connection: Connection) -> None:
+        if early := self._early.take(connection):
+            self._reject(_NO_PEER, connection.host, len(early))
 
     def greeted(self, connection: Connection, hello: Hello) -> Iterator[Step]:
         """Note a greeting: of a client, which says where it listens, or of another broker."""
@@ -153,7 +166,17 @@ class Registering:
     def _is_broker(self, connection: Connection) -> bool:
         """Return whether a connection is that of a broker that answers where it should be."""
         guest = self._guests.get(connection)
-        return guest is not None and guest.address is None and guest.node in self._sharing.nodes
+        return (
+            guest is not None
+            and guest.address is None
+            and self._sharing.is_peer(connection, guest.node, self._foreign_hosts)
+        )
+
+    def known(self) -> Iterator[tuple[Connection, list[bytes]]]:
+        """Yield what brokers have shared that are known as peers only now, by their connections."""
+        for connection in self._early.waiting():
+            if self._is_broker(connection):
+                yield connection, self._early.take(connection)
 
     def dead(self, connection: Connection, frame: bytes) -> None:
         """Have the clients probed that a publisher reports as dead."""
@@ -171,8 +194,11 @@ class Registering:
         kind, tokens = frame[0] & ~wire.SHARED, wire.tokens_of(frame)
         lifetime_s, addresses, fault = wire.unpack_shared(wire.data_of(frame))
         guest = self._guests.get(connection)
-        if not self._sharing.expected or guest is None:
-            return self._reject("not a peer broker", connection.host)
+        if guest is None or not self._is_broker(connection):
+            may_be_peer = guest is not None and guest.address is None and self._sharing.expected
+            if not may_be_peer or not self._early.keep(connection, frame):
+                self._reject(_NO_PEER, connection.host)
+            return None
         if kind == wire.DEAD or fault:
             return self._reported(connection, addresses, fault, verified=True)
         role = SUB if kind & SUB else PUB

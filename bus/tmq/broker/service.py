@@ -95,6 +95,7 @@ class Broker:
             self.registry,
             self._on_frames,
             self._turns,
+            self._on_known,
         )
         self._clients = Clients(
             name,
@@ -255,6 +256,12 @@ class Broker:
             self.reject("bridge" if kind & BRIDGE else f"type 0x{kind:02x}", connection.host)
         return iter(())
 
+    def _on_known(self) -> None:
+        """Handle what a broker has shared before it was known as a peer."""
+        for connection, frames in self._registering.known():
+            if not self._turns.put(connection, connection.host, self._handled(connection, frames)):
+                self.reject("too much work", connection.host, len(frames))
+
     def _on_gone(self, connection: Connection) -> None:
         self._registering.lost(connection)
         self._clients.lost(connection)
@@ -262,6 +269,7 @@ class Broker:
     def _tick(self) -> None:
         now_s = self._loop.time()
         self._clients.tick(now_s)
+        self._registering.tick()
         if not self._turns.waits("sweep"):
             self._turns.put("sweep", "", self._clients.sweep(now_s, self._registering.silent))
         self._sharing.tick(now_s)

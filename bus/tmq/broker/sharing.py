@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from bus.ledger import Stats
-from bus.serving.connection import OnObjects
+from bus.serving.connection import Connection, OnObjects
 from bus.serving.turns import Job, Turns
+from bus.tmq.address import may_name
 from bus.tmq.broker.registry import Registry, Role
 from bus.tmq.options import Options
 from bus.tmq.peer import Peer, PeerOwner, PeerSetup
@@ -33,6 +34,7 @@ class Sharing(PeerOwner):
 
     What a peer sends comes in at our listener, on the connection that it made. A peer that turns out to be
     this broker is dropped from the list, so that one list serves all brokers. `stats` is the ledger.
+    `on_known()` is called when one has answered.
     """
 
     def __init__(
@@ -43,16 +45,18 @@ class Sharing(PeerOwner):
         registry: Registry,
         on_frames: OnObjects,
         turns: Turns,
+        on_known: Callable[[], object],
     ) -> None:
         self.expected = bool(peers)
         self.stats = Stats()
         self._options = replace(options, queue_bytes=max(options.queue_bytes, _QUEUE_BYTES))
         self._addresses, self._hello, self._registry, self._on_frames = peers, hello, registry, on_frames
-        self._turns = turns
+        self._turns, self._on_known = turns, on_known
         self.lifetime_s = max(1, round(3 * options.share_s))
         self._called_s = -options.retry_min_s
         self._peers: list[Peer] = []
         self._nodes: dict[Peer, int] = {}
+        self._hosts: dict[Peer, str] = {}
         self.up: dict[Peer, float] = {}  # those that are connected, and when to send all again
 
     def open(self, loop: AbstractEventLoop) -> None:
@@ -64,6 +68,12 @@ class Sharing(PeerOwner):
     def nodes(self) -> set[int]:
         """The numbers of the peers that have answered, also of peers that are silent by now."""
         return set(self._nodes.values())
+
+    def is_peer(self, connection: Connection, node: int, from_anywhere: bool) -> bool:
+        """Return whether a connection is that of a peer: it has the number with which this peer answers, and
+        comes from the host where it does (see `may_name`), unless it may come `from_anywhere`."""
+        hosts = [self._hosts[peer] for peer, known in self._nodes.items() if known == node]
+        return bool(hosts) and (from_anywhere or any(may_name(connection.host, host) for host in hosts))
 
     def revise(self, heartbeat_s: float) -> None:
         """Greet at another interval, in seconds."""
@@ -77,6 +87,7 @@ class Sharing(PeerOwner):
             self._peers.remove(peer)
             self.up.pop(peer, None)
             self._nodes.pop(peer, None)
+            self._hosts.pop(peer, None)
             peer.close()
         self._peers += [self._peer(address) for address in peers if address not in self._addresses]
         self._addresses, self.expected = peers, bool(peers)
@@ -108,7 +119,9 @@ class Sharing(PeerOwner):
             peer.close()
         elif peer not in self.up:
             log.info("peer broker %s: up", peer.name)
+            self._hosts[peer] = "" if peer.connection is None else peer.connection.far_host
             self._give_back(peer, hello.node)
+            self._on_known()
             self._say_all(peer)
 
     def _give_back(self, peer: Peer, node: int) -> None:

@@ -274,11 +274,14 @@ class ClientNode(PeerOwner):
         if fault or peers is None:
             return self._reject(fault or "not published", connection.host)
         known = self.uplink.is_broker(connection)
+        may_take_back = known or self.uplink.is_at_broker(connection)
         for address in addresses:
             if address in self._own:
                 continue
-            if frame[0] == wire.FORGET:
+            if frame[0] == wire.FORGET and (may_take_back or address in self._hearsay):
                 peers.pop(address, None)
+            elif frame[0] == wire.FORGET:
+                self._reject("subscribers of a stranger", connection.host)
             elif (peer := self._peer(address, known)) is not None:
                 peers[address] = peer
             elif known or len(self._hearsay) < _HEARSAY:

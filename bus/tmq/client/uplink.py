@@ -92,6 +92,11 @@ class Uplink(PeerOwner):
         """
         if self.connection is not None:
             return connection is self.connection
+        return self.is_at_broker(connection)
+
+    def is_at_broker(self, connection: Connection) -> bool:
+        """Return whether a connection comes from the host of a broker. One of ours has no way but our
+        listener while our connection to it is gone."""
         here, hosts = self.towards, {host for host, _ in self.brokers}
         return connection.host in hosts or (here is not None and connection.host == here[0])
 

@@ -82,11 +82,12 @@ async def test_a_broker_that_comes_late(house: House) -> None:
 
 @pytest.mark.parametrize("subscribe_first", [True, False])
 async def test_brokers_share(house: House, subscribe_first: bool) -> None:
-    one = house.broker(share_s=0.2)
-    two = house.broker(peers=one.urls, share_s=0.2)
-    one_again = house.broker(peers=[*two.urls, *one.urls], share_s=0.2)
-    pub, sub = await house.client(two), await house.client(one_again)
-    await until(lambda: two.counts["peers"] == 1 and one_again.counts["peers"] == 2)
+    urls = free_urls(2)
+    one = house.broker(share_s=0.2)  # which names nobody
+    two = house.broker(urls[0], peers=[*one.urls, urls[1]], share_s=0.2)
+    three = house.broker(urls[1], peers=[*two.urls, *one.urls], share_s=0.2)
+    pub, sub = await house.client(two), await house.client(three)
+    await until(lambda: two.counts["peers"] == three.counts["peers"] == 2)
     steps = [sub.subscribe((1,)), pub.publish((1, 2))]
     for step in steps if subscribe_first else steps[::-1]:
         await step

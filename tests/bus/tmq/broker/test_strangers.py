@@ -11,7 +11,19 @@ from bus.tmq import Client
 from bus.tmq.broker import Broker
 from bus.tmq.broker.presence import NAMED
 from bus.tmq.client.node import _HEARSAY
-from bus.tmq.wire import ADD, PUBLISH, SUBSCRIBE, Hello, address_frames, pack_address, pack_hello
+from bus.tmq.wire import (
+    ADD,
+    FORGET,
+    PUBLISH,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    Address,
+    Hello,
+    address_frames,
+    pack_address,
+    pack_hello,
+    pack_shared,
+)
 from bus.wire.frame import pack
 from tests.bus.tmq.broker.broker_house import House
 from tests.helpers.peers import until
@@ -47,6 +59,11 @@ async def _on_many_connections(broker: Broker, _: Client) -> None:
         await asyncio.to_thread(say, broker.addresses[0], said)
 
 
+async def _as_another_broker(broker: Broker, _: Client) -> None:
+    shared = b"".join(said for place in PLACES for said in pack_shared(SUBSCRIBE, (), [place], 60))
+    await _say(broker, pack_hello(Hello(9, 60_000)) + shared)
+
+
 async def _to_the_publisher_itself(_: Broker, publisher: Client) -> None:
     with socket.create_connection(publisher.address, source_address=("127.0.0.2", 0)) as sock:
         sock.sendall(b"".join(address_frames(ADD, (1,), PLACES)))
@@ -65,6 +82,7 @@ WAYS: dict[str, tuple[Way, int]] = {
     "publications": (_as_publishers, NAMED),
     "one that greets as each of them": (_on_one_that_greets_as_each, 1),
     "a connection for each": (_on_many_connections, 8),
+    "another broker": (_as_another_broker, 0),
     "news to the publisher": (_to_the_publisher_itself, _HEARSAY),
 }
 
@@ -72,7 +90,8 @@ WAYS: dict[str, tuple[Way, int]] = {
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_stranger_s_kilobytes_make_nobody_send_to_more_than_a_handful(house: House, way: str) -> None:
     begin, most = WAYS[way]
-    broker = house.broker(unconnected=8)
+    other = house.broker()
+    broker = house.broker(unconnected=8, peers=other.urls)
     publisher = await house.client(broker)
     assert await publisher.publish((1,))
     seen = [0]
@@ -89,7 +108,34 @@ async def test_a_stranger_s_kilobytes_make_nobody_send_to_more_than_a_handful(ho
     else:
         await until(looked)
     await reached
-    assert 0 < max(seen) <= most + 1
+    assert min(most, 1) <= max(seen) <= most + 1
+
+
+async def _by_the_publisher_s_listener(_: Broker, publisher: Client, place: Address) -> None:
+    with socket.create_connection(publisher.address, source_address=("127.0.0.2", 0)) as sock:
+        sock.sendall(b"".join(address_frames(FORGET, (1,), [place])))
+
+
+async def _as_a_broker(broker: Broker, _: Client, place: Address) -> None:
+    await _say(broker, pack_hello(Hello(9, 60_000)) + b"".join(pack_shared(UNSUBSCRIBE, (), [place], 60)), 2)
+
+
+async def _as_a_client_that_shares(broker: Broker, _: Client, place: Address) -> None:
+    hello = pack_hello(Hello(9, 60_000, address=("127.0.0.1", 1)))
+    await _say(broker, hello + b"".join(pack_shared(UNSUBSCRIBE, (), [place], 60)), 2)
+
+
+@pytest.mark.parametrize("take", [_by_the_publisher_s_listener, _as_a_broker, _as_a_client_that_shares])
+async def test_a_stranger_takes_no_subscriber_away(
+    house: House, take: Callable[[Broker, Client, Address], Coroutine[Any, Any, None]]
+) -> None:
+    broker = house.broker(peers=house.broker().urls)
+    publisher, subscriber = await house.client(broker), await house.client(broker)
+    await subscriber.subscribe(())
+    await publisher.publish((1,))
+    await take(broker, publisher, subscriber.address)
+    await until(lambda: broker.stats.rejected or publisher.stats.rejected)
+    assert publisher.subscribers((1,)) == [subscriber.address]
 
 
 async def test_many_clients_of_one_host_that_are_connected_are_no_strangers(house: House) -> None:
