@@ -39,7 +39,8 @@ def drained(
 ) -> list[Received]:
     """Read the datagrams that a socket has, up to 1,024 or 1 MiB, each of `size_bytes` at most.
 
-    An error that is `passing` is of an earlier datagram of ours. Raises other `OSError`.
+    An error that is `passing` is of an earlier datagram of ours. Raises another `OSError`, unless datagrams
+    have come before it: they are not lost, and an error that lasts comes again.
     """
     found, left_bytes = list[Received](), _READ_MOST_BYTES
     for _ in range(_READ_DATAGRAMS):
@@ -49,6 +50,10 @@ def drained(
             break
         except passing:
             continue
+        except OSError:
+            if found:
+                break
+            raise
         left_bytes -= len(found[-1][0])
         if left_bytes < 0:
             break

@@ -130,6 +130,7 @@ class CanPipe(OpenPipe):
             # the watch over what comes knows, if nothing has changed
             return None if was_well and self._is_well else self._heard(unreadable, frames, unreadable)
         self.stats.reject("unreadable", heard.noise_lines)
+        self.stats.reject("closed", heard.left)
         self.stats.noise_bytes += heard.noise_bytes
         return self._heard(heard.size, frames, heard.noise_bytes)
 

@@ -47,6 +47,7 @@ class BufferedLine(Source):
         "_buffer",
         "_fd",
         "_hurried",
+        "_left_frames",
         "_noise_bytes",
         "_noise_lines",
         "_part",
@@ -58,7 +59,7 @@ class BufferedLine(Source):
         super().__init__(port)
         self._fd = port.fileno()
         self._buffer, self._position, self._part = b"", 0, b""
-        self._noise_lines = 0
+        self._noise_lines = self._left_frames = 0
         self._skipping = self._hurried = False
 
     @property
@@ -108,9 +109,12 @@ class BufferedLine(Source):
     def take_heard(self) -> Heard:
         """Return what came since the last call and was no frame; answers to our commands are not counted."""
         lines, size, self._noise_lines, self._noise_bytes = self._noise_lines, self._noise_bytes, 0, 0
-        return Heard(size, lines, size)
+        left, self._left_frames = self._left_frames, 0
+        return Heard(size, lines, size, left)
 
     def end(self) -> None:
+        self._left_frames += self._buffer.count(b"\r", self._position)
+        self._buffer, self._position = b"", 0
         if self._part:
             self._count(self._part)
             self._part = b""

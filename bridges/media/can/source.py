@@ -18,11 +18,15 @@ _ASCII = bytes(code if code < 128 else ord("?") for code in range(256))
 
 
 class Heard(NamedTuple):
-    """The input of a source, in bytes, and what of it was surely in no frame: whole lines, and bytes."""
+    """The input of a source, in bytes, and what of it was surely in no frame: whole lines, and bytes.
+
+    `left` are the frames that had been read, but not taken, when the source was closed.
+    """
 
     size: int = 0
     noise_lines: int = 0
     noise_bytes: int = 0
+    left: int = 0
 
 
 class Source:

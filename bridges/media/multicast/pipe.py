@@ -39,8 +39,13 @@ _LOST = {
 }
 
 
-def drain(sock: socket.socket, view: memoryview, own: tuple[Any, ...]) -> tuple[list[tuple[bytes, Any]], int]:
-    """Read up to 1,024 datagrams, or 1 MiB. Return those of others with senders, and how many are ours."""
+def drain(
+    sock: socket.socket, view: memoryview, own: tuple[Any, ...]
+) -> tuple[list[tuple[bytes, Any]], int, OSError | None]:
+    """Read up to 1,024 datagrams, or 1 MiB.
+
+    Return those of others with senders, how many are ours, and the error behind them, if there was one.
+    """
     read, found, echoes, left_bytes = sock.recvfrom_into, list[tuple[bytes, Any]](), 0, _READ_MOST_BYTES
     append = found.append
     try:
@@ -55,7 +60,9 @@ def drain(sock: socket.socket, view: memoryview, own: tuple[Any, ...]) -> tuple[
                 break
     except (BlockingIOError, InterruptedError):
         pass
-    return found, echoes
+    except OSError as error:
+        return found, echoes, error
+    return found, echoes, None
 
 
 class Sizes(Protocol):
@@ -109,16 +116,15 @@ class MulticastPipe(OpenPipe):
         self._hub.attach(self)
 
     def _on_readable(self) -> None:
-        try:
-            datagrams, echoes = drain(self._sockets.receiver, self._view, self._sockets.own)
-        except OSError as error:
-            return self._gone(f"lost: {words_of(error)}")
+        datagrams, echoes, error = drain(self._sockets.receiver, self._view, self._sockets.own)
         if echoes:
             self.stats.reject("echo", echoes)
         is_pressed = self._inlet.look()
         if datagrams and self._wire.hears:
             self._wire.tell([bytes(datagram) for datagram, _ in datagrams])
-        return self._turns.hear(self._opened(datagrams), is_pressed)
+        self._turns.hear(self._opened(datagrams), is_pressed)
+        if error is not None:
+            self._gone(f"lost: {words_of(error)}")
 
     def _opened(self, datagrams: Sequence[Received]) -> Sequence[Received]:
         """Return what came as datagrams of the format."""

@@ -1,5 +1,6 @@
 """Datagrams of many senders: they take turns, nobody's flood costs others theirs, and turns are short."""
 
+import errno
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -9,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bridges.media.multicast.pipe import drain
 from bus.transports import intake
 from bus.transports.chores import TURN_S
-from bus.transports.intake import Intake, Received, Turns
+from bus.transports.intake import Intake, Received, Turns, drained
 from bus.transports.portion import BEGIN_BYTES
 from bus.wire.batch import Batch, from_payloads, payloads
 
@@ -230,3 +232,29 @@ def test_who_finds_no_room_is_muted_and_many_ports_of_a_host_together(loop: Loop
     waiting = Intake()
     waiting.put(many + said(HONEST, 1))
     assert waiting.most() == (FLOOD[0], 0)
+
+
+class Failing:
+    """A socket that has some datagrams, and behind them an error."""
+
+    def __init__(self, count: int) -> None:
+        self.left = [(b"x", HONEST)] * count
+
+    def recvfrom(self, _: int) -> Received:
+        if not self.left:
+            raise OSError(errno.EHOSTUNREACH, "No route to host")
+        return self.left.pop()
+
+    def recvfrom_into(self, _: memoryview) -> tuple[int, Any]:
+        data, sender = self.recvfrom(0)
+        return len(data), sender
+
+
+def test_an_error_costs_no_datagram_that_came_before_it() -> None:
+    sock: Any = Failing(3)
+    assert len(drained(sock, 100)) == 3
+    with pytest.raises(OSError, match="No route"):
+        drained(sock, 100)
+    group: Any = Failing(3)
+    found, echoes, error = drain(group, memoryview(bytearray(9)), ("192.0.2.7", 9))
+    assert (len(found), echoes, error and error.errno) == (3, 0, errno.EHOSTUNREACH)

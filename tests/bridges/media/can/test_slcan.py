@@ -110,3 +110,16 @@ def test_lines_end_with_cr_lf_or_both(end: bytes) -> None:
 def test_lines_of_no_frame_are_counted_and_left_out(wire: bytes, count: int, size: int) -> None:
     for pieces in ((wire,), tuple(wire[at : at + 1] for at in range(len(wire)))):
         assert lines(*pieces) == (b"t1230\r", Heard(size, count, size))
+
+
+def test_frames_that_were_read_but_not_taken_are_counted_at_the_close() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        line = BufferedLine(ours)
+        theirs.send(b"t1230\r" * 5 + b"t12")
+        assert line.in_waiting
+        line.read(6 + 2)  # one frame, and a piece of the next
+        line.end()
+        assert line.take_heard() == Heard(3, 1, 3, left=4)
+        assert line.take_heard() == Heard()
