@@ -6,7 +6,7 @@ The topology loader reads YAML by these annotations, and the reference page is g
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
 from typing import (
@@ -37,6 +37,7 @@ from bus.urls import (
 from bus.wire.envelope import MESSAGE_BYTES_MAX
 from bus.wire.frame import TOKENS_MAX
 from bus.wire.notation import check_wildcards, names_in
+from bus.wire.pattern import Pattern
 from bus.wire.websocket.origins import check_origin
 
 if TYPE_CHECKING:
@@ -94,6 +95,15 @@ class Check(NamedTuple):
 
     function: Callable[[Any], None]
     words: str
+
+
+class Means(NamedTuple):
+    """What a key of a mapping means, where it can be written in several ways: it may be there once.
+
+    `function` raises ValueError for a key that means nothing.
+    """
+
+    function: Callable[[str], Hashable]
 
 
 class Ref(NamedTuple):
@@ -372,6 +382,17 @@ def _check_path(path: str) -> None:
     check_signs(path)
 
 
+def meant_before(key: str, markers: Iterable[Any], meant: dict[Hashable, str]) -> str:
+    """Return the key of `meant` that means the same as another one, "" if none does. Add that one."""
+    means = next((marker for marker in markers if isinstance(marker, Means)), None)
+    try:
+        meaning = key if means is None else means.function(key)
+    except ValueError:
+        return ""
+    before = meant.setdefault(meaning, key)
+    return "" if before == key else before
+
+
 def check_signs(text: str) -> None:
     """Raise ValueError if a text has a line break, a control character, or another that is no sign."""
     if found := hidden_in(text):
@@ -409,6 +430,10 @@ def _check_pattern(text: str) -> None:
     pattern_in(text)
 
 
+def _pattern_of(text: str) -> Hashable:
+    return Pattern(*pattern_in(text))
+
+
 Name = Annotated[str, Check(check_name, "a name")]
 Host = Annotated[str, Check(check_host, "an IP address or host name")]
 PeerHost = Annotated[str, Check(check_peer, "an IP address or host name")]
@@ -424,7 +449,7 @@ Gateway = Annotated[str, Ref("gateway", ("gateways",))]
 BusName = Annotated[str, Ref("bus", ("buses",))]
 TapName = Annotated[str, Ref("bus or bridge", ("buses", "bridges"))]
 Token = Annotated[int | str, Check(_check_token, "a name or a number"), AnyText()]
-PatternKey = Annotated[str, Check(_check_pattern, "pattern"), AnyText()]
+PatternKey = Annotated[str, Check(_check_pattern, "pattern"), Means(_pattern_of), AnyText()]
 Names = Annotated[tuple[Token, ...], Length(0, TOKENS_MAX), Notation(pattern_in, "a pattern"), Single()]
 Patterns = Annotated[tuple[Names, ...], Length(0, 4096), Single()]
 Port = Annotated[int, Range(1, 65535)]

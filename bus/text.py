@@ -12,6 +12,7 @@ from typing import Any
 _LONGEST = 64  # difflib takes quadratic time for long input, which is no typing mistake anyway
 _LISTED = 24
 _SAID_LETTERS = 120
+_END_OF_LINE = re.compile("\r\n|\n|\r")
 _TELNET = re.compile(
     rb"\xff[\xfb-\xfe].", re.DOTALL
 )  # options (RFC 854), which servers offer before they speak
@@ -70,6 +71,15 @@ def plain_values(value: Any) -> Any:
         case list() | tuple():
             return [plain_values(one) for one in value]
     return value
+
+
+def lines_in(text: str) -> list[str]:
+    """Return the lines of a text of a user, without their ends: LF, CR LF or CR.
+
+    `str.splitlines` takes further characters for ends, which no editor shows as such.
+    """
+    lines = _END_OF_LINE.split(text)
+    return lines if lines[-1] else lines[:-1]
 
 
 def plain_lines(text: str) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from bus.errors import TopologyError, words_of
 from bus.machine.files import read_text
 from bus.names import names_from, texts
+from bus.text import lines_in
 from topologies.model import NamesSpec, Topology
 from topologies.wiring.filters import all_names
 
@@ -45,7 +46,7 @@ def _path(names: NamesSpec) -> Path:
 
 def _read(path: Path) -> list[int | str]:
     try:
-        return names_from(read_text(path, FILE_BYTES).splitlines())
+        return names_from(lines_in(read_text(path, FILE_BYTES)))
     except OSError as error:
         raise TopologyError(f"{path}: cannot read the names: {words_of(error)}") from None
     except ValueError as error:

@@ -82,7 +82,9 @@ def _planned(options: argparse.Namespace, rehearsal: Rehearsal) -> int:
         return 0
     start = chosen(list(known), options.start, list(known.values()))
     name, pattern = list(known)[start], text_of(options.pattern)
-    hops = list(rehearsal.run(pack(PUB, pattern_of(pattern), options.data.encode()), name))
+    hops = list(
+        rehearsal.run(pack(PUB, pattern_of(pattern), options.data.encode(errors="surrogateescape")), name)
+    )
     if options.json:
         print(dumps(plan_record(hops, name, pattern)))
     else:
@@ -102,7 +104,7 @@ def _live(options: argparse.Namespace) -> int:
         return 0
     start = known[chosen([one.link for one in known], options.start, [_typed(one) for one in known])]
     mark, seconds, pattern = new_mark(), options.seconds or TRACE_S, text_of(options.pattern)
-    frame = pack(PUB, pattern_of(pattern), f"{options.data}{mark}".encode())
+    frame = pack(PUB, pattern_of(pattern), f"{options.data}{mark}".encode(errors="surrogateescape"))
     seen = trace(found, start, frame, mark, seconds, failed)
     if options.json:
         print(dumps(trace_record(seen, pattern, seconds)))

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from bus.text import lines_in
+
 PEOPLE_MAX: Final = 256
 
 
@@ -35,7 +37,7 @@ def people_of(text: str) -> dict[str, str]:
     Raises ValueError, with the number of the line.
     """
     found = dict[str, str]()
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(lines_in(text), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         name, _, token = line.strip().partition(" ")

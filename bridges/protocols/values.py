@@ -3,6 +3,7 @@
 `bus/quantity/` does the work, so that the syndication broker has the same words. Pure.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -13,8 +14,9 @@ from bus.quantity.quantity import Quantity
 from bus.quantity.raw import TEXT, Layout, Order, Type, size_of
 from bus.quantity.scale import Scale
 from bus.quantity.settings import OffsetSetting, OrderSetting, ScaleSetting, check_scaled
-from bus.schema import Check, Length, Names, Range, Record, Single
+from bus.schema import Check, Length, Means, Names, Range, Record, Single
 
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,19})|0x[0-9a-fA-F]{1,16}")  # as everywhere in a file
 UnitText = Annotated[str, Length(0, 32)]
 FormSetting = Annotated[
     Form, "the data of frames: the shortest decimal, a double of 8 bytes, or JSON with `v`, `unit` and `t`"
@@ -22,14 +24,18 @@ FormSetting = Annotated[
 
 
 def _check_number(text: str) -> None:
-    try:
-        int(text, 0)
-    except ValueError:
-        raise ValueError(f'"{text[:32]}" is no integer, as the device sends it') from None
+    if not _NUMBER.fullmatch(text):
+        raise ValueError(f'"{text[:32]}" is no integer, as the device sends it: write it like 10 or 0x0a')
+
+
+def _number(text: str) -> int:
+    return int(text, 0)
 
 
 Choices = Annotated[
-    Mapping[Annotated[str, Check(_check_number, "an integer")], Annotated[str, Length(1, 64)]],
+    Mapping[
+        Annotated[str, Check(_check_number, "an integer"), Means(_number)], Annotated[str, Length(1, 64)]
+    ],
     Length(0, 4096),
 ]
 

@@ -16,6 +16,7 @@ from bus.wire.pattern import Pattern, hexadecimal, token
 _NUMBER: Final = re.compile("[0-9]+|0[xX][0-9a-fA-F]+")
 _NUMBER_CHARACTERS: Final = 64  # Python itself refuses to read a very long one, in other words
 _PART: Final = re.compile(r'("[^"]*"|[^/]*)(?:/|$)')
+_HALF: Final = re.compile("[\ud800-\udfff]")
 _WILDCARDS: Final = ("#", "+", "*", "**")  # of MQTT and of key expressions
 
 
@@ -41,7 +42,10 @@ def token_in(text: str) -> int:
 
 
 def names_in(word: str) -> list[int | str]:
-    """Split a pattern's word into names and tokens. Raises `TokenError` for an empty part or a wildcard."""
+    """Split a pattern's word into names and tokens. Raises `TokenError` for an empty part, a wildcard, or
+    what is no Unicode text."""
+    if _HALF.search(word):  # a byte of the command line
+        raise TokenError(f"{word!r}: not UTF-8 text")
     parts = _PART.findall(f"{word}/")[:-1] if word not in ("", "/") else []
     if not all(parts):
         raise TokenError(f"{word!r}: a part between slashes is empty: write it like fridge/temp/7")

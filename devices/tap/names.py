@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bus.names import lines_of, names_from
+from bus.text import lines_in
 from capture.names import add
 
 
@@ -40,6 +41,6 @@ class NamesReader:
             return
         data = os.pread(self._descriptor, size - self._end, self._end)
         whole = data.rfind(b"\n") + 1
-        names = [name for name in names_from(data[:whole].decode().splitlines()) if isinstance(name, str)]
+        names = [name for name in names_from(lines_in(data[:whole].decode())) if isinstance(name, str)]
         add(self._days, self._gateway, names)
         self._end += whole

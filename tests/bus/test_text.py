@@ -5,7 +5,19 @@ from xml.etree.ElementTree import fromstring
 
 import pytest
 
-from bus.text import after, closest, fits, hidden_in, markup, nearest, plain, plain_lines, plain_values, said
+from bus.text import (
+    after,
+    closest,
+    fits,
+    hidden_in,
+    lines_in,
+    markup,
+    nearest,
+    plain,
+    plain_lines,
+    plain_values,
+    said,
+)
 
 HOSTILE = "<script>\x1b[2J\r\u202e&\x00\n" + "x" * 100_000
 
@@ -63,3 +75,9 @@ def test_a_name_fits_by_stars_and_question_marks_alone() -> None:
     assert fits("pump[1]", "pump[1]")
     assert not fits("pump1", "pump[1]")
     assert fits("a]b[", "*]b[")
+
+
+def test_lines_end_as_an_editor_shows_it() -> None:
+    assert lines_in("a\r\nb\rc\n\nd") == ["a", "b", "c", "", "d"]
+    assert lines_in("caf\x85e\u2028\x0c\x1c\n") == ["caf\x85e\u2028\x0c\x1c"]
+    assert lines_in("") == []

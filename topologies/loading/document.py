@@ -4,6 +4,7 @@ PyYAML by itself accepts a repeated key silently and lets aliases multiply witho
 is a finding, and the number of values is limited. Variables in values are replaced (see `variables`).
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -21,6 +22,8 @@ from topologies.loading.variables import Use, VariableError, expanded
 CHARACTERS_MAX = 1 << 20
 NODES_MAX = 50_000  # an alias counts as many as the nodes that it stands for
 DEPTH_MAX = 32
+_BREAK = re.compile("[\x85\u2028\u2029]")
+"""Characters that end a line, and so a comment, in YAML 1.1 alone: no editor shows that they do."""
 _INDENT = "is this line, or one above, indented wrong, or no blank behind a key's colon?"
 _ADVICE = {
     "mapping values are not allowed": f": {_INDENT} Text with `: ` in it needs quotes",
@@ -131,6 +134,10 @@ def parse(text: str, file: str, variables: Mapping[str, str]) -> Document:
     if len(text) > CHARACTERS_MAX:
         found = [error(Where(file), f"the file is longer than {CHARACTERS_MAX} characters")]
         return Document(None, found)
+    if ends := _BREAK.search(text):
+        name = f"U+{ord(ends[0]):04X}"
+        words = f'{name} ends a line in YAML 1.1 alone: take it out (in double quotes it is "\\u{name[2:]}")'
+        return Document(None, [error(Where(file, *_line_column(text, ends.start())), words)])
     try:
         loader = _Loader(text, variables)
         root = loader.get_single_node()

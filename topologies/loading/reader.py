@@ -4,7 +4,7 @@ No key of the file is named here. The reader reports all errors, not only the fi
 """
 
 import types
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -25,6 +25,7 @@ from bus.schema import (
     Where,
     alternatives,
     check_signs,
+    meant_before,
     problem,
     settings,
     unwrap,
@@ -218,9 +219,11 @@ class Reader:
         key_type, value_type = types
         if not isinstance(node, MappingNode):
             return self._wrong(node, path, f"expected a mapping, found {describe(node)}")
-        values = {}
+        values, meant, markers = {}, dict[Hashable, str](), unwrap(key_type)[1]
         for key, name, child in self._entries(node, path):
-            self._judge(unwrap(key_type)[1], name, key, _join(path, name))
+            self._judge(markers, name, key, _join(path, name))
+            if before := meant_before(name, markers, meant):
+                self._wrong(key, _join(path, name), f'"{name[:64]}" is "{before[:64]}" again')
             values[name] = self.read(child, value_type, _join(path, name))
         return Table(values)
 

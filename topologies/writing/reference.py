@@ -44,10 +44,10 @@ One YAML file describes the whole system; each gateway runs its part:
 name, else the only one of the file. `buscoupler check FILE` checks a file, `buscoupler show FILE`
 draws it. Commented examples are in `topologies/`. `make generated` writes this page.
 
-Reading is strict: an unknown key is an error, and so is a repeated one. Every error is reported with file,
-line, column and path. A word that YAML 1.1 reads as another type (`on`, `no`, `1.5`) needs quotes where text
-is expected. `<<: *anchor` works. A file has at most 1 MiB and 50,000 values, where an alias counts as what it
-stands for.
+Reading is strict: an unknown key is an error, and so is a repeated one, however it is written. Every error
+is reported with file, line, column and path. A word that YAML 1.1 reads as another type (`on`, `no`, `1.5`)
+needs quotes where text is expected. `<<: *anchor` works. A file has at most 1 MiB and 50,000 values, where an
+alias counts as what it stands for.
 
 Editors complete and check a file while you write it, by a JSON Schema of the same keys. `buscoupler schema`
 prints it. A YAML language server takes it by the first line of a file: `# yaml-language-server:
