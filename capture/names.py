@@ -13,6 +13,7 @@ from typing import Final
 from bus.errors import words_of
 from bus.machine.files import text_of
 from bus.names import lines_of, names_from
+from bus.text import lines_in
 from capture.files import NAMES, CaptureError, names_directory
 
 FILE_BYTES: Final = 16 << 20
@@ -40,18 +41,19 @@ def given(word: str) -> list[int | str]:
     if path.is_dir():
         return [name for file in sorted(path.rglob(f"{NAMES}/{_FILES}")) for name in read(file)]
     if path.exists() or path.suffix == ".txt":
-        if path.exists() and path.stat().st_size > FILE_BYTES:
-            raise CaptureError(f"{path}: a file of names has at most {FILE_BYTES} bytes")
-        return read(path)
+        return read(path, is_given=True)
     if "/" in word:
         raise CaptureError(f"{word}: there is no such file (names in a list have commas: fridge,temp)")
     return names_from(word.split(","))
 
 
-def read(path: Path) -> list[int | str]:
-    """Read a file of names, one a line. Raises `CaptureError`."""
+def read(path: Path, is_given: bool = False) -> list[int | str]:
+    """Read a file of names, one a line; of one that is too long, none, unless it `is_given` by a user.
+
+    Raises `CaptureError`.
+    """
     try:
-        return names_from(_lines(path))
+        return names_from(_lines(path, is_given))
     except OSError as error:
         raise CaptureError(f"{path}: cannot read the names: {words_of(error)}") from None
     except ValueError as error:
@@ -74,9 +76,13 @@ def add(days: Path, gateway: str, names: Iterable[str]) -> bool:
     return bool(new)
 
 
-def _lines(path: Path) -> Iterator[str]:
-    if path.stat().st_size <= FILE_BYTES:
-        yield from text_of(path.read_bytes()).splitlines()
+def _lines(path: Path, is_given: bool = False) -> Iterator[str]:
+    with path.open("rb") as file:  # maybe a pipe or a device, which do not tell their size
+        data = file.read(FILE_BYTES + 1)
+    if len(data) <= FILE_BYTES:
+        yield from lines_in(text_of(data))
+    elif is_given:
+        raise ValueError(f"a file of names has at most {FILE_BYTES} bytes")
 
 
 @contextmanager

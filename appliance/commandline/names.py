@@ -6,9 +6,11 @@ from pathlib import Path
 
 from appliance.commandline.arguments import argument
 from appliance.status.client import ask_all, status_sockets
+from bus.errors import BusError
 from bus.machine.files import text_of
 from bus.names import names_from
-from capture.names import given
+from bus.text import lines_in
+from capture.names import FILE_BYTES, given
 
 TOPOLOGIES = (".yaml", ".yml")
 _ANSWER_S = 0.3  # a gateway that hangs must not keep a command waiting
@@ -29,7 +31,10 @@ def names_of(word: str) -> list[int | str]:
     Raises `BusError`.
     """
     if word == "-":
-        return names_from(text_of(sys.stdin.buffer.read()).splitlines())
+        data = sys.stdin.buffer.read(FILE_BYTES + 1)
+        if len(data) > FILE_BYTES:
+            raise BusError(f"standard input: names have at most {FILE_BYTES} bytes")
+        return names_from(lines_in(text_of(data)))
     if Path(word).suffix not in TOPOLOGIES:
         return given(word)
     from topologies.loading.loader import load  # late: the jobs need no YAML

@@ -3,7 +3,9 @@
 import argparse
 import json
 import os
+import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 from appliance.machine.here import find_lacking
 from bus.errors import TopologyError, words_of
@@ -69,16 +71,16 @@ def number(file: str) -> list[Given]:
     return given
 
 
-def _write(files: Sequence[str]) -> bool:
+def _write(files: Sequence[str], to: TextIO) -> bool:
     """Number the subjects of all files. Return whether that was possible; say what was written."""
     for file in files:
         try:
             for one in number(file):
-                print(f"{file}: {one}")
+                print(f"{file}: {one}", file=to)
         except InvalidTopology:
             continue  # its findings follow
         except TopologyError as error:
-            print(error)
+            print(error, file=to)
             return False
     return True
 
@@ -86,7 +88,7 @@ def _write(files: Sequence[str]) -> bool:
 def run(options: argparse.Namespace) -> int:
     if options.write and "-" in options.files:
         options.fail("--write needs a file")
-    if options.write and not _write(options.files):
+    if options.write and not _write(options.files, sys.stderr if options.json else sys.stdout):
         return 1
     if options.gateway is not None and not options.here:
         options.fail("--gateway needs --here")

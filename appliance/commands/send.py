@@ -26,6 +26,7 @@ _READ_BYTES = 65536
 _BATCH_MESSAGES = 512
 _BATCH_BYTES = 16 * 1024  # the whole queue of a device is 64 KiB
 _MESSAGE_BYTES_MAX = 1 << 20
+_CONTENT_BYTES = 64 << 20  # of a file that is one message: buses may take longer ones than others
 
 Encode = Callable[[bytes], bytes]
 Messages = AsyncGenerator[Iterable[bytes], None]
@@ -52,7 +53,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _content(name: str) -> bytes:
-    return Path(name).read_bytes()
+    with Path(name).open("rb") as file:
+        data = file.read(_CONTENT_BYTES + 1)
+    if len(data) > _CONTENT_BYTES:
+        raise FrameError(f"{name}: it is longer than {_CONTENT_BYTES} bytes")
+    return data
 
 
 def run(options: argparse.Namespace) -> int:

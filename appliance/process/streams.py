@@ -7,7 +7,7 @@ move a cursor, change a terminal or turn text round: peers, files and names brin
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import BinaryIO, Final, Literal, TextIO, cast
 
 from bus.text import hidden_in
@@ -18,18 +18,21 @@ _KEPT: Final = "\t"
 class PlainStream:
     """A stream of text that prints only signs, blanks, tabs and ends of lines.
 
-    Bytes for its `buffer`, and text for `under`, go out as they are.
+    Bytes for its `buffer`, and text for `under`, go out as they are. With `may_fail` nothing is raised if
+    nobody takes the text.
     """
 
-    def __init__(self, under: TextIO) -> None:
-        self.under = under
+    def __init__(self, under: TextIO, may_fail: bool = False) -> None:
+        self.under, self._passed_over = under, (OSError,) if may_fail else ()
 
     def write(self, text: str) -> int:
-        self.under.write(plainly(text))
+        with suppress(*self._passed_over):
+            self.under.write(plainly(text))
         return len(text)
 
     def flush(self) -> None:
-        self.under.flush()
+        with suppress(*self._passed_over):
+            self.under.flush()
 
     def isatty(self) -> bool:
         return self.under.isatty()
@@ -68,15 +71,15 @@ def _plain_line(line: str) -> str:
     )
 
 
-def _plain_stream(under: TextIO) -> TextIO:
-    return under and cast(TextIO, PlainStream(under))  # there may be no standard error
+def _plain_stream(under: TextIO, may_fail: bool) -> TextIO:
+    return under and cast(TextIO, PlainStream(under, may_fail))  # there may be no standard error
 
 
 @contextmanager
 def plain() -> Iterator[None]:
-    """Print plainly within the block."""
+    """Print plainly within the block. A note that standard error does not take ends no command."""
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = map(_plain_stream, before)
+    sys.stdout, sys.stderr = _plain_stream(sys.stdout, False), _plain_stream(sys.stderr, True)
     try:
         yield
     finally:

@@ -103,6 +103,28 @@ def test_a_misspelt_word_has_a_hint(words: list[str], hint: str, capsys: pytest.
     assert hint in refused(words, capsys)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["send", "tcp://127.0.0.1:1", "a", "--binary", "/dev/zero"],
+        ["tokens", "--names", "/dev/zero"],
+        ["tokens", "--names", "-"],
+    ],
+    ids=" ".join,
+)
+def test_no_file_without_end_fills_the_memory(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open("/dev/zero") as endless:
+        monkeypatch.setattr(sys, "stdin", endless)
+        assert " bytes" in refused(words, capsys)
+
+
+@pytest.mark.parametrize("word", ["\udcff", "a/\udcff\udcfe", '"\udcff"'])
+def test_a_name_is_text(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "not UTF-8 text" in refused(["tokens", word], capsys)
+
+
 @pytest.mark.parametrize("words", [["capture", "--output", "x"], ["capture", "--quiet"]], ids=str)
 def test_what_is_no_slip_has_no_hint(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean" not in refused(words, capsys)

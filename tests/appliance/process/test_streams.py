@@ -61,3 +61,17 @@ def test_a_hostile_word_is_shown_plainly_by_every_command(
     assert out + err
     assert moves(out + err) == set()
     assert "Traceback" not in out + err
+
+
+def test_a_note_that_standard_error_does_not_take_ends_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = list[int]()
+    with suppress(OSError), open("/dev/full", "w") as out, open("/dev/full", "w", buffering=1) as err:
+        monkeypatch.setattr(sys, "stdout", out)
+        monkeypatch.setattr(sys, "stderr", err)
+        with streams.plain():
+            for number in range(3):
+                print("a note", file=sys.stderr, flush=True)
+                said.append(number)
+            with pytest.raises(OSError, match="No space"):
+                print("what was asked for", flush=True)
+    assert said == [0, 1, 2]
