@@ -98,7 +98,7 @@ class Check(NamedTuple):
 
 
 class Means(NamedTuple):
-    """What a key of a mapping means, where it can be written in several ways: it may be there once.
+    """The meaning of a key of a mapping that can be written in several ways: it may be there once.
 
     `function` raises ValueError for a key that means nothing.
     """

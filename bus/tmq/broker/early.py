@@ -1,4 +1,4 @@
-"""What other brokers share before they are known: two that start together greet each other at once."""
+"""Packets that other brokers share before they are known: two that start together greet each other."""
 
 from typing import Final
 
