@@ -159,7 +159,13 @@ class Appliance:
 
     def _scan(self) -> None:
         assert self._loop is not None
-        now_s = self._loop.time()
+        try:
+            self._look(self._loop.time())
+        finally:  # a defect in one look must not end them all, and leave the last verdict standing
+            self._timer = self._loop.call_later(SCAN_S, self._scan)
+
+    def _look(self, now_s: float) -> None:
+        assert self._loop is not None
         self.health.look(now_s, lambda: self._concerns(now_s))
         self.monitor.scan(now_s)
         self.alarms.look(now_s, self.rows, self.monitor.rates.now, self.monitor.accounts)
@@ -167,7 +173,6 @@ class Appliance:
         if self.page.url:
             self._record(now_s)
         self._look_at_plant(now_s)
-        self._timer = self._loop.call_later(SCAN_S, self._scan)
 
     def _look_at_plant(self, now_s: float) -> None:
         """Hear, ask and judge the other gateways, and announce this one to them."""
