@@ -289,7 +289,7 @@ class Asker(Translator[T], Generic[T, P]):
 
     def _frame(self, place: Place, data: bytes, unix_s: float) -> bytes | None:
         try:
-            value = place.coding.decode(data)
+            value = place.coding.decode(data, self._form == "number")
         except ValueError:
             self.wire.stats.reject("not a value")
             return None

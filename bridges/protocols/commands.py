@@ -9,7 +9,6 @@ from bridges.protocols.asking import RESULT, SET, Asked, Asking
 from bridges.protocols.protocol import tokens_of
 from bridges.protocols.translator import Sent, frame
 from bus.quantity.coding import Coding
-from bus.quantity.forms import read
 from bus.wire.frame import DATA_BYTES_MAX, unpack
 
 Tokens = tuple[int, ...]
@@ -68,7 +67,7 @@ class Commands:
             self.tell(place, f"refused: {self._most} commands wait already")
             return Sent(why="queue full")
         try:
-            value = read(self._form, bytes(found.data))
+            value = place.coding.read(self._form, found.data)
             data = place.coding.encode(value, place.row.low, place.row.high)
         except ValueError as error:
             self.tell(place, f"refused: {error}")

@@ -1,7 +1,7 @@
 """The half of the translator that sends: from values under patterns to frames of a CAN bus. Pure."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from math import inf
 from typing import Any, Final
@@ -138,15 +138,15 @@ class Outward:
         if self._claim is not None and self._claim.state == "lost":
             return Sent(why="address lost")
         try:
-            values = {name: self._value(frame.data)} if name else _values(frame.data)
+            values = {name: self._value(frame.data, outlet.texts(name))} if name else _values(frame.data)
             outlet.write(values, now_s)
             return Sent(outlet.send(now_s))
         except Refusal as error:
             return Sent(why=str(error))
 
-    def _value(self, data: bytes) -> Value:
+    def _value(self, data: bytes, texts: Collection[str]) -> Value:
         try:
-            return read(self._form, data)
+            return read(self._form, data, texts)
         except ValueError:
             raise Refusal("no value") from None
 

@@ -56,7 +56,9 @@ def test_noise_is_nothing_and_never_raises() -> None:
     assert of_bytes([json.dumps(None).encode()]).protocol == ""
 
 
-@pytest.mark.parametrize("start", [b"$DATA", b"$GPGGA", b"!AIVDM", b"{", b'"', b"\x7e\x00", b"\xfe", b"\xc0", b"\xb5\x62"])
+@pytest.mark.parametrize(
+    "start", [b"$DATA", b"$GPGGA", b"!AIVDM", b"{", b'"', b"\x7e\x00", b"\xfe", b"\xc0", b"\xb5\x62"]
+)
 def test_the_work_is_linear_whatever_comes(start: bytes) -> None:
     """A line with many commas that is no sentence once took a time that doubled with each of them."""
     for more in (b",", b",1", start, start + b","):
