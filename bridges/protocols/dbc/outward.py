@@ -16,9 +16,8 @@ from bridges.protocols.dbc.layout import Database, Message
 from bridges.protocols.dbc.outlet import NO_SIGNAL, Outlet, Terms
 from bridges.protocols.dbc.values import Refusal
 from bridges.protocols.dbc.wanted import Wanted, initial_raws, refusal
-from bridges.protocols.translator import Sent
+from bridges.protocols.translator import Sent, published
 from bus.quantity.forms import Value, read
-from bus.wire.frame import unpack
 from bus.wire.pattern import token
 
 NOT_SENT: Final = "not sent here"
@@ -131,9 +130,9 @@ class Outward:
 
     def send(self, message: bytes, now_s: float) -> Sent[CanFrame]:
         """Return the frame that a value completes, or why it is refused."""
-        frame = unpack(message)
-        outlet, name = self._targets.get(frame.tokens, (None, ""))
-        if outlet is None:
+        frame = published(message, ())
+        outlet, name = (None, "") if frame is None else self._targets.get(frame.tokens, (None, ""))
+        if frame is None or outlet is None:
             return Sent(why=NOT_SENT)
         if self._claim is not None and self._claim.state == "lost":
             return Sent(why="address lost")
